@@ -5,23 +5,43 @@
 namespace cairn {
 namespace {
 
+// How long the engine polls instead of sleeping: for an answer, and for the next closure of one who fetches them one by one.
+// Long enough for a closure that costs little more than its way there and back; what takes longer does not mind the wake-up.
+constexpr Duration kAnswerSoon = std::chrono::microseconds(200);
+constexpr Duration kNextSoon = std::chrono::microseconds(50);
+
 class ThreadWaiting final : public Waiting {
  public:
+  explicit ThreadWaiting(std::function<void(Duration)> busy) : busy_(std::move(busy)) {}
   bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed, Duration limit, const std::function<bool()>& ready) override {
     return changed.wait_for(hold, limit, ready);
   }
+  void fetch_begins() override {
+    if (busy_) busy_(kAnswerSoon);
+  }
+  void fetch_ended() override {
+    if (busy_) busy_(kNextSoon);
+  }
+
+ private:
+  std::function<void(Duration)> busy_;
 };
 
 }  // namespace
 
-std::unique_ptr<Waiting> make_thread_waiting() { return std::make_unique<ThreadWaiting>(); }
+std::unique_ptr<Waiting> make_thread_waiting(std::function<void(Duration)> busy) { return std::make_unique<ThreadWaiting>(std::move(busy)); }
 
 std::vector<Tensor> RemoteValue::get_all(Duration limit) const {
   CAIRN_CHECK(defined(), "an empty RemoteValue has nothing to fetch");
   std::unique_lock hold(board_->mutex);
   closure_->awaited = true;
   auto settled = [this] { return closure_->outcome != Closure::Outcome::kPending; };
-  if (!waiting_->wait(hold, board_->changed, limit, settled))
+  if (!settled()) {
+    waiting_->fetch_begins();
+    waiting_->wait(hold, board_->changed, limit, settled);
+    waiting_->fetch_ended();
+  }
+  if (!settled())
     throw DeadlineExceededError(str("closure ", closure_->sequence, " was not done in ",
                                     std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms"));
   if (closure_->error) std::rethrow_exception(closure_->error);

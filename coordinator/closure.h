@@ -23,8 +23,12 @@ class Waiting {
   virtual ~Waiting() = default;
   // Until `ready()` (called with `hold` locked) or `limit` has passed; false: the limit.
   virtual bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed, Duration limit, const std::function<bool()>& ready) = 0;
+  // A fetch begins to wait, or has ended: its answer, or the caller's next closure, is due.
+  virtual void fetch_begins() {}
+  virtual void fetch_ended() {}
 };
-std::unique_ptr<Waiting> make_thread_waiting();
+// The thread sleeps. `busy(d)` is told that the engine will be needed within `d`.
+std::unique_ptr<Waiting> make_thread_waiting(std::function<void(Duration)> busy = nullptr);
 
 inline constexpr Duration kForever = std::chrono::hours(24 * 365);
 

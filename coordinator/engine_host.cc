@@ -18,7 +18,8 @@ class ThreadHost final : public EngineHost {
     try {
       thread_.run([&] {
         Engine::Parts parts{thread_.reactor(), *network_, *offload_, system_disk(), system_clock()};
-        engine_ = std::make_unique<Engine>(parts, std::move(options), make_thread_waiting());
+        auto busy = [mailbox = thread_.reactor().mailbox()](Duration soon) { mailbox->stay_awake(soon); };
+        engine_ = std::make_unique<Engine>(parts, std::move(options), make_thread_waiting(std::move(busy)));
         tasks_ = std::make_unique<rpc::TaskGroup>();
       });
       run([](Engine& engine) { return engine.start(); });

@@ -92,7 +92,7 @@ namespace detail {
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  ((out << parts), ...);
   return out.str();
 }
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);

@@ -1,5 +1,6 @@
 #include "rpc/asio_reactor.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
@@ -50,18 +51,19 @@ void AsioReactor::post(Work work) { asio::post(io_, guarded(std::move(work))); }
 
 Duration AsioReactor::now() const { return to_std(kj_clock().now() - kj::origin<kj::TimePoint>()); }
 
+void AsioReactor::stay_awake(Duration duration) { awake_until_.store(now() + duration, std::memory_order_relaxed); }
+
 bool AsioReactor::wait() {  // one handler is enough: KJ comes back when its queue is empty again
   io_.restart();
-  if (spin_.count() > 0) {
-    auto until = std::chrono::steady_clock::now() + spin_;
-    do {
-      if (io_.poll_one() > 0) return after_io();
-    } while (std::chrono::steady_clock::now() < until);
-  }
-  KJ_IF_MAYBE(next, timer_.nextEvent()) {
-    io_.run_one_for(to_std(*next - kj_clock().now()));
-  } else {
+  Duration next_timer = Duration::max();
+  KJ_IF_MAYBE(next, timer_.nextEvent()) { next_timer = to_std(*next - kj::origin<kj::TimePoint>()); }
+  const Duration spun = spin_.count() > 0 ? now() + spin_ : Duration::min();
+  while (now() < std::min(next_timer, std::max(spun, awake_until_.load(std::memory_order_relaxed))))
+    if (io_.poll_one() > 0) return after_io();
+  if (next_timer == Duration::max()) {
     io_.run_one();
+  } else {
+    io_.run_one_for(next_timer - now());
   }
   return after_io();
 }

@@ -20,6 +20,7 @@ class AsioReactor final : public Reactor, private kj::EventPort {
   asio::io_context& io() { return io_; }
 
   void post(Work work) override;
+  void stay_awake(Duration duration) override;
   kj::Timer& timer() override { return timer_; }
   kj::WaitScope& scope() override { return *scope_; }
   Duration now() const override;
@@ -31,7 +32,8 @@ class AsioReactor final : public Reactor, private kj::EventPort {
   void wake() const override;
   bool after_io();
 
-  Duration spin_;
+  const Duration spin_;
+  std::atomic<Duration> awake_until_{Duration::min()};
   mutable asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   mutable std::atomic<bool> woken_{false};

@@ -157,6 +157,7 @@ kj::Promise<void> AsioStream::write_gather(kj::ArrayPtr<const kj::ArrayPtr<const
 // Answers before the bytes are out: an error comes with the next read or write.
 kj::Promise<void> AsioStream::cork(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
   for (auto& piece : pieces) corked_.insert(corked_.end(), piece.begin(), piece.end());
+  if (!writing_ && corked_.size() >= options_.batch) return flush({});
   if (!writing_ && !flush_planned_) {
     flush_planned_ = true;
     auto flush_all = [this]() -> kj::Promise<void> {

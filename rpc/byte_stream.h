@@ -15,9 +15,10 @@ class Socket;
 struct StreamOptions {
   std::size_t read_ahead = 64 << 10;    // one readv takes a small message whole; 0: never read past what was asked for
   std::size_t cork = 8 << 10;           // writes up to this size are batched until the loop is idle; 0: off
+  std::size_t batch = 2 << 10;          // corked bytes that go out at once: two busy ends overlap instead of taking turns
   std::size_t high_water = 256 << 10;   // corked bytes above which write() waits
 };
-inline constexpr StreamOptions kPlainStream{0, 0, 0};  // for the hello
+inline constexpr StreamOptions kPlainStream{0, 0, 0, 0};  // for the hello
 
 class ByteStream : public kj::AsyncIoStream {
  public:

@@ -44,6 +44,11 @@ bool Mailbox::post(Work work) {
   return true;
 }
 
+void Mailbox::stay_awake(Duration duration) {
+  std::lock_guard hold(mutex_);
+  if (reactor_ != nullptr) reactor_->stay_awake(duration);
+}
+
 Reactor::Reactor() : clock_(std::make_unique<ReactorClock>(*this)) { mailbox_->reactor_ = this; }
 
 Reactor::~Reactor() noexcept(false) {}

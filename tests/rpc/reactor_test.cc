@@ -46,6 +46,12 @@ TEST(Reactor, ADeadlineInTimeGivesTheValue) {
   EXPECT_EQ(reactor.now(), Duration(1ms));
 }
 
+TEST(Reactor, KeptAwakeItMakesNoTimerLate) {
+  auto reactor = make_reactor();
+  reactor->mailbox()->stay_awake(1h);
+  EXPECT_EQ(reactor->wait(reactor->with_deadline(answer(*reactor), 10s, "the timer")), 42);
+}
+
 TEST(Reactor, PostsFromOtherThreadsRunInOrder) {
   auto reactor = make_reactor();
   std::vector<int> order;

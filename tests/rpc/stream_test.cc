@@ -1,5 +1,6 @@
 // The byte stream on its own: sizes at random, both directions at once, cancelled operations.
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -53,9 +54,10 @@ Task<void> read_randomly(ByteStream& stream, std::size_t total, std::uint64_t se
 TEST(ByteStream, RandomSizesArriveInOrderBothWaysUnderEveryOption) {
   constexpr std::size_t kTotal = 8 << 20;
   for (std::size_t read_ahead : {0, 100, 64 << 10}) {
-    for (std::size_t cork : {0, 8 << 10}) {
+    for (auto [cork, batch] : {std::pair{0, 0}, {8 << 10, 2 << 10}, {8 << 10, 1 << 20}}) {
       auto reactor = make_reactor();
-      StreamPair pair(*reactor, {read_ahead, cork, 64 << 10});
+      StreamPair pair(*reactor, {.read_ahead = read_ahead, .cork = static_cast<std::size_t>(cork),
+                                 .batch = static_cast<std::size_t>(batch), .high_water = 64 << 10});
       kj::Promise<void> all[] = {write_randomly(*pair.a, kTotal, 1), read_randomly(*pair.b, kTotal, 2),
                                  write_randomly(*pair.b, kTotal, 3), read_randomly(*pair.a, kTotal, 4)};
       auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(all), std::make_move_iterator(all + 4)));
@@ -64,6 +66,23 @@ TEST(ByteStream, RandomSizesArriveInOrderBothWaysUnderEveryOption) {
       EXPECT_EQ(pair.b->bytes_out(), kTotal);
     }
   }
+}
+
+// The reader of a busy writer has something to do before the writer is idle.
+TEST(ByteStream, ABatchOfSmallWritesLeavesWithinTheSameTurnOfTheLoop) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor, {.cork = 8 << 10, .batch = 1000});
+  char bytes[400] = {};
+  auto sent = [&] {
+    int arrived = 0;
+    KJ_IF_MAYBE(fd, pair.b->getFd()) { CAIRN_CHECK(::ioctl(*fd, FIONREAD, &arrived) == 0); }
+    return arrived;
+  };
+  auto first = pair.a->write(bytes, sizeof bytes);
+  auto second = pair.a->write(bytes, sizeof bytes);
+  EXPECT_EQ(sent(), 0);
+  auto third = pair.a->write(bytes, sizeof bytes);
+  EXPECT_EQ(sent(), 1200);
 }
 
 TEST(ByteStream, SmallWritesBehindABlockedLargeOneKeepTheirPlace) {
