@@ -9,12 +9,22 @@ if(CAIRN_SANITIZE)
   target_link_options(cairn_sanitize INTERFACE -fsanitize=${CAIRN_SANITIZE})
 endif()
 
+# What nearly every file of ours includes somewhere below, parsed once. A file built with options of its own skips it.
+function(cairn_pch)
+  file(WRITE ${PROJECT_BINARY_DIR}/pch.cc "")
+  add_library(cairn_pch OBJECT ${PROJECT_BINARY_DIR}/pch.cc)
+  target_link_libraries(cairn_pch PRIVATE CapnProto::capnp-rpc CapnProto::capnp cairn_sanitize cairn_warnings)
+  target_precompile_headers(cairn_pch PRIVATE <capnp/capability.h> <kj/async.h> <algorithm> <atomic> <chrono> <cstdint> <deque> <functional>
+    <map> <memory> <mutex> <optional> <span> <sstream> <string> <thread> <unordered_map> <variant> <vector>)
+endfunction()
+
 # cairn_room(core SOURCES a.cc b.cc PUBLIC lib... PRIVATE lib...)
 function(cairn_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(cairn_${name} STATIC ${ROOM_SOURCES})
   add_library(cairn::${name} ALIAS cairn_${name})
   target_include_directories(cairn_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_precompile_headers(cairn_${name} REUSE_FROM cairn_pch)
   target_link_libraries(cairn_${name} PUBLIC cairn_sanitize ${ROOM_PUBLIC} PRIVATE ${ROOM_PRIVATE} $<BUILD_INTERFACE:cairn_warnings>)
 endfunction()
 

@@ -1,0 +1,89 @@
+#include "rpc/server_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "rpc/hello.h"
+
+namespace cairn::rpc {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+std::string read_token(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!file || !std::getline(file, token)) throw NotFoundError(str("the token file ", path, " cannot be read or is empty"));
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
+  return token;
+}
+
+}  // namespace
+
+ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& program) {
+  ParsedFlags parsed;
+  ServerFlags& flags = parsed.flags;
+  std::string token_file = environment("CAIRN_TOKEN_FILE");
+  std::string transport = environment("CAIRN_TRANSPORT");
+  if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) flags.cluster_id = id;
+  CLI::App app(program.description, program.name);
+  auto* index = app.add_option("--index", flags.index, "Index of this task among those of its type");
+  auto* listen = app.add_option("--listen", flags.listen, "Address to listen at: host:port, or unix:/path; port 0: any");
+  app.add_option("--cluster-id", flags.cluster_id, "The same for every task of a cluster");
+  auto* token = app.add_option("--token", flags.token, "Shared secret; needed where other hosts can connect");
+  app.add_option("--token-file", token_file, "File that holds the token")->excludes(token);
+  app.add_flag("--insecure", flags.insecure, "Allow an address that other hosts can reach without a token");
+  app.add_option("--log-file", flags.log_file, "Log to this file instead of standard error");
+  app.add_option("--transport", transport, "auto, tcp or unix");
+  app.add_option("--parent-pid", flags.parent_pid, "End when this process does");
+  app.add_option(program.threads_flag, flags.threads, program.threads_help)->check(CLI::Range(1, 1024));
+  if (program.add_flags) program.add_flags(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    parsed.exit_code = app.exit(error);
+    return parsed;
+  }
+  if (flags.token.empty() && !token_file.empty()) flags.token = read_token(token_file);
+  if (!transport.empty()) flags.transport = parse_transport(transport);
+  if (auto text = environment("TF_CONFIG"); !text.empty()) apply_tf_config(text, program.role, {index->count() > 0, listen->count() > 0}, flags);
+  if (flags.listen.empty())
+    throw InvalidArgumentError(str(program.name, " has no address to listen at: give --listen, or set TF_CONFIG"));
+  parsed.run = true;
+  return parsed;
+}
+
+void apply_tf_config(const std::string& text, Role role, GivenFlags given, ServerFlags& flags) {
+  using nlohmann::json;
+  const json config = json::parse(text, nullptr, false);
+  if (!config.is_object()) throw InvalidArgumentError("TF_CONFIG is not a JSON object with \"cluster\" and \"task\"");
+  const std::string own(role_name(role));
+  const json task = config.value("task", json::object());
+  if (!task.is_object()) throw InvalidArgumentError("TF_CONFIG: task must be an object with type and index");
+  if (task.contains("type") && task["type"] != own)
+    throw InvalidArgumentError(str("TF_CONFIG: task.type is ", task["type"].dump(), ", this program is a \"", own, "\""));
+  if (!given.index && task.contains("index")) {
+    const json& index = task["index"];
+    // Some launchers write the number as text.
+    const std::string digits = index.is_string() ? index.get<std::string>() : index.dump();
+    if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos)
+      throw InvalidArgumentError(str("TF_CONFIG: task.index is ", index.dump(), ", a number is wanted"));
+    flags.index = static_cast<std::uint32_t>(std::stoul(digits));
+  }
+  if (given.listen) return;
+  const json cluster = config.value("cluster", json::object());
+  if (!cluster.is_object()) throw InvalidArgumentError("TF_CONFIG: cluster must be an object of lists of \"host:port\"");
+  const json tasks = cluster.value(own, json::array());
+  if (!tasks.is_array() || flags.index >= tasks.size() || !tasks[flags.index].is_string())
+    throw InvalidArgumentError(str("TF_CONFIG: cluster.", own, " names no address for task ", flags.index));
+  flags.listen = tasks[flags.index].get<std::string>();
+}
+
+}  // namespace cairn::rpc
