@@ -26,7 +26,7 @@ struct RoleSpec {
 
 struct SupervisorOptions {
   // A role that dies within `healthy` of its start has died young. The first return is at once; from the second young
-  // death in a row on it waits first_backoff, and twice as long each time; after crashes_max of them it is given up.
+  // death in a row on it waits first_backoff, and twice as long each time; after crashes_max returns in vain it is given up.
   Duration healthy = std::chrono::seconds(10);
   Duration first_backoff = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);

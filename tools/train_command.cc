@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <mutex>
 
 #include "core/disk.h"
 #include "storage/checkpoint_folder.h"
@@ -138,10 +140,19 @@ int train_on_local_cluster(const TrainRequest& request) {
   options.transport = wanted.transport;
   options.dir = request.dir;
   for (const auto& kill : request.kills) options.supervisor.kills.push_back(parse_kill(kill));
-  auto tell = [](const RoleEvent& event) {
+  std::promise<std::string> given_up;
+  auto role_given_up = given_up.get_future();
+  std::once_flag first;
+  auto tell = [&](const RoleEvent& event) {
     if (event.kind != RoleEvent::Kind::kStarted || event.restarts > 0) spdlog::warn("{}", event.message);
+    if (event.kind == RoleEvent::Kind::kGivenUp) std::call_once(first, [&] { given_up.set_value(event.message); });
   };
   LocalCluster cluster(options, tell);
+  auto on_progress = [&](double done) {
+    cluster.supervisor().progress(done);
+    if (role_given_up.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
+      throw UnavailableError(str(role_given_up.get(), "Cure that, then go on from the newest checkpoint with --resume latest"));
+  };
   log_to(cluster.dir() + "/logs/chief-0.log");
   std::printf("cluster: %d ps and %d workers, logs in %s/logs\n", wanted.ps, wanted.workers, cluster.dir().c_str());
   std::fflush(stdout);
@@ -153,7 +164,7 @@ int train_on_local_cluster(const TrainRequest& request) {
   {
     ParameterServerStrategy parameter_servers(TFConfigClusterResolver(cluster.tf_config("chief", 0)), strategy);
     outcome = train(prepared, request, parameter_servers, checkpoint_folder(request, prepared.job, cluster.dir()),
-                    [&](double done) { cluster.supervisor().progress(done); });
+                    on_progress);
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")}, {"worker", cluster.supervisor().restarts("worker")}};
   cluster.stop();

@@ -94,7 +94,7 @@ TrainingOutcome Trainer::run() {
   while (done_ < total_steps_ && !outcome_.interrupted) {
     schedule_up_to(std::min(total_steps_, done_ + kStepsAhead));
     collect();
-    if (options_.on_progress) options_.on_progress(static_cast<double>(done_) / static_cast<double>(total_steps_));
+    tell_progress();
     if (line_.due()) show(false);
     if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 && seconds_since(evaluated_at_) > job_.evaluation.every.seconds) schedule_evaluation();
     if (options_.interrupted != nullptr && *options_.interrupted) outcome_.interrupted = true;
@@ -102,7 +102,10 @@ TrainingOutcome Trainer::run() {
   outcome_.seconds = seconds_since(started_);
   if (outcome_.interrupted) abandon_the_rest();
   if (!outcome_.interrupted && test_batches_ > 0) schedule_evaluation();
-  while (!running_.empty() || (!evaluations_.empty() && !outcome_.interrupted)) collect();
+  while (!running_.empty() || (!evaluations_.empty() && !outcome_.interrupted)) {
+    collect();
+    tell_progress();
+  }
   outcome_.steps = done_;
   outcome_.examples = (done_ - first_step_) * job_.data.batch;
   outcome_.examples_per_s = static_cast<double>(outcome_.examples) / outcome_.seconds;
@@ -110,6 +113,10 @@ TrainingOutcome Trainer::run() {
   outcome_.checkpoint = coordinator_.save(policy, metadata());
   outcome_.stats = coordinator_.stats();
   return outcome_;
+}
+
+void Trainer::tell_progress() const {
+  if (options_.on_progress) options_.on_progress(static_cast<double>(done_) / static_cast<double>(total_steps_));
 }
 
 // What runs is finished and counted, what only waits is not begun.

@@ -19,7 +19,7 @@ namespace cairn::tools {
 struct TrainerOptions {
   std::string checkpoint_folder;
   std::string resume;                         // a checkpoint's folder; empty: start anew
-  std::function<void(double)> on_progress;    // 0..1
+  std::function<void(double)> on_progress;    // 0..1, several times a second; what it throws ends the run
   const std::atomic<bool>* interrupted = nullptr;
 };
 
@@ -48,6 +48,7 @@ class Trainer {
   };
   void make_functions();
   void make_datasets();
+  void tell_progress() const;
   void abandon_the_rest();
   void schedule_up_to(std::int64_t step);
   void schedule_evaluation();

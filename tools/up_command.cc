@@ -155,7 +155,7 @@ void add_up_command(CLI::App& app, int& status) {
   LocalClusterOptions& cluster = options->cluster;
   command->add_option("--ps", cluster.ps, "How many ps processes")->capture_default_str();
   command->add_option("--workers", cluster.workers, "How many worker processes")->capture_default_str();
-  command->add_option("--shards", cluster.shards, "Shards (threads) of each ps; 0: one a core")->capture_default_str();
+  command->add_option("--shards", cluster.shards, "Shards (threads) of each ps; 0: cairn-ps chooses")->capture_default_str();
   command->add_option("--lanes", cluster.lanes, "Closures each worker computes at once; 0: it chooses")->capture_default_str();
   command->add_option("--transport", cluster.transport, "auto, tcp or unix")->capture_default_str();
   command->add_option("--dir", cluster.dir, "Folder of this run: logs, cluster.json (default: a new one under runs/)");
