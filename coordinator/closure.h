@@ -67,6 +67,7 @@ struct Closure {
   std::vector<TakeRecord> takes;
   std::int64_t global_step = -1;
   std::uint32_t attempts = 0;
+  std::uint64_t sent_version = 0;  // the layout that its last attempt went by
   bool maybe_torn = false;  // sent to a worker that was lost: some shards may have its push
 
   // Guarded by the board's mutex.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "coordinator/engine_restored.h"
 #include "core/random.h"
 
 namespace cairn {
@@ -17,7 +18,8 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
     : parts_(parts), options_(std::move(options)), mailbox_(parts.reactor.mailbox()) {
   born_ = parts_.clock.now();
   // Not the clock alone: two coordinators of one millisecond must differ.
-  session_ = random_key(static_cast<std::uint64_t>(parts_.clock.wall_microseconds()), reinterpret_cast<std::uintptr_t>(this)) >> 1 | 1;
+  session_ = options_.session;
+  if (session_ == 0) session_ = random_key(static_cast<std::uint64_t>(parts_.clock.wall_microseconds()), reinterpret_cast<std::uintptr_t>(this)) >> 1 | 1;
   auto wake = [this, mailbox = mailbox_] {
     if (!pump_posted_.exchange(true)) mailbox->post([this] { pump(); });
   };
@@ -146,7 +148,7 @@ void Engine::pump() {
   pump_posted_ = false;
   if (!started_) return;
   while (const Closure* next = queue_->front()) {
-    if (next->layout_version > synced_version_) return sync_layout();
+    if (resync_ || next->layout_version > synced_version_) return sync_layout();
     if (next->function->uses_variables && (!all_ps_ready() || layout_busy_)) return;  // ps_loop and sync_layout pump again
     Lane* lane = pick_lane();
     if (lane == nullptr) return;
@@ -240,6 +242,7 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
     }
   }
   ++closure->attempts;
+  closure->sent_version = lane.layout_version;
   lane.inflight.emplace(closure->sequence, closure);
   lane.tasks->spawn("a closure", run_one(&lane, std::move(closure)));
 }
@@ -284,11 +287,8 @@ void Engine::count_skipped(std::uint64_t pipeline, std::uint64_t skipped) {
 void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
   ++committed_;
   global_step_ += closure.function->steps;
-  auto in_cut = std::find(in_checkpoint_.begin(), in_checkpoint_.end(), closure.sequence);
-  if (in_cut != in_checkpoint_.end()) {
-    in_checkpoint_.erase(in_cut);
-    ++checkpoint_covers_;
-  }
+  if (newest_) newest_->committed(closure.sequence);
+  count_late_loss(closure);
   {
     std::lock_guard hold(shared_mutex_);
     ++stats_.updates;
@@ -319,11 +319,11 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
     case Code::kAborted:
       lane.inflight.erase(closure->sequence);
       if (closure->attempts < kAttemptsMax) {
-        // A ps went away in the middle: it may have this closure's push, or another may.
+        torn(*closure);  // a ps went away in the middle: it may have this closure's push, or another may
         if (parts.code == Code::kUnavailable)
-          tasks_.spawn("run a closure again", run_again_later(closure, true));
+          tasks_.spawn("run a closure again", run_again_later(closure));
         else
-          run_again(closure, true);
+          queue_->put_back(closure);
         return;
       }
       [[fallthrough]];
@@ -335,22 +335,20 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
   }
 }
 
-void Engine::run_again(std::shared_ptr<Closure> closure, bool torn) {
-  if (torn && closure->function->updates && !closure->maybe_torn) {
-    closure->maybe_torn = true;
-    ++torn_;
-  }
-  queue_->put_back(std::move(closure));
-}
-
 // Long enough for the engine to see the loss that the worker saw first.
-rpc::Task<void> Engine::run_again_later(std::shared_ptr<Closure> closure, bool torn) {
+rpc::Task<void> Engine::run_again_later(std::shared_ptr<Closure> closure) {
   co_await parts_.reactor.sleep(kRetryPause);
-  run_again(std::move(closure), torn);
+  queue_->put_back(std::move(closure));
 }
 
 void Engine::spend_elements(const Closure& closure) {
   for (const TakeRecord& take : closure.takes) pipeline_book_[take.pipeline].commit(take, 0, {});
+}
+
+// From this moment on, not only once it runs again: a cut in between would hold half of it.
+void Engine::torn(Closure& closure) {
+  if (!closure.function->updates || closure.attempts == 0 || std::exchange(closure.maybe_torn, true)) return;
+  ++torn_;
 }
 
 void Engine::not_torn(Closure& closure) {

@@ -27,6 +27,7 @@
 #include "core/clock.h"
 #include "core/disk.h"
 #include "core/offload.h"
+#include "rpc/heartbeat.h"
 #include "rpc/network.h"
 #include "rpc/signal.h"
 #include "rpc/task_group.h"
@@ -115,9 +116,28 @@ class Engine {
     std::string trouble = "not yet connected";
     std::string status;
     std::size_t open_loss = kNoLoss;
-    std::uint64_t lost_counted = 0;  // committed closures already counted as lost on it
+    bool needs_rows = false;          // its process is new, or a restore has not ended: it must be rebuilt before it serves
+    std::uint64_t lost_counted = 0;   // committed closures that it had to do without, as counted so far
+    // What became of closures that were sent before it was rebuilt: it has those that its source had applied.
+    std::uint64_t rebuilt_version = 0;          // the layout that named its new process
+    std::shared_ptr<const Restored> source;     // none: rebuilt from initial values
+    std::size_t rebuilt_loss = kNoLoss;
   };
   static constexpr std::size_t kNoLoss = static_cast<std::size_t>(-1);
+  // Who holds it talks to the shards about tables; others wait for `changed_`.
+  class Busy {
+   public:
+    explicit Busy(Engine& engine) : engine_(engine) { engine_.layout_busy_ = true; }
+    ~Busy() {
+      engine_.layout_busy_ = false;
+      engine_.changed();
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    Engine& engine_;
+  };
 
   // ---- dispatch ----
   Lane* pick_lane();
@@ -128,9 +148,9 @@ class Engine {
   rpc::Task<void> run_one(Lane* lane, std::shared_ptr<Closure> closure);
   void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
   void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
-  void run_again(std::shared_ptr<Closure> closure, bool torn);
-  rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure, bool torn);
+  rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);
   void spend_elements(const Closure& closure);
+  void torn(Closure& closure);
   void not_torn(Closure& closure);
   void count_skipped(std::uint64_t pipeline, std::uint64_t skipped);
   void count_update(Lane& lane, const Closure& closure, const LaneReply& reply);
@@ -148,22 +168,31 @@ class Engine {
   // ---- ps ----
   rpc::Task<void> connect_ps(Ps* ps);
   rpc::Task<void> ps_loop(Ps* ps);
+  kj::Promise<rpc::Silence> silence_of(Ps* ps);
+  rpc::Task<void> attach_in_time(Ps* ps);
   rpc::Task<void> attach_ps(Ps* ps);
-  rpc::Task<void> watch_ps(Ps* ps);
   void lose_ps(Ps& ps, const std::string& reason);
   bool all_ps_ready() const;
   void count_lost_updates(Ps& ps);
+  void count_late_loss(const Closure& closure);
+  void add_lost(Ps& ps, std::uint64_t updates);
   template <typename Member>
   rpc::Task<void> connect_in_time(Member* member, rpc::Task<void> (Engine::*connect)(Member*));
 
   // ---- layout ----
   void sync_layout();
+  void synced(std::shared_ptr<const Layout> layout);
   rpc::Task<void> sync_layout_task();
-  rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, bool keep, bool restore);
-  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<const Layout> layout, VariableId first);
+  rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, bool keep);
+  rpc::Task<void> restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources);
+  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted);
 
   // ---- checkpoints ----
   rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
+  rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
+  rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, std::string folder);
+  void drop_marks(std::uint64_t mark);
+  rpc::Task<void> restore_all(std::string checkpoint);
   rpc::Task<void> hold_lanes();
   void release_lanes();
   rpc::Task<Cut> make_cut(std::uint64_t checkpoint);
@@ -198,9 +227,11 @@ class Engine {
   std::uint64_t next_incarnation_ = 1;
   std::uint64_t synced_version_ = 0;
   std::shared_ptr<const Layout> synced_;
-  bool layout_busy_ = false;      // a sync or an attach talks to the shards about tables
+  bool resync_ = false;           // a ps has tables that others may lack
+  bool layout_busy_ = false;      // a sync, an attach or a restore talks to the shards about tables
   std::size_t torn_ = 0;          // closures that some shards may have and others not
-  bool saving_ = false;
+  bool checkpoint_busy_ = false;  // a save or a restore: one at a time
+  bool writing_ = false;          // the cut is made, its rows are on their way to the disk
   bool started_ = false;
   std::atomic<bool> pump_posted_{false};
   rpc::Signal changed_;
@@ -208,9 +239,9 @@ class Engine {
   std::int64_t global_step_ = 0;      // committed steps
   std::int64_t next_step_ = 0;        // given to updating closures as they are first sent
   std::uint64_t committed_ = 0;       // updating closures since the session began
-  std::uint64_t checkpoint_covers_ = 0;          // how many of them the newest checkpoint holds
-  std::vector<std::uint64_t> in_checkpoint_;     // applied at its cut, their replies still under way
-  std::shared_ptr<Restored> restored_;           // what a lost ps, or a new variable, is restored from
+  std::uint64_t next_mark_ = 1;
+  std::shared_ptr<Restored> restored_;           // what the program restored: new variables take their rows from it
+  std::shared_ptr<Restored> newest_;             // what a lost ps is rebuilt from: the newest checkpoint, or restored_
   std::set<std::string> restored_datasets_;      // names that have their positions, or had none to have
   std::optional<CheckpointPolicy> policy_;
   std::string policy_metadata_;

@@ -24,8 +24,8 @@ bool Engine::Restored::holds(const VariableSpec& spec) const {
 }
 
 rpc::Task<std::string> Engine::save(CheckpointPolicy policy, std::string metadata) {
-  while (saving_) co_await changed_.wait();
-  saving_ = true;
+  while (checkpoint_busy_) co_await changed_.wait();
+  checkpoint_busy_ = true;
   std::exception_ptr error;
   std::string name;
   try {
@@ -33,7 +33,7 @@ rpc::Task<std::string> Engine::save(CheckpointPolicy policy, std::string metadat
   } catch (...) {
     error = std::current_exception();
   }
-  saving_ = false;
+  checkpoint_busy_ = writing_ = false;
   changed();
   if (error) std::rethrow_exception(error);
   co_return name;
@@ -50,9 +50,7 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
   auto cut = std::make_shared<Cut>(co_await make_cut(id));
   std::exception_ptr error;
   try {
-    std::vector<kj::Promise<ShardSaved>> saves;
-    for (std::size_t i = 0; i < cut->shards.size(); ++i) saves.push_back(cut->shards[i]->save(id, name).start());
-    for (auto& one : saves) cut->saved.push_back(co_await kj::mv(one));
+    co_await save_shards(cut, name);
     co_await commit_checkpoint(cut, name, policy, std::move(metadata));
   } catch (...) {
     error = std::current_exception();
@@ -69,13 +67,41 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
   co_return name;
 }
 
+// Ends when every shard has: nobody still writes into a folder that is swept.
+rpc::Task<void> Engine::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
+  cut->saved.resize(cut->shards.size());
+  std::vector<kj::Promise<void>> saves;
+  for (std::size_t i = 0; i < cut->shards.size(); ++i) saves.push_back(save_shard(cut, i, folder).start());
+  for (auto& save : saves) co_await kj::mv(save);
+  if (cut->error) std::rethrow_exception(cut->error);
+}
+
+// The first that fails stops the others.
+rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, std::string folder) {
+  try {
+    cut->saved[i] = co_await cut->shards[i]->save(cut->mark, folder);
+  } catch (...) {
+    if (!std::exchange(cut->error, std::current_exception())) drop_marks(cut->mark);
+  }
+}
+
+void Engine::drop_marks(std::uint64_t mark) {
+  for (auto& ps : ps_)
+    for (auto& shard : ps->shards) tasks_.spawn("drop a mark", shard->drop_mark(mark));
+}
+
 // Pushes are held while every shard marks. What a lost worker left half done is completed first, by its retry.
 rpc::Task<Engine::Cut> Engine::make_cut(std::uint64_t checkpoint) {
   for (;;) {
-    while (torn_ > 0 || !all_ps_ready() || layout_busy_) co_await changed_.wait();
+    while (torn_ > 0 || !all_ps_ready() || layout_busy_) {
+      for (auto& ps : ps_)
+        if (ps->lost_for_good) throw UnavailableError(str("no checkpoint can be made without ", ps->name, ": ", ps->trouble), ps->name);
+      co_await changed_.wait();
+    }
     const TimePoint held = parts_.clock.now();
     Cut cut;
     cut.id = checkpoint;
+    cut.mark = next_mark_++;  // a shard that marked for an attempt that came to nothing marks anew
     std::exception_ptr error;
     bool again = false;
     try {
@@ -86,19 +112,22 @@ rpc::Task<Engine::Cut> Engine::make_cut(std::uint64_t checkpoint) {
         for (auto& ps : ps_)
           for (auto& shard : ps->shards) cut.shards.push_back(shard.get());
         std::vector<kj::Promise<ShardMark>> marks;
-        for (ShardClient* shard : cut.shards) marks.push_back(shard->mark(checkpoint).start());
+        for (ShardClient* shard : cut.shards) marks.push_back(shard->mark(cut.mark).start());
         for (auto& promise : marks) {
           ShardMark mark = co_await kj::mv(promise);
           cut.applied.merge(mark.applied);
         }
-        take_positions(cut);
+        again = torn_ > 0 || !all_ps_ready();
+        if (!again) take_positions(cut);
       }
     } catch (...) {
       error = std::current_exception();
     }
     release_lanes();
+    if (error || again) drop_marks(cut.mark);
     if (error && error_parts(error).code != Code::kUnavailable) std::rethrow_exception(error);
     if (!error && !again) {
+      writing_ = true;
       std::lock_guard hold(shared_mutex_);
       stats_.last_cut_seconds = seconds_since(held);
       co_return cut;
@@ -156,50 +185,66 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
     keep_last_checkpoints(*disk, policy.folder, policy.keep_last);
   };
   co_await on_disk_thread(write);
-  restored_ = restored;
   // Closures that were applied at the cut and answered since are counted; the rest are when they answer.
-  checkpoint_covers_ = cut->covers;
-  in_checkpoint_.clear();
+  restored->covers = cut->covers;
   for (std::uint64_t sequence : cut->in_flight) {
     bool running = std::any_of(lanes_.begin(), lanes_.end(), [&](Lane* lane) { return lane->inflight.contains(sequence); });
     if (running)
-      in_checkpoint_.push_back(sequence);
+      restored->in_flight.push_back(sequence);
     else
-      ++checkpoint_covers_;
+      ++restored->covers;
   }
+  newest_ = restored;
   spdlog::info("checkpoint {} at step {}", name, cut->global_step);
 }
 
 rpc::Task<void> Engine::restore(std::string checkpoint) {
+  while (checkpoint_busy_) co_await changed_.wait();
+  checkpoint_busy_ = true;
+  std::exception_ptr error;
+  try {
+    co_await restore_all(std::move(checkpoint));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  checkpoint_busy_ = false;
+  changed();
+  if (error) std::rethrow_exception(error);
+  pump();
+}
+
+rpc::Task<void> Engine::restore_all(std::string checkpoint) {
   Disk* disk = &parts_.disk;
   auto source = std::make_shared<Restored>();
   std::function<void()> read = [disk, checkpoint, source] { *source = read_manifest(*disk, checkpoint); };
   co_await on_disk_thread(read);
   while (layout_busy_ || !all_ps_ready()) co_await changed_.wait();
+  for (const VariableLayout& variable : registry_->layout()->variables) source->holds(*variable.spec);  // all fit, or nothing changes
   registry_->set_seed(source->seed);  // rows that no database holds are at the initial values of that seed
-  restored_ = source;
-  global_step_ = next_step_ = source->global_step;
-  saved_at_step_ = global_step_;
-  checkpoint_covers_ = committed_;
+  source->covers = committed_;
+  newest_ = restored_ = source;
+  global_step_ = next_step_ = saved_at_step_ = source->global_step;
   {
     std::lock_guard hold(shared_mutex_);
     stats_.global_step = global_step_;
   }
   restored_datasets_.clear();
   restore_positions();
-  layout_busy_ = true;
-  std::exception_ptr error;
-  try {
-    auto layout = synced_;
-    for (auto& ps : ps_)
-      for (auto& shard : ps->shards) co_await restore_shard(shard.get(), layout, 0);
-  } catch (...) {
-    error = std::current_exception();
+  for (auto& ps : ps_) ps->needs_rows = true;
+  // A ps that is lost on the way is restored when it is attached again.
+  for (auto& ps : ps_) {
+    while (ps->needs_rows && (layout_busy_ || !ps->ready)) co_await changed_.wait();
+    if (!ps->needs_rows) continue;
+    try {
+      const Busy busy(*this);
+      std::vector<std::shared_ptr<Restored>> sources{source};
+      co_await restore_shards(ps.get(), synced_, 0, sources);
+      for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+      ps->needs_rows = false;
+    } catch (const UnavailableError&) {
+    }
   }
-  layout_busy_ = false;
-  changed();
-  if (error) std::rethrow_exception(error);
-  pump();
+  while (layout_busy_ || !all_ps_ready()) co_await changed_.wait();
 }
 
 // Gives each dataset made so far its positions; those made later ask again. A position belongs to the pipeline of its name, and
@@ -232,7 +277,7 @@ rpc::Task<std::string> Engine::save_by_policy() {
 }
 
 void Engine::save_if_due() {
-  if (!policy_ || policy_->every_steps <= 0 || saving_) return;
+  if (!policy_ || policy_->every_steps <= 0 || checkpoint_busy_) return;
   if (global_step_ - saved_at_step_ < policy_->every_steps) return;
   saved_at_step_ = global_step_ / policy_->every_steps * policy_->every_steps;
   tasks_.spawn("a checkpoint", save_and_forget());

@@ -82,17 +82,6 @@ class ThreadHost final : public EngineHost {
   std::unique_ptr<ControlServer> control_;
 };
 
-// A simulated clock is the reactor's virtual time.
-class ReactorClock final : public Clock {
- public:
-  explicit ReactorClock(const rpc::Reactor& reactor) : reactor_(reactor) {}
-  TimePoint now() const override { return TimePoint(reactor_.now()); }
-  std::int64_t wall_microseconds() const override { return 1'700'000'000'000'000 + std::chrono::duration_cast<std::chrono::microseconds>(reactor_.now()).count(); }
-
- private:
-  const rpc::Reactor& reactor_;
-};
-
 // Waiting in a simulation is letting its time pass.
 class SimulatedWaiting final : public Waiting {
  public:
@@ -115,8 +104,7 @@ class SimulatedHost final : public EngineHost {
  public:
   SimulatedHost(EngineOptions options, SimulatedParts parts)
       : reactor_(parts.reactor),
-        clock_(parts.reactor),
-        engine_(Engine::Parts{parts.reactor, parts.network, parts.offload, parts.disk, clock_}, std::move(options),
+        engine_(Engine::Parts{parts.reactor, parts.network, parts.offload, parts.disk, parts.reactor.clock()}, std::move(options),
                 std::make_shared<SimulatedWaiting>(parts.reactor)) {
     reactor_.wait(engine_.start());
   }
@@ -125,7 +113,6 @@ class SimulatedHost final : public EngineHost {
 
  private:
   rpc::Reactor& reactor_;
-  ReactorClock clock_;
   Engine engine_;
 };
 

@@ -1,6 +1,8 @@
 // The layout's way to the shards: new variables become tables, restored ones get their rows.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
 
@@ -8,56 +10,85 @@ namespace cairn {
 
 void Engine::sync_layout() {
   if (layout_busy_ || !all_ps_ready()) return;  // whoever is busy pumps again
-  layout_busy_ = true;
   tasks_.spawn("send the layout", sync_layout_task());
 }
 
-rpc::Task<void> Engine::sync_layout_task() {
-  auto layout = registry_->layout();
-  // Tables of variables that were there before are sent again only from the first one that changed (got slots).
-  VariableId first = 0;
-  while (first < synced_->variables.size() && synced_->variables[first].rule == layout->variables[first].rule) ++first;
-  std::exception_ptr error;
-  try {
-    for (auto& ps : ps_) co_await configure_shards(ps.get(), layout, first, true, true);
-    synced_ = layout;
-    synced_version_ = layout->version;
-  } catch (...) {
-    error = std::current_exception();
+namespace {
+bool same_tables(const Layout& a, const Layout& b) {
+  return a.variables.size() == b.variables.size() &&
+         std::equal(a.variables.begin(), a.variables.end(), b.variables.begin(), [](const auto& x, const auto& y) { return x.rule == y.rule; });
+}
+}  // namespace
+
+// One ps has the layout. Lanes go by it once all have, and the others have all but tables that are newer than the last sync.
+void Engine::synced(std::shared_ptr<const Layout> layout) {
+  if (!same_tables(*synced_, *layout)) {
+    resync_ = true;
+    return;
   }
-  layout_busy_ = false;
-  changed();
-  if (error) {
-    ErrorParts parts = error_parts(error);
-    if (parts.code != Code::kUnavailable) queue_->fail_all(error);  // else: ps_loop sees the loss, and pumps when it is mended
-  } else {
-    pump();
-  }
+  synced_ = layout;
+  synced_version_ = layout->version;
 }
 
-rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, bool keep, bool restore) {
+rpc::Task<void> Engine::sync_layout_task() {
+  std::exception_ptr error;
+  {
+    const Busy busy(*this);
+    auto layout = registry_->layout();
+    // Tables of variables that were there before are sent again only from the first one that changed (got slots).
+    VariableId first = 0;
+    while (first < synced_->variables.size() && synced_->variables[first].rule == layout->variables[first].rule) ++first;
+    try {
+      for (auto& ps : ps_) {
+        co_await configure_shards(ps.get(), layout, first, true);
+        std::vector<std::shared_ptr<Restored>> sources{restored_};
+        co_await restore_shards(ps.get(), layout, first, sources);
+        for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+      }
+      synced_ = layout;
+      synced_version_ = layout->version;
+      resync_ = false;
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  if (!error)
+    pump();
+  else if (error_parts(error).code != Code::kUnavailable)
+    queue_->fail_all(error);  // else: ps_loop sees the loss, and pumps when it is mended
+}
+
+rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, bool keep) {
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty()) throw UnavailableError(str(ps->name, " is away"), ps->name);
+  for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->configure(session_, layout, first, last, keep);
+  if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+}
+
+// Each variable from the first of the sources that holds it. Closes the shards: nobody shall see half a model.
+rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
-    co_await ps->shards[s]->configure(session_, layout, first, last, keep);
-    if (restore && restored_ && last > first) co_await restore_shard(ps->shards[s].get(), layout, first);
-    if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+    std::vector<bool> done(layout->variables.size());
+    for (const auto& source : sources) {
+      if (!source) continue;
+      std::vector<VariableId> wanted;
+      for (VariableId id = first; id < layout->variables.size(); ++id) {
+        const VariableLayout& variable = layout->variables[id];
+        bool here = std::any_of(variable.parts.begin(), variable.parts.end(), [&](const Part& part) { return part.shard == ps->shards[s]->shard(); });
+        if (!here || done[id] || !source->holds(*variable.spec)) continue;
+        done[id] = true;
+        wanted.push_back(id);
+      }
+      co_await restore_shard(ps->shards[s].get(), source, wanted);
+      if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
+    }
   }
 }
 
-rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<const Layout> layout, VariableId first) {
-  auto source = restored_;
-  std::vector<VariableId> wanted;
-  for (VariableId id = first; id < layout->variables.size(); ++id)
-    for (const Part& part : layout->variables[id].parts)
-      if (part.shard == shard->shard()) {
-        if (source->holds(*layout->variables[id].spec)) wanted.push_back(id);
-        break;
-      }
+rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted) {
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
   if (wanted.empty() && applied.ranges.empty() && applied.low_watermark == 0) co_return;
   std::uint64_t rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
-  co_await shard->open();  // a restore closes the shard, so that nobody sees half a model
   spdlog::info("shard {}: {} rows of {} variables restored from {}", shard->shard(), rows, wanted.size(), source->folder);
 }
 

@@ -22,6 +22,7 @@ struct EngineOptions {
   ClusterSpec cluster;
   std::string cluster_id = "cairn";
   std::string token;
+  std::uint64_t session = 0;         // another number for each coordinator's life; 0: drawn. Simulations give one, to replay
   bool insecure = false;             // serve the chief's address to other hosts without a token
   RegistryOptions variables;
   std::uint32_t pipeline_depth = 2;  // closures whose pull has begun and whose push has not ended; 1: strict order

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "coordinator/engine.h"
+#include "coordinator/engine_restored.h"
 #include "rpc/heartbeat.h"
 
 namespace cairn {
@@ -42,12 +43,13 @@ rpc::Task<void> Engine::ps_loop(Ps* ps) {
   Duration backoff = kBackoffFirst;
   for (;;) {
     if (ps->ready) {
-      co_await watch_ps(ps);
+      rpc::Silence silence = co_await silence_of(ps);
+      lose_ps(*ps, silence.reason);
       backoff = kBackoffFirst;
     }
     try {
       co_await connect_ps(ps);
-      co_await attach_ps(ps);
+      co_await attach_in_time(ps);
     } catch (const Error& e) {
       ps->trouble = e.what();
     }
@@ -66,7 +68,8 @@ rpc::Task<void> Engine::ps_loop(Ps* ps) {
   }
 }
 
-rpc::Task<void> Engine::watch_ps(Ps* ps) {
+// Ends when the ps counts as lost: its process is silent, or any of its connections ended.
+kj::Promise<rpc::Silence> Engine::silence_of(Ps* ps) {
   rpc::HeartbeatOptions beat{options_.heartbeat_interval, options_.heartbeats_missed_max};
   std::function<kj::Promise<void>()> ping = [ps] { return ps->control->ping(); };
   kj::Promise<rpc::Silence> silence = rpc::watch_heartbeat(parts_.reactor, ps->name, ping, beat).start();
@@ -74,8 +77,7 @@ rpc::Task<void> Engine::watch_ps(Ps* ps) {
     rpc::Silence ended{ps->name, {}, "a shard's connection ended"};
     silence = silence.exclusiveJoin(shard->connection().on_disconnect().then([ended] { return ended; }));
   }
-  rpc::Silence what = co_await kj::mv(silence);
-  lose_ps(*ps, what.reason);
+  return silence;
 }
 
 void Engine::lose_ps(Ps& ps, const std::string& reason) {
@@ -104,52 +106,75 @@ bool Engine::all_ps_ready() const {
   return std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps->ready; });
 }
 
-// Makes a connected ps part of the session: the same process with its state, or a new one rebuilt from the newest checkpoint.
+// A ps that falls silent while it is attached is given up like any other.
+rpc::Task<void> Engine::attach_in_time(Ps* ps) {
+  auto given_up = silence_of(ps).then([name = ps->name](rpc::Silence silence) { throw UnavailableError(str(name, " was lost again: ", silence.reason), name); });
+  auto attached = attach_ps(ps).start();
+  co_await attached.exclusiveJoin(kj::mv(given_up));
+}
+
+// Makes a connected ps part of the session: the same process with its state, or one that is rebuilt from the newest checkpoint.
 rpc::Task<void> Engine::attach_ps(Ps* ps) {
-  while (layout_busy_) co_await changed_.wait();
-  layout_busy_ = true;
-  std::exception_ptr error;
-  bool reborn = false;
-  try {
-    auto known = registry_->layout()->servers[ps->index].incarnation;
-    reborn = known != ps->incarnation;
-    registry_->set_incarnation(ps->index, ps->incarnation);
-    bool keep = started_ && !reborn;
-    auto layout = registry_->layout();
-    co_await configure_shards(ps, layout, 0, keep, !keep);
-    for (std::size_t s = 0; s < ps->shards.size(); ++s) {
-      auto fences = fenced_;
-      for (std::uint64_t incarnation : fences) co_await ps->shards[s]->fence(session_, incarnation);
-      co_await ps->shards[s]->open();
-    }
-    if (reborn) count_lost_updates(*ps);
-    ps->ready = true;
-    ps->trouble.clear();
-    synced_ = registry_->layout();
-    // Tables that were made while this ps was away are still missing on the others: then sync_layout() comes again.
-    if (all_ps_ready() || !started_) synced_version_ = std::max(synced_version_, layout->version);
-  } catch (...) {
-    error = std::current_exception();
+  const std::uint64_t known = registry_->layout()->servers[ps->index].incarnation;
+  if (known != ps->incarnation) ps->needs_rows = true;  // until it has them, however often it is lost meanwhile
+  // A checkpoint on its way to the disk is worth waiting for: it holds more than the one before.
+  while (layout_busy_ || (ps->needs_rows && writing_)) co_await changed_.wait();
+  const Busy busy(*this);
+  registry_->set_incarnation(ps->index, ps->incarnation);
+  const auto layout = registry_->layout();
+  const bool rebuild = ps->needs_rows;
+  auto source = newest_;
+  co_await configure_shards(ps, layout, 0, started_ && !rebuild);
+  if (rebuild) {
+    std::vector<std::shared_ptr<Restored>> sources{source, restored_};
+    co_await restore_shards(ps, layout, 0, sources);
   }
-  layout_busy_ = false;
-  changed();
-  if (error) std::rethrow_exception(error);
-  if (started_) {
-    double away = seconds_since(ps->lost_at);
-    spdlog::info("{} is back after {:.2f} s{}", ps->name, away, reborn ? ", rebuilt" : " with its state");
-    std::lock_guard hold(shared_mutex_);
-    if (ps->open_loss != kNoLoss) stats_.losses[ps->open_loss].back_after_seconds = away;
+  std::size_t fences = 0;
+  do {
+    for (const std::size_t end = fenced_.size(); fences < end; ++fences)
+      for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->fence(session_, fenced_[fences]);
+    for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+  } while (fences < fenced_.size());
+  ps->needs_rows = false;
+  if (rebuild) {
+    ps->rebuilt_version = layout->version;
+    ps->source = source;
+    ps->rebuilt_loss = ps->open_loss;
+    count_lost_updates(*ps);
   }
+  ps->ready = true;
+  ps->trouble.clear();
+  synced(layout);
+  if (!started_) co_return;
+  const double away = seconds_since(ps->lost_at);
+  spdlog::info("{} is back after {:.2f} s{}", ps->name, away, rebuild ? ", rebuilt" : " with its state");
+  std::lock_guard hold(shared_mutex_);
+  if (ps->open_loss != kNoLoss) stats_.losses[ps->open_loss].back_after_seconds = away;
 }
 
 void Engine::count_lost_updates(Ps& ps) {
-  std::uint64_t safe = std::max(checkpoint_covers_, ps.lost_counted);
-  std::uint64_t lost = committed_ > safe ? committed_ - safe : 0;
+  const std::uint64_t safe = std::max(ps.source ? ps.source->covers : 0, ps.lost_counted);
+  const std::uint64_t lost = committed_ > safe ? committed_ - safe : 0;
   ps.lost_counted = committed_;
   if (lost > 0) spdlog::warn("{} updates since the last checkpoint are lost on {}", lost, ps.name);
+  add_lost(ps, lost);
+}
+
+// A closure that was sent before a ps was rebuilt and ends well only now had its push applied by the process that is gone:
+// the new one refuses what was sent by an older layout.
+void Engine::count_late_loss(const Closure& closure) {
+  for (auto& ps : ps_) {
+    if (closure.sent_version >= ps->rebuilt_version) continue;
+    if (ps->source && ps->source->session == session_ && ps->source->applied.contains(closure.sequence)) continue;
+    ++ps->lost_counted;
+    add_lost(*ps, 1);
+  }
+}
+
+void Engine::add_lost(Ps& ps, std::uint64_t updates) {
   std::lock_guard hold(shared_mutex_);
-  stats_.lost_updates += lost;
-  if (ps.open_loss != kNoLoss) stats_.losses[ps.open_loss].lost_updates = lost;
+  stats_.lost_updates += updates;
+  if (ps.rebuilt_loss != kNoLoss) stats_.losses[ps.rebuilt_loss].lost_updates += updates;
 }
 
 }  // namespace cairn

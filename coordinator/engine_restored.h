@@ -1,6 +1,8 @@
 // A checkpoint as the engine uses it: where rows, step, positions and applied closures come from.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,7 +26,16 @@ struct Engine::Restored {
   AppliedClosures applied;
   std::map<std::string, VariableInCheckpoint> variables;
   std::vector<PipelinePosition> positions;
+  std::uint64_t covers = 0;                 // committed closures of this session that need not be missed once it is restored
+  std::vector<std::uint64_t> in_flight;     // applied at its cut, their replies still under way
 
+  // One of the closures that were under way at the cut has been committed.
+  void committed(std::uint64_t sequence) {
+    auto found = std::find(in_flight.begin(), in_flight.end(), sequence);
+    if (found == in_flight.end()) return;
+    in_flight.erase(found);
+    ++covers;
+  }
   // Does the checkpoint hold the variable? If not, it keeps its initial values.
   // FailedPrecondition: it has another dtype or shape there.
   bool holds(const VariableSpec& spec) const;
@@ -32,7 +43,8 @@ struct Engine::Restored {
 
 // What one cut found.
 struct Engine::Cut {
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;       // of the checkpoint
+  std::uint64_t mark = 0;     // by which the shards know the cut: another one for each attempt
   std::shared_ptr<const Layout> layout;
   std::vector<ShardClient*> shards;
   AppliedClosures applied;
@@ -41,6 +53,7 @@ struct Engine::Cut {
   std::uint64_t covers = 0;                  // committed closures that it holds
   std::vector<std::uint64_t> in_flight;      // applied, their replies still under way
   std::vector<ShardSaved> saved;             // beside shards
+  std::exception_ptr error;                  // the first of a save's
 };
 
 }  // namespace cairn

@@ -105,8 +105,7 @@ rpc::Task<void> Engine::give_up_worker(Worker* worker) {
     lane->inflight.clear();
   }
   worker->control.reset();
-  for (auto& closure : interrupted)
-    if (closure->function->updates && closure->attempts > 0 && !std::exchange(closure->maybe_torn, true)) ++torn_;
+  for (auto& closure : interrupted) torn(*closure);
   spdlog::warn("{} is lost ({}); {} closures go to other workers", worker->name, worker->trouble, interrupted.size());
   {
     std::lock_guard hold(shared_mutex_);

@@ -74,6 +74,7 @@ void Shard::start_session(const Configuration& configuration) {
   else
     tables_.clear();
   session_ = configuration.session;
+  first_version_ = configuration.layout_version;
   open_ = false;
   ShardCounters::set(counters_.open, 0);
 }
@@ -199,6 +200,7 @@ void Shard::fence(std::uint64_t session, std::uint64_t incarnation) {
   if (fenced_.size() >= options_.fences_max)
     throw ResourceExhaustedError(str("this shard holds ", fenced_.size(), " fences already; start a new session"));
   fenced_.insert(incarnation);
+  if (options_.observer != nullptr) options_.observer->fenced(incarnation);
   staging_.forget_worker(incarnation);
 }
 

@@ -28,11 +28,22 @@
 
 namespace cairn::ps {
 
+// Sees what a shard does about pushes. For tests of a whole cluster; called on the shard's thread.
+class PushObserver {
+ public:
+  virtual void fenced(std::uint64_t incarnation) = 0;
+  virtual void pushed(const StepContext& step, bool applied) = 0;  // not applied: it was a duplicate
+
+ protected:
+  ~PushObserver() = default;
+};
+
 struct ShardOptions {
   std::uint64_t incarnation = 1;                        // of the process; never 0
   std::size_t answer_bytes_max = std::size_t{32} << 20;  // of values a pull; callers cut theirs to about 4 MB
   std::size_t fences_max = 1 << 16;
   StagingOptions staging;
+  PushObserver* observer = nullptr;
 };
 
 struct MarkResult {
@@ -129,6 +140,7 @@ class Shard {
   std::uint64_t counter_ = 0;
   std::uint64_t session_ = 0;
   std::uint64_t layout_version_ = 0;
+  std::uint64_t first_version_ = 0;  // of the layout by which this session began here
   bool open_ = false;
   bool was_open_ = false;  // somebody may have pulled from this incarnation
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;

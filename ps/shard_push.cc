@@ -17,6 +17,11 @@ PushResult Shard::push(const PushRequest& request) {
     throw AbortedError(str("closure ", request.step.closure, " pulled from incarnation ", request.pulled.incarnation, " of this shard, which is now ",
                            incarnation_, ": run the closure again"));
   }
+  if (request.step.layout_version < first_version_) {
+    ShardCounters::add(counters_.outdated, 1);
+    throw AbortedError(str("closure ", request.step.closure, " was sent by layout version ", request.step.layout_version, ", this shard was rebuilt in version ",
+                           first_version_, ": run the closure again"));
+  }
   if (request.pulled.counter > counter_ && request.pulled.incarnation != 0)
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ", request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
@@ -31,11 +36,13 @@ PushResult Shard::push(const PushRequest& request) {
 PushResult Shard::duplicate(const PushRequest& request) {
   staging_.forget(request.step.closure, request.step.push_number);
   ShardCounters::add(counters_.duplicates, 1);
+  if (options_.observer != nullptr) options_.observer->pushed(request.step, false);
   return {version(), 0, true};
 }
 
 PushResult Shard::finish_push(const PushRequest& request, const std::vector<PlannedUpdate>& updates) {
   for (const PlannedUpdate& update : updates) apply(update, request.encoding);
+  if (options_.observer != nullptr) options_.observer->pushed(request.step, true);
   const StepContext& step = request.step;
   const bool pulled = request.pulled.incarnation != 0;
   const std::uint64_t staleness = pulled ? counter_ - request.pulled.counter - applied_.own_since(step.closure, request.pulled.counter) : 0;

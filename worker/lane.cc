@@ -155,7 +155,7 @@ void Lane::check_arguments(const Closure& closure, const Function& function) con
 StepContext Lane::context(const Closure& closure) const {
   StepContext step;
   step.session = config_.session;
-  step.layout_version = store_.routing() ? store_.routing()->layout().version : 0;
+  step.layout_version = closure.layout_version;  // what it was sent by, though the lane may know a newer one
   step.closure = closure.sequence;
   step.incarnation = config_.incarnation;
   step.low_watermark = closure.low_watermark;

@@ -78,6 +78,7 @@ class ShardClient {
                                const UpdateRule& rule = sgd()) {
     auto request = shard.pushRequest();
     request.initStep().setSession(ShardHarness::kSession);
+    request.getStep().setLayoutVersion(1);
     request.getStep().setIncarnation(1);
     request.getStep().setClosure(closure);
     auto header = request.initHeaders(1)[0];

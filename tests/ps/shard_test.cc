@@ -107,6 +107,21 @@ TEST(ShardPush, APullFromAnotherIncarnationMeansRunTheClosureAgain) {
   EXPECT_FALSE(shard.push(shard.step(1), 0, {0}, {1, 1}, sgd(), {100, 0}).duplicate);
 }
 
+// Such a closure may have pushed into the process that this one replaces, and is counted as lost there.
+TEST(ShardPush, WhatWasSentByALayoutFromBeforeTheShardBeganIsAborted) {
+  ManualClock clock;
+  Shard shard(clock, {.incarnation = 1});
+  shard.configure({7, 5, 42, {whole_table(0, variable("w", {2, 2}), sgd())}, false});
+  shard.open();
+  StepContext step;
+  step.session = 7;
+  step.closure = 1;
+  step.layout_version = 4;
+  EXPECT_THROW(shard.push({.step = step, .pieces = 1}), AbortedError);
+  step.layout_version = 5;
+  EXPECT_FALSE(shard.push({.step = step, .pieces = 1}).duplicate);
+}
+
 TEST(ShardPush, AnotherSessionIsRefused) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   StepContext foreign = shard.step(1);
