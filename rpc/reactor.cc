@@ -16,7 +16,7 @@ class ReactorClock final : public Clock {
   TimePoint now() const override { return TimePoint(reactor_.now()); }
   std::int64_t wall_microseconds() const override {
     if (!reactor_.simulated()) return system_clock().wall_microseconds();
-    return kSimulatedEpochUs + std::chrono::duration_cast<std::chrono::microseconds>(reactor_.now()).count();
+    return kSimulatedEpochUs + std::chrono::duration_cast<std::chrono::microseconds>(reactor_.now() + reactor_.wall_jump()).count();
   }
 
  private:

@@ -60,6 +60,7 @@ class Reactor {
   // The same time as a Clock; in simulation wall time moves with it.
   const Clock& clock() const { return *clock_; }
   virtual bool simulated() const { return false; }
+  virtual Duration wall_jump() const { return Duration(0); }  // by how much a simulated wall clock is off its course
   kj::Promise<void> sleep(Duration duration);
   // Resumes after ready I/O was handled and corked writes went out: for long work done in pieces on the loop.
   virtual kj::Promise<void> yield() = 0;

@@ -24,6 +24,9 @@ class SimReactor final : public Reactor {
   kj::WaitScope& scope() override;
   Duration now() const override;
   bool simulated() const override { return true; }
+  Duration wall_jump() const override { return wall_jump_; }
+  // Sets the wall clock `by` forward or back; monotonic time goes on as before.
+  void jump_wall(Duration by) { wall_jump_ += by; }
   kj::Promise<void> yield() override;
 
   // Runs `work` at now() + `delay`; same time: in the order of these calls. The network's deliveries come this way.
@@ -38,6 +41,7 @@ class SimReactor final : public Reactor {
  private:
   class Port;
   std::unique_ptr<Port> port_;
+  Duration wall_jump_{0};
   std::unique_ptr<kj::EventLoop> loop_;
   std::unique_ptr<kj::WaitScope> scope_;
 };

@@ -8,9 +8,9 @@
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 #include "core/memory_disk.h"
-#include "core/offload.h"
 #include "ps/ps_server.h"
 #include "rpc/sim_network.h"
+#include "rpc/sim_offload.h"
 #include "rpc/sim_reactor.h"
 #include "storage/row_store.h"
 #include "worker/worker_server.h"
@@ -22,12 +22,16 @@ struct SimulatedClusterOptions {
   std::uint32_t shards = 1, lanes = 1;
   std::uint64_t seed = 1;
   ParameterServerOptions strategy = {};
+  rpc::SimNetworkOptions network = {.seed = seed};
+  ps::PushObserver* observer = nullptr;
+  Duration disk_delay_max{0};  // of each piece of work on a process's disk threads
 };
 
 // Members in the order in which they may go: the network last.
 class SimulatedCluster {
  public:
   explicit SimulatedCluster(SimulatedClusterOptions options) : options_(std::move(options)) {
+    ps_offload_.resize(static_cast<std::size_t>(options_.ps));
     for (int i = 0; i < options_.ps; ++i) {
       ps_.emplace_back();
       start_ps(i);
@@ -36,7 +40,7 @@ class SimulatedCluster {
       workers_.emplace_back();
       start_worker(i);
     }
-    connect();
+    start_chief();
   }
   ~SimulatedCluster() {
     strategy_.reset();
@@ -47,6 +51,11 @@ class SimulatedCluster {
   ParameterServerStrategy& strategy() { return *strategy_; }
   rpc::SimNetwork& network() { return network_; }
   MemoryDisk& disk() { return disk_; }
+  rpc::SimReactor& reactor() { return reactor_; }
+  const rpc::SimReactor& reactor() const { return reactor_; }
+  bool has_chief() const { return strategy_ != nullptr; }
+  bool has_ps(int i) const { return ps_.at(static_cast<std::size_t>(i)) != nullptr; }
+  bool has_worker(int i) const { return workers_.at(static_cast<std::size_t>(i)) != nullptr; }
   void run_for(Duration time) { reactor_.advance(time); }
 
   void start_ps(int i) {
@@ -56,7 +65,9 @@ class SimulatedCluster {
     options.cluster = "cairn";
     options.shards = options_.shards;
     options.incarnation = ++incarnations_;
-    at(ps_, i) = std::make_unique<ps::PsServer>(reactor_, network_.host("ps" + std::to_string(i)), *offload_, *store_, options);
+    options.shard.observer = options_.observer;
+    at(ps_offload_, i) = make_offload();
+    at(ps_, i) = std::make_unique<ps::PsServer>(reactor_, network_.host("ps" + std::to_string(i)), *at(ps_offload_, i), *store_, options);
   }
   void start_worker(int i) {
     worker::WorkerOptions options;
@@ -71,10 +82,33 @@ class SimulatedCluster {
   void kill_ps(int i) {
     network_.crash("ps" + std::to_string(i));
     at(ps_, i).reset();
+    at(ps_offload_, i).reset();
   }
   void kill_worker(int i) {
     network_.crash("worker" + std::to_string(i));
     at(workers_, i).reset();
+  }
+  // Everything that the coordinator's process holds is gone: variables, datasets and remote values of it must not be used again.
+  void kill_chief() {
+    network_.crash("chief");
+    strategy_.reset();
+    chief_offload_.reset();
+  }
+  // Connects anew.  Errors  Unavailable, as ParameterServerStrategy's: then there is still no chief.
+  void start_chief() {
+    EngineOptions options = options_.strategy.engine;
+    options.session = random_key(options_.seed, "session") + 2 * ++sessions_ | 1;
+    options.variables = {options_.strategy.partitioner, options_.strategy.placement, options_.strategy.seed};
+    for (int i = 0; i < options_.ps; ++i) options.cluster.jobs["ps"].push_back("sim://ps" + std::to_string(i));
+    for (int i = 0; i < options_.workers; ++i) options.cluster.jobs["worker"].push_back("sim://worker" + std::to_string(i));
+    chief_offload_ = make_offload();
+    strategy_ = std::make_unique<ParameterServerStrategy>(
+        start_simulated_engine(options, {reactor_, network_.host("chief"), *chief_offload_, disk_}));
+  }
+  void slow_disks(Duration by) {
+    if (chief_offload_) chief_offload_->slow_down(by);
+    for (auto& offload : ps_offload_)
+      if (offload) offload->slow_down(by);
   }
 
  private:
@@ -82,22 +116,19 @@ class SimulatedCluster {
   static T& at(std::vector<T>& all, int i) {
     return all.at(static_cast<std::size_t>(i));
   }
-  void connect() {
-    EngineOptions options = options_.strategy.engine;
-    options.variables = {options_.strategy.partitioner, options_.strategy.placement, options_.strategy.seed};
-    for (int i = 0; i < options_.ps; ++i) options.cluster.jobs["ps"].push_back("sim://ps" + std::to_string(i));
-    for (int i = 0; i < options_.workers; ++i) options.cluster.jobs["worker"].push_back("sim://worker" + std::to_string(i));
-    strategy_ = std::make_unique<ParameterServerStrategy>(start_simulated_engine(options, {reactor_, network_.host("chief"), *offload_, disk_}));
+  std::unique_ptr<rpc::SimOffload> make_offload() {
+    return std::make_unique<rpc::SimOffload>(reactor_, random_key(options_.seed, ++offloads_), options_.disk_delay_max);
   }
 
   SimulatedClusterOptions options_;
   std::unique_ptr<rpc::SimReactor> owned_ = std::make_unique<rpc::SimReactor>();
   rpc::SimReactor& reactor_ = *owned_;
-  rpc::SimNetwork network_{reactor_, {.seed = options_.seed}};
+  rpc::SimNetwork network_{reactor_, options_.network};
   MemoryDisk disk_;
-  std::unique_ptr<Offload> offload_ = make_inline_offload();
   std::unique_ptr<storage::RowStore> store_ = storage::make_memory_row_store(disk_);
-  std::uint64_t incarnations_ = 0;
+  std::uint64_t incarnations_ = 0, offloads_ = 0, sessions_ = 0;
+  std::vector<std::unique_ptr<rpc::SimOffload>> ps_offload_;
+  std::unique_ptr<rpc::SimOffload> chief_offload_;
   std::vector<std::unique_ptr<ps::PsServer>> ps_;
   std::vector<std::unique_ptr<worker::WorkerServer>> workers_;
   std::unique_ptr<ParameterServerStrategy> strategy_;

@@ -1,0 +1,85 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace cairn::simulation {
+namespace {
+using Kind = Fault::Kind;
+using std::chrono::milliseconds;
+}  // namespace
+
+std::int64_t World::finished() const {
+  if (!program_) return done_before_;
+  return done_before_ + static_cast<std::int64_t>(program_->coordinator.counts().finished);
+}
+
+void World::tick() {
+  if (ended_) return;
+  const std::int64_t now = finished();
+  for (std::size_t i = 0; i < pending_.size();) {
+    if (pending_[i].at_closure > now) {
+      ++i;
+      continue;
+    }
+    Fault fault = pending_[i];
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(i));
+    later(fault.then, [this, fault] { strike(fault); });
+  }
+  if (!pending_.empty()) later(Duration(20'000 + random_.below(200'000)), [this] { tick(); });
+}
+
+void World::later(Duration delay, std::function<void()> work) {
+  quiet_after_ = std::max(quiet_after_, cluster_.reactor().now() + delay);
+  cluster_.reactor().schedule(delay, [this, work = std::move(work)] {
+    if (!ended_) work();
+  });
+}
+
+void World::strike(const Fault& fault) {
+  auto& network = cluster_.network();
+  auto& disk = cluster_.disk();
+  switch (fault.kind) {
+    case Kind::kKillWorker:
+      if (!cluster_.has_worker(fault.a)) return;
+      cluster_.kill_worker(fault.a);
+      return later(fault.lasts, [this, fault] { cluster_.start_worker(fault.a); });
+    case Kind::kKillPs:
+      if (!cluster_.has_ps(fault.a)) return;
+      lost_ever_.insert(fault.a);
+      cluster_.kill_ps(fault.a);
+      return later(fault.lasts, [this, fault] { cluster_.start_ps(fault.a); });
+    case Kind::kKillChief:
+      if (!cluster_.has_chief() || chief_dies_) return;
+      chief_dies_ = true;
+      chief_away_ = fault.lasts;
+      cluster_.network().crash("chief");
+      return later(fault.lasts, [] {});
+    case Kind::kCut: network.cut(fault.from, fault.to); break;
+    case Kind::kPartition: network.partition(fault.from, fault.to); break;
+    case Kind::kPartitionBoth: network.partition_both(fault.from, fault.to); break;
+    case Kind::kDropNext: network.drop_next(fault.from, fault.to); return;
+    case Kind::kDiskFull:
+      disk.set_capacity(disk.bytes_used() + static_cast<std::uint64_t>(fault.a));
+      return later(fault.lasts, [this] { cluster_.disk().set_capacity(std::numeric_limits<std::uint64_t>::max()); });
+    case Kind::kDiskDown:
+      disk.crash_at_write(0, random_.below(200));
+      return later(fault.lasts, [this] { cluster_.disk().recover(); });
+    case Kind::kDiskSlow:
+      cluster_.slow_disks(milliseconds(50));
+      return later(fault.lasts, [this] { cluster_.slow_disks(Duration(0)); });
+    case Kind::kWallJump: cluster_.reactor().jump_wall(std::chrono::seconds(fault.a)); return;
+  }
+  later(fault.lasts, [this, fault] { cluster_.network().heal(fault.from, fault.to); });
+}
+
+// Faults that are still to come find the job done.
+void World::heal_everything() {
+  pending_.clear();
+  if (quiet_after_ > cluster_.reactor().now()) cluster_.run_for(quiet_after_ - cluster_.reactor().now());
+  cluster_.network().heal_all();
+  cluster_.disk().recover();
+}
+
+
+}  // namespace cairn::simulation

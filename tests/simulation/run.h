@@ -1,0 +1,31 @@
+// Runs a scenario and judges it: what did the cluster promise, and what did it do?
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/scenario.h"
+
+namespace cairn::simulation {
+
+struct Verdict {
+  std::vector<std::string> complaints;  // empty: every promise was kept
+  std::uint64_t fingerprint = 0;        // of every message and the final values: equal for equal scenarios
+  std::uint64_t retried = 0, lost_updates = 0, checkpoints = 0, losses = 0;
+  double virtual_seconds = 0;
+  bool good() const { return complaints.empty(); }
+};
+
+// The promises:
+//   - each closure adds one to v, to w and to one row: afterwards every part on a ps that lost nothing is exact, and v and w on
+//     a ps that was rebuilt lack just what the loss report says (docs/architecture.md, recovery)
+//   - every element of the data is committed with just one closure: the rows are exact, one by one
+//   - what a fenced worker incarnation still sends for a closure that another has taken over is not applied
+//   - no error reaches the user; nothing waits for longer than two virtual minutes after the last fault has ended
+//   - every checkpoint that has a manifest is clean; the newest restores to one cut, in which v = w = the sum of the rows = its step
+Verdict run(const Scenario& scenario);
+
+// The scenario with as few faults and closures as still make it fail, found by leaving out one after the other.
+Scenario shrink(Scenario failing, const std::function<bool(const Scenario&)>& fails);
+
+}  // namespace cairn::simulation

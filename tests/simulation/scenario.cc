@@ -1,0 +1,132 @@
+#include "tests/simulation/scenario.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace cairn::simulation {
+namespace {
+
+using Kind = Fault::Kind;
+using std::chrono::microseconds;
+
+std::string ms(Duration duration) { return cairn::str(static_cast<double>(duration.count()) / 1e6, " ms"); }
+
+class Draw {
+ public:
+  explicit Draw(std::uint64_t seed) : random_(random_key(seed, "scenario")) {}
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return least + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1)));
+  }
+  int index(int count) { return static_cast<int>(between(0, count - 1)); }
+  // Short times as likely as long ones: every scale meets every other.
+  Duration time(Duration least, Duration most) {
+    auto low = static_cast<double>(least.count()), high = static_cast<double>(most.count());
+    return Duration(static_cast<std::int64_t>(low * std::pow(high / low, random_.uniform())));
+  }
+
+ private:
+  Random random_;
+};
+
+std::string host(Draw& draw, const Scenario& scenario) {
+  int which = draw.index(1 + scenario.ps + scenario.workers);
+  if (which == 0) return "chief";
+  if (which <= scenario.ps) return cairn::str("ps", which - 1);
+  return cairn::str("worker", which - 1 - scenario.ps);
+}
+
+std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
+  if (mix == Mix::kFlights) return {Kind::kKillWorker};
+  std::vector<Kind> kinds{Kind::kKillWorker, Kind::kKillWorker, Kind::kCut, Kind::kPartition, Kind::kPartitionBoth, Kind::kDropNext, Kind::kWallJump};
+  if (mix == Mix::kExactlyOnce) return kinds;
+  kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
+  if (scenario.checkpoint_every > 0) kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
+  return kinds;
+}
+
+Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& kinds) {
+  Fault fault;
+  fault.kind = kinds[static_cast<std::size_t>(draw.index(static_cast<int>(kinds.size())))];
+  fault.at_closure = draw.between(0, scenario.closures - 1);
+  fault.then = draw.time(microseconds(1), microseconds(5'000));
+  fault.lasts = draw.time(microseconds(100), microseconds(4'000'000));
+  if (fault.kind == Kind::kKillPs) fault.a = draw.index(scenario.ps);
+  if (fault.kind == Kind::kKillWorker) fault.a = draw.index(scenario.workers);
+  if (fault.kind == Kind::kWallJump) fault.a = draw.index(7200) - 3600;
+  fault.from = host(draw, scenario);
+  do fault.to = host(draw, scenario);
+  while (fault.to == fault.from);
+  return fault;
+}
+
+}  // namespace
+
+Scenario make_scenario(std::uint64_t seed, Mix mix) {
+  Draw draw(seed);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.ps = static_cast<int>(draw.between(1, 3));
+  scenario.workers = static_cast<int>(draw.between(1, 4));
+  scenario.shards = static_cast<std::uint32_t>(draw.between(1, 2));
+  scenario.lanes = static_cast<std::uint32_t>(draw.between(1, 2));
+  scenario.pipeline_depth = 1u << draw.between(0, 2);
+  scenario.send_window = static_cast<std::uint32_t>(draw.between(1, 16));
+  scenario.closures = draw.between(40, 160);
+  scenario.rows = draw.between(2, 60);
+  scenario.checkpoint_every = draw.between(0, 3) == 0 ? 0 : draw.between(5, 40);
+  scenario.delay_max = draw.time(microseconds(60), microseconds(5'000));
+  scenario.disk_delay_max = draw.time(microseconds(10), microseconds(20'000));
+  std::int64_t faults = draw.between(0, 6);
+  if (mix == Mix::kExactlyOnce) {
+    scenario.ps = 2;
+    scenario.workers = 4;
+    scenario.pipeline_depth = seed % 2 == 1 ? 1 : 4;
+    scenario.closures = 10'000;
+    scenario.rows = 1'000;
+    faults = draw.between(4, 24);
+  } else if (mix == Mix::kFlights) {
+    scenario.job = Job::kFlights;
+    scenario.workers = 3;
+    scenario.lanes = 1;
+    scenario.closures = kFlightClosures;
+    scenario.rows = kFlightRows;
+    faults = draw.between(1, 6);
+  }
+  if (mix != Mix::kEverything) scenario.checkpoint_every = 0;
+  const std::vector<Kind> kinds = kinds_of(mix, scenario);
+  for (std::int64_t i = 0; i < faults; ++i) scenario.faults.push_back(draw_fault(draw, scenario, kinds));
+  return scenario;
+}
+
+std::string Fault::str() const {
+  const std::string when = cairn::str("after closure ", at_closure, " and ", ms(then), ": ");
+  const std::string while_ = cairn::str(" for ", ms(lasts));
+  switch (kind) {
+    case Kind::kKillWorker: return cairn::str(when, "worker ", a, " is killed, back after ", ms(lasts));
+    case Kind::kKillPs: return cairn::str(when, "ps ", a, " is killed, back after ", ms(lasts));
+    case Kind::kKillChief: return cairn::str(when, "the coordinator is killed, back after ", ms(lasts));
+    case Kind::kCut: return cairn::str(when, from, " and ", to, " are cut off from each other", while_);
+    case Kind::kPartition: return cairn::str(when, "what ", from, " sends to ", to, " does not arrive", while_);
+    case Kind::kPartitionBoth: return cairn::str(when, "nothing passes between ", from, " and ", to, while_);
+    case Kind::kDropNext: return cairn::str(when, "the next message from ", from, " to ", to, " is lost with its connection");
+    case Kind::kDiskFull: return cairn::str(when, "the disk is full", while_);
+    case Kind::kDiskDown: return cairn::str(when, "the disk tears the next write and is down", while_);
+    case Kind::kDiskSlow: return cairn::str(when, "disks take 50 ms more", while_);
+    case Kind::kWallJump: return cairn::str(when, "wall clocks jump by ", a, " s");
+  }
+  return when;
+}
+
+std::string Scenario::str() const {
+  std::ostringstream out;
+  out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards << " shards and " << workers << " workers of " << lanes
+      << " lanes, depth " << pipeline_depth << ", window " << send_window << ", " << rows << " rows, a checkpoint every " << checkpoint_every
+      << " steps, network delays up to " << ms(delay_max) << ", disk delays up to " << ms(disk_delay_max);
+  for (std::size_t i = 0; i < faults.size(); ++i) out << "\n  fault " << i << ": " << faults[i].str();
+  return out.str();
+}
+
+}  // namespace cairn::simulation

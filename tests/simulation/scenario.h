@@ -1,0 +1,60 @@
+// A scenario: a small job on a simulated cluster, and what goes wrong on the way. All of it follows from one seed.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+
+namespace cairn::simulation {
+
+struct Fault {
+  enum class Kind : std::uint8_t {
+    kKillWorker, kKillPs, kKillChief,  // `a`: which; it is started again after `lasts`
+    kCut,                              // connections between hosts `from` and `to` end and cannot be made
+    kPartition,                        // what `from` sends to `to` does not arrive
+    kPartitionBoth,
+    kDropNext,                         // a request or its answer is lost, and the connection with it
+    kDiskFull, kDiskDown, kDiskSlow,   // kDiskDown: power goes in the middle of the next write
+    kWallJump,
+  };
+  Kind kind = Kind::kKillWorker;
+  int a = 0;
+  std::string from, to;
+  std::int64_t at_closure = 0;  // once so many closures are finished, in all
+  Duration then{0};             // and this much time has passed
+  Duration lasts{0};
+  std::string str() const;
+};
+
+enum class Job : std::uint8_t {
+  kNumbers,  // element n of the data is row n mod rows
+  kFlights,  // elements are batches of the flights of 2013; a flight's row is a hash of what names it
+};
+
+inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
+                              kFlightClosures = (kFlights + kFlightBatch - 1) / kFlightBatch;
+
+struct Scenario {
+  std::uint64_t seed = 1;
+  Job job = Job::kNumbers;
+  int ps = 2, workers = 2;
+  std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
+  std::int64_t closures = 100;
+  std::int64_t rows = 50;              // of the table
+  std::int64_t checkpoint_every = 0;   // steps; 0: none
+  Duration delay_max{0};               // of the network
+  Duration disk_delay_max{0};
+  std::vector<Fault> faults;
+  std::string str() const;  // a few lines for people
+};
+
+// What the numbers are drawn from.
+enum class Mix : std::uint8_t {
+  kEverything,   // small jobs, every kind of fault
+  kExactlyOnce,  // 10,000 closures on 4 workers at depth 1 (odd seeds) or 4, 1,000 rows over 2 ps; workers and connections fail
+  kFlights,      // an epoch of flights.csv on 3 workers, which are killed
+};
+Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
+
+}  // namespace cairn::simulation

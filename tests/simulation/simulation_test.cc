@@ -1,0 +1,65 @@
+// Whole clusters under faults from seeds. A seed that fails here is run again by `tools/simulate --seed N`.
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include "tests/simulation/run.h"
+
+namespace cairn::simulation {
+namespace {
+
+class Seeds : public testing::TestWithParam<std::uint64_t> {
+ protected:
+  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+};
+
+constexpr std::uint64_t kPerTest = 20;
+
+TEST_P(Seeds, KeepEveryPromise) {
+  for (std::uint64_t seed = GetParam(); seed < GetParam() + kPerTest; ++seed) {
+    Scenario scenario = make_scenario(seed);
+    Verdict verdict = run(scenario);
+    for (const auto& complaint : verdict.complaints)
+      ADD_FAILURE() << complaint << "\n" << scenario.str() << "\nagain: tools/simulate --seed " << seed;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(, Seeds, testing::Range<std::uint64_t>(1, 201, kPerTest));
+
+void expect_good(Mix mix, const char* name, std::uint64_t seed) {
+  spdlog::set_level(spdlog::level::off);
+  const Scenario scenario = make_scenario(seed, mix);
+  for (const auto& complaint : run(scenario).complaints)
+    ADD_FAILURE() << complaint << "\n" << scenario.str() << "\nagain: tools/simulate --mix " << name << " --seed " << seed;
+}
+
+// 200 seeds of it: tools/simulate --mix exactly-once --seeds 200
+TEST(Simulation, TenThousandClosuresCountOnceAtDepthOneAndFour) {
+  for (std::uint64_t seed : {1, 2}) expect_good(Mix::kExactlyOnce, "exactly-once", seed);
+}
+
+// 50 seeds of it: tools/simulate --mix flights --seeds 50
+TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
+
+TEST(Simulation, ASeedReplaysIdentically) {
+  spdlog::set_level(spdlog::level::off);
+  for (std::uint64_t seed : {3, 17, 42}) EXPECT_EQ(run(make_scenario(seed)).fingerprint, run(make_scenario(seed)).fingerprint) << seed;
+}
+
+TEST(Simulation, AFailingScenarioIsShrunkToWhatItTakes) {
+  Scenario scenario = make_scenario(7);
+  scenario.closures = 100;
+  scenario.faults = {{.kind = Fault::Kind::kCut}, {.kind = Fault::Kind::kKillPs}, {.kind = Fault::Kind::kDropNext}};
+  auto fails = [](const Scenario& smaller) {
+    bool kills = false;
+    for (const Fault& fault : smaller.faults) kills |= fault.kind == Fault::Kind::kKillPs;
+    return kills && smaller.closures >= 30;
+  };
+
+  Scenario least = shrink(scenario, fails);
+
+  EXPECT_EQ(least.closures, 30);
+  ASSERT_EQ(least.faults.size(), 1u);
+  EXPECT_EQ(least.faults[0].kind, Fault::Kind::kKillPs);
+}
+
+}  // namespace
+}  // namespace cairn::simulation

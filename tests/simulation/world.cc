@@ -1,0 +1,118 @@
+#include "tests/simulation/world.h"
+
+#include "storage/checkpoint_folder.h"
+
+namespace cairn::simulation {
+namespace {
+using std::chrono::milliseconds;
+constexpr Duration kPatience = std::chrono::minutes(2);  // virtual, after the last fault has ended
+}  // namespace
+
+World::World(const Scenario& scenario)
+    : scenario_(scenario), expected_(expected_rows(scenario)), pending_(scenario.faults), random_(random_key(scenario.seed, "world")), cluster_(options(scenario)) {}
+
+Verdict World::run() {
+  try {
+    cluster_.reactor().schedule(Duration(0), [this] { tick(); });
+    while (!live_one_life()) {
+    }
+    if (verdict_.good()) judge_checkpoints();
+  } catch (const std::exception& error) {
+    complain(str("an error reached the user: ", error.what()));
+  }
+  ended_ = true;
+  finish_verdict();
+  program_.reset();
+  return verdict_;
+}
+
+SimulatedClusterOptions World::options(const Scenario& scenario) {
+  SimulatedClusterOptions options{.ps = scenario.ps, .workers = scenario.workers, .shards = scenario.shards, .lanes = scenario.lanes, .seed = scenario.seed};
+  options.strategy.partitioner = FixedShardsPartitioner(scenario.ps * static_cast<std::int64_t>(scenario.shards));
+  options.strategy.placement = Placement::kRoundRobin;
+  options.strategy.engine.pipeline_depth = scenario.pipeline_depth;
+  options.strategy.engine.send_window = scenario.send_window;
+  options.network = {.seed = scenario.seed, .delay_min = std::chrono::microseconds(50), .delay_max = scenario.delay_max};
+  options.disk_delay_max = scenario.disk_delay_max;
+  options.observer = this;
+  return options;
+}
+
+bool World::live_one_life() {
+  begin_life();
+  while (!program_->coordinator.done()) {
+    cluster_.run_for(milliseconds(1));
+    if (chief_dies_) {
+      end_life();
+      return false;
+    }
+    if (waited_too_long()) {
+      complain(str("closures still wait: ", program_->coordinator.status_json()));
+      return true;
+    }
+  }
+  if (chief_dies_) {
+    end_life();
+    return false;
+  }
+  heal_everything();
+  judge_values();
+  return true;
+}
+
+void World::begin_life() {
+  while (!cluster_.has_chief()) {
+    try {
+      cluster_.start_chief();
+    } catch (const UnavailableError&) {
+      if (waited_too_long()) throw;
+    }
+  }
+  last_run_.clear();
+  fenced_.clear();
+  program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
+  base_ = Values{0, 0, std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.rows), 0)};
+  std::int64_t step = 0;
+  if (lives_++ > 0) step = resume();
+  done_before_ = step;
+  for (std::int64_t i = step; i < scenario_.closures; ++i) program_->coordinator.schedule(program_->add, {program_->data});
+  if (scenario_.checkpoint_every > 0) program_->coordinator.save_automatically({.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});
+}
+
+// From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.
+std::int64_t World::resume() {
+  for (;;) {
+    try {
+      auto latest = storage::CheckpointFolder(cluster_.disk(), kCheckpoints).latest();
+      if (!latest) return 0;
+      program_->coordinator.restore(latest->path);
+      break;
+    } catch (const UnavailableError&) {
+      if (waited_too_long()) throw;
+      cluster_.run_for(milliseconds(50));
+    }
+  }
+  base_ = values_of(*program_);
+  std::int64_t step = program_->coordinator.stats().global_step;
+  if (lost_ever_.empty()) judge_cut(base_, step, "the restored model");
+  return step;
+}
+
+void World::end_life() {
+  note_losses();
+  finish_stats();
+  program_.reset();
+  cluster_.kill_chief();
+  Duration away = std::exchange(chief_away_, Duration(0));
+  chief_dies_ = false;
+  cluster_.run_for(away);
+}
+
+bool World::waited_too_long() const {
+  const Duration patience = pending_.empty() ? kPatience : 2 * kPatience;
+  return cluster_.reactor().now() > quiet_after_ + patience;
+}
+
+Verdict run(const Scenario& scenario) { return World(scenario).run(); }
+
+}  // namespace cairn::simulation

@@ -1,0 +1,69 @@
+// World: one run of a scenario: the cluster, its user, its faults, and the judge.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "ps/shard.h"
+#include "tests/coordinator/simulated_cluster.h"
+#include "tests/simulation/program.h"
+#include "tests/simulation/run.h"
+
+namespace cairn::simulation {
+
+inline constexpr const char* kCheckpoints = "/checkpoints";
+
+class World final : private ps::PushObserver {
+ public:
+  explicit World(const Scenario& scenario);
+  Verdict run();
+
+ private:
+  // ---- a user's life: world.cc ----
+  SimulatedClusterOptions options(const Scenario& scenario);
+  bool live_one_life();  // from a coordinator's start to the end of the job (true) or its own
+  void begin_life();
+  std::int64_t resume();
+  void end_life();
+  bool waited_too_long() const;
+
+  // ---- faults.cc ----
+  std::int64_t finished() const;
+  void tick();
+  void later(Duration delay, std::function<void()> work);
+  void strike(const Fault& fault);
+  void heal_everything();
+
+  // ---- judge.cc ----
+  void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
+  void pushed(const StepContext& step, bool applied) override;
+  void fenced(std::uint64_t incarnation) override;
+  std::vector<std::uint64_t> losses_by_ps();
+  void note_losses();
+  void judge_cut(const Values& values, std::int64_t step, const std::string& what);
+  void judge_values();
+  void judge_rows(const Part& part, int ps, const std::vector<std::uint64_t>& lost, const Values& now);
+  void judge_checkpoints();
+  void finish_stats();
+  void finish_verdict();
+
+  const Scenario scenario_;
+  const std::vector<std::int64_t> expected_;  // of the rows, at the end
+  std::vector<Fault> pending_;
+  Random random_;
+  Verdict verdict_;
+  std::map<std::uint64_t, std::uint64_t> last_run_;  // of each closure: the worker incarnation that pushed for it
+  std::set<std::uint64_t> fenced_;                   // by any shard
+  SimulatedCluster cluster_;
+  std::unique_ptr<Program> program_;
+  Values base_;
+  std::int64_t done_before_ = 0;
+  int lives_ = 0, counted_life_ = 0;
+  bool ended_ = false, chief_dies_ = false;
+  Duration chief_away_{0};
+  Duration quiet_after_{0};
+  std::set<int> lost_ever_;  // ps that were killed at some time
+};
+
+}  // namespace cairn::simulation
