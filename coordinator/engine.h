@@ -173,8 +173,10 @@ class Engine {
   rpc::Task<void> attach_ps(Ps* ps);
   void lose_ps(Ps& ps, const std::string& reason);
   bool all_ps_ready() const;
+  bool any_ps_given_up() const;
   void count_lost_updates(Ps& ps);
   void count_late_loss(const Closure& closure);
+  bool lost_late(const Ps& ps, const Closure& closure) const;
   void add_lost(Ps& ps, std::uint64_t updates);
   template <typename Member>
   rpc::Task<void> connect_in_time(Member* member, rpc::Task<void> (Engine::*connect)(Member*));
@@ -240,6 +242,7 @@ class Engine {
   std::int64_t next_step_ = 0;        // given to updating closures as they are first sent
   std::uint64_t committed_ = 0;       // updating closures since the session began
   std::uint64_t next_mark_ = 1;
+  std::uint64_t lost_before_ = 0;     // updates, on the way to what the program restored
   std::shared_ptr<Restored> restored_;           // what the program restored: new variables take their rows from it
   std::shared_ptr<Restored> newest_;             // what a lost ps is rebuilt from: the newest checkpoint, or restored_
   std::set<std::string> restored_datasets_;      // names that have their positions, or had none to have

@@ -28,12 +28,24 @@ rpc::Task<std::string> Engine::save(CheckpointPolicy policy, std::string metadat
   checkpoint_busy_ = true;
   std::exception_ptr error;
   std::string name;
-  try {
-    name = co_await save_one(std::move(policy), std::move(metadata));
-  } catch (...) {
-    error = std::current_exception();
+  bool again = true;
+  while (again) {
+    try {
+      error = nullptr;
+      name = co_await save_one(policy, metadata);
+      again = false;
+    } catch (const UnavailableError&) {  // a ps was lost: the next cut waits for it
+      error = std::current_exception();
+      again = options_.recovery && !any_ps_given_up();
+    } catch (...) {
+      error = std::current_exception();
+      again = false;
+    }
+    writing_ = false;
+    changed();
+    if (again) co_await parts_.reactor.sleep(kTimer);
   }
-  checkpoint_busy_ = writing_ = false;
+  checkpoint_busy_ = false;
   changed();
   if (error) std::rethrow_exception(error);
   co_return name;
@@ -87,7 +99,10 @@ rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, std:
 
 void Engine::drop_marks(std::uint64_t mark) {
   for (auto& ps : ps_)
-    for (auto& shard : ps->shards) tasks_.spawn("drop a mark", shard->drop_mark(mark));
+    for (auto& shard : ps->shards) {
+      auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});  // a shard that is lost has none
+      tasks_.spawn("drop a mark", kj::mv(dropped));
+    }
 }
 
 // Pushes are held while every shard marks. What a lost worker left half done is completed first, by its retry.
@@ -155,6 +170,7 @@ void Engine::release_lanes() {
 void Engine::take_positions(Cut& cut) {
   cut.covers = committed_;
   cut.global_step = global_step_;
+  cut.lost_updates = lost_before_ + stats_.lost_updates;
   std::vector<std::vector<TakeRecord>> committed(pipeline_book_.size());
   for (Lane* lane : lanes_)
     for (const auto& [sequence, closure] : lane->inflight) {
@@ -162,6 +178,7 @@ void Engine::take_positions(Cut& cut) {
       if (!applied) continue;
       cut.in_flight.push_back(sequence);
       cut.global_step += closure->function->steps;
+      for (const auto& ps : ps_) cut.lost_updates += lost_late(*ps, *closure) ? 1 : 0;
       for (const TakeRecord& take : closure->takes) committed[take.pipeline].push_back(take);
     }
   for (std::size_t i = 0; i < pipeline_book_.size(); ++i) cut.positions.push_back(pipeline_book_[i].position(committed[i]));
@@ -172,6 +189,7 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
   restored->folder = name;
   restored->session = session_;
   restored->global_step = cut->global_step;
+  restored->lost_updates = cut->lost_updates;
   restored->applied = cut->applied;
   restored->positions = cut->positions;
   restored->seed = cut->layout->seed;
@@ -222,6 +240,7 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint) {
   for (const VariableLayout& variable : registry_->layout()->variables) source->holds(*variable.spec);  // all fit, or nothing changes
   registry_->set_seed(source->seed);  // rows that no database holds are at the initial values of that seed
   source->covers = committed_;
+  lost_before_ = source->lost_updates;
   newest_ = restored_ = source;
   global_step_ = next_step_ = saved_at_step_ = source->global_step;
   {

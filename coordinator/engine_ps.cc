@@ -106,6 +106,10 @@ bool Engine::all_ps_ready() const {
   return std::all_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps->ready; });
 }
 
+bool Engine::any_ps_given_up() const {
+  return std::any_of(ps_.begin(), ps_.end(), [](const auto& ps) { return ps->lost_for_good; });
+}
+
 // A ps that falls silent while it is attached is given up like any other.
 rpc::Task<void> Engine::attach_in_time(Ps* ps) {
   auto given_up = silence_of(ps).then([name = ps->name](rpc::Silence silence) { throw UnavailableError(str(name, " was lost again: ", silence.reason), name); });
@@ -164,11 +168,15 @@ void Engine::count_lost_updates(Ps& ps) {
 // the new one refuses what was sent by an older layout.
 void Engine::count_late_loss(const Closure& closure) {
   for (auto& ps : ps_) {
-    if (closure.sent_version >= ps->rebuilt_version) continue;
-    if (ps->source && ps->source->session == session_ && ps->source->applied.contains(closure.sequence)) continue;
+    if (!lost_late(*ps, closure)) continue;
     ++ps->lost_counted;
     add_lost(*ps, 1);
   }
+}
+
+bool Engine::lost_late(const Ps& ps, const Closure& closure) const {
+  if (closure.sent_version >= ps.rebuilt_version) return false;
+  return !ps.source || ps.source->session != session_ || !ps.source->applied.contains(closure.sequence);
 }
 
 void Engine::add_lost(Ps& ps, std::uint64_t updates) {

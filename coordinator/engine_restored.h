@@ -23,6 +23,7 @@ struct Engine::Restored {
   std::uint64_t session = 0;
   std::uint64_t seed = 0;
   std::int64_t global_step = 0;
+  std::uint64_t lost_updates = 0;           // on the way to it
   AppliedClosures applied;
   std::map<std::string, VariableInCheckpoint> variables;
   std::vector<PipelinePosition> positions;
@@ -49,6 +50,7 @@ struct Engine::Cut {
   std::vector<ShardClient*> shards;
   AppliedClosures applied;
   std::int64_t global_step = 0;
+  std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
   std::uint64_t covers = 0;                  // committed closures that it holds
   std::vector<std::uint64_t> in_flight;      // applied, their replies still under way

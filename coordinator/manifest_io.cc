@@ -70,6 +70,7 @@ void write_manifest(Disk& disk, const std::string& path, const Engine::Restored&
   manifest.checkpoint = cut.id;
   manifest.global_step = checkpoint.global_step;
   manifest.saved_at_us = wall_microseconds;
+  manifest.lost_updates = checkpoint.lost_updates;
   manifest.session = checkpoint.session;
   manifest.seed = cut.layout->seed;
   manifest.layout_version = cut.layout->version;
@@ -98,6 +99,7 @@ Engine::Restored read_manifest(Disk& disk, const std::string& path) {
   restored.session = manifest.session;
   restored.seed = manifest.seed;
   restored.global_step = manifest.global_step;
+  restored.lost_updates = manifest.lost_updates;
   restored.applied = {manifest.low_watermark, manifest.applied};
   for (const auto& database : manifest.databases) restored.databases.push_back(database.name);
   for (const auto& variable : manifest.variables) restored.variables[variable.name] = {{variable.dtype, variable.shape}, variable.rule};

@@ -75,6 +75,7 @@ Manifest read_json(const Json& json) {
   out.checkpoint = json.at("checkpoint");
   out.global_step = json.at("global_step");
   out.saved_at_us = json.at("saved_at_us");
+  out.lost_updates = json.value("lost_updates", std::uint64_t{0});
   out.session = json.at("session");
   out.seed = json.at("seed");
   out.layout_version = json.at("layout_version");
@@ -108,6 +109,7 @@ std::string to_text(const Manifest& manifest) {
                      {"checkpoint", manifest.checkpoint},
                      {"global_step", manifest.global_step},
                      {"saved_at_us", manifest.saved_at_us},
+                     {"lost_updates", manifest.lost_updates},
                      {"session", manifest.session},
                      {"seed", manifest.seed},
                      {"layout_version", manifest.layout_version},

@@ -30,7 +30,7 @@ int again(Mix mix, std::uint64_t seed, const std::vector<std::size_t>& without, 
   return verdict.good() ? 0 : 1;
 }
 
-int sweep(Mix mix, std::uint64_t first, std::uint64_t seeds) {
+int sweep(Mix mix, std::uint64_t first, std::uint64_t seeds, bool until_bad) {
   const auto begin = std::chrono::steady_clock::now();
   std::uint64_t bad = 0, retried = 0, lost = 0, checkpoints = 0, losses = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
@@ -46,6 +46,7 @@ int sweep(Mix mix, std::uint64_t first, std::uint64_t seeds) {
     if (bad > 3 || mix != Mix::kEverything) continue;
     Scenario least = shrink(scenario, [](const Scenario& smaller) { return !run(smaller).good(); });
     std::cout << "the least that fails: " << least.str() << "\n  " << run(least).complaints.front() << std::endl;
+    if (until_bad) return 1;
   }
   std::cout << seeds - bad << " of " << seeds << " seeds are good; " << losses << " losses, " << retried << " closures ran again, " << lost
             << " updates lost, " << checkpoints << " checkpoints; "
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
   std::uint64_t seed = 0, first = 1, seeds = 200;
   std::int64_t closures = 0;
   std::vector<std::size_t> without;
-  bool verbose = false;
+  bool verbose = false, until_bad = false;
   Mix mix = Mix::kEverything;
   const std::map<std::string, Mix> mixes{{"everything", Mix::kEverything}, {"exactly-once", Mix::kExactlyOnce}, {"flights", Mix::kFlights}};
   CLI::App app("Runs whole clusters in one thread on a simulated network, disk and clock, with faults from a seed", "cairn-simulate");
@@ -68,9 +69,10 @@ int main(int argc, char** argv) {
   app.add_flag("--log", verbose, "Show the cluster's own log");
   app.add_option("--first", first, "The first of several seeds")->excludes(one);
   app.add_option("--seeds", seeds, "How many")->excludes(one);
+  app.add_flag("--until-bad", until_bad, "End with the first that fails")->excludes(one);
   CLI11_PARSE(app, argc, argv);
   spdlog::set_level(verbose ? spdlog::level::info : spdlog::level::off);
-  return one->count() > 0 ? again(mix, seed, without, closures) : sweep(mix, first, seeds);
+  return one->count() > 0 ? again(mix, seed, without, closures) : sweep(mix, first, seeds, until_bad);
 }
 
 }  // namespace

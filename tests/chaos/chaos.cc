@@ -1,0 +1,246 @@
+// Runs a cluster of real processes and does them harm, by a seed:
+//
+//   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed or stopped, connections cut or partitioned
+//   cairn-chaos --mode saving          the coordinator, a ps or a worker is killed, again and again, while checkpoints are made; after each
+//                                      the newest one must be sound, and what the coordinator restores from it must be complete
+#include <poll.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "core/disk.h"
+#include "core/error.h"
+#include "core/random.h"
+#include "storage/checkpoint_folder.h"
+#include "storage/row_store.h"
+#include "tests/chaos/link.h"
+#include "tools/child_process.h"
+#include "tools/reserved_port.h"
+
+namespace cairn::chaos {
+namespace {
+
+using std::chrono::milliseconds;
+using tools::ChildProcess;
+
+struct Options {
+  std::string mode = "once", folder, programs, transport = "tcp";
+  int ps = 2, workers = 4, harm = 20;
+  std::uint64_t seed = 1;
+  int depth = 1;
+  std::int64_t closures = 10'000;
+  int patience_s = 120;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(const Options& options) : options_(options) {
+    std::filesystem::create_directories(options.folder);
+    for (int i = 0; i < options.ps; ++i) add_server("ps", i);
+    for (int i = 0; i < options.workers; ++i) add_server("worker", i);
+    add("chief", 0);
+    for (auto& [name, role] : roles_) start(name);
+  }
+
+  void start(const std::string& name) {
+    Role& role = roles_.at(name);
+    nlohmann::json cluster;
+    for (const auto& [other, its] : roles_) cluster[its.job].push_back(its.address);
+    const nlohmann::json config{{"cluster", cluster}, {"task", {{"type", role.job}, {"index", role.index}}}};
+    tools::Command command{.arguments = role.job == "chief" ? chief() : server(role), .environment = {"TF_CONFIG=" + config.dump()}, .output_file = log(name)};
+    role.process = std::make_unique<ChildProcess>(command);
+  }
+  ChildProcess& process(const std::string& name) { return *roles_.at(name).process; }
+  void kill(const std::string& name) {
+    process(name).send(SIGKILL);
+    process(name).wait();
+  }
+  Link* link(const std::string& name) { return roles_.at(name).link.get(); }
+  std::string log(const std::string& name) const { return options_.folder + "/" + name + ".log"; }
+  std::string checkpoints() const { return options_.folder + "/checkpoints"; }
+
+ private:
+  struct Role {
+    std::string job, address, listen;
+    int index = 0;
+    std::unique_ptr<tools::ReservedPort> port;
+    std::unique_ptr<Link> link;
+    std::unique_ptr<ChildProcess> process;
+  };
+  Role& add(const std::string& job, int index) {
+    Role& role = roles_[job == "chief" ? job : str(job, index)];
+    role.job = job;
+    role.index = index;
+    role.port = std::make_unique<tools::ReservedPort>();
+    role.address = role.listen = role.port->address();
+    return role;
+  }
+  void add_server(const std::string& job, int index) {
+    Role& role = add(job, index);
+    if (options_.transport == "unix") {
+      role.address = role.listen = str("unix:", std::filesystem::absolute(options_.folder).string(), "/", job, index, ".socket");
+    } else {
+      role.link = std::make_unique<Link>(role.port->port());
+      role.address = role.link->address();
+    }
+  }
+  std::vector<std::string> server(const Role& role) const { return {options_.programs + "/cairn-" + role.job, "--listen", role.listen}; }
+  std::vector<std::string> chief() const {
+    std::vector<std::string> arguments{options_.programs + "/cairn-exerciser", "--depth", std::to_string(options_.depth), "--closures", std::to_string(options_.closures)};
+    if (options_.mode == "flights") arguments.push_back("--flights");
+    if (options_.mode == "saving") arguments.insert(arguments.end(), {"--checkpoints", checkpoints()});
+    return arguments;
+  }
+
+  const Options options_;
+  std::map<std::string, Role> roles_;
+};
+
+class Chaos {
+ public:
+  explicit Chaos(const Options& options) : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options) {}
+
+  int count_once() {
+    for (int i = 0; i < options_.harm && !chief_ended(milliseconds(between(10, 120))); ++i) harm_once();
+    mend();
+    if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());
+    const int code = cluster_.process("chief").wait().shell_code();
+    std::printf("%s, after %s\n", tail(1).c_str(), done().c_str());
+    if (code != 0) std::printf("%s\n", tail().c_str());
+    return code;
+  }
+
+  int keep_saving() {
+    int sound = 0;
+    for (int i = 0; i < options_.harm; ++i) {
+      if (chief_ended(milliseconds(between(20, 1500)))) throw DataLossError("the exerciser ended: " + tail());
+      const std::string victim = pick({"chief", "ps", "worker"});
+      ++done_["kill " + victim.substr(0, victim.find_first_of("0123456789"))];
+      cluster_.kill(victim);
+      // While nobody makes or prunes checkpoints.
+      if (victim != "chief") cluster_.process("chief").send(SIGSTOP);
+      sound += newest_is_sound();
+      if (victim != "chief") cluster_.process("chief").send(SIGCONT);
+      cluster_.start(victim);
+    }
+    if (chief_ended(std::chrono::seconds(3))) throw DataLossError("the exerciser ended: " + tail());
+    std::printf("%s: %d checkpoints were sound; the last words: %s\n", done().c_str(), sound, tail(1).c_str());
+    return 0;
+  }
+
+ private:
+  std::int64_t between(std::int64_t least, std::int64_t most) { return least + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1))); }
+  std::string pick(const std::vector<std::string>& jobs) {
+    const std::string job = jobs[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(jobs.size()) - 1))];
+    if (job == "chief") return job;
+    return str(job, between(0, (job == "ps" ? options_.ps : options_.workers) - 1));
+  }
+  bool chief_ended(milliseconds within) {
+    pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
+    return ::poll(&wait, 1, static_cast<int>(within.count())) == 1;
+  }
+
+  void harm_once() {
+    const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"});
+    Link* link = cluster_.link(anybody);
+    switch (between(0, link == nullptr ? 1 : 4)) {
+      case 0:
+        ++done_["kill worker"];
+        cluster_.kill(worker);
+        cluster_.start(worker);
+        break;
+      case 1:  // it comes back and goes on with what others have done meanwhile
+        ++done_["stop worker"];
+        cluster_.process(worker).send(SIGSTOP);
+        stopped_.push_back(worker);
+        if (stopped_.size() > 1) go_on();
+        break;
+      case 2:
+        ++done_["cut"];
+        link->cut();
+        break;
+      case 3:
+        ++done_["partition"];
+        link->partition(true, true);
+        partitioned_.push_back(link);
+        break;
+      case 4:
+        ++done_["one-way partition"];
+        link->partition(between(0, 1) == 1, false);
+        partitioned_.push_back(link);
+        break;
+    }
+    if (partitioned_.size() > 2) heal();
+  }
+  void go_on() {
+    cluster_.process(stopped_.front()).send(SIGCONT);
+    stopped_.erase(stopped_.begin());
+  }
+  void heal() {
+    partitioned_.front()->heal();
+    partitioned_.erase(partitioned_.begin());
+  }
+  void mend() {
+    if (!stopped_.empty() || !partitioned_.empty()) chief_ended(milliseconds(1500));  // long enough to be taken for dead
+    while (!stopped_.empty()) go_on();
+    while (!partitioned_.empty()) heal();
+  }
+
+  int newest_is_sound() {
+    if (!store_) store_ = storage::make_rocks_row_store();
+    auto newest = storage::CheckpointFolder(system_disk(), cluster_.checkpoints()).latest();
+    if (!newest) return 0;
+    const auto report = storage::verify(system_disk(), *store_, newest->path);
+    if (!report.problems.empty()) throw DataLossError(str(newest->path, ": ", report.problems.front()));
+    return 1;
+  }
+  std::string done() const {
+    std::string all;
+    for (const auto& [what, count] : done_) all += str(all.empty() ? "" : ", ", count, " x ", what);
+    return all;
+  }
+  std::string tail(int lines = 8) const { return tools::last_lines(cluster_.log("chief"), lines); }
+
+  const Options options_;
+  Random random_;
+  Cluster cluster_;
+  std::unique_ptr<storage::RowStore> store_;
+  std::map<std::string, int> done_;
+  std::vector<std::string> stopped_;
+  std::vector<Link*> partitioned_;
+};
+
+int main(int argc, char** argv) {
+  Options options;
+  options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  CLI::App app("A cluster of real processes, and harm done to it", "cairn-chaos");
+  app.add_option("--mode", options.mode)->check(CLI::IsMember({"once", "flights", "saving"}));
+  app.add_option("--dir", options.folder, "Logs and checkpoints; must not exist")->required()->check(CLI::NonexistentPath);
+  app.add_option("--transport", options.transport, "unix: without links, so nothing is cut")->check(CLI::IsMember({"tcp", "unix"}));
+  app.add_option("--seed", options.seed);
+  app.add_option("--harm", options.harm, "How often");
+  app.add_option("--depth", options.depth);
+  app.add_option("--ps", options.ps);
+  app.add_option("--workers", options.workers);
+  app.add_option("--closures", options.closures);
+  CLI11_PARSE(app, argc, argv);
+  if (options.mode == "saving") options.closures = std::int64_t{1} << 40;
+  try {
+    Chaos chaos(options);
+    return options.mode == "saving" ? chaos.keep_saving() : chaos.count_once();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cairn-chaos: %s\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::chaos
+
+int main(int argc, char** argv) { return cairn::chaos::main(argc, argv); }

@@ -1,0 +1,30 @@
+// Short forms of what tools/chaos runs for long.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "tests/tools/temp_folder.h"
+#include "tools/child_process.h"
+
+namespace cairn::tools {
+namespace {
+
+class ChaosTest : public testing::Test {
+ protected:
+  void expect_good(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {std::string(CAIRN_PROGRAMS) + "/cairn-chaos", "--dir", folder_.path() + "/run"});
+    ChildProcess chaos({.arguments = arguments, .output_file = folder_.path() + "/output"});
+    pollfd wait{.fd = chaos.pidfd(), .events = POLLIN};
+    EXPECT_EQ(::poll(&wait, 1, 240'000), 1);
+    chaos.send(SIGKILL);
+    EXPECT_EQ(chaos.wait().shell_code(), 0) << folder_.read("output");
+  }
+  TempFolder folder_;
+};
+
+TEST_F(ChaosTest, ClosuresCountOnceThroughCutsPartitionsAndKills) { expect_good({"--mode", "once", "--harm", "15"}); }
+TEST_F(ChaosTest, ClosuresCountOnceAtDepthFour) { expect_good({"--mode", "once", "--harm", "15", "--depth", "4", "--seed", "2"}); }
+TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) { expect_good({"--mode", "once", "--harm", "15", "--transport", "unix"}); }
+TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) { expect_good({"--mode", "saving", "--harm", "12"}); }
+
+}  // namespace
+}  // namespace cairn::tools
