@@ -1,84 +1,75 @@
 #include "coordinator/cluster_spec.h"
 
-#include <cstdlib>
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
 
 namespace cairn {
-namespace {
 
-using nlohmann::json;
-
-struct Parsed {
-  ClusterSpec spec;
-  std::string type = "chief";
-  std::int64_t index = 0;
-};
-
-Parsed parse(const std::string& text) {
-  json config;
-  try {
-    config = json::parse(text);
-  } catch (const json::exception& e) {
-    throw InvalidArgumentError(str("TF_CONFIG is not JSON: ", e.what()));
+ClusterSpec::ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs) {
+  for (const auto& [job, addresses] : jobs) {
+    set_job(job, {});
+    for (const auto& address : addresses) add_task(job, address);
   }
-  Parsed parsed;
-  if (!config.is_object()) throw InvalidArgumentError("TF_CONFIG must be a JSON object with \"cluster\" and \"task\"");
-  const json cluster = config.value("cluster", json::object());
-  for (const auto& [job, tasks] : cluster.items()) {
-    if (!tasks.is_array()) throw InvalidArgumentError(str("TF_CONFIG: cluster.", job, " must be a list of \"host:port\""));
-    auto& addresses = parsed.spec.jobs[job];
-    for (const auto& task : tasks) {
-      if (!task.is_string()) throw InvalidArgumentError(str("TF_CONFIG: cluster.", job, " holds ", task.dump(), ", a \"host:port\" is wanted"));
-      addresses.push_back(task.get<std::string>());
+}
+
+void ClusterSpec::set_job(const std::string& job, Tasks tasks) {
+  for (auto& [name, known] : jobs_)
+    if (name == job) {
+      known = std::move(tasks);
+      return;
     }
-  }
-  if (auto task = config.find("task"); task != config.end() && task->is_object()) {
-    parsed.type = task->value("type", "chief");
-    const json& index = task->contains("index") ? task->at("index") : json(0);
-    if (index.is_number_integer())
-      parsed.index = index.get<std::int64_t>();
-    else if (index.is_string() && !index.get<std::string>().empty() && index.get<std::string>().find_first_not_of("0123456789") == std::string::npos)
-      parsed.index = std::stoll(index.get<std::string>());  // as the reference: "0" serves as 0
-    else
-      throw InvalidArgumentError(str("TF_CONFIG: task.index is ", index.dump(), ", a number is wanted"));
-  }
-  return parsed;
+  jobs_.emplace_back(job, std::move(tasks));
 }
 
-std::string from_environment() {
-  const char* text = std::getenv("TF_CONFIG");
-  if (text == nullptr || *text == 0)
-    throw FailedPreconditionError("TF_CONFIG is not set: start the program under `cairn up`, or set it by hand as docs/running.md shows");
-  return text;
+void ClusterSpec::add_task(const std::string& job, std::string address) {
+  Tasks all = tasks(job);
+  std::int64_t next = all.empty() ? 0 : all.rbegin()->first + 1;
+  all.emplace(next, std::move(address));
+  set_job(job, std::move(all));
 }
 
-SimpleClusterResolver resolver_of(const std::string& text) {
-  Parsed parsed = parse(text);
-  return SimpleClusterResolver(std::move(parsed.spec), parsed.type, parsed.index);
+std::vector<std::string> ClusterSpec::jobs() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tasks] : jobs_) names.push_back(name);
+  return names;
 }
 
-}  // namespace
-
-const std::vector<std::string>& ClusterSpec::tasks(const std::string& job) const {
-  static const std::vector<std::string> none;
-  auto found = jobs.find(job);
-  return found == jobs.end() ? none : found->second;
+const ClusterSpec::Tasks* ClusterSpec::find(const std::string& job) const {
+  for (const auto& [name, tasks] : jobs_)
+    if (name == job) return &tasks;
+  return nullptr;
 }
 
-void verify_parameter_server_cluster(const ClusterSpec& spec) {
-  for (const auto& [job, tasks] : spec.jobs)
-    if (job != "chief" && job != "worker" && job != "ps" && job != "evaluator")
-      throw InvalidArgumentError(str("the cluster has a job \"", job, "\": only chief, worker, ps and evaluator are known"));
-  if (spec.num_tasks("ps") == 0) throw InvalidArgumentError("the cluster has no ps: at least one is needed");
-  if (spec.num_tasks("worker") == 0) throw InvalidArgumentError("the cluster has no worker: at least one is needed");
-  if (spec.num_tasks("chief") > 1) throw InvalidArgumentError(str("the cluster has ", spec.num_tasks("chief"), " chiefs: one at most"));
-  if (spec.num_tasks("evaluator") > 1)
-    throw InvalidArgumentError(str("the cluster has ", spec.num_tasks("evaluator"), " evaluators: one at most"));
+const ClusterSpec::Tasks& ClusterSpec::tasks(const std::string& job) const {
+  static const Tasks none;
+  const Tasks* found = find(job);
+  return found == nullptr ? none : *found;
 }
 
-TFConfigClusterResolver::TFConfigClusterResolver() : TFConfigClusterResolver(from_environment()) {}
-TFConfigClusterResolver::TFConfigClusterResolver(const std::string& text) : SimpleClusterResolver(resolver_of(text)) {}
+const ClusterSpec::Tasks& ClusterSpec::at(const std::string& job) const {
+  const Tasks* found = find(job);
+  if (found == nullptr) throw InvalidArgumentError(str("the cluster has no job \"", job, "\""));
+  return *found;
+}
+
+std::vector<std::int64_t> ClusterSpec::task_indices(const std::string& job) const {
+  std::vector<std::int64_t> indices;
+  for (const auto& [index, address] : at(job)) indices.push_back(index);
+  return indices;
+}
+
+const std::string& ClusterSpec::task_address(const std::string& job, std::int64_t index) const {
+  const Tasks& tasks = at(job);
+  auto found = tasks.find(index);
+  if (found == tasks.end()) throw InvalidArgumentError(str("the cluster's job \"", job, "\" has no task ", index));
+  return found->second;
+}
+
+std::vector<std::string> ClusterSpec::job_tasks(const std::string& job) const {
+  const Tasks& tasks = at(job);
+  if (tasks.empty()) throw InvalidArgumentError(str("the cluster's job \"", job, "\" has no task"));
+  std::vector<std::string> all(static_cast<std::size_t>(tasks.rbegin()->first + 1));
+  for (const auto& [index, address] : tasks) all[static_cast<std::size_t>(index)] = address;
+  return all;
+}
 
 }  // namespace cairn

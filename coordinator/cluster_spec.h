@@ -1,52 +1,47 @@
-// Who is in the cluster: TF_CONFIG and its parts, with tf.distribute's names and checks.
+// Who is in the cluster: jobs and the addresses of their tasks, with tf.train.ClusterSpec's queries.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace cairn {
 
-// Jobs ("chief", "worker", "ps", "evaluator") and the addresses of their tasks.
-struct ClusterSpec {
-  std::map<std::string, std::vector<std::string>> jobs;
-
-  const std::vector<std::string>& tasks(const std::string& job) const;  // empty if there is no such job
-  std::size_t num_tasks(const std::string& job) const { return tasks(job).size(); }
-};
-
-// What ParameterServerStrategy asks of a cluster: at least one ps and one worker, no other job than the four, at most one
-// chief and one evaluator. InvalidArgument naming what is wrong.
-void verify_parameter_server_cluster(const ClusterSpec& spec);
-
-class ClusterResolver {
+// Jobs ("chief", "worker", "ps", "evaluator", or what else a caller names) in the order given. A job's tasks are
+// numbered, and the numbers may have gaps: then some tasks are not in use.
+class ClusterSpec {
  public:
-  virtual ~ClusterResolver() = default;
-  virtual const ClusterSpec& cluster_spec() const = 0;
-  virtual const std::string& task_type() const = 0;
-  virtual std::int64_t task_id() const = 0;
-};
+  using Tasks = std::map<std::int64_t, std::string>;  // index -> address
 
-class SimpleClusterResolver : public ClusterResolver {
- public:
-  explicit SimpleClusterResolver(ClusterSpec spec, std::string task_type = "chief", std::int64_t task_id = 0)
-      : spec_(std::move(spec)), task_type_(std::move(task_type)), task_id_(task_id) {}
-  const ClusterSpec& cluster_spec() const override { return spec_; }
-  const std::string& task_type() const override { return task_type_; }
-  std::int64_t task_id() const override { return task_id_; }
+  ClusterSpec() = default;
+  // {{"ps", {"host1:port", "host2:port"}}, {"worker", {"host3:port"}}}: tasks 0, 1, ... of each job.
+  ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs);
+
+  void set_job(const std::string& job, Tasks tasks);           // replaces a job of that name in its place
+  void add_task(const std::string& job, std::string address);  // after the job's last; a new job if there is none
+
+  std::vector<std::string> jobs() const;
+  bool has_job(const std::string& job) const { return find(job) != nullptr; }
+  bool empty() const { return jobs_.empty(); }  // no job at all
+  // None, and 0, also where there is no such job.
+  const Tasks& tasks(const std::string& job) const;
+  std::size_t task_count(const std::string& job) const { return tasks(job).size(); }
+
+  // As in the reference: InvalidArgument where there is no such job, or no such task.
+  std::size_t num_tasks(const std::string& job) const { return at(job).size(); }
+  std::vector<std::int64_t> task_indices(const std::string& job) const;
+  const std::string& task_address(const std::string& job, std::int64_t index) const;
+  // By index, "" where a number is not in use. InvalidArgument also: the job has no task.
+  std::vector<std::string> job_tasks(const std::string& job) const;
+
+  bool operator==(const ClusterSpec&) const = default;
 
  private:
-  ClusterSpec spec_;
-  std::string task_type_;
-  std::int64_t task_id_;
-};
-
-// Reads {"cluster": {"chief": [...], ...}, "task": {"type": "chief", "index": 0}} from the environment, or from `text`.
-//   Errors  FailedPrecondition: TF_CONFIG is not set. InvalidArgument: it is not JSON of that form; names the place.
-class TFConfigClusterResolver final : public SimpleClusterResolver {
- public:
-  TFConfigClusterResolver();
-  explicit TFConfigClusterResolver(const std::string& text);
+  const Tasks* find(const std::string& job) const;
+  const Tasks& at(const std::string& job) const;
+  std::vector<std::pair<std::string, Tasks>> jobs_;
 };
 
 }  // namespace cairn

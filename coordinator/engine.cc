@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "coordinator/engine_restored.h"
+#include "coordinator/task_roles.h"
 #include "core/random.h"
 
 namespace cairn {
@@ -31,13 +32,16 @@ Engine::~Engine() { stop(); }
 rpc::Task<void> Engine::start() {
   const auto& cluster = options_.cluster;
   verify_parameter_server_cluster(cluster);
-  for (std::uint32_t i = 0; i < cluster.num_tasks("ps"); ++i) {
+  // Members are counted without gaps; the names are the tasks' own, which may have some.
+  for (const auto& [task, address] : cluster.tasks("ps")) {
+    auto index = static_cast<std::uint32_t>(ps_.size());
     ps_.push_back(std::make_unique<Ps>());
-    *ps_.back() = Ps{.index = i, .address = cluster.tasks("ps")[i], .name = rpc::task_name(rpc::Role::kPs, i)};
+    *ps_.back() = Ps{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kPs, static_cast<std::uint32_t>(task))};
   }
-  for (std::uint32_t i = 0; i < cluster.num_tasks("worker"); ++i) {
+  for (const auto& [task, address] : cluster.tasks("worker")) {
+    auto index = static_cast<std::uint32_t>(workers_.size());
     workers_.push_back(std::make_unique<Worker>());
-    *workers_.back() = Worker{.index = i, .address = cluster.tasks("worker")[i], .name = rpc::task_name(rpc::Role::kWorker, i)};
+    *workers_.back() = Worker{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
   }
   for (auto& ps : ps_) co_await connect_in_time(ps.get(), &Engine::connect_ps);
   for (auto& worker : workers_) co_await connect_in_time(worker.get(), &Engine::connect_worker);

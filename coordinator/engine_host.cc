@@ -46,11 +46,12 @@ class ThreadHost final : public EngineHost {
     const EngineOptions& options = engine_->options();
     const auto& chief = options.cluster.tasks("chief");
     if (chief.empty()) return;
+    const std::string& address = chief.begin()->second;
     try {
       control_ = std::make_unique<ControlServer>(*engine_, thread_.reactor(), *network_,
-                                                 ControlServerOptions{chief.front(), options.cluster_id, options.token, options.insecure});
+                                                 ControlServerOptions{address, options.cluster_id, options.token, options.insecure});
     } catch (const Error& e) {
-      spdlog::warn("the status service cannot listen at {}: {}", chief.front(), e.what());
+      spdlog::warn("the status service cannot listen at {}: {}", address, e.what());
     }
   }
   static rpc::Task<void> wrap(std::function<rpc::Task<void>(Engine&)> work, Engine* engine, std::shared_ptr<std::promise<void>> outcome) {

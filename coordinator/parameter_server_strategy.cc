@@ -5,6 +5,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 #include "coordinator/strategy.h"
+#include "coordinator/task_roles.h"
 
 namespace cairn {
 namespace {
@@ -24,6 +25,7 @@ std::string token_of_environment() {
 }
 
 EngineOptions engine_options(const ClusterResolver& resolver, const ParameterServerOptions& options) {
+  verify_parameter_server_cluster(resolver);
   EngineOptions engine = options.engine;
   engine.cluster = resolver.cluster_spec();
   engine.variables = {options.partitioner, options.placement, options.seed};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cluster_spec.h"
+#include "coordinator/cluster_resolver.h"
 #include "coordinator/engine_options.h"
 #include "core/eager.h"
 #include "core/executor.h"

@@ -10,6 +10,7 @@
 #include <future>
 #include <mutex>
 
+#include "coordinator/task_roles.h"
 #include "core/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/local_cluster.h"
@@ -177,8 +178,9 @@ int train_on_given_cluster(const TrainRequest& request) {
   watch_signals();
   Prepared prepared = prepare(request);
   TFConfigClusterResolver resolver;
-  prepared.job.cluster.ps = static_cast<int>(resolver.cluster_spec().num_tasks("ps"));
-  prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().num_tasks("worker"));
+  verify_parameter_server_cluster(resolver);
+  prepared.job.cluster.ps = static_cast<int>(resolver.cluster_spec().task_count("ps"));
+  prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
   ParameterServerStrategy strategy(resolver, strategy_options(prepared.job));
   std::string dir = request.dir.empty() ? "." : request.dir;
   TrainingOutcome outcome = train(prepared, request, strategy, checkpoint_folder(request, prepared.job, dir), {});

@@ -99,8 +99,8 @@ class SimulatedCluster {
     EngineOptions options = options_.strategy.engine;
     options.session = random_key(options_.seed, "session") + 2 * ++sessions_ | 1;
     options.variables = {options_.strategy.partitioner, options_.strategy.placement, options_.strategy.seed};
-    for (int i = 0; i < options_.ps; ++i) options.cluster.jobs["ps"].push_back("sim://ps" + std::to_string(i));
-    for (int i = 0; i < options_.workers; ++i) options.cluster.jobs["worker"].push_back("sim://worker" + std::to_string(i));
+    for (int i = 0; i < options_.ps; ++i) options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
+    for (int i = 0; i < options_.workers; ++i) options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
     chief_offload_ = make_offload();
     strategy_ = std::make_unique<ParameterServerStrategy>(
         start_simulated_engine(options, {reactor_, network_.host("chief"), *chief_offload_, disk_}));
