@@ -76,6 +76,9 @@ struct Closure {
   std::vector<Tensor> outputs;
   std::exception_ptr error;
   bool awaited = false;  // somebody waits for this one
+  std::uint64_t generation = 0;  // of the queue when it was scheduled
+  bool returned = false;         // it was sent once and came back: it has its elements
+  bool must_finish = false;      // some shards may have its push already: it is run to its end, whatever else fails
 };
 
 // A closure's future outputs. Copies mean the same value. Thread: any.

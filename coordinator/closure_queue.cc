@@ -1,6 +1,7 @@
 #include "coordinator/closure_queue.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace cairn {
 namespace {
@@ -9,18 +10,19 @@ constexpr Duration kDrainLimit = std::chrono::seconds(10);
 }  // namespace
 
 ClosureQueue::ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting, std::function<void()> wake)
-    : capacity_(capacity), waiting_(std::move(waiting)), wake_(std::move(wake)) {}
+    : capacity_(capacity == 0 ? std::numeric_limits<std::size_t>::max() : capacity), waiting_(std::move(waiting)), wake_(std::move(wake)) {}
 
 void ClosureQueue::put(std::shared_ptr<Closure> closure) {
   bool was_empty;
   {
     std::unique_lock hold(board_->mutex);
     raise_if_failed(hold);
-    if (queue_.size() >= capacity_) {
+    while (queue_.size() >= capacity_) {
       waiting_->wait(hold, board_->changed, kForever, [this] { return queue_.size() < capacity_ || error_; });
       raise_if_failed(hold);
     }
     closure->sequence = next_sequence_++;
+    closure->generation = generation_;
     settled_.push_back(false);
     ++counts_.scheduled;
     was_empty = queue_.empty();
@@ -43,8 +45,8 @@ bool ClosureQueue::done() {
 }
 
 void ClosureQueue::cancel() {
-  std::unique_lock hold(board_->mutex);
-  cancel_queued(hold);
+  std::lock_guard hold(board_->mutex);
+  cancel_queued();
 }
 
 QueueCounts ClosureQueue::counts() const {
@@ -55,15 +57,21 @@ QueueCounts ClosureQueue::counts() const {
   return now;
 }
 
+bool ClosureQueue::running() const { return inflight_ > 0 || (error_ && !queue_.empty()); }
+
 void ClosureQueue::raise_if_failed(std::unique_lock<std::mutex>& hold) {
   if (!error_) return;
-  waiting_->wait(hold, board_->changed, kDrainLimit, [this] { return inflight_ == 0; });
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  waiting_->wait(hold, board_->changed, kDrainLimit, [this] { return !running(); });
+  if (!error_) return;  // another caller has it
+  ++generation_;
+  hopeless_ = false;
+  std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
+// After an error the queue holds nothing but closures that must finish.
 std::shared_ptr<Closure> ClosureQueue::pop() {
   std::lock_guard hold(board_->mutex);
-  if (error_ || queue_.empty()) return nullptr;
+  if (queue_.empty()) return nullptr;
   auto closure = std::move(queue_.front());
   queue_.pop_front();
   ++inflight_;
@@ -73,17 +81,23 @@ std::shared_ptr<Closure> ClosureQueue::pop() {
 
 const Closure* ClosureQueue::front() const {
   std::lock_guard hold(board_->mutex);
-  return error_ || queue_.empty() ? nullptr : queue_.front().get();
+  return queue_.empty() ? nullptr : queue_.front().get();
 }
 
 void ClosureQueue::put_back(std::shared_ptr<Closure> closure) {
   {
-    std::unique_lock hold(board_->mutex);
+    std::lock_guard hold(board_->mutex);
     --inflight_;
-    ++counts_.retried;
-    auto later = [&](const std::shared_ptr<Closure>& other) { return other->sequence > closure->sequence; };
-    queue_.insert(std::find_if(queue_.begin(), queue_.end(), later), std::move(closure));
-    if (error_) cancel_queued(hold);
+    closure->returned = true;
+    closure->must_finish = closure->maybe_torn && !hopeless_;
+    if (!closure->must_finish && (error_ || closure->generation != generation_)) {
+      cancel_one(closure);
+      board_->changed.notify_all();
+    } else {
+      ++counts_.retried;
+      auto later = [&](const std::shared_ptr<Closure>& other) { return other->sequence > closure->sequence; };
+      queue_.insert(std::find_if(queue_.begin(), queue_.end(), later), closure);
+    }
   }
   wake_();
 }
@@ -108,32 +122,49 @@ void ClosureQueue::finish(Closure& closure, std::vector<Tensor> outputs) {
 }
 
 void ClosureQueue::fail(Closure& closure, std::exception_ptr error) {
-  std::unique_lock hold(board_->mutex);
+  std::lock_guard hold(board_->mutex);
   closure.error = error;
   closure.outcome = Closure::Outcome::kFailed;
   --inflight_;
   settle(closure.sequence);
-  if (!error_) error_ = error;
-  cancel_queued(hold);
+  if (closure.generation == generation_) {
+    if (!error_) error_ = error;
+    cancel_queued();
+  }
+  board_->changed.notify_all();
 }
 
 void ClosureQueue::fail_all(std::exception_ptr error) {
-  std::unique_lock hold(board_->mutex);
+  std::lock_guard hold(board_->mutex);
   if (!error_) error_ = error;
-  cancel_queued(hold);
+  hopeless_ = true;
+  for (auto& closure : queue_) closure->must_finish = false;
+  cancel_queued();
 }
 
-void ClosureQueue::cancel_queued(std::unique_lock<std::mutex>&) {
-  for (auto& closure : queue_) {
-    closure->error = std::make_exception_ptr(
-        CancelledError("the function was cancelled before it ran; schedule it again"));
-    closure->outcome = Closure::Outcome::kFailed;
-    ++counts_.cancelled;
-    settle(closure->sequence);
-    if (told_) told_(*closure);
-  }
-  queue_.clear();
+void ClosureQueue::cancel_one(const std::shared_ptr<Closure>& closure) {
+  closure->error = std::make_exception_ptr(CancelledError("the function was cancelled before it ran; schedule it again"));
+  closure->outcome = Closure::Outcome::kFailed;
+  ++counts_.cancelled;
+  settle(closure->sequence);
+  if (closure->returned) cancelled_.push_back(closure);
+}
+
+void ClosureQueue::cancel_queued() {
+  std::deque<std::shared_ptr<Closure>> kept;
+  for (auto& closure : queue_)
+    if (closure->must_finish)
+      kept.push_back(std::move(closure));
+    else
+      cancel_one(closure);
+  queue_ = std::move(kept);
   board_->changed.notify_all();
+  if (!cancelled_.empty()) wake_();
+}
+
+std::vector<std::shared_ptr<Closure>> ClosureQueue::take_cancelled() {
+  std::lock_guard hold(board_->mutex);
+  return std::exchange(cancelled_, {});
 }
 
 std::uint64_t ClosureQueue::low_watermark() const {

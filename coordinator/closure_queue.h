@@ -1,7 +1,9 @@
 // ClosureQueue: the bounded FIFO between the user's threads and the engine, and the rule for errors.
 //
 // The first error of a generation is kept; what is queued is cancelled at once, what runs goes on. The next schedule, join or
-// done waits (bounded) for what runs, raises the error once, and the queue is usable again.
+// done waits (bounded) for what runs, raises the error once, and a new generation begins: what still runs of the old one has
+// errors of its own and ends no other. A closure that came back half pushed counts as running: it is completed, so that no
+// error leaves half a closure on the shards.
 //   Thread  user calls from any; engine calls from the engine's. No call holds the mutex across anything slow.
 #pragma once
 #include <cstdint>
@@ -22,7 +24,7 @@ class ClosureQueue {
  public:
   static constexpr std::size_t kCapacity = 256 * 1024;
 
-  // `wake` is called (any thread) when the engine should look at the queue.
+  // `wake` is called (any thread) when the engine should look at the queue. Capacity 0: no bound.
   ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting, std::function<void()> wake);
 
   // ---- users ----
@@ -39,25 +41,28 @@ class ClosureQueue {
   // ---- engine ----
   std::shared_ptr<Closure> pop();                      // nullptr: nothing to send (or an error is pending)
   const Closure* front() const;                        // engine's thread: what pop() would give
-  void put_back(std::shared_ptr<Closure> closure);     // to the front, keeping the order of sequence numbers
+  // To the front, keeping the order of sequence numbers; cancelled if its generation has failed, unless it is half pushed.
+  void put_back(std::shared_ptr<Closure> closure);
   void finish(Closure& closure, std::vector<Tensor> outputs);
   void fail(Closure& closure, std::exception_ptr error);  // the user's error: ends the generation
-  // An error that belongs to no closure (a ps is lost for good, no worker came back).
+  // An error that belongs to no closure (a ps is lost for good, no worker came back): cancels what is half pushed, too.
   void fail_all(std::exception_ptr error);
   // The sequence numbers below this are settled.
   std::uint64_t low_watermark() const;
-  void on_cancelled(std::function<void(const Closure&)> told) { told_ = std::move(told); }
+  // Cancelled since the last call, of those that had been sent once: their elements are to be spent.
+  std::vector<std::shared_ptr<Closure>> take_cancelled();
   void set_sequence_base(std::uint64_t base);
 
  private:
-  void cancel_queued(std::unique_lock<std::mutex>& hold);
+  void cancel_queued();
+  void cancel_one(const std::shared_ptr<Closure>& closure);
+  bool running() const;
   void raise_if_failed(std::unique_lock<std::mutex>& hold);
   void settle(std::uint64_t sequence);
 
   const std::size_t capacity_;
   std::shared_ptr<Waiting> waiting_;
   std::function<void()> wake_;
-  std::function<void(const Closure&)> told_;
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   // All below is guarded by board_->mutex.
   std::deque<std::shared_ptr<Closure>> queue_;
@@ -65,8 +70,10 @@ class ClosureQueue {
   std::uint64_t watermark_ = 1;
   std::uint64_t next_sequence_ = 1;
   std::size_t inflight_ = 0;
-  std::size_t waiters_ = 0;
-  std::exception_ptr error_;
+  std::uint64_t generation_ = 0;
+  std::exception_ptr error_;         // of this generation
+  bool hopeless_ = false;            // it is one of the cluster's: nothing that is half pushed can be finished
+  std::vector<std::shared_ptr<Closure>> cancelled_;  // that had been sent
   QueueCounts counts_;
 };
 

@@ -23,6 +23,20 @@ std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& argument
   return signature;
 }
 
+// The dataset function's own failure, told apart from a step's.
+Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn, const InputContext& context, const std::string& name) {
+  try {
+    Dataset dataset = dataset_fn(context);
+    if (!dataset.defined()) throw InvalidArgumentError("it returned no dataset");
+    return dataset;
+  } catch (...) {
+    ErrorParts parts = error_parts(std::current_exception());
+    auto pipeline = static_cast<std::uint64_t>(context.input_pipeline_id);
+    std::string message = str("the dataset function of \"", name, "\" failed for pipeline ", pipeline, " of ", context.num_input_pipelines, ": ", parts.message);
+    throw ClosureInputError(parts.code, message, parts.task, pipeline);
+  }
+}
+
 }  // namespace
 
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy) : strategy_(strategy) {}
@@ -60,8 +74,7 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const std::
   std::vector<std::vector<std::byte>> descriptions;
   ElementSpec spec;
   for (std::size_t i = 0; i < engine_of(strategy_).lane_count(); ++i) {
-    Dataset dataset = dataset_fn(context(i));
-    if (!dataset.defined()) throw InvalidArgumentError("the dataset function returned no dataset");
+    Dataset dataset = described(dataset_fn, context(i), name);
     if (i > 0 && !(dataset.element_spec() == spec))
       throw InvalidArgumentError(str("the dataset function gave pipeline ", i, " other columns than pipeline 0"));
     spec = dataset.element_spec();
@@ -73,6 +86,10 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const std::
     co_return;
   });
   return made;
+}
+
+PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const Dataset& dataset, std::string name) {
+  return create_per_worker_dataset([&dataset](const InputContext&) { return dataset; }, std::move(name));
 }
 
 PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Dataset& dataset, std::string name) {

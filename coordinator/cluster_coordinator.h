@@ -54,7 +54,11 @@ class ClusterCoordinator {
   PerWorkerDatasetHandle create_shared_dataset(const Dataset& dataset, std::string name = "shared");
   PerWorkerValues create_per_worker_values(const std::function<Tensor(const InputContext&)>& value_fn);
 
+  //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A dataset that can be described
+  //           and not read is a ClosureInput of the closures that take from it. InvalidArgument: pipelines with other columns.
   // One consistent cut of variables, step and positions, while training goes on; returns the checkpoint's folder.
+  // The same dataset for each: everybody reads all of it.
+  PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset, std::string name = "dataset");
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");

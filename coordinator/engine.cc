@@ -151,6 +151,10 @@ std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(std::string name, st
 void Engine::pump() {
   pump_posted_ = false;
   if (!started_) return;
+  for (const auto& closure : queue_->take_cancelled()) {
+    spend_elements(*closure);
+    not_torn(*closure);
+  }
   while (const Closure* next = queue_->front()) {
     if (resync_ || next->layout_version > synced_version_) return sync_layout();
     if (next->function->uses_variables && (!all_ps_ready() || layout_busy_)) return;  // ps_loop and sync_layout pump again
@@ -315,6 +319,10 @@ void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& r
 void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error) {
   ErrorParts parts = error_parts(error);
   if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;  // worker_loop puts back what was in flight
+  if (parts.input_pipeline) {  // whatever its code: the data's fault, not the worker's
+    lane.inflight.erase(closure->sequence);
+    return fail(*closure, input_error(parts, lane));
+  }
   switch (parts.code) {
     case Code::kCancelled:  // the lane is fenced: it comes back under another incarnation
       lane.client->connection().close();
@@ -333,10 +341,23 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
       [[fallthrough]];
     default:
       lane.inflight.erase(closure->sequence);
-      spend_elements(*closure);
-      not_torn(*closure);
-      queue_->fail(*closure, error);
+      fail(*closure, error);
   }
+}
+
+void Engine::fail(Closure& closure, std::exception_ptr error) {
+  spend_elements(closure);
+  not_torn(closure);
+  queue_->fail(closure, error);
+}
+
+// The worker knows a pipeline by its number; the user by the dataset's name.
+std::exception_ptr Engine::input_error(const ErrorParts& parts, const Lane& lane) const {
+  const std::string& worker = lane.worker->name;
+  std::uint64_t pipeline = *parts.input_pipeline;
+  std::string name = pipeline < pipeline_book_.size() ? pipeline_book_[pipeline].name() : std::to_string(pipeline);
+  std::string message = str("pipeline \"", name, "\" could not be read on ", worker, ": ", parts.message);
+  return std::make_exception_ptr(ClosureInputError(parts.code, message, worker, pipeline));
 }
 
 // Long enough for the engine to see the loss that the worker saw first.

@@ -148,6 +148,8 @@ class Engine {
   rpc::Task<void> run_one(Lane* lane, std::shared_ptr<Closure> closure);
   void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
   void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
+  void fail(Closure& closure, std::exception_ptr error);
+  std::exception_ptr input_error(const ErrorParts& parts, const Lane& lane) const;
   rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);
   void spend_elements(const Closure& closure);
   void torn(Closure& closure);

@@ -63,6 +63,7 @@ class Pipeline {
   // As of now, `committed` of the open takes counted as committed (they are in the cut, their replies still under way).
   PipelinePosition position(const std::vector<TakeRecord>& committed) const;
   std::uint64_t next() const { return position_.next; }
+  const std::string& name() const { return position_.name; }
 
  private:
   void prune();

@@ -38,9 +38,16 @@ void throw_error(Code code, const std::string& message, std::string task) {
   throw UnknownError(message, std::move(task));
 }
 
+void throw_error(const ErrorParts& parts) {
+  if (parts.input_pipeline) throw ClosureInputError(parts.code, parts.message, parts.task, *parts.input_pipeline);
+  throw_error(parts.code, parts.message, parts.task);
+}
+
 ErrorParts error_parts(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);
+  } catch (const ClosureInputError& e) {
+    return {e.code(), e.what(), e.task(), e.pipeline()};
   } catch (const Error& e) {
     return {e.code(), e.what(), e.task()};
   } catch (const std::bad_alloc&) {

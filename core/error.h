@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -77,16 +78,32 @@ struct DataLossError final : detail::CodedError<Code::kDataLoss> { using CodedEr
 struct UnauthenticatedError final : detail::CodedError<Code::kUnauthenticated> { using CodedError::CodedError; };
 // clang-format on
 
+// A closure's dataset could not give it its elements: a file is missing, a cell does not parse. The one class beside those of
+// the codes, since a caller mends the data and not the function. Its code is that of the dataset's own error; the end of the
+// data is an OutOfRangeError, not this.
+class ClosureInputError final : public Error {
+ public:
+  ClosureInputError(Code original, const std::string& message, std::string task = {}, std::uint64_t pipeline = 0)
+      : Error(original, message, std::move(task)), pipeline_(pipeline) {}
+  // The number of the pipeline that failed, among all of the session; of one that could not be made, among its dataset's.
+  std::uint64_t pipeline() const { return pipeline_; }
+
+ private:
+  std::uint64_t pipeline_;
+};
+
 // Throws the class that belongs to `code`.
 [[noreturn]] void throw_error(Code code, const std::string& message, std::string task = {});
 
-// What an exception pointer holds, as (code, message, task); a foreign exception reads as Unknown.
+// What an exception pointer holds; a foreign exception reads as Unknown.
 struct ErrorParts {
   Code code;
   std::string message;
   std::string task;
+  std::optional<std::uint64_t> input_pipeline = {};  // set: a ClosureInputError
 };
 ErrorParts error_parts(std::exception_ptr error);
+[[noreturn]] void throw_error(const ErrorParts& parts);
 
 namespace detail {
 template <typename... Parts>

@@ -8,8 +8,9 @@
 namespace cairn::rpc {
 namespace {
 
-// "{cairn <code> <bytes of task> <task>}<message>"
+// "{cairn <code> <bytes of task> <task>}<message>", of a closure's input "{cairn <code + 32> <pipeline> <bytes of task> ..."
 constexpr std::string_view kMark = "{cairn ";
+constexpr unsigned kInput = 32;
 constexpr std::string_view kRemote = "remote exception: ";  // what Cap'n Proto puts before a text at each hop
 constexpr std::string_view kTooLarge = "larger than our single-message size limit";
 constexpr std::string_view kTooLargeHere = "message exceeds the receive limit";
@@ -46,11 +47,17 @@ bool take_prefix(std::string_view text, ErrorParts& parts) {
   unsigned code = 0;
   std::size_t task_bytes = 0;
   text.remove_prefix(kMark.size());
-  if (!take_number(text, code) || !take_number(text, task_bytes)) return false;
+  std::uint64_t pipeline = 0;
+  if (!take_number(text, code)) return false;
+  const bool input = code > kInput;
+  if (input) code -= kInput;
+  if (input && !take_number(text, pipeline)) return false;
+  if (!take_number(text, task_bytes)) return false;
   if (code < 1 || code > 16 || task_bytes >= text.size() || text[task_bytes] != '}') return false;
   parts.code = static_cast<Code>(code);
   parts.task = std::string(text.substr(0, task_bytes));
   parts.message = std::string(text.substr(task_bytes + 1));
+  if (input) parts.input_pipeline = pipeline;
   return true;
 }
 
@@ -72,9 +79,13 @@ ErrorParts plain(const kj::Exception& error, std::string_view text) {
 
 }  // namespace
 
-kj::Exception to_kj(Code code, const std::string& message, const std::string& task) {
-  auto text = str(kMark, static_cast<unsigned>(code), ' ', task.size(), ' ', task, '}', message);
-  return kj::Exception(type_of(code), __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
+kj::Exception to_kj(Code code, const std::string& message, const std::string& task) { return to_kj(ErrorParts{code, message, task}); }
+
+kj::Exception to_kj(const ErrorParts& parts) {
+  const unsigned code = static_cast<unsigned>(parts.code);
+  const std::string kind = parts.input_pipeline ? str(code + kInput, ' ', *parts.input_pipeline) : str(code);
+  auto text = str(kMark, kind, ' ', parts.task.size(), ' ', parts.task, '}', parts.message);
+  return kj::Exception(type_of(parts.code), __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
 }
 
 kj::Exception to_kj(std::exception_ptr error) {
@@ -83,8 +94,7 @@ kj::Exception to_kj(std::exception_ptr error) {
   } catch (const kj::Exception& e) {
     return kj::Exception(e);
   } catch (...) {
-    auto parts = error_parts(std::current_exception());
-    return to_kj(parts.code, parts.message, parts.task);
+    return to_kj(error_parts(std::current_exception()));
   }
 }
 
@@ -101,8 +111,7 @@ ErrorParts from_kj(const kj::Exception& error) {
 }
 
 void throw_from_kj(const kj::Exception& error) {
-  auto parts = from_kj(error);
-  throw_error(parts.code, parts.message, std::move(parts.task));
+  throw_error(from_kj(error));
 }
 
 std::string describe(const ErrorParts& parts) {

@@ -13,6 +13,7 @@ namespace cairn::rpc {
 // The exception to send. A foreign exception becomes Unknown, bad_alloc ResourceExhausted; a kj::Exception passes as it is.
 kj::Exception to_kj(std::exception_ptr error);
 kj::Exception to_kj(Code code, const std::string& message, const std::string& task = {});
+kj::Exception to_kj(const ErrorParts& parts);
 
 // The parts of an exception that the library reported: the sent ones where a prefix is found, otherwise by type:
 // DISCONNECTED -> Unavailable, OVERLOADED -> ResourceExhausted, UNIMPLEMENTED -> Unimplemented, else Unknown.

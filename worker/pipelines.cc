@@ -10,9 +10,9 @@ std::string place(const Take& wanted) {
   return str("elements [", wanted.ordinal, ", ", wanted.ordinal + wanted.count, ") of pipeline ", wanted.pipeline);
 }
 
-// The one place through which a dataset's failure leaves: what tells it apart from the function's own will be added here.
+// The one place through which a dataset's failure leaves, told apart from the function's own.
 [[noreturn]] void rethrow_input_error(const Error& error, const Take& wanted) {
-  throw_error(error.code(), str(error.what(), " (reading ", place(wanted), ")"), error.task());
+  throw ClosureInputError(error.code(), str(error.what(), " (reading ", place(wanted), ")"), error.task(), wanted.pipeline);
 }
 
 std::uint64_t stands_at(const DatasetIterator& iterator) { return static_cast<std::uint64_t>(iterator.ordinal()); }

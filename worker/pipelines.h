@@ -32,7 +32,7 @@ class Pipelines {
   // The elements asked for. Goes on with an iterator that stands there, or skips with one behind it if that is no further than
   // from the state given; otherwise opens one at the state.
   //   Errors  FailedPrecondition: the pipeline was not defined. OutOfRange: the data ends before; names pipeline and position.
-  //           A dataset's own errors keep their code and say which elements were wanted.
+  //           ClosureInput, with the code of the dataset's own error: it could not be read; names the elements wanted.
   Taken take(const Take& wanted);
 
   std::size_t open_iterators() const { return open_.size(); }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <thread>
+
+#include "coordinator/engine_options.h"
 
 namespace cairn {
 namespace {
@@ -74,9 +77,122 @@ TEST_F(Queue, ScheduleAfterAnErrorRaisesItAndDoesNotQueue) {
   EXPECT_EQ(queue.counts().queued, 0u);
 }
 
+TEST_F(Queue, APutThatWaitsRaisesTheErrorOfAClosure) {
+  auto a = put();
+  queue.pop();
+  put();
+  put();
+  std::promise<void> raised;
+  std::thread user([&] {
+    try {
+      put();
+    } catch (...) {
+      raised.set_exception(std::current_exception());
+    }
+  });
+  queue.fail(*a, error());
+  EXPECT_THROW(raised.get_future().get(), InvalidArgumentError);
+  user.join();
+  EXPECT_EQ(queue.counts().queued, 0u);
+}
+
 TEST_F(Queue, JoinSaysWhatIsLeftWhenItsTimeIsUp) {
   put();
   EXPECT_THROW(queue.join(Duration(0)), DeadlineExceededError);
+}
+
+TEST(QueueBound, IsTheReferencesUnlessToldOtherwise) {
+  EXPECT_EQ(ClosureQueue::kCapacity, 262'144u);
+  EXPECT_EQ(EngineOptions().queue_capacity, ClosureQueue::kCapacity);
+}
+
+TEST(QueueBound, ZeroMeansNone) {
+  ClosureQueue queue(0, make_thread_waiting(), [] {});
+  for (int i = 0; i < 1000; ++i) queue.put(closure());
+  EXPECT_EQ(queue.counts().queued, 1000u);
+}
+
+// Lets no time pass: what is not so yet will not be so in time.
+class NoPatience final : public Waiting {
+ public:
+  bool wait(std::unique_lock<std::mutex>&, std::condition_variable&, Duration limit, const std::function<bool()>& ready) override {
+    limits.push_back(limit);
+    return ready();
+  }
+  std::vector<Duration> limits;
+};
+
+// Two closures at work, of which the first has failed.
+struct Failed : testing::Test {
+  std::shared_ptr<NoPatience> waiting = std::make_shared<NoPatience>();
+  ClosureQueue queue{8, waiting, [] {}};
+  std::shared_ptr<Closure> first = closure(), second = closure();
+  Failed() {
+    queue.put(first);
+    queue.put(second);
+    queue.pop();
+    queue.pop();
+    queue.fail(*first, error());
+  }
+};
+
+TEST_F(Failed, TheErrorIsRaisedAfterTenSecondsAtMostWhateverRuns) {
+  EXPECT_THROW(queue.join(kForever), InvalidArgumentError);
+  EXPECT_EQ(waiting->limits.back(), std::chrono::seconds(10));
+  EXPECT_FALSE(queue.done());  // the other one still runs, and does not hold up the program
+  queue.put(closure());
+  EXPECT_NE(queue.pop(), nullptr);
+}
+
+TEST_F(Failed, ALaterErrorOfTheSameGenerationStaysWithItsClosure) {
+  queue.fail(*second, std::make_exception_ptr(OutOfRangeError("later")));
+  EXPECT_THROW(queue.join(kForever), InvalidArgumentError);
+  queue.join(kForever);
+  EXPECT_THROW(std::rethrow_exception(second->error), OutOfRangeError);
+}
+
+TEST_F(Failed, AnErrorOfAnEarlierGenerationEndsNoOther) {
+  EXPECT_THROW(queue.join(kForever), InvalidArgumentError);
+  auto next = closure();
+  queue.put(next);
+  queue.fail(*second, std::make_exception_ptr(OutOfRangeError("late")));
+  EXPECT_EQ(queue.pop(), next);
+  queue.finish(*next, {});
+  EXPECT_TRUE(queue.done());
+}
+
+TEST_F(Failed, AClosureThatComesBackIsCancelledAndItsElementsAreSpent) {
+  queue.put_back(second);
+  EXPECT_EQ(queue.pop(), nullptr);
+  EXPECT_THROW(std::rethrow_exception(second->error), CancelledError);
+  EXPECT_EQ(queue.take_cancelled(), std::vector{second});
+  EXPECT_TRUE(queue.take_cancelled().empty());
+}
+
+TEST_F(Failed, AClosureThatComesBackAfterTheErrorWasRaisedIsCancelledToo) {
+  EXPECT_THROW(queue.join(kForever), InvalidArgumentError);
+  queue.put_back(second);
+  EXPECT_EQ(queue.pop(), nullptr);
+  EXPECT_TRUE(queue.done());
+}
+
+TEST_F(Failed, AHalfPushedClosureIsRunToItsEnd) {
+  second->maybe_torn = true;
+  queue.put_back(second);
+  EXPECT_EQ(queue.pop(), second);
+  queue.finish(*second, {});
+  EXPECT_EQ(second->outcome, Closure::Outcome::kReady);
+  EXPECT_THROW(queue.join(kForever), InvalidArgumentError);
+  EXPECT_TRUE(queue.done());
+}
+
+TEST_F(Failed, NothingIsCompletedInAClusterThatIsGone) {
+  second->maybe_torn = true;
+  queue.put_back(second);
+  queue.fail_all(std::make_exception_ptr(UnavailableError("no ps")));
+  EXPECT_EQ(queue.pop(), nullptr);
+  EXPECT_THROW(queue.join(kForever), InvalidArgumentError);  // still the first
+  queue.join(kForever);
 }
 
 }  // namespace

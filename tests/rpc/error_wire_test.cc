@@ -19,6 +19,21 @@ TEST(ErrorWire, EveryCodeComesBackWithMessageAndTask) {
   }
 }
 
+TEST(ErrorWire, AnErrorOfAClosuresInputComesBackAsOneWithItsPipeline) {
+  ErrorParts sent{Code::kNotFound, "no file a.csv", "/job:worker/task:2", 41};
+  auto back = from_kj(to_kj(sent));
+  EXPECT_EQ(back.code, Code::kNotFound);
+  EXPECT_EQ(back.task, "/job:worker/task:2");
+  EXPECT_EQ(back.input_pipeline, 41u);
+  try {
+    throw_from_kj(to_kj(sent));
+  } catch (const ClosureInputError& error) {
+    EXPECT_EQ(error.pipeline(), 41u);
+    EXPECT_STREQ(error.what(), "no file a.csv");
+  }
+  EXPECT_FALSE(from_kj(to_kj(Code::kNotFound, "no row")).input_pipeline);
+}
+
 TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
   auto sent = std::string(to_kj(Code::kAborted, "m").getDescription().cStr());
   auto back = from_kj(text_only("remote exception: remote exception: " + sent));
@@ -28,7 +43,7 @@ TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
 }
 
 TEST(ErrorWire, ForgedPrefixesReadAsPlainText) {
-  for (auto text : {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x", "{cairn 3 50 }short", "{cairn 0 0 }x", "{cairn 3 0 x"}) {
+  for (auto text : {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x", "{cairn 3 50 }short", "{cairn 0 0 }x", "{cairn 3 0 x", "{cairn 35 0 }x", "{cairn 32 0 0 }x", "{cairn 49 0 0 }x"}) {
     EXPECT_EQ(from_kj(text_only(text)).code, Code::kUnknown) << text;
     EXPECT_EQ(from_kj(text_only(text)).message, text);
   }

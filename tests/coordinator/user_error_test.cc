@@ -1,0 +1,213 @@
+// What is left after an error of the user's: datasets at their places, a queue in use; and how a dataset's own failure
+// is told.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "core/ops.h"
+#include "tests/coordinator/simulated_cluster.h"
+
+namespace cairn {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr Duration kPatience = std::chrono::seconds(60);  // virtual
+
+struct UserError : testing::Test {
+  explicit UserError(SimulatedClusterOptions options = {.ps = 2, .workers = 2}) : cluster(std::move(options)) {}
+  SimulatedCluster cluster;
+  ClusterCoordinator coordinator{cluster.strategy()};
+  Variable table = cluster.strategy().create_variable({.name = "table", .shape = {4, 1}});
+  Function look = cluster.strategy().function([this](Array rows) { return table.gather(rows); });
+  Function next = cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+
+  RemoteValue schedule_failing() {
+    return coordinator.schedule(look, {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9})});
+  }
+};
+
+Dataset numbers(std::int64_t n) { return Dataset::range(n).batch(1); }
+Dataset missing_file() {
+  return Dataset::csv("no-such-file.csv", CsvSchema{.columns = {{.name = "value", .dtype = DType::kInt64}}}).batch(1);
+}
+
+// The elements that were given out, of all that were.
+std::vector<std::int64_t> given(const std::vector<RemoteValue>& values) {
+  std::vector<std::int64_t> got;
+  for (const RemoteValue& value : values) try {
+      got.push_back(value.get(kPatience).item<std::int64_t>());
+    } catch (const CancelledError&) {  // it took none
+    }
+  return got;
+}
+
+TEST_F(UserError, DatasetsGoOnWhereTheyStoodAndNoElementIsLostOrGivenTwice) {
+  auto data = coordinator.create_shared_dataset(numbers(400));
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 20; ++i) values.push_back(coordinator.schedule(next, {data}));
+  schedule_failing();
+  for (int i = 0; i < 300; ++i) values.push_back(coordinator.schedule(next, {data}));
+  EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
+  const std::size_t before = given(values).size();
+  EXPECT_LT(before, 320u);  // some were cancelled
+
+  for (int i = 0; i < 50; ++i) values.push_back(coordinator.schedule(next, {data}));
+  coordinator.join(kPatience);
+
+  auto got = given(values);
+  std::sort(got.begin(), got.end());
+  std::vector<std::int64_t> all(before + 50);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(got, all);
+}
+
+TEST_F(UserError, IsRaisedInTimeThoughAnotherClosureHangs) {
+  Variable v = cluster.strategy().create_variable({.name = "v", .shape = {64}});
+  Function read = cluster.strategy().function([&] { return reduce_sum(v.read()); });
+  for (int i = 0; i < 2; ++i) coordinator.schedule(read);  // both workers know it
+  coordinator.join(kPatience);
+  for (const char* ps : {"ps0", "ps1"}) cluster.network().partition_both("worker1", ps);
+  const Duration began = cluster.reactor().now();
+
+  schedule_failing();          // to worker 0, which is first where both are free
+  coordinator.schedule(read);  // to worker 1, which reaches no ps and is alive
+  EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
+
+  EXPECT_EQ(coordinator.counts().inflight, 1u);
+  EXPECT_LE(cluster.reactor().now() - began, std::chrono::seconds(11));
+  cluster.network().heal_all();
+  EXPECT_EQ(coordinator.schedule(read).get(kPatience).elements(), 1);
+  coordinator.join(kPatience);
+}
+
+TEST_F(UserError, AFailingDatasetIsAClosureInputErrorOfJoinAndOfFetch) {
+  auto data = coordinator.create_per_worker_dataset(missing_file(), "flights");
+  RemoteValue value = coordinator.schedule(next, {data});
+  try {
+    coordinator.join(kPatience);
+    FAIL() << "the dataset's failure was not reported";
+  } catch (const ClosureInputError& error) {
+    EXPECT_EQ(error.code(), Code::kNotFound);
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("flights/0"), HasSubstr("no-such-file.csv"), HasSubstr("/job:worker/task:0")));
+  }
+  EXPECT_THROW(value.get(kPatience), ClosureInputError);
+  EXPECT_THROW(value.get(kPatience), ClosureInputError);  // as often as asked
+  coordinator.join(kPatience);                            // and here once
+}
+
+TEST_F(UserError, AnotherDatasetIsReadAfterOneFailed) {
+  auto bad = coordinator.create_per_worker_dataset(missing_file());
+  auto good = coordinator.create_shared_dataset(numbers(10));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(coordinator.schedule(next, {good}).get(kPatience).item<std::int64_t>(), i);
+    coordinator.schedule(next, {bad});
+    EXPECT_THROW(coordinator.join(kPatience), ClosureInputError);
+  }
+}
+
+TEST_F(UserError, AFailingDatasetThatNoClosureTakesFromRaisesNothing) {
+  coordinator.create_per_worker_dataset(missing_file());
+  auto good = coordinator.create_per_worker_dataset(numbers(10));
+  coordinator.schedule(next, {good});
+  coordinator.join(kPatience);
+}
+
+TEST_F(UserError, TheEndOfTheDataIsNoFailureOfIt) {
+  auto data = coordinator.create_shared_dataset(numbers(1));
+  coordinator.schedule(next, {data}).get(kPatience);
+  coordinator.schedule(next, {data});
+  EXPECT_THROW(coordinator.join(kPatience), OutOfRangeError);
+}
+
+TEST_F(UserError, ADatasetFunctionThatFailsIsAClosureInputErrorNamingItsPipeline) {
+  auto made = [](const InputContext& context) -> Dataset {
+    if (context.input_pipeline_id == 1) throw NotFoundError("no part 1");
+    return numbers(1);
+  };
+  try {
+    coordinator.create_per_worker_dataset(made, "parts");
+    FAIL() << "the dataset function's failure was not reported";
+  } catch (const ClosureInputError& error) {
+    EXPECT_EQ(error.code(), Code::kNotFound);
+    EXPECT_EQ(error.pipeline(), 1u);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("parts"), HasSubstr("pipeline 1 of 2"), HasSubstr("no part 1")));
+  }
+  coordinator.join(kPatience);  // nothing was queued: nothing is raised again
+}
+
+struct NarrowQueue : UserError {
+  NarrowQueue() : UserError({.ps = 2, .workers = 2, .strategy = {.engine = {.queue_capacity = 2}}}) {}
+};
+
+TEST_F(NarrowQueue, AllClosuresGetThroughAndEachCounts) {
+  Variable v = cluster.strategy().create_variable({.name = "v", .shape = {}});
+  Function add = cluster.strategy().function([&] { v.assign_add(Array(1.0f)); });
+  for (int i = 0; i < 200; ++i) coordinator.schedule(add);
+  coordinator.join(kPatience);
+  EXPECT_EQ(v.read().eval().item<float>(), 200.0f);
+}
+
+TEST_F(NarrowQueue, AnErrorReachesTheScheduleThatWaits) {
+  schedule_failing();
+  auto data = coordinator.create_shared_dataset(numbers(1000));
+  EXPECT_THROW(for (int i = 0; i < 500; ++i) coordinator.schedule(next, {data}), InvalidArgumentError);
+  coordinator.join(kPatience);
+}
+
+// ---- a worker that returns ----
+
+struct Returns : testing::TestWithParam<int> {};
+
+// Dataset, per-worker value, function and variables in one closure: whatever is missing would be its error.
+TEST_P(Returns, AWorkerHasAllThatItsFirstClosureNeeds) {
+  SimulatedCluster cluster({.ps = 1, .workers = 1, .seed = 7});
+  ClusterCoordinator coordinator(cluster.strategy());
+  Variable v = cluster.strategy().create_variable({.name = "v", .shape = {}});
+  auto data = coordinator.create_per_worker_dataset(numbers(100));
+  auto value =
+      coordinator.create_per_worker_values([](const InputContext&) { return Tensor::scalar<std::int64_t>(1000); });
+  Function step = cluster.strategy().function([&](Iterator input, Array own) {
+    v.assign_add(Array(1.0f));
+    return input.get_next().features["value"] + own;
+  });
+  std::vector<RemoteValue> values;
+  for (int life = 0; life < 3; ++life) {
+    for (int i = 0; i < 5; ++i) values.push_back(coordinator.schedule(step, {data, value}));
+    cluster.run_for(std::chrono::microseconds(700 * life));  // some are done, some on their way
+    cluster.kill_worker(0);
+    cluster.run_for(std::chrono::milliseconds(GetParam()));
+    cluster.start_worker(0);
+  }
+  coordinator.join(kPatience);
+
+  std::vector<std::int64_t> expected(values.size());
+  std::iota(expected.begin(), expected.end(), 1000);
+  EXPECT_EQ(given(values), expected);
+  EXPECT_EQ(v.read().eval().item<float>(), static_cast<float>(values.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(AfterMilliseconds, Returns, testing::Values(0, 1, 30, 5000));
+
+TEST(WorkerAway, TheOthersGoOnWithoutIt) {
+  SimulatedCluster cluster({.ps = 1, .workers = 3});
+  ClusterCoordinator coordinator(cluster.strategy());
+  auto data = coordinator.create_shared_dataset(numbers(60));
+  Function next = cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 60; ++i) values.push_back(coordinator.schedule(next, {data}));
+  cluster.kill_worker(0);
+  cluster.kill_worker(1);
+  cluster.run_for(std::chrono::milliseconds(50));
+  cluster.start_worker(1);  // the first stays away
+  coordinator.join(kPatience);
+  auto got = given(values);
+  EXPECT_EQ(std::set<std::int64_t>(got.begin(), got.end()).size(), 60u);
+}
+
+}  // namespace
+}  // namespace cairn
