@@ -15,6 +15,7 @@
 #include "coordinator/closure.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/engine_options.h"
+#include "coordinator/fetch.h"
 #include "coordinator/pipelines.h"
 #include "coordinator/strategy.h"
 #include "data/dataset.h"
@@ -45,20 +46,24 @@ class ClusterCoordinator {
   void join(Duration limit = kForever);
   bool done();  // would join() return at once? Raises as it does
   void cancel();  // cancels what is queued; what runs goes on
-  std::vector<Tensor> fetch(const RemoteValue& value) { return value.get_all(); }
+  // The outputs of a RemoteValue, or of all in a nest of vectors, maps, pairs and tuples: coordinator/fetch.h. It clears no error.
+  template <typename Structure>
+  auto fetch(const Structure& structure, Duration limit = kForever) const {
+    return Fetcher{limit}(structure);
+  }
 
   // `dataset_fn` is called once a lane of each worker, with the pipeline's true number. Its position is kept over a worker's
   // death; files must be visible to the workers under the same names.
+  //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A dataset that can be described
+  //           and not read is a ClosureInput of the closures that take from it. InvalidArgument: pipelines with other columns.
   PerWorkerDatasetHandle create_per_worker_dataset(const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
+  // The same dataset for each: everybody reads all of it.
+  PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset, std::string name = "dataset");
   // One stream that all workers draw from: each element goes to one closure.
   PerWorkerDatasetHandle create_shared_dataset(const Dataset& dataset, std::string name = "shared");
   PerWorkerValues create_per_worker_values(const std::function<Tensor(const InputContext&)>& value_fn);
 
-  //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A dataset that can be described
-  //           and not read is a ClosureInput of the closures that take from it. InvalidArgument: pipelines with other columns.
   // One consistent cut of variables, step and positions, while training goes on; returns the checkpoint's folder.
-  // The same dataset for each: everybody reads all of it.
-  PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset, std::string name = "dataset");
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");

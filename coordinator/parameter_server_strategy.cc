@@ -44,11 +44,26 @@ ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> hos
 ParameterServerStrategy::~ParameterServerStrategy() = default;
 
 Variable ParameterServerStrategy::create_variable(VariableSpec spec) {
-  return Variable(host_->engine().registry().create(std::move(spec)), this);
+  std::string beside = colocated_.empty() ? "" : colocated_.back();
+  return Variable(host_->engine().registry().create(std::move(spec), beside), this);
 }
 
 void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRule& rule) {
   host_->engine().registry().add_slots(variable.name(), rule);
+}
+
+std::vector<Tensor> ParameterServerStrategy::run(Function& function, const std::vector<Argument>& arguments) {
+  std::vector<ScheduleArgument> scheduled;
+  for (const Argument& argument : arguments) {
+    if (auto* tensor = std::get_if<Tensor>(&argument)) {
+      scheduled.emplace_back(*tensor);
+      continue;
+    }
+    auto dataset = std::dynamic_pointer_cast<const PerWorkerDataset>(std::get<std::shared_ptr<const IteratorSource>>(argument));
+    if (!dataset) throw InvalidArgumentError("run: an iterator argument must be a dataset that this strategy's ClusterCoordinator made");
+    scheduled.emplace_back(std::move(dataset));
+  }
+  return ClusterCoordinator(*this).schedule(function, scheduled).get_all();
 }
 
 // Eager reads and assignments are closures too: any worker does them.

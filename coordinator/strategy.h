@@ -29,6 +29,8 @@ class Strategy : public VariableCreator {
     return Function(std::move(callable), std::move(name));
   }
   virtual int num_replicas_in_sync() const { return 1; }
+  // What a dataset of global batches is for this strategy's replicas. With one replica in sync it stays as it is.
+  virtual Dataset experimental_distribute_dataset(const Dataset& dataset) const { return dataset; }
 };
 
 // One process, one device, no server: the default, and the yardstick for what distribution costs.
@@ -60,6 +62,19 @@ struct ParameterServerOptions {
   EngineOptions engine = {};               // its cluster and variables come from the resolver and the fields above
 };
 
+// While it lives, variables made by the strategy lie on the shard of another one, in one part; they take no turn of a round-robin
+// placement. Nests; ends before its strategy.
+class [[nodiscard]] Colocation {
+ public:
+  Colocation(std::vector<std::string>& names, const std::string& beside) : names_(names) { names_.push_back(beside); }
+  ~Colocation() { names_.pop_back(); }
+  Colocation(const Colocation&) = delete;
+  Colocation& operator=(const Colocation&) = delete;
+
+ private:
+  std::vector<std::string>& names_;
+};
+
 // Variables on ps, steps on workers, sent by a ClusterCoordinator.
 class ParameterServerStrategy : public Strategy, private EagerRuntime {
  public:
@@ -73,11 +88,17 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
 
   Variable create_variable(VariableSpec spec) override;
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
+  // auto beside = strategy.colocate_vars_with(table);   Errors, when a variable is made: `variable` is in several parts.
+  Colocation colocate_vars_with(const Variable& variable) { return Colocation(colocated_, variable.name()); }
+  // One run of `function`, as a closure on any worker, and its outputs: for a value in between. Steps are for schedule().
+  //   Errors  those of schedule() and of the closure.
+  std::vector<Tensor> run(Function& function, const std::vector<Argument>& arguments = {});
   EngineHost& host() { return *host_; }
 
  private:
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
   std::unique_ptr<EngineHost> host_;
+  std::vector<std::string> colocated_;  // the innermost last
 };
 
 }  // namespace cairn

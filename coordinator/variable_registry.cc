@@ -22,39 +22,60 @@ Layout& VariableRegistry::edit() {
 std::vector<RowRange> VariableRegistry::partition(const VariableSpec& spec) const {
   if (!options_.partitioner || spec.shape.rank() == 0) return {{0, spec.rows()}};
   auto parts = (*options_.partitioner)(spec.shape, spec.dtype);
-  if (parts.size() != static_cast<std::size_t>(spec.shape.rank()) || parts[0] < 1 ||
-      std::any_of(parts.begin() + 1, parts.end(), [](auto n) { return n != 1; }))
-    throw InvalidArgumentError(str("the partitioner must split variable \"", spec.name, "\" along its first axis only, into at least one part"));
+  if (parts.empty() || parts[0] < 1 || std::any_of(parts.begin() + 1, parts.end(), [](auto n) { return n != 1; }))
+    throw InvalidArgumentError(str("the partitioner must split variable \"", spec.name, "\", of shape ", spec.shape.to_string(),
+                                   ", along its first axis only, into at least one part; it gave ", Shape(parts).to_string()));
   return split_rows(spec.rows(), parts[0]);
 }
 
-ShardId VariableRegistry::place(const VariableSpec& spec, const RowRange& rows) {
-  auto bytes = static_cast<std::uint64_t>(rows.size() * spec.dim()) * dtype_bytes(spec.dtype);
-  ShardId shard;
-  if (options_.placement == Placement::kRoundRobin)
-    shard = static_cast<ShardId>(placed_ % shard_bytes_.size());
-  else
-    shard = static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) - shard_bytes_.begin());
-  ++placed_;
-  shard_bytes_[shard] += bytes;
-  return shard;
+// In turns over the ps, as the reference, whose servers are not divided; within a ps, over its shards.
+ShardId VariableRegistry::next_shard() const {
+  if (options_.placement == Placement::kSizeAware)
+    return static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) - shard_bytes_.begin());
+  const auto& servers = layout_->servers;
+  const ShardServer& server = servers[placed_ % servers.size()];
+  return server.first_shard + static_cast<ShardId>(placed_ / servers.size() % server.shards);
 }
 
-std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec) {
+std::vector<Part> VariableRegistry::place(const VariableSpec& spec) {
+  std::vector<Part> parts;
+  for (const RowRange& rows : partition(spec)) {
+    parts.push_back({next_shard(), rows});
+    count_bytes(spec, parts.back());
+    ++placed_;
+  }
+  return parts;
+}
+
+void VariableRegistry::count_bytes(const VariableSpec& spec, const Part& part) {
+  shard_bytes_[part.shard] += static_cast<std::uint64_t>(part.rows.size() * spec.dim()) * dtype_bytes(spec.dtype);
+}
+
+std::vector<Part> VariableRegistry::place_beside(const VariableSpec& spec, const std::string& beside) {
+  const VariableLayout* other = layout_->find(beside);
+  if (other == nullptr) throw NotFoundError(str("variable \"", spec.name, "\" is to lie beside \"", beside, "\", which this strategy did not make"));
+  if (other->parts.size() != 1)
+    throw InvalidArgumentError(str("variable \"", spec.name, "\" cannot lie beside \"", beside, "\", which is in ", other->parts.size(), " parts"));
+  Part part{other->parts[0].shard, {0, spec.rows()}};
+  count_bytes(spec, part);
+  return {part};
+}
+
+std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec, const std::string& beside) {
   if (!spec.shape.known())
     throw InvalidArgumentError(str("variable \"", spec.name, "\" has the shape ", spec.shape.to_string(), ": every dimension must be known"));
   if (spec.dtype == DType::kString) throw InvalidArgumentError(str("variable \"", spec.name, "\": variables do not hold strings"));
   std::lock_guard hold(mutex_);
+  auto parts = beside.empty() ? place(spec) : place_beside(spec, beside);  // first: one that is refused uses up no name
   int count = names_[spec.name]++;
   if (count > 0) spec.name += "_" + std::to_string(count);
-  auto shared = std::make_shared<const VariableSpec>(std::move(spec));
   VariableLayout made;
-  made.spec = shared;
-  for (const RowRange& rows : partition(*shared)) made.parts.push_back({place(*shared, rows), rows});
+  made.spec = std::make_shared<const VariableSpec>(std::move(spec));
+  made.parts = std::move(parts);
   Layout& layout = edit();
   made.id = static_cast<VariableId>(layout.variables.size());
   layout.variables.push_back(std::move(made));
-  return shared;
+  return layout.variables.back().spec;
 }
 
 void VariableRegistry::add_slots(const std::string& name, const UpdateRule& rule) {
@@ -79,6 +100,11 @@ std::shared_ptr<const Layout> VariableRegistry::layout() const {
 std::uint64_t VariableRegistry::version() const {
   std::lock_guard hold(mutex_);
   return layout_->version;
+}
+
+std::uint64_t VariableRegistry::placed() const {
+  std::lock_guard hold(mutex_);
+  return placed_;
 }
 
 void VariableRegistry::set_seed(std::uint64_t seed) {

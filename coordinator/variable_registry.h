@@ -22,12 +22,16 @@ class VariableRegistry {
  public:
   VariableRegistry(RegistryOptions options, std::vector<ShardServer> servers);
 
-  // InvalidArgument: the partitioner asked for a split of another axis than the first, or the shape is not known.
-  std::shared_ptr<const VariableSpec> create(VariableSpec spec);
+  // `beside`: the name of a variable on whose shard this one is to lie, in one part, whatever partitioner there is.
+  //   Errors  InvalidArgument: the shape is not known; the partitioner asked for no part, or for a split of another axis than
+  //           the first; the variable beside is in several parts. NotFound: there is none of that name.
+  std::shared_ptr<const VariableSpec> create(VariableSpec spec, const std::string& beside = {});
   // FailedPrecondition: the variable has another rule with slots already.
   void add_slots(const std::string& name, const UpdateRule& rule);
   std::shared_ptr<const Layout> layout() const;
   std::uint64_t version() const;
+  // Variables and parts that were placed so far, those beside another not counted: the reference's round-robin counter.
+  std::uint64_t placed() const;
   // The seed of initial values, for a restore. FailedPrecondition: variables were made from another one.
   void set_seed(std::uint64_t seed);
   // A ps came back as another incarnation (or went away: 0).
@@ -35,7 +39,10 @@ class VariableRegistry {
 
  private:
   std::vector<RowRange> partition(const VariableSpec& spec) const;
-  ShardId place(const VariableSpec& spec, const RowRange& rows);
+  std::vector<Part> place(const VariableSpec& spec);
+  std::vector<Part> place_beside(const VariableSpec& spec, const std::string& beside);
+  void count_bytes(const VariableSpec& spec, const Part& part);
+  ShardId next_shard() const;
   Layout& edit();
 
   mutable std::mutex mutex_;  // guards all below

@@ -2,15 +2,18 @@
 //
 //   Function step([&](Iterator input) { auto [features, label] = input.get_next(); ...; return loss; });
 //
-// The callable takes Arrays and Iterators, and returns nothing, an Array, a vector of Arrays, or named Arrays (Outputs). It is
-// called with recording arrays; what it records is the function. It must not depend on values: they are not there.
+// The callable takes Arrays and Iterators, and returns nothing, an Array, a vector of Arrays, named Arrays (Outputs), or a nest of
+// vectors, maps, pairs and tuples, whose leaves are named by their way: "b/1/0". It is called with recording arrays; what it
+// records is the function. It must not depend on values: they are not there.
 //   Thread  one at a time a Function object.
 #pragma once
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -113,6 +116,36 @@ std::vector<VariableGradient> variable_gradients(const Array& loss, const std::v
 
 // ---- templates ----
 namespace detail {
+// The leaves of nested vectors, maps, pairs and tuples in order, each named by its way there: "b/1/0".
+struct Flattener {
+  Outputs leaves;
+
+  void add(const Array& leaf, const std::string& path) { leaves.emplace_back(path, leaf); }
+  void add(const Outputs& named, const std::string& path) {
+    for (const auto& [name, value] : named) add(value, below(path, name));
+  }
+  template <typename T>
+  void add(const std::map<std::string, T>& named, const std::string& path) {
+    for (const auto& [name, value] : named) add(value, below(path, name));
+  }
+  template <typename T>
+  void add(const std::vector<T>& list, const std::string& path) {
+    std::size_t i = 0;
+    for (const auto& value : list) add(value, below(path, std::to_string(i++)));
+  }
+  template <typename A, typename B>
+  void add(const std::pair<A, B>& two, const std::string& path) {
+    add(two.first, below(path, "0"));
+    add(two.second, below(path, "1"));
+  }
+  template <typename... T>
+  void add(const std::tuple<T...>& all, const std::string& path) {
+    std::size_t i = 0;
+    std::apply([&](const auto&... value) { (add(value, below(path, std::to_string(i++))), ...); }, all);
+  }
+  static std::string below(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
+};
+
 template <typename R>
 Outputs to_outputs(R&& result) {
   using T = std::remove_cvref_t<R>;
@@ -122,11 +155,14 @@ Outputs to_outputs(R&& result) {
     Outputs all;
     for (auto& array : result) all.emplace_back("", array);
     return all;
-  } else if constexpr (std::is_same_v<T, std::map<std::string, Array>>) {
-    return Outputs(result.begin(), result.end());
-  } else {
-    static_assert(std::is_convertible_v<T, Array>, "a function returns nothing, an Array, a vector, a map or Outputs of Arrays");
+  } else if constexpr (std::is_convertible_v<T, Array>) {
     return {{"", Array(std::forward<R>(result))}};
+  } else {
+    static_assert(requires(Flattener flat, const T& structure) { flat.add(structure, ""); },
+                  "a function returns nothing, an Array, Outputs, or vectors, maps, pairs and tuples of such");
+    Flattener flat;
+    flat.add(result, "");
+    return std::move(flat.leaves);
   }
 }
 template <typename F>

@@ -9,11 +9,19 @@ void check_positive(std::string_view partitioner, std::string_view option, std::
   if (value < 1) throw InvalidArgumentError(str(partitioner, "Partitioner: ", option, " must be at least 1, got ", value));
 }
 
-std::int64_t rows_to_split(std::string_view partitioner, const Shape& shape) {
-  if (shape.rank() == 0)
-    throw InvalidArgumentError(str(partitioner, "Partitioner: a scalar has no axis 0 to partition along; make it without a partitioner"));
+// The size along `axis`, in a shape of which at least that much is known.
+std::int64_t size_to_split(std::string_view partitioner, const Shape& shape, int axis) {
+  if (axis < 0 || axis >= shape.rank())
+    throw InvalidArgumentError(str(partitioner, "Partitioner: the shape ", shape.to_string(), " has no axis ", axis,
+                                   " to partition along; make such a variable without a partitioner"));
+  if (shape[axis] == Shape::kUnknown)
+    throw InvalidArgumentError(str(partitioner, "Partitioner: axis ", axis, " of the shape ", shape.to_string(), " is not known"));
+  return shape[axis];
+}
+
+std::int64_t elements_to_split(std::string_view partitioner, const Shape& shape) {
   if (!shape.known()) throw InvalidArgumentError(str(partitioner, "Partitioner: the shape ", shape.to_string(), " is not fully known"));
-  return shape[0];
+  return shape.elements();
 }
 
 // The reference charges every string the same.
@@ -21,18 +29,18 @@ std::int64_t element_bytes(DType dtype, std::int64_t bytes_per_string) {
   return dtype == DType::kString ? bytes_per_string : static_cast<std::int64_t>(dtype_bytes(dtype));
 }
 
-std::vector<std::int64_t> along_rows(const Shape& shape, std::int64_t parts) {
+std::vector<std::int64_t> along(int axis, const Shape& shape, std::int64_t parts) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(shape.rank()), 1);
-  all[0] = parts;
+  all[static_cast<std::size_t>(axis)] = parts;
   return all;
 }
 
 class Fixed final : public Partitioner {
  public:
   explicit Fixed(std::int64_t shards) : shards_(shards) { check_positive("FixedShards", "num_shards", shards); }
-  std::vector<std::int64_t> operator()(const Shape& shape, DType) const override {
-    // A variable without rows is one empty part: there must be somewhere to look for it.
-    return along_rows(shape, std::max<std::int64_t>(1, std::min(shards_, rows_to_split("FixedShards", shape))));
+  // No parts of no rows, as the reference: a strategy refuses that.
+  std::vector<std::int64_t> operator()(const Shape& shape, DType, int axis) const override {
+    return along(axis, shape, std::min(shards_, size_to_split("FixedShards", shape, axis)));
   }
 
  private:
@@ -47,11 +55,11 @@ class MinSize final : public Partitioner {
     check_positive("MinSize", "bytes_per_string", options.bytes_per_string);
   }
   // The bytes are divided rounding up, so a part may be smaller than "min": so the reference counts.
-  std::vector<std::int64_t> operator()(const Shape& shape, DType dtype) const override {
-    std::int64_t rows = rows_to_split("MinSize", shape);
-    std::int64_t bytes = shape.elements() * element_bytes(dtype, options_.bytes_per_string);
+  std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis) const override {
+    std::int64_t size = size_to_split("MinSize", shape, axis);
+    std::int64_t bytes = elements_to_split("MinSize", shape) * element_bytes(dtype, options_.bytes_per_string);
     std::int64_t wanted = bytes / options_.min_shard_bytes + (bytes % options_.min_shard_bytes != 0);
-    return along_rows(shape, std::max<std::int64_t>(1, std::min({rows, options_.max_shards, wanted})));
+    return along(axis, shape, std::max<std::int64_t>(1, std::min({size, options_.max_shards, wanted})));
   }
 
  private:
@@ -62,16 +70,16 @@ class MaxSize final : public Partitioner {
  public:
   explicit MaxSize(MaxSizeOptions options) : options_(options) {
     check_positive("MaxSize", "max_shard_bytes", options.max_shard_bytes);
-    if (options.max_shards != 0) check_positive("MaxSize", "max_shards", options.max_shards);
+    if (options.max_shards) check_positive("MaxSize", "max_shards", *options.max_shards);
     check_positive("MaxSize", "bytes_per_string", options.bytes_per_string);
   }
-  std::vector<std::int64_t> operator()(const Shape& shape, DType dtype) const override {
-    std::int64_t rows = rows_to_split("MaxSize", shape);
-    if (rows == 0) throw InvalidArgumentError(str("MaxSizePartitioner: a variable of shape ", shape.to_string(), " has no rows to split"));
-    std::int64_t row_bytes = shape.row_elements() * element_bytes(dtype, options_.bytes_per_string);
-    std::int64_t rows_a_part = row_bytes == 0 ? rows : std::max<std::int64_t>(1, options_.max_shard_bytes / row_bytes);
-    std::int64_t parts = rows / rows_a_part + (rows % rows_a_part != 0);
-    return along_rows(shape, options_.max_shards == 0 ? parts : std::min(parts, options_.max_shards));
+  std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis) const override {
+    std::int64_t size = size_to_split("MaxSize", shape, axis), elements = elements_to_split("MaxSize", shape);
+    if (elements == 0) throw InvalidArgumentError(str("MaxSizePartitioner: a variable of shape ", shape.to_string(), " has nothing to split"));
+    std::int64_t slice_bytes = elements / size * element_bytes(dtype, options_.bytes_per_string);
+    std::int64_t slices_a_part = std::max<std::int64_t>(1, options_.max_shard_bytes / slice_bytes);
+    std::int64_t parts = size / slices_a_part + (size % slices_a_part != 0);
+    return along(axis, shape, std::min(parts, options_.max_shards.value_or(parts)));
   }
 
  private:

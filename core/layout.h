@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,12 +54,14 @@ struct Layout {
   std::uint32_t shard_count() const;
 };
 
-// ---- Partitioners: a variable's spec -> number of parts (the reference's formulas; axis 0 only) ----
+// ---- Partitioners: a variable's type -> number of parts (the reference's formulas) ----
 class Partitioner {
  public:
   virtual ~Partitioner() = default;
-  // Partitions along each axis, as the reference returns them: [n, 1, 1, ...]. n >= 1.
-  virtual std::vector<std::int64_t> operator()(const Shape& shape, DType dtype) const = 0;
+  // Partitions along each axis, as the reference returns them: 1 but for `axis`. Strategies ask for axis 0, and refuse what is
+  // cut along another one.
+  //   Errors  InvalidArgument: there is no such axis (a scalar has none), or a size that the formula needs is not known.
+  virtual std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis = 0) const = 0;
 };
 struct FixedShardsOptions { std::int64_t num_shards = 1; };
 struct MinSizeOptions {
@@ -68,7 +71,7 @@ struct MinSizeOptions {
 };
 struct MaxSizeOptions {
   std::int64_t max_shard_bytes = 0;  // required
-  std::int64_t max_shards = 0;       // 0: no bound
+  std::optional<std::int64_t> max_shards = std::nullopt;  // none: no bound
   std::int64_t bytes_per_string = 16;
 };
 // InvalidArgument: an option below 1.

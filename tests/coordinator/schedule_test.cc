@@ -51,6 +51,31 @@ TEST_F(Schedule, FetchGivesNamedOutputs) {
   }
 }
 
+TEST_F(Schedule, ResultsInANestAreNamedByTheirWayThere) {
+  Function nest = strategy().function([](Array x) {
+    return std::map<std::string, std::vector<Array>>{{"sums", {x, x + x}}, {"square", {x * x}}};
+  });
+  RemoteValue value = coordinator.schedule(nest, {Tensor::scalar(3.0f)});
+  EXPECT_EQ(value.get("sums/1", kPatience).item<float>(), 6.0f);
+  EXPECT_EQ(value.get("square/0", kPatience).item<float>(), 9.0f);
+}
+
+TEST_F(Schedule, FetchKeepsTheNestItIsGiven) {
+  Function same = strategy().function([](Array x) { return x + Array(0.0f); });
+  std::map<std::string, std::vector<RemoteValue>> nest;
+  for (float x : {1.0f, 2.0f}) nest["twice"].push_back(coordinator.schedule(same, {Tensor::scalar(x)}));
+
+  auto [values, text] = coordinator.fetch(std::pair{nest, std::string("as it is")}, kPatience);
+
+  EXPECT_EQ(values.at("twice").at(1).at(0).item<float>(), 2.0f);
+  EXPECT_EQ(text, "as it is");
+}
+
+TEST_F(Schedule, RunOnTheCoordinatorGivesTheOutputsOfOneClosure) {
+  Function twice = strategy().function([](Array x) { return x + x; });
+  EXPECT_EQ(cluster.strategy().run(twice, {Tensor::scalar(4.0f)}).at(0).item<float>(), 8.0f);
+}
+
 TEST_F(Schedule, TheFirstErrorIsRaisedOnceWithItsCauseAndTheClusterGoesOn) {
   Variable table = strategy().create_variable({.name = "table", .shape = {4, 2}});
   Function look = strategy().function([&](Array rows) { return reduce_sum(table.gather(rows)); });

@@ -61,5 +61,30 @@ TEST(Registry, AnUnknownShapeIsRefused) {
   EXPECT_THROW(registry.create(variable("w", {Shape::kUnknown, 2})), InvalidArgumentError);
 }
 
+TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
+  VariableRegistry registry({.placement = Placement::kRoundRobin}, {{0, "", 1, 2, 0}, {1, "", 1, 2, 2}});
+  for (const char* name : {"a", "b", "c", "d", "e"}) registry.create(variable(name, {1}));
+  std::vector<ShardId> shards;
+  for (const auto& made : registry.layout()->variables) shards.push_back(made.parts[0].shard);
+  EXPECT_THAT(shards, testing::ElementsAre(0, 2, 1, 3, 0));
+}
+
+TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
+  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+  registry.create(variable("scalar", {}));
+  registry.create(variable("b", {}));
+  registry.create(variable("beside", {4, 1}), "b");
+  EXPECT_THAT(registry.layout()->find("beside")->parts, testing::ElementsAre(Part{1, {0, 4}}));
+  EXPECT_EQ(registry.placed(), 2u);
+}
+
+TEST(Registry, NothingLiesBesideWhatIsInPartsOrUnknown) {
+  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2)}, servers(2));
+  registry.create(variable("table", {4, 1}));
+  EXPECT_THROW(registry.create(variable("v", {}), "table"), InvalidArgumentError);
+  EXPECT_THROW(registry.create(variable("v", {}), "tabel"), NotFoundError);
+  EXPECT_EQ(registry.create(variable("v", {}))->name, "v");  // what was refused used up no name
+}
+
 }  // namespace
 }  // namespace cairn

@@ -1,0 +1,47 @@
+// fetch: the values of RemoteValues, in whatever nest of vectors, maps, pairs and tuples they stand; all else stays as
+// it is.
+#pragma once
+#include <map>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "coordinator/closure.h"
+
+namespace cairn {
+
+// Each RemoteValue becomes its outputs (a nest that a function returned lies flat: see core/function.h).
+//   Errors  those of RemoteValue::get_all(), of the first that has one.   Thread  any; it waits for each, `limit` at
+//   most.
+struct Fetcher {
+  Duration limit = kForever;
+
+  std::vector<Tensor> operator()(const RemoteValue& value) const { return value.get_all(limit); }
+  template <typename T>
+  T operator()(const T& plain) const {
+    return plain;
+  }
+  template <typename T>
+  auto operator()(const std::vector<T>& list) const {
+    std::vector<std::decay_t<decltype((*this)(std::declval<const T&>()))>> fetched;
+    for (const T& value : list) fetched.push_back((*this)(value));
+    return fetched;
+  }
+  template <typename K, typename T>
+  auto operator()(const std::map<K, T>& named) const {
+    std::map<K, std::decay_t<decltype((*this)(std::declval<const T&>()))>> fetched;
+    for (const auto& [name, value] : named) fetched.emplace(name, (*this)(value));
+    return fetched;
+  }
+  template <typename A, typename B>
+  auto operator()(const std::pair<A, B>& two) const {
+    return std::pair{(*this)(two.first), (*this)(two.second)};
+  }
+  template <typename... T>
+  auto operator()(const std::tuple<T...>& all) const {
+    return std::apply([this](const auto&... value) { return std::tuple{(*this)(value)...}; }, all);
+  }
+};
+
+}  // namespace cairn

@@ -1,0 +1,50 @@
+// Runs every case of a file of recorded vectors; a kind of case that nobody knows fails the test that met it.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tests/core/vectors.h"
+
+namespace cairn::testing {
+
+using CaseFunction = std::function<void(const Json& test)>;
+
+inline void run_cases(const std::string& topic, const std::map<std::string, CaseFunction>& kinds) {
+  const Json vectors = load_vectors(topic);
+  EXPECT_FALSE(vectors.at("cases").empty());
+  for (const Json& test : vectors.at("cases")) {
+    SCOPED_TRACE(topic + ", case " + test.at("id").get<std::string>());
+    const std::string kind = test.at("kind");
+    auto known = kinds.find(kind);
+    if (known == kinds.end()) {
+      ADD_FAILURE() << "no test knows cases of kind \"" << kind << "\"";
+      continue;
+    }
+    try {
+      known->second(test);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << "threw: " << error.what();
+    }
+  }
+}
+
+// The case itself is of a known kind, but what it asks for is not.
+inline void fail_unknown(const Json& test, const std::string& what) {
+  ADD_FAILURE() << "no test knows " << what << " of case \"" << test.at("id").get<std::string>()
+                << "\": " << test.at("in").dump();
+}
+
+inline bool refused(const Json& out) { return out.is_object() && out.contains("error"); }
+
+inline void expect_near(const Json& recorded, const std::vector<float>& got, double relative, double absolute = 1e-7) {
+  const Json& want = recorded.is_object() ? recorded.at("data") : recorded;
+  ASSERT_EQ(got.size(), want.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_TRUE(near(got[i], number(want.at(i)), relative, absolute))
+        << "number " << i << ": " << got[i] << ", recorded " << want.at(i);
+}
+
+}  // namespace cairn::testing
