@@ -159,6 +159,46 @@ TEST_F(NarrowQueue, AnErrorReachesTheScheduleThatWaits) {
   coordinator.join(kPatience);
 }
 
+// ---- an error while a worker dies ----
+
+struct ErrorAndLoss : testing::TestWithParam<int> {};
+
+TEST_P(ErrorAndLoss, EachClosureIsWholeOnEveryShardOrOnNone) {
+  const int seed = GetParam();
+  SimulatedCluster cluster({.ps = 2, .workers = 3, .seed = static_cast<std::uint64_t>(seed)});
+  ClusterCoordinator coordinator(cluster.strategy());
+  Counters counters(cluster.strategy());
+  Function add = cluster.strategy().function([&](Array ids) { counters.add_one(ids); });
+  auto row = [](std::int64_t id) { return Tensor::of<std::int64_t>({1}, std::vector{id}); };
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 6; ++i) values.push_back(coordinator.schedule(add, {row(i)}));
+  coordinator.schedule(add, {row(Counters::kRows)});  // there is no such row
+  for (int i = 6; i < 100; ++i) values.push_back(coordinator.schedule(add, {row(i)}));
+
+  // Cut off from one ps, the worker pushes to the other alone before it dies.
+  cluster.run_for(std::chrono::microseconds(500 * seed));
+  cluster.network().partition_both("worker" + std::to_string(seed % 3), "ps1");
+  cluster.run_for(std::chrono::milliseconds(4));
+  cluster.kill_worker(seed % 3);
+  EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
+  cluster.network().heal_all();
+  cluster.start_worker(seed % 3);
+  coordinator.join(kPatience);
+
+  float done = 0;
+  for (const RemoteValue& value : values) try {
+      value.get_all(kPatience);
+      ++done;
+    } catch (const CancelledError&) {
+    }
+  const auto rows = counters.value_of_rows();
+  EXPECT_EQ(counters.value_of_v(), done);
+  EXPECT_EQ(counters.value_of_w(), done);
+  EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), done);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, ErrorAndLoss, testing::Range(1, 25));
+
 // ---- a worker that returns ----
 
 struct Returns : testing::TestWithParam<int> {};
