@@ -1,9 +1,11 @@
 #include "nn/losses.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "core/ops.h"
+#include "nn/clipping.h"
 #include "nn/layer.h"
 
 namespace cairn::nn {
@@ -47,21 +49,22 @@ Array class_ids(const char* loss, const Array& prediction, const Array& label) {
   return ids;
 }
 
-Array clipped_log(const Array& probability) {
-  return log(minimum(maximum(probability, Array(kProbabilityMargin)), Array(1.0f - kProbabilityMargin)));
-}
+Array clipped(const Array& probability) { return clip_by_value(probability, kProbabilityMargin, 1.0f - kProbabilityMargin); }
 
 // log of the probabilities, normalised first as the reference does.
-Array log_probabilities(const Array& prediction) { return clipped_log(div(prediction, reduce_sum(prediction, {1}, true))); }
+Array log_probabilities(const Array& prediction) { return log(clipped(div(prediction, reduce_sum(prediction, {1}, true)))); }
 
-Array difference(const char* loss, const Array& prediction, const Array& label) {
+// Both [b, d], or both [b].
+std::pair<Array, Array> numbers_each(const char* loss, const Array& prediction, const Array& label) {
   check_defined(loss, prediction, label);
   bool rows = prediction.rank() == 2 && label.rank() == 2 && prediction.shape()[1] != 1;
-  if (rows) {
-    Array y = one_row_each(loss, prediction, label);
-    return to_float(prediction) - y;
-  }
-  auto [p, y] = one_number_each(loss, prediction, label);
+  if (!rows) return one_number_each(loss, prediction, label);
+  Array y = one_row_each(loss, prediction, label);
+  return {to_float(prediction), y};
+}
+
+Array difference(const char* loss, const Array& prediction, const Array& label) {
+  auto [p, y] = numbers_each(loss, prediction, label);
   return p - y;
 }
 
@@ -75,10 +78,12 @@ Array sigmoid_cross_entropy(const Array& logits, const Array& label) {
 }
 
 Array binary_cross_entropy(const Array& prediction, const Array& label, BinaryCrossEntropyOptions options) {
-  auto [p, y] = one_number_each("binary_cross_entropy", prediction, label);
+  auto [p, y] = numbers_each("binary_cross_entropy", prediction, label);
   if (options.label_smoothing != 0) y = y * Array(1.0f - options.label_smoothing) + Array(0.5f * options.label_smoothing);
-  if (options.from_logits) return sigmoid_cross_entropy_with_logits(y, p);
-  return neg(y * clipped_log(p) + (Array(1.0f) - y) * clipped_log(Array(1.0f) - p));
+  if (options.from_logits) return last_axis_mean(sigmoid_cross_entropy_with_logits(y, p));
+  // The reference keeps the margin twice: at the clipping, and under the logarithm.
+  Array kept = clipped(p), one = Array(1.0f), margin = Array(kProbabilityMargin);
+  return last_axis_mean(neg(y * log(kept + margin) + (one - y) * log(one - kept + margin)));
 }
 
 Array softmax_cross_entropy(const Array& logits, const Array& label) {
@@ -111,5 +116,14 @@ Array mean_squared_error(const Array& prediction, const Array& label) {
 Array mean_absolute_error(const Array& prediction, const Array& label) {
   return last_axis_mean(abs(difference("mean_absolute_error", prediction, label)));
 }
+
+Array huber(const Array& prediction, const Array& label, float delta) {
+  if (!(delta > 0) || !std::isfinite(delta)) throw InvalidArgumentError(str("huber: a delta of ", delta, "; above 0 is wanted"));
+  Array error = difference("huber", prediction, label), size = abs(error);
+  return last_axis_mean(where(less_equal(size, delta), square(error) * 0.5f, size * delta - 0.5f * delta * delta));
+}
+
+Array l1_regularization(const Array& weights, float strength) { return reduce_sum(abs(weights)) * strength; }
+Array l2_regularization(const Array& weights, float strength) { return reduce_sum(square(weights)) * strength; }
 
 }  // namespace cairn::nn

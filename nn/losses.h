@@ -16,6 +16,8 @@ struct BinaryCrossEntropyOptions {
   bool from_logits = false;
   float label_smoothing = 0;  // s: label · (1 - s) + s / 2
 };
+// Of probabilities and of logits alike the mean over the last axis: [b, d] -> [b]. A probability counts as at least 1e-7 and at most
+// 1 - 1e-7, and 1e-7 is added to it under the logarithm, as in the reference: a certain error costs 15.42.
 Array binary_cross_entropy(const Array& prediction, const Array& label, BinaryCrossEntropyOptions options = {});
 
 Array softmax_cross_entropy(const Array& logits, const Array& label);         // [b, c], label [b, c] sums to 1
@@ -30,5 +32,11 @@ Array sparse_categorical_cross_entropy(const Array& prediction, const Array& lab
 // Means over the last axis: [b, d] -> [b].
 Array mean_squared_error(const Array& prediction, const Array& label);
 Array mean_absolute_error(const Array& prediction, const Array& label);
+// error²/2 up to `delta` > 0, beyond it delta · |error| - delta²/2.   Source  Huber, Annals of Mathematical Statistics 35 (1964).
+Array huber(const Array& prediction, const Array& label, float delta = 1);
+
+// Added to a loss: the sum of the absolute weights, or of their squares, times `strength`. A scalar.
+Array l1_regularization(const Array& weights, float strength);
+Array l2_regularization(const Array& weights, float strength);
 
 }  // namespace cairn::nn
