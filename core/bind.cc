@@ -167,7 +167,7 @@ void Binder::emit(std::int32_t i) {
   const Node& n = node(i);
   if (is_check(n)) {
     into_->compute.push_back({i, {}, {plan_.value(n.inputs[0])}, {}});
-  } else if (n.op->effect != Effect::kNone || n.op->name == "constant") {
+  } else if (n.op->effect != Effect::kNone || n.op->name == "constant" || n.op->name == "step_key") {
     return;  // comes from outside
   } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) != plan_.value_base[static_cast<std::size_t>(i)]) {
     return;  // its input's memory

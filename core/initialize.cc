@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "core/infer.h"
 #include "core/random.h"
@@ -14,21 +13,6 @@ namespace {
 using Kind = Initializer::Kind;
 
 bool is_random(Kind kind) { return kind == Kind::kUniform || kind == Kind::kNormal || kind == Kind::kTruncatedNormal; }
-
-// Box, Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics 29 (1958).
-float standard_normal(const RandomBits& bits) {
-  float radius = std::sqrt(-2.0f * std::log(1.0f - uniform_float(bits[0])));  // 1 - u is in (0, 1]
-  return radius * std::cos(2.0f * std::numbers::pi_v<float> * uniform_float(bits[1]));
-}
-
-// Redrawn beyond two deviations, each draw under a counter of its own. 1 of 22 is; 100 in a row never are.
-float truncated_normal(std::uint64_t key, std::uint64_t element) {
-  for (std::uint64_t attempt = 0; attempt < 100; ++attempt) {
-    float drawn = standard_normal(philox(key, element, attempt));
-    if (std::abs(drawn) <= 2.0f) return drawn;
-  }
-  return 0;
-}
 
 float drawn_value(const Initializer& from, std::uint64_t key, std::uint64_t element) {
   switch (from.kind) {

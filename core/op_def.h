@@ -29,8 +29,8 @@ enum class Effect : std::uint8_t {
 struct OpDef {
   // InvalidArgument says what is wrong; infer_types() adds the operation and the shapes.
   using Infer = std::vector<TensorType> (*)(const OpInputs& in);
-  // Records the gradients of the node's inputs, given its only output `y` and the gradient `dy`, which has y's shape. Undefined
-  // Arrays, or nothing at all, where none passes. Null: none ever passes.
+  // Records the gradients of the node's inputs, given its first output `y` and the gradient `dy`, which has y's shape. Undefined
+  // Arrays, or nothing at all, where none passes. Null: none ever passes. No gradient passes through outputs after the first.
   using Gradient = std::vector<Array> (*)(const Array& y, const Array& dy);
   static constexpr int kAny = 1 << 16;
 
@@ -62,6 +62,10 @@ std::span<const OpDef> shape_ops();
 std::span<const OpDef> piece_ops();
 std::span<const OpDef> indexing_ops();
 std::span<const OpDef> loss_ops();
+std::span<const OpDef> scatter_ops();
+std::span<const OpDef> image_ops();
+std::span<const OpDef> normalise_ops();
+std::span<const OpDef> random_ops();
 std::span<const OpDef> recommendation_ops();
 std::span<const OpDef> effect_ops();
 

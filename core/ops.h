@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/array.h"
+#include "core/ops_model.h"
+#include "core/ops_random.h"
 
 namespace cairn {
 
@@ -16,6 +18,7 @@ namespace cairn {
 Array neg(const Array& x);  // also int32, int64
 Array abs(const Array& x);  // also int32, int64
 Array exp(const Array& x);
+Array expm1(const Array& x);
 Array log(const Array& x);
 Array log1p(const Array& x);
 Array sqrt(const Array& x);
@@ -26,6 +29,10 @@ Array sigmoid(const Array& x);
 Array tanh(const Array& x);
 Array relu(const Array& x);
 Array softplus(const Array& x);
+Array sin(const Array& x);
+Array cos(const Array& x);
+Array erf(const Array& x);
+Array erfc(const Array& x);  // 1 - erf(x), without its loss of digits
 Array sign(const Array& x);
 Array floor(const Array& x);
 Array is_finite(const Array& x);    // -> bool
@@ -44,6 +51,7 @@ Array floor_mod(const Array& a, const Array& b);
 Array maximum(const Array& a, const Array& b);
 Array minimum(const Array& a, const Array& b);
 Array pow(const Array& a, const Array& b);
+inline Array squared_difference(const Array& a, const Array& b) { return square(sub(a, b)); }
 Array equal(const Array& a, const Array& b);  // comparisons -> bool
 Array not_equal(const Array& a, const Array& b);
 Array less(const Array& a, const Array& b);
@@ -71,6 +79,11 @@ Array reduce_sum(const Array& x, const std::vector<int>& axes = {}, bool keep_di
 Array reduce_mean(const Array& x, const std::vector<int>& axes = {}, bool keep_dims = false);  // float32
 Array reduce_max(const Array& x, const std::vector<int>& axes = {}, bool keep_dims = false);
 Array reduce_min(const Array& x, const std::vector<int>& axes = {}, bool keep_dims = false);
+Array reduce_prod(const Array& x, const std::vector<int>& axes = {}, bool keep_dims = false);  // float32, int32, int64
+// For each factor the product of dy and of the other factors, zeros among them or not. Attribute axes.
+Array reduce_prod_grad(const Array& dy, const Array& x, const std::vector<int>& axes, bool keep_dims);
+// log(sum(exp(x))), shifted so that it neither overflows nor vanishes.
+Array reduce_logsumexp(const Array& x, const std::vector<int>& axes = {}, bool keep_dims = false);  // float32
 inline Array sum(const Array& x) { return reduce_sum(x); }
 inline Array mean(const Array& x) { return reduce_mean(x); }
 Array argmax(const Array& x, int axis);  // -> int64; attribute axis
@@ -87,6 +100,9 @@ Array concat(const std::vector<Array>& parts, int axis);               // attrib
 Array stack(const std::vector<Array>& parts, int axis);                // attribute axis
 // x[..., begin:begin+size, ...] along one axis. Attributes axis, begin, size (-1: to the end).
 Array slice(const Array& x, int axis, std::int64_t begin, std::int64_t size);
+// Equal pieces, or pieces of these sizes, which together fill the axis. InvalidArgument: they do not, or its size is unknown.
+std::vector<Array> split(const Array& x, int pieces, int axis);
+std::vector<Array> split(const Array& x, const std::vector<std::int64_t>& sizes, int axis);
 Array slice_grad(const Array& dy, const Array& like, int axis, std::int64_t begin);  // zeros but for the slice; same attributes
 // The piece of `dy` (a gradient of concat) that belongs to part i of `parts`. Attributes axis, index.
 Array concat_grad(const Array& dy, const std::vector<Array>& parts, int axis, int index);
@@ -103,9 +119,20 @@ Array gather_grad(const Array& dy, const Array& ids, const Array& like, int axis
 // [n, d...], ids [n] -> [segments, d...]; ids outside [0, segments) are dropped. Attribute segments.
 Array unsorted_segment_sum(const Array& x, const Array& ids, std::int64_t segments);
 Array one_hot(const Array& ids, std::int64_t depth);  // float32 [..., depth]; ids out of range give zeros. Attribute depth
+// x [n, d...] with its rows `ids` [k] changed by `rows` [k, d...], one after another: equal ids accumulate, and of equal ids
+// scatter_update() keeps the last. An id out of range: InvalidArgument.
+Array scatter_add(const Array& x, const Array& ids, const Array& rows);
+Array scatter_sub(const Array& x, const Array& ids, const Array& rows);
+Array scatter_max(const Array& x, const Array& ids, const Array& rows);  // of equal extremes each gets an equal share of the gradient
+Array scatter_min(const Array& x, const Array& ids, const Array& rows);
+Array scatter_update(const Array& x, const Array& ids, const Array& rows);
+Array is_last_of_id(const Array& ids);  // bool [k]: no later position holds the same id
 // Rows of ragged examples combined: rows [n, d], row_splits int64 [b + 1] -> [b, d]. An example without rows gives zeros.
 enum class Combiner : std::uint8_t { kSum = 0, kMean = 1, kSqrtn = 2 };
 Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner);  // attribute combiner (int)
+// The same with a weight a row, [n]: the weighted sum, divided by the sum of the weights (mean) or the root of the sum of their
+// squares (sqrtn); zeros where that is 0.
+Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner, const Array& weights);
 Array combine_rows_grad(const Array& dy, const Array& row_splits, const Array& rows, Combiner combiner);
 
 // ---- losses, with fused and stable kernels; one value an example ----

@@ -139,6 +139,16 @@ Array one_hot(const Array& ids, std::int64_t depth) { return record("one_hot", {
 Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner) {
   return record("combine_rows", {rows, row_splits}, {{"combiner", static_cast<std::int64_t>(combiner)}});
 }
+Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner, const Array& weights) {
+  if (weights.rank() != 1) throw InvalidArgumentError(str("combine_rows: the weights are ", weights.type().to_string(), "; one a row is wanted"));
+  Array each = expand_dims(weights, 1);
+  Array total = combine_rows(rows * each, row_splits, Combiner::kSum);
+  if (combiner == Combiner::kSum) return total;
+  bool mean = combiner == Combiner::kMean;
+  Array mass = combine_rows(mean ? each : square(each), row_splits, Combiner::kSum);
+  Array nothing = equal(mass, 0.0f), divisor = where(nothing, 1.0f, mass);
+  return where(nothing, 0.0f, total / (mean ? divisor : sqrt(divisor)));
+}
 Array combine_rows_grad(const Array& dy, const Array& row_splits, const Array& rows, Combiner combiner) {
   return record("combine_rows_grad", {dy, row_splits, rows}, {{"combiner", static_cast<std::int64_t>(combiner)}});
 }

@@ -153,6 +153,28 @@ Array slice(const Array& x, int axis, std::int64_t begin, std::int64_t size) {
   std::int64_t normal = normalize_axis("slice", axis, x.rank());
   return record("slice", {x}, {{"axis", normal}, {"begin", begin}, {"size", size}});
 }
+std::vector<Array> split(const Array& x, const std::vector<std::int64_t>& sizes, int axis) {
+  std::int64_t whole = x.shape()[normalize_axis("split", axis, x.rank())], begin = 0;
+  for (std::int64_t size : sizes) {
+    if (size < 0 || size > infer::kElementsMax) throw InvalidArgumentError(str("split: a piece of size ", size));
+    begin += size;
+  }
+  if (begin != whole) throw InvalidArgumentError(str("split: the pieces fill ", begin, " of axis ", axis, " of ", x.type().to_string()));
+  std::vector<Array> pieces;
+  begin = 0;
+  for (std::int64_t size : sizes) {
+    pieces.push_back(slice(x, axis, begin, size));
+    begin += size;
+  }
+  return pieces;
+}
+std::vector<Array> split(const Array& x, int pieces, int axis) {
+  std::int64_t whole = x.shape()[normalize_axis("split", axis, x.rank())];
+  if (infer::unknown(whole)) throw InvalidArgumentError(str("split: the size of axis ", axis, " of ", x.type().to_string(), " is unknown"));
+  if (pieces < 1 || whole % pieces != 0)
+    throw InvalidArgumentError(str("split: axis ", axis, " of ", x.type().to_string(), " has no ", pieces, " equal pieces"));
+  return split(x, std::vector<std::int64_t>(static_cast<std::size_t>(pieces), whole / pieces), axis);
+}
 Array slice_grad(const Array& dy, const Array& like, int axis, std::int64_t begin) {
   std::int64_t normal = normalize_axis("slice_grad", axis, like.rank());
   return record("slice_grad", {dy, like}, {{"axis", normal}, {"begin", begin}});

@@ -48,11 +48,15 @@ infer::OpTypes infer_argmax(const OpInputs& in) {
   return {{DType::kInt64, Shape(std::move(dims))}};
 }
 
-Array record_reduction(std::string_view op, const Array& x, const std::vector<int>& axes, bool keep_dims) {
+Axes normal_axes(std::string_view op, const std::vector<int>& axes, int rank) {
   Axes normal;
-  for (int axis : axes) normal.push_back(normalize_axis(op, axis, x.rank()));
+  for (int axis : axes) normal.push_back(normalize_axis(op, axis, rank));
   std::sort(normal.begin(), normal.end());
-  return record(op, {x}, {{"axes", std::move(normal)}, {"keep_dims", keep_dims}});
+  return normal;
+}
+
+Array record_reduction(std::string_view op, const Array& x, const std::vector<int>& axes, bool keep_dims) {
+  return record(op, {x}, {{"axes", normal_axes(op, axes, x.rank())}, {"keep_dims", keep_dims}});
 }
 
 struct Reduction {
@@ -111,11 +115,28 @@ std::vector<Array> grad_extreme(const Array& y, const Array& dy) {
   return {chosen * keep_dims(of, share)};
 }
 
+std::vector<Array> grad_prod(const Array& y, const Array& dy) {
+  Reduction of(y);
+  if (y.dtype() != DType::kFloat32) return {};
+  return {reduce_prod_grad(dy, of.x, {of.axes.begin(), of.axes.end()}, of.kept)};
+}
+
+infer::OpTypes infer_prod_grad(const OpInputs& in) {
+  for (int i : {0, 1}) infer::want_dtype(in, i, infer::kFloats);
+  infer::OpTypes product = reduced({in.types.subspan(1), in.attributes, {}});
+  if (!infer::shapes_agree(in.types[0].shape, product[0].shape)) infer::fail("the gradient does not have the shape of the products");
+  return {in.types[1]};
+}
+
+std::vector<Array> grad_prod_grad(const Array&, const Array&) { throw UnimplementedError("the second derivative of reduce_prod"); }
+
 const OpDef kOps[] = {
     {"reduce_sum", 1, 1, "axes keep_dims", infer_arithmetic, grad_sum},
     {"reduce_mean", 1, 1, "axes keep_dims", infer_float, grad_mean},
     {"reduce_max", 1, 1, "axes keep_dims", infer_arithmetic, grad_extreme},
     {"reduce_min", 1, 1, "axes keep_dims", infer_arithmetic, grad_extreme},
+    {"reduce_prod", 1, 1, "axes keep_dims", infer_arithmetic, grad_prod},
+    {"reduce_prod_grad", 2, 2, "axes keep_dims", infer_prod_grad, grad_prod_grad},
     {"argmax", 1, 1, "axis", infer_argmax},
 };
 
@@ -134,6 +155,18 @@ Array reduce_max(const Array& x, const std::vector<int>& axes, bool keep_dims) {
 }
 Array reduce_min(const Array& x, const std::vector<int>& axes, bool keep_dims) {
   return record_reduction("reduce_min", x, axes, keep_dims);
+}
+Array reduce_prod(const Array& x, const std::vector<int>& axes, bool keep_dims) {
+  return record_reduction("reduce_prod", x, axes, keep_dims);
+}
+Array reduce_prod_grad(const Array& dy, const Array& x, const std::vector<int>& axes, bool keep_dims) {
+  return record("reduce_prod_grad", {dy, x}, {{"axes", normal_axes("reduce_prod_grad", axes, x.rank())}, {"keep_dims", keep_dims}});
+}
+Array reduce_logsumexp(const Array& x, const std::vector<int>& axes, bool keep_dims) {
+  Array largest = reduce_max(x, axes, true);
+  Array shift = stop_gradient(where(is_finite(largest), largest, 0.0f));
+  Array rest = log(reduce_sum(exp(x - shift), axes, keep_dims));
+  return rest + (keep_dims ? shift : reduce_sum(shift, axes));  // that sum runs over axes of size 1: it drops them
 }
 Array argmax(const Array& x, int axis) {
   return record("argmax", {x}, {{"axis", std::int64_t{normalize_axis("argmax", axis, x.rank())}}});

@@ -1,4 +1,6 @@
 // Elementwise operations of one input.
+#include <numbers>
+
 #include "core/infer.h"
 #include "core/op_def.h"
 #include "core/ops.h"
@@ -48,6 +50,14 @@ using Arrays = std::vector<Array>;
 Arrays grad_neg(const Array&, const Array& dy) { return {-dy}; }
 Arrays grad_abs(const Array& y, const Array& dy) { return {dy * sign(input(y))}; }
 Arrays grad_exp(const Array& y, const Array& dy) { return {dy * y}; }
+Arrays grad_expm1(const Array& y, const Array& dy) { return {dy * (y + 1.0f)}; }
+Arrays grad_sin(const Array& y, const Array& dy) { return {dy * cos(input(y))}; }
+Arrays grad_cos(const Array& y, const Array& dy) { return {-dy * sin(input(y))}; }
+
+constexpr float kErfSlope = 2 * std::numbers::inv_sqrtpi_v<float>;  // of erf at 0
+Arrays grad_erf(const Array& y, const Array& dy) { return {dy * kErfSlope * exp(-square(input(y)))}; }
+Arrays grad_erfc(const Array& y, const Array& dy) { return {dy * -kErfSlope * exp(-square(input(y)))}; }
+
 Arrays grad_log(const Array& y, const Array& dy) { return {dy / input(y)}; }
 Arrays grad_log1p(const Array& y, const Array& dy) { return {dy / (input(y) + 1.0f)}; }
 Arrays grad_sqrt(const Array& y, const Array& dy) { return {dy * 0.5f / y}; }
@@ -68,6 +78,11 @@ const OpDef kOps[] = {
     {"neg", 1, 1, "", arithmetic_op, grad_neg},
     {"abs", 1, 1, "", arithmetic_op, grad_abs},
     {"exp", 1, 1, "", float_op, grad_exp},
+    {"expm1", 1, 1, "", float_op, grad_expm1},
+    {"sin", 1, 1, "", float_op, grad_sin},
+    {"cos", 1, 1, "", float_op, grad_cos},
+    {"erf", 1, 1, "", float_op, grad_erf},
+    {"erfc", 1, 1, "", float_op, grad_erfc},
     {"log", 1, 1, "", float_op, grad_log},
     {"log1p", 1, 1, "", float_op, grad_log1p},
     {"sqrt", 1, 1, "", float_op, grad_sqrt},
@@ -94,6 +109,11 @@ std::span<const OpDef> unary_ops() { return kOps; }
 Array neg(const Array& x) { return record("neg", {x}); }
 Array abs(const Array& x) { return record("abs", {x}); }
 Array exp(const Array& x) { return record("exp", {x}); }
+Array expm1(const Array& x) { return record("expm1", {x}); }
+Array sin(const Array& x) { return record("sin", {x}); }
+Array cos(const Array& x) { return record("cos", {x}); }
+Array erf(const Array& x) { return record("erf", {x}); }
+Array erfc(const Array& x) { return record("erfc", {x}); }
 Array log(const Array& x) { return record("log", {x}); }
 Array log1p(const Array& x) { return record("log1p", {x}); }
 Array sqrt(const Array& x) { return record("sqrt", {x}); }

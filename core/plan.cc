@@ -136,7 +136,8 @@ class WaveCutter {
 bool is_shape_only(std::string_view op, std::size_t i) {
   if (op == "zeros_like" || op == "ones_like" || op == "dim_size" || op == "element_count") return true;
   if (op == "reshape_like" || op == "broadcast_like" || op == "sum_to_like" || op == "slice_grad") return i == 1;
-  if (op == "gather_grad" || op == "combine_rows_grad") return i == 2;
+  if (op == "avg_pool2d_grad" || op.starts_with("random_")) return i == 1;
+  if (op == "gather_grad" || op == "combine_rows_grad" || op == "conv2d_grad_input" || op == "conv2d_grad_filter") return i == 2;
   return op == "concat_grad" && i >= 1;
 }
 

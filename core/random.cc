@@ -1,5 +1,8 @@
 #include "core/random.h"
 
+#include <cmath>
+#include <numbers>
+
 namespace cairn {
 namespace {
 
@@ -43,9 +46,20 @@ std::uint64_t Random::bits() {
   return r[0] | (std::uint64_t{r[1]} << 32);
 }
 
-std::uint64_t Random::below(std::uint64_t bound) {
-  // The bias of a 128-bit product is below bound / 2^64: not measurable for any bound that we draw.
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits()) * bound) >> 64);
+std::uint64_t Random::below(std::uint64_t bound) { return scaled_below(bits(), bound); }
+
+float standard_normal(const RandomBits& bits) {
+  float radius = std::sqrt(-2.0f * std::log(1.0f - uniform_float(bits[0])));  // 1 - u is in (0, 1]
+  return radius * std::cos(2.0f * std::numbers::pi_v<float> * uniform_float(bits[1]));
+}
+
+// 1 of 22 is redrawn; 100 in a row never are.
+float truncated_normal(std::uint64_t key, std::uint64_t element) {
+  for (std::uint64_t attempt = 0; attempt < 100; ++attempt) {
+    float drawn = standard_normal(philox(key, element, attempt));
+    if (std::abs(drawn) <= 2.0f) return drawn;
+  }
+  return 0;
 }
 
 }  // namespace cairn

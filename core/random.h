@@ -19,6 +19,17 @@ std::uint64_t random_key(std::uint64_t seed, std::uint64_t number);
 // [0, 1): 24 random bits over 2^24.
 inline float uniform_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
+// 64 random bits as a number in [0, bound); bound > 0. The bias is below bound / 2^64: not measurable for any bound that we draw.
+inline std::uint64_t scaled_below(std::uint64_t bits, std::uint64_t bound) {
+  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * bound) >> 64);
+}
+
+// Normal with mean 0 and deviation 1, from the first two words.
+//   Source  Box, Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics 29 (1958).
+float standard_normal(const RandomBits& bits);
+// The same redrawn beyond two deviations, each draw under a counter of its own.
+float truncated_normal(std::uint64_t key, std::uint64_t element);
+
 // A stream of numbers from one key. Thread: one.
 class Random {
  public:

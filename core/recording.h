@@ -38,11 +38,13 @@ class TraceContext {
 
   std::uint64_t id() const { return id_; }
   const std::vector<std::shared_ptr<const ArrayNode>>& effects() const { return effects_; }
+  std::int64_t next_random_place() { return random_places_++; }  // random operations of a trace are numbered as recorded
   void add_effect(std::shared_ptr<const ArrayNode> node) { effects_.push_back(std::move(node)); }
 
  private:
   std::uint64_t id_;
   TraceContext* previous_;
+  std::int64_t random_places_ = 0;
   std::vector<std::shared_ptr<const ArrayNode>> effects_;  // updates and advances, in program order
 };
 

@@ -1,4 +1,5 @@
 // The computing part of a run: values from outside, instructions, outputs, and what a failed check says.
+#include <array>
 #include <cstring>
 
 #include "core/kernels/cpu/clones.h"
@@ -27,6 +28,8 @@ const std::byte* address(const Tensor& tensor) {
   return tensor.dtype() == DType::kString ? reinterpret_cast<const std::byte*>(tensor.string_values().data()) : tensor.raw();
 }
 
+std::string at_step(const StepContext& step) { return step.global_step < 0 ? "" : str(" at step ", step.global_step); }
+
 }  // namespace
 
 void StepMachine::bind() {
@@ -50,14 +53,23 @@ const Tensor* StepMachine::outside_tensor(std::int32_t value) const {
     const Element& element = elements[static_cast<std::size_t>(plan_->advance_number[static_cast<std::size_t>(i)])];
     return &element[static_cast<std::size_t>(value - plan_->value_base[static_cast<std::size_t>(i)])];
   }
+  if (n.op->name == "step_key") return &step_key_;
   return n.op->name == "constant" ? &n.attributes.get<Tensor>("value") : nullptr;
 }
 
 void StepMachine::set_outside_values() {
   for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
-    if (!plan_->live(plan_->producer[static_cast<std::size_t>(v)])) continue;
+    std::int32_t i = plan_->producer[static_cast<std::size_t>(v)];
+    if (!plan_->live(i)) continue;
+    if (node(i).op->name == "step_key") make_step_key();
     if (const Tensor* tensor = outside_tensor(v)) space_.pointers[static_cast<std::size_t>(v)] = address(*tensor);
   }
+}
+
+// A retry has the closure's step and sequence number again, whichever worker or lane it comes to.
+void StepMachine::make_step_key() {
+  std::int64_t step = step_.global_step >= 0 ? step_.global_step : -1 - static_cast<std::int64_t>(step_.closure);
+  step_key_ = Tensor::of<std::int64_t>({2}, std::array<std::int64_t, 2>{step, step_.replica});
 }
 
 void StepMachine::compute() {
@@ -90,7 +102,7 @@ void StepMachine::run_instruction(const Instruction& instruction) {
 
 void StepMachine::raise_failed_check() {
   if (failed_check_ < 0) return;
-  throw InvalidArgumentError(str(node(failed_check_).attributes.get<std::string>("what"), ": not finite at step ", step_.global_step, blame()));
+  throw InvalidArgumentError(str(node(failed_check_).attributes.get<std::string>("what"), ": not finite", at_step(step_), blame()));
 }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.

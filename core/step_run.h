@@ -36,6 +36,7 @@ class StepMachine {
 
   void bind();
   void set_outside_values();
+  void make_step_key();
   void compute();
   void run_instruction(const Instruction& instruction);
   void pull();
@@ -63,6 +64,7 @@ class StepMachine {
   VariableStore& store_;
   StepContext step_;
   RunInputs inputs_;
+  Tensor step_key_;  // undefined: the graph does not ask for it
   BoundPlan* bound_ = nullptr;
   std::shared_ptr<std::byte> arena_;
   Stage stage_ = Stage::kBind;

@@ -44,6 +44,11 @@ std::span<const Kernel> softmax_kernels();
 std::span<const Kernel> shape_kernels();
 std::span<const Kernel> piece_kernels();
 std::span<const Kernel> indexing_kernels();
+std::span<const Kernel> scatter_kernels();
+std::span<const Kernel> convolution_kernels();
+std::span<const Kernel> pooling_kernels();
+std::span<const Kernel> normalise_kernels();
+std::span<const Kernel> random_kernels();
 std::span<const Kernel> recommendation_kernels();
 std::span<const Kernel> string_kernels();
 

@@ -116,6 +116,13 @@ std::vector<Case> unary_cases() {
           {"log", one(log), {p}},         {"log1p", one(log1p), {p}},     {"sqrt", one(sqrt), {p}},
           {"rsqrt", one(rsqrt), {p}},     {"square", one(square), {x}},   {"reciprocal", one(reciprocal), {p}},
           {"sigmoid", one(sigmoid), {x}}, {"tanh", one(tanh), {x}},       {"relu", one(relu), {x}},
+          {"expm1", one(expm1), {x}},     {"sin", one(sin), {x}},         {"cos", one(cos), {x}},
+          {"erf", one(erf), {x}},         {"erfc", one(erfc), {x}},       {"selu", one(selu), {x}},
+          {"relu6", one(relu6), {values({3, 4}, 28, -2, 8)}},             {"swish", one(swish), {x}},
+          {"gelu", one(gelu), {x}},       {"gelu_approximate", one(gelu_approximate), {x}},
+          {"elu", [](const Arrays& in) { return elu(in[0], 0.7f); }, {x}},
+          {"leaky_relu", [](const Arrays& in) { return leaky_relu(in[0], 0.3f); }, {x}},
+          {"dropout", [](const Arrays& in) { return dropout(in[0], 0.5f, {.seed = 3}) * in[0]; }, {x}},
           {"softplus", one(softplus), {x}}, {"softmax", one(softmax), {x}}, {"log_softmax", one(log_softmax), {x}},
           {"check_numerics", [](const Arrays& in) { return check_numerics(in[0] * in[0], "x"); }, {x}},
           {"cast", [](const Arrays& in) { return cast(cast(in[0], DType::kFloat32), DType::kFloat32) * 2.0f; }, {x}}};
@@ -156,7 +163,8 @@ std::vector<Case> reduction_cases() {
   using Reduce = Array (*)(const Array&, const std::vector<int>&, bool);
   std::vector<Case> all;
   std::vector<std::pair<const char*, Reduce>> reductions = {
-      {"reduce_sum", reduce_sum}, {"reduce_mean", reduce_mean}, {"reduce_max", reduce_max}, {"reduce_min", reduce_min}};
+      {"reduce_sum", reduce_sum}, {"reduce_mean", reduce_mean}, {"reduce_max", reduce_max},
+      {"reduce_min", reduce_min}, {"reduce_prod", reduce_prod}, {"reduce_logsumexp", reduce_logsumexp}};
   for (auto [name, reduce] : reductions)
     for (bool keep : {false, true})
       for (const std::vector<int>& axes : std::vector<std::vector<int>>{{}, {0}, {1}, {2}, {0, 2}, {1, 2}})
@@ -196,6 +204,47 @@ std::vector<Case> indexing_cases() {
   return all;
 }
 
+std::vector<Case> scatter_cases() {
+  Tensor x = values({4, 3}, 29), rows = values({5, 3}, 30, -1.85f, 2.15f), ids = ids_of({3, 0, 3, 1, 0});
+  std::vector<Case> all;
+  std::vector<std::pair<const char*, Array (*)(const Array&, const Array&, const Array&)>> scatters = {
+      {"scatter_add", scatter_add}, {"scatter_sub", scatter_sub}, {"scatter_max", scatter_max},
+      {"scatter_min", scatter_min}, {"scatter_update", scatter_update}};
+  for (auto [name, scatter] : scatters)
+    all.push_back({name, [scatter = scatter](const Arrays& in) { return scatter(in[0], in[2], in[1]); }, {x, rows, ids}});
+  for (Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtn})
+    all.push_back({"combine_rows weighted", [=](const Arrays& in) { return combine_rows(in[0], in[2], combiner, in[1]); },
+                   {rows, positive({5}, 31), ids_of({0, 2, 2, 5})}});
+  return all;
+}
+
+std::vector<Case> image_cases() {
+  std::vector<Case> all;
+  Tensor x = values({2, 4, 3, 2}, 32), filter = values({3, 2, 2, 2}, 33);
+  for (const Conv2dOptions& o : {Conv2dOptions{}, Conv2dOptions{{2, 1}, Padding::kSame}, Conv2dOptions{{1, 2}, Padding::kSame, {2, 2}}}) {
+    Tensor dy = values(conv2d(Array(x), Array(filter), o).shape(), 34);
+    all.push_back({"conv2d", [=](const Arrays& in) { return conv2d(in[0], in[1], o); }, {x, filter}});
+    all.push_back({"conv2d_grad_input", [=](const Arrays& in) { return conv2d_grad_input(in[0], in[1], in[2], o); }, {dy, filter, x}});
+    all.push_back({"conv2d_grad_filter", [=](const Arrays& in) { return conv2d_grad_filter(in[0], in[1], in[2], o); }, {dy, x, filter}});
+  }
+  Tensor image = values({1, 4, 4, 2}, 35);
+  for (const Pool2dOptions& o : {Pool2dOptions{}, Pool2dOptions{{3, 2}, {1, 2}, Padding::kSame}, Pool2dOptions{{1, 3}, {2, 1}}}) {
+    Tensor dy = values(avg_pool2d(Array(image), o).shape(), 36);
+    all.push_back({"max_pool2d", [=](const Arrays& in) { return max_pool2d(in[0], o); }, {image}});
+    all.push_back({"avg_pool2d", [=](const Arrays& in) { return avg_pool2d(in[0], o); }, {image}});
+    all.push_back({"avg_pool2d_grad", [=](const Arrays& in) { return avg_pool2d_grad(in[0], in[1], o); }, {dy, image}});
+  }
+  return all;
+}
+
+std::vector<Case> normalise_cases() {
+  Tensor gamma = positive({3}, 37), beta = values({3}, 38);
+  return {{"layer_norm", [](const Arrays& in) { return layer_norm(in[0], in[1], in[2]); }, {values({4, 3}, 39), gamma, beta}},
+          {"layer_norm", [](const Arrays& in) { return layer_norm(in[0], in[1], in[2], 0.1f); }, {values({2, 2, 3}, 40), gamma, beta}},
+          {"batch_norm", [](const Arrays& in) { return batch_norm(in[0], in[1], in[2]).y; }, {values({4, 3}, 41), gamma, beta}},
+          {"batch_norm", [](const Arrays& in) { return batch_norm(in[0], in[1], in[2], 0.1f).y; }, {values({2, 2, 3}, 42), gamma, beta}}};
+}
+
 std::vector<Case> loss_cases() {
   Tensor logits = values({3, 4}, 25), labels = positive({3, 4}, 26);
   return {{"sigmoid_cross_entropy_with_logits", [](const Arrays& in) { return sigmoid_cross_entropy_with_logits(in[0], in[1]); }, {labels, logits}},
@@ -216,11 +265,17 @@ TEST(NumericGradient, OfMatrixProducts) { check_all(product_cases()); }
 TEST(NumericGradient, OfReductions) { check_all(reduction_cases()); }
 TEST(NumericGradient, OfShapes) { check_all(shape_cases()); }
 TEST(NumericGradient, OfIndexing) { check_all(indexing_cases()); }
+TEST(NumericGradient, OfScatters) { check_all(scatter_cases()); }
+TEST(NumericGradient, OfWindowsOverImages) { check_all(image_cases()); }
+TEST(NumericGradient, OfNormalisations) { check_all(normalise_cases()); }
 TEST(NumericGradient, OfLossesAndInteractions) { check_all(loss_cases()); }
 
 TEST(NumericGradient, IsCheckedForEveryOperationThatHasOne) {
-  std::set<std::string> checked = {"stop_gradient", "dot_interaction_grad", "concat_grad"};  // the last two have no second derivative
-  for (const auto& cases : {unary_cases(), binary_cases(), product_cases(), reduction_cases(), shape_cases(), indexing_cases(), loss_cases()})
+  std::set<std::string> checked = {"stop_gradient"};
+  for (const char* without_second_derivative : {"dot_interaction_grad", "concat_grad", "reduce_prod_grad", "max_pool2d_grad", "layer_norm_grad", "batch_norm_grad"})
+    checked.insert(without_second_derivative);
+  for (const auto& cases : {unary_cases(), binary_cases(), product_cases(), reduction_cases(), shape_cases(), indexing_cases(), scatter_cases(),
+                            image_cases(), normalise_cases(), loss_cases()})
     for (const Case& one : cases) checked.insert(one.name);
   for (const OpDef* op : all_ops())
     EXPECT_TRUE(op->gradient == nullptr || checked.count(std::string(op->name)) > 0) << op->name;

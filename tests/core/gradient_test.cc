@@ -107,7 +107,8 @@ TEST(Gradient, EveryOperationOfFloatsHasOneOrIsKnownToPassNone) {
                                          "less",     "not_equal",   "less_equal",    "greater",            "greater_equal", "logical_and",
                                          "dim_size", "logical_or",  "argmax",        "zeros_like",         "ones_like",     "one_hot",
                                          "constant", "argument",    "iterator_next", "element_count",      "read_variable", "gather_variable",
-                                         "update_variable", "string_hash_bucket"};
+                                         "update_variable", "string_hash_bucket", "step_key", "is_last_of_id", "random_uniform", "random_normal",
+                                         "random_truncated_normal", "random_integers"};
   for (const OpDef* op : all_ops())
     EXPECT_EQ(op->gradient == nullptr, std::find(none.begin(), none.end(), op->name) != none.end()) << op->name;
 }

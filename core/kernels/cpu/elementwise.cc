@@ -83,6 +83,11 @@ CAIRN_UNARY(abs_f, float, float, std::fabs(x))
 CAIRN_UNARY(abs_i, I32, I32, x < 0 ? wrap_sub<I32>(0, x) : x)
 CAIRN_UNARY(abs_l, I64, I64, x < 0 ? wrap_sub<I64>(0, x) : x)
 CAIRN_UNARY(exp_f, float, float, math::exp(x))
+CAIRN_UNARY(expm1_f, float, float, std::expm1(x))
+CAIRN_UNARY(sin_f, float, float, std::sin(x))
+CAIRN_UNARY(cos_f, float, float, std::cos(x))
+CAIRN_UNARY(erf_f, float, float, std::erf(x))
+CAIRN_UNARY(erfc_f, float, float, std::erfc(x))
 CAIRN_UNARY(log_f, float, float, math::log(x))
 CAIRN_UNARY(log1p_f, float, float, math::log1p(x))
 CAIRN_UNARY(sqrt_f, float, float, std::sqrt(x))
@@ -148,6 +153,11 @@ constexpr Entry kEntries[] = {
     {"neg", neg_f, neg_i, neg_l},
     {"abs", abs_f, abs_i, abs_l},
     {"exp", exp_f},
+    {"expm1", expm1_f},
+    {"sin", sin_f},
+    {"cos", cos_f},
+    {"erf", erf_f},
+    {"erfc", erfc_f},
     {"log", log_f},
     {"log1p", log1p_f},
     {"sqrt", sqrt_f},

@@ -1,21 +1,15 @@
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 
 #include "core/error.h"
 #include "core/kernels/cpu/clones.h"
 #include "core/kernels/cpu/gemm.h"
+#include "core/kernels/cpu/onednn.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
-
-// oneDNN may be built on OpenMP: it then asks this thread how many threads a team would have. One: no team is ever made.
-void stay_on_this_thread() {
-  thread_local const bool set = (omp_set_num_threads(1), true);
-  static_cast<void>(set);
-}
 
 KernelRun prepare_matmul(const KernelTypes& types) {
   const Shape &a = types.inputs[0].shape, &c = types.outputs[0].shape;
@@ -45,7 +39,7 @@ void gemm(const Gemm& s, const float* a, const float* b, float* c) {
     std::fill_n(c, s.m * s.n, 0.0f);
     return;
   }
-  stay_on_this_thread();
+  onednn::stay_on_this_thread();
   dnnl_status_t status = dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a, s.transpose_a ? s.m : s.k,
                                     b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
   if (status == dnnl_out_of_memory) throw ResourceExhaustedError("no memory for a matrix product");

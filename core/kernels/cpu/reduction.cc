@@ -1,4 +1,4 @@
-// Sums, means and extremes over axes, and argmax. Orders of addition are fixed, so equal inputs give equal bits.
+// Sums, means, products and extremes over axes, and argmax. Orders of addition are fixed, so equal inputs give equal bits.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -67,6 +67,15 @@ template <typename T>
 struct Min {
   static constexpr T kStart = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   static T apply(T a, T b) { return b != b || b < a ? b : a; }
+};
+
+template <typename T>
+struct Product {
+  static constexpr T kStart = 1;
+  static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
+    else return a * b;
+  }
 };
 
 template <typename T, template <typename> class Op>
@@ -165,6 +174,56 @@ KernelRun prepare_sum_to_like(const KernelTypes& types) {
   return run_typed<Sum>(types.inputs[0].dtype, passes_of(from, reduced), to.elements());
 }
 
+// For each element the place of its product among the results: a walk through strides, 0 along the axes that are gone.
+class Places {
+ public:
+  Places(const Shape& shape, const std::vector<bool>& reduced) : places_(static_cast<std::size_t>(shape.elements())) {
+    std::vector<std::int64_t> strides(static_cast<std::size_t>(shape.rank()));
+    for (int axis = shape.rank(); axis-- > 0;) {
+      auto a = static_cast<std::size_t>(axis);
+      strides[a] = reduced[a] ? 0 : results_;
+      if (!reduced[a]) results_ *= shape[axis];
+    }
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      std::int64_t rest = static_cast<std::int64_t>(i);
+      for (int axis = shape.rank(); axis-- > 0;) {
+        places_[i] += rest % shape[axis] * strides[static_cast<std::size_t>(axis)];
+        rest /= shape[axis];
+      }
+    }
+  }
+  std::size_t of(std::size_t element) const { return static_cast<std::size_t>(places_[element]); }
+  std::size_t elements() const { return places_.size(); }
+  std::int64_t results() const { return results_; }
+
+ private:
+  std::vector<std::int64_t> places_;
+  std::int64_t results_ = 1;
+};
+
+// The product of the factors before an element times that of those behind it, so that no zero is divided by.
+KernelRun prepare_prod_grad(const KernelTypes& types) {
+  KernelTypes forward{types.inputs.subspan(1), types.outputs, types.attributes};
+  Places places(types.inputs[1].shape, reduced_axes(forward));
+  auto running = std::make_shared<std::vector<float>>(static_cast<std::size_t>(places.results()));
+  return [places = std::move(places), running](const KernelCall& call) {
+    const float *dy = input_of<float>(call, 0), *x = input_of<float>(call, 1);
+    float* dx = output_of<float>(call);
+    std::fill(running->begin(), running->end(), 1.0f);
+    for (std::size_t i = 0; i < places.elements(); ++i) {
+      float& product = (*running)[places.of(i)];
+      dx[i] = product;
+      product *= x[i];
+    }
+    std::copy_n(dy, running->size(), running->begin());
+    for (std::size_t i = places.elements(); i-- > 0;) {
+      float& product = (*running)[places.of(i)];
+      dx[i] *= product;
+      product *= x[i];
+    }
+  };
+}
+
 template <typename T>
 KernelRun argmax(Pass pass) {
   return [pass](const KernelCall& call) {
@@ -195,7 +254,8 @@ KernelRun prepare_argmax(const KernelTypes& types) {
 
 constexpr Kernel kKernels[] = {
     {"reduce_sum", prepare<Sum>},       {"reduce_mean", prepare_mean},          {"reduce_max", prepare<Max>},
-    {"reduce_min", prepare<Min>}, {"sum_to_like", prepare_sum_to_like}, {"argmax", prepare_argmax},
+    {"reduce_min", prepare<Min>},       {"reduce_prod", prepare<Product>},      {"reduce_prod_grad", prepare_prod_grad},
+    {"sum_to_like", prepare_sum_to_like}, {"argmax", prepare_argmax},
 };
 
 }  // namespace

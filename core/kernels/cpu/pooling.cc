@@ -1,0 +1,123 @@
+// Pooling by oneDNN. The gradient of the largest element looks for its place once more: nothing is kept from the forward pass.
+#include <cstring>
+#include <memory>
+
+#include "core/kernels/cpu/onednn.h"
+#include "core/kernels/kernel.h"
+#include "core/window.h"
+
+namespace cairn {
+namespace {
+
+using dnnl::memory;
+using Pair = std::vector<std::int64_t>;
+constexpr auto kMax = dnnl::algorithm::pooling_max;
+constexpr auto kAverage = dnnl::algorithm::pooling_avg_exclude_padding;
+
+struct Problem {
+  memory::desc x, y;
+  memory::dims window, strides, before, after;
+};
+
+Problem problem_of(const Shape& x, const Shape& y, const Attributes& attributes) {
+  Problem made{onednn::images(x), onednn::images(y), attributes.get<Pair>("window"), attributes.get<Pair>("strides"), {}, {}};
+  Padding padding = attributes.get<std::string>("padding") == "SAME" ? Padding::kSame : Padding::kValid;
+  for (std::size_t i : {0, 1}) {
+    Slide slides = slide(x[static_cast<int>(i) + 1], {made.window[i], made.strides[i]}, padding);
+    made.before.push_back(slides.before);
+    made.after.push_back(slides.after);
+  }
+  return made;
+}
+
+dnnl::pooling_forward::primitive_desc forward_desc(const Problem& p, dnnl::algorithm kind, dnnl::prop_kind purpose) {
+  dnnl::pooling_forward::desc desc(purpose, kind, p.x, p.y, p.strides, p.window, p.before, p.after);
+  return {desc, onednn::own_scratch(), onednn::engine()};
+}
+
+class Pooling {
+ public:
+  Pooling(const Problem& p, dnnl::algorithm kind) : Pooling(p, forward_desc(p, kind, dnnl::prop_kind::forward_inference)) {}
+  void run(const void* x, const void* y) {
+    primitive_.set(DNNL_ARG_SRC, problem_.x, x);
+    primitive_.set(DNNL_ARG_DST, problem_.y, y);
+    primitive_.run();
+  }
+
+ private:
+  Pooling(const Problem& p, const dnnl::pooling_forward::primitive_desc& desc)
+      : problem_(p), primitive_(dnnl::pooling_forward(desc), desc.scratchpad_desc()) {}
+  Problem problem_;
+  onednn::Primitive primitive_;
+};
+
+class PoolingGradient {
+ public:
+  PoolingGradient(const Problem& p, dnnl::algorithm kind) : PoolingGradient(p, kind, forward_desc(p, kind, dnnl::prop_kind::forward_training)) {}
+
+  // `x` of the largest element only.
+  void run(const void* dy, const void* x, const void* dx) {
+    if (search_) {
+      forward_.set(DNNL_ARG_SRC, problem_.x, x);
+      forward_.run();
+    }
+    backward_.set(DNNL_ARG_DIFF_DST, problem_.y, dy);
+    backward_.set(DNNL_ARG_DIFF_SRC, problem_.x, dx);
+    backward_.run();
+  }
+
+ private:
+  PoolingGradient(const Problem& p, dnnl::algorithm kind, const dnnl::pooling_forward::primitive_desc& forward)
+      : PoolingGradient(p, kind, forward,
+                        {dnnl::pooling_backward::desc(kind, p.x, p.y, p.strides, p.window, p.before, p.after), onednn::own_scratch(),
+                         onednn::engine(), forward}) {}
+  PoolingGradient(const Problem& p, dnnl::algorithm kind, const dnnl::pooling_forward::primitive_desc& forward,
+                  const dnnl::pooling_backward::primitive_desc& backward)
+      : problem_(p), search_(kind == kMax), forward_(dnnl::pooling_forward(forward), forward.scratchpad_desc()),
+        backward_(dnnl::pooling_backward(backward), backward.scratchpad_desc()) {
+    if (!search_) return;
+    memory places(forward.workspace_desc(), onednn::engine());
+    forward_.set(DNNL_ARG_WORKSPACE, places);
+    backward_.set(DNNL_ARG_WORKSPACE, places);
+    forward_.set(DNNL_ARG_DST, memory(p.y, onednn::engine()));
+  }
+  Problem problem_;
+  bool search_;
+  onednn::Primitive forward_, backward_;
+};
+
+KernelRun nothing_but_zeros(const TensorType& type) {
+  std::size_t bytes = static_cast<std::size_t>(type.shape.elements()) * sizeof(float);
+  return [bytes](const KernelCall& call) { std::memset(call.outputs[0], 0, bytes); };
+}
+
+template <dnnl::algorithm kKind>
+KernelRun prepare(const KernelTypes& types) {
+  if (types.outputs[0].shape.elements() == 0) return nothing_but_zeros(types.outputs[0]);
+  return onednn::guarded("pooling", [&]() -> KernelRun {
+    auto made = std::make_shared<Pooling>(problem_of(types.inputs[0].shape, types.outputs[0].shape, types.attributes), kKind);
+    return [made](const KernelCall& call) { onednn::guarded("pooling", [&] { made->run(call.inputs[0], call.outputs[0]); }); };
+  });
+}
+
+template <dnnl::algorithm kKind>
+KernelRun prepare_grad(const KernelTypes& types) {
+  if (types.inputs[0].shape.elements() == 0) return nothing_but_zeros(types.outputs[0]);
+  return onednn::guarded("pooling", [&]() -> KernelRun {
+    auto made = std::make_shared<PoolingGradient>(problem_of(types.outputs[0].shape, types.inputs[0].shape, types.attributes), kKind);
+    return [made](const KernelCall& call) { onednn::guarded("pooling", [&] { made->run(call.inputs[0], call.inputs[1], call.outputs[0]); }); };
+  });
+}
+
+constexpr Kernel kKernels[] = {
+    {"max_pool2d", prepare<kMax>},
+    {"avg_pool2d", prepare<kAverage>},
+    {"max_pool2d_grad", prepare_grad<kMax>},
+    {"avg_pool2d_grad", prepare_grad<kAverage>},
+};
+
+}  // namespace
+
+std::span<const Kernel> pooling_kernels() { return kKernels; }
+
+}  // namespace cairn
