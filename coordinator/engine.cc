@@ -162,6 +162,10 @@ void Engine::pump() {
     if (lane == nullptr) return;
     auto closure = queue_->pop();
     if (!closure) return;
+    if (closure->function->updates && closure->global_step < 0) {  // in the queue's order, whichever lane is ready first
+      closure->global_step = next_step_;
+      next_step_ += closure->function->steps;
+    }
     if (prepared(*lane, *closure)) {
       dispatch(*lane, std::move(closure));
     } else {
@@ -243,10 +247,6 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
     for (std::size_t i = 0; i < closure->datasets.size(); ++i) {
       std::uint64_t pipeline = closure->datasets[i]->pipeline(lane.number);
       closure->takes.push_back(pipeline_book_[pipeline].take(pipeline, static_cast<std::uint32_t>(counts[i])));
-    }
-    if (closure->function->updates) {
-      closure->global_step = next_step_;
-      next_step_ += closure->function->steps;
     }
   }
   ++closure->attempts;

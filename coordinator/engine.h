@@ -241,7 +241,7 @@ class Engine {
   rpc::Signal changed_;
 
   std::int64_t global_step_ = 0;      // committed steps
-  std::int64_t next_step_ = 0;        // given to updating closures as they are first sent
+  std::int64_t next_step_ = 0;        // given to updating closures as they first leave the queue
   std::uint64_t committed_ = 0;       // updating closures since the session began
   std::uint64_t next_mark_ = 1;
   std::uint64_t lost_before_ = 0;     // updates, on the way to what the program restored
