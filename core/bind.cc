@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/fused.h"
+#include "core/infer.h"
 #include "core/kernels/cpu/gemm.h"
 #include "core/op_def.h"
 
@@ -72,7 +73,9 @@ std::vector<TensorType> Binder::infer(std::int32_t i) const {
   }
   try {
     if (n.inputs.size() > 1 && is_elementwise(n.op->name)) check_unknown_dims(n);
-    return infer_types(*n.op, {input_types(n), n.attributes, subject});
+    std::vector<TensorType> types = infer_types(*n.op, {input_types(n), n.attributes, subject});
+    for (const TensorType& type : types) infer::check_size(type.shape);  // unknown dimensions now have the size of what came
+    return types;
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str("node ", i, ", ", error.what()));
   }

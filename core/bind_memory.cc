@@ -8,6 +8,7 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kUnset = -1;
+constexpr std::size_t kBytesMax = std::size_t{1} << 48;  // of a run's values together: more than any machine addresses
 
 std::size_t bytes_of(const TensorType& type) { return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype); }
 
@@ -59,6 +60,11 @@ void Binder::place() {
       all.push_back(life[v]);
     }
   all.insert(all.end(), sums.begin(), sums.end());
+  std::size_t total = 0;
+  for (const Interval& interval : all) {
+    if (interval.bytes > kBytesMax - total) throw ResourceExhaustedError("no memory for a run's values: more than 2^48 bytes");
+    total += interval.bytes;
+  }
   bound_.arena_bytes_ = place_intervals(all);
   bound_.offsets_.assign(plan_.values(), BoundPlan::kOutside);
   for (std::size_t i = 0; i < of_value.size(); ++i) bound_.offsets_[of_value[i]] = all[i].offset;

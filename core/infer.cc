@@ -87,6 +87,24 @@ bool stretches_to(const Shape& from, const Shape& to) {
   return true;
 }
 
+void check_size(const Shape& shape) {
+  if (shape.rank() > kRankMax) fail("a value of rank ", shape.rank(), "; at most ", kRankMax);
+  std::int64_t elements = 1;
+  for (std::int64_t d : shape.dims()) {
+    if (d < Shape::kUnknown) fail("a dimension of ", d, " in ", shape.to_string());
+    if (d > 0 && elements > kElementsMax / d) fail("the shape ", shape.to_string(), " is too large");
+    if (d > 0) elements *= d;
+  }
+}
+
+void check_made_size(const Shape& shape) {
+  check_size(shape);
+  std::int64_t elements = 1;
+  for (std::int64_t d : shape.dims())
+    if (d > 0) elements *= d;
+  if (elements > kMadeElementsMax) fail("a value of ", shape.to_string(), " out of nothing; at most ", kMadeElementsMax, " elements");
+}
+
 std::vector<TensorType> same_as_first(const OpInputs& in) { return {in.types[0]}; }
 
 }  // namespace cairn::infer

@@ -32,6 +32,13 @@ void want_rank_at_least(const OpInputs& in, int i, int rank);
 int want_axis(const OpInputs& in, int rank, std::string_view name = "axis");
 
 inline constexpr std::int64_t kElementsMax = std::int64_t{1} << 46;  // of any one value
+inline constexpr std::int64_t kMadeElementsMax = std::int64_t{1} << 30;  // of a value whose size stands in an attribute
+// Each gather adds the ranks of its inputs: unbounded, twenty of them would make a shape of a million axes.
+inline constexpr int kRankMax = 16;
+// InvalidArgument if a value of the shape cannot be meant: its size stays below every overflow.
+void check_size(const Shape& shape);
+// The same for a value that nothing as large stands behind: a few bytes of a message must not make gigabytes.
+void check_made_size(const Shape& shape);
 inline bool unknown(std::int64_t dim) { return dim == Shape::kUnknown; }
 inline bool dims_agree(std::int64_t a, std::int64_t b) { return a == b || unknown(a) || unknown(b); }
 bool shapes_agree(const Shape& a, const Shape& b);

@@ -116,7 +116,8 @@ Array element_count(const Array& x);       // int64 scalar
 Array gather(const Array& x, const Array& ids, int axis = 0);
 // The gradient of gather: dy's slices summed into zeros shaped like `like`. Attribute axis.
 Array gather_grad(const Array& dy, const Array& ids, const Array& like, int axis = 0);
-// [n, d...], ids [n] -> [segments, d...]; ids outside [0, segments) are dropped. Attribute segments.
+// [n, d...], ids [n] -> [segments, d...]; rows with an id below 0 are dropped; an id from `segments` on:
+// InvalidArgument. Attribute segments.
 Array unsorted_segment_sum(const Array& x, const Array& ids, std::int64_t segments);
 Array one_hot(const Array& ids, std::int64_t depth);  // float32 [..., depth]; ids out of range give zeros. Attribute depth
 // x [n, d...] with its rows `ids` [k] changed by `rows` [k, d...], one after another: equal ids accumulate, and of equal ids

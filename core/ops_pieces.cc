@@ -60,9 +60,13 @@ OpTypes infer_slice_grad(const OpInputs& in) {
   infer::want_dtype(in, 1, infer::kFloats);
   const Shape &dy = in.types[0].shape, &like = in.types[1].shape;
   int axis = infer::want_axis(in, like.rank());
-  if (in.attributes.get<std::int64_t>("begin") < 0) infer::fail("a slice that begins below 0");
+  std::int64_t begin = in.attributes.get<std::int64_t>("begin");
+  if (begin < 0) infer::fail("a slice that begins below 0");
   if (dy.rank() != like.rank() || !infer::shapes_agree(dy.with_dim(axis, Shape::kUnknown), like.with_dim(axis, Shape::kUnknown)))
     infer::fail("the gradient of a slice differs in other axes than ", axis);
+  std::int64_t whole = like[axis], size = infer::unknown(dy[axis]) ? 0 : dy[axis];
+  if (!infer::unknown(whole) && (begin > whole || size > whole - begin))
+    infer::fail("a slice from ", begin, " of size ", size, " leaves axis ", axis, " of size ", whole);
   return {in.types[1]};
 }
 

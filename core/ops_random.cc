@@ -29,6 +29,7 @@ OpTypes infer_random(const OpInputs& in, DType made) {
   const auto& dims = in.attributes.get<std::vector<std::int64_t>>("shape");
   for (std::int64_t d : dims)
     if (d < 0) infer::fail("a dimension of ", d, "; name one that is known, or an array of the same shape");
+  infer::check_made_size(Shape(dims));
   if (in.types.size() == 1) return {{made, Shape(dims)}};
   if (!dims.empty()) infer::fail("it has both a shape and an array to be shaped like");
   return {{made, in.types[1].shape}};

@@ -8,20 +8,6 @@
 namespace cairn {
 namespace {
 
-// Each gather adds the ranks of its inputs: unbounded, twenty of them would make a shape of a million axes.
-constexpr int kRankMax = 16;
-
-// InvalidArgument if a value of the shape cannot be meant.
-void check_size(const Shape& shape) {
-  if (shape.rank() > kRankMax) infer::fail("a value of rank ", shape.rank(), "; at most ", kRankMax);
-  std::int64_t elements = 1;
-  for (std::int64_t d : shape.dims()) {
-    if (d < Shape::kUnknown) infer::fail("a dimension of ", d, " in ", shape.to_string());
-    if (d > 0 && elements > infer::kElementsMax / d) infer::fail("the shape ", shape.to_string(), " is too large");
-    if (d > 0) elements *= d;
-  }
-}
-
 std::size_t checked_index(const Attributes& attributes, std::string_view name, std::size_t count) {
   std::int64_t index = attributes.get<std::int64_t>(name);
   if (index < 0 || static_cast<std::size_t>(index) >= count) infer::fail("there is no ", name, " ", index, "; the graph has ", count);
@@ -62,7 +48,7 @@ void verify_node(const Graph& graph, std::size_t place) {
     inputs.push_back(graph.type(input));
   }
   std::vector<TensorType> inferred = infer_types(*node.op, {inputs, node.attributes, subject_of(graph, node)});
-  for (const TensorType& type : inferred) check_size(type.shape);
+  for (const TensorType& type : inferred) infer::check_size(type.shape);
   if (inferred == node.outputs) return;
   std::string said, found;
   for (const auto& type : node.outputs) said += " " + type.to_string();
@@ -72,14 +58,14 @@ void verify_node(const Graph& graph, std::size_t place) {
 
 void verify_declarations(const Graph& graph) {
   if (graph.nodes.size() > kGraphNodesMax) infer::fail("the graph has ", graph.nodes.size(), " nodes; at most ", kGraphNodesMax);
-  for (const TensorType& type : graph.arguments) check_size(type.shape);
+  for (const TensorType& type : graph.arguments) infer::check_size(type.shape);
   for (const ElementSpec& spec : graph.iterators) {
-    for (const ColumnSpec& column : spec.columns) check_size(column.type.shape);
+    for (const ColumnSpec& column : spec.columns) infer::check_size(column.type.shape);
     if (!spec.label.empty()) spec.find(spec.label);
   }
   std::unordered_set<std::string_view> names;
   for (const GraphVariable& variable : graph.variables) {
-    check_size(variable.type.shape);
+    infer::check_size(variable.type.shape);
     if (variable.name.empty() || !names.insert(variable.name).second)
       infer::fail("the variable name \"", variable.name, "\" is empty or there twice");
     if (!variable.type.shape.known() || variable.type.dtype == DType::kString)

@@ -195,7 +195,7 @@ std::vector<Case> indexing_cases() {
       {"gather", [](const Arrays& in) { return gather(in[0], in[1]); }, {x, ids_of({3, 0, 3})}},
       {"gather", [](const Arrays& in) { return gather(in[0], in[1], 1); }, {x, ids_of({2, 2, 0, 1})}},
       {"gather_grad", [](const Arrays& in) { return gather_grad(in[0], in[2], in[1]); }, {rows, x, ids_of({0, 3, 3, 1, 0})}},
-      {"unsorted_segment_sum", [](const Arrays& in) { return unsorted_segment_sum(in[0], in[1], 3); }, {rows, ids_of({2, -1, 0, 2, 7})}}};
+      {"unsorted_segment_sum", [](const Arrays& in) { return unsorted_segment_sum(in[0], in[1], 3); }, {rows, ids_of({2, -1, 0, 2, -7})}}};
   for (Combiner combiner : {Combiner::kSum, Combiner::kMean, Combiner::kSqrtn}) {
     all.push_back({"combine_rows", [=](const Arrays& in) { return combine_rows(in[0], in[1], combiner); }, {rows, splits}});
     all.push_back({"combine_rows_grad", [=](const Arrays& in) { return combine_rows_grad(in[0], in[2], stop_gradient(in[1]), combiner); },

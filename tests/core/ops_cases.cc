@@ -107,10 +107,13 @@ Array regularization(const CaseInputs& in) {
   return total;
 }
 
+Make product(Array (*op)(const Array&, const Array&, bool, bool)) {
+  return [op](const CaseInputs& in) { return op(in["a"], in["b"], in.attrs.value("transpose_a", false), in.attrs.value("transpose_b", false)); };
+}
+
 Makes sums_and_losses() {
-  return {{"matmul", [](const CaseInputs& in) { return matmul(in["a"], in["b"], in.attrs.value("transpose_a", false), in.attrs.value("transpose_b", false)); }},
-          {"batch_matmul",
-           [](const CaseInputs& in) { return batch_matmul(in["a"], in["b"], in.attrs.value("transpose_a", false), in.attrs.value("transpose_b", false)); }},
+  return {{"matmul", product(matmul)},
+          {"batch_matmul", product(batch_matmul)},
           {"reduce sum", reduction(reduce_sum)},
           {"reduce mean", reduction(reduce_mean)},
           {"reduce max", reduction(reduce_max)},
@@ -140,7 +143,8 @@ Array one_of_split(const CaseInputs& in) {
   const Json& parts = in.attrs.at("num_or_sizes");
   int axis = in.attrs.at("axis");
   auto take = in.attrs.at("take").get<std::size_t>();
-  return parts.is_number() ? split(in["x"], parts.get<int>(), axis).at(take) : split(in["x"], parts.get<std::vector<std::int64_t>>(), axis).at(take);
+  if (parts.is_number()) return split(in["x"], parts.get<int>(), axis).at(take);
+  return split(in["x"], parts.get<std::vector<std::int64_t>>(), axis).at(take);
 }
 
 Array segment_sum(const CaseInputs& in) {
@@ -189,7 +193,9 @@ Array convolution(const CaseInputs& in) {
   return conv2d(in["x"], in["filter"], {pair_of(in.attrs.at("strides")), padding_of(in.attrs), pair_of(in.attrs.value("dilations", Json(1)))});
 }
 Make pooling(Array (*op)(const Array&, const Pool2dOptions&)) {
-  return [op](const CaseInputs& in) { return op(in["x"], {pair_of(in.attrs.at("ksize")), pair_of(in.attrs.at("strides")), padding_of(in.attrs)}); };
+  return [op](const CaseInputs& in) {
+    return op(in["x"], {pair_of(in.attrs.at("ksize")), pair_of(in.attrs.at("strides")), padding_of(in.attrs)});
+  };
 }
 
 Array normalised_rows(const CaseInputs& in) {

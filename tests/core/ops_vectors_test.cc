@@ -99,7 +99,8 @@ void expect_equal(const Tensor& got, const Json& want, const std::string& name, 
   for (std::size_t i = 0; i < static_cast<std::size_t>(got.elements()); ++i) {
     float value = got.values<float>()[i];
     double expected = testing::number(want.at("data").at(i));
-    EXPECT_TRUE(testing::near(value, expected, within.relative, within.absolute)) << name << " element " << i << ": " << value << ", recorded " << expected;
+    EXPECT_TRUE(testing::near(value, expected, within.relative, within.absolute))
+        << name << " element " << i << ": " << value << ", recorded " << expected;
   }
 }
 
@@ -119,6 +120,13 @@ std::string error_of(F act) {
     return std::string(code_name(error.code())) + "Error";
   }
   return "";
+}
+
+// Python's own errors say only that the call is refused there.
+std::string class_of(const std::string& recorded) {
+  for (const char* python : {"ValueError", "TypeError", "IndexError", "AttributeError", "AssertionError", "ZeroDivisionError"})
+    if (recorded == python) return "InvalidArgumentError";
+  return recorded;
 }
 
 // ---- on a variable ----
@@ -142,7 +150,8 @@ void expect_sparse_gradient(const Json& test, const std::string& ids_name) {
       [&](const std::vector<TraceArgument>&) -> Outputs {
         Array rows = params.gather(testing::tensor_of(in.at("inputs").at(ids_name)));
         VariableGradient gradient = variable_gradients(weighted(rows, in)).at(0);
-        return {{"out", rows}, {"ids", cast(gradient.sparse.ids, parse_dtype(want.at("indices").at("dtype").get<std::string>()))}, {"rows", gradient.sparse.rows}};
+        DType ids = parse_dtype(want.at("indices").at("dtype").get<std::string>());  // as given there, always int64 here
+        return {{"out", rows}, {"ids", cast(gradient.sparse.ids, ids)}, {"rows", gradient.sparse.rows}};
       },
       {});
   Results results = run_traced(traced, store, variables, {});
@@ -178,7 +187,10 @@ void check_on_variable(const Json& test) {
 
 // What tracing refuses while leading dimensions are unknown: two that differ (infer::broadcast), pieces of an unknown whole (split).
 bool wants_leading_dimension(const Json& test) {
-  if (test.at("kind") == "split") return test.at("in").at("attrs").at("axis") == 0;
+  if (test.at("kind") == "split") {
+    int axis = test.at("in").at("attrs").at("axis");
+    return axis == 0 || axis == -testing::shape_of(test.at("in").at("inputs").at("x").at("shape")).rank();
+  }
   if (test.at("kind") != "binary_broadcast") return false;
   const Json& inputs = test.at("in").at("inputs");
   Shape x = testing::shape_of(inputs.at("x").at("shape")), y = testing::shape_of(inputs.at("y").at("shape"));
@@ -189,7 +201,7 @@ void check_case(const Json& test) {
   for (Shapes shapes : {Shapes::kKnown, Shapes::kLeadingUnknown}) {
     SCOPED_TRACE(shapes == Shapes::kKnown ? "known shapes" : "leading dimensions unknown when traced");
     if (test.at("out").contains("error")) {
-      EXPECT_EQ(error_of([&] { run_case(test, shapes); }), test.at("out").at("error").get<std::string>());
+      EXPECT_EQ(error_of([&] { run_case(test, shapes); }), class_of(test.at("out").at("error")));
     } else if (shapes == Shapes::kLeadingUnknown && wants_leading_dimension(test)) {
       EXPECT_EQ(error_of([&] { run_case(test, shapes); }), "InvalidArgumentError");
     } else {

@@ -73,9 +73,9 @@ class Convolution {
     primitive_.set(names_.y, problem_.y, y);
     if (reorder_) reorder_->set(role_ == Filter::kRead ? DNNL_ARG_FROM : DNNL_ARG_TO, problem_.filter, filter);
     else primitive_.set(names_.filter, problem_.filter, filter);
-    if (reorder_ && role_ == Filter::kRead) reorder_->run();
-    primitive_.run();
-    if (reorder_ && role_ == Filter::kMade) reorder_->run();
+    if (reorder_ && role_ == Filter::kRead) reorder_->run("convolution");
+    primitive_.run("convolution");
+    if (reorder_ && role_ == Filter::kMade) reorder_->run("convolution");
   }
 
  private:
@@ -133,7 +133,7 @@ KernelRun prepare(const KernelTypes& types, const Places& places, Made (*make)(c
   if (is_empty(types)) return zeros(types);
   return onednn::guarded("convolution", [&]() -> KernelRun {
     Made made = make(problem_of(places.x, places.filter, places.y, types.attributes));
-    return [made, run](const KernelCall& call) { onednn::guarded("convolution", [&] { run(*made, call); }); };
+    return [made, run](const KernelCall& call) { run(*made, call); };
   });
 }
 

@@ -79,7 +79,8 @@ KernelRun segment_sum(Picks p) {
     T* sums = output_of<T>(call);
     std::memset(sums, 0, static_cast<std::size_t>(p.bound * p.inner) * sizeof(T));
     for (std::int64_t i = 0; i < p.n; ++i) {
-      if (ids[i] < 0 || ids[i] >= p.bound) continue;
+      if (ids[i] < 0) continue;
+      if (ids[i] >= p.bound) throw InvalidArgumentError(str("segment ", ids[i], " at position ", i, " is not below ", p.bound));
       for (std::int64_t j = 0; j < p.inner; ++j) sums[ids[i] * p.inner + j] += input_of<T>(call, 0)[i * p.inner + j];
     }
   };

@@ -1,185 +1,117 @@
-// Layer and batch normalisation. Loops of our own: oneDNN's fall back to plain reference code where the channels are no multiple of a
-// vector, and these are bound by memory in any case. Sums over rows are made in double: a variance is what is left of large numbers.
-#include <algorithm>
-#include <cmath>
+// Layer and batch normalisation by oneDNN, on the value as a table: rows by the last axis.
+#include <cstring>
 #include <memory>
-#include <vector>
 
-#include "core/kernels/cpu/clones.h"
+#include "core/kernels/cpu/onednn.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
 
-struct Table {
-  std::int64_t rows, n;
+using dnnl::memory;
+const auto kScaleAndShift = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+
+// What both speak of: the table, a vector beside its last axis, the statistics.
+struct Problem {
+  memory::desc x, vector, statistic;
   float epsilon;
 };
 
-constexpr std::int64_t kLanes = 8;
+memory::desc flat(std::int64_t n) { return {{n}, memory::data_type::f32, memory::format_tag::a}; }
 
-// Sum of f(i) for i < n, in lanes, so that the loop vectorises.
-template <typename F>
-CAIRN_INLINE float sum_over(std::int64_t n, F f) {
-  float lanes[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (std::int64_t l = 0; l < kLanes; ++l) lanes[l] += f(i + l);
-  float sum = 0;
-  for (; i < n; ++i) sum += f(i);
-  for (float lane : lanes) sum += lane;
-  return sum;
-}
-
-struct Forward {
-  const float *x, *gamma, *beta;
-  float *y, *mean, *variance;
-};
-struct Backward {
-  const float *dy, *x, *gamma, *mean, *variance;
-  float *dx, *dgamma, *dbeta;
-};
-// What a run keeps of each column.
-struct Sums {
-  std::vector<double> a, b;
-  std::vector<float> inverse;
+struct Layer {
+  using Forward = dnnl::layer_normalization_forward;
+  using Backward = dnnl::layer_normalization_backward;
+  static Problem problem(std::int64_t rows, std::int64_t n, float epsilon) {
+    return {{{rows, n}, memory::data_type::f32, memory::format_tag::ab}, flat(n), flat(rows), epsilon};
+  }
+  static Forward::primitive_desc forward(const Problem& p) {
+    return {{dnnl::prop_kind::forward_training, p.x, p.statistic, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine()};
+  }
+  static Backward::primitive_desc backward(const Problem& p) {
+    return {{dnnl::prop_kind::backward, p.x, p.x, p.statistic, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine(), forward(p)};
+  }
 };
 
-CAIRN_CLONES void layer_norm(const Table& t, Forward f) {
-  float scale = 1.0f / static_cast<float>(t.n);
-  for (std::int64_t r = 0; r < t.rows; ++r, f.x += t.n, f.y += t.n) {
-    const float* x = f.x;
-    float mean = sum_over(t.n, [x](std::int64_t i) { return x[i]; }) * scale;
-    float variance = sum_over(t.n, [x, mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) * scale;
-    float inverse = 1.0f / std::sqrt(variance + t.epsilon);
-    for (std::int64_t i = 0; i < t.n; ++i) f.y[i] = (x[i] - mean) * inverse * f.gamma[i] + f.beta[i];
-    f.mean[r] = mean;
-    f.variance[r] = variance;
+struct Batch {
+  using Forward = dnnl::batch_normalization_forward;
+  using Backward = dnnl::batch_normalization_backward;
+  static Problem problem(std::int64_t rows, std::int64_t n, float epsilon) {
+    return {onednn::images(Shape{rows, 1, 1, n}), flat(n), flat(n), epsilon};
   }
-}
-
-CAIRN_CLONES void layer_norm_grad(const Table& t, Backward b, Sums& sums) {
-  double *dgamma = sums.a.data(), *dbeta = sums.b.data();
-  float scale = 1.0f / static_cast<float>(t.n);
-  for (std::int64_t r = 0; r < t.rows; ++r, b.x += t.n, b.dy += t.n, b.dx += t.n) {
-    const float *x = b.x, *dy = b.dy, *gamma = b.gamma;
-    float mean = b.mean[r], inverse = 1.0f / std::sqrt(b.variance[r] + t.epsilon);
-    float sum = sum_over(t.n, [=](std::int64_t i) { return dy[i] * gamma[i]; }) * scale;
-    float product = sum_over(t.n, [=](std::int64_t i) { return dy[i] * gamma[i] * ((x[i] - mean) * inverse); }) * scale;
-    for (std::int64_t i = 0; i < t.n; ++i) {
-      float normal = (x[i] - mean) * inverse;
-      b.dx[i] = inverse * (dy[i] * gamma[i] - sum - normal * product);
-      dgamma[i] += dy[i] * normal;
-      dbeta[i] += dy[i];
-    }
+  static Forward::primitive_desc forward(const Problem& p) {
+    return {{dnnl::prop_kind::forward_training, p.x, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine()};
   }
-}
-
-CAIRN_CLONES void column_moments(const Table& t, const Forward& f, double* sums, double* squares) {
-  double scale = t.rows == 0 ? 0 : 1.0 / static_cast<double>(t.rows);
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    for (std::int64_t c = 0; c < t.n; ++c) sums[c] += f.x[r * t.n + c];
-  for (std::int64_t c = 0; c < t.n; ++c) sums[c] *= scale;
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    for (std::int64_t c = 0; c < t.n; ++c) {
-      double d = f.x[r * t.n + c] - sums[c];
-      squares[c] += d * d;
-    }
-  for (std::int64_t c = 0; c < t.n; ++c) {
-    f.mean[c] = static_cast<float>(sums[c]);
-    f.variance[c] = static_cast<float>(squares[c] * scale);
+  static Backward::primitive_desc backward(const Problem& p) {
+    return {{dnnl::prop_kind::backward, p.x, p.x, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine(), forward(p)};
   }
+};
+
+template <typename Kind>
+Problem problem_of(const Shape& x, const Attributes& attributes) {
+  std::int64_t n = x[x.rank() - 1];
+  return Kind::problem(x.elements() / n, n, static_cast<float>(attributes.get<double>("epsilon")));
 }
 
-// One over each column's deviation.
-void inverses(const Table& t, const float* variance, float* inverse) {
-  for (std::int64_t c = 0; c < t.n; ++c) inverse[c] = static_cast<float>(1.0 / std::sqrt(static_cast<double>(variance[c]) + t.epsilon));
-}
-
-CAIRN_CLONES void batch_norm(const Table& t, const Forward& f, const float* inverse) {
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    for (std::int64_t c = 0; c < t.n; ++c)
-      f.y[r * t.n + c] = (f.x[r * t.n + c] - f.mean[c]) * inverse[c] * f.gamma[c] + f.beta[c];
-}
-
-CAIRN_CLONES void batch_norm_grad(const Table& t, Backward b, Sums& sums) {
-  double *dgamma = sums.a.data(), *dbeta = sums.b.data();
-  float* inverse = sums.inverse.data();
-  inverses(t, b.variance, inverse);
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    for (std::int64_t c = 0; c < t.n; ++c) {
-      dgamma[c] += b.dy[r * t.n + c] * ((b.x[r * t.n + c] - b.mean[c]) * inverse[c]);
-      dbeta[c] += b.dy[r * t.n + c];
-    }
-  float scale = t.rows == 0 ? 0 : 1.0f / static_cast<float>(t.rows);
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    for (std::int64_t c = 0; c < t.n; ++c) {
-      float normal = (b.x[r * t.n + c] - b.mean[c]) * inverse[c];
-      float rest = static_cast<float>(dbeta[c]) + normal * static_cast<float>(dgamma[c]);
-      b.dx[r * t.n + c] = b.gamma[c] * inverse[c] * (b.dy[r * t.n + c] - rest * scale);
-    }
-}
-
-Table table_of(const KernelTypes& types, const Shape& x) {
-  std::int64_t n = x[x.rank() - 1], rows = 1;
-  for (int i = 0; i + 1 < x.rank(); ++i) rows *= x[i];
-  return {rows, n, static_cast<float>(types.attributes.get<double>("epsilon"))};
-}
-
-Forward forward_of(const KernelCall& call) {
-  return {input_of<float>(call, 0), input_of<float>(call, 1), input_of<float>(call, 2),
-          output_of<float>(call, 0), output_of<float>(call, 1), output_of<float>(call, 2)};
-}
-Backward backward_of(const KernelCall& call) {
-  return {input_of<float>(call, 0), input_of<float>(call, 1), input_of<float>(call, 2), input_of<float>(call, 3),
-          input_of<float>(call, 4), output_of<float>(call, 0), output_of<float>(call, 1), output_of<float>(call, 2)};
-}
-
-std::shared_ptr<Sums> sums_of(std::int64_t n) {
-  auto size = static_cast<std::size_t>(n);
-  return std::make_shared<Sums>(Sums{std::vector<double>(size), std::vector<double>(size), std::vector<float>(size)});
-}
-void clear(Sums& sums) {
-  std::fill(sums.a.begin(), sums.a.end(), 0.0);
-  std::fill(sums.b.begin(), sums.b.end(), 0.0);
-}
-
-KernelRun prepare_layer_norm(const KernelTypes& types) {
-  return [t = table_of(types, types.inputs[0].shape)](const KernelCall& call) { layer_norm(t, forward_of(call)); };
-}
-
-KernelRun prepare_batch_norm(const KernelTypes& types) {
-  Table t = table_of(types, types.inputs[0].shape);
-  return [t, sums = sums_of(t.n)](const KernelCall& call) {
-    clear(*sums);
-    Forward f = forward_of(call);
-    column_moments(t, f, sums->a.data(), sums->b.data());
-    inverses(t, f.variance, sums->inverse.data());
-    batch_norm(t, f, sums->inverse.data());
+// Means of nothing: zeros.
+KernelRun zeros(const KernelTypes& types) {
+  std::vector<std::size_t> bytes;
+  for (const TensorType& type : types.outputs) bytes.push_back(static_cast<std::size_t>(type.shape.elements()) * sizeof(float));
+  return [bytes](const KernelCall& call) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) std::memset(call.outputs[i], 0, bytes[i]);
   };
 }
 
-KernelRun prepare_gradient(const KernelTypes& types, void (*gradient)(const Table&, Backward, Sums&)) {
-  Table t = table_of(types, types.inputs[1].shape);
-  return [t, gradient, sums = sums_of(t.n)](const KernelCall& call) {
-    clear(*sums);
-    Backward b = backward_of(call);
-    gradient(t, b, *sums);
-    for (std::size_t i = 0; i < sums->a.size(); ++i) {
-      b.dgamma[i] = static_cast<float>(sums->a[i]);
-      b.dbeta[i] = static_cast<float>(sums->b[i]);
-    }
-  };
+// x, gamma, beta -> y, mean, variance.
+template <typename Kind>
+KernelRun prepare(const KernelTypes& types) {
+  const Shape& x = types.inputs[0].shape;
+  if (x.elements() == 0) return zeros(types);
+  return onednn::guarded("normalisation", [&]() -> KernelRun {
+    Problem p = problem_of<Kind>(x, types.attributes);
+    auto desc = Kind::forward(p);
+    auto made = std::make_shared<onednn::Primitive>(typename Kind::Forward(desc), desc.scratchpad_desc());
+    return [p, made](const KernelCall& call) {
+      made->set(DNNL_ARG_SRC, p.x, call.inputs[0]);
+      made->set(DNNL_ARG_SCALE, p.vector, call.inputs[1]);
+      made->set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);
+      made->set(DNNL_ARG_DST, p.x, call.outputs[0]);
+      made->set(DNNL_ARG_MEAN, p.statistic, call.outputs[1]);
+      made->set(DNNL_ARG_VARIANCE, p.statistic, call.outputs[2]);
+      made->run("normalisation");
+    };
+  });
 }
 
-KernelRun prepare_layer_norm_grad(const KernelTypes& types) { return prepare_gradient(types, layer_norm_grad); }
-KernelRun prepare_batch_norm_grad(const KernelTypes& types) { return prepare_gradient(types, batch_norm_grad); }
+// dy, x, gamma, mean, variance -> dx, dgamma, dbeta.
+template <typename Kind>
+KernelRun prepare_gradient(const KernelTypes& types) {
+  const Shape& x = types.inputs[1].shape;
+  if (x.elements() == 0) return zeros(types);
+  return onednn::guarded("normalisation", [&]() -> KernelRun {
+    Problem p = problem_of<Kind>(x, types.attributes);
+    auto desc = Kind::backward(p);
+    auto made = std::make_shared<onednn::Primitive>(typename Kind::Backward(desc), desc.scratchpad_desc());
+    return [p, made](const KernelCall& call) {
+      made->set(DNNL_ARG_DIFF_DST, p.x, call.inputs[0]);
+      made->set(DNNL_ARG_SRC, p.x, call.inputs[1]);
+      made->set(DNNL_ARG_SCALE, p.vector, call.inputs[2]);
+      made->set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);  // oneDNN 2.6 demands one, and does not look at it
+      made->set(DNNL_ARG_MEAN, p.statistic, call.inputs[3]);
+      made->set(DNNL_ARG_VARIANCE, p.statistic, call.inputs[4]);
+      made->set(DNNL_ARG_DIFF_SRC, p.x, call.outputs[0]);
+      made->set(DNNL_ARG_DIFF_SCALE, p.vector, call.outputs[1]);
+      made->set(DNNL_ARG_DIFF_SHIFT, p.vector, call.outputs[2]);
+      made->run("normalisation");
+    };
+  });
+}
 
 constexpr Kernel kKernels[] = {
-    {"layer_norm", prepare_layer_norm},
-    {"layer_norm_grad", prepare_layer_norm_grad},
-    {"batch_norm", prepare_batch_norm},
-    {"batch_norm_grad", prepare_batch_norm_grad},
+    {"layer_norm", prepare<Layer>},
+    {"layer_norm_grad", prepare_gradient<Layer>},
+    {"batch_norm", prepare<Batch>},
+    {"batch_norm_grad", prepare_gradient<Batch>},
 };
 
 }  // namespace

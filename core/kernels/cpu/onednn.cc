@@ -2,6 +2,8 @@
 
 #include <omp.h>
 
+#include <algorithm>
+
 namespace cairn::onednn {
 
 void stay_on_this_thread() {
@@ -24,22 +26,33 @@ dnnl::memory::desc images(const Shape& s) {
   return {{s[0], s[3], s[1], s[2]}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nhwc};
 }
 
-void rethrow(const dnnl::error& error, std::string_view what) {
-  std::string message = str(what, ": oneDNN: ", error.what());
-  if (error.status == dnnl_out_of_memory) throw ResourceExhaustedError(message);
-  if (error.status == dnnl_unimplemented) throw UnimplementedError(message);
-  throw InternalError(message);
+void raise(dnnl_status_t status, std::string_view what, std::string_view message) {
+  std::string text = str(what, ": oneDNN: ", message);
+  if (status == dnnl_out_of_memory) throw ResourceExhaustedError(text);
+  if (status == dnnl_unimplemented) throw UnimplementedError(text);
+  throw InternalError(text);
 }
 
 Primitive::Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch) : primitive_(std::move(primitive)), stream_(engine()) {
-  if (scratch.get_size() > 0) arguments_.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratch, engine()));
+  if (scratch.get_size() > 0) set(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratch, engine()));
+}
+
+void Primitive::set(int argument, dnnl::memory memory) {
+  arguments_.push_back({argument, memory.get()});
+  memories_.push_back(std::move(memory));
 }
 
 void Primitive::set(int argument, const dnnl::memory::desc& form, const void* data) {
   void* place = const_cast<void*>(data);  // oneDNN knows by the argument whether it may write
-  auto found = arguments_.find(argument);
-  if (found == arguments_.end()) arguments_.emplace(argument, dnnl::memory(form, engine(), place));
-  else found->second.set_data_handle(place);
+  auto known = std::find_if(arguments_.begin(), arguments_.end(), [&](const dnnl_exec_arg_t& one) { return one.arg == argument; });
+  if (known == arguments_.end()) set(argument, dnnl::memory(form, engine(), place));
+  else memories_[static_cast<std::size_t>(known - arguments_.begin())].set_data_handle(place);
+}
+
+void Primitive::run(std::string_view what) {
+  stay_on_this_thread();
+  dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) raise(status, what, "a primitive did not run");
 }
 
 }  // namespace cairn::onednn

@@ -1,9 +1,9 @@
-// What the kernels that go to oneDNN share: primitives on the calling thread that allocate nothing once they are prepared.
+// What the kernels that go to oneDNN share: primitives on the calling thread whose buffers are made when they are prepared.
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -19,15 +19,16 @@ dnnl::primitive_attr own_scratch();
 // [batch, height, width, channels] as it lies in memory; dnnl's own order of the dimensions is b, c, h, w.
 dnnl::memory::desc images(const Shape& shape);
 
-// Runs `f`; what oneDNN throws becomes ResourceExhausted, Unimplemented or Internal, naming `what`.
-[[noreturn]] void rethrow(const dnnl::error& error, std::string_view what);
+// What oneDNN throws or answers becomes ResourceExhausted, Unimplemented or Internal, naming `what`.
+[[noreturn]] void raise(dnnl_status_t status, std::string_view what, std::string_view message);
+// Runs `f`, which plans.
 template <typename F>
 auto guarded(std::string_view what, F f) {
   try {
     stay_on_this_thread();
     return f();
   } catch (const dnnl::error& error) {
-    rethrow(error, what);
+    raise(error.status, what, error.what());
   }
 }
 
@@ -37,13 +38,15 @@ class Primitive {
   Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch);
   // The argument's elements are at `data` from now on. `form` is always the same for an argument.
   void set(int argument, const dnnl::memory::desc& form, const void* data);
-  void set(int argument, dnnl::memory memory) { arguments_[argument] = std::move(memory); }
-  void run() { primitive_.execute(stream_, arguments_); }
+  // The argument is `memory` for good.
+  void set(int argument, dnnl::memory memory);
+  void run(std::string_view what);
 
  private:
   dnnl::primitive primitive_;
   dnnl::stream stream_;
-  std::unordered_map<int, dnnl::memory> arguments_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;  // beside memories_
 };
 
 }  // namespace cairn::onednn

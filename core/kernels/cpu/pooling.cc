@@ -41,7 +41,7 @@ class Pooling {
   void run(const void* x, const void* y) {
     primitive_.set(DNNL_ARG_SRC, problem_.x, x);
     primitive_.set(DNNL_ARG_DST, problem_.y, y);
-    primitive_.run();
+    primitive_.run("pooling");
   }
 
  private:
@@ -59,11 +59,11 @@ class PoolingGradient {
   void run(const void* dy, const void* x, const void* dx) {
     if (search_) {
       forward_.set(DNNL_ARG_SRC, problem_.x, x);
-      forward_.run();
+      forward_.run("pooling");
     }
     backward_.set(DNNL_ARG_DIFF_DST, problem_.y, dy);
     backward_.set(DNNL_ARG_DIFF_SRC, problem_.x, dx);
-    backward_.run();
+    backward_.run("pooling");
   }
 
  private:
@@ -96,7 +96,7 @@ KernelRun prepare(const KernelTypes& types) {
   if (types.outputs[0].shape.elements() == 0) return nothing_but_zeros(types.outputs[0]);
   return onednn::guarded("pooling", [&]() -> KernelRun {
     auto made = std::make_shared<Pooling>(problem_of(types.inputs[0].shape, types.outputs[0].shape, types.attributes), kKind);
-    return [made](const KernelCall& call) { onednn::guarded("pooling", [&] { made->run(call.inputs[0], call.outputs[0]); }); };
+    return [made](const KernelCall& call) { made->run(call.inputs[0], call.outputs[0]); };
   });
 }
 
@@ -105,7 +105,7 @@ KernelRun prepare_grad(const KernelTypes& types) {
   if (types.inputs[0].shape.elements() == 0) return nothing_but_zeros(types.outputs[0]);
   return onednn::guarded("pooling", [&]() -> KernelRun {
     auto made = std::make_shared<PoolingGradient>(problem_of(types.outputs[0].shape, types.inputs[0].shape, types.attributes), kKind);
-    return [made](const KernelCall& call) { onednn::guarded("pooling", [&] { made->run(call.inputs[0], call.inputs[1], call.outputs[0]); }); };
+    return [made](const KernelCall& call) { made->run(call.inputs[0], call.inputs[1], call.outputs[0]); };
   });
 }
 
