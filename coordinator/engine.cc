@@ -62,14 +62,28 @@ rpc::Task<void> Engine::start() {
   lane_count_ = lanes_.size();
   synced_ = registry_->layout();
   synced_version_ = synced_->version;
-  for (auto& ps : ps_) co_await attach_ps(ps.get());
-  for (auto& worker : workers_) co_await configure_lanes(worker.get());
+  for (auto& ps : ps_) co_await try_to(ps.get(), &Engine::attach_in_time);
+  for (auto& worker : workers_) co_await try_to(worker.get(), &Engine::configure_lanes);
   started_ = true;
   for (auto& ps : ps_) tasks_.spawn(ps->name, ps_loop(ps.get()));
   for (auto& worker : workers_) tasks_.spawn(worker->name, worker_loop(worker.get()));
   tasks_.spawn("watch for workers", watch_for_no_workers());
   tasks_.spawn("status", publish_status());
   pump();
+}
+
+// A task that is lost at once is lost like any other: its loop brings it back.
+template <typename Member>
+rpc::Task<void> Engine::try_to(Member* member, rpc::Task<void> (Engine::*join)(Member*)) {
+  try {
+    co_await (this->*join)(member);
+    co_return;
+  } catch (const UnavailableError& e) {
+    member->trouble = e.what();
+  } catch (const DeadlineExceededError& e) {
+    member->trouble = e.what();
+  }
+  member->lost_at = parts_.clock.now();
 }
 
 template <typename Member>

@@ -172,6 +172,7 @@ class Engine {
   rpc::Task<void> ps_loop(Ps* ps);
   kj::Promise<rpc::Silence> silence_of(Ps* ps);
   rpc::Task<void> attach_in_time(Ps* ps);
+  rpc::Task<void> give_up_in_silence(Ps* ps);
   rpc::Task<void> attach_ps(Ps* ps);
   void lose_ps(Ps& ps, const std::string& reason);
   bool all_ps_ready() const;
@@ -181,13 +182,15 @@ class Engine {
   bool lost_late(const Ps& ps, const Closure& closure) const;
   void add_lost(Ps& ps, std::uint64_t updates);
   template <typename Member>
+  rpc::Task<void> try_to(Member* member, rpc::Task<void> (Engine::*join)(Member*));
+  template <typename Member>
   rpc::Task<void> connect_in_time(Member* member, rpc::Task<void> (Engine::*connect)(Member*));
 
   // ---- layout ----
   void sync_layout();
   void synced(std::shared_ptr<const Layout> layout);
   rpc::Task<void> sync_layout_task();
-  rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, bool keep);
+  rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
   rpc::Task<void> restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources);
   rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted);
 

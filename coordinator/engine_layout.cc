@@ -40,7 +40,7 @@ rpc::Task<void> Engine::sync_layout_task() {
     while (first < synced_->variables.size() && synced_->variables[first].rule == layout->variables[first].rule) ++first;
     try {
       for (auto& ps : ps_) {
-        co_await configure_shards(ps.get(), layout, first, true);
+        co_await configure_shards(ps.get(), layout, first);
         std::vector<std::shared_ptr<Restored>> sources{restored_};
         co_await restore_shards(ps.get(), layout, first, sources);
         for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
@@ -58,10 +58,10 @@ rpc::Task<void> Engine::sync_layout_task() {
     queue_->fail_all(error);  // else: ps_loop sees the loss, and pumps when it is mended
 }
 
-rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, bool keep) {
+rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first) {
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty()) throw UnavailableError(str(ps->name, " is away"), ps->name);
-  for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->configure(session_, layout, first, last, keep);
+  for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->configure(session_, layout, first, last, false);
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 

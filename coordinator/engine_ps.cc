@@ -112,9 +112,13 @@ bool Engine::any_ps_given_up() const {
 
 // A ps that falls silent while it is attached is given up like any other.
 rpc::Task<void> Engine::attach_in_time(Ps* ps) {
-  auto given_up = silence_of(ps).then([name = ps->name](rpc::Silence silence) { throw UnavailableError(str(name, " was lost again: ", silence.reason), name); });
-  auto attached = attach_ps(ps).start();
-  co_await attached.exclusiveJoin(kj::mv(given_up));
+  auto attached = attach_ps(ps).start().exclusiveJoin(give_up_in_silence(ps).start());
+  co_await kj::mv(attached);
+}
+
+rpc::Task<void> Engine::give_up_in_silence(Ps* ps) {
+  const rpc::Silence silence = co_await silence_of(ps);
+  throw UnavailableError(str(ps->name, " was lost again: ", silence.reason), ps->name);
 }
 
 // Makes a connected ps part of the session: the same process with its state, or one that is rebuilt from the newest checkpoint.
@@ -128,7 +132,7 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   const auto layout = registry_->layout();
   const bool rebuild = ps->needs_rows;
   auto source = newest_;
-  co_await configure_shards(ps, layout, 0, started_ && !rebuild);
+  co_await configure_shards(ps, layout, 0);
   if (rebuild) {
     std::vector<std::shared_ptr<Restored>> sources{source, restored_};
     co_await restore_shards(ps, layout, 0, sources);

@@ -44,8 +44,8 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     LaneConfiguration configuration{session_, lane->index, options_.pipeline_depth, lane->incarnation, options_.bfloat16_wire};
     std::string what = str("configuring ", worker->name);
     co_await parts_.reactor.with_deadline(lane->client->configure(configuration), kConfigureDeadline, what);
-    lane->ready = true;
   }
+  for (auto& lane : worker->lanes) lane->ready = lane->client != nullptr;  // none before all: what is sent to a lane must not be forgotten
   worker->ready = true;
   worker->trouble.clear();
 }

@@ -107,6 +107,9 @@ class Chaos {
   explicit Chaos(const Options& options) : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options) {}
 
   int count_once() {
+    // Harm of odd seeds begins while the cluster is being put together.
+    while (options_.seed % 2 == 0 && tail(100).find("running") == std::string::npos && !chief_ended(milliseconds(5))) {
+    }
     for (int i = 0; i < options_.harm && !chief_ended(milliseconds(between(10, 120))); ++i) harm_once();
     mend();
     if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());

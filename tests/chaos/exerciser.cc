@@ -90,6 +90,8 @@ int main(int argc, char** argv) {
     options.engine.pipeline_depth = scenario.pipeline_depth;
     ParameterServerStrategy strategy(TFConfigClusterResolver(), options);
     Program program(strategy, scenario);
+    std::puts("running");
+    std::fflush(stdout);
     if (checkpoints.empty())
       run_all(program, scenario);
     else
