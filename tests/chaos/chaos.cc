@@ -3,6 +3,7 @@
 //   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed or stopped, connections cut or partitioned
 //   cairn-chaos --mode saving          the coordinator, a ps or a worker is killed, again and again, while checkpoints are made; after each
 //                                      the newest one must be sound, and what the coordinator restores from it must be complete
+//   cairn-chaos --mode recovery        how long until work goes on after a worker, a ps with 100 MB, the coordinator is killed
 #include <poll.h>
 #include <signal.h>
 
@@ -11,100 +12,34 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <thread>
 
 #include "core/disk.h"
 #include "core/error.h"
 #include "core/random.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/row_store.h"
-#include "tests/chaos/link.h"
-#include "tools/child_process.h"
-#include "tools/reserved_port.h"
+#include "tests/chaos/cluster.h"
+#include "tests/chaos/recovery.h"
 
 namespace cairn::chaos {
 namespace {
 
 using std::chrono::milliseconds;
-using tools::ChildProcess;
 
 struct Options {
-  std::string mode = "once", folder, programs, transport = "tcp";
-  int ps = 2, workers = 4, harm = 20;
+  std::string mode = "once";
+  ClusterOptions cluster;
+  int harm = 20, depth = 1;
   std::uint64_t seed = 1;
-  int depth = 1;
   std::int64_t closures = 10'000;
   int patience_s = 120;
 };
 
-class Cluster {
- public:
-  explicit Cluster(const Options& options) : options_(options) {
-    std::filesystem::create_directories(options.folder);
-    for (int i = 0; i < options.ps; ++i) add_server("ps", i);
-    for (int i = 0; i < options.workers; ++i) add_server("worker", i);
-    add("chief", 0);
-    for (auto& [name, role] : roles_) start(name);
-  }
-
-  void start(const std::string& name) {
-    Role& role = roles_.at(name);
-    nlohmann::json cluster;
-    for (const auto& [other, its] : roles_) cluster[its.job].push_back(its.address);
-    const nlohmann::json config{{"cluster", cluster}, {"task", {{"type", role.job}, {"index", role.index}}}};
-    tools::Command command{.arguments = role.job == "chief" ? chief() : server(role), .environment = {"TF_CONFIG=" + config.dump()}, .output_file = log(name)};
-    role.process = std::make_unique<ChildProcess>(command);
-  }
-  ChildProcess& process(const std::string& name) { return *roles_.at(name).process; }
-  void kill(const std::string& name) {
-    process(name).send(SIGKILL);
-    process(name).wait();
-  }
-  Link* link(const std::string& name) { return roles_.at(name).link.get(); }
-  std::string log(const std::string& name) const { return options_.folder + "/" + name + ".log"; }
-  std::string checkpoints() const { return options_.folder + "/checkpoints"; }
-
- private:
-  struct Role {
-    std::string job, address, listen;
-    int index = 0;
-    std::unique_ptr<tools::ReservedPort> port;
-    std::unique_ptr<Link> link;
-    std::unique_ptr<ChildProcess> process;
-  };
-  Role& add(const std::string& job, int index) {
-    Role& role = roles_[job == "chief" ? job : str(job, index)];
-    role.job = job;
-    role.index = index;
-    role.port = std::make_unique<tools::ReservedPort>();
-    role.address = role.listen = role.port->address();
-    return role;
-  }
-  void add_server(const std::string& job, int index) {
-    Role& role = add(job, index);
-    if (options_.transport == "unix") {
-      role.address = role.listen = str("unix:", std::filesystem::absolute(options_.folder).string(), "/", job, index, ".socket");
-    } else {
-      role.link = std::make_unique<Link>(role.port->port());
-      role.address = role.link->address();
-    }
-  }
-  std::vector<std::string> server(const Role& role) const { return {options_.programs + "/cairn-" + role.job, "--listen", role.listen}; }
-  std::vector<std::string> chief() const {
-    std::vector<std::string> arguments{options_.programs + "/cairn-exerciser", "--depth", std::to_string(options_.depth), "--closures", std::to_string(options_.closures)};
-    if (options_.mode == "flights") arguments.push_back("--flights");
-    if (options_.mode == "saving") arguments.insert(arguments.end(), {"--checkpoints", checkpoints()});
-    return arguments;
-  }
-
-  const Options options_;
-  std::map<std::string, Role> roles_;
-};
+std::string checkpoints_of(const Options& options) { return options.cluster.folder + "/checkpoints"; }
 
 class Chaos {
  public:
-  explicit Chaos(const Options& options) : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options) {}
+  explicit Chaos(const Options& options) : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options.cluster) {}
 
   int count_once() {
     // Harm of odd seeds begins while the cluster is being put together.
@@ -142,7 +77,7 @@ class Chaos {
   std::string pick(const std::vector<std::string>& jobs) {
     const std::string job = jobs[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(jobs.size()) - 1))];
     if (job == "chief") return job;
-    return str(job, between(0, (job == "ps" ? options_.ps : options_.workers) - 1));
+    return str(job, between(0, (job == "ps" ? options_.cluster.ps : options_.cluster.workers) - 1));
   }
   bool chief_ended(milliseconds within) {
     pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
@@ -197,7 +132,7 @@ class Chaos {
 
   int newest_is_sound() {
     if (!store_) store_ = storage::make_rocks_row_store();
-    auto newest = storage::CheckpointFolder(system_disk(), cluster_.checkpoints()).latest();
+    auto newest = storage::CheckpointFolder(system_disk(), checkpoints_of(options_)).latest();
     if (!newest) return 0;
     const auto report = storage::verify(system_disk(), *store_, newest->path);
     if (!report.problems.empty()) throw DataLossError(str(newest->path, ": ", report.problems.front()));
@@ -208,7 +143,7 @@ class Chaos {
     for (const auto& [what, count] : done_) all += str(all.empty() ? "" : ", ", count, " x ", what);
     return all;
   }
-  std::string tail(int lines = 8) const { return tools::last_lines(cluster_.log("chief"), lines); }
+  std::string tail(int lines = 8) const { return cluster_.words(lines); }
 
   const Options options_;
   Random random_;
@@ -221,20 +156,26 @@ class Chaos {
 
 int main(int argc, char** argv) {
   Options options;
-  options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  ClusterOptions& cluster = options.cluster;
+  cluster.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   CLI::App app("A cluster of real processes, and harm done to it", "cairn-chaos");
-  app.add_option("--mode", options.mode)->check(CLI::IsMember({"once", "flights", "saving"}));
-  app.add_option("--dir", options.folder, "Logs and checkpoints; must not exist")->required()->check(CLI::NonexistentPath);
-  app.add_option("--transport", options.transport, "unix: without links, so nothing is cut")->check(CLI::IsMember({"tcp", "unix"}));
+  app.add_option("--mode", options.mode)->check(CLI::IsMember({"once", "flights", "saving", "recovery"}));
+  app.add_option("--dir", cluster.folder, "Logs and checkpoints; must not exist")->required()->check(CLI::NonexistentPath);
+  app.add_option("--transport", cluster.transport, "unix: without links, so nothing is cut")->check(CLI::IsMember({"tcp", "unix"}));
   app.add_option("--seed", options.seed);
-  app.add_option("--harm", options.harm, "How often");
+  app.add_option("--harm", options.harm, "How often; with recovery: to each role");
   app.add_option("--depth", options.depth);
-  app.add_option("--ps", options.ps);
-  app.add_option("--workers", options.workers);
+  app.add_option("--ps", cluster.ps);
+  app.add_option("--workers", cluster.workers);
   app.add_option("--closures", options.closures);
   CLI11_PARSE(app, argc, argv);
-  if (options.mode == "saving") options.closures = std::int64_t{1} << 40;
+  cluster.exerciser = {"--depth", std::to_string(options.depth)};
+  if (options.mode == "once") cluster.exerciser.insert(cluster.exerciser.end(), {"--closures", std::to_string(options.closures)});
+  if (options.mode == "flights") cluster.exerciser.push_back("--flights");
+  if (options.mode == "saving") cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options)});
+  if (options.mode == "recovery") cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
   try {
+    if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
     Chaos chaos(options);
     return options.mode == "saving" ? chaos.keep_saving() : chaos.count_once();
   } catch (const std::exception& error) {

@@ -1,12 +1,15 @@
 // A user's program for tests: closures that count, so that whatever is lost or done twice shows.
 //
 //   cairn-exerciser --closures N [--flights] [--depth D]      runs them all; ends with 0 if every count is exact
-//   cairn-exerciser --checkpoints FOLDER [--closures N]       goes on from the newest checkpoint, and saves all the time
+//   cairn-exerciser --checkpoints FOLDER                      goes on from the newest checkpoint, and saves all the time
+//   cairn-exerciser --recovery FOLDER                         runs, and says when it goes on after a loss
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
 
 #include "coordinator/cluster_coordinator.h"
 #include "core/disk.h"
+#include "core/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tests/simulation/program.h"
@@ -18,6 +21,7 @@ using simulation::Program;
 using simulation::Scenario;
 using simulation::Values;
 
+constexpr std::int64_t kLargeRows = 25 << 20;  // of one float: 100 MB
 constexpr std::int64_t kAhead = 256;  // closures that are scheduled and not done, while checkpoints are made
 
 void check(bool good, const std::string& what) {
@@ -69,17 +73,50 @@ void run_and_save(Program& program, const Scenario& scenario, const std::string&
   }
 }
 
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+void report(const char* event, const std::string& more = "") {
+  std::printf("{\"event\": \"%s\", \"at\": %.6f%s}\n", event, now(), more.c_str());
+  std::fflush(stdout);
+}
+
+// Keeps closures running, and says when a task that was lost has its first push again. Its times count from the engine's start.
+void run_and_report(Program& program, const std::string& folder, double engine_began) {
+  if (auto newest = storage::CheckpointFolder(system_disk(), folder).latest()) {
+    program.coordinator.restore(newest->path);
+  } else {
+    Function fill = program.coordinator.strategy().function([&program] { program.rows.assign(program.rows.read() + Array(1.0f)); });
+    program.coordinator.schedule(fill).get_all();
+    program.coordinator.save({.folder = folder});
+  }
+  report("restored");
+  program.coordinator.schedule(program.add, {program.data}).get_all();
+  report("pushed");
+  for (std::size_t told = 0;;) {
+    while (program.coordinator.counts().queued + program.coordinator.counts().inflight < 64) program.coordinator.schedule(program.add, {program.data});
+    const EngineStats stats = program.coordinator.stats();
+    if (told < stats.losses.size() && stats.losses[told].first_push_after_seconds >= 0) {
+      const LossReport& loss = stats.losses[told++];
+      report("recovered", str(", \"task\": \"", loss.task, "\", \"noticed\": ", std::to_string(engine_began + loss.at_seconds), ", \"back_after\": ",
+                              std::to_string(loss.back_after_seconds), ", \"first_push_after\": ", std::to_string(loss.first_push_after_seconds)));
+    }
+  }
+}
+
 int main(int argc, char** argv) {
   Scenario scenario;
   scenario.rows = 1000;
-  std::string checkpoints;
+  scenario.closures = std::int64_t{1} << 40;
+  std::string checkpoints, recovery;
   bool flights = false;
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
   app.add_option("--closures", scenario.closures);
   app.add_flag("--flights", flights);
   app.add_option("--depth", scenario.pipeline_depth);
   app.add_option("--checkpoints", checkpoints);
+  app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
+  if (!recovery.empty()) scenario.rows = kLargeRows;
   if (flights) {
     scenario.job = simulation::Job::kFlights;
     scenario.rows = simulation::kFlightRows;
@@ -88,11 +125,16 @@ int main(int argc, char** argv) {
   try {
     ParameterServerOptions options{.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin};
     options.engine.pipeline_depth = scenario.pipeline_depth;
+    report("begun");
+    const double began = now();
     ParameterServerStrategy strategy(TFConfigClusterResolver(), options);
     Program program(strategy, scenario);
     std::puts("running");
     std::fflush(stdout);
-    if (checkpoints.empty())
+    report("connected");
+    if (!recovery.empty())
+      run_and_report(program, recovery, began);
+    else if (checkpoints.empty())
       run_all(program, scenario);
     else
       run_and_save(program, scenario, checkpoints);

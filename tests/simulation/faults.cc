@@ -68,9 +68,27 @@ void World::strike(const Fault& fault) {
     case Kind::kDiskSlow:
       cluster_.slow_disks(milliseconds(50));
       return later(fault.lasts, [this] { cluster_.slow_disks(Duration(0)); });
+    case Kind::kZombie: return make_zombie(fault);
     case Kind::kWallJump: cluster_.reactor().jump_wall(std::chrono::seconds(fault.a)); return;
   }
   later(fault.lasts, [this, fault] { cluster_.network().heal(fault.from, fault.to); });
+}
+
+void World::make_zombie(const Fault& fault) {
+  auto& network = cluster_.network();
+  const std::string zombie = str("worker", fault.a);
+  network.partition_both("chief", zombie);
+  network.partition(zombie, fault.to);
+  auto others = [this, fault](const std::function<void(const std::string&)>& each) {
+    for (int i = 0; i < scenario_.workers; ++i)
+      if (i != fault.a) each(str("worker", i));
+  };
+  later(milliseconds(900), [this, fault, others] { others([&](const std::string& other) { cluster_.network().partition(other, fault.to); }); });
+  later(fault.lasts, [this, fault, zombie] { cluster_.network().heal(zombie, fault.to); });
+  later(fault.lasts + milliseconds(200), [this, fault, others, zombie] {
+    others([&](const std::string& other) { cluster_.network().heal(other, fault.to); });
+    cluster_.network().heal("chief", zombie);
+  });
 }
 
 // Faults that are still to come find the job done.

@@ -41,6 +41,7 @@ std::string host(Draw& draw, const Scenario& scenario) {
 std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (mix == Mix::kFlights) return {Kind::kKillWorker};
   std::vector<Kind> kinds{Kind::kKillWorker, Kind::kKillWorker, Kind::kCut, Kind::kPartition, Kind::kPartitionBoth, Kind::kDropNext, Kind::kWallJump};
+  if (scenario.workers > 1 && scenario.ps > 1) kinds.push_back(Kind::kZombie);
   if (mix == Mix::kExactlyOnce) return kinds;
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
   if (scenario.checkpoint_every > 0) kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
@@ -59,6 +60,11 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   fault.from = host(draw, scenario);
   do fault.to = host(draw, scenario);
   while (fault.to == fault.from);
+  if (fault.kind == Kind::kZombie) {
+    fault.a = draw.index(scenario.workers);
+    fault.to = cairn::str("ps", draw.index(scenario.ps));
+    fault.lasts = draw.time(microseconds(1'300'000), microseconds(2'500'000));
+  }
   return fault;
 }
 
@@ -115,6 +121,8 @@ std::string Fault::str() const {
     case Kind::kDiskFull: return cairn::str(when, "the disk is full", while_);
     case Kind::kDiskDown: return cairn::str(when, "the disk tears the next write and is down", while_);
     case Kind::kDiskSlow: return cairn::str(when, "disks take 50 ms more", while_);
+    case Kind::kZombie:
+      return cairn::str(when, "the coordinator and worker ", a, " hear nothing of each other, and what it sends to ", to, " is held,", while_, "; what others send there after 900 ms comes later");
     case Kind::kWallJump: return cairn::str(when, "wall clocks jump by ", a, " s");
   }
   return when;

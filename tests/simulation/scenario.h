@@ -17,6 +17,7 @@ struct Fault {
     kDropNext,                         // a request or its answer is lost, and the connection with it
     kDiskFull, kDiskDown, kDiskSlow,   // kDiskDown: power goes in the middle of the next write
     kWallJump,
+    kZombie,                           // worker `a` is taken for dead; what it had sent to ps `to` comes late, before what others send there
   };
   Kind kind = Kind::kKillWorker;
   int a = 0;

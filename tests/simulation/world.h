@@ -33,6 +33,7 @@ class World final : private ps::PushObserver {
   void tick();
   void later(Duration delay, std::function<void()> work);
   void strike(const Fault& fault);
+  void make_zombie(const Fault& fault);
   void heal_everything();
 
   // ---- judge.cc ----

@@ -1,0 +1,48 @@
+// Cluster: real processes of ps and workers, and of cairn-exerciser as the coordinator.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/chaos/link.h"
+#include "tools/child_process.h"
+#include "tools/reserved_port.h"
+
+namespace cairn::chaos {
+
+struct ClusterOptions {
+  std::string folder, programs, transport = "tcp";  // tcp: through links
+  int ps = 2, workers = 4;
+  std::vector<std::string> exerciser;               // its arguments
+};
+
+// Names: "ps0", "worker3", "chief". What was started ends with the object.
+class Cluster {
+ public:
+  explicit Cluster(const ClusterOptions& options);
+
+  void start(const std::string& name);
+  void kill(const std::string& name);  // SIGKILL, and waits
+  tools::ChildProcess& process(const std::string& name) { return *roles_.at(name).process; }
+  Link* link(const std::string& name) { return roles_.at(name).link.get(); }  // nullptr: none
+  std::string log(const std::string& name) const { return options_.folder + "/" + name + ".log"; }
+  std::string words(int lines) const { return tools::last_lines(log("chief"), lines); }  // the exerciser's last
+
+ private:
+  struct Role {
+    std::string job, address, listen;
+    int index = 0;
+    std::unique_ptr<tools::ReservedPort> port;
+    std::unique_ptr<Link> link;
+    std::unique_ptr<tools::ChildProcess> process;
+  };
+  Role& add(const std::string& job, int index);
+  void add_server(const std::string& job, int index);
+
+  const ClusterOptions options_;
+  std::map<std::string, Role> roles_;
+};
+
+}  // namespace cairn::chaos

@@ -1,0 +1,127 @@
+#include "tests/chaos/recovery.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace cairn::chaos {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::system_clock;  // the exerciser's lines carry it
+
+double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+// Reads the exerciser's lines as they come; those that are JSON are its reports.
+class Reports {
+ public:
+  Reports(Cluster& cluster) : cluster_(cluster), file_(cluster.log("chief")) {}
+  json next(const std::string& event) {
+    const double until = now() + 120;
+    for (std::string line; now() < until;) {
+      if (!std::getline(file_, line) || file_.eof()) {
+        file_.clear();
+        file_.seekg(at_);
+        pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
+        if (::poll(&wait, 1, 1) == 1) throw UnavailableError("the exerciser ended: " + cluster_.words(5));
+        continue;
+      }
+      at_ = file_.tellg();
+      if (!line.starts_with("{")) continue;
+      json report = json::parse(line);
+      if (report.at("event") == event) return report;
+    }
+    throw DeadlineExceededError("no report of " + event + ": " + cluster_.words(5));
+  }
+
+ private:
+  Cluster& cluster_;
+  std::ifstream file_;
+  std::streampos at_ = 0;
+};
+
+class Figures {
+ public:
+  void add(const std::string& part, double seconds) {
+    if (!parts_.contains(part)) order_.push_back(part);
+    parts_[part].push_back(seconds);
+  }
+  void print(const std::string& what) {
+    std::printf("%s\n", what.c_str());
+    for (const auto& part : order_) {
+      auto& all = parts_[part];
+      std::sort(all.begin(), all.end());
+      std::printf("  %-44s median %7.1f ms  (%.1f to %.1f, n = %zu)\n", part.c_str(), 1e3 * all[all.size() / 2], 1e3 * all.front(), 1e3 * all.back(), all.size());
+    }
+    std::fflush(stdout);
+  }
+
+ private:
+  std::vector<std::string> order_;
+  std::map<std::string, std::vector<double>> parts_;
+};
+
+void server_dies(Cluster& cluster, Reports& reports, const std::string& name, Figures& figures) {
+  const double killed = now();
+  cluster.kill(name);
+  cluster.start(name);
+  const double started = now();
+  const json report = reports.next("recovered");
+  const double noticed = report["noticed"], back = noticed + report["back_after"].get<double>(), pushed = noticed + report["first_push_after"].get<double>();
+  figures.add("from the kill to the first push", pushed - killed);
+  figures.add("  until its loss is noticed", noticed - killed);
+  figures.add("  until its successor is started", started - killed);
+  figures.add("  from there until it serves again", back - started);
+  figures.add("  from there to the first push", pushed - back);
+}
+
+void coordinator_dies(Cluster& cluster, Reports& reports, Figures& figures) {
+  const double killed = now();
+  cluster.kill("chief");
+  cluster.start("chief");
+  const double begun = reports.next("begun")["at"], connected = reports.next("connected")["at"], restored = reports.next("restored")["at"],
+               pushed = reports.next("pushed")["at"];
+  figures.add("from the kill to the first push", pushed - killed);
+  figures.add("  until its successor's main() runs", begun - killed);
+  figures.add("  from there until all are connected", connected - begun);
+  figures.add("  from there until all is restored", restored - connected);
+  figures.add("  from there to the first push", pushed - restored);
+}
+
+}  // namespace
+
+int measure_recovery(const ClusterOptions& options, int times) {
+  Cluster cluster(options);
+  Reports reports(cluster);
+  reports.next("pushed");
+  Figures worker, ps, coordinator;
+  auto pause = [&](int i) {
+    pollfd wait{.fd = cluster.process("chief").pidfd(), .events = POLLIN};
+    if (::poll(&wait, 1, 200 + 37 * (i % 8)) == 1) throw UnavailableError("the exerciser ended: " + cluster.words(5));
+  };
+  for (int i = 0; i < times; ++i) {
+    pause(i);
+    server_dies(cluster, reports, "worker0", worker);
+  }
+  worker.print("worker");
+  for (int i = 0; i < times; ++i) {
+    pause(i);
+    server_dies(cluster, reports, "ps0", ps);
+  }
+  ps.print("ps, which holds half of a checkpoint");
+  for (int i = 0; i < times; ++i) {
+    pause(i);
+    coordinator_dies(cluster, reports, coordinator);
+  }
+  coordinator.print("coordinator, which has all restored");
+  return 0;
+}
+
+}  // namespace cairn::chaos
