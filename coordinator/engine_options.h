@@ -48,6 +48,7 @@ struct LossReport {
 };
 
 struct EngineStats {
+  double uptime_seconds = 0;             // since the engine started
   std::int64_t global_step = 0;
   std::uint64_t updates = 0;             // closures that pushed and are committed
   std::uint64_t retried = 0;

@@ -26,6 +26,7 @@ EngineStats Engine::stats() const {
   std::lock_guard hold(shared_mutex_);
   EngineStats now = stats_;
   now.retried = counts.retried;
+  now.uptime_seconds = uptime();
   return now;
 }
 

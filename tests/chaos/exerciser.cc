@@ -80,8 +80,8 @@ void report(const char* event, const std::string& more = "") {
   std::fflush(stdout);
 }
 
-// Keeps closures running, and says when a task that was lost has its first push again. Its times count from the engine's start.
-void run_and_report(Program& program, const std::string& folder, double engine_began) {
+// Keeps closures running, and says when a task that was lost has its first push again.
+void run_and_report(Program& program, const std::string& folder) {
   if (auto newest = storage::CheckpointFolder(system_disk(), folder).latest()) {
     program.coordinator.restore(newest->path);
   } else {
@@ -89,7 +89,6 @@ void run_and_report(Program& program, const std::string& folder, double engine_b
     program.coordinator.schedule(fill).get_all();
     program.coordinator.save({.folder = folder});
   }
-  report("restored");
   program.coordinator.schedule(program.add, {program.data}).get_all();
   report("pushed");
   for (std::size_t told = 0;;) {
@@ -97,7 +96,7 @@ void run_and_report(Program& program, const std::string& folder, double engine_b
     const EngineStats stats = program.coordinator.stats();
     if (told < stats.losses.size() && stats.losses[told].first_push_after_seconds >= 0) {
       const LossReport& loss = stats.losses[told++];
-      report("recovered", str(", \"task\": \"", loss.task, "\", \"noticed\": ", std::to_string(engine_began + loss.at_seconds), ", \"back_after\": ",
+      report("recovered", str(", \"task\": \"", loss.task, "\", \"noticed\": ", std::to_string(now() - stats.uptime_seconds + loss.at_seconds), ", \"back_after\": ",
                               std::to_string(loss.back_after_seconds), ", \"first_push_after\": ", std::to_string(loss.first_push_after_seconds)));
     }
   }
@@ -126,14 +125,13 @@ int main(int argc, char** argv) {
     ParameterServerOptions options{.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin};
     options.engine.pipeline_depth = scenario.pipeline_depth;
     report("begun");
-    const double began = now();
     ParameterServerStrategy strategy(TFConfigClusterResolver(), options);
     Program program(strategy, scenario);
     std::puts("running");
     std::fflush(stdout);
     report("connected");
     if (!recovery.empty())
-      run_and_report(program, recovery, began);
+      run_and_report(program, recovery);
     else if (checkpoints.empty())
       run_all(program, scenario);
     else

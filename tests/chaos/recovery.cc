@@ -86,13 +86,11 @@ void coordinator_dies(Cluster& cluster, Reports& reports, Figures& figures) {
   const double killed = now();
   cluster.kill("chief");
   cluster.start("chief");
-  const double begun = reports.next("begun")["at"], connected = reports.next("connected")["at"], restored = reports.next("restored")["at"],
-               pushed = reports.next("pushed")["at"];
+  const double begun = reports.next("begun")["at"], connected = reports.next("connected")["at"], pushed = reports.next("pushed")["at"];
   figures.add("from the kill to the first push", pushed - killed);
   figures.add("  until its successor's main() runs", begun - killed);
   figures.add("  from there until all are connected", connected - begun);
-  figures.add("  from there until all is restored", restored - connected);
-  figures.add("  from there to the first push", pushed - restored);
+  figures.add("  from there until all is restored and pushed to", pushed - connected);
 }
 
 }  // namespace
