@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 
 namespace cairn {
 namespace {
@@ -102,12 +103,15 @@ class SystemDisk final : public Disk {
   void write_atomically(const std::string& path, std::string_view bytes) override {
     // Beside the target, so that the rename stays within one file system; unlike any other writer's name.
     std::string beside = str(path, ".", ::getpid(), "-", next_.fetch_add(1), ".tmp");
+    failpoint("file.begin");
     try {
       File file(beside, O_WRONLY | O_CREAT | O_EXCL, "creating");
       file.write(bytes);
       file.sync();
       file.close();
+      failpoint("file.written");
       rename(beside, path);
+      failpoint("file.end");
     } catch (...) {
       ::unlink(beside.c_str());
       throw;
@@ -153,6 +157,7 @@ class SystemDisk final : public Disk {
   }
   void rename(const std::string& from, const std::string& to) override {
     check(::rename(from.c_str(), to.c_str()), str("renaming ", from, " to"), to);
+    failpoint("file.renamed");
     sync_folder(folder_of(to));
     if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
   }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 
 namespace cairn::storage {
 namespace {
@@ -67,8 +68,11 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last) {
   for (const std::string& name : disk_.list(folder_)) {
     if (!parse_name(name).has_value() || kept.count(name) != 0) continue;
     const std::string path = folder_ + "/" + name;
+    failpoint("prune.begin");
     disk_.remove(path + "/" + kManifestFile);  // first: from here on it does not exist
+    failpoint("prune.unlisted");
     disk_.remove_tree(path);
+    failpoint("prune.end");
     removed.push_back(path);
   }
   return removed;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "storage/checksum.h"
 #include "storage/row_store.h"
 
@@ -54,9 +55,11 @@ class RocksWriter final : public DatabaseWriter {
  public:
   explicit RocksWriter(std::string folder) : folder_(std::move(folder)), options_(database_options()) {
     std::error_code error;
+    failpoint("rows.begin");
     std::filesystem::remove_all(folder_, error);
     if (!error) std::filesystem::create_directories(folder_ + "/" + kMaking, error);
     if (error) throw PermissionDeniedError(str("cannot make the folder ", folder_, ": ", error.message()));
+    failpoint("rows.folder_made");
   }
 
   void put(std::string_view key, std::string_view value) override {
@@ -68,11 +71,13 @@ class RocksWriter final : public DatabaseWriter {
   std::vector<FileInfo> finish() override {
     if (file_ != nullptr) end_file();
     take_in();
+    failpoint("rows.taken_in");
     std::filesystem::remove(folder_ + "/" + kMaking);
     std::vector<FileInfo> infos;
     const std::string name = std::filesystem::path(folder_).filename();
     for (const std::string& file : system_disk().list(folder_))
       if (file != "LOCK") infos.push_back(file_info(system_disk(), folder_ + "/" + file, name + "/" + file));
+    failpoint("rows.end");
     return infos;
   }
 
@@ -85,6 +90,7 @@ class RocksWriter final : public DatabaseWriter {
   void end_file() {
     check_rocksdb(file_->Finish(), "writing ", files_.back());  // syncs as well
     file_.reset();
+    failpoint("rows.file_written");
   }
   void take_in() {
     rocksdb::Options options = options_;

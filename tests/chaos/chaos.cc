@@ -3,6 +3,7 @@
 //   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed or stopped, connections cut or partitioned
 //   cairn-chaos --mode saving          the coordinator, a ps or a worker is killed, again and again, while checkpoints are made; after each
 //                                      the newest one must be sound, and what the coordinator restores from it must be complete
+//   cairn-chaos --mode failpoints      the process that passes each failpoint (core/failpoint.h) dies there
 //   cairn-chaos --mode recovery        how long until work goes on after a worker, a ps with 100 MB, the coordinator is killed
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "core/disk.h"
 #include "core/error.h"
+#include "core/failpoint.h"
 #include "core/random.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/row_store.h"
@@ -52,6 +54,18 @@ class Chaos {
     std::printf("%s, after %s\n", tail(1).c_str(), done().c_str());
     if (code != 0) std::printf("%s\n", tail().c_str());
     return code;
+  }
+
+  void expect_death(const std::string& victim) {
+    pollfd wait{.fd = cluster_.process(victim).pidfd(), .events = POLLIN};
+    if (::poll(&wait, 1, 1000 * options_.patience_s) != 1) throw DeadlineExceededError(str(victim, " did not die: ", tail()));
+    const auto status = cluster_.process(victim).wait();
+    if (status.signal != SIGKILL) throw DataLossError(str(victim, " ended with ", status.str(), ": ", tail()));
+    newest_is_sound();
+    cluster_.start(victim);
+    if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());
+    if (const int code = cluster_.process("chief").wait().shell_code(); code != 0) throw DataLossError(str("the exerciser ended with ", code, ": ", tail()));
+    if (newest_is_sound() == 0) throw DataLossError("there is no checkpoint");
   }
 
   int keep_saving() {
@@ -154,12 +168,29 @@ class Chaos {
   std::vector<Link*> partitioned_;
 };
 
+// Has the process that passes each failpoint die there, the second time (a checkpoint is there already); it is started again, and the
+// newest checkpoint must be sound, and what follows must be complete.
+int die_everywhere(Options options) {
+  const std::string folder = options.cluster.folder;
+  for (const char* place : failpoints()) {
+    options.cluster.folder = folder + "/" + place;
+    options.cluster.exerciser = {"--closures", "4000", "--checkpoints", checkpoints_of(options)};
+    const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
+    options.cluster.die_at = {{victim, str(place, ":2")}};
+    Chaos chaos(options);
+    chaos.expect_death(victim);
+    std::printf("%-20s %s died there; all went well after that\n", place, victim.c_str());
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
   Options options;
   ClusterOptions& cluster = options.cluster;
   cluster.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   CLI::App app("A cluster of real processes, and harm done to it", "cairn-chaos");
-  app.add_option("--mode", options.mode)->check(CLI::IsMember({"once", "flights", "saving", "recovery"}));
+  app.add_option("--mode", options.mode)->check(CLI::IsMember({"once", "flights", "saving", "recovery", "failpoints"}));
   app.add_option("--dir", cluster.folder, "Logs and checkpoints; must not exist")->required()->check(CLI::NonexistentPath);
   app.add_option("--transport", cluster.transport, "unix: without links, so nothing is cut")->check(CLI::IsMember({"tcp", "unix"}));
   app.add_option("--seed", options.seed);
@@ -176,6 +207,7 @@ int main(int argc, char** argv) {
   if (options.mode == "recovery") cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
   try {
     if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
+    if (options.mode == "failpoints") return die_everywhere(options);
     Chaos chaos(options);
     return options.mode == "saving" ? chaos.keep_saving() : chaos.count_once();
   } catch (const std::exception& error) {

@@ -26,5 +26,7 @@ TEST_F(ChaosTest, ClosuresCountOnceAtDepthFour) { expect_good({"--mode", "once",
 TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) { expect_good({"--mode", "once", "--harm", "15", "--transport", "unix"}); }
 TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) { expect_good({"--mode", "saving", "--harm", "12"}); }
 
+TEST_F(ChaosTest, CheckpointsAreWholeWhereverAProcessDies) { expect_good({"--mode", "failpoints", "--workers", "1"}); }
+
 }  // namespace
 }  // namespace cairn::tools

@@ -14,20 +14,24 @@ Cluster::Cluster(const ClusterOptions& options) : options_(options) {
   for (int i = 0; i < options.ps; ++i) add_server("ps", i);
   for (int i = 0; i < options.workers; ++i) add_server("worker", i);
   add("chief", 0);
-  for (auto& [name, role] : roles_) start(name);
+  for (auto& [name, role] : roles_) {
+    auto place = options.die_at.find(name);
+    start(name, place == options.die_at.end() ? std::vector<std::string>{} : std::vector<std::string>{"CAIRN_DIE_AT=" + place->second});
+  }
 }
 
-void Cluster::start(const std::string& name) {
+void Cluster::start(const std::string& name, std::vector<std::string> environment) {
   Role& role = roles_.at(name);
   nlohmann::json cluster;
   for (const auto& [other, its] : roles_) cluster[its.job].push_back(its.address);
   const nlohmann::json config{{"cluster", cluster}, {"task", {{"type", role.job}, {"index", role.index}}}};
+  environment.push_back("TF_CONFIG=" + config.dump());
   std::vector<std::string> arguments{options_.programs + "/cairn-" + (role.job == "chief" ? "exerciser" : role.job)};
   if (role.job == "chief")
     arguments.insert(arguments.end(), options_.exerciser.begin(), options_.exerciser.end());
   else
     arguments.insert(arguments.end(), {"--listen", role.listen});
-  tools::Command command{.arguments = arguments, .environment = {"TF_CONFIG=" + config.dump()}, .output_file = log(name)};
+  tools::Command command{.arguments = arguments, .environment = std::move(environment), .output_file = log(name)};
   role.process = std::make_unique<tools::ChildProcess>(command);
 }
 

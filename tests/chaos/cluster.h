@@ -16,6 +16,7 @@ struct ClusterOptions {
   std::string folder, programs, transport = "tcp";  // tcp: through links
   int ps = 2, workers = 4;
   std::vector<std::string> exerciser;               // its arguments
+  std::map<std::string, std::string> die_at;        // CAIRN_DIE_AT of a process's first life
 };
 
 // Names: "ps0", "worker3", "chief". What was started ends with the object.
@@ -23,7 +24,7 @@ class Cluster {
  public:
   explicit Cluster(const ClusterOptions& options);
 
-  void start(const std::string& name);
+  void start(const std::string& name, std::vector<std::string> environment = {});
   void kill(const std::string& name);  // SIGKILL, and waits
   tools::ChildProcess& process(const std::string& name) { return *roles_.at(name).process; }
   Link* link(const std::string& name) { return roles_.at(name).link.get(); }  // nullptr: none
