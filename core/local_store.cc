@@ -50,10 +50,11 @@ const LocalStore::Entry& LocalStore::entry(VariableId id) const {
 // Memory for the rows and the rule's slots; the caller fills it.
 void LocalStore::lay_out(Entry& entry) {
   const VariableSpec& spec = *entry.spec;
-  std::int64_t rows = spec.rows(), dim = spec.dim(), planes = 1 + static_cast<std::int64_t>(rule_slots(entry.rule).size());
-  entry.memory = Tensor(spec.dtype, {planes, rows, dim});
-  bool beside = rows >= kRowsBeside;
-  entry.block = {spec.dtype, entry.memory.mutable_raw(), rows, dim, beside ? planes * dim : dim, beside ? dim : rows * dim};
+  const std::int64_t rows = spec.rows(), dim = spec.dim(), width = slot_width(entry.rule.kind, dim);
+  const std::int64_t row = dim + width * static_cast<std::int64_t>(rule_slots(entry.rule).size());
+  entry.memory = Tensor(spec.dtype, {rows, row});
+  const bool beside = rows >= kRowsBeside || width != dim;  // planes are as wide as the parameters
+  entry.block = {spec.dtype, entry.memory.mutable_raw(), rows, dim, beside ? row : dim, beside ? dim : rows * dim};
 }
 
 VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
@@ -81,8 +82,8 @@ void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
   for (std::int64_t r = 0; r < made.block.rows; ++r) {
     std::memcpy(row_at(made.block, r), row_at(old.block, r), row_bytes(old.block));
     for (std::size_t k = 0; k < slots.size(); ++k)
-      std::fill_n(base + r * made.block.row_stride + static_cast<std::int64_t>(k + 1) * made.block.slot_offset, made.block.dim,
-                  slots[k].initial_value);
+      std::fill_n(base + r * made.block.row_stride + static_cast<std::int64_t>(k + 1) * made.block.slot_offset,
+                  slot_width(rule.kind, made.block.dim), slots[k].initial_value);
   }
   old = std::move(made);
 }
@@ -112,6 +113,7 @@ void LocalStore::pull(const StepContext&, std::span<Read> reads, Done done) {
 void LocalStore::check(const Update& update) const {
   const Entry& to = entry(update.variable);
   verify_rule(update.rule);
+  verify_learning_rate(update.rule, update.learning_rate);
   bool sparse = update.ids.defined();
   if (sparse && to.spec->shape.rank() == 0) throw InvalidArgumentError(str("the variable \"", to.spec->name, "\" is a scalar and has no rows"));
   if (sparse) check_ids(*to.spec, update.ids);

@@ -1,11 +1,14 @@
 // How a gradient changes a variable's rows and the slots beside them.
 //
 // A rule has a kind and constants, fixed when the graph is traced; the learning rate is evaluated in the step's graph and
-// travels with each push. A *row rule* touches the rows it is given; a *table rule* (Adam as the reference has it) moves
-// every row of the variable, so each shard gets a push, with rows or without.
-//   Sources  SGD with momentum: Sutskever et al., ICML 2013. Adagrad: Duchi, Hazan, Singer, JMLR 12 (2011). Adam: Kingma, Ba,
-//            ICLR 2015 (with the reference's "epsilon hat"). FTRL-proximal: McMahan et al., KDD 2013. In each, constants and
-//            defaults as tf.keras.optimizers.legacy has them.
+// travels with each push. A *row rule* touches the rows it is given; a *table rule* takes every other row's gradient as zero,
+// decays its slots and mostly moves it, so each shard gets a push, with rows or without. Where the reference computes one way in
+// tf.keras.optimizers.legacy and the other in tf.keras.optimizers, there are both kinds.
+//   Sources  Momentum: Sutskever et al., ICML 2013. Adagrad: Duchi, Hazan, Singer, JMLR 12 (2011); one accumulator a row: Gupta,
+//            Bengio, Weston, JMLR 15 (2014). RMSProp: Tieleman, Hinton, Coursera lecture 6.5 (2012); centered: Graves,
+//            arXiv:1308.0850. Adam, Adamax: Kingma, Ba, ICLR 2015 (with the reference's "epsilon hat"); on given rows only ("lazy"):
+//            the same, as TensorFlow Addons' LazyAdam has it. AMSGrad: Reddi, Kale, Kumar, ICLR 2018. Nadam: Dozat, ICLR
+//            workshop 2016. Adadelta: Zeiler, arXiv:1212.5701. FTRL-proximal: McMahan et al., KDD 2013.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,19 +20,36 @@
 
 namespace cairn {
 
-// The numbers are those of the wire format; never renumber.
+// The numbers are those of the wire format and of checkpoints; never renumber. How many slots a kind has, and how wide they are,
+// does not depend on its constants. A `share` is what of a new gradient enters a moving average, 0 meaning 1 - beta (or 1 - rho) in
+// float32: the reference's newer optimizers round it differently.
 enum class RuleKind : std::uint8_t {
-  kAssign = 0,      // row = value
-  kAssignAdd = 1,   // row += value
-  kAssignSub = 2,   // row -= value
-  kSgd = 3,         // constants: -
-  kMomentum = 4,    // constants: momentum, nesterov (0 or 1)           slots: momentum
-  kAdagrad = 5,     // constants: initial_accumulator, epsilon          slots: accumulator
-  kAdam = 6,        // constants: beta_1, beta_2, epsilon; table rule   slots: m, v
-  kLazyAdam = 7,    // as Adam, given rows only                         slots: m, v
-  kFtrl = 8,        // constants: learning_rate_power, initial_accumulator, l1, l2, beta, l2_shrinkage   slots: accumulator, linear
+  kAssign = 0,            // row = value
+  kAssignAdd = 1,         // row += value
+  kAssignSub = 2,         // row -= value
+  kSgd = 3,               // constants: -
+  kMomentum = 4,          // constants: momentum, nesterov (0 or 1)                          slots: momentum
+  kAdagrad = 5,           // constants: initial_accumulator, epsilon, epsilon_under_root (0 or 1)     slots: accumulator
+  kAdam = 6,              // constants: beta_1, beta_2, epsilon, share_1, share_2; table rule         slots: m, v
+  kLazyAdam = 7,          // as Adam, given rows only
+  kFtrl = 8,              // constants: learning_rate_power, initial_accumulator, l1, l2, beta, l2_shrinkage   slots: accumulator, linear
+  kMomentumTable = 9,     // as kMomentum, table rule
+  kRowwiseAdagrad = 10,   // constants: initial_accumulator, epsilon                         slots: accumulator, one number a row
+  kRmsProp = 11,          // constants: rho, epsilon, epsilon_under_root, share; table rule; moves given rows only   slots: rms
+  kRmsPropCentered = 12,  // the same                                                        slots: rms, mean
+  kRmsPropMomentum = 13,  // constants: rho, epsilon (under the root), momentum, share       slots: rms, momentum
+  kRmsPropCenteredMomentum = 14,       // the same                                           slots: rms, momentum, mean
+  kRmsPropMomentumTable = 15,          // as kRmsPropMomentum, table rule
+  kRmsPropCenteredMomentumTable = 16,  // as kRmsPropCenteredMomentum, table rule
+  kAmsgrad = 17,          // as Adam, table rule                                             slots: m, v, vhat
+  kAdamax = 18,           // constants: beta_1, beta_2, epsilon, share_1                     slots: m, u
+  kAdamaxTable = 19,      // the same, table rule
+  kNadam = 20,            // constants: beta_1, beta_2, epsilon, schedule_decay, moves_every_row (0 or 1); table rule   slots: m, v
+  kAdadelta = 21,         // constants: rho, epsilon, share                                  slots: gradients, updates
+  kAdadeltaTable = 22,    // the same, table rule
+  kFtrlTable = 23,        // as kFtrl, table rule: a row never named is made anew from its slots, so set to 0
 };
-inline constexpr int kRuleKindCount = 9;
+inline constexpr int kRuleKindCount = 24;
 
 struct UpdateRule {
   static constexpr int kConstants = 6;
@@ -45,7 +65,14 @@ struct SlotSpec {
 
 std::string_view rule_name(RuleKind kind);
 std::vector<SlotSpec> rule_slots(const UpdateRule& rule);
+// Elements of each of the kind's slots beside a row of `dim` parameters.
+std::int64_t slot_width(RuleKind kind, std::int64_t dim);
 bool is_table_rule(RuleKind kind);
+// Whether an update under the rule goes to every part of a variable, even to those where it has no row: it is a table rule, or its
+// arithmetic counts updates (RuleInputs::t), which must not depend on how the variable is cut.
+bool reaches_every_part(RuleKind kind);
+// Whether even rows whose slots have their initial values change where no gradient comes.
+bool moves_untouched_rows(RuleKind kind);
 // The assignments change no slot and mix freely with any optimizer; a variable has at most one rule that has slots.
 bool is_assignment(RuleKind kind);
 // An optimizer's count of its steps: adds as kAssignAdd does. A rule of its own, since a step that only counts itself may overlap with
@@ -53,6 +80,8 @@ bool is_assignment(RuleKind kind);
 inline UpdateRule counter_rule() { return {RuleKind::kAssignAdd, {1}}; }
 // InvalidArgument: an unknown kind, or constants out of range. For rules that came over a wire.
 void verify_rule(const UpdateRule& rule);
+// InvalidArgument: NaN, infinite or negative; 0 under FTRL, which divides by it. Assignments have no use for a rate and take any.
+void verify_learning_rate(const UpdateRule& rule, float learning_rate);
 
 // Where the rows of one part of a variable lie in memory, in elements of its dtype. Parameter j of row r is
 // base[r * row_stride + j], slot k of it base[r * row_stride + (k + 1) * slot_offset + j]; this says both "slots beside the row"
@@ -68,12 +97,13 @@ struct RowBlock {
 
 struct RuleInputs {
   float learning_rate = 0;
-  std::int64_t t = 1;  // how many updates this variable has had on this shard, this one included; Adam's bias correction
+  std::int64_t t = 1;  // how many updates this variable has had on this shard, this one included; for bias corrections
 };
 
 // Applies `rule` to rows `row_numbers` (distinct, each in [0, block.rows)) with the values beside them, [n, dim] in the
 // block's dtype. Optimizers want float32; assignments serve every dtype of 1, 4 or 8 bytes an element.
-//   A table rule moves every row of the block; rows not named have gradient zero.
+//   A table rule works on every row of the block; rows not named have gradient zero.
+//   A row's result depends on that row alone, not on which others come with it.
 //   Thread  the block's owner.   Cost  one pass over the rows named, prefetched ahead (a table rule: over the block).
 void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
                 std::span<const std::int64_t> row_numbers, const std::byte* values);

@@ -1,12 +1,14 @@
 #include "nn/clipping.h"
 
+#include <cmath>
+
 #include "core/ops.h"
 
 namespace cairn::nn {
 namespace {
 
 void check_positive(const char* name, const std::optional<float>& value) {
-  if (value && !(*value > 0)) throw InvalidArgumentError(str(name, " must be above 0, got ", *value));
+  if (value && !(*value > 0 && std::isfinite(*value))) throw InvalidArgumentError(str(name, " must be above 0 and finite, got ", *value));
 }
 
 Array& values(VariableGradient& gradient) { return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense; }

@@ -1,97 +1,87 @@
 #include "nn/optimizer.h"
 
-#include <utility>
-
-#include "core/ops.h"
+#include "core/error.h"
 
 namespace cairn::nn {
 namespace {
 
-UpdateRule sgd_rule(const SgdOptions& options) {
-  if (options.nesterov && options.momentum == 0) throw InvalidArgumentError("SGD: nesterov wants a momentum above 0");
-  if (options.momentum == 0) return {RuleKind::kSgd, {}};
-  return {RuleKind::kMomentum, {options.momentum, options.nesterov ? 1.0f : 0.0f}};
+float flag(bool on) { return on ? 1.0f : 0.0f; }
+
+// A rule's share (see RuleKind): the newer optimizers compute it in double, the legacy ones in float32.
+float share(double decay, Api api) { return api == Api::kLegacy ? 0.0f : static_cast<float>(1.0 - decay); }
+
+UpdateRule sgd_rule(const SgdOptions& o) {
+  if (o.nesterov && o.momentum == 0) throw InvalidArgumentError("SGD: nesterov wants a momentum above 0");
+  if (o.momentum == 0) return {RuleKind::kSgd, {}};
+  return {o.api == Api::kLegacy ? RuleKind::kMomentum : RuleKind::kMomentumTable, {o.momentum, flag(o.nesterov)}};
 }
 
-UpdateRule adam_rule(RuleKind kind, const AdamOptions& options) { return {kind, {options.beta_1, options.beta_2, options.epsilon}}; }
-
-UpdateRule ftrl_rule(const FtrlOptions& options) {
-  return {RuleKind::kFtrl,
-          {options.learning_rate_power, options.initial_accumulator_value, options.l1_regularization_strength,
-           options.l2_regularization_strength, options.beta, options.l2_shrinkage_regularization_strength}};
+UpdateRule adagrad_rule(const AdagradOptions& o) {
+  return {RuleKind::kAdagrad, {o.initial_accumulator_value, o.epsilon, flag(o.api == Api::kKeras2)}};
 }
 
-void check_all_have_gradients(const std::vector<VariableGradient>& gradients, const std::vector<Variable>& variables) {
-  for (const Variable& variable : variables) {
-    bool found = false;
-    for (const VariableGradient& gradient : gradients) found = found || gradient.variable.shared_spec() == variable.shared_spec();
-    if (!found) throw InvalidArgumentError(str("minimize: the loss does not depend on variable \"", variable.name(), "\""));
-  }
+UpdateRule rmsprop_rule(const RmsPropOptions& o) {
+  const auto rho = static_cast<float>(o.rho);
+  if (o.momentum == 0)
+    return {o.centered ? RuleKind::kRmsPropCentered : RuleKind::kRmsProp, {rho, o.epsilon, flag(o.api == Api::kKeras2), share(o.rho, o.api)}};
+  const RuleKind rows = o.centered ? RuleKind::kRmsPropCenteredMomentum : RuleKind::kRmsPropMomentum;
+  const RuleKind table = o.centered ? RuleKind::kRmsPropCenteredMomentumTable : RuleKind::kRmsPropMomentumTable;
+  return {o.api == Api::kLegacy ? rows : table, {rho, o.epsilon, o.momentum, share(o.rho, o.api)}};
+}
+
+UpdateRule adam_rule(RuleKind kind, const AdamOptions& o) {
+  return {kind, {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon, share(o.beta_1, o.api), share(o.beta_2, o.api)}};
+}
+
+UpdateRule lazy_adam_rule(const AdamOptions& o) {
+  if (o.amsgrad) throw InvalidArgumentError("LazyAdam: there is no amsgrad; take Adam");
+  return adam_rule(RuleKind::kLazyAdam, o);
+}
+
+UpdateRule adamax_rule(const AdamaxOptions& o) {
+  return {o.api == Api::kLegacy ? RuleKind::kAdamax : RuleKind::kAdamaxTable,
+          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon, share(o.beta_1, o.api)}};
+}
+
+UpdateRule nadam_rule(const NadamOptions& o) {
+  const bool newer = o.api == Api::kKeras2;
+  return {RuleKind::kNadam,
+          {static_cast<float>(o.beta_1), static_cast<float>(o.beta_2), o.epsilon, newer ? 1.0f : o.schedule_decay, flag(newer)}};
+}
+
+UpdateRule adadelta_rule(const AdadeltaOptions& o) {
+  return {o.api == Api::kLegacy ? RuleKind::kAdadelta : RuleKind::kAdadeltaTable,
+          {static_cast<float>(o.rho), o.epsilon, share(o.rho, o.api)}};
+}
+
+UpdateRule ftrl_rule(const FtrlOptions& o) {
+  return {o.api == Api::kLegacy ? RuleKind::kFtrl : RuleKind::kFtrlTable,
+          {o.learning_rate_power, o.initial_accumulator_value, o.l1_regularization_strength, o.l2_regularization_strength, o.beta,
+           o.l2_shrinkage_regularization_strength}};
 }
 
 }  // namespace
 
-Optimizer::Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping)
-    : name_(std::move(name)), rule_(rule), learning_rate_(std::move(learning_rate)), clipping_(clipping) {
-  verify_rule(rule_);
-  verify(clipping_);
-  if (learning_rate_.schedule() == nullptr && !(learning_rate_.value() >= 0))
-    throw InvalidArgumentError(str(name_, ": the learning rate must be at least 0, got ", learning_rate_.value()));
-}
+Sgd::Sgd(SgdOptions o) : Optimizer(o.name, sgd_rule(o), o.learning_rate, o.clipping) {}
 
-Variable Optimizer::iterations() const {
-  return iterations_.in_scope([&](VariableCreator& creator) {
-    VariableSpec spec{.name = name_ + "/iterations", .dtype = DType::kInt64, .shape = {}};
-    spec.aggregation = Aggregation::kOnlyFirstReplica;  // replicas in sync take one step together
-    spec.trainable = false;
-    return std::vector<Variable>{creator.create_variable(std::move(spec))};
-  })[0];
-}
+Adagrad::Adagrad(AdagradOptions o) : Optimizer(o.name, adagrad_rule(o), o.learning_rate, o.clipping) {}
 
-Array Optimizer::learning_rate() const {
-  if (learning_rate_.schedule() == nullptr) return Array(learning_rate_.value());
-  return (*learning_rate_.schedule())(cast(iterations().read(), DType::kFloat32));
-}
+RowwiseAdagrad::RowwiseAdagrad(RowwiseAdagradOptions o)
+    : Optimizer(o.name, {RuleKind::kRowwiseAdagrad, {o.initial_accumulator_value, o.epsilon}}, o.learning_rate, o.clipping) {}
 
-void Optimizer::minimize(const Array& loss, const std::vector<Variable>& variables) const {
-  if (!loss.defined() || loss.rank() != 0 || loss.dtype() != DType::kFloat32)
-    throw InvalidArgumentError(str("minimize wants a float32 scalar, got ", loss.defined() ? loss.type().to_string() : "nothing",
-                                   "; take the mean() of a loss for each example"));
-  Array checked = check_numerics(loss, "loss");
-  std::vector<VariableGradient> gradients = variable_gradients(loss, variables);
-  check_all_have_gradients(gradients, variables);
-  // The updates need the rate and the rate needs the check: a bad loss ends the step before its push.
-  apply(std::move(gradients), where(is_finite(checked), learning_rate(), Array(0.0f)));
-}
+RmsProp::RmsProp(RmsPropOptions o) : Optimizer(o.name, rmsprop_rule(o), o.learning_rate, o.clipping) {}
 
-void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const { apply(std::move(gradients), learning_rate()); }
+Adam::Adam(AdamOptions o)
+    : Optimizer(o.name, adam_rule(o.amsgrad ? RuleKind::kAmsgrad : RuleKind::kAdam, o), o.learning_rate, o.clipping) {}
 
-void Optimizer::apply(std::vector<VariableGradient> gradients, const Array& learning_rate) const {
-  if (gradients.empty()) throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
-  VariableCreator& creator = current_variable_creator();
-  for (const VariableGradient& gradient : clip(std::move(gradients), clipping_)) {
-    if (!rule_slots(rule_).empty()) creator.add_slots(gradient.variable, rule_);
-    if (gradient.is_sparse()) {
-      gradient.variable.update(rule_, gradient.sparse, learning_rate);
-    } else {
-      gradient.variable.update(rule_, gradient.dense, learning_rate);
-    }
-  }
-  iterations().update(counter_rule(), Array(std::int64_t{1}), learning_rate);
-}
+LazyAdam::LazyAdam(AdamOptions o) : Optimizer(o.name == "adam" ? "lazy_adam" : o.name, lazy_adam_rule(o), o.learning_rate, o.clipping) {}
 
-Sgd::Sgd(SgdOptions options) : Optimizer(options.name, sgd_rule(options), options.learning_rate, options.clipping) {}
+Adamax::Adamax(AdamaxOptions o) : Optimizer(o.name, adamax_rule(o), o.learning_rate, o.clipping) {}
 
-Adagrad::Adagrad(AdagradOptions options)
-    : Optimizer(options.name, {RuleKind::kAdagrad, {options.initial_accumulator_value, options.epsilon}}, options.learning_rate,
-                options.clipping) {}
+Nadam::Nadam(NadamOptions o) : Optimizer(o.name, nadam_rule(o), o.learning_rate, o.clipping) {}
 
-Adam::Adam(AdamOptions options) : Optimizer(options.name, adam_rule(RuleKind::kAdam, options), options.learning_rate, options.clipping) {}
+Adadelta::Adadelta(AdadeltaOptions o) : Optimizer(o.name, adadelta_rule(o), o.learning_rate, o.clipping) {}
 
-LazyAdam::LazyAdam(AdamOptions options)
-    : Optimizer(options.name == "adam" ? "lazy_adam" : options.name, adam_rule(RuleKind::kLazyAdam, options), options.learning_rate,
-                options.clipping) {}
-
-Ftrl::Ftrl(FtrlOptions options) : Optimizer(options.name, ftrl_rule(options), options.learning_rate, options.clipping) {}
+Ftrl::Ftrl(FtrlOptions o) : Optimizer(o.name, ftrl_rule(o), o.learning_rate, o.clipping) {}
 
 }  // namespace cairn::nn

@@ -1,56 +1,39 @@
-// Optimizers: which update rule a variable's gradients go through, with which learning rate.
+// The optimizers: which update rule a variable's gradients go through, with which learning rate and constants.
 //
-// Constants and defaults are tf.keras.optimizers.legacy's. An optimizer holds no numbers: slots lie beside the rows of each
-// variable, and `iterations` is a variable too, so both are placed, saved and restored like everything else.
-//   Thread  one.   Copies share `iterations`.
+//   nn::Adam optimizer({.learning_rate = 0.01f, .amsgrad = true});
+//   nn::SGD other({.learning_rate = 0.1f, .momentum = 0.9f, .api = nn::Api::kKeras2});
+//
+// Which paper each follows: core/update_rule.h. Arguments and defaults are tf.keras's. Its `decay` is InverseTimeDecay({.initial_learning_rate = rate, .decay_steps = 1,
+// .decay_rate = decay}).
 #pragma once
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "core/function.h"
-#include "nn/clipping.h"
-#include "nn/layer.h"
-#include "nn/schedule.h"
+#include "nn/optimizer_base.h"
 
 namespace cairn::nn {
 
-class Optimizer {
- public:
-  // Records a training step: the gradients of scalar `loss` with respect to `variables` (none given: every trainable variable
-  // that the loss depends on), clipped, applied, and iterations + 1. Two optimizers may share a model by taking disjoint variables.
-  //   Errors  InvalidArgument: the loss is not a float32 scalar; no variable, or one given that it does not depend on. When
-  //           run: a loss that is NaN or infinite stops the step before anything is updated, naming step and variable.
-  void minimize(const Array& loss, const std::vector<Variable>& variables = {}) const;
-  // The same from gradients that the caller made.
-  void apply_gradients(std::vector<VariableGradient> gradients) const;
-
-  // "NAME/iterations", int64: how often this optimizer has been applied, by whichever worker. Under asynchronous training a step
-  // reads the count as of its pull, so a schedule may be late by the step's staleness. Not the coordinator's global step, which
-  // counts closures. Made at first use in the scope.
-  Variable iterations() const;
-  // The rate for the next step, recorded.
-  Array learning_rate() const;
-  const UpdateRule& rule() const { return rule_; }
-
- protected:
-  Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping);
-
- private:
-  void apply(std::vector<VariableGradient> gradients, const Array& learning_rate) const;
-
-  std::string name_;
-  UpdateRule rule_;
-  LearningRate learning_rate_;
-  ClippingOptions clipping_;
-  LayerVariables iterations_;
-};
+// The reference has every optimizer twice, with the same arguments and defaults, and arithmetic that differs where gradients are sparse:
+//
+//                        kLegacy: tf.keras.optimizers.legacy              kKeras2: tf.keras.optimizers, 2.11 to 2.15, and tf_keras
+//   SGD with momentum,   given rows                                       every row, as from a dense gradient of zeros
+//   Adadelta, Adamax
+//   FTRL                 given rows                                       every row: those never given become 0
+//   RMSprop              with momentum given rows; else every row's       every row's slots decay; with momentum every row moves
+//                        slots decay, given rows move
+//   Nadam                every row's slots decay, given rows move;        every row moves; 0.96^t
+//                        its momentum warms up by 0.96^(schedule_decay t)
+//   Adagrad, RMSprop     epsilon beside the root (RMSprop with            epsilon under the root
+//                        momentum: under it)
+//   SGD, Adagrad: given rows in both, Adam: every row in both.
+//
+// kLegacy is the default, since its rules are those that large tables want: a step costs the rows it names. With dense gradients
+// the two agree but for where epsilon stands, for Nadam's warm-up, and in the last bits.
+enum class Api { kLegacy, kKeras2 };
 
 struct SgdOptions {
   LearningRate learning_rate = 0.01f;
   float momentum = 0;
   bool nesterov = false;
   ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
   std::string name = "sgd";
 };
 class Sgd final : public Optimizer {
@@ -64,6 +47,7 @@ struct AdagradOptions {
   float initial_accumulator_value = 0.1f;
   float epsilon = 1e-7f;
   ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
   std::string name = "adagrad";
 };
 class Adagrad final : public Optimizer {
@@ -71,12 +55,44 @@ class Adagrad final : public Optimizer {
   explicit Adagrad(AdagradOptions options = {});
 };
 
-struct AdamOptions {
+struct RowwiseAdagradOptions {
   LearningRate learning_rate = 0.001f;
-  float beta_1 = 0.9f;
-  float beta_2 = 0.999f;
+  float initial_accumulator_value = 0.1f;
   float epsilon = 1e-7f;
   ClippingOptions clipping = {};
+  std::string name = "rowwise_adagrad";
+};
+// Adagrad with one accumulator a row, of the mean of the squares: an embedding table takes little more memory than its parameters.
+//   Source  Gupta, Bengio, Weston, "Training Highly Multiclass Classifiers", JMLR 15 (2014).
+class RowwiseAdagrad final : public Optimizer {
+ public:
+  explicit RowwiseAdagrad(RowwiseAdagradOptions options = {});
+};
+
+struct RmsPropOptions {
+  LearningRate learning_rate = 0.001f;
+  double rho = 0.9;
+  float momentum = 0;
+  float epsilon = 1e-7f;
+  bool centered = false;
+  ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
+  std::string name = "rmsprop";
+};
+class RmsProp final : public Optimizer {
+ public:
+  explicit RmsProp(RmsPropOptions options = {});
+};
+using RMSprop = RmsProp;  // the reference's spelling
+
+struct AdamOptions {
+  LearningRate learning_rate = 0.001f;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  float epsilon = 1e-7f;
+  bool amsgrad = false;
+  ClippingOptions clipping = {};
+  Api api = Api::kLegacy;  // both touch every row; they round 1 - beta differently
   std::string name = "adam";
 };
 // The reference's: moments of every row decay at every step, so a step touches whole tables. For large ones take LazyAdam.
@@ -84,10 +100,53 @@ class Adam final : public Optimizer {
  public:
   explicit Adam(AdamOptions options = {});
 };
-// Adam on the rows that a step names; the others, moments included, stay as they are.
+// Adam on the rows that a step names; the others, moments included, stay as they are.  InvalidArgument: amsgrad.
+//   Source  Kingma, Ba, "Adam", ICLR 2015; on given rows as tfa.optimizers.LazyAdam. Bias correction counts the variable's updates.
 class LazyAdam final : public Optimizer {
  public:
   explicit LazyAdam(AdamOptions options = {});  // named "lazy_adam" unless another name is given
+};
+
+struct AdamaxOptions {
+  LearningRate learning_rate = 0.001f;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  float epsilon = 1e-7f;
+  ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
+  std::string name = "adamax";
+};
+class Adamax final : public Optimizer {
+ public:
+  explicit Adamax(AdamaxOptions options = {});
+};
+
+struct NadamOptions {
+  LearningRate learning_rate = 0.001f;
+  double beta_1 = 0.9;
+  double beta_2 = 0.999;
+  float epsilon = 1e-7f;
+  float schedule_decay = 0.004f;  // kLegacy's
+  ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
+  std::string name = "nadam";
+};
+class Nadam final : public Optimizer {
+ public:
+  explicit Nadam(NadamOptions options = {});
+};
+
+struct AdadeltaOptions {
+  LearningRate learning_rate = 0.001f;
+  double rho = 0.95;
+  float epsilon = 1e-7f;
+  ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
+  std::string name = "adadelta";
+};
+class Adadelta final : public Optimizer {
+ public:
+  explicit Adadelta(AdadeltaOptions options = {});
 };
 
 struct FtrlOptions {
@@ -99,6 +158,7 @@ struct FtrlOptions {
   float beta = 0;
   float l2_shrinkage_regularization_strength = 0;
   ClippingOptions clipping = {};
+  Api api = Api::kLegacy;
   std::string name = "ftrl";
 };
 class Ftrl final : public Optimizer {

@@ -1,6 +1,7 @@
 #include "nn/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <utility>
 
@@ -93,6 +94,26 @@ Array CosineDecay::operator()(const Array& step) const {
   Array line = Array(options_.initial_learning_rate) +
                Array((top - options_.initial_learning_rate) / static_cast<float>(options_.warmup_steps)) * step;
   return where(less(step, number(options_.warmup_steps)), line, cosine);
+}
+
+CosineDecayRestarts::CosineDecayRestarts(CosineDecayRestartsOptions options) : options_(options) {
+  if (options_.first_decay_steps < 1)
+    throw InvalidArgumentError(str("CosineDecayRestarts: first_decay_steps must be at least 1, got ", options_.first_decay_steps));
+  if (!(options_.t_mul >= 1)) throw InvalidArgumentError(str("CosineDecayRestarts: t_mul must be at least 1, got ", options_.t_mul));
+}
+Array CosineDecayRestarts::operator()(const Array& step) const {
+  Array done = step / number(options_.first_decay_steps), restarts;
+  if (options_.t_mul == 1) {
+    restarts = floor(done);
+    done = done - restarts;
+  } else {  // after r restarts (t_mul^r - 1) / (t_mul - 1) first lengths are over
+    const Array growth = Array(options_.t_mul - 1);
+    restarts = floor(log(Array(1.0f) + done * growth) / Array(std::log(options_.t_mul)));
+    const Array length = pow(Array(options_.t_mul), restarts);
+    done = (done - (length - Array(1.0f)) / growth) / length;
+  }
+  const Array height = pow(Array(options_.m_mul), restarts) * Array(0.5f * (1.0f - options_.alpha));
+  return Array(options_.initial_learning_rate) * (height * (Array(1.0f) + cos_pi(done)) + Array(options_.alpha));
 }
 
 }  // namespace cairn::nn

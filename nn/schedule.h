@@ -118,4 +118,23 @@ class CosineDecay final : public LearningRateSchedule {
   CosineDecayOptions options_;
 };
 
+// Half cosines from initial down to alpha · initial, one after another: the first over first_decay_steps, each next one t_mul times
+// as long and beginning m_mul times as high.  t_mul at least 1.
+//   Source  the same.
+struct CosineDecayRestartsOptions {
+  float initial_learning_rate = 0;
+  std::int64_t first_decay_steps = 0;
+  float t_mul = 2;
+  float m_mul = 1;
+  float alpha = 0;
+};
+class CosineDecayRestarts final : public LearningRateSchedule {
+ public:
+  explicit CosineDecayRestarts(CosineDecayRestartsOptions options);
+  Array operator()(const Array& step) const override;
+
+ private:
+  CosineDecayRestartsOptions options_;
+};
+
 }  // namespace cairn::nn

@@ -94,7 +94,12 @@ std::vector<Shard::PlannedUpdate> Shard::plan(std::span<const UpdateHeader> head
 
 void Shard::verify_update(const Table& table, const UpdateHeader& header) const {
   const VariableSpec& spec = table.spec();
-  verify_rule(header.rule);
+  try {
+    verify_rule(header.rule);
+    verify_learning_rate(header.rule, header.learning_rate);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("variable '", spec.name, "': ", error.what()));
+  }
   if (header.whole && header.rows != 0)
     throw InvalidArgumentError(str("variable '", spec.name, "': an update of the whole and of ", header.rows, " rows at once"));
   const std::string_view rule = rule_name(header.rule.kind);
@@ -125,7 +130,7 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   }
   if (header.whole)
     table.apply_dense(header.rule, header.learning_rate, values);
-  else if (!update.ids.empty() || is_table_rule(header.rule.kind))
+  else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
     table.apply(header.rule, header.learning_rate, update.ids, values);
   ShardCounters::add(counters_.pushed_rows, header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushed_bytes, update.values.size());

@@ -36,13 +36,15 @@ Table::Table(std::shared_ptr<const VariableSpec> spec, UpdateRule rule, RowRange
 // Nothing changes unless the memory is there.
 void Table::lay_out(const UpdateRule& rule) {
   const auto slots = static_cast<std::uint32_t>(rule_slots(rule).size());
-  const std::size_t whole_row = row_bytes_ * (1 + slots);
+  const std::int64_t slot_width = cairn::slot_width(rule.kind, dim_);
+  const std::size_t whole_row = row_bytes_ + static_cast<std::size_t>(slots * slot_width) * element_;
   const auto line = static_cast<std::int64_t>(kLine / element_);
   const std::int64_t stride = planar() ? dim_ : padded_row(whole_row, element_);
   const std::int64_t slot_offset = planar() ? (rows() * dim_ + line - 1) / line * line : dim_;
   arena_ = Arena(static_cast<std::size_t>(planar() ? slot_offset * (1 + slots) : rows() * stride) * element_);
   rule_ = rule;
   slots_ = slots;
+  slot_width_ = slot_width;
   stride_ = stride;
   slot_offset_ = slot_offset;
   const std::size_t per_block = whole_row > 0 ? std::max<std::size_t>(1, storage::kBlockBytes / whole_row) : storage::kBlockBytes;
@@ -67,7 +69,7 @@ void Table::initialize(std::int64_t begin, std::int64_t end) {
 void Table::initialize_slots(std::int64_t begin, std::int64_t end) {
   const std::vector<SlotSpec> slots = rule_slots(rule_);
   for (std::uint32_t k = 0; k < slots_; ++k)
-    for (std::int64_t row = begin; row < end; ++row) fill_element(slot(row, k), dim_, slots[k].initial_value);
+    for (std::int64_t row = begin; row < end; ++row) fill_element(slot(row, k), slot_width_, slots[k].initial_value);
 }
 
 void Table::set_rule(const UpdateRule& rule) {
@@ -110,7 +112,8 @@ RowBlock Table::row_block() const {
 }
 
 void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values) {
-  if (is_table_rule(rule.kind) && frozen_) before_write_all();
+  if (is_table_rule(rule.kind)) before_write_all();
+  if (moves_untouched_rows(rule.kind)) touch_all();
   for (const std::int64_t row : ids) before_write(row);
   if (!is_assignment(rule.kind)) ++updates_;
   apply_rule(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block(), ids, values);
@@ -118,8 +121,7 @@ void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const s
 
 void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::byte* values) {
   before_write_all();
-  for (std::int64_t row = 0; row < rows(); row += 64)
-    touched_[static_cast<std::size_t>(row) >> 6] = rows() - row >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << (rows() - row)) - 1;
+  touch_all();
   if (!is_assignment(rule.kind)) ++updates_;
   apply_rule_dense(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block(), values);
 }
@@ -131,6 +133,11 @@ void Table::before_write(std::int64_t row) {
   const std::uint64_t bit = std::uint64_t{1} << (row & 63);
   std::uint64_t& word = touched_[static_cast<std::size_t>(row) >> 6];
   if ((word & bit) == 0) word |= bit;
+}
+
+void Table::touch_all() {
+  for (std::int64_t row = 0; row < rows(); row += 64)
+    touched_[static_cast<std::size_t>(row) >> 6] = rows() - row >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << (rows() - row)) - 1;
 }
 
 void Table::before_write_all() {
@@ -198,7 +205,7 @@ storage::StoredRows Table::stored_rows(std::int64_t index) const {
   for (const std::uint32_t offset : out.offsets) {
     std::memcpy(to, parameters(first + offset), row_bytes_);
     to += row_bytes_;
-    for (std::uint32_t k = 0; k < slots_; ++k, to += row_bytes_) std::memcpy(to, slot(first + offset, k), row_bytes_);
+    for (std::uint32_t k = 0; k < slots_; ++k, to += slot_bytes()) std::memcpy(to, slot(first + offset, k), slot_bytes());
   }
   return out;
 }
@@ -223,7 +230,7 @@ std::int64_t Table::put(const storage::StoredRows& stored) {
     if (row >= 0 && row < rows()) {
       before_write(row);
       std::memcpy(parameters(row), from, row_bytes_);
-      for (std::uint32_t k = 0; k < slots; ++k) std::memcpy(slot(row, k), from + (k + 1) * row_bytes_, row_bytes_);
+      for (std::uint32_t k = 0; k < slots; ++k) std::memcpy(slot(row, k), from + row_bytes_ + k * slot_bytes(), slot_bytes());
       ++set;
     }
     from += stored.row_bytes();

@@ -66,6 +66,7 @@ class Table {
 
  private:
   bool planar() const { return spec_->shape.rank() < 2; }
+  std::size_t slot_bytes() const { return static_cast<std::size_t>(slot_width_) * element_; }
   void lay_out(const UpdateRule& rule);
   void initialize(std::int64_t begin, std::int64_t end);
   void initialize_slots(std::int64_t begin, std::int64_t end);
@@ -74,6 +75,7 @@ class Table {
   bool touched(std::int64_t row) const { return (touched_[static_cast<std::size_t>(row) >> 6] >> (row & 63) & 1) != 0; }
   void before_write(std::int64_t row);
   void before_write_all();
+  void touch_all();
   void copy_aside(std::int64_t index);
   storage::StoredRows stored_rows(std::int64_t index) const;
   RowBlock row_block() const;
@@ -85,6 +87,7 @@ class Table {
   std::size_t element_ = 4;  // bytes
   std::int64_t dim_ = 1;
   std::uint32_t slots_ = 0;
+  std::int64_t slot_width_ = 1;  // elements
   std::size_t row_bytes_ = 0;
   std::int64_t stride_ = 0;       // elements
   std::int64_t slot_offset_ = 0;  // elements

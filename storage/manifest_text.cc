@@ -44,7 +44,9 @@ Json list_of(const std::vector<T>& things) {
 
 UpdateRule read_rule(const Json& json) {
   UpdateRule rule;
-  rule.kind = static_cast<RuleKind>(json.at("number").get<int>());
+  const int kind = json.at("number").get<int>();
+  if (kind < 0 || kind >= kRuleKindCount) throw DataLossError(str("update rule ", kind, " is unknown: a newer version of Cairn wrote it"));
+  rule.kind = static_cast<RuleKind>(kind);
   rule.constants = json.at("constants").get<decltype(rule.constants)>();
   return rule;
 }

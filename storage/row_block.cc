@@ -68,6 +68,11 @@ class Reader {
     }
     bad(key_, "a row number is malformed");
   }
+  RuleKind rule_kind() {
+    const auto kind = number<std::uint8_t>();
+    want(kind < kRuleKindCount, "it has no such update rule, or a newer version of Cairn wrote it");
+    return static_cast<RuleKind>(kind);
+  }
   std::string text() { return std::string(take(number<std::uint32_t>())); }
   std::string_view take(std::size_t size) {
     if (size > left_.size()) bad(key_, "it ends early");
@@ -145,7 +150,7 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < kDTypeCount && dtype != static_cast<int>(DType::kString), "it has no such dtype");
   rows.dtype = static_cast<DType>(dtype);
-  rows.rule = static_cast<RuleKind>(in.number<std::uint8_t>());
+  rows.rule = in.rule_kind();
   const bool contiguous = in.number<std::uint8_t>() != 0;
   rows.slots = in.number<std::uint32_t>();
   rows.dim = in.number<std::int64_t>();
@@ -194,7 +199,7 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   std::vector<std::int64_t> dims(in.number<std::uint8_t>());
   for (std::int64_t& dim : dims) dim = in.number<std::int64_t>();
   record.shape = Shape(std::move(dims));
-  record.rule.kind = static_cast<RuleKind>(in.number<std::uint8_t>());
+  record.rule.kind = in.rule_kind();
   const auto constants = in.number<std::uint8_t>();
   for (std::uint8_t i = 0; i < constants; ++i) {
     const auto constant = in.number<float>();

@@ -40,10 +40,10 @@ struct StoredRows {
   std::int64_t dim = 0;
   std::int64_t first_row = 0;
   std::vector<std::uint32_t> offsets;  // row numbers less first_row, beginning with 0
-  std::vector<std::byte> data;         // [rows][1 + slots][dim]
+  std::vector<std::byte> data;         // [rows][dim parameters, then slots of slot_width(rule, dim) each]
 
   std::int64_t rows() const { return static_cast<std::int64_t>(offsets.size()); }
-  std::size_t row_bytes() const { return static_cast<std::size_t>(dim) * (1 + slots) * dtype_bytes(dtype); }
+  std::size_t row_bytes() const { return static_cast<std::size_t>(dim + slots * slot_width(rule, dim)) * dtype_bytes(dtype); }
   bool contiguous() const { return !offsets.empty() && offsets.back() + 1 == offsets.size(); }
   bool operator==(const StoredRows&) const = default;
 };

@@ -121,7 +121,7 @@ std::vector<ShardRequest> Routing::updates(std::span<const Update> wave) const {
     const TensorType wanted{place.spec->dtype, value_shape(*place.spec, update.ids)};
     if (update.value.type() != wanted)
       throw InvalidArgumentError(str("an update of variable \"", place.spec->name, "\" wants ", wanted.to_string(), ", got ", update.value.type().to_string()));
-    const auto empty = is_table_rule(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
+    const auto empty = reaches_every_part(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
     cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty);
   }
   return cutter.take();

@@ -90,8 +90,59 @@ TEST(UpdateRule, VerifyNamesTheConstantThatIsOutOfRange) {
   EXPECT_NE(message({RuleKind::kMomentum, {0.9f, 0.5f}}).find("nesterov"), std::string::npos);
   EXPECT_NE(message({RuleKind::kFtrl, {0.5f}}).find("learning_rate_power"), std::string::npos);
   EXPECT_NE(message({RuleKind::kSgd, {std::nanf("")}}).find("finite"), std::string::npos);
-  EXPECT_NE(message({static_cast<RuleKind>(9), {}}).find("unknown"), std::string::npos);
+  EXPECT_NE(message({static_cast<RuleKind>(kRuleKindCount), {}}).find("unknown"), std::string::npos);
+  EXPECT_NE(message({RuleKind::kRmsProp, {1.0f, 0}}).find("rho"), std::string::npos);
+  EXPECT_NE(message({RuleKind::kNadam, {0.9f, 0.999f, 1e-7f, -1}}).find("schedule_decay"), std::string::npos);
+  EXPECT_NE(message({RuleKind::kAdadelta, {0.95f, 1e-7f, 2}}).find("share"), std::string::npos);
   EXPECT_EQ(message({RuleKind::kAdagrad, {0.1f, 1e-7f}}), "accepted");
+}
+
+TEST(UpdateRule, VerifyRefusesALearningRateThatWouldSpoilTheRows) {
+  const UpdateRule sgd{RuleKind::kSgd, {}}, ftrl{RuleKind::kFtrl, {-0.5f, 0.1f}};
+  for (float rate : {-1.0f, std::nanf(""), std::numeric_limits<float>::infinity()}) EXPECT_THROW(verify_learning_rate(sgd, rate), InvalidArgumentError) << rate;
+  EXPECT_NO_THROW(verify_learning_rate(sgd, 0));
+  EXPECT_THROW(verify_learning_rate(ftrl, 0), InvalidArgumentError) << "it is divided by";
+  EXPECT_NO_THROW(verify_learning_rate({RuleKind::kAssign, {}}, std::nanf(""))) << "it is not used";
+}
+
+TEST(UpdateRule, RowwiseAdagradKeepsOneAccumulatorOfTheMeanSquareForEachRow) {
+  const UpdateRule rule{RuleKind::kRowwiseAdagrad, {0.5f, 0}};
+  ASSERT_EQ(slot_width(rule.kind, 11), 1);
+  std::vector<float> rows(2 * 12, 1.0f), gradient(11, 2.0f);
+  rows[11] = rows[23] = 0.5f;  // the accumulators
+  const RowBlock block{DType::kFloat32, reinterpret_cast<std::byte*>(rows.data()), 2, 11, 12, 11};
+  apply_rule(rule, {0.25f, 1}, block, std::vector<std::int64_t>{1}, raw(gradient));
+  EXPECT_EQ(rows[0], 1.0f);
+  EXPECT_EQ(rows[11], 0.5f);
+  EXPECT_FLOAT_EQ(rows[23], 4.5f);
+  for (std::size_t j = 12; j < 23; ++j) EXPECT_FLOAT_EQ(rows[j], 1 - 0.25f * 2 / std::sqrt(4.5f));
+}
+
+TEST(UpdateRule, RowwiseAdagradOfSingleNumbersIsAdagrad) {
+  const UpdateRule whole{RuleKind::kAdagrad, {0.1f, 1e-7f}}, rowwise{RuleKind::kRowwiseAdagrad, {0.1f, 1e-7f}};
+  std::vector<float> a(20, 0.1f), b(20, 0.1f), gradient = {1, -2, 3, 0.5f, 0, -1, 2, 7, 1e-3f, -4};
+  for (std::vector<float>* rows : {&a, &b}) {
+    const RowBlock planes{DType::kFloat32, reinterpret_cast<std::byte*>(rows->data()), 10, 1, 1, 10};
+    apply_rule_dense(rows == &a ? whole : rowwise, {0.05f, 1}, planes, raw(gradient));
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_FLOAT_EQ(a[i], b[i]) << i;
+}
+
+TEST(UpdateRule, NadamsWarmUpEndsAfterAnyNumberOfSteps) {
+  for (float decay : {0.0f, 0.004f, 1.0f, 1000.0f})
+    for (std::int64_t t : {std::int64_t{1}, std::int64_t{100}, std::int64_t{1} << 40}) {
+      std::vector<float> rows = {1, 0, 0}, gradient = {1};
+      apply_rule({RuleKind::kNadam, {0.99999f, 0.999f, 1e-7f, decay, 1}}, {0.001f, t}, block_of(rows, 1, 1, 3), std::vector<std::int64_t>{0}, raw(gradient));
+      EXPECT_TRUE(std::isfinite(rows[0])) << decay << " " << t;
+      EXPECT_LT(rows[0], 1.0f);
+    }
+}
+
+TEST(UpdateRule, ACenteredVarianceThatRoundsBelowZeroIsNoNaN) {
+  const UpdateRule rule{RuleKind::kRmsPropCentered, {0.9f, 1e-7f, 0, 0}};
+  std::vector<float> rows = {1, 0, 0}, gradient = {0.3f};
+  for (std::int64_t t = 1; t < 500; ++t) apply_rule_dense(rule, {1e-6f, t}, block_of(rows, 1, 1, 3), raw(gradient));
+  EXPECT_TRUE(std::isfinite(rows[0]));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <capnp/message.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "tests/core/graph_testing.h"
@@ -12,6 +13,7 @@ namespace cairn {
 namespace {
 
 using namespace testing;  // NOLINT
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 template <typename Schema, typename T>
@@ -73,6 +75,13 @@ TEST(Wire, RulesAndElementsComeBack) {
   EXPECT_EQ(there_and_back<wire::UpdateRule>(adam), adam);
   ElementSpec spec{{{"x", floats({kAny, 4})}, {"y", ints({kAny})}}, "y"};
   EXPECT_EQ(there_and_back<wire::ElementSpec>(spec), spec);
+}
+
+TEST(Wire, ARuleWithConstantsOutOfRangeIsRefused) {
+  auto rule_with = [](cairn::UpdateRule rule) { return refusal<wire::UpdateRule>([&](wire::UpdateRule::Builder out) { wire::write(out, rule); }); };
+  EXPECT_THAT(rule_with({RuleKind::kAdam, {1, 0.9f, 0}}), AllOf(HasSubstr("adam"), HasSubstr("beta_1"), HasSubstr("[0, 1)")));
+  EXPECT_THAT(rule_with({RuleKind::kRmsProp, {0.9f, NAN}}), AllOf(HasSubstr("rmsprop"), HasSubstr("finite")));
+  EXPECT_THAT(rule_with({RuleKind::kMomentum, {-0.5f}}), HasSubstr("momentum"));
 }
 
 TEST(Wire, ABorrowedTensorRefersToTheMessage) {

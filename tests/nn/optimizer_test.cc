@@ -1,9 +1,13 @@
 #include "nn/optimizer.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "core/function.h"
 #include "core/local_runtime.h"
@@ -126,6 +130,28 @@ TEST(Optimizer, CountsStepsWithoutForcingTheFunctionToRunAtDepthOne) {
       },
       {TensorType{DType::kFloat32, {Shape::kUnknown, 3}}});
   EXPECT_FALSE(made.graph.assigns());
+}
+
+TEST(Optimizer, WarnsOnceOfATableRuleThatMovesALargeTableAtEveryStep) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  RecordingCreator creator;
+  Scope scope(creator);
+  auto step = [](const Optimizer& optimizer, const std::string& name, std::int64_t rows) {
+    Embedding table({.name = name, .rows = rows, .dim = 1});
+    trace([&](const std::vector<TraceArgument>&) { optimizer.minimize(sum(table(ids({1}, {0})))); return Outputs{}; }, {});
+  };
+  Adam adam;
+  LazyAdam lazy;
+  step(adam, "small", kLargeTableRows);
+  step(lazy, "rows", kLargeTableRows + 1);
+  EXPECT_EQ(log.str(), "");
+  for (int i = 0; i < 2; ++i) step(adam, "large", kLargeTableRows + 1);
+  spdlog::set_default_logger(before);
+  const std::string text = log.str();
+  EXPECT_NE(text.find("\"large"), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
 }
 
 TEST(Optimizer, RefusesOptionsOutOfRange) {

@@ -176,6 +176,11 @@ TEST(ShardPush, ABadPushChangesNothing) {
       {"no such variable", {5, 0, 1, false, sgd(), 1}, {0, 1}, 4, Code::kNotFound},
       {"no such part", {1, 1, 1, false, sgd(), 1}, {0, 1}, 4, Code::kNotFound},
       {"no such rule", {1, 0, 1, false, {static_cast<RuleKind>(77), {}}, 1}, {0, 1}, 4, Code::kInvalidArgument},
+      {"a constant that is no number", {1, 0, 1, false, {RuleKind::kSgd, {NAN}}, 1}, {0, 1}, 4, Code::kInvalidArgument},
+      {"a decay of 1", {1, 0, 1, false, {RuleKind::kAdam, {1, 0.9f, 0}}, 1}, {0, 1}, 4, Code::kInvalidArgument},
+      {"a negative learning rate", {1, 0, 1, false, sgd(), -0.5f}, {0, 1}, 4, Code::kInvalidArgument},
+      {"a learning rate that is no number", {1, 0, 1, false, sgd(), NAN}, {0, 1}, 4, Code::kInvalidArgument},
+      {"an endless learning rate", {1, 0, 1, false, sgd(), INFINITY}, {0, 1}, 4, Code::kInvalidArgument},
       {"slots never configured", {1, 0, 1, false, adam(), 1}, {0, 1}, 4, Code::kFailedPrecondition},
       {"whole and rows at once", {1, 0, 1, true, sgd(), 1}, {0, 1}, 10, Code::kInvalidArgument},
   };

@@ -1,0 +1,116 @@
+// Walking over rows and slots, one element after another: what the kernels of the update rules share.
+//
+// A kernel is a CAIRN_CLONES function that hands `f(parameter, slot 0, slot 1, slot 2, gradient)` to one of the walks; everything
+// is inlined into it, so that each clone vectorises its own loop over a row. A slot that a rule lacks aliases the parameter, unused.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "core/kernels/cpu/clones.h"
+#include "core/update_rule.h"
+
+namespace cairn {
+
+// What a pass works on. `numbers` null: rows 0 .. count - 1 in order.
+struct Pass {
+  float* base;
+  std::int64_t stride, slot_offset, dim, rows;  // as in RowBlock
+  const std::int64_t* numbers;
+  std::size_t count;
+  const float* values;
+  bool every_row;  // rows not named get gradient zero
+};
+
+// The kernels, by family; each serves the kinds that its name says.
+void apply_momentum(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_adagrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_rowwise_adagrad(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_adadelta(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_ftrl(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_rmsprop(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_adam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_adamax(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+
+// What of a new gradient enters a moving average: see RuleKind.
+inline float share_of(float share, float decay) { return share != 0 ? share : 1 - decay; }
+
+inline constexpr std::size_t kPrefetchRows = 12;
+
+template <int kSlots>
+CAIRN_INLINE void prefetch_ahead(const Pass& pass, std::size_t i) {
+  if (pass.numbers == nullptr || i + kPrefetchRows >= pass.count) return;
+  const float* row = pass.base + pass.numbers[i + kPrefetchRows] * pass.stride;
+  for (int k = 0; k <= kSlots; ++k) __builtin_prefetch(row + k * pass.slot_offset, 1);
+}
+
+template <int kSlots, typename F>
+CAIRN_INLINE void one_row(const Pass& pass, std::int64_t row, const float* g, F f) {
+  float* p = pass.base + row * pass.stride;
+  float* s0 = p + (kSlots > 0 ? pass.slot_offset : 0);
+  float* s1 = p + (kSlots > 1 ? 2 * pass.slot_offset : 0);
+  float* s2 = p + (kSlots > 2 ? 3 * pass.slot_offset : 0);
+#pragma GCC ivdep
+  for (std::int64_t j = 0; j < pass.dim; ++j) f(p[j], s0[j], s1[j], s2[j], g[j]);
+}
+
+template <int kSlots, typename F>
+CAIRN_INLINE void idle_rows(const Pass& pass, std::int64_t begin, std::int64_t end, F f) {
+  for (std::int64_t row = begin; row < end; ++row) {
+    float* p = pass.base + row * pass.stride;
+    float* s0 = p + (kSlots > 0 ? pass.slot_offset : 0);
+    float* s1 = p + (kSlots > 1 ? 2 * pass.slot_offset : 0);
+    float* s2 = p + (kSlots > 2 ? 3 * pass.slot_offset : 0);
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < pass.dim; ++j) f(p[j], s0[j], s1[j], s2[j]);
+  }
+}
+
+template <int kSlots, typename F>
+CAIRN_INLINE void named_rows(const Pass& pass, F f) {
+  for (std::size_t i = 0; i < pass.count; ++i) {
+    prefetch_ahead<kSlots>(pass, i);
+    const std::int64_t row = pass.numbers != nullptr ? pass.numbers[i] : static_cast<std::int64_t>(i);
+    one_row<kSlots>(pass, row, pass.values + static_cast<std::int64_t>(i) * pass.dim, f);
+  }
+}
+
+// The order in which the named rows ascend; empty: they do.
+inline std::vector<std::size_t> ascending(const Pass& pass) {
+  std::vector<std::size_t> order;
+  if (std::is_sorted(pass.numbers, pass.numbers + pass.count)) return order;
+  order.resize(pass.count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return pass.numbers[a] < pass.numbers[b]; });
+  return order;
+}
+
+// Every row of the block once, in row order: f for those named, `idle(parameter, slot 0, slot 1, slot 2)` for the stretches between.
+template <int kSlots, typename F, typename Idle>
+CAIRN_INLINE void every_row(const Pass& pass, F f, Idle idle) {
+  const std::vector<std::size_t> order = ascending(pass);
+  std::int64_t next = 0;
+  for (std::size_t k = 0; k < pass.count; ++k) {
+    const std::size_t i = order.empty() ? k : order[k];
+    const std::int64_t row = pass.numbers[i];
+    idle_rows<kSlots>(pass, next, row, idle);
+    one_row<kSlots>(pass, row, pass.values + static_cast<std::int64_t>(i) * pass.dim, f);
+    next = row + 1;
+  }
+  idle_rows<kSlots>(pass, next, pass.rows, idle);
+}
+
+// The walk that the rule's kind asks for.
+template <int kSlots, typename F, typename Idle>
+CAIRN_INLINE void walk(const Pass& pass, F f, Idle idle) {
+  if (pass.every_row && pass.numbers != nullptr) {
+    every_row<kSlots>(pass, f, idle);
+  } else {
+    named_rows<kSlots>(pass, f);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,79 @@
+#include "nn/optimizer_base.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "core/ops.h"
+
+namespace cairn::nn {
+namespace {
+
+void check_all_have_gradients(const std::vector<VariableGradient>& gradients, const std::vector<Variable>& variables) {
+  for (const Variable& variable : variables) {
+    bool found = false;
+    for (const VariableGradient& gradient : gradients) found = found || gradient.variable.shared_spec() == variable.shared_spec();
+    if (!found) throw InvalidArgumentError(str("minimize: the loss does not depend on variable \"", variable.name(), "\""));
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping)
+    : name_(std::move(name)), rule_(rule), learning_rate_(std::move(learning_rate)), clipping_(clipping) {
+  verify_rule(rule_);
+  verify(clipping_);
+  if (learning_rate_.schedule() == nullptr && !(learning_rate_.value() >= 0))
+    throw InvalidArgumentError(str(name_, ": the learning rate must be at least 0, got ", learning_rate_.value()));
+}
+
+Variable Optimizer::iterations() const {
+  return iterations_.in_scope([&](VariableCreator& creator) {
+    VariableSpec spec{.name = name_ + "/iterations", .dtype = DType::kInt64, .shape = {}};
+    spec.aggregation = Aggregation::kOnlyFirstReplica;  // replicas in sync take one step together
+    spec.trainable = false;
+    return std::vector<Variable>{creator.create_variable(std::move(spec))};
+  })[0];
+}
+
+Array Optimizer::learning_rate() const {
+  if (learning_rate_.schedule() == nullptr) return Array(learning_rate_.value());
+  return (*learning_rate_.schedule())(cast(iterations().read(), DType::kFloat32));
+}
+
+void Optimizer::minimize(const Array& loss, const std::vector<Variable>& variables) const {
+  if (!loss.defined() || loss.rank() != 0 || loss.dtype() != DType::kFloat32)
+    throw InvalidArgumentError(str("minimize wants a float32 scalar, got ", loss.defined() ? loss.type().to_string() : "nothing",
+                                   "; take the mean() of a loss for each example"));
+  Array checked = check_numerics(loss, "loss");
+  std::vector<VariableGradient> gradients = variable_gradients(loss, variables);
+  check_all_have_gradients(gradients, variables);
+  // The updates need the rate and the rate needs the check: a bad loss ends the step before its push.
+  apply(std::move(gradients), where(is_finite(checked), learning_rate(), Array(0.0f)));
+}
+
+void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const { apply(std::move(gradients), learning_rate()); }
+
+void Optimizer::apply(std::vector<VariableGradient> gradients, const Array& learning_rate) const {
+  if (gradients.empty()) throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
+  VariableCreator& creator = current_variable_creator();
+  for (const VariableGradient& gradient : clip(std::move(gradients), clipping_)) {
+    warn_of_whole_tables(gradient);
+    if (!rule_slots(rule_).empty()) creator.add_slots(gradient.variable, rule_);
+    if (gradient.is_sparse()) {
+      gradient.variable.update(rule_, gradient.sparse, learning_rate);
+    } else {
+      gradient.variable.update(rule_, gradient.dense, learning_rate);
+    }
+  }
+  iterations().update(counter_rule(), Array(std::int64_t{1}), learning_rate);
+}
+
+void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {
+  const VariableSpec& spec = gradient.variable.spec();
+  if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second) return;
+  spdlog::warn("{}: each step goes through all {} rows of \"{}\", since the rule {} changes rows without a gradient too; a row rule, such as "
+               "LazyAdam's or Adagrad's, touches the rows of the batch alone", name_, spec.rows(), spec.name, rule_name(rule_.kind));
+}
+
+}  // namespace cairn::nn

@@ -1,0 +1,56 @@
+// Optimizer: takes a loss to its gradients and these through an update rule. The family is in nn/optimizer.h.
+//
+// An optimizer holds no numbers: slots lie beside the rows of each variable, and `iterations` is a variable too, so both are
+// placed, saved and restored like everything else.
+// A table rule under sparse gradients of a variable with more than kLargeTableRows rows moves them all at every step: logged once.
+//   Thread  one.   Copies share `iterations`.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/function.h"
+#include "nn/clipping.h"
+#include "nn/layer.h"
+#include "nn/schedule.h"
+
+namespace cairn::nn {
+
+inline constexpr std::int64_t kLargeTableRows = 1'000'000;
+
+class Optimizer {
+ public:
+  // Records a training step: the gradients of scalar `loss` with respect to `variables` (none given: every trainable variable
+  // that the loss depends on), clipped, applied, and iterations + 1. Two optimizers may share a model by taking disjoint variables.
+  //   Errors  InvalidArgument: the loss is not a float32 scalar; no variable, or one given that it does not depend on. When
+  //           run: a loss that is NaN or infinite stops the step before anything is updated, naming step and variable.
+  void minimize(const Array& loss, const std::vector<Variable>& variables = {}) const;
+  // The same from gradients that the caller made.
+  void apply_gradients(std::vector<VariableGradient> gradients) const;
+
+  // "NAME/iterations", int64: how often this optimizer has been applied, by whichever worker. Under asynchronous training a step
+  // reads the count as of its pull, so a schedule may be late by the step's staleness. Not the coordinator's global step, which
+  // counts closures. Made at first use in the scope.
+  Variable iterations() const;
+  // The rate for the next step, recorded.
+  Array learning_rate() const;
+  const UpdateRule& rule() const { return rule_; }
+
+ protected:
+  Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping);
+
+ private:
+  void apply(std::vector<VariableGradient> gradients, const Array& learning_rate) const;
+  void warn_of_whole_tables(const VariableGradient& gradient) const;
+
+  std::string name_;
+  UpdateRule rule_;
+  LearningRate learning_rate_;
+  ClippingOptions clipping_;
+  LayerVariables iterations_;
+  std::shared_ptr<std::set<std::string>> warned_ = std::make_shared<std::set<std::string>>();  // names of variables
+};
+
+}  // namespace cairn::nn
