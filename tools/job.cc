@@ -13,15 +13,6 @@ void require(bool condition, const TomlTable& table, const std::string& message)
   if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
 }
 
-void one_of(const TomlTable& table, const std::string& key, const std::string& value, const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  std::string list;
-  for (const auto& k : known) list += (list.empty() ? "" : ", ") + k;
-  std::string near = nearest_name(value, known);
-  throw InvalidArgumentError(str(table.file(), ": ", table.path(key), " is \"", value, "\", one of ", list, " is wanted",
-                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-}
-
 std::vector<std::string> beside(const std::string& file, std::vector<std::string> paths) {
   namespace fs = std::filesystem;
   for (auto& path : paths)
@@ -89,7 +80,7 @@ void read_records(TomlTable table, RecordSchema& records) {
 
 void read_data(TomlTable table, JobData& data) {
   table.read("format", data.format);
-  one_of(table, "format", data.format, {"csv", "records"});
+  table.one_of("format", data.format, {"csv", "records"});
   table.read("train", data.train);
   table.read("test", data.test);
   table.read("batch", data.batch);
@@ -138,21 +129,9 @@ void read_features(TomlTable table, JobFeatures& features) {
   table.refuse_unknown();
 }
 
-void read_optimizer(TomlTable table, JobOptimizer& optimizer) {
-  table.read("kind", optimizer.kind);
-  one_of(table, "kind", optimizer.kind, {"sgd", "adagrad", "adam", "lazy_adam", "ftrl"});
-  table.read("learning_rate", optimizer.learning_rate);
-  table.read("momentum", optimizer.momentum);
-  table.read("l1", optimizer.l1);
-  table.read("l2", optimizer.l2);
-  table.read("global_clipnorm", optimizer.global_clipnorm);
-  table.refuse_unknown();
-  require(optimizer.learning_rate > 0, table, str(table.path("learning_rate"), " must be above 0"));
-}
-
 void read_model(TomlTable table, JobModel& model) {
   table.read("kind", model.kind);
-  one_of(table, "kind", model.kind, {"wide_deep", "wide", "deep"});
+  table.one_of("kind", model.kind, {"wide_deep", "wide", "deep"});
   table.read("embedding_dim", model.embedding_dim);
   table.read("hidden", model.hidden);
   table.read("seed", model.seed);
@@ -168,7 +147,7 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("pipeline_depth", cluster.pipeline_depth);
   table.read("send_window", cluster.send_window);
   table.read("transport", cluster.transport);
-  one_of(table, "transport", cluster.transport, {"auto", "tcp", "unix"});
+  table.one_of("transport", cluster.transport, {"auto", "tcp", "unix"});
   table.read("partition_min_bytes", cluster.partition_min_bytes);
   table.read("ps_wait_seconds", cluster.ps_wait_seconds);
   table.read("recovery", cluster.recovery);
@@ -223,9 +202,8 @@ Job parse_job(const std::string& text, const std::string& path) {
   read_data(root.table("data"), job.data);
   read_features(root.table("features"), job.features);
   read_model(root.table("model"), job.model);
-  read_optimizer(root.table("optimizer"), job.optimizer);
-  job.wide_optimizer = job.optimizer;
-  read_optimizer(root.table("wide_optimizer"), job.wide_optimizer);
+  job.optimizer = read_optimizer(root.table("optimizer"), {});
+  job.wide_optimizer = read_optimizer(root.table("wide_optimizer"), job.optimizer);
   read_cluster(root.table("cluster"), job.cluster);
   TomlTable checkpoint = root.table("checkpoint");
   checkpoint.read("folder", job.checkpoint.folder);

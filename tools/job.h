@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "data/schema.h"
+#include "tools/job_optimizer.h"
 
 namespace cairn::tools {
 
@@ -36,13 +37,6 @@ struct JobFeatures {
   std::vector<Cross> crosses;            // of the wide part
   std::vector<std::string> ids;          // columns of the file that hold ids already (records)
   std::map<std::string, std::int64_t> id_rows;                // how many
-};
-
-struct JobOptimizer {
-  std::string kind = "adam";             // sgd, adagrad, adam, lazy_adam, ftrl
-  float learning_rate = 0.001f;
-  float momentum = 0, l1 = 0, l2 = 0;
-  double global_clipnorm = 0;            // 0: none
 };
 
 struct JobModel {

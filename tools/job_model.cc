@@ -15,25 +15,6 @@ Dataset source(const Job& job, const std::vector<std::string>& files) {
   return Dataset::csv(files, job.data.csv, options);
 }
 
-std::shared_ptr<nn::Optimizer> make_optimizer(const JobOptimizer& wanted, const std::string& part) {
-  nn::ClippingOptions clipping;
-  if (wanted.global_clipnorm > 0) clipping.global_clipnorm = static_cast<float>(wanted.global_clipnorm);
-  const float rate = wanted.learning_rate;
-  if (wanted.kind == "sgd")
-    return std::make_shared<nn::Sgd>(nn::SgdOptions{.learning_rate = rate, .momentum = wanted.momentum, .clipping = clipping, .name = part + "/sgd"});
-  if (wanted.kind == "adagrad")
-    return std::make_shared<nn::Adagrad>(nn::AdagradOptions{.learning_rate = rate, .clipping = clipping, .name = part + "/adagrad"});
-  if (wanted.kind == "ftrl")
-    return std::make_shared<nn::Ftrl>(nn::FtrlOptions{.learning_rate = rate,
-                                                      .l1_regularization_strength = wanted.l1,
-                                                      .l2_regularization_strength = wanted.l2,
-                                                      .clipping = clipping,
-                                                      .name = part + "/ftrl"});
-  nn::AdamOptions adam{.learning_rate = rate, .clipping = clipping, .name = part + "/" + wanted.kind};
-  if (wanted.kind == "lazy_adam") return std::make_shared<nn::LazyAdam>(adam);
-  return std::make_shared<nn::Adam>(adam);
-}
-
 void add(FittedFeatures& features, FeatureColumn column) {
   features.ids.push_back({column.name, column.ids()});
   features.columns.push_back(std::move(column));
@@ -90,7 +71,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     std::vector<std::int64_t> units = job.model.hidden;
     units.push_back(1);
     tower_ = std::make_shared<nn::Mlp>(nn::MlpOptions{.units = units, .name = "deep/tower", .seed = seed});
-    deep_optimizer_ = make_optimizer(job.optimizer, "deep");
+    deep_optimizer_ = make_optimizer(job.optimizer, "deep/" + job.optimizer.kind);
   }
   if (wide_on_) {
     nn::WideOptions wide;
@@ -99,7 +80,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     wide.use_bias = !deep_on_;
     wide_ = std::make_shared<nn::Wide>(wide);
     if (features.numeric) wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{.units = 1, .use_bias = false, .name = "wide/numeric", .seed = seed});
-    wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide");
+    wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);
   }
 }
 

@@ -53,6 +53,23 @@ class TomlTable {
       throw InvalidArgumentError(str(place(value), ": unknown key \"", path(text), "\"", near.empty() ? "" : "; did you mean \"" + near + "\"?"));
     }
   }
+  // InvalidArgument naming the known values, and the nearest.
+  void one_of(const std::string& key, const std::string& value, const std::vector<std::string>& known) const {
+    std::string list;
+    for (const std::string& one : known) {
+      if (one == value) return;
+      list += (list.empty() ? "" : ", ") + one;
+    }
+    const toml::node* found = table_ == nullptr ? nullptr : table_->get(key);
+    const std::string near = nearest_name(value, known);
+    throw InvalidArgumentError(str(found == nullptr ? file_ : place(*found), ": ", path(key), " is \"", value, "\", one of ", list, " is wanted",
+                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  }
+  // An error's text with the place of this table before it, unless it names one.
+  std::string located(const std::string& text) const {
+    if (text.starts_with(file_)) return text;
+    return str(table_ == nullptr ? file_ : str(file_, ":", table_->source().begin.line), ": ", name_, ": ", text);
+  }
   std::string place(const toml::node& found) const { return str(file_, ":", found.source().begin.line); }
   std::string path(const std::string& key) const { return name_.empty() ? key : name_ + "." + key; }
   [[noreturn]] void fail(const toml::node& found, const std::string& key, const std::string& wanted) const {
