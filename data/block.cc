@@ -133,6 +133,13 @@ Block Block::of(Element element) {
   return block;
 }
 
+Block Block::of(std::vector<Element> batches) {
+  Block block;
+  block.size_ = static_cast<std::int64_t>(batches.size());
+  block.elements_ = std::move(batches);
+  return block;
+}
+
 Block Block::slice(std::int64_t begin, std::int64_t end) const {
   if (begin == 0 && end == size_) return *this;
   Block part;
@@ -200,14 +207,19 @@ Element Block::element(std::int64_t i) const {
   return example;
 }
 
-Element Block::batch() const {
-  CAIRN_CHECK(elements_.empty(), "a batch of batches");
-  Element all = columns_;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+Block Block::trimmed() const {
+  Block all = *this;
+  for (std::size_t i = 0; i < all.columns_.size(); ++i) {
     const auto& column = layout_->columns[i];
     if (column.role == Role::kRaggedValues)
-      std::tie(all[i], all[column.partner]) = from_zero(all[i], all[column.partner]);
+      std::tie(all.columns_[i], all.columns_[column.partner]) = from_zero(all.columns_[i], all.columns_[column.partner]);
   }
+  return all;
+}
+
+Element Block::batch() const {
+  CAIRN_CHECK(elements_.empty(), "a batch of batches");
+  Element all = trimmed().columns_;
   for (auto& column : all) column = aligned(std::move(column));
   return all;
 }

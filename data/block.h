@@ -29,14 +29,17 @@ class Block {
   // Row splits may begin above 0 (a slice); values then are longer than the splits tell.
   static Block packed(std::shared_ptr<const BlockLayout> layout, std::int64_t size, std::vector<Tensor> columns);
   static Block of(Element element);  // one batch
+  static Block of(std::vector<Element> batches);
 
   std::int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  const std::vector<Tensor>& columns() const { return columns_; }  // packed only
+  const std::vector<Tensor>& columns() const { return columns_; }    // packed only
+  const std::vector<Element>& elements() const { return elements_; }  // batches only
 
   Block slice(std::int64_t begin, std::int64_t end) const;  // shares memory
   Block select(std::span<const std::int64_t> rows) const;   // copies
   static Block concat(std::vector<Block> parts);            // copies, unless there is only one
+  Block trimmed() const;                                    // shares memory; row splits begin at 0, values end where they do
   Element element(std::int64_t i) const;                    // example i by itself, or batch i
   Element batch() const;                                    // packed only: all of it as one batch, splits from 0
 

@@ -18,6 +18,32 @@ bool is_of_csv(const SpecPtr& spec) {
   return passes && is_of_csv(spec->input);
 }
 
+// `last`, over a source that can be changed; `source` is set to it.
+std::shared_ptr<StageSpec> copy_of(const SpecPtr& last, std::shared_ptr<StageSpec>& source) {
+  auto copy = std::make_shared<StageSpec>(*last);
+  if (last->input) {
+    copy->input = copy_of(last->input, source);
+  } else {
+    source = copy;
+  }
+  return copy;
+}
+
+// The stages below interleave(), file by file.
+std::int64_t count_files(const SpecPtr& last) {
+  std::shared_ptr<StageSpec> source;
+  const SpecPtr one = copy_of(last, source);
+  const StageSpec all = *source;
+  std::int64_t sum = 0;
+  for (std::size_t file = 0; file < paths_of(all).size(); ++file) {
+    source->kind = source_of_file(all, file)->kind;
+    const std::int64_t n = count_stage(one);
+    if (n == kInfiniteCardinality) return n;
+    sum += n;
+  }
+  return sum;
+}
+
 std::int64_t count_records(const RecordsSpec& spec) {
   std::int64_t rows = 0;
   for (const auto& path : spec.paths) rows += static_cast<std::int64_t>(file_bytes(path)) / record_bytes(spec.schema);
@@ -36,6 +62,8 @@ struct Count {
   std::int64_t operator()(const MapSpec&) { return below(); }
   std::int64_t operator()(const ShuffleSpec&) { return below(); }
   std::int64_t operator()(const PrefetchSpec&) { return below(); }
+  std::int64_t operator()(const CacheSpec&) { return below(); }
+  std::int64_t operator()(const InterleaveSpec&) { return count_files(spec->input); }
   std::int64_t operator()(const BatchSpec& batch) {
     std::int64_t n = below();
     if (n == kInfiniteCardinality) return n;

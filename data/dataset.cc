@@ -6,6 +6,10 @@
 namespace cairn {
 namespace {
 
+// The states of all open files travel with each element, and fit into kIteratorStateBytesMax.
+constexpr std::int64_t kCycleLengthMax = 256, kInterleavedStagesMax = 2048;
+constexpr std::size_t kCacheNameMax = 4000;
+
 Dataset source(StageKind kind, ElementSpec element) {
   auto spec = std::make_shared<StageSpec>();
   spec->kind = std::move(kind);
@@ -125,6 +129,32 @@ Dataset Dataset::shard(std::int64_t num, std::int64_t index) const {
 Dataset Dataset::prefetch(std::int64_t n) const {
   check_at_least("prefetch: n", n, 1);
   return same_elements(*this, "prefetch", PrefetchSpec{n});
+}
+
+Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length) const {
+  const StageSpec& below = input_of(*this, "interleave");
+  check_at_least("interleave: cycle_length", cycle_length, 1);
+  check_at_least("interleave: block_length", block_length, 1);
+  if (cycle_length > kCycleLengthMax)
+    throw InvalidArgumentError(str("interleave: cycle_length is ", cycle_length, ", at most ", kCycleLengthMax, " files are read at once"));
+  if (cycle_length * static_cast<std::int64_t>(below.depth) > kInterleavedStagesMax)
+    throw InvalidArgumentError(str("interleave: ", cycle_length, " files go through ", below.depth, " stages each, ", kInterleavedStagesMax,
+                                   " are possible together; read fewer files at once, or put stages above interleave()"));
+  for (const StageSpec* spec = &below; spec != nullptr; spec = spec->input.get()) {
+    if (std::holds_alternative<InterleaveSpec>(spec->kind)) throw InvalidArgumentError("interleave(): the files are interleaved already");
+    if (std::holds_alternative<CacheSpec>(spec->kind))
+      throw InvalidArgumentError("interleave() works file by file, and a cache keeps them all: put cache() above interleave()");
+    const bool files = std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<RecordsSpec>(spec->kind);
+    if (!spec->input && !files) throw InvalidArgumentError("interleave() reads several files at once; begin with csv() or records()");
+  }
+  return same_elements(*this, "interleave", InterleaveSpec{cycle_length, block_length});
+}
+
+Dataset Dataset::cache(CacheOptions options) const {
+  check_at_least("cache: bytes_max", options.bytes_max, 1);
+  if (options.file.find('\0') != std::string::npos || options.file.size() > kCacheNameMax)
+    throw InvalidArgumentError(str("cache: the file's name holds a zero byte, or has more than ", kCacheNameMax, " bytes"));
+  return same_elements(*this, "cache", CacheSpec{options.bytes_max, std::move(options.file)});
 }
 
 Dataset Dataset::batch(std::int64_t n, BatchOptions options) const {

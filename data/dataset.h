@@ -37,6 +37,11 @@ struct ShuffleOptions {
   bool reshuffle_each_iteration = true;  // another order in each epoch of a repeat() above
 };
 
+struct CacheOptions {
+  std::int64_t bytes_max = std::int64_t{1} << 30;  // of the elements kept, in memory or in the file
+  std::string file;  // empty: in memory. Else the beginning of a file's name on the machine that reads: ".", a hash of the description follow
+};
+
 class Dataset {
  public:
   Dataset() = default;  // no dataset: only defined() may be asked
@@ -74,6 +79,19 @@ class Dataset {
   Dataset shard(const InputContext& context) const {
     return shard(context.num_input_pipelines, context.input_pipeline_id);
   }
+  // Reads cycle_length of the source's files at once, in turn a block of block_length elements of each; a file that has ended leaves
+  // its place to the next one. Each file goes through the stages below on its own: a shuffle() there shuffles within files, a
+  // repeat() repeats a file. At most 256 files at once, through 2048 stages together; one interleave() over csv() or records(), no
+  // cache() below it.
+  Dataset interleave(std::int64_t cycle_length, std::int64_t block_length = 1) const;
+  // Keeps the elements of the first pass, and yields them again in each later pass of a repeat() above, in the same order: put
+  // what must differ between passes (shuffle) above it.
+  //   In memory: each open iterator has its own. One resumed in another process reads on where it stood; resumed in a later
+  //   pass, it first reads up to its place.
+  //   In a file: complete after one whole pass, and then used by every iterator over the same description that finds it; it
+  //   outlives the process. If the source's files change, remove it.
+  //   Errors  when read. ResourceExhausted: the elements go beyond bytes_max, or the disk is full. DataLoss: the file is damaged.
+  Dataset cache(CacheOptions options = {}) const;
   // Reads up to n elements ahead on the opener's Offload; without one, does nothing. Of several, the last one does.
   Dataset prefetch(std::int64_t n) const;
 

@@ -19,18 +19,6 @@ constexpr char kMagic[8] = {'C', 'A', 'I', 'R', 'N', 'D', 'S', '\0'};
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 24;
 
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-  std::uint64_t hash = bytes.size();
-  std::size_t at = 0;
-  for (; at + 8 <= bytes.size(); at += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, bytes.data() + at, 8);
-    hash = cross_hash(hash, word);
-  }
-  for (; at < bytes.size(); ++at) hash = cross_hash(hash, static_cast<std::uint64_t>(bytes[at]));
-  return hash;
-}
-
 std::vector<std::shared_ptr<const StageSpec>> stages_of(const Dataset& dataset) {
   dataset.element_spec();  // refuses an empty one
   std::vector<std::shared_ptr<const StageSpec>> stages;

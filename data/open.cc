@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "data/byte_source.h"
 #include "data/dataset.h"
 #include "data/dataset_wire.h"
 #include "data/stage.h"
@@ -44,10 +45,11 @@ struct OpenOver {
   StagePtr input;
   const std::shared_ptr<const StageSpec>& spec;
   const OpenOptions& options;
+  std::uint64_t salt;
 
   StagePtr operator()(const FeaturesSpec&) { return make_features_stage(std::move(input), spec); }
   StagePtr operator()(const MapSpec&) { return make_map_stage(std::move(input), *spec); }
-  StagePtr operator()(const ShuffleSpec& shuffle) { return make_shuffle_stage(std::move(input), shuffle, spec->depth); }
+  StagePtr operator()(const ShuffleSpec& shuffle) { return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt); }
   StagePtr operator()(const BatchSpec& batch) { return make_batch_stage(std::move(input), batch); }
   StagePtr operator()(const RepeatSpec& repeat) { return make_repeat_stage(std::move(input), repeat); }
   StagePtr operator()(const TakeSpec& take) { return make_take_stage(std::move(input), take); }
@@ -56,6 +58,7 @@ struct OpenOver {
   StagePtr operator()(const PrefetchSpec& prefetch) {
     return make_prefetch_stage(std::move(input), prefetch, spec->batched, options);
   }
+  StagePtr operator()(const CacheSpec&) { return make_cache_stage(std::move(input), *spec); }
   template <typename Source>
   StagePtr operator()(const Source&) {
     CAIRN_CHECK(false, "a source above another stage");
@@ -78,21 +81,50 @@ bool prefetches_above(const Chain& chain, std::size_t at) {
   return false;
 }
 
+// Stages `at` and up, over `stage`. `salt` tells the shuffles of one file from those of another.
+StagePtr open_over(StagePtr stage, const Chain& chain, std::size_t at, const OpenOptions& options, std::uint64_t salt = 0) {
+  OpenOptions without_offload = options;
+  without_offload.offload = nullptr;
+  for (; at < chain.size(); ++at) {
+    const OpenOptions& which = prefetches_above(chain, at) ? without_offload : options;
+    stage = std::visit(OpenOver{std::move(stage), chain[at], which, salt}, chain[at]->kind);
+  }
+  return stage;
+}
+
+std::size_t place_of_interleave(const Chain& chain) {  // 0: there is none
+  for (std::size_t at = chain.size(); at-- > 1;)
+    if (holds<InterleaveSpec>(chain, at)) return at;
+  return 0;
+}
+
+// The stages below interleave() over one file. What reads ahead does so above it.
+StagePtr open_one_file(const Chain& chain, std::size_t file) {
+  Chain one = chain;
+  one[0] = source_of_file(*chain[0], file);
+  std::size_t at = 0;
+  StagePtr stage = open_source(one, at);
+  return open_over(std::move(stage), one, at, {}, (static_cast<std::uint64_t>(file) + 1) << 32);
+}
+
+StagePtr open_interleaved(const Chain& chain, std::size_t at) {
+  const std::vector<std::string>& paths = paths_of(*chain[0]);
+  for (const std::string& path : paths) file_bytes(path);  // a missing file is reported now, not hours into the run
+  Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
+  OpenFile open = [below = std::move(below)](std::size_t file) { return open_one_file(below, file); };
+  return make_interleave_stage(paths.size(), std::get<InterleaveSpec>(chain[at]->kind), std::move(open));
+}
+
 constexpr std::uint64_t kStateVersion = 1;
 
 }  // namespace
 
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options) {
-  Chain chain = chain_of(last);
+  const Chain chain = chain_of(last);
+  if (const std::size_t at = place_of_interleave(chain)) return open_over(open_interleaved(chain, at), chain, at + 1, options);
   std::size_t at = 0;
   StagePtr stage = open_source(chain, at);
-  OpenOptions without_offload = options;
-  without_offload.offload = nullptr;
-  for (; at < chain.size(); ++at) {
-    const OpenOptions& which = prefetches_above(chain, at) ? without_offload : options;
-    stage = std::visit(OpenOver{std::move(stage), chain[at], which}, chain[at]->kind);
-  }
-  return stage;
+  return open_over(std::move(stage), chain, at, options);
 }
 
 DatasetIterator::DatasetIterator(std::unique_ptr<Stage> last, std::uint64_t fingerprint, ElementSpec spec)

@@ -24,6 +24,8 @@ struct Stage {
     skip @10 :Int64;
     shard @11 :Shard;
     prefetch @12 :Int64;
+    interleave @13 :Interleave;
+    cache @14 :Cache;
   }
 }
 
@@ -104,4 +106,14 @@ struct Batch {
 struct Shard {
   num @0 :Int64;
   index @1 :Int64;
+}
+
+struct Interleave {
+  cycleLength @0 :Int64;
+  blockLength @1 :Int64;
+}
+
+struct Cache {
+  bytesMax @0 :Int64;
+  file @1 :Text;
 }

@@ -201,6 +201,17 @@ void write_kind(pipeline::Stage::Builder stage, const ShardSpec& spec) {
 }
 void write_kind(pipeline::Stage::Builder stage, const PrefetchSpec& spec) { stage.setPrefetch(spec.n); }
 
+void write_kind(pipeline::Stage::Builder stage, const InterleaveSpec& spec) {
+  auto out = stage.initInterleave();
+  out.setCycleLength(spec.cycle_length);
+  out.setBlockLength(spec.block_length);
+}
+void write_kind(pipeline::Stage::Builder stage, const CacheSpec& spec) {
+  auto out = stage.initCache();
+  out.setBytesMax(spec.bytes_max);
+  out.setFile(spec.file);
+}
+
 Dataset read_map(const Dataset& below, capnp::Data::Reader in) {
   auto* bytes = reinterpret_cast<const std::byte*>(in.begin());
   return below.map_graph({bytes, bytes + in.size()});
@@ -232,6 +243,8 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::SKIP: return below.skip(in.getSkip());
     case pipeline::Stage::SHARD: return below.shard(in.getShard().getNum(), in.getShard().getIndex());
     case pipeline::Stage::PREFETCH: return below.prefetch(in.getPrefetch());
+    case pipeline::Stage::INTERLEAVE: return below.interleave(in.getInterleave().getCycleLength(), in.getInterleave().getBlockLength());
+    case pipeline::Stage::CACHE: return below.cache({in.getCache().getBytesMax(), read_text(in.getCache().getFile())});
   }
   throw InvalidArgumentError("a dataset holds a kind of stage that this program does not know");
 }

@@ -5,6 +5,7 @@
 // before they did.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "data/block.h"
@@ -60,6 +61,11 @@ StagePtr make_take_stage(StagePtr input, const TakeSpec& spec);
 StagePtr make_skip_stage(StagePtr input, const SkipSpec& spec);
 StagePtr make_shard_stage(StagePtr input, const ShardSpec& spec);
 StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched, const OpenOptions& options);
+
+// Opens the stages below interleave() on one of the files, at their beginning.
+using OpenFile = std::function<StagePtr(std::size_t file)>;
+StagePtr make_interleave_stage(std::size_t files, const InterleaveSpec& spec, OpenFile open);
+StagePtr make_cache_stage(StagePtr input, const StageSpec& spec);
 
 // The whole chain, at its beginning. NotFound: a file is missing.
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options);

@@ -63,8 +63,16 @@ struct PrefetchSpec {
   std::int64_t n = 1;
 };
 
+struct InterleaveSpec {
+  std::int64_t cycle_length = 1, block_length = 1;
+};
+struct CacheSpec {
+  std::int64_t bytes_max = 1;
+  std::string file;  // empty: in memory
+};
+
 using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
-                               BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec>;
+                               BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec, CacheSpec>;
 
 struct StageSpec {
   StageKind kind;
@@ -73,6 +81,11 @@ struct StageSpec {
   bool batched = false;
   std::size_t depth = 1;  // stages from the source to this one
 };
+
+// ---- Sources that read files ----
+const std::vector<std::string>& paths_of(const StageSpec& source);
+// The same source over one of its files.
+std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);
 
 // ---- The element that a stage yields, and the checks that go with it. InvalidArgument: it does not fit. ----
 ElementSpec csv_element(const CsvSchema& schema);

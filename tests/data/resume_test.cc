@@ -66,13 +66,16 @@ class RandomPipeline {
         std::string bytes;
         for (int i = 0; i < rows * 7; ++i) bytes.push_back(static_cast<char>(below(256)));
         std::string path = folder_.write("r" + std::to_string(rows) + ".bin", bytes);
-        return Dataset::records({path, path}, schema);
+        std::string half = folder_.write("h" + std::to_string(rows) + ".bin", bytes.substr(0, static_cast<std::size_t>(rows / 2) * 7));
+        interleavable_ = true;
+        return Dataset::records({path, half, path}, schema);
       }
       default: {
         std::string text = csv_text(rows), name = "c" + std::to_string(rows);
         std::string path = below(2) ? gzipped(folder_, name + ".gz", text) : folder_.write(name, text);
         Dataset csv = Dataset::csv(below(2) ? std::vector{path, path} : std::vector{path}, csv_schema(),
                                    {OnError::kSkipAndCount});
+        interleavable_ = true;
         if (below(2)) csv = csv.shard(3, below(3));
         return below(2) ? csv
                         : csv.features({FeatureColumn::hashed("tags", 50), FeatureColumn::crossed({"id", "word"}, 1000),
@@ -81,7 +84,17 @@ class RandomPipeline {
     }
   }
   Dataset add_stage(const Dataset& dataset, bool& repeated) {
-    switch (below(8)) {
+    if (interleavable_ && below(3) == 0) {
+      interleavable_ = false;
+      return dataset.interleave(1 + below(3), 1 + below(4));
+    }
+    switch (below(10)) {
+      case 6:
+        interleavable_ = false;
+        return dataset.cache({1 << 20, ""});
+      case 7:
+        interleavable_ = false;
+        return dataset.cache({1 << 20, folder_.path("cache" + std::to_string(caches_++))});
       case 0: return dataset.shuffle(1 + below(20), random_.bits());
       case 1: return dataset.batched() ? dataset : dataset.batch(1 + below(7), {below(2) == 1});
       case 2: {
@@ -100,6 +113,8 @@ class RandomPipeline {
   }
   Random random_;
   const TempFolder& folder_;
+  bool interleavable_ = false;
+  int caches_ = 0;
 };
 
 TEST(Resume, AnyPipelineGoesOnFromAnyStateAsIfNeverInterrupted) {
@@ -118,7 +133,7 @@ TEST(Resume, AnyPipelineGoesOnFromAnyStateAsIfNeverInterrupted) {
       auto resumed = open(dataset, running->state(), ways[random.below(3)]);
       ASSERT_EQ(resumed->ordinal(), static_cast<std::int64_t>(at));
       ASSERT_EQ(ordinal(running->state()), static_cast<std::int64_t>(at));
-      ASSERT_LT(running->state().bytes.size(), 200u);
+      ASSERT_LT(running->state().bytes.size(), 400u);
       auto rest = rest_of(*resumed, at % 5 == 0 ? 1000 : 3);
       ASSERT_EQ(rest, std::vector<std::string>(
                           whole.begin() + static_cast<std::ptrdiff_t>(at),

@@ -28,6 +28,8 @@ std::vector<Dataset> one_of_each() {
               .prefetch(4)
               .repeat(),
           Dataset::records("r.bin", records).skip(3).take(9).batch(2),
+          Dataset::records({"r.bin", "s.bin"}, records).shuffle(9).interleave(7, 5).cache({1 << 20, "kept"}).repeat(),
+          Dataset::csv("a.csv", schema).interleave(1).cache(),
           Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
                                  {"s", Tensor::strings({2}, {"p", ""})}},
                                 "x")
@@ -54,7 +56,7 @@ TEST(DatasetWire, RoundTripKeepsEveryFact) {
     EXPECT_EQ(serialize(arrived), bytes);
     EXPECT_EQ(fingerprint(arrived), fingerprint(dataset));
   }
-  EXPECT_EQ(read_all(parse_dataset(serialize(one_of_each()[2]))), read_all(one_of_each()[2]));
+  EXPECT_EQ(read_all(parse_dataset(serialize(one_of_each()[4]))), read_all(one_of_each()[4]));
 }
 
 TEST(DatasetWire, AnyFlippedBitIsRefused) {
