@@ -219,7 +219,7 @@ def page(path, text):
 
     def link(found):
         target = os.path.relpath(os.path.join(folder, found[2]), root)
-        inside = target == "README.md" or re.fullmatch(r"docs/[\w-]+\.md", target)
+        inside = re.fullmatch(r"README\.md|docs/[\w-]+\.md", target) and os.path.exists(os.path.join(root, target))
         return found[0] if inside or "://" in found[2] else found[1]
 
     return re.sub(r"\[([^]]*)\]\(([^)#]*)[^)]*\)", link, text)
