@@ -12,7 +12,7 @@
 #include "core/layout.h"
 #include "core/variable.h"
 #include "data/dataset.h"
-#include "rpc/network.h"
+#include "rpc/transport.h"
 
 namespace cairn {
 

@@ -10,6 +10,7 @@
 #include "rpc/byte_stream.h"
 #include "rpc/hello.h"
 #include "rpc/reactor.h"
+#include "rpc/transport.h"
 
 namespace cairn::rpc {
 
@@ -28,14 +29,6 @@ struct Address {
   std::string str() const;  // "tcp://host:port", "unix:/path", "sim://name"
   friend bool operator==(const Address&, const Address&) = default;
 };
-
-enum class Transport : std::uint8_t {
-  kAuto,  // a Unix socket where the peer is on this host and offers one, TCP otherwise
-  kTcp,
-  kUnix,  // Unix sockets only: dialling another host is FailedPrecondition
-};
-// "auto", "tcp", "unix". Errors  InvalidArgument.
-Transport parse_transport(std::string_view text);
 
 class Listener {
  public:

@@ -1,0 +1,16 @@
+// Which sockets a program uses. Apart from Network, so that programs can choose without knowing of event loops.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace cairn::rpc {
+
+enum class Transport : std::uint8_t {
+  kAuto,  // a Unix socket where the peer is on this host and offers one, TCP otherwise
+  kTcp,
+  kUnix,  // Unix sockets only: dialling another host is FailedPrecondition
+};
+// "auto", "tcp", "unix". Errors  InvalidArgument.
+Transport parse_transport(std::string_view text);
+
+}  // namespace cairn::rpc
