@@ -8,6 +8,10 @@ if(CAIRN_SANITIZE)
   target_compile_options(cairn_sanitize INTERFACE -fsanitize=${CAIRN_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(cairn_sanitize INTERFACE -fsanitize=${CAIRN_SANITIZE})
 endif()
+if(CAIRN_FUZZ)
+  # What is undefined ends the run as a crash. The libraries of the system were built without type records.
+  target_compile_options(cairn_sanitize INTERFACE -fno-sanitize-recover=undefined -fno-sanitize=vptr,function "SHELL:-Xclang -fno-pch-timestamp")
+endif()
 
 # What nearly every file of ours includes somewhere below, parsed once. A file built with options of its own skips it.
 function(cairn_pch)

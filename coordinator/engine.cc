@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "coordinator/engine_restored.h"
+#include "coordinator/reply_wire.h"
 #include "coordinator/task_roles.h"
 #include "core/random.h"
 
@@ -278,6 +279,7 @@ rpc::Task<void> Engine::run_one(Lane* lane, std::shared_ptr<Closure> closure) {
   std::exception_ptr error;
   try {
     LaneReply reply = co_await lane->client->run(*closure, takes, queue_->low_watermark(), lane->layout_version, lane->number);
+    verify_reply(reply, closure->function->concrete->graph, closure->takes.size());
     succeeded(*lane, closure, std::move(reply));
   } catch (...) {
     error = std::current_exception();

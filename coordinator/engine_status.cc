@@ -12,10 +12,20 @@ constexpr int kPollEvery = 5;  // refreshes between two questions to a task
 
 using nlohmann::json;
 
+// What a task says of itself is for people, and nothing is taken on trust: not its size, depth or letters.
+json details_of(const std::string& own) {
+  constexpr std::size_t kBytesMax = 1 << 20;
+  constexpr int kDepthMax = 16;
+  bool flat = own.size() <= kBytesMax;
+  auto look = [&flat](int depth, json::parse_event_t, json&) { return flat = flat && depth <= kDepthMax; };
+  json parsed = own.size() <= kBytesMax ? json::parse(own, look, false) : json();
+  return flat && !parsed.is_discarded() ? parsed : json("its answer cannot be read");
+}
+
 json task_json(const std::string& name, const std::string& address, bool ready, const std::string& trouble, const std::string& own) {
   json task{{"task", name}, {"address", address}, {"ready", ready}};
   if (!trouble.empty()) task["trouble"] = trouble;
-  if (!own.empty()) task["details"] = json::parse(own, nullptr, false);
+  if (!own.empty()) task["details"] = details_of(own);
   return task;
 }
 
@@ -65,7 +75,7 @@ std::string Engine::make_status() const {
                                 {"back_after_seconds", loss.back_after_seconds},
                                 {"first_push_after_seconds", loss.first_push_after_seconds},
                                 {"lost_updates", loss.lost_updates}});
-  return status.dump();
+  return status.dump(-1, ' ', false, json::error_handler_t::replace);  // a trouble may hold a peer's bytes
 }
 
 namespace {

@@ -1,4 +1,5 @@
 #include "coordinator/lane_client.h"
+#include "coordinator/reply_wire.h"
 #include "core/wire.h"
 #include "rpc/cairn.capnp.h"
 
@@ -45,19 +46,6 @@ void write_takes(capnp::List<wire::Take>::Builder out, const std::vector<LaneTak
     out[i].setStateOrdinal(takes[i].state_ordinal);
     out[i].setState(bytes_of(takes[i].state));
   }
-}
-
-LaneReply read_reply(wire::ClosureResult::Reader result) {
-  LaneReply reply;
-  for (auto output : result.getOutputs()) reply.outputs.push_back(wire::read(output));
-  for (auto state : result.getStates()) {
-    auto bytes = state.getState();
-    auto first = reinterpret_cast<const std::byte*>(bytes.begin());
-    reply.states.push_back({state.getOrdinal(), {first, first + bytes.size()}, state.getSkipped()});
-  }
-  reply.staleness = result.getStaleness();
-  reply.updated = result.getUpdated();
-  return reply;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "coordinator/reply_wire.h"
 #include "coordinator/shard_client.h"
 #include "core/wire.h"
 #include "rpc/cairn.capnp.h"
@@ -28,15 +29,6 @@ void write_table(wire::Table::Builder out, const VariableLayout& variable, const
     list[i].setEnd(parts[i].second.end);
   }
 }
-
-AppliedClosures read_applied(wire::AppliedSet::Reader in) {
-  AppliedClosures applied;
-  applied.low_watermark = in.getLowWatermark();
-  for (auto range : in.getClosures()) applied.ranges.emplace_back(range.getBegin(), range.getEnd());
-  return applied;
-}
-
-ShardVersion read_version(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
 
 }  // namespace
 
@@ -96,8 +88,7 @@ rpc::Task<ShardMark> ShardClient::mark(std::uint64_t checkpoint) {
   auto request = stub_->shard.markRequest();
   request.setCheckpoint(checkpoint);
   auto response = co_await request.send();
-  ShardMark mark{read_version(response.getVersion()), read_applied(response.getApplied())};
-  co_return mark;
+  co_return read_mark(response);
 }
 
 rpc::Task<ShardSaved> ShardClient::save(std::uint64_t checkpoint, std::string folder) {
@@ -105,11 +96,7 @@ rpc::Task<ShardSaved> ShardClient::save(std::uint64_t checkpoint, std::string fo
   request.setCheckpoint(checkpoint);
   request.setFolder(folder.c_str());
   auto response = co_await request.send();
-  ShardSaved saved;
-  for (auto file : response.getFiles()) saved.files.push_back({file.getName(), file.getBytes(), file.getChecksum()});
-  saved.rows = response.getRows();
-  saved.bytes = response.getBytes();
-  co_return saved;
+  co_return read_saved(response);
 }
 
 rpc::Task<void> ShardClient::drop_mark(std::uint64_t checkpoint) {

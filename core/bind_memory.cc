@@ -66,6 +66,9 @@ void Binder::place() {
     total += interval.bytes;
   }
   bound_.arena_bytes_ = place_intervals(all);
+  if (bound_.arena_bytes_ > plan_.options.bytes_max)
+    throw ResourceExhaustedError(str("a run's values take ", bound_.arena_bytes_, " bytes at once; at most ", plan_.options.bytes_max,
+                                     " are allowed here: run smaller batches"));
   bound_.offsets_.assign(plan_.values(), BoundPlan::kOutside);
   for (std::size_t i = 0; i < of_value.size(); ++i) bound_.offsets_[of_value[i]] = all[i].offset;
   std::size_t next = of_value.size();

@@ -10,6 +10,7 @@
 
 #include "core/element.h"
 #include "core/graph.h"
+#include "core/machine.h"
 #include "core/variable_store.h"
 
 namespace cairn {
@@ -18,6 +19,7 @@ class Plan;  // immutable; shared by runs. Thread: any
 
 struct PlanOptions {
   std::size_t threads = 1;  // compute threads of one run; a lane has one
+  std::size_t bytes_max = machine_memory_bytes();  // of a run's values: one that needs more raises ResourceExhausted
 };
 
 // `bound[i]` is the store's id of graph.variables[i]. The graph is verified already.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -193,8 +194,27 @@ std::uint16_t to_bfloat16(float value) {
 
 float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-// _Float16 rounds to nearest even; every x86-64 compiler that we build with has it in software at least.
+// Rounded to nearest even.
+#if defined(__FLT16_MAX__)
 std::uint16_t to_float16(float value) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)); }
 float from_float16(std::uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+#else  // clang 14 has no such type for x86-64
+float from_float16(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 31   ? (fraction == 0 ? INFINITY : NAN)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return std::copysign(size, (bits & 0x8000) != 0 ? -1.0f : 1.0f);
+}
+std::uint16_t to_float16(float value) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const float size = std::fabs(value);
+  if (std::isnan(value)) return sign | 0x7e00;
+  if (size >= 65520.0f) return sign | 0x7c00;
+  const int exponent = std::max(-14, size > 0 ? std::ilogb(size) : -14);
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));  // a carry goes into the exponent
+  return static_cast<std::uint16_t>(sign | (((exponent + 14) << 10) + steps));
+}
+#endif
 
 }  // namespace cairn

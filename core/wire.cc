@@ -15,14 +15,15 @@ E checked_enum(unsigned value, unsigned count, const char* what) {
 // Bytes that the type needs, or InvalidArgument: a sender's dimensions may be anything.
 std::size_t checked_bytes(const cairn::TensorType& type) {
   std::int64_t elements = 1;
+  bool empty = false;
   for (std::int64_t d : type.shape.dims()) {
     if (d < 0) throw InvalidArgumentError(str("a value's shape ", type.shape.to_string(), " has an unknown dimension"));
-    if (d == 0) return 0;
-  }
-  for (std::int64_t d : type.shape.dims()) {
+    empty = empty || d == 0;
+    if (d == 0) continue;  // the others are bounded all the same: somebody multiplies those of a row
     if (d > kElementsMax / elements) throw InvalidArgumentError(str("the shape ", type.shape.to_string(), " is too large"));
     elements *= d;
   }
+  if (empty) return 0;
   return static_cast<std::size_t>(elements) * (type.dtype == DType::kString ? 1 : dtype_bytes(type.dtype));
 }
 

@@ -42,6 +42,14 @@ cairn::VariableSpec read(VariableSpec::Reader in);
 cairn::ElementSpec read(ElementSpec::Reader in);
 cairn::Graph read(Graph::Reader in);  // verified, as parse_graph() says
 
+// `list` itself if it is no longer than `most`. Every list of structs must come through here or be checked otherwise: one of
+// empty structs takes no bytes of a message, however long it claims to be.  Errors  InvalidArgument naming `what`.
+template <typename List>
+List bounded(List list, unsigned most, const char* what) {
+  if (list.size() > most) throw InvalidArgumentError(str("a message lists ", list.size(), " ", what, "; at most ", most, " are taken"));
+  return list;
+}
+
 std::string read_name(capnp::Text::Reader in);  // at most kNameBytesMax
 
 }  // namespace cairn::wire

@@ -1,27 +1,18 @@
 #include <algorithm>
 
-#include "data/stage.h"
+#include "data/next_whole.h"
 
 namespace cairn {
 namespace {
 
 class BatchStage final : public StageOver {
  public:
-  BatchStage(StagePtr input, const BatchSpec& spec) : StageOver(std::move(input)), spec_(spec) {}
+  BatchStage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max) : StageOver(std::move(input)), spec_(spec), bytes_max_(bytes_max) {}
 
   Block next(std::int64_t) override {
-    std::vector<Block> parts;
-    std::int64_t size = 0;
-    while (size < spec_.n) {
-      parts.push_back(input_->next(spec_.n - size));
-      if (parts.back().empty()) {
-        parts.pop_back();
-        break;
-      }
-      size += parts.back().size();
-    }
-    if (size == 0 || (size < spec_.n && spec_.drop_remainder)) return {};
-    return Block::of(Block::concat(std::move(parts)).batch());
+    Block all = next_whole(*input_, spec_.n, bytes_max_, "a batch");
+    if (all.empty() || (all.size() < spec_.n && spec_.drop_remainder)) return {};
+    return Block::of(all.batch());
   }
 
   std::int64_t skip(std::int64_t count) override {
@@ -38,12 +29,13 @@ class BatchStage final : public StageOver {
 
  private:
   BatchSpec spec_;
+  std::size_t bytes_max_;
 };
 
 }  // namespace
 
-StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec) {
-  return std::make_unique<BatchStage>(std::move(input), spec);
+StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max) {
+  return std::make_unique<BatchStage>(std::move(input), spec, bytes_max);
 }
 
 }  // namespace cairn

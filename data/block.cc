@@ -140,6 +140,20 @@ Block Block::of(std::vector<Element> batches) {
   return block;
 }
 
+std::size_t Block::bytes() const {
+  auto of = [](const Tensor& tensor) {
+    if (tensor.dtype() != DType::kString) return tensor.bytes();
+    std::size_t bytes = 0;
+    for (const std::string& one : tensor.string_values()) bytes += sizeof one + one.size();
+    return bytes;
+  };
+  std::size_t bytes = 0;
+  for (const Tensor& column : columns_) bytes += of(column);
+  for (const Element& element : elements_)
+    for (const Tensor& column : element) bytes += of(column);
+  return bytes;
+}
+
 Block Block::slice(std::int64_t begin, std::int64_t end) const {
   if (begin == 0 && end == size_) return *this;
   Block part;

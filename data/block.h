@@ -33,6 +33,7 @@ class Block {
 
   std::int64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
+  std::size_t bytes() const;  // roughly what it holds
   const std::vector<Tensor>& columns() const { return columns_; }    // packed only
   const std::vector<Element>& elements() const { return elements_; }  // batches only
 

@@ -54,7 +54,7 @@ class CacheStage final : public StageOver {
   }
 
   void load(StateReader& in) override {
-    const std::int64_t place = in.number_up_to(INT64_MAX, "the place in the cache");
+    const std::int64_t place = in.number_up_to(kCountMax, "the place in the cache");
     const bool below_is_known = in.number_up_to(1, "a flag") == 1;
     const std::span<const std::byte> below = below_is_known ? in.blob() : std::span<const std::byte>();
     if (place > store_->size() && below_is_known && !store_->complete()) {

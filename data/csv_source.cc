@@ -77,9 +77,9 @@ class CsvSource final : public Stage {
     file_ = static_cast<std::size_t>(
         in.number_up_to(static_cast<std::int64_t>(csv_.paths.size()), "the number of the file"));
     record_ = in.number_up_to(pick_.num - 1, "the place within the shards");
-    skipped_ = in.number_up_to(INT64_MAX, "the number of lines left out");
-    std::int64_t offset = in.number_up_to(INT64_MAX, "the place in the file");
-    std::int64_t line = in.number_up_to(INT64_MAX, "the line");
+    skipped_ = in.number_up_to(kCountMax, "the number of lines left out");
+    std::int64_t offset = in.number_up_to(kCountMax, "the place in the file");
+    std::int64_t line = in.number_up_to(kCountMax, "the line");
     open_file();
     if (reader_) reader_->seek(static_cast<std::uint64_t>(offset), line);
   }

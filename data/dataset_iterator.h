@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/element.h"
+#include "core/machine.h"
 #include "core/offload.h"
 
 namespace cairn {
@@ -33,6 +34,8 @@ std::int64_t ordinal(const IteratorState& state);
 struct OpenOptions {
   Offload* offload = nullptr;  // for prefetch(); must outlive the iterator. nullptr: everything happens in next()
   std::size_t lane = 0;        // the lane that prefetch work is submitted under
+  // Of the elements that a batch() or shuffle() holds at once: more is ResourceExhausted.
+  std::size_t buffer_bytes_max = machine_memory_bytes() / 2;
   std::chrono::milliseconds prefetch_deadline{60'000};  // next() waits no longer than this for a prefetched element
 };
 

@@ -29,7 +29,7 @@ std::vector<std::shared_ptr<const StageSpec>> stages_of(const Dataset& dataset) 
 
 Dataset read_pipeline(std::span<const std::byte> message) {
   std::vector<capnp::word> words(message.size() / sizeof(capnp::word));  // aligned
-  std::memcpy(words.data(), message.data(), words.size() * sizeof(capnp::word));
+  if (!words.empty()) std::memcpy(words.data(), message.data(), words.size() * sizeof(capnp::word));
   capnp::ReaderOptions options;
   options.traversalLimitInWords = 4 * words.size() + 1024;
   options.nestingLimit = 32;

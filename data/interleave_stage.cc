@@ -70,7 +70,7 @@ class InterleaveStage final : public Stage {
     next_file_ = static_cast<std::size_t>(in.number_up_to(files, "the next file"));
     turn_ = static_cast<std::size_t>(in.number_up_to(static_cast<std::int64_t>(places_.size()) - 1, "the place in the cycle"));
     in_block_ = in.number_up_to(block_ - 1, "the place in the block");
-    closed_skipped_ = in.number_up_to(INT64_MAX, "the number of lines left out");
+    closed_skipped_ = in.number_up_to(kCountMax, "the number of lines left out");
     for (Place& place : places_) {
       const std::int64_t file = in.number_up_to(files, "the file of a place");
       if (file == 0) continue;

@@ -49,8 +49,8 @@ struct OpenOver {
 
   StagePtr operator()(const FeaturesSpec&) { return make_features_stage(std::move(input), spec); }
   StagePtr operator()(const MapSpec&) { return make_map_stage(std::move(input), *spec); }
-  StagePtr operator()(const ShuffleSpec& shuffle) { return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt); }
-  StagePtr operator()(const BatchSpec& batch) { return make_batch_stage(std::move(input), batch); }
+  StagePtr operator()(const ShuffleSpec& shuffle) { return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt, options.buffer_bytes_max); }
+  StagePtr operator()(const BatchSpec& batch) { return make_batch_stage(std::move(input), batch, options.buffer_bytes_max); }
   StagePtr operator()(const RepeatSpec& repeat) { return make_repeat_stage(std::move(input), repeat); }
   StagePtr operator()(const TakeSpec& take) { return make_take_stage(std::move(input), take); }
   StagePtr operator()(const SkipSpec& skip) { return make_skip_stage(std::move(input), skip); }
@@ -156,7 +156,7 @@ void DatasetIterator::restore(const IteratorState& state) {
   if (in.number() != fingerprint_)
     throw InvalidArgumentError(
         "the iterator state belongs to another dataset; begin anew, or use the description it was taken from");
-  ordinal_ = in.number_up_to(INT64_MAX, "the ordinal");
+  ordinal_ = in.number_up_to(kCountMax, "the ordinal");
   StateReader stages(in.blob());
   in.expect_end();
   last_->load(stages);
@@ -201,7 +201,7 @@ std::int64_t ordinal(const IteratorState& state) {
   StateReader in(state.bytes);
   in.number();
   in.number();
-  return in.number_up_to(INT64_MAX, "the ordinal");
+  return in.number_up_to(kCountMax, "the ordinal");
 }
 
 std::unique_ptr<DatasetIterator> open(const Dataset& dataset, const IteratorState& state, const OpenOptions& options) {

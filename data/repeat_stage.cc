@@ -49,8 +49,8 @@ class RepeatStage final : public StageOver {
     StageOver::save(out);
   }
   void load(StateReader& in) override {
-    pass_ = in.number_up_to(count_ < 0 ? INT64_MAX : count_, "the pass");
-    in_pass_ = in.number_up_to(INT64_MAX, "the place in the pass");
+    pass_ = in.number_up_to(count_ < 0 ? kCountMax : count_, "the pass");
+    in_pass_ = in.number_up_to(kCountMax, "the place in the pass");
     input_->restart(epoch());
     StageOver::load(in);
   }

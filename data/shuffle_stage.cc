@@ -2,15 +2,15 @@
 #include <numeric>
 
 #include "core/random.h"
-#include "data/stage.h"
+#include "data/next_whole.h"
 
 namespace cairn {
 namespace {
 
 class ShuffleStage final : public StageOver {
  public:
-  ShuffleStage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt)
-      : StageOver(std::move(input)), spec_(spec), key_(random_key(spec.seed, salt)) {}
+  ShuffleStage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt, std::size_t bytes_max)
+      : StageOver(std::move(input)), spec_(spec), key_(random_key(spec.seed, salt)), bytes_max_(bytes_max) {}
 
   Block next(std::int64_t most) override {
     if (!fill()) return {};
@@ -57,7 +57,7 @@ class ShuffleStage final : public StageOver {
     StateReader below(in.blob());
     input_->load(below);
     below.expect_end();
-    block_ = in.number_up_to(INT64_MAX, "the block");
+    block_ = in.number_up_to(kCountMax, "the block");
     place_ = in.number_up_to(spec_.buffer_size - 1, "the place in the block");
   }
 
@@ -67,21 +67,13 @@ class ShuffleStage final : public StageOver {
     if (!buffer_.empty()) return true;
     StateWriter before;
     input_->save(before);
-    std::vector<Block> parts;
-    std::int64_t size = 0;
-    while (size < spec_.buffer_size) {
-      parts.push_back(input_->next(spec_.buffer_size - size));
-      if (parts.back().empty()) {
-        parts.pop_back();
-        break;
-      }
-      size += parts.back().size();
-    }
+    Block all = next_whole(*input_, spec_.buffer_size, bytes_max_, "a shuffle's block");
+    const std::int64_t size = all.size();
     if (size < place_ || (size == place_ && size > 0))
       throw InvalidArgumentError(
           str("the iterator state is of other data: it stands at element ", place_, " of a block of ", size));
     if (size == 0) return false;
-    buffer_ = Block::concat(std::move(parts));
+    buffer_ = std::move(all);
     before_ = before.take();
     draw_order(size);
     return true;
@@ -102,6 +94,7 @@ class ShuffleStage final : public StageOver {
 
   ShuffleSpec spec_;
   std::uint64_t key_;
+  std::size_t bytes_max_;
   std::uint64_t epoch_ = 0;
   std::int64_t block_ = 0, place_ = 0;
   Block buffer_;  // empty: not read yet
@@ -111,8 +104,8 @@ class ShuffleStage final : public StageOver {
 
 }  // namespace
 
-StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt) {
-  return std::make_unique<ShuffleStage>(std::move(input), spec, salt);
+StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt, std::size_t bytes_max) {
+  return std::make_unique<ShuffleStage>(std::move(input), spec, salt, bytes_max);
 }
 
 }  // namespace cairn

@@ -54,8 +54,8 @@ StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpe
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
-StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt);
-StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec);
+StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt, std::size_t bytes_max);
+StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max);
 StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec);
 StagePtr make_take_stage(StagePtr input, const TakeSpec& spec);
 StagePtr make_skip_stage(StagePtr input, const SkipSpec& spec);

@@ -19,6 +19,9 @@ class StateWriter {
   std::vector<std::byte> bytes_;
 };
 
+// The most of anything that a state may count: no data is that long, and counting on from it does not overflow.
+inline constexpr std::int64_t kCountMax = std::int64_t{1} << 60;
+
 // Every call throws InvalidArgument where the bytes do not hold what is asked for.
 class StateReader {
  public:

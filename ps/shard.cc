@@ -18,6 +18,7 @@ Shard::Shard(const Clock& clock, ShardOptions options)
 
 Version Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables) verify_table(config);
+  verify_room(configuration);
   // New tables are made before anything changes: a configuration that finds no memory leaves the shard as it was.
   std::vector<std::pair<TableKey, std::unique_ptr<Table>>> made;
   for (const TableConfig& config : configuration.tables)
@@ -62,6 +63,22 @@ void Shard::verify_table(const TableConfig& config) const {
       throw InvalidArgumentError(str("part ", part.index, " of variable '", spec.name, "': rows ", part.rows.begin, " to ", part.rows.end,
                                      " of ", spec.rows()));
   }
+}
+
+// What is here and stays, and what is new. An old session's tables are not counted: they go.
+void Shard::verify_room(const Configuration& configuration) const {
+  const bool stay = configuration.session == session_ || configuration.keep_tables;
+  std::size_t bytes = 0, parts = stay ? tables_.size() : 0;
+  for (const auto& [key, table] : tables_) bytes += stay ? table->memory_bytes() : 0;
+  for (const TableConfig& config : configuration.tables)
+    for (const PartConfig& part : config.parts) {
+      if (existing(configuration, config, part) != nullptr) continue;
+      bytes += Table::bytes_for(*config.spec, config.rule, part.rows);
+      if (bytes > options_.tables_bytes_max || ++parts > options_.tables_max)
+        throw ResourceExhaustedError(str("variable '", config.spec->name, "' rows ", part.rows.begin, " to ", part.rows.end,
+                                         ": with them this shard would hold ", parts, " parts of ", bytes, " bytes; at most ", options_.tables_max,
+                                         " parts of ", options_.tables_bytes_max, " bytes fit; use more ps, or smaller tables"));
+    }
 }
 
 void Shard::start_session(const Configuration& configuration) {

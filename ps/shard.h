@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/machine.h"
 #include "ps/applied.h"
 #include "ps/counters.h"
 #include "ps/requests.h"
@@ -42,6 +43,8 @@ struct ShardOptions {
   std::uint64_t incarnation = 1;                        // of the process; never 0
   std::size_t answer_bytes_max = std::size_t{32} << 20;  // of values a pull; callers cut theirs to about 4 MB
   std::size_t fences_max = 1 << 16;
+  std::size_t tables_bytes_max = machine_memory_bytes();  // of all rows and slots that it is configured with
+  std::size_t tables_max = 1 << 20;
   StagingOptions staging;
   PushObserver* observer = nullptr;
 };
@@ -64,7 +67,8 @@ class Shard {
 
   // Makes the tables as given: new ones at their initial values, slots added where a rule asks for them, others untouched.
   // A new session forgets everything of the old one; with keep_tables its tables stay, matched by name and rows.
-  //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table that is here otherwise.
+  //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table that is here otherwise;
+  //           ResourceExhausted: more rows than there is memory for, found out before any is allocated.
   Version configure(const Configuration& configuration);
   void open();
   bool is_open() const { return open_; }
@@ -127,6 +131,7 @@ class Shard {
   PushResult duplicate(const PushRequest& request);
   void start_session(const Configuration& configuration);
   void verify_table(const TableConfig& config) const;
+  void verify_room(const Configuration& configuration) const;
   Table* existing(const Configuration& configuration, const TableConfig& config, const PartConfig& part) const;
   void keep_named_tables(const Configuration& configuration);
   void name_tables();

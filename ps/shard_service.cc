@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "core/wire.h"
 #include "ps/checkpoint_tasks.h"
 #include "ps/wire_requests.h"
 
@@ -72,6 +73,7 @@ class ShardService final : public wire::Shard::Server {
   }
 
   void answer_pull(PullContext context) {
+    connection_.verify_reading();
     const DecodedPull pull = read_pull(context.getParams());
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);
@@ -105,9 +107,9 @@ class ShardService final : public wire::Shard::Server {
   static rpc::Task<void> restore_and_answer(std::shared_ptr<ShardHost> host, RestoreContext context) {
     const auto params = context.getParams();
     std::vector<std::string> databases;
-    for (const auto name : params.getDatabases()) databases.emplace_back(name);
+    for (const auto name : wire::bounded(params.getDatabases(), wire::kListMax, "databases")) databases.push_back(wire::read_name(name));
     std::vector<VariableId> only;
-    for (const auto id : params.getVariables()) only.push_back(id);
+    for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables")) only.push_back(id);
     const RestoredRows restored =
         co_await restore_shard(host, std::string(params.getFolder()), std::move(databases), read_applied(params.getApplied()), std::move(only));
     auto results = context.initResults();

@@ -7,8 +7,10 @@
 namespace cairn::ps {
 namespace {
 
+constexpr std::size_t kPlaceBytes = 512;  // what a piece takes beside its content, generously: empty ones are no gift
+
 std::size_t bytes_of(const PushRequest& piece) {
-  return piece.headers.size_bytes() + piece.ids.size_bytes() + piece.values.size_bytes();
+  return kPlaceBytes + piece.headers.size_bytes() + piece.ids.size_bytes() + piece.values.size_bytes();
 }
 
 template <typename T>
@@ -33,44 +35,40 @@ std::optional<WholePush> PieceStaging::add(const PushRequest& piece, TimePoint n
                                ": its earlier pieces were let go, for they waited too long or a restore came between; push all of it again"));
   Waiting& waiting = waiting_[key];
   if (waiting.pieces.empty()) {
-    waiting.pieces.resize(piece.pieces);
-    waiting.missing = piece.pieces;
+    waiting.count = piece.pieces;
     waiting.encoding = piece.encoding;
   }
-  if (waiting.pieces.size() != piece.pieces || waiting.encoding != piece.encoding)
+  if (waiting.count != piece.pieces || waiting.encoding != piece.encoding)
     throw InvalidArgumentError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
                                    ": its pieces differ in their number or in their encoding"));
   waiting.last = now;
-  std::optional<WholePush>& place = waiting.pieces[piece.piece];
-  const bool again = place.has_value();
-  const std::size_t replaced = again ? bytes_of({.headers = place->headers, .ids = place->ids, .values = place->values}) : 0;
-  place.emplace();
-  place->headers.assign(piece.headers.begin(), piece.headers.end());
-  place->ids.assign(piece.ids.begin(), piece.ids.end());
-  place->values.assign(piece.values.begin(), piece.values.end());
+  const auto [at, first] = waiting.pieces.try_emplace(piece.piece);
+  WholePush& place = at->second;
+  const std::size_t replaced = first ? 0 : bytes_of({.headers = place.headers, .ids = place.ids, .values = place.values});
+  place.headers.assign(piece.headers.begin(), piece.headers.end());
+  place.ids.assign(piece.ids.begin(), piece.ids.end());
+  place.values.assign(piece.values.begin(), piece.values.end());
   waiting.bytes += bytes - replaced;
   bytes_ += bytes - replaced;
-  if (!again) --waiting.missing;
-  if (waiting.missing > 0) return std::nullopt;
+  if (waiting.pieces.size() < waiting.count) return std::nullopt;
   WholePush whole = join(waiting);
   drop(waiting_.find(key));
   return whole;
 }
 
-WholePush PieceStaging::join(Waiting& waiting) {
+WholePush PieceStaging::join(const Waiting& waiting) {
   WholePush whole;
   std::size_t ids = 0, values = 0;
-  for (const auto& piece : waiting.pieces) {
-    ids += piece->ids.size();
-    values += piece->values.size();
+  for (const auto& [number, piece] : waiting.pieces) {
+    ids += piece.ids.size();
+    values += piece.values.size();
   }
   whole.ids.reserve(ids);
   whole.values.reserve(values);
-  for (auto& piece : waiting.pieces) {
-    append(whole.headers, piece->headers);
-    append(whole.ids, piece->ids);
-    append(whole.values, piece->values);
-    piece.reset();
+  for (const auto& [number, piece] : waiting.pieces) {
+    append(whole.headers, piece.headers);
+    append(whole.ids, piece.ids);
+    append(whole.values, piece.values);
   }
   return whole;
 }

@@ -50,15 +50,15 @@ class PieceStaging {
     auto operator<=>(const Key&) const = default;
   };
   struct Waiting {
-    std::vector<std::optional<WholePush>> pieces;
-    std::uint32_t missing = 0;
+    std::map<std::uint32_t, WholePush> pieces;  // those that came
+    std::uint32_t count = 0;                    // that there are to be
     Encoding encoding = Encoding::kRaw;
     std::size_t bytes = 0;
     TimePoint last{};
   };
   void drop(std::map<Key, Waiting>::iterator at);
   void let_go(std::map<Key, Waiting>::iterator at);
-  static WholePush join(Waiting& waiting);
+  static WholePush join(const Waiting& waiting);
 
   StagingOptions options_;
   std::map<Key, Waiting> waiting_;

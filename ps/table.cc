@@ -33,6 +33,13 @@ Table::Table(std::shared_ptr<const VariableSpec> spec, UpdateRule rule, RowRange
   initialize(0, rows());
 }
 
+std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range) {
+  constexpr double kMost = 0x1p62, kBookBytesARow = 1.0 / 8;  // touched_; what is kept by block is less than a row's own
+  const auto element = static_cast<double>(dtype_bytes(spec.dtype));
+  const double row = element * static_cast<double>(spec.dim()) * static_cast<double>(1 + rule_slots(rule).size());
+  return static_cast<std::size_t>(std::min(kMost, static_cast<double>(range.size()) * (row + kBookBytesARow) + sizeof(Table)));
+}
+
 // Nothing changes unless the memory is there.
 void Table::lay_out(const UpdateRule& rule) {
   const auto slots = static_cast<std::uint32_t>(rule_slots(rule).size());

@@ -26,6 +26,9 @@ class Table {
   // Rows `range` of the variable, at their initial values.  Errors  ResourceExhausted: not enough memory.
   Table(std::shared_ptr<const VariableSpec> spec, UpdateRule rule, RowRange range, std::uint64_t seed);
 
+  // What such a table takes, roughly, without making it; at most 2^62.
+  static std::size_t bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range);
+
   const VariableSpec& spec() const { return *spec_; }
   RowRange range() const { return range_; }
   std::int64_t rows() const { return range_.size(); }

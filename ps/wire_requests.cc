@@ -24,11 +24,6 @@ Encoding read_encoding(wire::Encoding encoding) {
   throw InvalidArgumentError(str("encoding ", static_cast<int>(encoding), " is unknown: a newer version of Cairn sent it"));
 }
 
-template <typename List>
-void check_headers(const List& headers) {
-  if (headers.size() > kHeadersMax) throw InvalidArgumentError(str(headers.size(), " headers in one request, at most ", kHeadersMax, " are taken"));
-}
-
 }  // namespace
 
 StepContext read_step(wire::Step::Reader in) {
@@ -47,8 +42,7 @@ StepContext read_step(wire::Step::Reader in) {
 
 DecodedPull read_pull(wire::Shard::PullParams::Reader in) {
   DecodedPull out;
-  const auto headers = in.getHeaders();
-  check_headers(headers);
+  const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
   for (const auto header : headers) out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole()});
   out.request = {read_step(in.getStep()), out.headers, read_ids(in.getIds()), read_encoding(in.getEncoding())};
@@ -57,8 +51,7 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in) {
 
 DecodedPush read_push(wire::Shard::PushParams::Reader in) {
   DecodedPush out;
-  const auto headers = in.getHeaders();
-  check_headers(headers);
+  const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
   for (const auto header : headers)
     out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole(), wire::read(header.getRule()),
@@ -77,10 +70,9 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in) {
 
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
   Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}, in.getKeepTables()};
-  check_headers(in.getTables());
-  for (const auto table : in.getTables()) {
+  for (const auto table : wire::bounded(in.getTables(), kHeadersMax, "tables")) {
     TableConfig config{table.getVariable(), std::make_shared<const VariableSpec>(wire::read(table.getSpec())), wire::read(table.getRule()), {}};
-    for (const auto part : table.getParts()) {
+    for (const auto part : wire::bounded(table.getParts(), kHeadersMax, "parts of a table")) {
       if (part.getVariable() != config.variable)
         throw InvalidArgumentError(str("a part of variable number ", part.getVariable(), " among those of '", config.spec->name, "', number ", config.variable));
       config.parts.push_back({part.getIndex(), {part.getBegin(), part.getEnd()}});
@@ -92,7 +84,7 @@ Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
 
 AppliedSet read_applied(wire::AppliedSet::Reader in) {
   AppliedSet set{in.getLowWatermark(), {}};
-  for (const auto range : in.getClosures()) set.closures.emplace_back(range.getBegin(), range.getEnd());
+  for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures")) set.closures.emplace_back(range.getBegin(), range.getEnd());
   return set;
 }
 

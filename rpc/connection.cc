@@ -3,6 +3,7 @@
 #include <capnp/rpc-twoparty.h>
 #include <capnp/rpc.h>
 
+#include "core/error.h"
 #include "rpc/error_wire.h"
 #include "rpc/message_stream.h"
 
@@ -55,6 +56,7 @@ Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, 
                        const ConnectionOptions& options)
     : reactor_(reactor),
       peer_(std::move(peer)),
+      unread_bytes_max_(options.unread_bytes_max),
       credit_(options.credit_bytes),
       rpc_(std::make_unique<Rpc>(kj::mv(stream), side, std::move(self), reactor.buffers(), options)) {
   rpc_->ended = rpc_->network.onDisconnect().catch_([](kj::Exception&&) {}).fork();
@@ -82,6 +84,14 @@ capnp::Capability::Client Connection::bootstrap_any() {
 }
 
 void Connection::serve(capnp::Capability::Client bootstrap) { rpc_->bootstrap.served = kj::mv(bootstrap); }
+
+void Connection::verify_reading() {
+  const std::size_t queued = queued_bytes();
+  if (queued <= unread_bytes_max_) return;
+  close();
+  throw ResourceExhaustedError(str(peer_.name(), " at ", peer_.address, " leaves ", queued, " bytes of answers unread, above the bound of ",
+                                   unread_bytes_max_, ": its connection is closed"));
+}
 
 bool Connection::connected() const { return rpc_->connected; }
 

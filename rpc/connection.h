@@ -18,6 +18,7 @@ namespace cairn::rpc {
 struct ConnectionOptions {
   std::size_t message_bytes_max = std::size_t{64} << 20;  // a larger message fails its call with ResourceExhausted
   std::size_t credit_bytes = std::size_t{32} << 20;       // bytes under way that credit() allows
+  std::size_t unread_bytes_max = std::size_t{1} << 30;    // of answers that the other side does not take
   StreamOptions stream;
 };
 
@@ -62,6 +63,10 @@ class Connection {
   // goes is dropped at the wait it is in; without this it would run on, in a room that its owner may have left.
   kj::Promise<void> guard(Task<void> call);
 
+  // For a server method, before it makes a large answer. A peer that asks on and on without reading is none of ours: its
+  // connection is closed.  Errors  ResourceExhausted: above unread_bytes_max.
+  void verify_reading();
+
   const PeerInfo& peer() const { return peer_; }
   Reactor& reactor() { return reactor_; }
   bool connected() const;
@@ -84,6 +89,7 @@ class Connection {
   struct Rpc;
   Reactor& reactor_;
   PeerInfo peer_;
+  std::size_t unread_bytes_max_;
   CreditGate credit_;
   std::unique_ptr<Rpc> rpc_;
 };

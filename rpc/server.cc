@@ -72,6 +72,8 @@ struct Acceptor::Impl {
   Impl(Network& network, const Address& address, AcceptorOptions given, std::vector<Endpoint> endpoints);
 
   Task<void> accept_all();
+  void welcome(std::unique_ptr<Socket> socket);
+  void drop_oldest_stranger();
   Task<void> greet(std::unique_ptr<Socket> socket);
   HelloReply judge(const ReceivedHello& received, Hello& hello) const;
   void check(const Hello& hello) const;
@@ -85,8 +87,9 @@ struct Acceptor::Impl {
   std::shared_ptr<std::atomic<std::size_t>> count = std::make_shared<std::atomic<std::size_t>>(0);
   std::unique_ptr<Listener> listener;
   Address address;
-  std::size_t greeting = 0;
-  kj::Own<kj::PromiseFulfiller<void>> greeting_slot;
+  // Being greeted, the oldest first. Whoever says nothing makes room for whoever comes later: a peer of ours greets at once.
+  std::map<std::uint64_t, kj::Own<kj::PromiseFulfiller<void>>> strangers;
+  std::uint64_t next_stranger = 0;
   TaskGroup tasks;
 };
 
@@ -107,12 +110,6 @@ Acceptor::Impl::Impl(Network& network, const Address& wanted, AcceptorOptions gi
 
 Task<void> Acceptor::Impl::accept_all() {
   for (;;) {
-    if (greeting >= options.hellos_max) {
-      auto pair = kj::newPromiseAndFulfiller<void>();
-      greeting_slot = kj::mv(pair.fulfiller);
-      co_await kj::mv(pair.promise);
-      continue;
-    }
     std::unique_ptr<Socket> socket;
     std::string failure;
     try {
@@ -125,15 +122,25 @@ Task<void> Acceptor::Impl::accept_all() {
       co_await reactor.sleep(kRetryAccept);
       continue;
     }
-    ++greeting;
-    auto what = str(self(), " refused a connection from ", socket->peer_address());
-    auto done = kj::defer([this] {
-      --greeting;
-      if (greeting_slot.get() != nullptr) greeting_slot->fulfill();
-    });
-    auto greeted = reactor.with_deadline(greet(std::move(socket)), options.hello_deadline, "its hello");
-    tasks.spawn(what, greeted.attach(kj::mv(done)));
+    if (strangers.size() >= options.hellos_max) drop_oldest_stranger();
+    welcome(std::move(socket));
   }
+}
+
+void Acceptor::Impl::welcome(std::unique_ptr<Socket> socket) {
+  auto what = str(self(), " refused a connection from ", socket->peer_address());
+  auto id = next_stranger++;
+  auto dropped = kj::newPromiseAndFulfiller<void>();
+  strangers.emplace(id, kj::mv(dropped.fulfiller));
+  auto leave = kj::defer([this, id] { strangers.erase(id); });
+  auto greeted = reactor.with_deadline(greet(std::move(socket)), options.hello_deadline, "its hello");
+  tasks.spawn(what, greeted.exclusiveJoin(kj::mv(dropped.promise)).attach(kj::mv(leave)));
+}
+
+void Acceptor::Impl::drop_oldest_stranger() {
+  auto drop = kj::mv(strangers.begin()->second);
+  strangers.erase(strangers.begin());
+  drop->reject(to_kj(Code::kUnavailable, str(options.hellos_max, " streams had not greeted, and this one was silent for longest")));
 }
 
 Task<void> Acceptor::Impl::greet(std::unique_ptr<Socket> socket) {

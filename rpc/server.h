@@ -36,7 +36,7 @@ struct AcceptorOptions {
   bool insecure = false;                          // allow an exposed address without a token
   Duration hello_deadline = std::chrono::seconds(5);
   std::size_t connections_max = 4096;             // over all endpoints; a further one is refused
-  std::size_t hellos_max = 256;                   // streams that have not yet greeted; more wait in the backlog
+  std::size_t hellos_max = 256;                   // streams that have not yet greeted; a further one drops the oldest
   ConnectionOptions connection;
   // May refuse a well-formed hello with a reason (a fenced incarnation, say). On endpoint 0's thread.
   std::function<std::optional<std::string>(const Hello& hello)> admit;

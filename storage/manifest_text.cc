@@ -13,6 +13,7 @@ using Json = nlohmann::ordered_json;
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 constexpr std::string_view kChecksumLine = "checksum ";
+constexpr int kDepthMax = 64;  // of lists and tables within each other; writing JSON takes stack for each
 constexpr const char* kCure = ". Restore from another checkpoint of this folder; `cairn ckpt verify` names the sound ones";
 
 Json to_json(const UpdateRule& rule) { return {{"kind", rule_name(rule.kind)}, {"number", static_cast<int>(rule.kind)}, {"constants", rule.constants}}; }
@@ -91,6 +92,14 @@ Manifest read_json(const Json& json) {
   return out;
 }
 
+Json parse_json(std::string_view body) {
+  auto not_too_deep = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDepthMax) throw InvalidArgumentError(str("lists and tables within each other more than ", kDepthMax, " deep"));
+    return true;
+  };
+  return Json::parse(body, not_too_deep);
+}
+
 // The JSON of a text whose checksum is right.
 std::string_view checked_body(std::string_view text, const std::string& path) {
   const std::size_t line = text.size() > 1 ? text.rfind('\n', text.size() - 2) : std::string_view::npos;
@@ -130,7 +139,7 @@ std::string to_text(const Manifest& manifest) {
 Manifest parse_manifest(std::string_view text, const std::string& path) {
   const std::string_view body = checked_body(text, path);
   try {
-    const Json json = Json::parse(body);
+    const Json json = parse_json(body);
     if (json.at("format").get<int>() != kManifestVersion)
       throw UnimplementedError(str("the manifest ", path, " has format ", json.at("format").get<int>(), ", this Cairn reads ", kManifestVersion));
     return read_json(json);

@@ -1,6 +1,8 @@
 #include "tools/job.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "core/disk.h"
@@ -61,6 +63,16 @@ void read_csv(TomlTable table, CsvSchema& csv) {
   table.refuse_unknown();
 }
 
+// What stands from `begin` on: "8]".
+std::int64_t read_count(const TomlTable& table, const std::string& text, std::size_t begin) {
+  std::int64_t count = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data() + begin, last, count);
+  require(error == std::errc() && count >= 1 && end + 1 == last && *end == ']', table,
+          str(table.path("fields"), ": \"", text, "\": the count must be a whole number from 1 on, in brackets at the end"));
+  return count;
+}
+
 // "label:float32", "numeric:float32[8]"
 void read_records(TomlTable table, RecordSchema& records) {
   std::vector<std::string> fields;
@@ -70,7 +82,7 @@ void read_records(TomlTable table, RecordSchema& records) {
     RecordField field;
     auto colon = text.find(':'), bracket = text.find('[');
     require(colon != std::string::npos, table, str(table.path("fields"), ": \"", text, "\" must read \"name:dtype\" or \"name:dtype[count]\""));
-    if (bracket != std::string::npos) field.count = std::atoll(text.c_str() + bracket + 1);
+    if (bracket != std::string::npos) field.count = read_count(table, text, bracket + 1);
     field.name = text.substr(0, colon);
     field.dtype = parse_dtype(text.substr(colon + 1, bracket == std::string::npos ? bracket : bracket - colon - 1));
     records.fields.push_back(field);
@@ -176,7 +188,8 @@ Every parse_every(const std::string& text, const std::string& where) {
   } catch (const std::exception&) {
   }
   std::string unit = text.substr(std::min(used, text.size()));
-  if (number > 0 && unit.empty() && number == static_cast<double>(static_cast<std::int64_t>(number)))
+  constexpr double kStepsMax = 0x1p53;  // every whole number up to it is a double
+  if (number > 0 && number <= kStepsMax && unit.empty() && number == std::floor(number))
     every.steps = static_cast<std::int64_t>(number);
   else if (number > 0 && unit == "s")
     every.seconds = number;
@@ -193,6 +206,8 @@ Job parse_job(const std::string& text, const std::string& path) {
     parsed = toml::parse(text, path);
   } catch (const toml::parse_error& e) {
     throw InvalidArgumentError(str(path, ":", e.source().begin.line, ":", e.source().begin.column, ": ", e.description()));
+  } catch (const InvalidArgumentError& e) {
+    throw InvalidArgumentError(str(path, ": ", e.what(), "; look for a key or table name with odd characters"));
   }
   Job job;
   job.text = text;

@@ -1,7 +1,5 @@
 // TomlTable: a TOML table that is read key by key and complains about what nobody asked for.
 #pragma once
-#include <toml++/toml.h>
-
 #include <optional>
 #include <set>
 #include <string>
@@ -9,6 +7,13 @@
 
 #include "core/element.h"
 #include "core/error.h"
+
+// toml++ 3.3 asserts what a file may well hold ("[`a]"): that is an error of the file here, in every kind of build.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? void() : throw ::cairn::InvalidArgumentError("this is no TOML (" #condition ")"))
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace cairn::tools {
 

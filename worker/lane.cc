@@ -52,6 +52,44 @@ struct Lane::Run {
   bool finished = false;
 };
 
+struct Lane::Held {
+  Held(Lane& owner, const Closure& closure) : lane(owner) {
+    for (const Tensor& argument : closure.arguments) bytes += argument.dtype() == DType::kString ? 0 : argument.bytes();
+    if (lane.closures_ >= kClosuresMax || lane.argument_bytes_ + bytes > kArgumentBytesMax)
+      throw ResourceExhaustedError(str("closure ", closure.sequence, ": this lane holds ", lane.closures_, " closures with arguments of ",
+                                       lane.argument_bytes_, " bytes; at most ", kClosuresMax, " and ", kArgumentBytesMax,
+                                       " bytes are taken: send fewer at once (send_window)"));
+    ++lane.closures_;
+    lane.argument_bytes_ += bytes;
+  }
+  ~Held() {
+    --lane.closures_;
+    lane.argument_bytes_ -= bytes;
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Lane& lane;
+  std::size_t bytes = 0;
+};
+
+namespace {
+
+// Books `bytes` under `id`, in the place of what was booked there before.
+template <typename Books, typename Id>
+void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const char* what) {
+  const auto known = books.sizes.find(id);
+  const std::size_t all = books.bytes + bytes - (known == books.sizes.end() ? 0 : known->second);
+  if (all > Lane::kDescriptionBytesMax || (books.sizes.size() >= count_max && known == books.sizes.end()))
+    throw ResourceExhaustedError(str(what, " ", id, ": with it this lane would keep ", books.sizes.size() + 1, " of its kind in ", all,
+                                     " bytes; at most ", count_max, " in ", Lane::kDescriptionBytesMax,
+                                     " bytes are kept: register fewer or smaller ones"));
+  books.sizes[id] = bytes;
+  books.bytes = all;
+}
+
+}  // namespace
+
 Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
     : reactor_(reactor), options_(std::move(options)), store_(reactor, network, options_.link), pipelines_(options_.data), computing_(reactor) {}
 
@@ -63,7 +101,9 @@ void Lane::configure(const LaneConfig& config) {
     throw InvalidArgumentError(str("pipeline depth ", config.pipeline_depth, " is outside 1 to ", kDepthMax));
   if (config.session != config_.session) {
     functions_.clear();
+    function_books_ = {};
     pipelines_.clear();
+    pipeline_books_ = {};
     store_.forget_layout();
     stats_.functions = 0;
   }
@@ -85,7 +125,8 @@ void Lane::configure(const LaneConfig& config) {
 
 void Lane::set_layout(std::shared_ptr<const Layout> layout) { store_.set_layout(std::move(layout)); }
 
-void Lane::register_function(FunctionId id, Graph graph) {
+void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes) {
+  book(function_books_, id, bytes, kFunctionsMax, "function");
   auto function = std::make_shared<Function>();
   function->id = id;
   function->graph = std::move(graph);
@@ -97,8 +138,17 @@ void Lane::register_function(FunctionId id, Graph graph) {
   stats_.functions = functions_.size();
 }
 
-void Lane::open_pipeline(PipelineId pipeline, Dataset dataset) { pipelines_.define(pipeline, std::move(dataset)); }
-void Lane::close_pipeline(PipelineId pipeline) { pipelines_.close(pipeline); }
+void Lane::open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes) {
+  book(pipeline_books_, pipeline, bytes, kPipelinesMax, "pipeline");
+  pipelines_.define(pipeline, std::move(dataset));
+}
+void Lane::close_pipeline(PipelineId pipeline) {
+  if (auto known = pipeline_books_.sizes.find(pipeline); known != pipeline_books_.sizes.end()) {
+    pipeline_books_.bytes -= known->second;
+    pipeline_books_.sizes.erase(known);
+  }
+  pipelines_.close(pipeline);
+}
 
 std::shared_ptr<Lane::Function> Lane::function(FunctionId id) const {
   auto found = functions_.find(id);
@@ -223,6 +273,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure) {
   auto what = function(closure.function);
   check_arguments(closure, *what);
   if (what->immediate) co_return run_now(std::move(closure));
+  const Held held(*this, closure);
   Turnstile::Pass ready = co_await prepared_.enter();
   Run run(*this, what);
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();  // reading may take long: let pulls leave first

@@ -61,9 +61,10 @@ class Lane {
   // Errors  InvalidArgument: depth 0 or above kDepthMax, session 0.
   void configure(const LaneConfig& config);
   void set_layout(std::shared_ptr<const Layout> layout);
-  // `graph` is verified. A function may be registered again.
-  void register_function(FunctionId id, Graph graph);
-  void open_pipeline(PipelineId pipeline, Dataset dataset);
+  // `graph` is verified. A function may be registered again. `bytes`: of the description as it came, which a lane keeps so many of.
+  //   Errors  ResourceExhausted: more functions or pipelines, or larger ones, than a lane keeps.
+  void register_function(FunctionId id, Graph graph, std::size_t bytes = 0);
+  void open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes = 0);
   void close_pipeline(PipelineId pipeline);
 
   // Errors  the closure's own: of its operations, its dataset (OutOfRange at the end of the data) or the shards;
@@ -82,10 +83,16 @@ class Lane {
   rpc::Reactor& reactor() { return reactor_; }
 
   static constexpr std::uint32_t kDepthMax = 64;
+  // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
+  static constexpr std::size_t kFunctionsMax = 1 << 16, kPipelinesMax = 1 << 16;
+  static constexpr std::size_t kDescriptionBytesMax = std::size_t{1} << 30;  // of each kind together
+  static constexpr std::size_t kClosuresMax = 1 << 16;                       // here at once, running or waiting,
+  static constexpr std::size_t kArgumentBytesMax = std::size_t{1} << 30;     // and their arguments together
 
  private:
   struct Function;
   struct Run;
+  struct Held;  // a closure that is here
   std::shared_ptr<Function> function(FunctionId id) const;
   void bind(Function& function, std::uint64_t layout_version) const;
   void check_arguments(const Closure& closure, const Function& function) const;
@@ -99,6 +106,14 @@ class Lane {
   RemoteStore store_;
   Pipelines pipelines_;
   std::map<FunctionId, std::shared_ptr<Function>> functions_;
+  template <typename Id>
+  struct Books {  // of descriptions kept
+    std::map<Id, std::size_t> sizes;
+    std::size_t bytes = 0;
+  };
+  Books<FunctionId> function_books_;
+  Books<PipelineId> pipeline_books_;
+  std::size_t closures_ = 0, argument_bytes_ = 0;  // of the closures that are here
   LaneStats stats_;
   Turnstile prepared_{1};
   Turnstile at_work_{1};

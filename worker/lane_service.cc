@@ -45,13 +45,15 @@ class LaneService final : public wire::Lane::Server {
   kj::Promise<void> register_(RegisterContext context) override {
     return at_once([&] {
       auto in = context.getParams();
-      lane_->register_function(in.getFunction(), parse_graph(bytes(in.getGraph())));
+      const auto graph = bytes(in.getGraph());
+      lane_->register_function(in.getFunction(), parse_graph(graph), graph.size());
     });
   }
   kj::Promise<void> openPipeline(OpenPipelineContext context) override {
     return at_once([&] {
       auto in = context.getParams();
-      lane_->open_pipeline(in.getPipeline(), parse_dataset(bytes(in.getDescription())));
+      const auto description = bytes(in.getDescription());
+      lane_->open_pipeline(in.getPipeline(), parse_dataset(description), description.size());
     });
   }
   kj::Promise<void> closePipeline(ClosePipelineContext context) override {
@@ -59,6 +61,11 @@ class LaneService final : public wire::Lane::Server {
   }
 
   kj::Promise<void> run(RunContext context) override {
+    try {
+      connection_.verify_reading();
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
     const auto closure = context.getParams().getClosure();
     if (lane_->immediate(closure.getFunction())) {
       return at_once([&] { answer(context, lane_->run_now(read(closure))); });

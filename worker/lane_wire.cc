@@ -16,8 +16,25 @@ Take read(wire::Take::Reader in) {
   return {in.getPipeline(), in.getOrdinal(), in.getCount(), in.getStateOrdinal(), read_bytes(in.getState())};
 }
 
+constexpr std::uint32_t kShardsMax = 1 << 20;  // of a cluster; as many variables, and parts of each
+
 ShardServer read(wire::Server::Reader in) {
+  if (in.getShards() > kShardsMax || in.getFirstShard() > kShardsMax)
+    throw InvalidArgumentError(str("a ps of ", in.getShards(), " shards from number ", in.getFirstShard(), "; a cluster has at most ", kShardsMax));
   return {in.getPs(), wire::read_name(in.getAddress()), in.getIncarnation(), in.getShards(), in.getFirstShard()};
+}
+
+// The parts cover the rows in order, without gaps.
+void verify_parts(const VariableLayout& variable) {
+  std::int64_t end = 0;
+  for (const Part& part : variable.parts) {
+    if (part.rows.begin != end || part.rows.end < part.rows.begin || part.shard >= kShardsMax)
+      throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name, "\" puts rows ", part.rows.begin, " to ", part.rows.end,
+                                     " on shard ", part.shard, " where row ", end, " comes next, on one of at most ", kShardsMax, " shards"));
+    end = part.rows.end;
+  }
+  if (end != variable.spec->rows())
+    throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name, "\" ends at row ", end, " of ", variable.spec->rows()));
 }
 
 VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
@@ -25,7 +42,8 @@ VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
   out.id = id;
   out.spec = std::make_shared<const VariableSpec>(wire::read(in.getSpec()));
   out.rule = wire::read(in.getRule());
-  for (auto part : in.getParts()) out.parts.push_back({part.getShard(), {part.getBegin(), part.getEnd()}});
+  for (auto part : wire::bounded(in.getParts(), kShardsMax, "parts of a variable")) out.parts.push_back({part.getShard(), {part.getBegin(), part.getEnd()}});
+  verify_parts(out);
   return out;
 }
 
@@ -39,12 +57,12 @@ Closure read(wire::Closure::Reader in) {
   out.global_step = in.getGlobalStep();
   out.layout_version = in.getLayoutVersion();
   if (in.hasArguments()) {
-    const auto arguments = in.getArguments();
+    const auto arguments = wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");
     out.arguments.reserve(arguments.size());
     for (auto argument : arguments) out.arguments.push_back(wire::read(argument));
   }
   if (in.hasTakes()) {
-    const auto takes = in.getTakes();
+    const auto takes = wire::bounded(in.getTakes(), wire::kListMax, "takes of a closure");
     out.takes.reserve(takes.size());
     for (auto take : takes) out.takes.push_back(read(take));
   }
@@ -55,8 +73,8 @@ std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
   auto out = std::make_shared<Layout>();
   out->version = in.getVersion();
   out->seed = in.getSeed();
-  for (auto server : in.getServers()) out->servers.push_back(read(server));
-  for (auto variable : in.getVariables()) out->variables.push_back(read(variable, static_cast<VariableId>(out->variables.size())));
+  for (auto server : wire::bounded(in.getServers(), kShardsMax, "ps")) out->servers.push_back(read(server));
+  for (auto variable : wire::bounded(in.getVariables(), kShardsMax, "variables")) out->variables.push_back(read(variable, static_cast<VariableId>(out->variables.size())));
   return out;
 }
 

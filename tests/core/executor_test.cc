@@ -348,6 +348,20 @@ TEST_F(Executor, EqualRunsGiveEqualBits) {
   for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(floats_of(once[i]), floats_of(again[i]));
 }
 
+TEST(ExecutorLimits, ARunThatNeedsMoreMemoryThanItsPlanAllowsIsRefused) {
+  auto traced = trace_function({floats({kAny, 100})}, [](const auto& in) { return sum(matmul(std::get<Array>(in[0]), std::get<Array>(in[0]), false, true)); });
+  const auto plan = make_plan(traced.graph, {}, {.bytes_max = 64 << 10});
+  Workspace workspace;
+  LocalStore store;
+  run(plan, workspace, store, {}, {Tensor::zeros(DType::kFloat32, {10, 100})}, {});
+  try {
+    run(plan, workspace, store, {}, {Tensor::zeros(DType::kFloat32, {1000, 100})}, {});
+    ADD_FAILURE() << "4 MB were taken";
+  } catch (const ResourceExhaustedError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("65536"), HasSubstr("smaller batches")));
+  }
+}
+
 TEST(PlacedIntervals, ThatMeetInTimeAreApartInSpace) {
   std::vector<Interval> all;
   for (int i = 0; i < 200; ++i) all.push_back({i % 23, i % 23 + i % 7, static_cast<std::size_t>(i * 37 % 500), 0});

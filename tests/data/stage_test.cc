@@ -42,6 +42,20 @@ TEST(Batch, SpansTheEpochsOfARepeatBelow) {
   EXPECT_THAT(values_of(Dataset::range(3).repeat(2).batch(4)), ElementsAre(0, 1, 2, 0, 1, 2));
 }
 
+TEST(Batch, MoreBytesThanTheOpenerAllowsAreRefusedBeforeTheyAreRead) {
+  OpenOptions options;
+  options.buffer_bytes_max = 1 << 20;
+  const Dataset endless = Dataset::range(std::int64_t{1} << 60);
+  for (const Dataset& greedy : {endless.batch(std::int64_t{1} << 31), endless.shuffle(std::int64_t{1} << 60)}) {
+    try {
+      open(greedy, {}, options)->next();
+      ADD_FAILURE() << "it was read";
+    } catch (const ResourceExhaustedError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("takes more than 1048576 bytes"));
+    }
+  }
+}
+
 TEST(TakeSkipShard, PickByPlace) {
   EXPECT_THAT(values_of(Dataset::range(10).skip(3).take(4)), ElementsAre(3, 4, 5, 6));
   EXPECT_THAT(values_of(Dataset::range(2).skip(5)), IsEmpty());

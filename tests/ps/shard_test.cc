@@ -6,6 +6,7 @@ namespace cairn::ps {
 namespace {
 
 using testing::ElementsAre;
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(ShardPull, RowsComeInTheOrderOfTheIds) {
@@ -247,8 +248,35 @@ TEST(ShardPieces, OfADeadWorkerDoNotMixWithTheRetry) {
   EXPECT_EQ(shard.shard.counters().staged_bytes.load(), 0u);
 }
 
+TEST(ShardPieces, ThatWereOnlyPromisedTakeNothing) {
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), adam())});
+  for (std::uint64_t closure = 1; closure <= 1000; ++closure) push_piece(shard, 0, 1 << 16, 1, closure);
+  EXPECT_LT(shard.shard.counters().staged_bytes.load(), 1u << 20);
+  EXPECT_GE(shard.shard.counters().staged_bytes.load(), 1000u * 500);  // and an empty piece is counted as well
+}
+
+TEST(ShardConfigure, MoreRowsThanThereIsMemoryForAreRefusedBeforeAnyIsMade) {
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())}, {.incarnation = 1, .tables_bytes_max = 1 << 20});
+  try {
+    shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("huge", {std::int64_t{1} << 40, 8}), adam())}, false});
+    ADD_FAILURE() << "it was made";
+  } catch (const ResourceExhaustedError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("'huge'"), HasSubstr("1048576 bytes"), HasSubstr("more ps")));
+  }
+  EXPECT_EQ(shard.pull_whole(0).size(), 8u);
+  for (VariableId id = 1; id < 100; ++id) {  // nor does a little at a time get past it
+    try {
+      shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(id, variable("w" + std::to_string(id), {1000, 8}), sgd())}, false});
+    } catch (const ResourceExhaustedError&) {
+      EXPECT_LT(id, 40u);
+      return;
+    }
+  }
+  ADD_FAILURE() << "3 MB were taken";
+}
+
 TEST(ShardPieces, AreBoundedAndExpire) {
-  ShardHarness shard({whole_table(0, variable("w", {4, 2}), adam())}, {.incarnation = 1, .staging = {.bytes_max = 200}});
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), adam())}, {.incarnation = 1, .staging = {.bytes_max = 2000}});
   push_piece(shard, 0, 2, 1, 1);
   EXPECT_THROW(
       {

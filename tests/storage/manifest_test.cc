@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/memory_disk.h"
 #include "storage/base64.h"
+#include "storage/checksum.h"
 
 namespace cairn::storage {
 namespace {
@@ -39,6 +40,15 @@ TEST(Manifest, EveryFlippedByteAndEveryCutIsDataLoss) {
     EXPECT_THROW(parse_manifest(bad, "MANIFEST.json"), DataLossError) << "byte " << at;
     EXPECT_THROW(parse_manifest(sound.substr(0, at), "MANIFEST.json"), DataLossError) << "cut at " << at;
   }
+}
+
+TEST(Manifest, ListsWithinListsBeyondAllMeasureAreDataLoss) {
+  constexpr int kDeep = 100'000;
+  std::string body = to_text(Manifest{});
+  body = body.substr(0, body.rfind("checksum"));
+  const std::size_t at = body.find("\"metadata\": {}") + 12;
+  body.replace(at, 2, std::string(kDeep, '[') + std::string(kDeep, ']'));
+  EXPECT_THROW(parse_manifest(body + "checksum " + std::to_string(crc32c(body)) + "\n", "MANIFEST.json"), DataLossError);
 }
 
 TEST(Manifest, AMissingOneNamesTheFileAndTheCure) {

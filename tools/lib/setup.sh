@@ -35,10 +35,15 @@ follow() {
     END { printf "\r\033[K%-58s ", text " ..." }'
 }
 
-wanted_packages() { sed 's/#.*//' "$root/tools/packages.txt" | awk 'NF { print $1 }'; }
+# wanted_packages [SECTION...]: those of no section, and of these.
+wanted_packages() {
+  sed 's/#.*//' "$root/tools/packages.txt" | awk -v sections=" $* " '
+    /^\[/ { gsub(/[][ ]/, ""); skip = !index(sections, " " $0 " "); next }
+    NF && !skip { print $1 }'
+}
 
 missing_packages() {
-  wanted_packages | while read -r package; do
+  wanted_packages "$@" | while read -r package; do
     dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
   done
 }
@@ -50,13 +55,14 @@ apt_install() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"
 }
 
+# install_packages [SECTION...]
 install_packages() {
   command -v dpkg-query >/dev/null || die "this needs Debian 12 or a system with its packages (no dpkg here). The
 libraries to install by hand are listed in tools/packages.txt; then: cmake --workflow --preset dev"
   local missing
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   if ((${#missing[@]} == 0)); then
-    phase packages "packages: all $(wanted_packages | wc -l) are installed" true
+    phase packages "packages: all $(wanted_packages "$@" | wc -l) are installed" true
     return
   fi
   if ((EUID != 0)); then
@@ -64,7 +70,7 @@ libraries to install by hand are listed in tools/packages.txt; then: cmake --wor
   apt-get install ${missing[*]}"
     sudo -v || die "sudo was refused; as root, run: apt-get install ${missing[*]}"
   fi
-  phase packages "packages: installing ${#missing[@]} of $(wanted_packages | wc -l)" apt_install "${missing[@]}"
+  phase packages "packages: installing ${#missing[@]} of $(wanted_packages "$@" | wc -l)" apt_install "${missing[@]}"
 }
 
 # One compiler a core, but never more than memory carries: our heaviest files take about 1.5 GB.

@@ -17,7 +17,7 @@ struct Rows {
 
 // Integers wrap around: their sums are made unsigned.
 template <typename T>
-using Modular = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
 
 template <typename T>
 struct Add {

@@ -1,0 +1,19 @@
+// What ps and workers answer, as the coordinator's plain structs. Nothing is taken on trust: InvalidArgument says what was wrong.
+//   Thread  any.
+#pragma once
+#include "coordinator/lane_client.h"
+#include "coordinator/shard_client.h"
+#include "rpc/cairn.capnp.h"
+
+namespace cairn {
+
+inline constexpr unsigned kReplyListMax = 1u << 20;  // outputs, iterator states, ranges, files of one answer
+
+LaneReply read_reply(wire::ClosureResult::Reader in);
+// What a function's graph promises of an answer.  Errors  DataLoss: other outputs, or other iterator states than `takes` ask for.
+void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes);
+ShardVersion read_version(wire::Version::Reader in);
+ShardMark read_mark(wire::Shard::MarkResults::Reader in);
+ShardSaved read_saved(wire::Shard::SaveResults::Reader in);
+
+}  // namespace cairn

@@ -1,0 +1,10 @@
+#include "tests/fuzz/refusal.h"
+#include "tools/job.h"
+
+namespace cairn::fuzz {
+
+void job(Bytes input) {
+  may_refuse([&] { tools::parse_job(std::string(text(input)), "/jobs/job.toml"); });
+}
+
+}  // namespace cairn::fuzz

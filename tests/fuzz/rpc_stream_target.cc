@@ -1,0 +1,21 @@
+#include <spdlog/spdlog.h>
+
+#include "tests/fuzz/refusal.h"
+#include "tests/fuzz/served_ps.h"
+
+namespace cairn::fuzz {
+
+// What comes after the hello, as bytes. Whatever it was, the ps goes on serving others.
+void rpc_stream(Bytes input) {
+  spdlog::set_level(spdlog::level::off);
+  ServedPs ps;
+  auto stream = ps.greeted_stream();
+  auto written = stream->write(input.data(), input.size()).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);
+  ps.reactor.advance(std::chrono::milliseconds(20));
+  stream->shutdownWrite();
+  ps.reactor.advance(std::chrono::milliseconds(20));
+  stream = nullptr;
+  CAIRN_CHECK(ps.answers());
+}
+
+}  // namespace cairn::fuzz

@@ -1,0 +1,85 @@
+#include "core/clock.h"
+#include "ps/shard.h"
+#include "ps/wire_requests.h"
+#include "tests/fuzz/refusal.h"
+
+namespace cairn::fuzz {
+namespace {
+
+using ps::Shard;
+
+constexpr std::uint64_t kSession = 7;
+
+std::shared_ptr<const VariableSpec> variable(std::string name, Shape shape) {
+  return std::make_shared<const VariableSpec>(VariableSpec{.name = std::move(name), .shape = std::move(shape)});
+}
+
+// A shard as it stands in the middle of a training run: a table with a row rule, one with a table rule, a vector.
+struct World {
+  ManualClock clock;
+  Shard shard{clock, {.incarnation = 100, .answer_bytes_max = 1 << 16, .tables_bytes_max = 1 << 20, .staging = {.bytes_max = 1 << 16}}};
+
+  World() {
+    const UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}}, adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
+    shard.configure({kSession, 1, 42,
+                     {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}}, {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}}, {2, variable("b", {5}), {}, {{0, {0, 5}}}}},
+                     false});
+    shard.open();
+  }
+
+  void pull(const ps::PullRequest& request) {
+    std::vector<std::byte> out(shard.pull_bytes(request));
+    shard.pull(request, out.data());
+  }
+  // Whatever came before, a good peer's pull is served or told to wait.
+  void pull_well() {
+    const ps::ReadHeader header{0, 0, 0, true};
+    ps::PullRequest request{{}, {&header, 1}, {}, {}};
+    request.step.session = kSession;
+    request.step.incarnation = 5;
+    may_refuse([&] { pull(request); });
+  }
+  void restore(wire::Shard::RestoreParams::Reader in) {
+    std::vector<VariableId> only;
+    for (const auto id : in.getVariables()) only.push_back(id);
+    const ps::AppliedSet applied = ps::read_applied(in.getApplied());
+    shard.begin_restore(only);
+    shard.end_restore(applied);
+    shard.open();
+  }
+  void save(wire::Shard::MarkParams::Reader in) {
+    shard.mark(in.getCheckpoint());
+    shard.begin_save(in.getCheckpoint());
+    while (shard.next_frozen(in.getCheckpoint())) continue;
+  }
+};
+
+void serve(World& world, unsigned choice, Message& message) {
+  switch (choice % 6) {
+    case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>()).request);
+    case 1: world.shard.push(ps::read_push(message.root<wire::Shard::PushParams>()).request); return;
+    case 2: world.shard.configure(ps::read_configuration(message.root<wire::Shard::ConfigureParams>())); return;
+    case 3: return world.restore(message.root<wire::Shard::RestoreParams>());
+    case 4: return world.save(message.root<wire::Shard::MarkParams>());
+    case 5: {
+      const auto fence = message.root<wire::Shard::FenceParams>();
+      return world.shard.fence(fence.getSession(), fence.getIncarnation());
+    }
+  }
+}
+
+}  // namespace
+
+// A byte for the call, then its parameters.
+void shard_message(Bytes input) {
+  const unsigned choice = take_choice(input);
+  World world;
+  may_refuse_call([&] {
+    Message message(input);
+    serve(world, choice, message);
+    serve(world, choice, message);  // the same again: a retry
+  });
+  world.pull_well();
+}
+
+}  // namespace cairn::fuzz
