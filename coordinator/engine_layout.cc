@@ -41,8 +41,9 @@ rpc::Task<void> Engine::sync_layout_task() {
     try {
       for (auto& ps : ps_) {
         co_await configure_shards(ps.get(), layout, first);
+        // What only got slots keeps its rows.
         std::vector<std::shared_ptr<Restored>> sources{restored_};
-        co_await restore_shards(ps.get(), layout, first, sources);
+        co_await restore_shards(ps.get(), layout, static_cast<VariableId>(synced_->variables.size()), sources);
         for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       }
       synced_ = layout;
@@ -65,7 +66,8 @@ rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> l
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
-// Each variable from the first of the sources that holds it. Closes the shards: nobody shall see half a model.
+// Each variable from `first` on, from the first of the sources that holds it; the others are left alone. Closes the shards: nobody
+// shall see half a model.
 rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
     std::vector<bool> done(layout->variables.size());
@@ -79,6 +81,7 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
         done[id] = true;
         wanted.push_back(id);
       }
+      if (wanted.empty()) continue;  // a shard takes an empty list for all of its tables
       co_await restore_shard(ps->shards[s].get(), source, wanted);
       if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
     }
@@ -87,7 +90,6 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
 
 rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted) {
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
-  if (wanted.empty() && applied.ranges.empty() && applied.low_watermark == 0) co_return;
   std::uint64_t rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
   spdlog::info("shard {}: {} rows of {} variables restored from {}", shard->shard(), rows, wanted.size(), source->folder);
 }

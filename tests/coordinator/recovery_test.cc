@@ -129,6 +129,63 @@ TEST(Checkpoint, IsOneCutWhileTrainingGoesOn) {
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), v);
 }
 
+// A job that goes back to a checkpoint of its own and then on from there.
+struct GoneBack {
+  SimulatedCluster cluster{{.ps = 2, .workers = 2, .seed = 3}};
+  ClusterCoordinator coordinator{cluster.strategy()};
+  Counters counters{cluster.strategy()};
+  PerWorkerDatasetHandle data = coordinator.create_shared_dataset(numbers(Counters::kRows));
+  Function add = count_function(cluster.strategy(), counters);
+
+  GoneBack() {
+    count(20);
+    std::string checkpoint = coordinator.save({.folder = "/checkpoints"});
+    count(10);
+    coordinator.restore(checkpoint);
+    count(5);
+  }
+  void count(int closures) {
+    for (int i = 0; i < closures; ++i) coordinator.schedule(add, {data});
+    coordinator.join(kPatience);
+  }
+  void expect_counted(float closures) const {
+    EXPECT_EQ(counters.value_of_v(), closures);
+    EXPECT_EQ(counters.value_of_w(), closures);
+    auto rows = counters.value_of_rows();
+    EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), closures);
+  }
+};
+
+TEST(Restore, AVariableThatIsMadeLaterLeavesTheOthersAsTheyAre) {
+  GoneBack job;
+  Variable later = job.cluster.strategy().create_variable({.name = "later", .shape = {3, 1}, .initializer = Initializer::zeros()});
+  Function touch = job.cluster.strategy().function([&] { later.assign_add(Array(Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3}))); });
+  job.coordinator.schedule(touch);
+  job.coordinator.join(kPatience);
+  const Tensor value = later.read().eval();
+  EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()), testing::ElementsAre(1, 2, 3));
+  job.expect_counted(25);
+}
+
+TEST(Restore, SlotsThatAreAddedLaterLeaveTheRowsAsTheyAre) {
+  GoneBack job;
+  job.cluster.strategy().add_slots(job.counters.v, {RuleKind::kAdagrad, {0.1f, 1e-7f}});
+  job.count(1);
+  job.expect_counted(26);
+}
+
+TEST(Restore, ALostPsIsRebuiltFromWhatWasSavedSince) {
+  GoneBack job;
+  job.coordinator.save({.folder = "/checkpoints"});
+  for (int ps : {0, 1}) {
+    job.cluster.kill_ps(ps);
+    job.cluster.run_for(std::chrono::milliseconds(30));
+    job.cluster.start_ps(ps);
+    job.cluster.run_for(std::chrono::seconds(3));
+  }
+  job.expect_counted(25);
+}
+
 TEST(Recovery, ALostPsIsAnErrorThatNamesItWhenRecoveryIsOff) {
   SimulatedClusterOptions options{.ps = 2, .workers = 1};
   options.strategy.engine.recovery = false;
