@@ -6,7 +6,6 @@
 
 #include "coordinator/engine_restored.h"
 #include "coordinator/reply_wire.h"
-#include "coordinator/task_roles.h"
 #include "core/random.h"
 
 namespace cairn {
@@ -29,108 +28,6 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
 }
 
 Engine::~Engine() { stop(); }
-
-rpc::Task<void> Engine::start() {
-  const auto& cluster = options_.cluster;
-  verify_parameter_server_cluster(cluster);
-  // Members are counted without gaps; the names are the tasks' own, which may have some.
-  for (const auto& [task, address] : cluster.tasks("ps")) {
-    auto index = static_cast<std::uint32_t>(ps_.size());
-    ps_.push_back(std::make_unique<Ps>());
-    *ps_.back() = Ps{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kPs, static_cast<std::uint32_t>(task))};
-  }
-  for (const auto& [task, address] : cluster.tasks("worker")) {
-    auto index = static_cast<std::uint32_t>(workers_.size());
-    workers_.push_back(std::make_unique<Worker>());
-    *workers_.back() = Worker{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
-  }
-  for (auto& ps : ps_) co_await connect_in_time(ps.get(), &Engine::connect_ps);
-  for (auto& worker : workers_) co_await connect_in_time(worker.get(), &Engine::connect_worker);
-
-  std::vector<ShardServer> servers;
-  std::uint32_t first = 0;
-  for (auto& ps : ps_) {
-    auto shards = static_cast<std::uint32_t>(ps->shards.size());
-    servers.push_back({ps->index, ps->address, ps->incarnation, shards, first});
-    first += shards;
-  }
-  registry_ = std::make_unique<VariableRegistry>(options_.variables, std::move(servers));
-  for (auto& worker : workers_)
-    for (auto& lane : worker->lanes) {
-      lane->number = lanes_.size();
-      lanes_.push_back(lane.get());
-    }
-  lane_count_ = lanes_.size();
-  synced_ = registry_->layout();
-  synced_version_ = synced_->version;
-  for (auto& ps : ps_) co_await try_to(ps.get(), &Engine::attach_in_time);
-  for (auto& worker : workers_) co_await try_to(worker.get(), &Engine::configure_lanes);
-  started_ = true;
-  for (auto& ps : ps_) tasks_.spawn(ps->name, ps_loop(ps.get()));
-  for (auto& worker : workers_) tasks_.spawn(worker->name, worker_loop(worker.get()));
-  tasks_.spawn("watch for workers", watch_for_no_workers());
-  tasks_.spawn("status", publish_status());
-  pump();
-}
-
-// A task that is lost at once is lost like any other: its loop brings it back.
-template <typename Member>
-rpc::Task<void> Engine::try_to(Member* member, rpc::Task<void> (Engine::*join)(Member*)) {
-  try {
-    co_await (this->*join)(member);
-    co_return;
-  } catch (const UnavailableError& e) {
-    member->trouble = e.what();
-  } catch (const DeadlineExceededError& e) {
-    member->trouble = e.what();
-  }
-  member->lost_at = parts_.clock.now();
-}
-
-template <typename Member>
-rpc::Task<void> Engine::connect_in_time(Member* member, rpc::Task<void> (Engine::*connect)(Member*)) {
-  const TimePoint deadline = parts_.clock.now() + options_.start_timeout;
-  for (;;) {
-    try {
-      co_await (this->*connect)(member);
-      co_return;
-    } catch (const UnavailableError& e) {
-      member->trouble = e.what();
-    } catch (const DeadlineExceededError& e) {
-      member->trouble = e.what();
-    }
-    if (parts_.clock.now() >= deadline)
-      throw UnavailableError(str(member->name, " at ", member->address, " could not be reached in ",
-                                 std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count(), " s: ", member->trouble,
-                                 ". Start it, or correct its address in the cluster"));
-    co_await parts_.reactor.sleep(kRetryPause);
-  }
-}
-template rpc::Task<void> Engine::connect_in_time<Engine::Ps>(Ps*, rpc::Task<void> (Engine::*)(Ps*));
-template rpc::Task<void> Engine::connect_in_time<Engine::Worker>(Worker*, rpc::Task<void> (Engine::*)(Worker*));
-
-void Engine::stop() {
-  tasks_.cancel_all();
-  for (Lane* lane : lanes_) {
-    lane->tasks.reset();
-    lane->client.reset();
-  }
-  for (auto& worker : workers_) worker->control.reset();
-  for (auto& ps : ps_) {
-    ps->shards.clear();
-    ps->control.reset();
-  }
-}
-
-rpc::Hello Engine::hello(std::uint32_t endpoint) const {
-  rpc::Hello hello;
-  hello.cluster = options_.cluster_id;
-  hello.session = session_;
-  hello.role = rpc::Role::kCoordinator;
-  hello.endpoint = endpoint;
-  hello.token = options_.token;
-  return hello;
-}
 
 double Engine::seconds_since(TimePoint then) const { return std::chrono::duration<double>(parts_.clock.now() - then).count(); }
 

@@ -1,6 +1,7 @@
 // Engine: the coordinator's half that lives on a loop. It knows who is there, sends closures, takes results, repairs what
 // breaks, and makes the cut of a checkpoint.
 //
+//   beginning, end  engine_start.cc      connect, join the session, let go
 //   dispatch        engine.cc            queue -> lane -> result
 //   workers         engine_workers.cc    connect, watch, fence and put back
 //   ps              engine_ps.cc         connect, watch, rebuild a lost one
