@@ -1,7 +1,11 @@
 #include "tools/job_optimizer.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
 
 #include "tools/job_schedule.h"
 #include "tools/toml_table.h"
@@ -10,12 +14,6 @@ namespace cairn::tools {
 namespace {
 
 using Made = std::shared_ptr<nn::Optimizer>;
-
-// Takes an argument if the file has it, else leaves the option's default.
-template <typename T>
-void take(const JobOptimizer& from, const char* argument, T& option) {
-  if (const auto found = from.arguments.find(argument); found != from.arguments.end()) option = static_cast<T>(found->second);
-}
 
 template <typename Options>
 Options common(const JobOptimizer& from, const std::string& name) {
@@ -27,107 +25,65 @@ Options common(const JobOptimizer& from, const std::string& name) {
   return options;
 }
 
+// An argument of a job file, and the option that it sets.
 template <typename Options>
-Options with_betas(const JobOptimizer& from, const std::string& name) {
-  auto options = common<Options>(from, name);
-  take(from, "beta_1", options.beta_1);
-  take(from, "beta_2", options.beta_2);
-  take(from, "epsilon", options.epsilon);
-  return options;
-}
-
-template <typename Options>
-Options with_accumulator(const JobOptimizer& from, const std::string& name) {
-  auto options = common<Options>(from, name);
-  take(from, "initial_accumulator_value", options.initial_accumulator_value);
-  take(from, "epsilon", options.epsilon);
-  return options;
-}
-
-Made make_sgd(const JobOptimizer& from, const std::string& name) {
-  auto options = common<nn::SgdOptions>(from, name);
-  take(from, "momentum", options.momentum);
-  take(from, "nesterov", options.nesterov);
-  return std::make_shared<nn::Sgd>(options);
-}
-
-Made make_adagrad(const JobOptimizer& from, const std::string& name) {
-  return std::make_shared<nn::Adagrad>(with_accumulator<nn::AdagradOptions>(from, name));
-}
-
-Made make_rowwise_adagrad(const JobOptimizer& from, const std::string& name) {
-  return std::make_shared<nn::RowwiseAdagrad>(with_accumulator<nn::RowwiseAdagradOptions>(from, name));
-}
-
-Made make_rmsprop(const JobOptimizer& from, const std::string& name) {
-  auto options = common<nn::RmsPropOptions>(from, name);
-  take(from, "rho", options.rho);
-  take(from, "momentum", options.momentum);
-  take(from, "epsilon", options.epsilon);
-  take(from, "centered", options.centered);
-  return std::make_shared<nn::RmsProp>(options);
-}
-
-Made make_adam(const JobOptimizer& from, const std::string& name) {
-  auto options = with_betas<nn::AdamOptions>(from, name);
-  take(from, "amsgrad", options.amsgrad);
-  return std::make_shared<nn::Adam>(options);
-}
-
-Made make_lazy_adam(const JobOptimizer& from, const std::string& name) {
-  return std::make_shared<nn::LazyAdam>(with_betas<nn::AdamOptions>(from, name));
-}
-
-Made make_adamax(const JobOptimizer& from, const std::string& name) {
-  return std::make_shared<nn::Adamax>(with_betas<nn::AdamaxOptions>(from, name));
-}
-
-Made make_nadam(const JobOptimizer& from, const std::string& name) {
-  auto options = with_betas<nn::NadamOptions>(from, name);
-  take(from, "schedule_decay", options.schedule_decay);
-  return std::make_shared<nn::Nadam>(options);
-}
-
-Made make_adadelta(const JobOptimizer& from, const std::string& name) {
-  auto options = common<nn::AdadeltaOptions>(from, name);
-  take(from, "rho", options.rho);
-  take(from, "epsilon", options.epsilon);
-  return std::make_shared<nn::Adadelta>(options);
-}
-
-Made make_ftrl(const JobOptimizer& from, const std::string& name) {
-  auto options = common<nn::FtrlOptions>(from, name);
-  take(from, "learning_rate_power", options.learning_rate_power);
-  take(from, "initial_accumulator_value", options.initial_accumulator_value);
-  take(from, "l1", options.l1_regularization_strength);
-  take(from, "l2", options.l2_regularization_strength);
-  take(from, "beta", options.beta);
-  take(from, "l2_shrinkage", options.l2_shrinkage_regularization_strength);
-  return std::make_shared<nn::Ftrl>(options);
-}
+struct Argument {
+  std::string name;
+  std::variant<float Options::*, double Options::*, bool Options::*> option;
+};
 
 struct Kind {
   std::string name;
-  std::vector<std::string> numbers, flags;
-  Made (*make)(const JobOptimizer& from, const std::string& name);
+  std::vector<std::string> numbers, flags;  // the arguments that it takes
+  std::function<Made(const JobOptimizer& from, const std::string& name)> make;
 
   bool takes(const std::string& argument) const {
     return std::find(numbers.begin(), numbers.end(), argument) != numbers.end() || std::find(flags.begin(), flags.end(), argument) != flags.end();
   }
 };
 
+template <typename Optimizer, typename Options>
+Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
+  Kind made{.name = name};
+  for (const auto& [argument, option] : arguments)
+    (std::holds_alternative<bool Options::*>(option) ? made.flags : made.numbers).push_back(argument);
+  made.make = [arguments = std::move(arguments)](const JobOptimizer& from, const std::string& as) -> Made {
+    auto options = common<Options>(from, as);
+    for (const auto& [argument, option] : arguments)
+      if (const auto given = from.arguments.find(argument); given != from.arguments.end())
+        std::visit([&](auto member) { options.*member = static_cast<std::decay_t<decltype(options.*member)>>(given->second); }, option);
+    return std::make_shared<Optimizer>(options);
+  };
+  return made;
+}
+
 const std::vector<Kind>& kinds() {
+  using namespace nn;
+  using AdamArguments = std::vector<Argument<AdamOptions>>;
+  static const AdamArguments adam = {{"beta_1", &AdamOptions::beta_1}, {"beta_2", &AdamOptions::beta_2}, {"epsilon", &AdamOptions::epsilon}, {"amsgrad", &AdamOptions::amsgrad}};
   static const std::vector<Kind> all = {
-      {"sgd", {"momentum"}, {"nesterov"}, make_sgd},
-      {"adagrad", {"initial_accumulator_value", "epsilon"}, {}, make_adagrad},
-      {"rowwise_adagrad", {"initial_accumulator_value", "epsilon"}, {}, make_rowwise_adagrad},
-      {"rmsprop", {"rho", "momentum", "epsilon"}, {"centered"}, make_rmsprop},
-      {"adam", {"beta_1", "beta_2", "epsilon"}, {"amsgrad"}, make_adam},
-      {"lazy_adam", {"beta_1", "beta_2", "epsilon"}, {}, make_lazy_adam},
-      {"adamax", {"beta_1", "beta_2", "epsilon"}, {}, make_adamax},
-      {"nadam", {"beta_1", "beta_2", "epsilon", "schedule_decay"}, {}, make_nadam},
-      {"adadelta", {"rho", "epsilon"}, {}, make_adadelta},
-      {"ftrl", {"learning_rate_power", "initial_accumulator_value", "l1", "l2", "beta", "l2_shrinkage"}, {}, make_ftrl}};
+      kind<Sgd, SgdOptions>("sgd", {{"momentum", &SgdOptions::momentum}, {"nesterov", &SgdOptions::nesterov}}),
+      kind<Adagrad, AdagradOptions>("adagrad", {{"initial_accumulator_value", &AdagradOptions::initial_accumulator_value}, {"epsilon", &AdagradOptions::epsilon}}),
+      kind<RowwiseAdagrad, RowwiseAdagradOptions>(
+          "rowwise_adagrad", {{"initial_accumulator_value", &RowwiseAdagradOptions::initial_accumulator_value}, {"epsilon", &RowwiseAdagradOptions::epsilon}}),
+      kind<RmsProp, RmsPropOptions>("rmsprop", {{"rho", &RmsPropOptions::rho},
+                                                {"momentum", &RmsPropOptions::momentum},
+                                                {"epsilon", &RmsPropOptions::epsilon},
+                                                {"centered", &RmsPropOptions::centered}}),
+      kind<Adam>("adam", adam),
+      kind<LazyAdam>("lazy_adam", AdamArguments(adam.begin(), adam.end() - 1)),  // there is no lazy AMSGrad
+      kind<Adamax, AdamaxOptions>("adamax", {{"beta_1", &AdamaxOptions::beta_1}, {"beta_2", &AdamaxOptions::beta_2}, {"epsilon", &AdamaxOptions::epsilon}}),
+      kind<Nadam, NadamOptions>("nadam", {{"beta_1", &NadamOptions::beta_1},
+                                          {"beta_2", &NadamOptions::beta_2},
+                                          {"epsilon", &NadamOptions::epsilon},
+                                          {"schedule_decay", &NadamOptions::schedule_decay}}),
+      kind<Adadelta, AdadeltaOptions>("adadelta", {{"rho", &AdadeltaOptions::rho}, {"epsilon", &AdadeltaOptions::epsilon}}),
+      kind<Ftrl, FtrlOptions>("ftrl", {{"learning_rate_power", &FtrlOptions::learning_rate_power},
+                                       {"initial_accumulator_value", &FtrlOptions::initial_accumulator_value},
+                                       {"l1", &FtrlOptions::l1_regularization_strength},
+                                       {"l2", &FtrlOptions::l2_regularization_strength},
+                                       {"beta", &FtrlOptions::beta},
+                                       {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}})};
   return all;
 }
 

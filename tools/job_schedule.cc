@@ -14,12 +14,14 @@ const std::vector<std::string>& schedule_kinds() {
   return all;
 }
 
-nn::LearningRate read_exponential(TomlTable& table, float initial) {
-  nn::ExponentialDecayOptions options{.initial_learning_rate = initial};
+// Exponential and inverse-time decay take the same arguments.
+template <typename Options>
+Options read_decay(TomlTable& table, float initial) {
+  Options options{.initial_learning_rate = initial};
   table.read("decay_steps", options.decay_steps);
   table.read("decay_rate", options.decay_rate);
   table.read("staircase", options.staircase);
-  return nn::ExponentialDecay(options);
+  return options;
 }
 
 nn::LearningRate read_piecewise(TomlTable& table) {
@@ -36,14 +38,6 @@ nn::LearningRate read_polynomial(TomlTable& table, float initial) {
   table.read("power", options.power);
   table.read("cycle", options.cycle);
   return nn::PolynomialDecay(options);
-}
-
-nn::LearningRate read_inverse_time(TomlTable& table, float initial) {
-  nn::InverseTimeDecayOptions options{.initial_learning_rate = initial};
-  table.read("decay_steps", options.decay_steps);
-  table.read("decay_rate", options.decay_rate);
-  table.read("staircase", options.staircase);
-  return nn::InverseTimeDecay(options);
 }
 
 nn::LearningRate read_cosine(TomlTable& table, float initial) {
@@ -70,10 +64,10 @@ nn::LearningRate read_schedule(TomlTable table, float initial) {
   std::string kind;
   table.read("kind", kind);
   const auto made = [&]() -> nn::LearningRate {
-    if (kind == "exponential") return read_exponential(table, initial);
+    if (kind == "exponential") return nn::ExponentialDecay(read_decay<nn::ExponentialDecayOptions>(table, initial));
     if (kind == "piecewise") return read_piecewise(table);
     if (kind == "polynomial") return read_polynomial(table, initial);
-    if (kind == "inverse_time") return read_inverse_time(table, initial);
+    if (kind == "inverse_time") return nn::InverseTimeDecay(read_decay<nn::InverseTimeDecayOptions>(table, initial));
     if (kind == "cosine") return read_cosine(table, initial);
     if (kind == "cosine_restarts") return read_cosine_restarts(table, initial);
     table.one_of("kind", kind, schedule_kinds());
