@@ -1,5 +1,4 @@
 // cairn-bench: whole-system benchmarks on real processes of this machine. bench/README.md says how to read them.
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +6,7 @@
 
 #include "bench/benches.h"
 #include "core/error.h"
+#include "core/log.h"
 
 namespace cairn::bench {
 namespace {
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   if (options.names.empty()) options.names = {"echo", "closures", "latency", "wide-deep"};
   try {
     cairn::bench::RawEcho echo;  // forks: before there are threads
-    spdlog::set_level(spdlog::level::warn);
+    set_log_level(LogLevel::kWarning);
     cairn::bench::run(options, echo);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn-bench: %s\n", error.what());

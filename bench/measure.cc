@@ -6,11 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace cairn::bench {
 namespace {
@@ -133,7 +133,7 @@ void Report::add(const Series& series) {
               grouped(series.median()).c_str(), series.unit.c_str(), grouped(values.front()).c_str(), grouped(values.back()).c_str(),
               undisturbed(series), series.windows.size(), mean_other(series), cores.c_str());
   std::fflush(stdout);
-  nlohmann::json line{{"bench", series.bench}, {"configuration", series.configuration}, {"unit", series.unit}, {"median", series.median()},
+  Json line{{"bench", series.bench}, {"configuration", series.configuration}, {"unit", series.unit}, {"median", series.median()},
                       {"min", values.front()}, {"max", values.back()}, {"undisturbed", undisturbed(series)}, {"machine", machine()}};
   for (const Window& window : series.windows)
     line["windows"].push_back({{"value", window.value}, {"seconds", window.seconds}, {"other_cores", window.other_cores}});
@@ -152,10 +152,10 @@ void Report::ratio(const std::string& what, const Series& of, const Series& to) 
   append({{"bench", of.bench}, {"configuration", what}, {"unit", "ratio"}, {"median", ratio}, {"machine", machine()}});
 }
 
-void Report::append(const nlohmann::json& line) {
+void Report::append(const Json& line) {
   if (json_file_.empty()) return;
   std::ofstream file(json_file_, std::ios::app);
-  file << line.dump() << '\n';
+  file << json_text(line) << '\n';
   if (!file.flush()) throw UnavailableError(str("could not write to ", json_file_));
 }
 

@@ -58,7 +58,7 @@ class Report {
   void ratio(const std::string& what, const Series& of, const Series& to);
 
  private:
-  void append(const nlohmann::json& line);
+  void append(const nlohmann::ordered_json& line);
   std::string json_file_;
 };
 

@@ -4,24 +4,14 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace cairn {
 namespace {
 
-using Json = nlohmann::ordered_json;  // jobs keep the order they are written in
-
 constexpr std::int64_t kTasksMax = 1 << 20;  // a job as a list has a place for each number
-
-Json parse(const std::string& text) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& e) {
-    throw InvalidArgumentError(str("TF_CONFIG is not JSON: ", e.what()));
-  }
-}
 
 // What `holder`, which is called `place`, holds under `key`. A list or a text holds nothing unless the key itself is in
 // it: so the reference looks, and some launchers write an empty list for nothing.
@@ -33,11 +23,11 @@ std::optional<Json> value_of(const Json& holder, const std::string& place, const
   bool holds_nothing = (holder.is_array() && std::find(holder.begin(), holder.end(), Json(key)) == holder.end()) ||
                        (holder.is_string() && holder.get<std::string>().find(key) == std::string::npos);
   if (holds_nothing) return std::nullopt;
-  throw InvalidArgumentError(str(place, " is ", holder.dump(), "; an object with \"", key, "\" is wanted"));
+  throw InvalidArgumentError(str(place, " is ", json_text(holder), "; an object with \"", key, "\" is wanted"));
 }
 
 std::optional<Json> part(const std::string& text, const std::string& key) {
-  return value_of(parse(text), "TF_CONFIG", key);
+  return value_of(parse_json(text, "TF_CONFIG"), "TF_CONFIG", key);
 }
 
 std::optional<Json> task_part(const std::string& text, const std::string& key) {
@@ -50,7 +40,7 @@ std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_null()) return "None";
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  return value.dump();
+  return json_text(value);
 }
 
 // Digits with a sign, single underscores between them and blanks around: what Python's int() reads. Empty: it is not
@@ -74,7 +64,7 @@ std::string plain_digits(const std::string& text) {
 
 std::int64_t integer_of(const Json& value, const std::string& place) {
   auto refuse = [&]() -> std::int64_t {
-    throw InvalidArgumentError(str(place, " is ", value.dump(), ", a number is wanted"));
+    throw InvalidArgumentError(str(place, " is ", json_text(value), ", a number is wanted"));
   };
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
   if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) return refuse();
@@ -92,7 +82,7 @@ ClusterSpec::Tasks tasks_of(const Json& tasks, const std::string& place) {
   ClusterSpec::Tasks made;
   auto address = [&](const Json& task) {
     if (!task.is_string())
-      throw InvalidArgumentError(str(place, " holds ", task.dump(), ", a \"host:port\" is wanted"));
+      throw InvalidArgumentError(str(place, " holds ", json_text(task), ", a \"host:port\" is wanted"));
     return task.get<std::string>();
   };
   if (tasks.is_array()) {
@@ -106,7 +96,7 @@ ClusterSpec::Tasks tasks_of(const Json& tasks, const std::string& place) {
     }
   } else {
     throw InvalidArgumentError(
-        str(place, " is ", tasks.dump(), "; a list of \"host:port\" or {\"index\": \"host:port\"} is wanted"));
+        str(place, " is ", json_text(tasks), "; a list of \"host:port\" or {\"index\": \"host:port\"} is wanted"));
   }
   return made;
 }

@@ -1,7 +1,5 @@
 #include "coordinator/engine.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
 #include "coordinator/engine_restored.h"

@@ -1,11 +1,11 @@
 // Checkpoints: the cut while training goes on, the commit, and going back to one.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
 #include "coordinator/manifest_io.h"
+#include "core/log.h"
 
 namespace cairn {
 namespace {
@@ -213,7 +213,7 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
       ++restored->covers;
   }
   newest_ = restored;
-  spdlog::info("checkpoint {} at step {}", name, cut->global_step);
+  log_info("checkpoint ", name, " at step ", cut->global_step);
 }
 
 rpc::Task<void> Engine::restore(std::string checkpoint) {
@@ -278,7 +278,7 @@ void Engine::restore_positions() {
     if (mine.size() == dataset->pipelines())
       for (std::size_t i = 0; i < mine.size(); ++i) pipeline_book_[dataset->first_pipeline() + i] = Pipeline(std::move(mine[i]));
     else if (!mine.empty())
-      spdlog::warn("dataset {} begins anew: it was saved in {} pipelines and is now dealt out to {}", dataset->name(), mine.size(), dataset->pipelines());
+      log_warning("dataset ", dataset->name(), " begins anew: it was saved in ", mine.size(), " pipelines and is now dealt out to ", dataset->pipelines());
   }
 }
 
@@ -306,7 +306,7 @@ rpc::Task<void> Engine::save_and_forget() {
   try {
     co_await save(*policy_, policy_metadata_);
   } catch (const Error& e) {
-    spdlog::error("a checkpoint failed: {}", e.what());  // training is worth more than one checkpoint; the next may work
+    log_error("a checkpoint failed: ", e.what());  // training is worth more than one checkpoint; the next may work
   }
 }
 

@@ -1,11 +1,10 @@
 #include "coordinator/engine_host.h"
 
-#include <spdlog/spdlog.h>
-
 #include <future>
 
 #include "coordinator/control_server.h"
 #include "coordinator/engine.h"
+#include "core/log.h"
 #include "rpc/reactor_thread.h"
 
 namespace cairn {
@@ -51,7 +50,7 @@ class ThreadHost final : public EngineHost {
       control_ = std::make_unique<ControlServer>(*engine_, thread_.reactor(), *network_,
                                                  ControlServerOptions{address, options.cluster_id, options.token, options.insecure});
     } catch (const Error& e) {
-      spdlog::warn("the status service cannot listen at {}: {}", address, e.what());
+      log_warning("the status service cannot listen at ", address, ": ", e.what());
     }
   }
   static rpc::Task<void> wrap(std::function<rpc::Task<void>(Engine&)> work, Engine* engine, std::shared_ptr<std::promise<void>> outcome) {
@@ -70,7 +69,7 @@ class ThreadHost final : public EngineHost {
         engine_.reset();
       });
     } catch (const Error& e) {
-      spdlog::warn("stopping the engine: {}", e.what());
+      log_warning("stopping the engine: ", e.what());
     }
     thread_.stop();
   }

@@ -1,10 +1,10 @@
 // The layout's way to the shards: new variables become tables, restored ones get their rows.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
+#include "core/log.h"
 
 namespace cairn {
 
@@ -91,7 +91,7 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
 rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted) {
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
   std::uint64_t rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
-  spdlog::info("shard {}: {} rows of {} variables restored from {}", shard->shard(), rows, wanted.size(), source->folder);
+  log_info("shard ", shard->shard(), ": ", rows, " rows of ", wanted.size(), " variables restored from ", source->folder);
 }
 
 }  // namespace cairn

@@ -1,10 +1,10 @@
 // Parameter servers: connecting, watching, and rebuilding one that was lost.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
+#include "core/log.h"
 #include "rpc/heartbeat.h"
 
 namespace cairn {
@@ -93,10 +93,10 @@ void Engine::lose_ps(Ps& ps, const std::string& reason) {
   }
   changed();
   if (options_.recovery) {
-    spdlog::warn("{} is lost ({}); closures wait for it up to {:.0f} s", ps.name, reason, std::chrono::duration<double>(options_.ps_wait).count());
+    log_warning(ps.name, " is lost (", reason, "); closures wait for it up to ", fixed(std::chrono::duration<double>(options_.ps_wait).count(), 0), " s");
     return;
   }
-  spdlog::error("{} is lost ({}), and recovery is off", ps.name, reason);
+  log_error(ps.name, " is lost (", reason, "), and recovery is off");
   ps.lost_for_good = true;
   queue_->fail_all(std::make_exception_ptr(
       UnavailableError(str(ps.name, " at ", ps.address, " is lost: ", reason, ". Restart the cluster and restore the last checkpoint, or run with recovery on"), ps.name)));
@@ -155,7 +155,7 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   synced(layout);
   if (!started_) co_return;
   const double away = seconds_since(ps->lost_at);
-  spdlog::info("{} is back after {:.2f} s{}", ps->name, away, rebuild ? ", rebuilt" : " with its state");
+  log_info(ps->name, " is back after ", fixed(away, 2), " s", rebuild ? ", rebuilt" : " with its state");
   std::lock_guard hold(shared_mutex_);
   if (ps->open_loss != kNoLoss) stats_.losses[ps->open_loss].back_after_seconds = away;
 }
@@ -164,7 +164,7 @@ void Engine::count_lost_updates(Ps& ps) {
   const std::uint64_t safe = std::max(ps.source ? ps.source->covers : 0, ps.lost_counted);
   const std::uint64_t lost = committed_ > safe ? committed_ - safe : 0;
   ps.lost_counted = committed_;
-  if (lost > 0) spdlog::warn("{} updates since the last checkpoint are lost on {}", lost, ps.name);
+  if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
   add_lost(ps, lost);
 }
 

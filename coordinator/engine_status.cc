@@ -1,7 +1,7 @@
 // What the engine tells people: a JSON snapshot, refreshed on the loop and read by anybody.
-#include <nlohmann/json.hpp>
 
 #include "coordinator/engine.h"
+#include "core/json.h"
 
 namespace cairn {
 namespace {
@@ -10,20 +10,19 @@ constexpr Duration kRefresh = std::chrono::milliseconds(200);
 constexpr Duration kPollDeadline = std::chrono::seconds(2);
 constexpr int kPollEvery = 5;  // refreshes between two questions to a task
 
-using nlohmann::json;
-
 // What a task says of itself is for people, and nothing is taken on trust: not its size, depth or letters.
-json details_of(const std::string& own) {
+Json details_of(const std::string& own) {
   constexpr std::size_t kBytesMax = 1 << 20;
   constexpr int kDepthMax = 16;
-  bool flat = own.size() <= kBytesMax;
-  auto look = [&flat](int depth, json::parse_event_t, json&) { return flat = flat && depth <= kDepthMax; };
-  json parsed = own.size() <= kBytesMax ? json::parse(own, look, false) : json();
-  return flat && !parsed.is_discarded() ? parsed : json("its answer cannot be read");
+  try {
+    if (own.size() <= kBytesMax) return parse_json(own, "its answer", kDepthMax);
+  } catch (const InvalidArgumentError&) {
+  }
+  return "its answer cannot be read";
 }
 
-json task_json(const std::string& name, const std::string& address, bool ready, const std::string& trouble, const std::string& own) {
-  json task{{"task", name}, {"address", address}, {"ready", ready}};
+Json task_json(const std::string& name, const std::string& address, bool ready, const std::string& trouble, const std::string& own) {
+  Json task{{"task", name}, {"address", address}, {"ready", ready}};
   if (!trouble.empty()) task["trouble"] = trouble;
   if (!own.empty()) task["details"] = details_of(own);
   return task;
@@ -48,7 +47,7 @@ std::string Engine::status_json() const {
 std::string Engine::make_status() const {
   EngineStats now = stats();
   QueueCounts counts = queue_->counts();
-  json status{{"global_step", now.global_step},
+  Json status{{"global_step", now.global_step},
               {"uptime_seconds", uptime()},
               {"queued", counts.queued},
               {"inflight", counts.inflight},
@@ -59,12 +58,12 @@ std::string Engine::make_status() const {
               {"staleness_max", now.staleness_max},
               {"checkpoints", now.checkpoints},
               {"last_checkpoint", now.last_checkpoint},
-              {"ps", json::array()},
-              {"workers", json::array()},
-              {"losses", json::array()}};
+              {"ps", Json::array()},
+              {"workers", Json::array()},
+              {"losses", Json::array()}};
   for (const auto& ps : ps_) status["ps"].push_back(task_json(ps->name, ps->address, ps->ready, ps->trouble, ps->status));
   for (const auto& worker : workers_) {
-    json task = task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
+    Json task = task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
     status["workers"].push_back(std::move(task));
   }
@@ -75,7 +74,7 @@ std::string Engine::make_status() const {
                                 {"back_after_seconds", loss.back_after_seconds},
                                 {"first_push_after_seconds", loss.first_push_after_seconds},
                                 {"lost_updates", loss.lost_updates}});
-  return status.dump(-1, ' ', false, json::error_handler_t::replace);  // a trouble may hold a peer's bytes
+  return json_text(status);
 }
 
 namespace {

@@ -1,7 +1,7 @@
 // Workers: connecting, watching, and what happens when one is lost.
-#include <spdlog/spdlog.h>
 
 #include "coordinator/engine.h"
+#include "core/log.h"
 #include "rpc/heartbeat.h"
 
 namespace cairn {
@@ -66,7 +66,7 @@ rpc::Task<void> Engine::worker_loop(Worker* worker) {
     }
     if (worker->ready) {
       double away = seconds_since(worker->lost_at);
-      spdlog::info("{} is back after {:.2f} s", worker->name, away);
+      log_info(worker->name, " is back after ", fixed(away, 2), " s");
       std::lock_guard hold(shared_mutex_);
       if (worker->open_loss != kNoLoss) stats_.losses[worker->open_loss].back_after_seconds = away;
     } else {
@@ -106,7 +106,7 @@ rpc::Task<void> Engine::give_up_worker(Worker* worker) {
   }
   worker->control.reset();
   for (auto& closure : interrupted) torn(*closure);
-  spdlog::warn("{} is lost ({}); {} closures go to other workers", worker->name, worker->trouble, interrupted.size());
+  log_warning(worker->name, " is lost (", worker->trouble, "); ", interrupted.size(), " closures go to other workers");
   {
     std::lock_guard hold(shared_mutex_);
     worker->open_loss = stats_.losses.size();
@@ -130,7 +130,7 @@ rpc::Task<void> Engine::fence_everywhere(std::vector<std::uint64_t> incarnations
         }
     } catch (const Error& e) {
       // It is being lost, or it is stuck; cut off, it is fenced when it is attached again.
-      spdlog::warn("{} could not fence a lost worker ({}); its connection is ended", ps->name, e.what());
+      log_warning(ps->name, " could not fence a lost worker (", e.what(), "); its connection is ended");
       if (ps->control) ps->control->connection().close();
       ps->ready = false;
     }
@@ -151,7 +151,7 @@ rpc::Task<void> Engine::watch_for_no_workers() {
       since.reset();
     } else if (!since) {
       since = parts_.clock.now();
-      spdlog::warn("no worker is left: {}. Waiting {:.0f} s for one to come back", names, std::chrono::duration<double>(options_.worker_wait).count());
+      log_warning("no worker is left: ", names, ". Waiting ", fixed(std::chrono::duration<double>(options_.worker_wait).count(), 0), " s for one to come back");
     } else if (parts_.clock.now() - *since > options_.worker_wait) {
       queue_->fail_all(std::make_exception_ptr(UnavailableError(
           str("no worker could be reached for ", std::chrono::duration<double>(options_.worker_wait).count(), " s: ", names))));

@@ -1,9 +1,8 @@
 #include "nn/optimizer_base.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
+#include "core/log.h"
 #include "core/ops.h"
 
 namespace cairn::nn {
@@ -72,8 +71,7 @@ void Optimizer::apply(std::vector<VariableGradient> gradients, const Array& lear
 void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {
   const VariableSpec& spec = gradient.variable.spec();
   if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second) return;
-  spdlog::warn("{}: each step goes through all {} rows of \"{}\", since the rule {} changes rows without a gradient too; a row rule, such as "
-               "LazyAdam's or Adagrad's, touches the rows of the batch alone", name_, spec.rows(), spec.name, rule_name(rule_.kind));
+  log_warning(name_, ": each step goes through all ", spec.rows(), " rows of \"", spec.name, "\", since the rule ", rule_name(rule_.kind), " changes rows without a gradient too; a row rule, such as LazyAdam's or Adagrad's, touches the rows of the batch alone");
 }
 
 }  // namespace cairn::nn

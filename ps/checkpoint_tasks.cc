@@ -1,7 +1,6 @@
 #include "ps/checkpoint_tasks.h"
 
-#include <spdlog/spdlog.h>
-
+#include "core/log.h"
 #include "ps/on_offload.h"
 #include "ps/shard_service.h"
 #include "storage/range_read.h"
@@ -73,10 +72,10 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 void log_report(const ShardHost& host, const std::string& folder, const RestoreReport& report) {
-  spdlog::info("{}: {} rows restored from {}", host.database, report.rows, folder);
-  if (!report.missing.empty()) spdlog::warn("{}: not in {}, at their initial values: {}", host.database, folder, joined(report.missing));
+  log_info(host.database, ": ", report.rows, " rows restored from ", folder);
+  if (!report.missing.empty()) log_warning(host.database, ": not in ", folder, ", at their initial values: ", joined(report.missing));
   if (!report.slots_reset.empty())
-    spdlog::warn("{}: saved under another optimizer in {}, slots begin anew: {}", host.database, folder, joined(report.slots_reset));
+    log_warning(host.database, ": saved under another optimizer in ", folder, ", slots begin anew: ", joined(report.slots_reset));
 }
 
 }  // namespace

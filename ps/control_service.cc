@@ -1,13 +1,13 @@
 #include "ps/control_service.h"
 
-#include <nlohmann/json.hpp>
+#include "core/json.h"
 
 namespace cairn::ps {
 namespace {
 
 std::uint64_t get(const ShardCounters::Number& number) { return number.load(std::memory_order_relaxed); }
 
-nlohmann::json shard_json(const ShardCounters& shard) {
+Json shard_json(const ShardCounters& shard) {
   const std::uint64_t pushes = get(shard.pushes);
   return {{"open", get(shard.open) != 0},
           {"incarnation", get(shard.incarnation)},
@@ -60,11 +60,11 @@ class ControlService final : public wire::PsControl::Server {
 }  // namespace
 
 std::string status_json(const ControlHost& host) {
-  nlohmann::json shards = nlohmann::json::array();
+  Json shards = Json::array();
   for (const ShardCounters* shard : host.shards) shards.push_back(shard_json(*shard));
-  const nlohmann::json all = {{"role", "ps"},         {"index", host.index},     {"incarnation", host.incarnation},
+  const Json all = {{"role", "ps"},         {"index", host.index},     {"incarnation", host.incarnation},
                               {"address", host.address}, {"session", host.session}, {"shards", std::move(shards)}};
-  return all.dump();
+  return json_text(all);
 }
 
 wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host) { return kj::heap<ControlService>(std::move(host)); }

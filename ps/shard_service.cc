@@ -1,7 +1,5 @@
 #include "ps/shard_service.h"
 
-#include <spdlog/spdlog.h>
-
 #include "core/wire.h"
 #include "ps/checkpoint_tasks.h"
 #include "ps/wire_requests.h"

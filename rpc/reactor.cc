@@ -1,6 +1,6 @@
 #include "rpc/reactor.h"
 
-#include <spdlog/spdlog.h>
+#include "core/log.h"
 
 #include <algorithm>
 
@@ -31,7 +31,7 @@ void run_guarded(const Work& work) {
     work();
   } catch (...) {
     auto error = from_kj(to_kj(std::current_exception()));
-    spdlog::error("work posted to a reactor failed: {}", describe(error));
+    log_error("work posted to a reactor failed: ", describe(error));
   }
 }
 

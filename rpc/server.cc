@@ -1,7 +1,5 @@
 #include "rpc/server.h"
 
-#include <spdlog/spdlog.h>
-
 #include <atomic>
 #include <map>
 
@@ -96,8 +94,7 @@ struct Acceptor::Impl {
 Acceptor::Impl::Impl(Network& network, const Address& wanted, AcceptorOptions given, std::vector<Endpoint> endpoints)
     : options(std::move(given)),
       reactor(*endpoints.at(0).reactor),
-      tasks([this](const std::string& what, const ErrorParts& error) { options.log->warn("{}: {}", what, describe(error)); }) {
-  if (!options.log) options.log = spdlog::default_logger();
+      tasks([this](const std::string& what, const ErrorParts& error) { options.log(LogLevel::kWarning, str(what, ": ", describe(error))); }) {
   for (auto& endpoint : endpoints) gates.push_back(std::make_shared<Gate>(std::move(endpoint)));
   listener = network.listen(reactor, wanted);
   address = listener->address();
@@ -118,7 +115,7 @@ Task<void> Acceptor::Impl::accept_all() {
       failure = error.what();
     }
     if (!socket) {
-      options.log->warn("accepting at {}: {}; trying again", address.str(), failure);
+      options.log(LogLevel::kWarning, str("accepting at ", address.str(), ": ", failure, "; trying again"));
       co_await reactor.sleep(kRetryAccept);
       continue;
     }
@@ -212,7 +209,7 @@ void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hell
       ward->adopt(*socket, peer, gate->endpoint, self, connection);
     } catch (...) {
       --*count;
-      log->warn("{} could not serve {}: {}", self, peer.name(), describe(from_kj(to_kj(std::current_exception()))));
+      log(LogLevel::kWarning, str(self, " could not serve ", peer.name(), ": ", describe(from_kj(to_kj(std::current_exception())))));
     }
   };
   if (!gate->mailbox->post(std::move(adopt))) --*count;

@@ -10,12 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/log.h"
 #include "rpc/connection.h"
 #include "rpc/network.h"
-
-namespace spdlog {
-class logger;
-}
 
 namespace cairn::rpc {
 
@@ -40,7 +37,7 @@ struct AcceptorOptions {
   ConnectionOptions connection;
   // May refuse a well-formed hello with a reason (a fenced incarnation, say). On endpoint 0's thread.
   std::function<std::optional<std::string>(const Hello& hello)> admit;
-  std::shared_ptr<spdlog::logger> log;            // default: spdlog's
+  LogSink log = log_line;
 };
 
 // A stream that sends rubbish, is too slow, or has the wrong version, cluster or token costs a log line and nothing else.

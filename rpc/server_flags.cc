@@ -4,9 +4,9 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "rpc/hello.h"
 
 namespace cairn::rpc {
@@ -61,26 +61,25 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
 }
 
 void apply_tf_config(const std::string& text, Role role, GivenFlags given, ServerFlags& flags) {
-  using nlohmann::json;
-  const json config = json::parse(text, nullptr, false);
+  const Json config = parse_json(text, "TF_CONFIG");
   if (!config.is_object()) throw InvalidArgumentError("TF_CONFIG is not a JSON object with \"cluster\" and \"task\"");
   const std::string own(role_name(role));
-  const json task = config.value("task", json::object());
+  const Json task = config.value("task", Json::object());
   if (!task.is_object()) throw InvalidArgumentError("TF_CONFIG: task must be an object with type and index");
   if (task.contains("type") && task["type"] != own)
-    throw InvalidArgumentError(str("TF_CONFIG: task.type is ", task["type"].dump(), ", this program is a \"", own, "\""));
+    throw InvalidArgumentError(str("TF_CONFIG: task.type is ", json_text(task["type"]), ", this program is a \"", own, "\""));
   if (!given.index && task.contains("index")) {
-    const json& index = task["index"];
+    const Json& index = task["index"];
     // Some launchers write the number as text.
-    const std::string digits = index.is_string() ? index.get<std::string>() : index.dump();
+    const std::string digits = index.is_string() ? index.get<std::string>() : json_text(index);
     if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos)
-      throw InvalidArgumentError(str("TF_CONFIG: task.index is ", index.dump(), ", a number is wanted"));
+      throw InvalidArgumentError(str("TF_CONFIG: task.index is ", json_text(index), ", a number is wanted"));
     flags.index = static_cast<std::uint32_t>(std::stoul(digits));
   }
   if (given.listen) return;
-  const json cluster = config.value("cluster", json::object());
+  const Json cluster = config.value("cluster", Json::object());
   if (!cluster.is_object()) throw InvalidArgumentError("TF_CONFIG: cluster must be an object of lists of \"host:port\"");
-  const json tasks = cluster.value(own, json::array());
+  const Json tasks = cluster.value(own, Json::array());
   if (!tasks.is_array() || flags.index >= tasks.size() || !tasks[flags.index].is_string())
     throw InvalidArgumentError(str("TF_CONFIG: cluster.", own, " names no address for task ", flags.index));
   flags.listen = tasks[flags.index].get<std::string>();

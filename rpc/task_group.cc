@@ -1,18 +1,17 @@
 #include "rpc/task_group.h"
 
-#include <spdlog/spdlog.h>
-
+#include "core/log.h"
 #include "rpc/error_wire.h"
 
 namespace cairn::rpc {
 namespace {
 
-void log_error(const std::string& what, const ErrorParts& error) { spdlog::error("{}: {}", what, describe(error)); }
+void log_failure(const std::string& what, const ErrorParts& error) { log_error(what, ": ", describe(error)); }
 
 }  // namespace
 
 TaskGroup::TaskGroup(OnError on_error)
-    : on_error_(on_error ? std::move(on_error) : log_error),
+    : on_error_(on_error ? std::move(on_error) : log_failure),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {}
 
 TaskGroup::~TaskGroup() noexcept {}
@@ -31,7 +30,7 @@ void TaskGroup::cancel_all() {
 }
 
 void TaskGroup::taskFailed(kj::Exception&& exception) {  // what a handler itself threw
-  spdlog::error("an error handler failed: {}", describe(from_kj(exception)));
+  log_error("an error handler failed: ", describe(from_kj(exception)));
 }
 
 }  // namespace cairn::rpc

@@ -1,7 +1,7 @@
 // Manifest <-> text.
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "storage/base64.h"
 #include "storage/checksum.h"
 #include "storage/manifest.h"
@@ -9,11 +9,9 @@
 namespace cairn::storage {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 constexpr std::string_view kChecksumLine = "checksum ";
-constexpr int kDepthMax = 64;  // of lists and tables within each other; writing JSON takes stack for each
 constexpr const char* kCure = ". Restore from another checkpoint of this folder; `cairn ckpt verify` names the sound ones";
 
 Json to_json(const UpdateRule& rule) { return {{"kind", rule_name(rule.kind)}, {"number", static_cast<int>(rule.kind)}, {"constants", rule.constants}}; }
@@ -87,17 +85,9 @@ Manifest read_json(const Json& json) {
   out.low_watermark = json.at("low_watermark");
   out.applied = json.at("applied").get<Ranges>();
   for (const Json& position : json.at("datasets")) out.datasets.push_back(read_position(position));
-  out.metadata = json.at("metadata").dump();
+  out.metadata = json_text(json.at("metadata"));
   out.base = json.at("base");
   return out;
-}
-
-Json parse_json(std::string_view body) {
-  auto not_too_deep = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDepthMax) throw InvalidArgumentError(str("lists and tables within each other more than ", kDepthMax, " deep"));
-    return true;
-  };
-  return Json::parse(body, not_too_deep);
 }
 
 // The JSON of a text whose checksum is right.
@@ -114,8 +104,7 @@ std::string_view checked_body(std::string_view text, const std::string& path) {
 }  // namespace
 
 std::string to_text(const Manifest& manifest) {
-  const Json metadata = Json::parse(manifest.metadata, nullptr, false);
-  if (metadata.is_discarded()) throw InvalidArgumentError("a checkpoint's metadata must be JSON");
+  const Json metadata = parse_json(manifest.metadata, "a checkpoint's metadata");
   const Json json = {{"format", kManifestVersion},
                      {"checkpoint", manifest.checkpoint},
                      {"global_step", manifest.global_step},
@@ -131,7 +120,7 @@ std::string to_text(const Manifest& manifest) {
                      {"low_watermark", manifest.low_watermark},
                      {"applied", manifest.applied},
                      {"datasets", list_of(manifest.datasets)}};
-  std::string body = json.dump(1) + "\n";
+  std::string body = json_text(json, 1) + "\n";
   const std::uint32_t checksum = crc32c(body);
   return body + str(kChecksumLine, checksum, "\n");
 }
@@ -139,11 +128,11 @@ std::string to_text(const Manifest& manifest) {
 Manifest parse_manifest(std::string_view text, const std::string& path) {
   const std::string_view body = checked_body(text, path);
   try {
-    const Json json = parse_json(body);
+    const Json json = parse_json(body, "it");
     if (json.at("format").get<int>() != kManifestVersion)
       throw UnimplementedError(str("the manifest ", path, " has format ", json.at("format").get<int>(), ", this Cairn reads ", kManifestVersion));
     return read_json(json);
-  } catch (const nlohmann::json::exception& error) {
+  } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));
   } catch (const InvalidArgumentError& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

@@ -11,15 +11,13 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/disk.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace cairn::tools {
 namespace {
-
-using nlohmann::json;
 
 std::string random_hex(std::size_t bytes) {
   std::string raw(bytes, '\0'), hex;
@@ -169,9 +167,9 @@ std::string LocalCluster::log_file(const std::string& role, int index) const {
 }
 
 std::string LocalCluster::tf_config(const std::string& role, int index) const {
-  json config{{"cluster", {{"chief", chief_}, {"ps", ps_}, {"worker", workers_}}},
+  Json config{{"cluster", {{"chief", chief_}, {"ps", ps_}, {"worker", workers_}}},
               {"task", {{"type", role}, {"index", index}}}};
-  return config.dump();
+  return json_text(config);
 }
 
 std::vector<std::string> LocalCluster::environment(const std::string& role, int index) const {
@@ -200,15 +198,15 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
 
 void LocalCluster::write_description() {
   std::lock_guard hold(mutex_);
-  json tasks = json::array({{{"role", "chief"}, {"index", 0}, {"address", chief_[0]}, {"pid", chief_pid_}}});
+  Json tasks = Json::array({{{"role", "chief"}, {"index", 0}, {"address", chief_[0]}, {"pid", chief_pid_}}});
   for (const auto& state : supervisor_->roles())
     tasks.push_back({{"role", state.role}, {"index", state.index}, {"address", address(state.role, state.index)},
                      {"pid", state.pid}, {"state", state_name(state)}, {"restarts", state.restarts},
                      {"log", log_file(state.role, state.index)}});
-  json description{{"format", 1}, {"cluster_id", cluster_id_}, {"transport", options_.transport},
+  Json description{{"format", 1}, {"cluster_id", cluster_id_}, {"transport", options_.transport},
                    {"token_file", token_file()}, {"supervisor_pid", ::getpid()}, {"running", running_},
                    {"written", stamp("%Y-%m-%dT%H:%M:%SZ")}, {"tasks", tasks}};
-  system_disk().write_atomically(options_.dir + "/cluster.json", description.dump(2) + "\n");
+  system_disk().write_atomically(options_.dir + "/cluster.json", json_text(description, 2) + "\n");
 }
 
 }  // namespace cairn::tools

@@ -1,34 +1,33 @@
 #include "tools/report.h"
 
-#include <nlohmann/json.hpp>
+#include "core/json.h"
 
 namespace cairn::tools {
 
 std::string report_json(const Job& job, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts) {
-  using nlohmann::json;
   const EngineStats& stats = outcome.stats;
-  json report{{"job", job.name},
+  Json report{{"job", job.name},
               {"completed", !outcome.interrupted},
               {"cluster", {{"ps", job.cluster.ps}, {"workers", job.cluster.workers}, {"shards", job.cluster.shards}, {"lanes", job.cluster.lanes},
                            {"pipeline_depth", job.cluster.pipeline_depth}, {"transport", job.cluster.transport}}},
-              {"metrics", json::object()},
+              {"metrics", Json::object()},
               {"loss", outcome.loss},
               {"steps", outcome.steps},
               {"examples", outcome.examples},
               {"seconds", outcome.seconds},
               {"examples_per_s", outcome.examples_per_s},
               {"staleness", {{"mean", stats.staleness_mean}, {"max", stats.staleness_max}}},
-              {"restarts", json::object()},
+              {"restarts", Json::object()},
               {"retried_closures", stats.retried},
               {"lost_updates", stats.lost_updates},
               {"skipped_rows", stats.skipped_rows},
-              {"losses", json::array()},
+              {"losses", Json::array()},
               {"checkpoint", outcome.checkpoint},
               {"checkpoints_saved", stats.checkpoints},
               {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;
-  auto or_null = [](double seconds) { return seconds < 0 ? json(nullptr) : json(seconds); };
+  auto or_null = [](double seconds) { return seconds < 0 ? Json(nullptr) : Json(seconds); };
   for (const LossReport& loss : stats.losses)
     report["losses"].push_back({{"task", loss.task},
                                 {"reason", loss.reason},
@@ -36,7 +35,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
                                 {"back_after_seconds", or_null(loss.back_after_seconds)},
                                 {"first_push_after_seconds", or_null(loss.first_push_after_seconds)},
                                 {"lost_updates", loss.lost_updates}});
-  return report.dump(2) + "\n";
+  return json_text(report, 2) + "\n";
 }
 
 }  // namespace cairn::tools

@@ -2,16 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "coordinator/control_server.h"
 #include "core/disk.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace cairn::tools {
 namespace {
-
-using nlohmann::json;
 namespace fs = std::filesystem;
 
 struct StatusRequest {
@@ -41,24 +39,24 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
-std::string log_of(const json& description, const std::string& task) {
-  for (const auto& entry : description.value("tasks", json::array())) {
+std::string log_of(const Json& description, const std::string& task) {
+  for (const auto& entry : description.value("tasks", Json::array())) {
     std::string name = "/job:" + entry.value("role", "") + "/task:" + std::to_string(entry.value("index", 0));
     if (name == task) return entry.value("log", "");
   }
   return "";
 }
 
-void print_task(const json& task, const json& description) {
+void print_task(const Json& task, const Json& description) {
   std::string name = task.value("task", "");
   std::printf("  %-18s %-22s %-6s", name.c_str(), task.value("address", "").c_str(), task.value("ready", false) ? "up" : "AWAY");
-  if (task.contains("inflight")) std::printf(" closures %s", task["inflight"].dump().c_str());
+  if (task.contains("inflight")) std::printf(" closures %s", json_text(task["inflight"]).c_str());
   if (std::string log = log_of(description, name); !log.empty()) std::printf("  log %s", log.c_str());
   if (task.contains("trouble")) std::printf("\n    %s", task["trouble"].get<std::string>().c_str());
   std::printf("\n");
 }
 
-void print(const json& status, const json& description) {
+void print(const Json& status, const Json& description) {
   std::printf("step %lld after %s; %lld closures queued, %lld running, %lld run again; staleness %.1f (at most %lld)\n",
               status.value("global_step", 0ll), seconds_text(status.value("uptime_seconds", 0.0)).c_str(), status.value("queued", 0ll),
               status.value("inflight", 0ll), status.value("retried", 0ll), status.value("staleness_mean", 0.0), status.value("staleness_max", 0ll));
@@ -74,12 +72,12 @@ void print(const json& status, const json& description) {
 }
 
 int run(const StatusRequest& request) {
-  json description = json::object();
+  Json description = Json::object();
   std::string address = request.address, cluster = request.cluster, token;
   if (!request.token_file.empty()) token = first_line(request.token_file);
   if (address.empty()) {
     std::string dir = request.dir.empty() ? newest_run() : request.dir;
-    description = json::parse(system_disk().read(dir + "/cluster.json"));
+    description = parse_json(system_disk().read(dir + "/cluster.json"), dir + "/cluster.json");
     if (!description.value("running", false)) {
       std::printf("the run in %s has ended; its logs are in %s/logs\n", dir.c_str(), dir.c_str());
       return 0;
@@ -93,7 +91,7 @@ int run(const StatusRequest& request) {
   if (request.as_json)
     std::printf("%s\n", answer.c_str());
   else
-    print(json::parse(answer), description);
+    print(parse_json(answer, "the answer of " + address), description);
   return 0;
 }
 

@@ -1,8 +1,5 @@
 #include "tools/train_command.h"
 
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +9,7 @@
 
 #include "coordinator/task_roles.h"
 #include "core/disk.h"
+#include "core/log.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/local_cluster.h"
 #include "tools/report.h"
@@ -69,13 +67,6 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.recovery = job.cluster.recovery;
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(job.cluster.ps_wait_seconds));
   return options;
-}
-
-// The engine's own log goes beside the roles' logs, so that the terminal belongs to the progress.
-void log_to(const std::string& file) {
-  auto logger = spdlog::basic_logger_mt("cairn", file);
-  logger->flush_on(spdlog::level::info);
-  spdlog::set_default_logger(logger);
 }
 
 std::string find_resume(const std::string& wanted, const std::string& folder) {
@@ -145,7 +136,7 @@ int train_on_local_cluster(const TrainRequest& request) {
   auto role_given_up = given_up.get_future();
   std::once_flag first;
   auto tell = [&](const RoleEvent& event) {
-    if (event.kind != RoleEvent::Kind::kStarted || event.restarts > 0) spdlog::warn("{}", event.message);
+    if (event.kind != RoleEvent::Kind::kStarted || event.restarts > 0) log_warning(event.message);
     if (event.kind == RoleEvent::Kind::kGivenUp) std::call_once(first, [&] { given_up.set_value(event.message); });
   };
   LocalCluster cluster(options, tell);
@@ -154,7 +145,7 @@ int train_on_local_cluster(const TrainRequest& request) {
     if (role_given_up.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
       throw UnavailableError(str(role_given_up.get(), "Cure that, then go on from the newest checkpoint with --resume latest"));
   };
-  log_to(cluster.dir() + "/logs/chief-0.log");
+  log_to(cluster.dir() + "/logs/chief-0.log", "cairn");  // beside the roles' logs: the terminal belongs to the progress
   std::printf("cluster: %d ps and %d workers, logs in %s/logs\n", wanted.ps, wanted.workers, cluster.dir().c_str());
   std::fflush(stdout);
   cluster.start();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/json.h"
 #include "core/ops.h"
 #include "nn/losses.h"
 
@@ -78,7 +78,7 @@ void Trainer::make_functions() {
       "evaluate");
 }
 
-std::string Trainer::metadata() const { return nlohmann::json{{"job", job_.name}, {"steps", total_steps_}, {"toml", job_.text}}.dump(); }
+std::string Trainer::metadata() const { return json_text({{"job", job_.name}, {"steps", total_steps_}, {"toml", job_.text}}); }
 
 TrainingOutcome Trainer::run() {
   if (!options_.resume.empty()) {

@@ -1,7 +1,5 @@
 #include "worker/lane_service.h"
 
-#include <spdlog/spdlog.h>
-
 #include <span>
 
 #include "data/dataset_wire.h"

@@ -1,10 +1,8 @@
 #include "worker/worker_server.h"
 
-#include <spdlog/spdlog.h>
-
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/json.h"
 #include "rpc/reactor_thread.h"
 #include "rpc/server.h"
 #include "worker/control_service.h"
@@ -54,7 +52,6 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
     : options_(std::move(options)), reactor_(reactor), alive_(std::make_shared<WorkerServer*>(this)) {
   if (options_.lanes < 1) throw InvalidArgumentError("a worker needs at least one lane; --lanes says how many");
   if (options_.incarnation == 0) options_.incarnation = random_incarnation();
-  if (!options_.log) options_.log = spdlog::default_logger();
   const bool shared = options_.threads == LaneThreads::kShared;
   LaneOptions lane;
   lane.cluster = options_.cluster;
@@ -64,7 +61,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   lane.link = options_.link;
   if (options_.offload == nullptr) lane.offload = shared ? make_inline_offload() : make_thread_offload(options_.lanes);
   lane.data.offload = options_.offload != nullptr ? options_.offload : lane.offload.get();
-  on_shutdown_ = [log = options_.log](const std::string& reason) { log->warn("asked to end ({}), but nobody here can", reason); };
+  on_shutdown_ = [log = options_.log](const std::string& reason) { log(LogLevel::kWarning, str("asked to end (", reason, "), but nobody here can")); };
 
   std::vector<rpc::Endpoint> endpoints{control_endpoint()};
   for (std::uint32_t i = 0; i < options_.lanes; ++i) {
@@ -115,13 +112,13 @@ const rpc::Address& WorkerServer::address() const { return acceptor_->address();
 void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) { on_shutdown_ = std::move(handler); }
 
 std::string WorkerServer::status_json() const {
-  nlohmann::json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)}, {"address", address().str()}, {"incarnation", options_.incarnation}, {"lanes", nlohmann::json::array()}};
+  Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)}, {"address", address().str()}, {"incarnation", options_.incarnation}, {"lanes", Json::array()}};
   for (const auto& seat : seats_) {
     const LaneStats& stats = *seat->stats;
     out["lanes"].push_back({{"session", stats.session.load()}, {"functions", stats.functions.load()}, {"closures_done", stats.closures_done.load()},
                             {"closures_failed", stats.closures_failed.load()}, {"closures_here", stats.closures_here.load()}});
   }
-  return out.dump();
+  return json_text(out);
 }
 
 void WorkerServer::stop() {

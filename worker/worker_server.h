@@ -8,14 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "core/log.h"
 #include "core/offload.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
 #include "worker/lane.h"
 
-namespace spdlog {
-class logger;
-}
 namespace cairn::rpc {
 class Acceptor;
 struct Endpoint;
@@ -39,7 +37,7 @@ struct WorkerOptions {
   std::uint64_t incarnation = 0;    // 0: random
   Offload* offload = nullptr;       // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
   LinkOptions link;
-  std::shared_ptr<spdlog::logger> log;  // default: spdlog's
+  LogSink log = log_line;
 };
 
 // Thread: `reactor`'s, which serves control and must outlive this; so must `network`.

@@ -3,9 +3,9 @@
 #include <signal.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace cairn::chaos {
 
@@ -22,10 +22,10 @@ Cluster::Cluster(const ClusterOptions& options) : options_(options) {
 
 void Cluster::start(const std::string& name, std::vector<std::string> environment) {
   Role& role = roles_.at(name);
-  nlohmann::json cluster;
+  Json cluster;
   for (const auto& [other, its] : roles_) cluster[its.job].push_back(its.address);
-  const nlohmann::json config{{"cluster", cluster}, {"task", {{"type", role.job}, {"index", role.index}}}};
-  environment.push_back("TF_CONFIG=" + config.dump());
+  const Json config{{"cluster", cluster}, {"task", {{"type", role.job}, {"index", role.index}}}};
+  environment.push_back("TF_CONFIG=" + json_text(config));
   std::vector<std::string> arguments{options_.programs + "/cairn-" + (role.job == "chief" ? "exerciser" : role.job)};
   if (role.job == "chief")
     arguments.insert(arguments.end(), options_.exerciser.begin(), options_.exerciser.end());

@@ -7,14 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json.h"
 
 namespace cairn::chaos {
 namespace {
-
-using nlohmann::json;
 using Clock = std::chrono::system_clock;  // the exerciser's lines carry it
 
 double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -23,7 +21,7 @@ double now() { return std::chrono::duration<double>(Clock::now().time_since_epoc
 class Reports {
  public:
   Reports(Cluster& cluster) : cluster_(cluster), file_(cluster.log("chief")) {}
-  json next(const std::string& event) {
+  Json next(const std::string& event) {
     const double until = now() + 120;
     for (std::string line; now() < until;) {
       if (!std::getline(file_, line) || file_.eof()) {
@@ -35,7 +33,7 @@ class Reports {
       }
       at_ = file_.tellg();
       if (!line.starts_with("{")) continue;
-      json report = json::parse(line);
+      Json report = parse_json(line, "a report");
       if (report.at("event") == event) return report;
     }
     throw DeadlineExceededError("no report of " + event + ": " + cluster_.words(5));
@@ -73,7 +71,7 @@ void server_dies(Cluster& cluster, Reports& reports, const std::string& name, Fi
   cluster.kill(name);
   cluster.start(name);
   const double started = now();
-  const json report = reports.next("recovered");
+  const Json report = reports.next("recovered");
   const double noticed = report["noticed"], back = noticed + report["back_after"].get<double>(), pushed = noticed + report["first_push_after"].get<double>();
   figures.add("from the kill to the first push", pushed - killed);
   figures.add("  until its loss is noticed", noticed - killed);

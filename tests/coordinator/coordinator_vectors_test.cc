@@ -9,7 +9,6 @@ namespace cairn {
 namespace {
 
 using testing::fail_unknown;
-using testing::Json;
 using testing::refused;
 
 constexpr Duration kPatience = std::chrono::seconds(60);  // virtual

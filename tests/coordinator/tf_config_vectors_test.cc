@@ -6,7 +6,6 @@
 namespace cairn {
 namespace {
 
-using testing::Json;
 
 template <typename T>
 Json json_of(const std::optional<T>& value) {
@@ -103,7 +102,7 @@ void reads_a_text(const Json& test) {
 }
 
 void answers_queries(const Json& test) {
-  const std::string text = Json{{"cluster", test.at("in").at("cluster")}}.dump();
+  const std::string text = json_text({{"cluster", test.at("in").at("cluster")}});
   const ClusterSpec spec = TFConfigClusterResolver(text).cluster_spec();
   auto tasks = [&] {
     Json all = Json::array();  // the reference says None where a number is not in use

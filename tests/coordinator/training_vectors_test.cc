@@ -13,7 +13,6 @@
 namespace cairn {
 namespace {
 
-using testing::Json;
 
 constexpr Duration kPatience = std::chrono::seconds(600);  // virtual
 constexpr double kTolerance = 2e-5;                        // of ten and more steps, as the vectors' README has it

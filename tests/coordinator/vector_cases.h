@@ -34,7 +34,7 @@ inline void run_cases(const std::string& topic, const std::map<std::string, Case
 // The case itself is of a known kind, but what it asks for is not.
 inline void fail_unknown(const Json& test, const std::string& what) {
   ADD_FAILURE() << "no test knows " << what << " of case \"" << test.at("id").get<std::string>()
-                << "\": " << test.at("in").dump();
+                << "\": " << json_text(test.at("in"));
 }
 
 inline bool refused(const Json& out) { return out.is_object() && out.contains("error"); }

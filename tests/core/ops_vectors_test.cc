@@ -18,7 +18,6 @@ namespace cairn {
 namespace {
 
 using testing::CaseInputs;
-using testing::Json;
 using Results = std::map<std::string, Tensor>;
 
 struct Tolerance {

@@ -2,25 +2,22 @@
 #pragma once
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "core/disk.h"
+#include "core/json.h"
 #include "core/tensor.h"
 
 namespace cairn::testing {
 
-using Json = nlohmann::json;
-
 inline Json load_vectors(const std::string& topic) {
   const char* folder = std::getenv("CAIRN_VECTORS");
   std::string path = std::string(folder != nullptr ? folder : "tests/vectors") + "/" + topic + ".json";
-  std::ifstream file(path);
-  if (!file) throw NotFoundError("no vectors at " + path + ": run from the project's root or set CAIRN_VECTORS");
-  return Json::parse(file);
+  if (!system_disk().exists(path)) throw NotFoundError("no vectors at " + path + ": run from the project's root or set CAIRN_VECTORS");
+  return parse_json(system_disk().read(path), path);
 }
 
 inline double number(const Json& datum) {

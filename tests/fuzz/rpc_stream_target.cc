@@ -1,5 +1,5 @@
-#include <spdlog/spdlog.h>
 
+#include "core/log.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/served_ps.h"
 
@@ -7,7 +7,7 @@ namespace cairn::fuzz {
 
 // What comes after the hello, as bytes. Whatever it was, the ps goes on serving others.
 void rpc_stream(Bytes input) {
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kOff);
   ServedPs ps;
   auto stream = ps.greeted_stream();
   auto written = stream->write(input.data(), input.size()).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);

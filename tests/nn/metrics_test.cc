@@ -3,28 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "core/disk.h"
+#include "core/json.h"
 #include "core/ops.h"
 #include "tests/nn/values.h"
 
 namespace cairn::nn {
 namespace {
 
-using nlohmann::json;
-
-Tensor vector_of(const json& values) {
+Tensor vector_of(const Json& values) {
   std::vector<float> numbers = values;
   return Tensor::of<float>(Shape{static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 
 // The numbers, and what scikit-learn says of them, are in auc_vectors.json; how it was made stands there.
 TEST(Auc, AgreesWithTheExactRankStatistic) {
-  std::ifstream file("tests/nn/auc_vectors.json");
-  json all = json::parse(file);
+  const Json all = parse_json(system_disk().read("tests/nn/auc_vectors.json"), "auc_vectors.json");
   ASSERT_EQ(all.at("cases").size(), 4u);
-  for (const json& one : all.at("cases")) {
+  for (const Json& one : all.at("cases")) {
     Auc auc;
     auc.add(auc.summary(vector_of(one.at("probability")), vector_of(one.at("label"))).eval());
     EXPECT_NEAR(auc.result(), one.at("auc").get<double>(), 1e-4) << one.at("id");

@@ -1,7 +1,5 @@
 // Peers that mean no good, or are none of ours: each is refused, named in the log, and costs nothing else.
 #include <gmock/gmock.h>
-#include <spdlog/logger.h>
-#include <spdlog/sinks/ostream_sink.h>
 
 #include <sstream>
 
@@ -23,7 +21,7 @@ struct Door {
   explicit Door(AcceptorOptions wanted = ps_options()) : pair(Transport::kTcp, logging(std::move(wanted))) {}
 
   AcceptorOptions logging(AcceptorOptions options) {
-    options.log = std::make_shared<spdlog::logger>("door", std::make_shared<spdlog::sinks::ostream_sink_mt>(said));
+    options.log = [this](LogLevel, const std::string& line) { said << line << '\n'; };
     return options;
   }
   kj::Own<ByteStream> stranger() {

@@ -1,10 +1,10 @@
 // Runs seeds, or one again:  cairn-simulate [--mix everything] [--seeds 1000] [--first 1] | --seed N [--without 0,2 ...] [--closures N]
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
 
+#include "core/log.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", seeds, "How many")->excludes(one);
   app.add_flag("--until-bad", until_bad, "End with the first that fails")->excludes(one);
   CLI11_PARSE(app, argc, argv);
-  spdlog::set_level(verbose ? spdlog::level::info : spdlog::level::off);
+  set_log_level(verbose ? LogLevel::kInfo : LogLevel::kOff);
   return one->count() > 0 ? again(mix, seed, without, closures) : sweep(mix, first, seeds, until_bad);
 }
 

@@ -1,7 +1,7 @@
 // Whole clusters under faults from seeds. A seed that fails here is run again by `tools/simulate --seed N`.
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
+#include "core/log.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {
@@ -9,7 +9,7 @@ namespace {
 
 class Seeds : public testing::TestWithParam<std::uint64_t> {
  protected:
-  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+  void SetUp() override { set_log_level(LogLevel::kOff); }
 };
 
 constexpr std::uint64_t kPerTest = 20;
@@ -25,7 +25,7 @@ TEST_P(Seeds, KeepEveryPromise) {
 INSTANTIATE_TEST_SUITE_P(, Seeds, testing::Range<std::uint64_t>(1, 201, kPerTest));
 
 void expect_good(Mix mix, const char* name, std::uint64_t seed) {
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kOff);
   const Scenario scenario = make_scenario(seed, mix);
   for (const auto& complaint : run(scenario).complaints)
     ADD_FAILURE() << complaint << "\n" << scenario.str() << "\nagain: tools/simulate --mix " << name << " --seed " << seed;
@@ -40,7 +40,7 @@ TEST(Simulation, TenThousandClosuresCountOnceAtDepthOneAndFour) {
 TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
 
 TEST(Simulation, ASeedReplaysIdentically) {
-  spdlog::set_level(spdlog::level::off);
+  set_log_level(LogLevel::kOff);
   for (std::uint64_t seed : {3, 17, 42}) EXPECT_EQ(run(make_scenario(seed)).fingerprint, run(make_scenario(seed)).fingerprint) << seed;
 }
 

@@ -4,16 +4,13 @@
 #include <poll.h>
 #include <signal.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
 
 namespace cairn::tools {
 namespace {
-
-using nlohmann::json;
 using testing::HasSubstr;
 
 constexpr int kPatienceMs = 200'000;
@@ -42,7 +39,7 @@ class MainJob : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(std::move(arguments));
   }
-  json report() const { return json::parse(folder_.read("report.json")); }
+  Json report() const { return parse_json(folder_.read("report.json"), "report.json"); }
   std::string output() const { return folder_.read("output"); }
 
   TempFolder folder_;
@@ -50,7 +47,7 @@ class MainJob : public testing::Test {
 
 TEST_F(MainJob, TrainsOnRealDataAndLeavesASoundCheckpoint) {
   ASSERT_EQ(train({"--epochs", "2"}), 0) << output();
-  json outcome = report();
+  Json outcome = report();
   EXPECT_GE(outcome["metrics"]["auc"].get<double>(), 0.90);
   EXPECT_EQ(outcome["lost_updates"], 0);
   EXPECT_EQ(outcome["retried_closures"], 0);
@@ -61,9 +58,9 @@ TEST_F(MainJob, TrainsOnRealDataAndLeavesASoundCheckpoint) {
 
 TEST_F(MainJob, SurvivesTheKillOfAWorkerAndOfAPs) {
   ASSERT_EQ(train({"--epochs", "3", "--kill", "worker:1@40%", "--kill", "ps:0@60%"}), 0) << output();
-  json outcome = report();
+  Json outcome = report();
   EXPECT_GE(outcome["metrics"]["auc"].get<double>(), 0.90);
-  EXPECT_EQ(outcome["restarts"], json({{"ps", 1}, {"worker", 1}}));
+  EXPECT_EQ(outcome["restarts"], Json({{"ps", 1}, {"worker", 1}}));
   ASSERT_EQ(outcome["losses"].size(), 2u);
   EXPECT_EQ(outcome["losses"][0]["task"], "/job:worker/task:1");
   EXPECT_EQ(outcome["losses"][1]["task"], "/job:ps/task:0");
@@ -88,7 +85,7 @@ TEST_F(MainJob, StopsWithASaveWhenInterrupted) {
   EXPECT_EQ(end_of(child), 130) << output();
   EXPECT_FALSE(report()["completed"].get<bool>());
   EXPECT_EQ(run({"cairn", "ckpt", "verify", report()["checkpoint"].get<std::string>()}), 0) << output();
-  json cluster = json::parse(folder_.read("run/cluster.json"));
+  Json cluster = parse_json(folder_.read("run/cluster.json"), "run/cluster.json");
   for (const auto& task : cluster["tasks"])
     if (task["role"] != "chief" && task["pid"].get<pid_t>() > 0) EXPECT_NE(::kill(task["pid"].get<pid_t>(), 0), 0) << task;
 }
@@ -103,9 +100,9 @@ TEST_F(MainJob, TheExampleProgramDoesTheSameUnderCairnUp) {
 
 TEST_F(MainJob, RunsOnServersStartedByHand) {
   ReservedPort ps0, ps1, worker0, chief;
-  json cluster{{"ps", {ps0.address(), ps1.address()}}, {"worker", {worker0.address()}}, {"chief", {chief.address()}}};
+  Json cluster{{"ps", {ps0.address(), ps1.address()}}, {"worker", {worker0.address()}}, {"chief", {chief.address()}}};
   auto config = [&](const std::string& type, int index) {
-    return std::vector<std::string>{"TF_CONFIG=" + json{{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}}.dump()};
+    return std::vector<std::string>{"TF_CONFIG=" + json_text({{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}})};
   };
   ChildProcess servers[] = {start({"cairn-ps"}, config("ps", 0), "ps-0"), start({"cairn-ps"}, config("ps", 1), "ps-1"),
                             start({"cairn-worker"}, config("worker", 0), "worker-0")};

@@ -3,15 +3,13 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/error.h"
+#include "core/json.h"
 #include "tests/tools/event_log.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn::tools {
 namespace {
-using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = RoleEvent::Kind;
@@ -25,7 +23,7 @@ class LocalClusterTest : public testing::Test {
   LocalClusterOptions options() const {
     return {.ps = 1, .workers = 2, .shards = 3, .lanes = 4, .dir = folder_.path() + "/run", .programs = folder_.path()};
   }
-  json description() const { return json::parse(folder_.read("run/cluster.json")); }
+  Json description() const { return parse_json(folder_.read("run/cluster.json"), "run/cluster.json"); }
 
   TempFolder folder_;
   EventLog log_;
@@ -34,9 +32,9 @@ class LocalClusterTest : public testing::Test {
 TEST_F(LocalClusterTest, EveryTaskIsToldTheClusterAndItself) {
   LocalCluster cluster(options());
 
-  json config = json::parse(cluster.tf_config("worker", 1));
+  Json config = parse_json(cluster.tf_config("worker", 1), "TF_CONFIG");
 
-  EXPECT_EQ(config["task"], (json{{"type", "worker"}, {"index", 1}}));
+  EXPECT_EQ(config["task"], (Json{{"type", "worker"}, {"index", 1}}));
   EXPECT_EQ(config["cluster"]["chief"].size(), 1u);
   EXPECT_EQ(config["cluster"]["ps"].size(), 1u);
   EXPECT_EQ(config["cluster"]["worker"].size(), 2u);
@@ -53,11 +51,11 @@ TEST_F(LocalClusterTest, ServersGetTheirFlagsAndLogToTheirFiles) {
   std::ifstream(fifo) >> word;
 
   std::string said = folder_.read("run/logs/ps-0.log");
-  std::string address = json::parse(cluster.tf_config("ps", 0))["cluster"]["ps"][0];
+  std::string address = parse_json(cluster.tf_config("ps", 0), "TF_CONFIG")["cluster"]["ps"][0];
   EXPECT_THAT(said, HasSubstr("--listen " + address + " --index 0 --cluster-id " + cluster.cluster_id()));
   EXPECT_THAT(said, HasSubstr("--token-file " + cluster.token_file()));
   EXPECT_THAT(said, HasSubstr("--shards 3"));
-  EXPECT_THAT(said, HasSubstr(R"("task":{"index":0,"type":"ps"})"));
+  EXPECT_THAT(said, HasSubstr(R"("task":{"type":"ps","index":0})"));
 }
 
 TEST_F(LocalClusterTest, TheDescriptionFollowsRestartsAndTheEnd) {
@@ -66,7 +64,7 @@ TEST_F(LocalClusterTest, TheDescriptionFollowsRestartsAndTheEnd) {
   cluster.supervisor().kill("worker", 1);
   RoleEvent back = log_.wait(Kind::kStarted, "worker", 1, 2);
 
-  json tasks = description()["tasks"];
+  Json tasks = description()["tasks"];
   ASSERT_EQ(tasks.size(), 4u);
   EXPECT_EQ(tasks[0]["role"], "chief");
   EXPECT_EQ(tasks[3]["pid"], back.pid);

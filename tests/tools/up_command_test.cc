@@ -5,14 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
 namespace cairn::tools {
 namespace {
-using nlohmann::json;
 using testing::HasSubstr;
 
 class UpTest : public testing::Test {
@@ -42,7 +40,7 @@ class UpTest : public testing::Test {
   }
   std::vector<pid_t> servers() const {
     std::vector<pid_t> out;
-    const json description = json::parse(folder_.read("run/cluster.json"));
+    const Json description = parse_json(folder_.read("run/cluster.json"), "run/cluster.json");
     for (const auto& task : description.at("tasks"))
       if (task["role"] != "chief") out.push_back(task["pid"]);
     return out;
@@ -60,7 +58,7 @@ TEST_F(UpTest, TheProgramsStatusIsItsOwn) {
 TEST_F(UpTest, TheProgramIsTheChiefOfTheCluster) {
   ChildProcess run = up({"--ps", "1", "--workers", "3", "--", "sh", "-c", "echo $TF_CONFIG; cat $CAIRN_TOKEN_FILE"});
   EXPECT_EQ(end_of(run).code, 0);
-  EXPECT_THAT(output(), HasSubstr(R"("task":{"index":0,"type":"chief"})"));
+  EXPECT_THAT(output(), HasSubstr(R"("task":{"type":"chief","index":0})"));
 }
 
 TEST_F(UpTest, SigtermIsPassedOnAndNoServerIsLeft) {

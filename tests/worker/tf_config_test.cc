@@ -44,7 +44,7 @@ TEST(TfConfig, AnIndexWrittenAsTextIsReadAsANumber) {
 }
 
 TEST(TfConfig, WhatIsWrongIsNamed) {
-  EXPECT_THAT(refusal("{"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refusal("{"), HasSubstr("is not JSON"));
   EXPECT_THAT(refusal(kConfig, Role::kPs), HasSubstr("task.type is \"worker\", this program is a \"ps\""));
   EXPECT_THAT(refusal(R"({"task": {"index": -1}})"), HasSubstr("task.index is -1"));
   EXPECT_THAT(refusal(R"({"cluster": {"worker": ["h:3"]}, "task": {"index": 1}})"), HasSubstr("cluster.worker names no address for task 1"));

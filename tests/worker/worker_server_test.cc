@@ -2,8 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/json.h"
 #include "tests/worker/lane_fixture.h"
 
 namespace cairn::worker {
@@ -165,7 +164,7 @@ TEST_F(WorkerServerTest, WhenTheCoordinatorGoesItsClosuresGoAndItsFunctionsStay)
     connection->close();
     cluster.reactor.advance(1s);
   }
-  EXPECT_EQ(nlohmann::json::parse(server->status_json())["lanes"][0]["closures_here"], 0);
+  EXPECT_EQ(parse_json(server->status_json(), "the status")["lanes"][0]["closures_here"], 0);
   cluster.before = [](const Asked&) -> kj::Promise<void> { return kj::READY_NOW; };
   auto connection = connect(1);
   auto lane = connection->bootstrap<wire::Lane>();
