@@ -5,7 +5,7 @@
 
 namespace cairn {
 namespace {
-constexpr std::array<std::string_view, 17> kNames = {
+constexpr std::array<std::string_view, 17> kCodeNames = {
     "OK",           "Cancelled",        "Unknown",           "InvalidArgument",    "DeadlineExceeded", "NotFound",
     "AlreadyExists", "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted",          "OutOfRange",
     "Unimplemented", "Internal",         "Unavailable",       "DataLoss",           "Unauthenticated"};
@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 17> kNames = {
 
 std::string_view code_name(Code code) {
   auto i = static_cast<std::size_t>(code);
-  return i < kNames.size() ? kNames[i] : "Unknown";
+  return i < kCodeNames.size() ? kCodeNames[i] : "Unknown";
 }
 
 void throw_error(Code code, const std::string& message, std::string task) {

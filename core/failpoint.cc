@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::array kNames = {"rows.begin",   "rows.folder_made", "rows.file_written", "rows.taken_in",  "rows.end",     "file.begin",
+constexpr std::array kFailpointNames = {"rows.begin",   "rows.folder_made", "rows.file_written", "rows.taken_in",  "rows.end",     "file.begin",
                                "file.written", "file.renamed",     "file.end",          "prune.begin",    "prune.unlisted", "prune.end"};
 
 struct Place {
@@ -37,7 +37,7 @@ Place* chosen() {
 
 }  // namespace
 
-std::span<const char* const> failpoints() { return kNames; }
+std::span<const char* const> failpoints() { return kFailpointNames; }
 
 void failpoint(const char* name) {
   Place* place = chosen();

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, kRuleKindCount> kNames = {
+constexpr std::array<std::string_view, kRuleKindCount> kRuleNames = {
     "assign", "assign_add", "assign_sub", "sgd", "momentum", "adagrad", "adam", "lazy_adam", "ftrl", "momentum_table", "rowwise_adagrad",
     "rmsprop", "rmsprop_centered", "rmsprop_momentum", "rmsprop_centered_momentum", "rmsprop_momentum_table",
     "rmsprop_centered_momentum_table", "amsgrad", "adamax", "adamax_table", "nadam", "adadelta", "adadelta_table", "ftrl_table"};
@@ -75,7 +75,7 @@ void verify_constants(const UpdateRule& rule) {
 
 std::string_view rule_name(RuleKind kind) {
   auto i = static_cast<std::size_t>(kind);
-  return i < kNames.size() ? kNames[i] : "unknown";
+  return i < kRuleNames.size() ? kRuleNames[i] : "unknown";
 }
 
 std::vector<SlotSpec> rule_slots(const UpdateRule& rule) {

@@ -11,7 +11,6 @@ namespace {
 using testing::fail_unknown;
 using testing::refused;
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // virtual
 constexpr Duration kSoon = std::chrono::seconds(1);       // by then a closure that fails has failed
 
 Array integer(std::int32_t value) { return Tensor::scalar(value); }

@@ -13,7 +13,6 @@
 namespace cairn {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(600);  // virtual
 constexpr int kSteps = 200;
 
 const std::vector<std::string> kCategories = {"workclass", "education", "occupation", "native-country"};

@@ -9,7 +9,6 @@
 namespace cairn {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // virtual
 constexpr int kClosures = 40;
 
 struct Members {

@@ -13,7 +13,6 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // virtual
 
 Dataset numbers(std::int64_t n) { return Dataset::range(n).batch(1); }
 

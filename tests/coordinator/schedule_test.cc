@@ -10,7 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // virtual
 
 struct Schedule : testing::Test {
   SimulatedCluster cluster{{.ps = 2, .workers = 2}};

@@ -17,6 +17,8 @@
 
 namespace cairn {
 
+constexpr Duration kPatience = std::chrono::minutes(10);  // virtual: longer than anything here takes
+
 struct SimulatedClusterOptions {
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1;

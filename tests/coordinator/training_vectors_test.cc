@@ -14,7 +14,6 @@ namespace cairn {
 namespace {
 
 
-constexpr Duration kPatience = std::chrono::seconds(600);  // virtual
 constexpr double kTolerance = 2e-5;                        // of ten and more steps, as the vectors' README has it
 
 // "legacy.SGD(0.05,momentum=0.9)": a name, the learning rate, and options by name.

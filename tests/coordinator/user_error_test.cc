@@ -15,7 +15,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // virtual
 
 struct UserError : testing::Test {
   explicit UserError(SimulatedClusterOptions options = {.ps = 2, .workers = 2}) : cluster(std::move(options)) {}

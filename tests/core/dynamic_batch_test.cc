@@ -7,20 +7,16 @@
 #include "core/local_store.h"
 #include "core/random.h"
 #include "tests/core/graph_testing.h"
+#include "tests/core/noise.h"
 
 namespace cairn {
 namespace {
 
+using testing::noise;
+
 using namespace testing;  // NOLINT
 using Arrays = std::vector<Array>;
 using Op = std::function<Array(const Array&)>;
-
-Tensor noise(Shape shape, std::uint64_t seed) {
-  Tensor made(DType::kFloat32, std::move(shape));
-  Random random(seed);
-  for (float& x : made.mutable_values<float>()) x = uniform_float(static_cast<std::uint32_t>(random.bits())) * 2 - 1;
-  return made;
-}
 
 struct Case {
   const char* name;

@@ -6,9 +6,12 @@
 
 #include "core/random.h"
 #include "tests/core/graph_testing.h"
+#include "tests/core/node_of.h"
 
 namespace cairn {
 namespace {
+
+using testing::node_of;
 
 using namespace testing;  // NOLINT
 using ::testing::HasSubstr;
@@ -80,12 +83,6 @@ struct Breakage {
   std::function<void(Graph&)> act;
   const char* says;
 };
-
-Node& node_of(Graph& graph, std::string_view op) {
-  for (Node& node : graph.nodes)
-    if (node.op->name == op) return node;
-  throw InternalError(str("the sample has no ", op));
-}
 
 TEST(GraphVerification, BrokenGraphsAreRefusedNamingTheNode) {
   const Breakage breakages[] = {

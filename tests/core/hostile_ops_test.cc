@@ -11,9 +11,12 @@
 #include "core/local_store.h"
 #include "core/random.h"
 #include "tests/core/graph_testing.h"
+#include "tests/core/node_of.h"
 
 namespace cairn {
 namespace {
+
+using testing::node_of;
 
 using namespace testing;  // NOLINT
 using ::testing::HasSubstr;
@@ -64,7 +67,7 @@ Outputs sample_body(const Arrays& in) {
   return outputs;
 }
 
-Graph sample_graph() {
+Graph graph_of_many_ops() {
   std::vector<SignatureEntry> signature;
   for (const Tensor& argument : sample_arguments()) signature.emplace_back(argument.type());
   return trace_function(signature, [](const auto& in) {
@@ -130,7 +133,7 @@ std::vector<AttributeValue> hostile_values(const AttributeValue& value) {
 }
 
 TEST(HostileOperations, AttributesOfAnyValueAreRefusedOrRun) {
-  const Graph graph = sample_graph();
+  const Graph graph = graph_of_many_ops();
   ASSERT_EQ(judge(graph), Verdict::kRan);
   constexpr int kNodesEach = 2;  // of an operation and attribute
   std::map<std::string, int> tried;
@@ -154,7 +157,7 @@ TEST(HostileOperations, AttributesOfAnyValueAreRefusedOrRun) {
 }
 
 TEST(HostileOperations, InputsFromAnywhereAreRefusedOrRun) {
-  const Graph graph = sample_graph();
+  const Graph graph = graph_of_many_ops();
   Random random(2026);
   int refused = 0, past_verification = 0;
   for (int round = 0; round < 1000; ++round) {
@@ -175,21 +178,15 @@ TEST(HostileOperations, InputsFromAnywhereAreRefusedOrRun) {
 
 // ---- by name ----
 
-struct Breakage {
+struct WrongAttribute {
   const char* op;
   const char* attribute;
   AttributeValue value;
   const char* says;
 };
 
-Node& node_of(Graph& graph, std::string_view op) {
-  for (Node& node : graph.nodes)
-    if (node.op->name == op) return node;
-  throw InternalError(str("the sample has no ", op));
-}
-
 TEST(HostileOperations, MalformedAttributesAreRefusedNamingTheNumber) {
-  const Breakage breakages[] = {
+  const WrongAttribute breakages[] = {
       {"conv2d", "strides", Ints{0, 1}, "stride or dilation of 0"},
       {"conv2d", "strides", Ints{1, -1}, "of -1"},
       {"conv2d", "strides", Ints{1}, "\"strides\" has 1 numbers"},
@@ -234,9 +231,9 @@ TEST(HostileOperations, MalformedAttributesAreRefusedNamingTheNumber) {
       {"unsorted_segment_sum", "segments", kMost, "too large"},
       {"unsorted_segment_sum", "segments", Int{1} << 30, "at most 1073741824 elements"},
   };
-  for (const Breakage& breakage : breakages) {
+  for (const WrongAttribute& breakage : breakages) {
     SCOPED_TRACE(str(breakage.op, " ", breakage.attribute));
-    Graph graph = sample_graph();
+    Graph graph = graph_of_many_ops();
     node_of(graph, breakage.op).attributes.set(breakage.attribute, breakage.value);
     EXPECT_THAT(message_of([&] { parse_graph(serialize(graph)); }), HasSubstr(breakage.says));
   }

@@ -9,9 +9,12 @@
 #include "core/local_store.h"
 #include "core/random.h"
 #include "tests/core/graph_testing.h"
+#include "tests/core/noise.h"
 
 namespace cairn {
 namespace {
+
+using testing::noise;
 
 using namespace testing;  // NOLINT
 using Arrays = std::vector<Array>;
@@ -22,13 +25,6 @@ std::vector<Tensor> evaluate(const Arrays& arrays) {
   Workspace workspace;
   LocalStore store;
   return run(make_plan(function.graph, {}), workspace, store, {}, {}, {});
-}
-
-Tensor noise(Shape shape, std::uint64_t seed) {
-  Tensor made(DType::kFloat32, std::move(shape));
-  Random random(seed);
-  for (float& x : made.mutable_values<float>()) x = uniform_float(static_cast<std::uint32_t>(random.bits())) * 2 - 1;
-  return made;
 }
 
 void expect_close(const Tensor& got, const std::vector<double>& want, const std::string& what) {

@@ -12,21 +12,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 
-constexpr std::int64_t kRows = 3000;
+constexpr std::int64_t kTableRows = 3000;
 
 std::vector<TableConfig> one_table(std::int64_t parts = 1, std::int64_t part = 0, UpdateRule rule = adagrad()) {
-  auto spec = variable("table", {kRows, 16}, Initializer::uniform(-1, 1));
-  const RowRange rows = split_rows(kRows, parts)[static_cast<std::size_t>(part)];
+  auto spec = variable("table", {kTableRows, 16}, Initializer::uniform(-1, 1));
+  const RowRange rows = split_rows(kTableRows, parts)[static_cast<std::size_t>(part)];
   return {{0, std::move(spec), rule, {{static_cast<std::uint32_t>(part), rows}}}};
 }
 
 TEST(ShardService, PullsAndPushesOverTheWire) {
   SimulatedPs ps;
   ShardClient client = ps.client();
-  client.configure({whole_table(0, variable("small", {2, 2}), sgd()), whole_table(1, variable("large", {kRows, 16}, Initializer::uniform(-1, 1)), sgd())});
+  client.configure({whole_table(0, variable("small", {2, 2}), sgd()), whole_table(1, variable("large", {kTableRows, 16}, Initializer::uniform(-1, 1)), sgd())});
   client.open();
   const Floats large = client.pull(1);
-  ASSERT_EQ(large.size(), static_cast<std::size_t>(kRows) * 16);
+  ASSERT_EQ(large.size(), static_cast<std::size_t>(kTableRows) * 16);
 
   EXPECT_FALSE(client.push(1, 0, {1, 2, 3, 4}));
   EXPECT_TRUE(client.push(1, 0, {1, 2, 3, 4}));
@@ -72,17 +72,17 @@ TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {
   ShardClient client = ps.client();
   client.configure(one_table());
   client.open();
-  client.push(1, 0, Floats(kRows * 16, 1), 0, adagrad());
+  client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   const Floats at_mark = client.pull(0);
   client.mark(5);
   auto saving = client.save_later(5, "c/ckpt-00000005");
-  for (std::uint64_t closure = 2; closure < 6; ++closure) client.push(closure, 0, Floats(kRows * 16, 1), 0, adagrad());
+  for (std::uint64_t closure = 2; closure < 6; ++closure) client.push(closure, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   const auto saved = client.wait(kj::mv(saving));
-  EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kRows));
+  EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kTableRows));
   EXPECT_STREQ(saved.getFiles()[0].getName().cStr(), "ps-0-shard-0/rows");
   EXPECT_NE(client.pull(0), at_mark);
 
-  EXPECT_EQ(client.restore("c/ckpt-00000005", {"ps-0-shard-0"}), static_cast<std::uint64_t>(kRows));
+  EXPECT_EQ(client.restore("c/ckpt-00000005", {"ps-0-shard-0"}), static_cast<std::uint64_t>(kTableRows));
   EXPECT_THROW(client.pull(0), UnavailableError);
   client.open();
   EXPECT_EQ(client.pull(0), at_mark);
@@ -93,7 +93,7 @@ TEST(ShardService, ASaveWhoseConnectionIsLostDropsItsMark) {
   ShardClient client = ps.client();
   client.configure(one_table());
   client.open();
-  client.push(1, 0, Floats(kRows * 16, 1), 0, adagrad());
+  client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(5);
   auto saving = client.save_later(5, "c/ckpt-00000005");
   ps.network.cut("ps", "worker");
@@ -109,7 +109,7 @@ TEST(ShardService, ARotOnTheDiskIsDataLossAndNeverHalfAModel) {
   ShardClient client = ps.client();
   client.configure(one_table());
   client.open();
-  client.push(1, 0, Floats(kRows * 16, 1), 0, adagrad());
+  client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(5);
   client.wait(client.save_later(5, "c"));
   ps.disk.flip_bit("c/ps-0-shard-0/rows", ps.disk.size("c/ps-0-shard-0/rows") - 100);
@@ -169,14 +169,14 @@ TEST(PsServer, ACheckpointOfTwoShardsRestoresOntoOneTwoThreeAndFive) {
       ShardClient client = ps.client(i);
       client.configure(one_table(2, i));
       client.open();
-      client.push(1, 0, Floats(kRows * 8, 1), i, adagrad());
+      client.push(1, 0, Floats(kTableRows * 8, 1), i, adagrad());
       const Floats rows = client.pull(0, i);
       trained.insert(trained.end(), rows.begin(), rows.end());
       client.mark(1);
       auto saving = client.save_later(1, folder.path());
-      for (std::uint64_t closure = 2; closure < 20; ++closure) client.push(closure, 0, Floats(kRows * 8, 1), i, adagrad());
+      for (std::uint64_t closure = 2; closure < 20; ++closure) client.push(closure, 0, Floats(kTableRows * 8, 1), i, adagrad());
       const auto saved = client.wait(kj::mv(saving));
-      EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kRows) / 2);
+      EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kTableRows) / 2);
       std::vector<storage::FileInfo> files;
       for (const auto file : saved.getFiles()) files.push_back({file.getName(), file.getBytes(), file.getChecksum()});
       for (const auto& database : storage::group_by_database(files)) databases.push_back(database.name);
@@ -205,7 +205,7 @@ TEST(PsServer, StopsWhileASaveIsUnderWay) {
   ShardClient client = ps.client(0);
   client.configure(one_table());
   client.open();
-  client.push(1, 0, Floats(kRows * 16, 1), 0, adagrad());
+  client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(1);
   auto saving = client.save_later(1, folder.path());
   client.pull(0);  // the save has begun

@@ -5,7 +5,7 @@
 namespace cairn::simulation {
 namespace {
 using std::chrono::milliseconds;
-constexpr Duration kPatience = std::chrono::minutes(2);  // virtual, after the last fault has ended
+constexpr Duration kAfterTheLastFault = std::chrono::minutes(2);  // virtual
 }  // namespace
 
 World::World(const Scenario& scenario)
@@ -109,7 +109,7 @@ void World::end_life() {
 }
 
 bool World::waited_too_long() const {
-  const Duration patience = pending_.empty() ? kPatience : 2 * kPatience;
+  const Duration patience = pending_.empty() ? kAfterTheLastFault : 2 * kAfterTheLastFault;
   return cluster_.reactor().now() > quiet_after_ + patience;
 }
 
