@@ -88,12 +88,14 @@ rpc::Task<void> Engine::save_shards(std::shared_ptr<Cut> cut, std::string folder
   if (cut->error) std::rethrow_exception(cut->error);
 }
 
-// The first that fails stops the others.
+// The first that fails stops the others, and is the error: theirs is only that they were stopped.
 rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, std::string folder) {
   try {
     cut->saved[i] = co_await cut->shards[i]->save(cut->mark, folder);
   } catch (...) {
-    if (!std::exchange(cut->error, std::current_exception())) drop_marks(cut->mark);
+    if (cut->error) co_return;
+    cut->error = std::current_exception();
+    drop_marks(cut->mark);
   }
 }
 
@@ -307,6 +309,8 @@ rpc::Task<void> Engine::save_and_forget() {
     co_await save(*policy_, policy_metadata_);
   } catch (const Error& e) {
     log_error("a checkpoint failed: ", e.what());  // training is worth more than one checkpoint; the next may work
+    std::lock_guard hold(shared_mutex_);
+    ++stats_.checkpoints_failed;
   }
 }
 

@@ -58,6 +58,7 @@ struct EngineStats {
   std::uint32_t workers_ready = 0, workers = 0, ps_ready = 0, ps = 0;
   std::uint64_t skipped_rows = 0;
   std::uint64_t checkpoints = 0;
+  std::uint64_t checkpoints_failed = 0;  // of those that are saved by themselves; the log says why
   std::string last_checkpoint;
   double last_checkpoint_seconds = 0;    // how long it took
   double last_cut_seconds = 0;           // how long pushes were held for it

@@ -57,6 +57,7 @@ std::string Engine::make_status() const {
               {"staleness_mean", now.staleness_mean},
               {"staleness_max", now.staleness_max},
               {"checkpoints", now.checkpoints},
+              {"checkpoints_failed", now.checkpoints_failed},
               {"last_checkpoint", now.last_checkpoint},
               {"ps", Json::array()},
               {"workers", Json::array()},

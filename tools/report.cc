@@ -24,6 +24,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
               {"losses", Json::array()},
               {"checkpoint", outcome.checkpoint},
               {"checkpoints_saved", stats.checkpoints},
+              {"checkpoints_failed", stats.checkpoints_failed},
               {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;

@@ -100,6 +100,9 @@ void World::finish_stats() {
   verdict_.lost_updates += stats.lost_updates;
   verdict_.checkpoints += stats.checkpoints;
   verdict_.losses += stats.losses.size();
+  const bool bad_disk = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
+                                    [](const Fault& fault) { return fault.kind == Fault::Kind::kDiskFull || fault.kind == Fault::Kind::kDiskDown; });
+  if (!bad_disk && stats.checkpoints_failed > 0) complain(str(stats.checkpoints_failed, " checkpoints failed, and no disk did"));
 }
 
 void World::finish_verdict() {
