@@ -1,6 +1,6 @@
 // Runs a cluster of real processes and does them harm, by a seed:
 //
-//   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed or stopped, connections cut or partitioned
+//   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed, anybody is stopped, connections cut or partitioned
 //   cairn-chaos --mode saving          the coordinator, a ps or a worker is killed, again and again, while checkpoints are made; after each
 //                                      the newest one must be sound, and what the coordinator restores from it must be complete
 //   cairn-chaos --mode failpoints      the process that passes each failpoint (core/failpoint.h) dies there
@@ -33,6 +33,7 @@ struct Options {
   ClusterOptions cluster;
   int harm = 20, depth = 1;
   std::uint64_t seed = 1;
+  std::string places;
   std::int64_t closures = 10'000;
   int patience_s = 120;
 };
@@ -73,7 +74,7 @@ class Chaos {
     for (int i = 0; i < options_.harm; ++i) {
       if (chief_ended(milliseconds(between(20, 1500)))) throw DataLossError("the exerciser ended: " + tail());
       const std::string victim = pick({"chief", "ps", "worker"});
-      ++done_["kill " + victim.substr(0, victim.find_first_of("0123456789"))];
+      ++done_["kill " + job_of(victim)];
       cluster_.kill(victim);
       // While nobody makes or prunes checkpoints.
       if (victim != "chief") cluster_.process("chief").send(SIGSTOP);
@@ -93,13 +94,14 @@ class Chaos {
     if (job == "chief") return job;
     return str(job, between(0, (job == "ps" ? options_.cluster.ps : options_.cluster.workers) - 1));
   }
+  static std::string job_of(const std::string& name) { return name.substr(0, name.find_first_of("0123456789")); }
   bool chief_ended(milliseconds within) {
     pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
     return ::poll(&wait, 1, static_cast<int>(within.count())) == 1;
   }
 
   void harm_once() {
-    const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"});
+    const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"}), still = pick({"chief", "ps", "worker"});
     Link* link = cluster_.link(anybody);
     switch (between(0, link == nullptr ? 1 : 4)) {
       case 0:
@@ -108,9 +110,9 @@ class Chaos {
         cluster_.start(worker);
         break;
       case 1:  // it comes back and goes on with what others have done meanwhile
-        ++done_["stop worker"];
-        cluster_.process(worker).send(SIGSTOP);
-        stopped_.push_back(worker);
+        ++done_["stop " + job_of(still)];
+        cluster_.process(still).send(SIGSTOP);
+        stopped_.push_back(still);
         if (stopped_.size() > 1) go_on();
         break;
       case 2:
@@ -173,6 +175,7 @@ class Chaos {
 int die_everywhere(Options options) {
   const std::string folder = options.cluster.folder;
   for (const char* place : failpoints()) {
+    if (!std::string_view(place).starts_with(options.places)) continue;
     options.cluster.folder = folder + "/" + place;
     options.cluster.exerciser = {"--closures", "4000", "--checkpoints", checkpoints_of(options)};
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
@@ -195,6 +198,7 @@ int main(int argc, char** argv) {
   app.add_option("--transport", cluster.transport, "unix: without links, so nothing is cut")->check(CLI::IsMember({"tcp", "unix"}));
   app.add_option("--seed", options.seed);
   app.add_option("--harm", options.harm, "How often; with recovery: to each role");
+  app.add_option("--places", options.places, "With failpoints: those whose names begin so");
   app.add_option("--depth", options.depth);
   app.add_option("--ps", cluster.ps);
   app.add_option("--workers", cluster.workers);
