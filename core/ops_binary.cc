@@ -88,7 +88,7 @@ Arrays grad_where(const Array& y, const Array& dy) {
   return {Array(), unbroadcast(where(in[0], dy, 0.0f), in[1]), unbroadcast(where(in[0], 0.0f, dy), in[2])};
 }
 
-const OpDef kOps[] = {
+const OpDef kBinaryOps[] = {
     {"add", 2, 2, "", arithmetic, grad_add},
     {"sub", 2, 2, "", arithmetic, grad_sub},
     {"mul", 2, 2, "", arithmetic, grad_mul},
@@ -110,7 +110,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> binary_ops() { return kOps; }
+std::span<const OpDef> binary_ops() { return kBinaryOps; }
 
 Array add(const Array& a, const Array& b) { return record("add", {a, b}); }
 Array sub(const Array& a, const Array& b) { return record("sub", {a, b}); }

@@ -56,7 +56,7 @@ OpTypes infer_update(const OpInputs& in) {
   return {};
 }
 
-const OpDef kOps[] = {
+const OpDef kEffectsOps[] = {
     {"constant", 0, 0, "value", infer_constant},
     {"argument", 0, 0, "index", infer_subject, nullptr, Effect::kArgument},
     {"iterator_next", 0, 0, "iterator", infer_subject, nullptr, Effect::kAdvance},
@@ -67,6 +67,6 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> effect_ops() { return kOps; }
+std::span<const OpDef> effect_ops() { return kEffectsOps; }
 
 }  // namespace cairn

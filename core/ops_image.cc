@@ -124,7 +124,7 @@ Arrays grad_avg_pool(const Array& y, const Array& dy) { return {avg_pool2d_grad(
 Arrays grad_avg_pool_grad(const Array& y, const Array& dy) { return {avg_pool2d(dy, pool_options(y)), Array()}; }
 Arrays grad_max_pool_grad(const Array&, const Array&) { throw UnimplementedError("the second derivative of max_pool2d"); }
 
-const OpDef kOps[] = {
+const OpDef kImageOps[] = {
     {"conv2d", 2, 2, "dilations padding strides", infer_conv, grad_conv},
     {"conv2d_grad_input", 3, 3, "dilations padding strides", infer_conv_grad_input, grad_conv_grad_input},
     {"conv2d_grad_filter", 3, 3, "dilations padding strides", infer_conv_grad_filter, grad_conv_grad_filter},
@@ -146,7 +146,7 @@ Attributes attributes_of(const Pool2dOptions& options) {
 
 }  // namespace
 
-std::span<const OpDef> image_ops() { return kOps; }
+std::span<const OpDef> image_ops() { return kImageOps; }
 
 Array conv2d(const Array& x, const Array& filter, const Conv2dOptions& options) { return record("conv2d", {x, filter}, attributes_of(options)); }
 Array conv2d_grad_input(const Array& dy, const Array& filter, const Array& like, const Conv2dOptions& options) {

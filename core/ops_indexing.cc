@@ -114,7 +114,7 @@ Arrays grad_combine_rows_grad(const Array& y, const Array& dy) {
   return {combine_rows(dy, y.node()->inputs[1], static_cast<Combiner>(number(y, "combiner"))), Array(), Array()};
 }
 
-const OpDef kOps[] = {
+const OpDef kIndexingOps[] = {
     {"gather", 2, 2, "axis", infer_gather, grad_gather},
     {"gather_grad", 3, 3, "axis", infer_gather_grad, grad_gather_grad},
     {"unsorted_segment_sum", 2, 2, "segments", infer_segment_sum, grad_segment_sum},
@@ -125,7 +125,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> indexing_ops() { return kOps; }
+std::span<const OpDef> indexing_ops() { return kIndexingOps; }
 
 Array gather(const Array& x, const Array& ids, int axis) {
   return record("gather", {x, ids}, {{"axis", std::int64_t{normalize_axis("gather", axis, x.rank())}}});

@@ -61,7 +61,7 @@ Arrays grad_sparse_cross_entropy(const Array& y, const Array& dy) {
   return {Array(), (softmax(logits(y)) - one_hot(labels(y), classes)) * expand_dims(dy, 1)};
 }
 
-const OpDef kOps[] = {
+const OpDef kLossOps[] = {
     {"sigmoid_cross_entropy_with_logits", 2, 2, "", infer_sigmoid_cross_entropy, grad_sigmoid_cross_entropy},
     {"softmax", 1, 1, "", infer_softmax, grad_softmax},
     {"log_softmax", 1, 1, "", infer_softmax, grad_log_softmax},
@@ -71,7 +71,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> loss_ops() { return kOps; }
+std::span<const OpDef> loss_ops() { return kLossOps; }
 
 Array sigmoid_cross_entropy_with_logits(const Array& labels, const Array& logits) {
   return record("sigmoid_cross_entropy_with_logits", {labels, logits});

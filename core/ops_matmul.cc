@@ -42,14 +42,14 @@ std::vector<Array> product_gradient(Product product, const Array& y, const Array
 std::vector<Array> grad_matmul(const Array& y, const Array& dy) { return product_gradient(matmul, y, dy); }
 std::vector<Array> grad_batch_matmul(const Array& y, const Array& dy) { return product_gradient(batch_matmul, y, dy); }
 
-const OpDef kOps[] = {
+const OpDef kMatmulOps[] = {
     {"matmul", 2, 2, "transpose_a transpose_b", infer_matmul, grad_matmul},
     {"batch_matmul", 2, 2, "transpose_a transpose_b", infer_batch_matmul, grad_batch_matmul},
 };
 
 }  // namespace
 
-std::span<const OpDef> matmul_ops() { return kOps; }
+std::span<const OpDef> matmul_ops() { return kMatmulOps; }
 
 Array matmul(const Array& a, const Array& b, bool transpose_a, bool transpose_b) {
   return record("matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});

@@ -91,7 +91,7 @@ Arrays no_second_derivative(const Array& y, const Array&) {
   throw UnimplementedError(str("the second derivative of a normalisation, ", y.node()->op->name));
 }
 
-const OpDef kOps[] = {
+const OpDef kNormaliseOps[] = {
     {"layer_norm", 3, 3, "epsilon", infer_layer_norm, grad_layer_norm},
     {"layer_norm_grad", 5, 5, "epsilon", infer_layer_norm_grad, no_second_derivative},
     {"batch_norm", 3, 3, "epsilon", infer_batch_norm, grad_batch_norm},
@@ -100,7 +100,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> normalise_ops() { return kOps; }
+std::span<const OpDef> normalise_ops() { return kNormaliseOps; }
 
 Array layer_norm(const Array& x, const Array& gamma, const Array& beta, float epsilon) {
   return record("layer_norm", {x, gamma, beta}, {{"epsilon", double{epsilon}}});

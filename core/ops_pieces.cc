@@ -128,7 +128,7 @@ Arrays grad_concat_grad(const Array&, const Array&) {
   throw UnimplementedError("the second derivative of a concat of parts of unknown size");
 }
 
-const OpDef kOps[] = {
+const OpDef kPiecesOps[] = {
     {"concat", 1, OpDef::kAny, "axis", infer_concat, grad_concat},
     {"stack", 1, OpDef::kAny, "axis", infer_stack, grad_stack},
     {"slice", 1, 1, "axis begin size", infer_slice, grad_slice},
@@ -143,7 +143,7 @@ const Array& first_part(std::string_view op, const std::vector<Array>& parts) {
 
 }  // namespace
 
-std::span<const OpDef> piece_ops() { return kOps; }
+std::span<const OpDef> piece_ops() { return kPiecesOps; }
 
 Array concat(const std::vector<Array>& parts, int axis) {
   std::int64_t normal = normalize_axis("concat", axis, first_part("concat", parts).rank());

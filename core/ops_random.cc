@@ -53,7 +53,7 @@ OpTypes infer_integers(const OpInputs& in) {
   return infer_random(in, DType::kInt64);
 }
 
-const OpDef kOps[] = {
+const OpDef kRandomOps[] = {
     {"step_key", 0, 0, "", infer_step_key},
     {"random_uniform", 1, 2, "high low place seed shape", infer_uniform},
     {"random_normal", 1, 2, "mean place seed shape stddev", infer_normal},
@@ -88,7 +88,7 @@ const Array& defined(const Array& like) {
 
 }  // namespace
 
-std::span<const OpDef> random_ops() { return kOps; }
+std::span<const OpDef> random_ops() { return kRandomOps; }
 
 Array step_key() { return record("step_key", {}); }
 

@@ -37,7 +37,7 @@ std::vector<Array> grad_dot_interaction_grad(const Array&, const Array&) {
   throw UnimplementedError("the second derivative of dot_interaction");
 }
 
-const OpDef kOps[] = {
+const OpDef kRecommendationOps[] = {
     {"dot_interaction", 1, 1, "", infer_dot_interaction, grad_dot_interaction},
     {"dot_interaction_grad", 2, 2, "", infer_dot_interaction_grad, grad_dot_interaction_grad},
     {"string_hash_bucket", 1, 1, "buckets", infer_string_hash},
@@ -45,7 +45,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> recommendation_ops() { return kOps; }
+std::span<const OpDef> recommendation_ops() { return kRecommendationOps; }
 
 Array dot_interaction(const Array& vectors) { return record("dot_interaction", {vectors}); }
 Array dot_interaction_grad(const Array& dy, const Array& vectors) { return record("dot_interaction_grad", {dy, vectors}); }

@@ -130,7 +130,7 @@ infer::OpTypes infer_prod_grad(const OpInputs& in) {
 
 std::vector<Array> grad_prod_grad(const Array&, const Array&) { throw UnimplementedError("the second derivative of reduce_prod"); }
 
-const OpDef kOps[] = {
+const OpDef kReductionOps[] = {
     {"reduce_sum", 1, 1, "axes keep_dims", infer_arithmetic, grad_sum},
     {"reduce_mean", 1, 1, "axes keep_dims", infer_float, grad_mean},
     {"reduce_max", 1, 1, "axes keep_dims", infer_arithmetic, grad_extreme},
@@ -142,7 +142,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> reduction_ops() { return kOps; }
+std::span<const OpDef> reduction_ops() { return kReductionOps; }
 
 Array reduce_sum(const Array& x, const std::vector<int>& axes, bool keep_dims) {
   return record_reduction("reduce_sum", x, axes, keep_dims);

@@ -59,7 +59,7 @@ Arrays grad_update(const Array& y, const Array& dy) {
   return {scatter_update(dy, ids, zeros_like(rows)), Array(), where(lasting, gather(dy, ids), 0.0f)};
 }
 
-const OpDef kOps[] = {
+const OpDef kScatterOps[] = {
     {"scatter_add", 3, 3, "", infer_scatter, grad_add},
     {"scatter_sub", 3, 3, "", infer_scatter, grad_sub},
     {"scatter_max", 3, 3, "", infer_scatter, grad_extreme},
@@ -70,7 +70,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> scatter_ops() { return kOps; }
+std::span<const OpDef> scatter_ops() { return kScatterOps; }
 
 Array scatter_add(const Array& x, const Array& ids, const Array& rows) { return record("scatter_add", {x, ids, rows}); }
 Array scatter_sub(const Array& x, const Array& ids, const Array& rows) { return record("scatter_sub", {x, ids, rows}); }

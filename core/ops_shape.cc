@@ -104,7 +104,7 @@ Arrays grad_transpose(const Array& y, const Array& dy) {
   return {transpose(dy, inverse)};
 }
 
-const OpDef kOps[] = {
+const OpDef kShapeOps[] = {
     {"reshape", 1, 1, "shape", infer_reshape, grad_reshape},
     {"reshape_like", 2, 2, "", infer_reshape_like, grad_reshape_like},
     {"broadcast_like", 2, 2, "", infer_broadcast_like, grad_broadcast_like},
@@ -118,7 +118,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> shape_ops() { return kOps; }
+std::span<const OpDef> shape_ops() { return kShapeOps; }
 
 Array reshape(const Array& x, const Shape& shape) { return record("reshape", {x}, {{"shape", shape.dims()}}); }
 Array reshape_like(const Array& x, const Array& like) { return record("reshape_like", {x, like}); }

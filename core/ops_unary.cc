@@ -43,38 +43,38 @@ OpTypes infer_check_numerics(const OpInputs& in) {
   return float_op(in);
 }
 
-const Array& input(const Array& y) { return y.node()->inputs[0]; }
+const Array& operand(const Array& y) { return y.node()->inputs[0]; }
 bool is_float(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16; }
 
 using Arrays = std::vector<Array>;
 Arrays grad_neg(const Array&, const Array& dy) { return {-dy}; }
-Arrays grad_abs(const Array& y, const Array& dy) { return {dy * sign(input(y))}; }
+Arrays grad_abs(const Array& y, const Array& dy) { return {dy * sign(operand(y))}; }
 Arrays grad_exp(const Array& y, const Array& dy) { return {dy * y}; }
 Arrays grad_expm1(const Array& y, const Array& dy) { return {dy * (y + 1.0f)}; }
-Arrays grad_sin(const Array& y, const Array& dy) { return {dy * cos(input(y))}; }
-Arrays grad_cos(const Array& y, const Array& dy) { return {-dy * sin(input(y))}; }
+Arrays grad_sin(const Array& y, const Array& dy) { return {dy * cos(operand(y))}; }
+Arrays grad_cos(const Array& y, const Array& dy) { return {-dy * sin(operand(y))}; }
 
 constexpr float kErfSlope = 2 * std::numbers::inv_sqrtpi_v<float>;  // of erf at 0
-Arrays grad_erf(const Array& y, const Array& dy) { return {dy * kErfSlope * exp(-square(input(y)))}; }
-Arrays grad_erfc(const Array& y, const Array& dy) { return {dy * -kErfSlope * exp(-square(input(y)))}; }
+Arrays grad_erf(const Array& y, const Array& dy) { return {dy * kErfSlope * exp(-square(operand(y)))}; }
+Arrays grad_erfc(const Array& y, const Array& dy) { return {dy * -kErfSlope * exp(-square(operand(y)))}; }
 
-Arrays grad_log(const Array& y, const Array& dy) { return {dy / input(y)}; }
-Arrays grad_log1p(const Array& y, const Array& dy) { return {dy / (input(y) + 1.0f)}; }
+Arrays grad_log(const Array& y, const Array& dy) { return {dy / operand(y)}; }
+Arrays grad_log1p(const Array& y, const Array& dy) { return {dy / (operand(y) + 1.0f)}; }
 Arrays grad_sqrt(const Array& y, const Array& dy) { return {dy * 0.5f / y}; }
 Arrays grad_rsqrt(const Array& y, const Array& dy) { return {dy * -0.5f * (y * y * y)}; }
-Arrays grad_square(const Array& y, const Array& dy) { return {dy * 2.0f * input(y)}; }
+Arrays grad_square(const Array& y, const Array& dy) { return {dy * 2.0f * operand(y)}; }
 Arrays grad_reciprocal(const Array& y, const Array& dy) { return {-dy * y * y}; }
 Arrays grad_sigmoid(const Array& y, const Array& dy) { return {dy * y * (1.0f - y)}; }
 Arrays grad_tanh(const Array& y, const Array& dy) { return {dy * (1.0f - y * y)}; }
 Arrays grad_relu(const Array& y, const Array& dy) { return {where(greater(y, 0.0f), dy, 0.0f)}; }
-Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(input(y))}; }
+Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(operand(y))}; }
 Arrays grad_check_numerics(const Array&, const Array& dy) { return {dy}; }
 Arrays grad_cast(const Array& y, const Array& dy) {
-  if (!is_float(input(y).dtype()) || !is_float(y.dtype())) return {};
-  return {cast(dy, input(y).dtype())};
+  if (!is_float(operand(y).dtype()) || !is_float(y.dtype())) return {};
+  return {cast(dy, operand(y).dtype())};
 }
 
-const OpDef kOps[] = {
+const OpDef kUnaryOps[] = {
     {"neg", 1, 1, "", arithmetic_op, grad_neg},
     {"abs", 1, 1, "", arithmetic_op, grad_abs},
     {"exp", 1, 1, "", float_op, grad_exp},
@@ -104,7 +104,7 @@ const OpDef kOps[] = {
 
 }  // namespace
 
-std::span<const OpDef> unary_ops() { return kOps; }
+std::span<const OpDef> unary_ops() { return kUnaryOps; }
 
 Array neg(const Array& x) { return record("neg", {x}); }
 Array abs(const Array& x) { return record("abs", {x}); }

@@ -118,10 +118,6 @@ bool is_empty(const KernelTypes& types) {
     if (type.shape.elements() == 0) return true;
   return types.outputs[0].shape.elements() == 0;
 }
-KernelRun zeros(const KernelTypes& types) {
-  std::size_t bytes = static_cast<std::size_t>(types.outputs[0].shape.elements()) * sizeof(float);
-  return [bytes](const KernelCall& call) { std::memset(call.outputs[0], 0, bytes); };
-}
 
 // Which of a call's values the three of a convolution are.
 struct Places {
@@ -130,7 +126,7 @@ struct Places {
 using Run = void (*)(Convolution& convolution, const KernelCall& call);
 
 KernelRun prepare(const KernelTypes& types, const Places& places, Made (*make)(const Problem&), Run run) {
-  if (is_empty(types)) return zeros(types);
+  if (is_empty(types)) return onednn::zeros(types);
   return onednn::guarded("convolution", [&]() -> KernelRun {
     Made made = make(problem_of(places.x, places.filter, places.y, types.attributes));
     return [made, run](const KernelCall& call) { run(*made, call); };
@@ -150,7 +146,7 @@ KernelRun prepare_grad_filter(const KernelTypes& types) {
                  [](Convolution& c, const KernelCall& call) { c.run(call.inputs[1], call.outputs[0], call.inputs[0]); });
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kConvolutionKernels[] = {
     {"conv2d", prepare_conv},
     {"conv2d_grad_input", prepare_grad_input},
     {"conv2d_grad_filter", prepare_grad_filter},
@@ -158,6 +154,6 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> convolution_kernels() { return kKernels; }
+std::span<const Kernel> convolution_kernels() { return kConvolutionKernels; }
 
 }  // namespace cairn

@@ -166,13 +166,13 @@ KernelRun prepare_combine_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kIndexingKernels[] = {
     {"gather", prepare_gather},   {"gather_grad", prepare_gather_grad}, {"unsorted_segment_sum", prepare_segment_sum},
     {"one_hot", prepare_one_hot}, {"combine_rows", prepare_combine},    {"combine_rows_grad", prepare_combine_grad},
 };
 
 }  // namespace
 
-std::span<const Kernel> indexing_kernels() { return kKernels; }
+std::span<const Kernel> indexing_kernels() { return kIndexingKernels; }
 
 }  // namespace cairn

@@ -29,7 +29,7 @@ KernelRun prepare_batch_matmul(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kKernels[] = {{"matmul", prepare_matmul}, {"batch_matmul", prepare_batch_matmul}};
+constexpr Kernel kMatmulKernels[] = {{"matmul", prepare_matmul}, {"batch_matmul", prepare_batch_matmul}};
 
 }  // namespace
 
@@ -62,6 +62,6 @@ CAIRN_CLONES void add_bias(float* c, const float* bias, std::int64_t m, std::int
   }
 }
 
-std::span<const Kernel> matmul_kernels() { return kKernels; }
+std::span<const Kernel> matmul_kernels() { return kMatmulKernels; }
 
 }  // namespace cairn

@@ -12,7 +12,7 @@ using dnnl::memory;
 const auto kScaleAndShift = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
 // What both speak of: the table, a vector beside its last axis, the statistics.
-struct Problem {
+struct Normalisation {
   memory::desc x, vector, statistic;
   float epsilon;
 };
@@ -22,13 +22,13 @@ memory::desc flat(std::int64_t n) { return {{n}, memory::data_type::f32, memory:
 struct Layer {
   using Forward = dnnl::layer_normalization_forward;
   using Backward = dnnl::layer_normalization_backward;
-  static Problem problem(std::int64_t rows, std::int64_t n, float epsilon) {
+  static Normalisation problem(std::int64_t rows, std::int64_t n, float epsilon) {
     return {{{rows, n}, memory::data_type::f32, memory::format_tag::ab}, flat(n), flat(rows), epsilon};
   }
-  static Forward::primitive_desc forward(const Problem& p) {
+  static Forward::primitive_desc forward(const Normalisation& p) {
     return {{dnnl::prop_kind::forward_training, p.x, p.statistic, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine()};
   }
-  static Backward::primitive_desc backward(const Problem& p) {
+  static Backward::primitive_desc backward(const Normalisation& p) {
     return {{dnnl::prop_kind::backward, p.x, p.x, p.statistic, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine(), forward(p)};
   }
 };
@@ -36,39 +36,30 @@ struct Layer {
 struct Batch {
   using Forward = dnnl::batch_normalization_forward;
   using Backward = dnnl::batch_normalization_backward;
-  static Problem problem(std::int64_t rows, std::int64_t n, float epsilon) {
+  static Normalisation problem(std::int64_t rows, std::int64_t n, float epsilon) {
     return {onednn::images(Shape{rows, 1, 1, n}), flat(n), flat(n), epsilon};
   }
-  static Forward::primitive_desc forward(const Problem& p) {
+  static Forward::primitive_desc forward(const Normalisation& p) {
     return {{dnnl::prop_kind::forward_training, p.x, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine()};
   }
-  static Backward::primitive_desc backward(const Problem& p) {
+  static Backward::primitive_desc backward(const Normalisation& p) {
     return {{dnnl::prop_kind::backward, p.x, p.x, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine(), forward(p)};
   }
 };
 
 template <typename Kind>
-Problem problem_of(const Shape& x, const Attributes& attributes) {
+Normalisation problem_of(const Shape& x, const Attributes& attributes) {
   std::int64_t n = x[x.rank() - 1];
   return Kind::problem(x.elements() / n, n, static_cast<float>(attributes.get<double>("epsilon")));
-}
-
-// Means of nothing: zeros.
-KernelRun zeros(const KernelTypes& types) {
-  std::vector<std::size_t> bytes;
-  for (const TensorType& type : types.outputs) bytes.push_back(static_cast<std::size_t>(type.shape.elements()) * sizeof(float));
-  return [bytes](const KernelCall& call) {
-    for (std::size_t i = 0; i < bytes.size(); ++i) std::memset(call.outputs[i], 0, bytes[i]);
-  };
 }
 
 // x, gamma, beta -> y, mean, variance.
 template <typename Kind>
 KernelRun prepare(const KernelTypes& types) {
   const Shape& x = types.inputs[0].shape;
-  if (x.elements() == 0) return zeros(types);
+  if (x.elements() == 0) return onednn::zeros(types);
   return onednn::guarded("normalisation", [&]() -> KernelRun {
-    Problem p = problem_of<Kind>(x, types.attributes);
+    Normalisation p = problem_of<Kind>(x, types.attributes);
     auto desc = Kind::forward(p);
     auto made = std::make_shared<onednn::Primitive>(typename Kind::Forward(desc), desc.scratchpad_desc());
     return [p, made](const KernelCall& call) {
@@ -87,9 +78,9 @@ KernelRun prepare(const KernelTypes& types) {
 template <typename Kind>
 KernelRun prepare_gradient(const KernelTypes& types) {
   const Shape& x = types.inputs[1].shape;
-  if (x.elements() == 0) return zeros(types);
+  if (x.elements() == 0) return onednn::zeros(types);
   return onednn::guarded("normalisation", [&]() -> KernelRun {
-    Problem p = problem_of<Kind>(x, types.attributes);
+    Normalisation p = problem_of<Kind>(x, types.attributes);
     auto desc = Kind::backward(p);
     auto made = std::make_shared<onednn::Primitive>(typename Kind::Backward(desc), desc.scratchpad_desc());
     return [p, made](const KernelCall& call) {
@@ -107,7 +98,7 @@ KernelRun prepare_gradient(const KernelTypes& types) {
   });
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kNormaliseKernels[] = {
     {"layer_norm", prepare<Layer>},
     {"layer_norm_grad", prepare_gradient<Layer>},
     {"batch_norm", prepare<Batch>},
@@ -116,6 +107,6 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> normalise_kernels() { return kKernels; }
+std::span<const Kernel> normalise_kernels() { return kNormaliseKernels; }
 
 }  // namespace cairn

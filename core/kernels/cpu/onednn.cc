@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace cairn::onednn {
 
@@ -24,6 +25,14 @@ dnnl::primitive_attr own_scratch() {
 
 dnnl::memory::desc images(const Shape& s) {
   return {{s[0], s[3], s[1], s[2]}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::nhwc};
+}
+
+KernelRun zeros(const KernelTypes& types) {
+  std::vector<std::size_t> bytes;
+  for (const TensorType& type : types.outputs) bytes.push_back(static_cast<std::size_t>(type.shape.elements()) * sizeof(float));
+  return [bytes](const KernelCall& call) {
+    for (std::size_t i = 0; i < bytes.size(); ++i) std::memset(call.outputs[i], 0, bytes[i]);
+  };
 }
 
 void raise(dnnl_status_t status, std::string_view what, std::string_view message) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/kernels/kernel.h"
 #include "core/tensor.h"
 
 namespace cairn::onednn {
@@ -18,6 +19,8 @@ const dnnl::engine& engine();
 dnnl::primitive_attr own_scratch();
 // [batch, height, width, channels] as it lies in memory; dnnl's own order of the dimensions is b, c, h, w.
 dnnl::memory::desc images(const Shape& shape);
+// Sets every output to 0: what is summed, or meant, over nothing.
+KernelRun zeros(const KernelTypes& types);
 
 // What oneDNN throws or answers becomes ResourceExhausted, Unimplemented or Internal, naming `what`.
 [[noreturn]] void raise(dnnl_status_t status, std::string_view what, std::string_view message);

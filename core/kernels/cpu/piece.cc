@@ -104,13 +104,13 @@ KernelRun prepare_slice_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kPieceKernels[] = {
     {"concat", prepare_concat},           {"stack", prepare_stack},           {"slice", prepare_slice},
     {"concat_grad", prepare_concat_grad}, {"slice_grad", prepare_slice_grad},
 };
 
 }  // namespace
 
-std::span<const Kernel> piece_kernels() { return kKernels; }
+std::span<const Kernel> piece_kernels() { return kPieceKernels; }
 
 }  // namespace cairn

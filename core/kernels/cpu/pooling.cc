@@ -109,7 +109,7 @@ KernelRun prepare_grad(const KernelTypes& types) {
   });
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kPoolingKernels[] = {
     {"max_pool2d", prepare<kMax>},
     {"avg_pool2d", prepare<kAverage>},
     {"max_pool2d_grad", prepare_grad<kMax>},
@@ -118,6 +118,6 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> pooling_kernels() { return kKernels; }
+std::span<const Kernel> pooling_kernels() { return kPoolingKernels; }
 
 }  // namespace cairn

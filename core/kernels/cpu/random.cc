@@ -75,7 +75,7 @@ KernelRun prepare_integers(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kRandomKernels[] = {
     {"random_uniform", prepare_uniform},
     {"random_normal", prepare_normal},
     {"random_truncated_normal", prepare_truncated_normal},
@@ -84,6 +84,6 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> random_kernels() { return kKernels; }
+std::span<const Kernel> random_kernels() { return kRandomKernels; }
 
 }  // namespace cairn

@@ -59,10 +59,10 @@ KernelRun prepare_dots_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kKernels[] = {{"dot_interaction", prepare_dots}, {"dot_interaction_grad", prepare_dots_grad}};
+constexpr Kernel kRecommendationKernels[] = {{"dot_interaction", prepare_dots}, {"dot_interaction_grad", prepare_dots_grad}};
 
 }  // namespace
 
-std::span<const Kernel> recommendation_kernels() { return kKernels; }
+std::span<const Kernel> recommendation_kernels() { return kRecommendationKernels; }
 
 }  // namespace cairn

@@ -252,7 +252,7 @@ KernelRun prepare_argmax(const KernelTypes& types) {
   }
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kReductionKernels[] = {
     {"reduce_sum", prepare<Sum>},       {"reduce_mean", prepare_mean},          {"reduce_max", prepare<Max>},
     {"reduce_min", prepare<Min>},       {"reduce_prod", prepare<Product>},      {"reduce_prod_grad", prepare_prod_grad},
     {"sum_to_like", prepare_sum_to_like}, {"argmax", prepare_argmax},
@@ -260,6 +260,6 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> reduction_kernels() { return kKernels; }
+std::span<const Kernel> reduction_kernels() { return kReductionKernels; }
 
 }  // namespace cairn

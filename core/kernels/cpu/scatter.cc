@@ -91,13 +91,13 @@ KernelRun prepare_last_of_id(const KernelTypes& types) {
   return types.inputs[0].dtype == DType::kInt32 ? last_of_id<std::int32_t>(n) : last_of_id<std::int64_t>(n);
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kScatterKernels[] = {
     {"scatter_add", prepare<Add>}, {"scatter_sub", prepare<Sub>},        {"scatter_max", prepare<Max>},
     {"scatter_min", prepare<Min>}, {"scatter_update", prepare<Replace>}, {"is_last_of_id", prepare_last_of_id},
 };
 
 }  // namespace
 
-std::span<const Kernel> scatter_kernels() { return kKernels; }
+std::span<const Kernel> scatter_kernels() { return kScatterKernels; }
 
 }  // namespace cairn

@@ -51,13 +51,13 @@ KernelRun prepare_dim_size(const KernelTypes& types) {
 }
 KernelRun prepare_element_count(const KernelTypes& types) { return fill<std::int64_t>(1, types.inputs[0].shape.elements()); }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kShapeKernels[] = {
     {"broadcast_like", prepare_broadcast_like}, {"transpose", prepare_transpose}, {"zeros_like", prepare_zeros_like},
     {"ones_like", prepare_ones_like},           {"dim_size", prepare_dim_size},   {"element_count", prepare_element_count},
 };
 
 }  // namespace
 
-std::span<const Kernel> shape_kernels() { return kKernels; }
+std::span<const Kernel> shape_kernels() { return kShapeKernels; }
 
 }  // namespace cairn

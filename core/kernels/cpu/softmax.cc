@@ -94,7 +94,7 @@ KernelRun prepare_sparse_cross_entropy(const KernelTypes& types) {
   return types.inputs[0].dtype == DType::kInt32 ? sparse_run<std::int32_t>(s) : sparse_run<std::int64_t>(s);
 }
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kSoftmaxKernels[] = {
     {"softmax", prepare_softmax},
     {"log_softmax", prepare_log_softmax},
     {"softmax_cross_entropy_with_logits", prepare_cross_entropy},
@@ -103,6 +103,6 @@ constexpr Kernel kKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> softmax_kernels() { return kKernels; }
+std::span<const Kernel> softmax_kernels() { return kSoftmaxKernels; }
 
 }  // namespace cairn

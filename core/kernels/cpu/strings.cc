@@ -22,10 +22,10 @@ KernelRun prepare_hash(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kKernels[] = {{"string_hash_bucket", prepare_hash}};
+constexpr Kernel kStringsKernels[] = {{"string_hash_bucket", prepare_hash}};
 
 }  // namespace
 
-std::span<const Kernel> string_kernels() { return kKernels; }
+std::span<const Kernel> string_kernels() { return kStringsKernels; }
 
 }  // namespace cairn
