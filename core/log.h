@@ -38,7 +38,7 @@ void set_log_level(LogLevel least);
 //   Errors  PermissionDenied: the file cannot be written.
 void log_to(const std::string& file, const std::string& title);
 
-// Lines go to `sink`; nothing: as they did before the first call. For tests.
+// Lines go to `sink`, such as a program's own log; nothing: as they did before the first call.
 void log_to(LogSink sink);
 
 // With so many digits behind the point.
