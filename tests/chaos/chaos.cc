@@ -177,7 +177,7 @@ int die_everywhere(Options options) {
   for (const char* place : failpoints()) {
     if (!std::string_view(place).starts_with(options.places)) continue;
     options.cluster.folder = folder + "/" + place;
-    options.cluster.exerciser = {"--closures", "4000", "--checkpoints", checkpoints_of(options)};
+    options.cluster.exerciser = {"--closures", "1000", "--checkpoints", checkpoints_of(options)};
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
     options.cluster.die_at = {{victim, str(place, ":2")}};
     Chaos chaos(options);
