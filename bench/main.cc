@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   if (options.names.empty()) options.names = {"echo", "closures", "latency", "wide-deep"};
   try {
     cairn::bench::RawEcho echo;  // forks: before there are threads
-    set_log_level(LogLevel::kWarning);
+    cairn::set_log_level(cairn::LogLevel::kWarning);
     cairn::bench::run(options, echo);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn-bench: %s\n", error.what());
