@@ -8,10 +8,6 @@
 namespace cairn::bench {
 namespace {
 
-using Stopwatch = std::chrono::steady_clock;
-
-double seconds_since(Stopwatch::time_point begin) { return std::chrono::duration<double>(Stopwatch::now() - begin).count(); }
-
 double schedule_and_join(ClusterCoordinator& coordinator, Function& function, int count) {
   const auto begin = Stopwatch::now();
   for (int i = 0; i < count; ++i) coordinator.schedule(function);

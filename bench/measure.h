@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -10,6 +11,10 @@
 #include <vector>
 
 namespace cairn::bench {
+
+using Stopwatch = std::chrono::steady_clock;
+
+inline double seconds_since(Stopwatch::time_point begin) { return std::chrono::duration<double>(Stopwatch::now() - begin).count(); }
 
 // CPU seconds since some fixed moment: of the machine (work at idle priority left out, time stolen by the host counted), and of
 // each named process of ours.

@@ -11,10 +11,6 @@
 namespace cairn::bench {
 namespace {
 
-using Stopwatch = std::chrono::steady_clock;
-
-double seconds_since(Stopwatch::time_point begin) { return std::chrono::duration<double>(Stopwatch::now() - begin).count(); }
-
 struct Training {
   std::function<double(int)> run;            // so many closures; the seconds taken
   std::function<double()> last_loss;

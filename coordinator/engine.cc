@@ -89,7 +89,7 @@ void Engine::pump() {
 Engine::Lane* Engine::pick_lane() {
   Lane* best = nullptr;
   for (Lane* lane : lanes_)
-    if (lane->ready && !lane->preparing && lane->inflight.size() < options_.send_window &&
+    if (lane->ready && !lane->preparing && lane->inflight.size() < lane->window.size() &&
         (best == nullptr || lane->inflight.size() < best->inflight.size()))
       best = lane;
   return best;
@@ -162,6 +162,7 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   ++closure->attempts;
   closure->sent_version = lane.layout_version;
   lane.inflight.emplace(closure->sequence, closure);
+  lane.window.sent(parts_.clock.now());
   lane.tasks->spawn("a closure", run_one(&lane, std::move(closure)));
 }
 
@@ -179,6 +180,7 @@ rpc::Task<void> Engine::run_one(Lane* lane, std::shared_ptr<Closure> closure) {
   } catch (...) {
     error = std::current_exception();
   }
+  lane->window.answered(parts_.clock.now());
   if (error) went_wrong(*lane, closure, error);
   pump();
 }

@@ -23,6 +23,7 @@
 #include "coordinator/engine_options.h"
 #include "coordinator/lane_client.h"
 #include "coordinator/pipelines.h"
+#include "coordinator/send_window.h"
 #include "coordinator/shard_client.h"
 #include "coordinator/variable_registry.h"
 #include "core/clock.h"
@@ -84,12 +85,13 @@ class Engine {
     std::uint32_t index = 0;        // in its worker
     std::size_t number = 0;         // in the cluster: which pipeline of a dataset is its own
     std::unique_ptr<LaneClient> client;
-    std::uint64_t incarnation = 0;
+    std::uint64_t incarnation = 0;  // 0: it is lost, whatever it may still send
     std::uint64_t layout_version = 0;
     bool ready = false, preparing = false;
     std::vector<bool> functions;
     std::unordered_map<std::uint64_t, bool> pipelines;
     std::unordered_map<std::uint64_t, std::shared_ptr<Closure>> inflight;
+    SendWindow window;
     std::unique_ptr<rpc::TaskGroup> tasks;
   };
   struct Worker {
@@ -125,6 +127,8 @@ class Engine {
     std::size_t rebuilt_loss = kNoLoss;
   };
   static constexpr std::size_t kNoLoss = static_cast<std::size_t>(-1);
+  static constexpr Duration kConnectDeadline = std::chrono::seconds(5);  // to one endpoint, greeting included
+  static constexpr Duration kBackoffFirst = std::chrono::milliseconds(20), kBackoffMax = std::chrono::milliseconds(500);
   // Who holds it talks to the shards about tables; others wait for `changed_`.
   class Busy {
    public:
@@ -165,7 +169,8 @@ class Engine {
   rpc::Task<void> configure_lanes(Worker* worker);
   rpc::Task<void> watch_worker(Worker* worker);
   rpc::Task<void> give_up_worker(Worker* worker);
-  rpc::Task<void> fence_everywhere(std::vector<std::uint64_t> incarnations);
+  rpc::Task<void> fence_lost_lanes();
+  rpc::Task<void> fence_lost_lanes_on(Ps* ps);
   rpc::Task<void> watch_for_no_workers();
 
   // ---- ps ----
@@ -231,8 +236,8 @@ class Engine {
   std::vector<Pipeline> pipeline_book_;
   std::vector<std::shared_ptr<const PerWorkerDataset>> datasets_;
   std::vector<std::uint64_t> skipped_rows_;  // beside pipeline_book_
-  std::vector<std::uint64_t> fenced_;
   std::uint64_t next_incarnation_ = 1;
+  std::uint64_t fences_ = 0;      // raised so far: who opens a shard must not miss one
   std::uint64_t synced_version_ = 0;
   std::shared_ptr<const Layout> synced_;
   bool resync_ = false;           // a ps has tables that others may lack

@@ -9,8 +9,6 @@
 
 namespace cairn {
 namespace {
-constexpr Duration kConnectDeadline = std::chrono::seconds(5);
-constexpr Duration kBackoffFirst = std::chrono::milliseconds(20), kBackoffMax = std::chrono::milliseconds(500);
 }  // namespace
 
 rpc::Task<void> Engine::connect_ps(Ps* ps) {
@@ -137,12 +135,12 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
     std::vector<std::shared_ptr<Restored>> sources{source, restored_};
     co_await restore_shards(ps, layout, 0, sources);
   }
-  std::size_t fences = 0;
+  std::uint64_t fences = 0;
   do {
-    for (const std::size_t end = fenced_.size(); fences < end; ++fences)
-      for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->fence(session_, fenced_[fences]);
+    fences = fences_;
+    co_await fence_lost_lanes_on(ps);
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
-  } while (fences < fenced_.size());
+  } while (fences != fences_);
   ps->needs_rows = false;
   if (rebuild) {
     ps->rebuilt_version = layout->version;

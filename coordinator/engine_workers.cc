@@ -6,9 +6,7 @@
 
 namespace cairn {
 namespace {
-constexpr Duration kConnectDeadline = std::chrono::seconds(5);
 constexpr Duration kConfigureDeadline = std::chrono::seconds(10);
-constexpr Duration kBackoffFirst = std::chrono::milliseconds(20), kBackoffMax = std::chrono::milliseconds(500);
 }  // namespace
 
 rpc::Task<void> Engine::connect_worker(Worker* worker) {
@@ -40,6 +38,7 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     lane->functions.clear();
     lane->pipelines.clear();
     lane->preparing = false;
+    lane->window = SendWindow(options_.pipeline_depth, options_.send_window);
     lane->tasks = std::make_unique<rpc::TaskGroup>();
     LaneConfiguration configuration{session_, lane->index, options_.pipeline_depth, lane->incarnation, options_.bfloat16_wire};
     std::string what = str("configuring ", worker->name);
@@ -93,14 +92,13 @@ rpc::Task<void> Engine::watch_worker(Worker* worker) {
 rpc::Task<void> Engine::give_up_worker(Worker* worker) {
   worker->ready = false;
   worker->lost_at = parts_.clock.now();
-  std::vector<std::uint64_t> incarnations;
   std::vector<std::shared_ptr<Closure>> interrupted;
   for (auto& lane : worker->lanes) {
     lane->ready = false;
     lane->preparing = false;
     lane->tasks.reset();
     lane->client.reset();
-    incarnations.push_back(lane->incarnation);
+    lane->incarnation = 0;
     for (auto& [sequence, closure] : lane->inflight) interrupted.push_back(std::move(closure));
     lane->inflight.clear();
   }
@@ -113,27 +111,33 @@ rpc::Task<void> Engine::give_up_worker(Worker* worker) {
     stats_.losses.push_back({worker->name, worker->trouble, uptime()});
   }
   changed();
-  co_await fence_everywhere(incarnations);
+  co_await fence_lost_lanes();
   for (auto& closure : interrupted) queue_->put_back(std::move(closure));
 }
 
-// No shard may take from these lanes what another lane is about to do again. A shard that is away is fenced before it opens.
-rpc::Task<void> Engine::fence_everywhere(std::vector<std::uint64_t> incarnations) {
-  fenced_.insert(fenced_.end(), incarnations.begin(), incarnations.end());
+// No shard may take from a lost lane what another is about to do again. A shard that is away is fenced before it opens.
+rpc::Task<void> Engine::fence_lost_lanes() {
+  ++fences_;
   for (auto& ps : ps_) {
     if (!ps->ready) continue;
     try {
-      for (std::size_t s = 0; s < ps->shards.size(); ++s)
-        for (std::uint64_t incarnation : incarnations) {
-          std::string what = str("fencing a lost worker on ", ps->name);
-          co_await parts_.reactor.with_deadline(ps->shards[s]->fence(session_, incarnation), kConfigureDeadline, what);
-        }
+      std::string what = str("fencing a lost worker on ", ps->name);
+      co_await parts_.reactor.with_deadline(fence_lost_lanes_on(ps.get()), kConfigureDeadline, what);
     } catch (const Error& e) {
       // It is being lost, or it is stuck; cut off, it is fenced when it is attached again.
       log_warning(ps->name, " could not fence a lost worker (", e.what(), "); its connection is ended");
       if (ps->control) ps->control->connection().close();
       ps->ready = false;
     }
+  }
+}
+
+rpc::Task<void> Engine::fence_lost_lanes_on(Ps* ps) {
+  for (std::size_t s = 0; s < ps->shards.size(); ++s) {
+    std::vector<std::uint64_t> alive;
+    for (Lane* lane : lanes_)
+      if (lane->incarnation != 0) alive.push_back(lane->incarnation);
+    co_await ps->shards[s]->fence(session_, next_incarnation_ - 1, alive);
   }
 }
 

@@ -47,7 +47,7 @@ class ShardClient {
   // Sends the shard's tables of `layout` with ids in [first, last).
   rpc::Task<ShardVersion> configure(std::uint64_t session, std::shared_ptr<const Layout> layout, VariableId first, VariableId last, bool keep_tables);
   rpc::Task<void> open();
-  rpc::Task<void> fence(std::uint64_t session, std::uint64_t incarnation);
+  rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive);
   rpc::Task<ShardMark> mark(std::uint64_t checkpoint);
   rpc::Task<ShardSaved> save(std::uint64_t checkpoint, std::string folder);
   rpc::Task<void> drop_mark(std::uint64_t checkpoint);

@@ -77,10 +77,12 @@ rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session, std::share
 
 rpc::Task<void> ShardClient::open() { co_await stub_->shard.openRequest().send().ignoreResult(); }
 
-rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t incarnation) {
+rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive) {
   auto request = stub_->shard.fenceRequest();
   request.setSession(session);
-  request.setIncarnation(incarnation);
+  request.setNewest(newest);
+  auto list = request.initAlive(static_cast<unsigned>(alive.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, alive[i]);
   co_await request.send().ignoreResult();
 }
 

@@ -89,11 +89,6 @@ class File {
   int fd_;
 };
 
-std::string folder_of(const std::string& path) {
-  auto folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
 void sync_folder(const std::string& folder) { File(folder, O_RDONLY | O_DIRECTORY, "opening the folder").sync(); }
 
 class SystemDisk final : public Disk {
@@ -171,6 +166,11 @@ class SystemDisk final : public Disk {
 Disk& system_disk() {
   static SystemDisk disk;  // no state but a counter of temporary names
   return disk;
+}
+
+std::string folder_of(const std::string& path) {
+  auto folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
 }
 
 }  // namespace cairn

@@ -29,4 +29,6 @@ class Disk {
 
 Disk& system_disk();
 
+std::string folder_of(const std::string& path);  // "." for a bare name
+
 }  // namespace cairn

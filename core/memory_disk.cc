@@ -17,11 +17,6 @@ bool is_under(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 && (folder == "/" || path[folder.size()] == '/');
 }
 
-std::string folder_of(const std::string& path) {
-  auto slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 void MemoryDisk::set_capacity(std::uint64_t bytes) {

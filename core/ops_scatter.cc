@@ -41,7 +41,7 @@ Arrays grad_sub(const Array& y, const Array& dy) {
 }
 
 // Everything that equals the result made it, in equal shares.
-Arrays grad_extreme(const Array& y, const Array& dy) {
+Arrays grad_scatter_extreme(const Array& y, const Array& dy) {
   if (!has_gradient(y)) return {};
   const Array& ids = input(y, 1);
   Array from_x = cast(equal(input(y, 0), y), DType::kFloat32);
@@ -62,8 +62,8 @@ Arrays grad_update(const Array& y, const Array& dy) {
 const OpDef kScatterOps[] = {
     {"scatter_add", 3, 3, "", infer_scatter, grad_add},
     {"scatter_sub", 3, 3, "", infer_scatter, grad_sub},
-    {"scatter_max", 3, 3, "", infer_scatter, grad_extreme},
-    {"scatter_min", 3, 3, "", infer_scatter, grad_extreme},
+    {"scatter_max", 3, 3, "", infer_scatter, grad_scatter_extreme},
+    {"scatter_min", 3, 3, "", infer_scatter, grad_scatter_extreme},
     {"scatter_update", 3, 3, "", infer_scatter, grad_update},
     {"is_last_of_id", 1, 1, "", infer_last_of_id},
 };

@@ -18,7 +18,6 @@ class StepMachine {
   StepMachine(const StepMachine&) = delete;
   StepMachine& operator=(const StepMachine&) = delete;
 
-
   void start(Done done, Yield yield);
   Yield gate;
   std::vector<Tensor> outputs;

@@ -85,7 +85,7 @@ void Shard::start_session(const Configuration& configuration) {
   clear_mark();
   staging_.clear();
   applied_.clear();
-  fenced_.clear();
+  fence_.clear();
   if (configuration.keep_tables)
     keep_named_tables(configuration);
   else
@@ -142,7 +142,7 @@ void Shard::verify_step(const StepContext& step) {
 }
 
 void Shard::verify_fence(const StepContext& step) {
-  if (fenced_.count(step.incarnation) == 0) return;
+  if (!fence_.shuts_out(step.incarnation)) return;
   ShardCounters::add(counters_.fenced, 1);
   throw CancelledError(str("worker incarnation ", step.incarnation, " was fenced: its closures run elsewhere"));
 }
@@ -212,13 +212,11 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
   return version();
 }
 
-void Shard::fence(std::uint64_t session, std::uint64_t incarnation) {
+void Shard::fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive) {
   if (session != session_) return;  // that session's workers are refused as it is
-  if (fenced_.size() >= options_.fences_max)
-    throw ResourceExhaustedError(str("this shard holds ", fenced_.size(), " fences already; start a new session"));
-  fenced_.insert(incarnation);
-  if (options_.observer != nullptr) options_.observer->fenced(incarnation);
-  staging_.forget_worker(incarnation);
+  fence_.raise(newest, alive);
+  if (options_.observer != nullptr) options_.observer->fenced(newest, alive);
+  staging_.forget_fenced(fence_);
 }
 
 }  // namespace cairn::ps

@@ -23,6 +23,7 @@
 #include "core/machine.h"
 #include "ps/applied.h"
 #include "ps/counters.h"
+#include "ps/fence.h"
 #include "ps/requests.h"
 #include "ps/staging.h"
 #include "ps/table.h"
@@ -32,7 +33,7 @@ namespace cairn::ps {
 // Sees what a shard does about pushes. For tests of a whole cluster; called on the shard's thread.
 class PushObserver {
  public:
-  virtual void fenced(std::uint64_t incarnation) = 0;
+  virtual void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) = 0;
   virtual void pushed(const StepContext& step, bool applied) = 0;  // not applied: it was a duplicate
 
  protected:
@@ -42,7 +43,6 @@ class PushObserver {
 struct ShardOptions {
   std::uint64_t incarnation = 1;                        // of the process; never 0
   std::size_t answer_bytes_max = std::size_t{32} << 20;  // of values a pull; callers cut theirs to about 4 MB
-  std::size_t fences_max = 1 << 16;
   std::size_t tables_bytes_max = machine_memory_bytes();  // of all rows and slots that it is configured with
   std::size_t tables_max = 1 << 20;
   StagingOptions staging;
@@ -81,8 +81,9 @@ class Shard {
   // Applies the push, in the order of its headers, or takes in a piece of it (the version then counts it not yet).
   PushResult push(const PushRequest& request);
 
-  // Refuses from now on what this worker incarnation sends, and forgets its unfinished pushes. Another session: nothing.
-  void fence(std::uint64_t session, std::uint64_t incarnation);
+  // Refuses from now on what worker incarnations up to `newest` send, other than those `alive`, and forgets their unfinished
+  // pushes. Who was refused once stays so. Another session: nothing.
+  void fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive);
 
   // Freezes the state as of now. The same checkpoint again: the first answer. A mark that nobody saves gives way to a newer one.
   //   Errors  FailedPrecondition: another one is being saved.
@@ -150,7 +151,7 @@ class Shard {
   bool was_open_ = false;  // somebody may have pulled from this incarnation
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
   std::map<std::pair<std::string, std::int64_t>, Table*> named_;  // the same, by variable and first row
-  std::set<std::uint64_t> fenced_;
+  Fence fence_;
   AppliedPushes applied_;
   PieceStaging staging_;
   std::vector<std::byte> scratch_;

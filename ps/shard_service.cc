@@ -17,10 +17,10 @@ class ShardService final : public wire::Shard::Server {
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
-    return answered([&] { answer_pull(context); });
+    return rpc::at_once([&] { answer_pull(context); });
   }
   kj::Promise<void> push(PushContext context) override {
-    return answered([&] {
+    return rpc::at_once([&] {
       const DecodedPush push = read_push(context.getParams());
       const PushResult result = host_->shard.push(push.request);
       context.releaseParams();  // the values have been used: their buffer may serve the next message
@@ -31,7 +31,7 @@ class ShardService final : public wire::Shard::Server {
     });
   }
   kj::Promise<void> configure(ConfigureContext context) override {
-    return answered([&] {
+    return rpc::at_once([&] {
       const Configuration configuration = read_configuration(context.getParams());
       const bool news = configuration.session != host_->shard.session();
       const Version version = host_->shard.configure(configuration);
@@ -40,13 +40,16 @@ class ShardService final : public wire::Shard::Server {
     });
   }
   kj::Promise<void> open(OpenContext) override {
-    return answered([&] { host_->shard.open(); });
+    return rpc::at_once([&] { host_->shard.open(); });
   }
   kj::Promise<void> fence(FenceContext context) override {
-    return answered([&] { host_->shard.fence(context.getParams().getSession(), context.getParams().getIncarnation()); });
+    return rpc::at_once([&] {
+      const auto params = context.getParams();
+      host_->shard.fence(params.getSession(), params.getNewest(), read_alive(params));
+    });
   }
   kj::Promise<void> mark(MarkContext context) override {
-    return answered([&] {
+    return rpc::at_once([&] {
       const MarkResult marked = host_->shard.mark(context.getParams().getCheckpoint());
       auto results = context.initResults();
       write(results.initVersion(), marked.version);
@@ -54,22 +57,12 @@ class ShardService final : public wire::Shard::Server {
     });
   }
   kj::Promise<void> dropMark(DropMarkContext context) override {
-    return answered([&] { host_->shard.drop_mark(context.getParams().getCheckpoint()); });
+    return rpc::at_once([&] { host_->shard.drop_mark(context.getParams().getCheckpoint()); });
   }
   kj::Promise<void> save(SaveContext context) override { return connection_.guard(save_and_answer(host_, context)); }
   kj::Promise<void> restore(RestoreContext context) override { return connection_.guard(restore_and_answer(host_, context)); }
 
  private:
-  template <typename Work>
-  kj::Promise<void> answered(Work work) {
-    try {
-      work();
-      return kj::READY_NOW;
-    } catch (...) {
-      return rpc::to_kj(std::current_exception());
-    }
-  }
-
   void answer_pull(PullContext context) {
     connection_.verify_reading();
     const DecodedPull pull = read_pull(context.getParams());

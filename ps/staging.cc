@@ -84,10 +84,10 @@ void PieceStaging::forget(std::uint64_t closure, std::uint32_t push_number) {
   while (at != waiting_.end() && at->first.closure == closure && at->first.push_number == push_number) drop(at++);
 }
 
-void PieceStaging::forget_worker(std::uint64_t incarnation) {
+void PieceStaging::forget_fenced(const Fence& fence) {
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const auto next = std::next(at);
-    if (at->first.incarnation == incarnation) drop(at);
+    if (fence.shuts_out(at->first.incarnation)) drop(at);
     at = next;
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "ps/fence.h"
 #include "ps/requests.h"
 
 namespace cairn::ps {
@@ -36,7 +37,7 @@ class PieceStaging {
   std::optional<WholePush> add(const PushRequest& piece, TimePoint now);
   // Lets go of what waits of this push, from any worker.
   void forget(std::uint64_t closure, std::uint32_t push_number);
-  void forget_worker(std::uint64_t incarnation);
+  void forget_fenced(const Fence& fence);
   void expire(TimePoint now);
   void let_go_of_all();  // their senders are told at the next piece
   void clear();

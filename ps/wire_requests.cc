@@ -82,6 +82,12 @@ Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
   return out;
 }
 
+std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in) {
+  std::vector<std::uint64_t> alive;
+  for (const std::uint64_t incarnation : wire::bounded(in.getAlive(), kHeadersMax, "lanes that live")) alive.push_back(incarnation);
+  return alive;
+}
+
 AppliedSet read_applied(wire::AppliedSet::Reader in) {
   AppliedSet set{in.getLowWatermark(), {}};
   for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures")) set.closures.emplace_back(range.getBegin(), range.getEnd());

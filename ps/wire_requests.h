@@ -23,6 +23,7 @@ StepContext read_step(wire::Step::Reader in);
 DecodedPull read_pull(wire::Shard::PullParams::Reader in);
 DecodedPush read_push(wire::Shard::PushParams::Reader in);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
+std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
 void write(wire::Version::Builder out, const Version& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);

@@ -112,8 +112,8 @@ interface Shard {
   configure @2 (session :UInt64, layoutVersion :UInt64, seed :UInt64, tables :List(Table), keepTables :Bool) -> (version :Version);
   open @3 () -> ();
 
-  # Refuses from now on what this worker incarnation sends.
-  fence @4 (session :UInt64, incarnation :UInt64) -> ();
+  # Refuses from now on what worker incarnations up to `newest` send, other than those `alive`. The coordinator numbers them upwards.
+  fence @4 (session :UInt64, newest :UInt64, alive :List(UInt64)) -> ();
 
   # The cut: freezes the state as of now for `save`; training goes on. One mark at a time.
   mark @5 (checkpoint :UInt64) -> (version :Version, applied :AppliedSet);

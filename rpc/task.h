@@ -135,4 +135,16 @@ struct Frame<void> : FrameBase<void> {
 };
 
 }  // namespace detail
+
+// For a served method that does not wait: what it throws becomes the reply.
+template <typename Method>
+kj::Promise<void> at_once(Method method) {
+  try {
+    method();
+    return kj::READY_NOW;
+  } catch (...) {
+    return to_kj(std::current_exception());
+  }
+}
+
 }  // namespace cairn::rpc

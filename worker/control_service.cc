@@ -6,23 +6,12 @@
 namespace cairn::worker {
 namespace {
 
-// What a hook throws becomes the reply.
-template <typename Method>
-kj::Promise<void> at_once(Method method) {
-  try {
-    method();
-    return kj::READY_NOW;
-  } catch (...) {
-    return rpc::to_kj(std::current_exception());
-  }
-}
-
 class ControlService final : public wire::WorkerControl::Server {
  public:
   explicit ControlService(ControlHooks hooks) : hooks_(std::move(hooks)) {}
 
   kj::Promise<void> ping(PingContext context) override {
-    return at_once([&] {
+    return rpc::at_once([&] {
       const WorkerState state = hooks_.state();
       auto out = context.getResults().initStatus();
       out.setIncarnation(state.incarnation);
@@ -31,10 +20,10 @@ class ControlService final : public wire::WorkerControl::Server {
     });
   }
   kj::Promise<void> status(StatusContext context) override {
-    return at_once([&] { context.getResults().setJson(hooks_.json()); });
+    return rpc::at_once([&] { context.getResults().setJson(hooks_.json()); });
   }
   kj::Promise<void> shutdown(ShutdownContext context) override {
-    return at_once([&] {
+    return rpc::at_once([&] {
       const auto reason = context.getParams().getReason();
       hooks_.shutdown({reason.begin(), reason.size()});
     });

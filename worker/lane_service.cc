@@ -11,17 +11,6 @@ namespace {
 
 std::span<const std::byte> bytes(capnp::Data::Reader in) { return {reinterpret_cast<const std::byte*>(in.begin()), in.size()}; }
 
-// A method that does not wait: what it throws becomes the reply.
-template <typename Method>
-kj::Promise<void> at_once(Method method) {
-  try {
-    method();
-    return kj::READY_NOW;
-  } catch (...) {
-    return rpc::to_kj(std::current_exception());
-  }
-}
-
 class LaneService final : public wire::Lane::Server {
  public:
   LaneService(std::shared_ptr<Lane> lane, rpc::Connection& connection) : lane_(std::move(lane)), connection_(connection) {}
@@ -30,7 +19,7 @@ class LaneService final : public wire::Lane::Server {
   }
 
   kj::Promise<void> configure(ConfigureContext context) override {
-    return at_once([&] {
+    return rpc::at_once([&] {
       auto in = context.getParams();
       const auto encoding = in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding, in.getIncarnation()});
@@ -38,24 +27,24 @@ class LaneService final : public wire::Lane::Server {
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {
-    return at_once([&] { lane_->set_layout(read(context.getParams().getLayout())); });
+    return rpc::at_once([&] { lane_->set_layout(read(context.getParams().getLayout())); });
   }
   kj::Promise<void> register_(RegisterContext context) override {
-    return at_once([&] {
+    return rpc::at_once([&] {
       auto in = context.getParams();
       const auto graph = bytes(in.getGraph());
       lane_->register_function(in.getFunction(), parse_graph(graph), graph.size());
     });
   }
   kj::Promise<void> openPipeline(OpenPipelineContext context) override {
-    return at_once([&] {
+    return rpc::at_once([&] {
       auto in = context.getParams();
       const auto description = bytes(in.getDescription());
       lane_->open_pipeline(in.getPipeline(), parse_dataset(description), description.size());
     });
   }
   kj::Promise<void> closePipeline(ClosePipelineContext context) override {
-    return at_once([&] { lane_->close_pipeline(context.getParams().getPipeline()); });
+    return rpc::at_once([&] { lane_->close_pipeline(context.getParams().getPipeline()); });
   }
 
   kj::Promise<void> run(RunContext context) override {
@@ -66,7 +55,7 @@ class LaneService final : public wire::Lane::Server {
     }
     const auto closure = context.getParams().getClosure();
     if (lane_->immediate(closure.getFunction())) {
-      return at_once([&] { answer(context, lane_->run_now(read(closure))); });
+      return rpc::at_once([&] { answer(context, lane_->run_now(read(closure))); });
     }
     context.allowCancellation();
     return connection_.guard(run_closure(context));
@@ -76,7 +65,7 @@ class LaneService final : public wire::Lane::Server {
     return connection_.guard(hold());
   }
   kj::Promise<void> releasePushes(ReleasePushesContext) override {
-    return at_once([&] {
+    return rpc::at_once([&] {
       holding_ = false;
       lane_->release_pushes();
     });

@@ -13,7 +13,7 @@ namespace {
 std::shared_ptr<Closure> closure() { return std::make_shared<Closure>(); }
 std::exception_ptr error() { return std::make_exception_ptr(InvalidArgumentError("no")); }
 
-struct Queue : testing::Test {
+struct Queue : ::testing::Test {
   ClosureQueue queue{2, make_thread_waiting(), [] {}};
   std::shared_ptr<Closure> put() {
     auto made = closure();
@@ -123,7 +123,7 @@ class NoPatience final : public Waiting {
 };
 
 // Two closures at work, of which the first has failed.
-struct Failed : testing::Test {
+struct Failed : ::testing::Test {
   std::shared_ptr<NoPatience> waiting = std::make_shared<NoPatience>();
   ClosureQueue queue{8, waiting, [] {}};
   std::shared_ptr<Closure> first = closure(), second = closure();

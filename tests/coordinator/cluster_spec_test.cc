@@ -10,8 +10,8 @@
 namespace cairn {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Cluster, KeepsJobsInTheOrderGivenAndTasksByNumber) {
   ClusterSpec spec{{"worker", {"a:1", "b:1"}}, {"ps", {"c:1"}}};

@@ -5,7 +5,6 @@
 namespace cairn {
 namespace {
 
-
 // An option under its own name, where the case is about several kinds below "arguments"; null is as good as absent.
 std::optional<std::int64_t> option(const Json& in, const char* name) {
   const Json& holder = in.contains("arguments") ? in.at("arguments") : in;

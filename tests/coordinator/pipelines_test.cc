@@ -46,7 +46,7 @@ TEST(Pipeline, AnElementOfAFailedClosureIsSpent) {
   TakeRecord first = pipeline.take(0, 1);
   pipeline.commit(first, 0, {});
   EXPECT_EQ(pipeline.take(0, 1).ordinal, 1u);
-  EXPECT_THAT(pipeline.position({}).open, testing::SizeIs(1));
+  EXPECT_THAT(pipeline.position({}).open, ::testing::SizeIs(1));
 }
 
 }  // namespace

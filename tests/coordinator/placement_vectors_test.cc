@@ -6,7 +6,6 @@
 namespace cairn {
 namespace {
 
-
 // Answers what the case recorded, whatever it is asked.
 class Fixed final : public Partitioner {
  public:

@@ -10,18 +10,15 @@
 namespace cairn {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
-
-
-Dataset numbers(std::int64_t n) { return Dataset::range(n).batch(1); }
+using ::testing::Each;
+using ::testing::HasSubstr;
 
 // Each closure reads one element of the data and adds one to that row, to v and to w.
 Function count_function(Strategy& strategy, const Counters& counters) {
   return strategy.function([&counters](Iterator input) { counters.add_one(input.get_next().features["value"]); });
 }
 
-class ExactlyOnce : public testing::TestWithParam<int> {};
+class ExactlyOnce : public ::testing::TestWithParam<int> {};
 
 TEST_P(ExactlyOnce, ClosuresOfAKilledWorkerAreAppliedOnceAndNoElementIsLost) {
   SimulatedCluster cluster({.ps = 2, .workers = 3, .seed = static_cast<std::uint64_t>(GetParam())});
@@ -105,7 +102,7 @@ TEST_P(ExactlyOnce, AKilledPsLosesJustTheUpdatesThatAreReported) {
   EXPECT_EQ(std::min(counters.value_of_v(), counters.value_of_w()), 100.0f - lost);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ExactlyOnce, testing::Range(1, 13));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExactlyOnce, ::testing::Range(1, 13));
 
 TEST(Checkpoint, IsOneCutWhileTrainingGoesOn) {
   SimulatedCluster cluster({.ps = 3, .workers = 2, .seed = 5});
@@ -162,7 +159,7 @@ TEST(Restore, AVariableThatIsMadeLaterLeavesTheOthersAsTheyAre) {
   job.coordinator.schedule(touch);
   job.coordinator.join(kPatience);
   const Tensor value = later.read().eval();
-  EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()), testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()), ::testing::ElementsAre(1, 2, 3));
   job.expect_counted(25);
 }
 
@@ -256,7 +253,7 @@ TEST(Recovery, AWorkerThatReturnsGoesOnWhereItsDataStood) {
   cluster.start_worker(0);
   for (int i = 0; i < 7; ++i) seen.push_back(coordinator.schedule(next, {data}).get(kPatience).item<std::int64_t>());
 
-  EXPECT_THAT(seen, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13));
+  EXPECT_THAT(seen, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13));
 }
 
 TEST(Fetch, GivesTheValueAfterTheWorkerThatMadeItDied) {

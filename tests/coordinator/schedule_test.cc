@@ -8,10 +8,9 @@
 namespace cairn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-
-struct Schedule : testing::Test {
+struct Schedule : ::testing::Test {
   SimulatedCluster cluster{{.ps = 2, .workers = 2}};
   ClusterCoordinator coordinator{cluster.strategy()};
   Strategy& strategy() { return cluster.strategy(); }
@@ -124,7 +123,7 @@ TEST_F(Schedule, APerWorkerValueIsTheOneOfTheLaneThatRuns) {
   for (int i = 0; i < 100; ++i) got.push_back(coordinator.schedule(same, {values}));
   std::set<float> seen;
   for (auto& value : got) seen.insert(value.get(kPatience).item<float>());
-  EXPECT_THAT(seen, testing::ElementsAre(0.0f, 1.0f));
+  EXPECT_THAT(seen, ::testing::ElementsAre(0.0f, 1.0f));
 }
 
 TEST_F(Schedule, SeveralStepsInOneClosureSeeEachOthersUpdates) {

@@ -17,6 +17,8 @@
 
 namespace cairn {
 
+inline Dataset numbers(std::int64_t n) { return Dataset::range(n).batch(1); }
+
 constexpr Duration kPatience = std::chrono::minutes(10);  // virtual: longer than anything here takes
 
 struct SimulatedClusterOptions {
@@ -99,7 +101,7 @@ class SimulatedCluster {
   // Connects anew.  Errors  Unavailable, as ParameterServerStrategy's: then there is still no chief.
   void start_chief() {
     EngineOptions options = options_.strategy.engine;
-    options.session = random_key(options_.seed, "session") + 2 * ++sessions_ | 1;
+    options.session = (random_key(options_.seed, "session") + 2 * ++sessions_) | 1;
     options.variables = {options_.strategy.partitioner, options_.strategy.placement, options_.strategy.seed};
     for (int i = 0; i < options_.ps; ++i) options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
     for (int i = 0; i < options_.workers; ++i) options.cluster.add_task("worker", "sim://worker" + std::to_string(i));

@@ -6,7 +6,6 @@
 namespace cairn {
 namespace {
 
-
 template <typename T>
 Json json_of(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);

@@ -13,7 +13,6 @@
 namespace cairn {
 namespace {
 
-
 constexpr double kTolerance = 2e-5;                        // of ten and more steps, as the vectors' README has it
 
 // "legacy.SGD(0.05,momentum=0.9)": a name, the learning rate, and options by name.

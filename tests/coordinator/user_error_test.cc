@@ -12,11 +12,10 @@
 namespace cairn {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
-
-struct UserError : testing::Test {
+struct UserError : ::testing::Test {
   explicit UserError(SimulatedClusterOptions options = {.ps = 2, .workers = 2}) : cluster(std::move(options)) {}
   SimulatedCluster cluster;
   ClusterCoordinator coordinator{cluster.strategy()};
@@ -29,7 +28,6 @@ struct UserError : testing::Test {
   }
 };
 
-Dataset numbers(std::int64_t n) { return Dataset::range(n).batch(1); }
 Dataset missing_file() {
   return Dataset::csv("no-such-file.csv", CsvSchema{.columns = {{.name = "value", .dtype = DType::kInt64}}}).batch(1);
 }
@@ -160,7 +158,7 @@ TEST_F(NarrowQueue, AnErrorReachesTheScheduleThatWaits) {
 
 // ---- an error while a worker dies ----
 
-struct ErrorAndLoss : testing::TestWithParam<int> {};
+struct ErrorAndLoss : ::testing::TestWithParam<int> {};
 
 TEST_P(ErrorAndLoss, EachClosureIsWholeOnEveryShardOrOnNone) {
   const int seed = GetParam();
@@ -196,11 +194,11 @@ TEST_P(ErrorAndLoss, EachClosureIsWholeOnEveryShardOrOnNone) {
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), done);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ErrorAndLoss, testing::Range(1, 25));
+INSTANTIATE_TEST_SUITE_P(Seeds, ErrorAndLoss, ::testing::Range(1, 25));
 
 // ---- a worker that returns ----
 
-struct Returns : testing::TestWithParam<int> {};
+struct Returns : ::testing::TestWithParam<int> {};
 
 // Dataset, per-worker value, function and variables in one closure: whatever is missing would be its error.
 TEST_P(Returns, AWorkerHasAllThatItsFirstClosureNeeds) {
@@ -230,7 +228,7 @@ TEST_P(Returns, AWorkerHasAllThatItsFirstClosureNeeds) {
   EXPECT_EQ(v.read().eval().item<float>(), static_cast<float>(values.size()));
 }
 
-INSTANTIATE_TEST_SUITE_P(AfterMilliseconds, Returns, testing::Values(0, 1, 30, 5000));
+INSTANTIATE_TEST_SUITE_P(AfterMilliseconds, Returns, ::testing::Values(0, 1, 30, 5000));
 
 TEST(WorkerAway, TheOthersGoOnWithoutIt) {
   SimulatedCluster cluster({.ps = 1, .workers = 3});

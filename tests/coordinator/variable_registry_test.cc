@@ -18,8 +18,8 @@ TEST(Registry, RoundRobinCountsVariablesAndParts) {
   registry.create(variable("a", {4, 1}));
   registry.create(variable("b", {4, 1}));
   auto layout = registry.layout();
-  EXPECT_THAT(layout->variables[0].parts, testing::ElementsAre(Part{0, {0, 2}}, Part{1, {2, 4}}));
-  EXPECT_THAT(layout->variables[1].parts, testing::ElementsAre(Part{2, {0, 2}}, Part{0, {2, 4}}));
+  EXPECT_THAT(layout->variables[0].parts, ::testing::ElementsAre(Part{0, {0, 2}}, Part{1, {2, 4}}));
+  EXPECT_THAT(layout->variables[1].parts, ::testing::ElementsAre(Part{2, {0, 2}}, Part{0, {2, 4}}));
 }
 
 TEST(Registry, SizeAwarePlacementEvensOutBytes) {
@@ -66,7 +66,7 @@ TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
   for (const char* name : {"a", "b", "c", "d", "e"}) registry.create(variable(name, {1}));
   std::vector<ShardId> shards;
   for (const auto& made : registry.layout()->variables) shards.push_back(made.parts[0].shard);
-  EXPECT_THAT(shards, testing::ElementsAre(0, 2, 1, 3, 0));
+  EXPECT_THAT(shards, ::testing::ElementsAre(0, 2, 1, 3, 0));
 }
 
 TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
@@ -74,7 +74,7 @@ TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
   registry.create(variable("scalar", {}));
   registry.create(variable("b", {}));
   registry.create(variable("beside", {4, 1}), "b");
-  EXPECT_THAT(registry.layout()->find("beside")->parts, testing::ElementsAre(Part{1, {0, 4}}));
+  EXPECT_THAT(registry.layout()->find("beside")->parts, ::testing::ElementsAre(Part{1, {0, 4}}));
   EXPECT_EQ(registry.placed(), 2u);
 }
 

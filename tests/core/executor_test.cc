@@ -101,7 +101,6 @@ class Executor : public ::testing::Test {
   StepContext context{.global_step = 12};
 };
 
-const Array& arg(const std::vector<TraceArgument>& in, std::size_t i) { return std::get<Array>(in[i]); }
 const UpdateRule kSgd{RuleKind::kSgd, {}};
 
 TEST_F(Executor, AStepIsOnePullOfEverythingAndOnePush) {

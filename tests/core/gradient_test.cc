@@ -10,8 +10,6 @@ using namespace testing;  // NOLINT
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const Array& arg(const std::vector<TraceArgument>& arguments, std::size_t i) { return std::get<Array>(arguments[i]); }
-
 TEST(Gradient, ALossThatIsNoScalarIsRefused) {
   Array x = tensor({2}, {1, 2});
   EXPECT_THAT(message_of([&] { grad(square(x), {x}); }), HasSubstr("float32[2]"));

@@ -14,6 +14,8 @@
 
 namespace cairn::testing {
 
+inline const Array& arg(const std::vector<TraceArgument>& arguments, std::size_t i) { return std::get<Array>(arguments[i]); }
+
 inline Variable make_variable(const std::string& name, Shape shape, DType dtype = DType::kFloat32) {
   VariableSpec spec;
   spec.name = name;

@@ -11,8 +11,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const Array& arg(const std::vector<TraceArgument>& arguments, std::size_t i) { return std::get<Array>(arguments[i]); }
-
 struct FakeSource final : IteratorSource {
   explicit FakeSource(ElementSpec made) : spec(std::move(made)) {}
   const ElementSpec& element_spec() const override { return spec; }

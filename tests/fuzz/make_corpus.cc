@@ -310,7 +310,11 @@ void shard_messages() {
          out.initVariables(1).set(0, 1);
        }));
   seed("shard_message", "mark", message<S::MarkParams>(4, [](auto out) { out.setCheckpoint(3); }));
-  seed("shard_message", "fence", message<S::FenceParams>(5, [](auto out) { out.setSession(7), out.setIncarnation(5); }));
+  seed("shard_message", "fence", message<S::FenceParams>(5, [](auto out) {
+         out.setSession(7);
+         out.setNewest(5);
+         out.initAlive(1).set(0, 4);
+       }));
 }
 
 void fill_closure(wire::Closure::Builder out, std::uint32_t function) {

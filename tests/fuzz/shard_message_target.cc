@@ -63,7 +63,7 @@ void serve(World& world, unsigned choice, Message& message) {
     case 4: return world.save(message.root<wire::Shard::MarkParams>());
     case 5: {
       const auto fence = message.root<wire::Shard::FenceParams>();
-      return world.shard.fence(fence.getSession(), fence.getIncarnation());
+      return world.shard.fence(fence.getSession(), fence.getNewest(), ps::read_alive(fence));
     }
   }
 }

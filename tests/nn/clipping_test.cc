@@ -9,11 +9,6 @@
 namespace cairn::nn {
 namespace {
 
-Variable make_variable(const std::string& name, Tensor value) {
-  Shape shape = value.shape();
-  return current_variable_creator().create_variable({.name = name, .shape = shape, .initializer = Initializer::from(std::move(value))});
-}
-
 TEST(ClipByNorm, ScalesLongArraysAndLeavesShortOnes) {
   expect_close(clip_by_norm(floats({2}, {3, 4}), 1), {0.6f, 0.8f});
   expect_close(clip_by_norm(floats({2}, {0.3f, 0.4f}), 1), {0.3f, 0.4f});

@@ -22,11 +22,6 @@
 namespace cairn::nn {
 namespace {
 
-Variable make_variable(const std::string& name, Tensor value) {
-  Shape shape = value.shape();
-  return current_variable_creator().create_variable({.name = name, .shape = shape, .initializer = Initializer::from(std::move(value))});
-}
-
 // One step of a traced function, as a strategy runs it.
 template <typename F>
 void run_step(LocalRuntime& runtime, std::int64_t step, F body) {

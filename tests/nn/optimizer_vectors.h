@@ -12,7 +12,6 @@
 
 namespace cairn::nn {
 
-
 inline Tensor int64_tensor_of(const Json& stored) {
   const Tensor tensor = testing::tensor_of(stored);
   if (tensor.dtype() == DType::kInt64) return tensor;

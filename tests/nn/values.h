@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/array.h"
+#include "core/variable.h"
 
 namespace cairn::nn {
 
@@ -21,6 +22,11 @@ inline std::vector<float> numbers(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 inline std::vector<float> numbers(const Array& array) { return numbers(array.eval()); }
+
+inline Variable make_variable(const std::string& name, Tensor value) {
+  Shape shape = value.shape();
+  return current_variable_creator().create_variable({.name = name, .shape = shape, .initializer = Initializer::from(std::move(value))});
+}
 
 // Each within `tolerance`, relative above 1.
 inline void expect_close(const Array& array, const std::vector<float>& want, float tolerance = 1e-6f) {

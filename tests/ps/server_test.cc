@@ -11,7 +11,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-
 constexpr std::int64_t kTableRows = 3000;
 
 std::vector<TableConfig> one_table(std::int64_t parts = 1, std::int64_t part = 0, UpdateRule rule = adagrad()) {

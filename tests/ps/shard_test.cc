@@ -95,11 +95,28 @@ TEST(ShardPush, BelowTheLowWatermarkEverythingIsADuplicate) {
 
 TEST(ShardPush, AFencedWorkerIsRefusedAndItsRetryElsewhereIsNot) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
-  shard.shard.fence(ShardHarness::kSession, 1);
+  shard.shard.fence(ShardHarness::kSession, 1, {});
   EXPECT_THROW(shard.push(shard.step(1, 0, 1), 0, {0}, {1, 1}), CancelledError);
   EXPECT_FALSE(shard.push(shard.step(1, 0, 2), 0, {0}, {1, 1}).duplicate);
   EXPECT_THAT(shard.pull_request({shard.step(2, 0, 2), {}, {}}), ElementsAre());
   EXPECT_THROW(shard.pull_request({shard.step(2, 0, 1), {}, {}}), CancelledError);
+}
+
+TEST(ShardPush, AFenceShutsOutAllOfThePastButThoseThatLive) {
+  ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
+  const std::vector<std::uint64_t> alive{2, 5};
+  shard.shard.fence(ShardHarness::kSession, 5, alive);
+  for (std::uint64_t fenced : {1, 3, 4}) EXPECT_THROW(shard.push(shard.step(fenced, 0, fenced), 0, {0}, {1, 1}), CancelledError) << fenced;
+  for (std::uint64_t heard : {2, 5, 6}) EXPECT_FALSE(shard.push(shard.step(heard, 0, heard), 0, {0}, {1, 1}).duplicate) << heard;
+}
+
+TEST(ShardPush, AFenceThatComesLateLetsNobodyInAgain) {
+  ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
+  const std::vector<std::uint64_t> before{1, 2}, after{2, 3};
+  shard.shard.fence(ShardHarness::kSession, 3, after);
+  shard.shard.fence(ShardHarness::kSession, 2, before);
+  EXPECT_THROW(shard.push(shard.step(1, 0, 1), 0, {0}, {1, 1}), CancelledError);
+  for (std::uint64_t heard : {2, 3, 4}) EXPECT_FALSE(shard.push(shard.step(heard, 0, heard), 0, {0}, {1, 1}).duplicate) << heard;
 }
 
 TEST(ShardPush, APullFromAnotherIncarnationMeansRunTheClosureAgain) {
@@ -240,7 +257,7 @@ TEST(ShardPieces, ApplyTogetherAndOnceWhateverTheirOrder) {
 TEST(ShardPieces, OfADeadWorkerDoNotMixWithTheRetry) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), adam())});
   push_piece(shard, 0, 2, 1);
-  shard.shard.fence(ShardHarness::kSession, 1);
+  shard.shard.fence(ShardHarness::kSession, 1, {});
   push_piece(shard, 1, 2, 2);
   EXPECT_EQ(shard.shard.version().counter, 0u);  // worker 2 has yet to send its piece 0
   push_piece(shard, 0, 2, 2);

@@ -99,5 +99,4 @@ void World::heal_everything() {
   cluster_.disk().recover();
 }
 
-
 }  // namespace cairn::simulation

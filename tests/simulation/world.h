@@ -39,7 +39,7 @@ class World final : private ps::PushObserver {
   // ---- judge.cc ----
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
   void pushed(const StepContext& step, bool applied) override;
-  void fenced(std::uint64_t incarnation) override;
+  void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) override;
   std::vector<std::uint64_t> losses_by_ps();
   void note_losses();
   void judge_cut(const Values& values, std::int64_t step, const std::string& what);
@@ -55,7 +55,7 @@ class World final : private ps::PushObserver {
   Random random_;
   Verdict verdict_;
   std::map<std::uint64_t, std::uint64_t> last_run_;  // of each closure: the worker incarnation that pushed for it
-  std::set<std::uint64_t> fenced_;                   // by any shard
+  ps::Fence fence_;                                  // of all shards together
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
   Values base_;

@@ -87,7 +87,9 @@ TEST_F(MainJob, StopsWithASaveWhenInterrupted) {
   EXPECT_EQ(run({"cairn", "ckpt", "verify", report()["checkpoint"].get<std::string>()}), 0) << output();
   Json cluster = parse_json(folder_.read("run/cluster.json"), "run/cluster.json");
   for (const auto& task : cluster["tasks"])
-    if (task["role"] != "chief" && task["pid"].get<pid_t>() > 0) EXPECT_NE(::kill(task["pid"].get<pid_t>(), 0), 0) << task;
+    if (task["role"] != "chief" && task["pid"].get<pid_t>() > 0) {
+      EXPECT_NE(::kill(task["pid"].get<pid_t>(), 0), 0) << task;
+    }
 }
 
 TEST_F(MainJob, TheExampleProgramDoesTheSameUnderCairnUp) {
