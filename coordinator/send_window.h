@@ -16,7 +16,7 @@ namespace cairn {
 
 class SendWindow {
  public:
-  static constexpr Duration kAhead = std::chrono::milliseconds(10);
+  static constexpr Duration kAhead = std::chrono::milliseconds(30);
 
   SendWindow() = default;
   SendWindow(std::size_t pipeline_depth, std::size_t most) : least_(std::min(pipeline_depth + 1, most)), most_(most) {}

@@ -222,6 +222,7 @@ void Lane::take_elements(const Closure& closure, const Function& function, Run& 
     run.elements.push_back(std::move(taken.elements));
     run.positions.push_back(std::move(taken.position));
   }
+  stats_.iterators_opened = pipelines_.opened();
 }
 
 ClosureResult Lane::run_now(Closure closure) {
@@ -276,8 +277,10 @@ rpc::Task<ClosureResult> Lane::run(Closure closure) {
   const Held held(*this, closure);
   Turnstile::Pass ready = co_await prepared_.enter();
   Run run(*this, what);
+  Turnstile::Pass reading = co_await reading_.enter();  // an iterator that is overtaken has to be opened again
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();  // reading may take long: let pulls leave first
   take_elements(closure, *what, run);
+  reading.leave();
   Turnstile::Pass work = co_await at_work_.enter(what->company);
   if (config_.session != session) throw CancelledError("another session has taken over this lane");
   bind(*what, closure.layout_version);

@@ -50,6 +50,7 @@ struct LaneStats {
   std::atomic<std::uint64_t> closures_failed{0};
   std::atomic<std::uint64_t> closures_here{0};   // running or waiting
   std::atomic<std::uint64_t> functions{0};
+  std::atomic<std::uint64_t> iterators_opened{0};  // more than the pipelines: elements were taken again, or out of their order
 };
 
 class Lane {
@@ -116,6 +117,7 @@ class Lane {
   std::size_t closures_ = 0, argument_bytes_ = 0;  // of the closures that are here
   LaneStats stats_;
   Turnstile prepared_{1};
+  Turnstile reading_{1};
   Turnstile at_work_{1};
   PushGate pushes_;
   ComputeTurns computing_;

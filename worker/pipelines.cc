@@ -63,6 +63,7 @@ Taken Pipelines::take(const Take& wanted) {
   auto used = find(wanted);
   try {
     if (used == open_.end()) {
+      ++opened_;
       open_.push_front({wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options_)});
       if (open_.size() > iterators_max_) open_.pop_back();
     } else {

@@ -36,6 +36,7 @@ class Pipelines {
   Taken take(const Take& wanted);
 
   std::size_t open_iterators() const { return open_.size(); }
+  std::uint64_t opened() const { return opened_; }  // iterators so far
   const ElementSpec& element_spec(PipelineId pipeline) const;
 
  private:
@@ -51,6 +52,7 @@ class Pipelines {
   std::size_t iterators_max_;
   std::map<PipelineId, Dataset> datasets_;
   std::list<Open> open_;  // last used first
+  std::uint64_t opened_ = 0;
 };
 
 }  // namespace cairn::worker

@@ -116,7 +116,8 @@ std::string WorkerServer::status_json() const {
   for (const auto& seat : seats_) {
     const LaneStats& stats = *seat->stats;
     out["lanes"].push_back({{"session", stats.session.load()}, {"functions", stats.functions.load()}, {"closures_done", stats.closures_done.load()},
-                            {"closures_failed", stats.closures_failed.load()}, {"closures_here", stats.closures_here.load()}});
+                            {"closures_failed", stats.closures_failed.load()}, {"closures_here", stats.closures_here.load()},
+                            {"iterators_opened", stats.iterators_opened.load()}});
   }
   return json_text(out);
 }

@@ -45,14 +45,14 @@ TEST(SendWindow, GrowsToTheMostForFastOnes) {
 TEST(SendWindow, CoversTheTimeAheadInBetween) {
   BusyLane lane(SendWindow(2, 64));
   lane.answer(100, std::chrono::milliseconds(1));
-  EXPECT_NEAR(static_cast<double>(lane.window.size()), 3 + 10, 1);
+  EXPECT_NEAR(static_cast<double>(lane.window.size()), 3 + 30, 1);
 }
 
 TEST(SendWindow, FollowsAChangeOfPace) {
   BusyLane lane(SendWindow(2, 64));
   lane.answer(1000, std::chrono::microseconds(20));
   lane.answer(50, std::chrono::milliseconds(20));
-  EXPECT_LE(lane.window.size(), 4u);
+  EXPECT_LE(lane.window.size(), 5u);
 }
 
 TEST(SendWindow, TimeWithoutWorkDoesNotCount) {

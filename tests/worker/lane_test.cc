@@ -150,6 +150,17 @@ TEST(Lane, ClosuresTakeTheElementsTheyName) {
   EXPECT_EQ(result.positions.at(0).ordinal, 2u);
 }
 
+TEST(Lane, ClosuresThatComeTogetherReadInTheirOrderWithOneIterator) {
+  FakeCluster cluster(1, kOneTable);
+  LaneHarness harness(cluster, 4);
+  add_reader(harness, 9, numbers());
+  std::vector<std::shared_ptr<Started>> together;
+  for (std::uint64_t i = 0; i < 5; ++i) together.push_back(harness.start(1 + i, 3, {}, {{9, i, 1, 0, {}}}));
+  ASSERT_TRUE(harness.finish(together));
+  EXPECT_THAT(taken(together.back()->result), ElementsAre(16, 17, 18, 19));
+  EXPECT_EQ(harness.lane.stats().iterators_opened, 1u);
+}
+
 TEST(Lane, ARetriedClosureOnAnotherLaneTakesTheSameElements) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness first(cluster), second(cluster);
