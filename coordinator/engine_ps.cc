@@ -8,8 +8,6 @@
 #include "rpc/heartbeat.h"
 
 namespace cairn {
-namespace {
-}  // namespace
 
 rpc::Task<void> Engine::connect_ps(Ps* ps) {
   auto address = rpc::Address::parse(ps->address);
