@@ -1,3 +1,4 @@
+#include <cctype>
 #include <cstdlib>
 #include <fstream>
 
@@ -21,6 +22,7 @@ std::string token_of_environment() {
   std::ifstream file(path);
   std::string token;
   if (!std::getline(file, token)) throw NotFoundError(str("CAIRN_TOKEN_FILE names ", path, ", which cannot be read"));
+  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
   return token;
 }
 

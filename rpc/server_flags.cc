@@ -51,7 +51,7 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
     parsed.exit_code = app.exit(error);
     return parsed;
   }
-  if (flags.token.empty() && !token_file.empty()) flags.token = read_token(token_file);
+  if (flags.token.empty()) flags.token = token_file.empty() ? environment("CAIRN_TOKEN") : read_token(token_file);
   if (!transport.empty()) flags.transport = parse_transport(transport);
   if (auto text = environment("TF_CONFIG"); !text.empty()) apply_tf_config(text, program.role, {index->count() > 0, listen->count() > 0}, flags);
   if (flags.listen.empty())
