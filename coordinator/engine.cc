@@ -162,7 +162,7 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   ++closure->attempts;
   closure->sent_version = lane.layout_version;
   lane.inflight.emplace(closure->sequence, closure);
-  lane.window.sent(parts_.clock.now());
+  if (lane.inflight.size() == 1) lane.window.began(parts_.clock.now());
   lane.tasks->spawn("a closure", run_one(&lane, std::move(closure)));
 }
 

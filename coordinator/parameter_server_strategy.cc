@@ -1,12 +1,11 @@
-#include <cctype>
 #include <cstdlib>
-#include <fstream>
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 #include "coordinator/strategy.h"
 #include "coordinator/task_roles.h"
+#include "rpc/token.h"
 
 namespace cairn {
 namespace {
@@ -16,16 +15,6 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string token_of_environment() {
-  std::string path = environment("CAIRN_TOKEN_FILE");
-  if (path.empty()) return environment("CAIRN_TOKEN");
-  std::ifstream file(path);
-  std::string token;
-  if (!std::getline(file, token)) throw NotFoundError(str("CAIRN_TOKEN_FILE names ", path, ", which cannot be read"));
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
-  return token;
-}
-
 EngineOptions engine_options(const ClusterResolver& resolver, const ParameterServerOptions& options) {
   verify_parameter_server_cluster(resolver);
   EngineOptions engine = options.engine;
@@ -33,7 +22,7 @@ EngineOptions engine_options(const ClusterResolver& resolver, const ParameterSer
   engine.variables = {options.partitioner, options.placement, options.seed};
   if (engine.cluster_id == EngineOptions{}.cluster_id)
     if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) engine.cluster_id = id;
-  if (engine.token.empty()) engine.token = token_of_environment();
+  if (engine.token.empty()) engine.token = rpc::token_of_environment();
   return engine;
 }
 

@@ -19,30 +19,25 @@ class SendWindow {
   static constexpr Duration kAhead = std::chrono::milliseconds(30);
 
   SendWindow() = default;
-  SendWindow(std::size_t pipeline_depth, std::size_t most) : least_(std::min(pipeline_depth + 1, most)), most_(most) {}
+  SendWindow(std::size_t pipeline_depth, std::size_t most) : least_(std::min(pipeline_depth + 1, most)), most_(most), size_(least_) {}
 
-  void sent(TimePoint now) {
-    if (waiting_++ == 0) since_ = now;
-  }
+  // A closure was sent to the lane while it had none.
+  void began(TimePoint now) { since_ = now; }
   void answered(TimePoint now) {
-    --waiting_;
     busy_ = busy_ * kKept + std::chrono::duration<double>(now - since_).count();
     answers_ = answers_ * kKept + 1;
     since_ = now;
-  }
-
-  std::size_t size() const {
-    if (answers_ == 0) return least_;
     const double ahead = std::chrono::duration<double>(kAhead).count() * answers_;
     const auto room = static_cast<double>(most_ - least_);
-    return least_ + static_cast<std::size_t>(ahead >= room * busy_ ? room : ahead / busy_);
+    size_ = least_ + static_cast<std::size_t>(ahead >= room * busy_ ? room : ahead / busy_);
   }
+
+  std::size_t size() const { return size_; }
 
  private:
   static constexpr double kKept = 31.0 / 32;  // answers come in groups: a few of those count
-  std::size_t least_ = 1, most_ = 1;
-  std::size_t waiting_ = 0;
-  TimePoint since_{};     // the lane has been busy since the last answer, or since this was sent to it
+  std::size_t least_ = 1, most_ = 1, size_ = 1;
+  TimePoint since_{};     // the lane's last answer, or when it was sent what it is busy with
   double busy_ = 0, answers_ = 0;
 };
 

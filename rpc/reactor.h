@@ -62,7 +62,8 @@ class Reactor {
   virtual bool simulated() const { return false; }
   virtual Duration wall_jump() const { return Duration(0); }  // by how much a simulated wall clock is off its course
   kj::Promise<void> sleep(Duration duration);
-  // Resumes after ready I/O was handled and corked writes went out: for long work done in pieces on the loop.
+  // Resumes after ready I/O was handled and corked writes went out: for long work done in pieces on the loop. Of several that
+  // wait at once, any may resume first.
   virtual kj::Promise<void> yield() = 0;
 
   // The value of `task`, running the loop meanwhile: for main programs and tests, never from inside the loop.

@@ -1,13 +1,12 @@
 #include "rpc/server_flags.h"
 
 #include <CLI/CLI.hpp>
-#include <cctype>
 #include <cstdlib>
-#include <fstream>
 
 #include "core/error.h"
 #include "core/json.h"
 #include "rpc/hello.h"
+#include "rpc/token.h"
 
 namespace cairn::rpc {
 namespace {
@@ -17,20 +16,12 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-std::string read_token(const std::string& path) {
-  std::ifstream file(path);
-  std::string token;
-  if (!file || !std::getline(file, token)) throw NotFoundError(str("the token file ", path, " cannot be read or is empty"));
-  while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
-  return token;
-}
-
 }  // namespace
 
 ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& program) {
   ParsedFlags parsed;
   ServerFlags& flags = parsed.flags;
-  std::string token_file = environment("CAIRN_TOKEN_FILE");
+  std::string token_file;
   std::string transport = environment("CAIRN_TRANSPORT");
   if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) flags.cluster_id = id;
   CLI::App app(program.description, program.name);
@@ -51,7 +42,7 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
     parsed.exit_code = app.exit(error);
     return parsed;
   }
-  if (flags.token.empty()) flags.token = token_file.empty() ? environment("CAIRN_TOKEN") : read_token(token_file);
+  if (flags.token.empty()) flags.token = token_file.empty() ? token_of_environment() : read_token(token_file);
   if (!transport.empty()) flags.transport = parse_transport(transport);
   if (auto text = environment("TF_CONFIG"); !text.empty()) apply_tf_config(text, program.role, {index->count() > 0, listen->count() > 0}, flags);
   if (flags.listen.empty())

@@ -14,7 +14,7 @@ class App;
 
 namespace cairn::rpc {
 
-// Flags win over TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE and CAIRN_TRANSPORT.
+// Flags win over TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE, CAIRN_TOKEN and CAIRN_TRANSPORT.
 struct ServerFlags {
   std::uint32_t index = 0;
   std::string listen;

@@ -7,6 +7,7 @@
 #include "core/disk.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "rpc/token.h"
 
 namespace cairn::tools {
 namespace {
@@ -26,11 +27,6 @@ std::string newest_run() {
     if (fs::exists(entry.path() / "cluster.json") && entry.path().string() > newest) newest = entry.path().string();
   if (newest.empty()) throw NotFoundError("there is no run below ./runs: give the run's folder, or --address of its chief");
   return newest;
-}
-
-std::string first_line(const std::string& path) {
-  std::string text = system_disk().read(path);
-  return text.substr(0, text.find('\n'));
 }
 
 std::string seconds_text(double seconds) {
@@ -74,7 +70,7 @@ void print(const Json& status, const Json& description) {
 int run(const StatusRequest& request) {
   Json description = Json::object();
   std::string address = request.address, cluster = request.cluster, token;
-  if (!request.token_file.empty()) token = first_line(request.token_file);
+  if (!request.token_file.empty()) token = rpc::read_token(request.token_file);
   if (address.empty()) {
     std::string dir = request.dir.empty() ? newest_run() : request.dir;
     description = parse_json(system_disk().read(dir + "/cluster.json"), dir + "/cluster.json");
@@ -83,7 +79,7 @@ int run(const StatusRequest& request) {
       return 0;
     }
     cluster = description.value("cluster_id", cluster);
-    token = first_line(description.value("token_file", ""));
+    token = rpc::read_token(description.value("token_file", ""));
     for (const auto& task : description["tasks"])
       if (task.value("role", "") == "chief") address = task.value("address", "");
   }

@@ -9,14 +9,15 @@ namespace {
 struct BusyLane {
   explicit BusyLane(SendWindow made) : window(made) { fill(); }
   void fill() {
-    for (; under_way < window.size(); ++under_way) window.sent(now);
+    if (under_way == 0) window.began(now);
+    under_way = window.size();
   }
   void answer(int count, Duration each) {
     for (int i = 0; i < count; ++i) {
       now += each;
       window.answered(now);
       --under_way;
-      fill();
+      if (under_way < window.size()) fill();
     }
   }
   SendWindow window;
@@ -60,7 +61,7 @@ TEST(SendWindow, TimeWithoutWorkDoesNotCount) {
   TimePoint now{};
   for (int i = 0; i < 100; ++i) {
     now += std::chrono::seconds(1);  // the program had nothing to do for the lane
-    window.sent(now);
+    window.began(now);
     now += std::chrono::microseconds(50);
     window.answered(now);
   }

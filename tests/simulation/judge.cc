@@ -15,12 +15,15 @@ int ps_of(ShardId shard, const Layout& layout) {
 
 }  // namespace
 
-void World::fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) { fence_.raise(newest, alive); }
+void World::fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) {
+  for (std::uint64_t incarnation = 1; incarnation <= newest; ++incarnation)
+    if (std::find(alive.begin(), alive.end(), incarnation) == alive.end()) fenced_.insert(incarnation);
+}
 
 // A lost worker is fenced on every shard before its closures run elsewhere: from then on nothing of its attempt is applied.
 void World::pushed(const StepContext& step, bool applied) {
   std::uint64_t& last = last_run_[step.closure];
-  if (applied && last != 0 && last != step.incarnation && fence_.shuts_out(step.incarnation))
+  if (applied && last != 0 && last != step.incarnation && fenced_.contains(step.incarnation))
     complain(str("closure ", step.closure, " was applied for worker incarnation ", step.incarnation, ", which is fenced, after ", last, " had begun on it"));
   last = step.incarnation;
 }

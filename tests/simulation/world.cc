@@ -69,7 +69,7 @@ void World::begin_life() {
     }
   }
   last_run_.clear();
-  fence_.clear();
+  fenced_.clear();
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
   base_ = Values{0, 0, std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.rows), 0)};
   std::int64_t step = 0;

@@ -55,7 +55,7 @@ class World final : private ps::PushObserver {
   Random random_;
   Verdict verdict_;
   std::map<std::uint64_t, std::uint64_t> last_run_;  // of each closure: the worker incarnation that pushed for it
-  ps::Fence fence_;                                  // of all shards together
+  std::set<std::uint64_t> fenced_;                   // worker incarnations, on any shard
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
   Values base_;
