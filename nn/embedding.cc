@@ -42,10 +42,4 @@ Array Embedding::operator()(const Array& values, const Array& row_splits) const 
   return combine_rows(lookup(values), row_splits, *options_.combiner);
 }
 
-Array DotInteraction::operator()(const std::vector<Array>& vectors) const {
-  if (vectors.size() < 2) throw InvalidArgumentError(str("dot interaction wants at least two vectors an example, got ", vectors.size()));
-  Array products = dot_interaction(stack(vectors, 1));
-  return options_.keep_first ? concat({vectors[0], products}, 1) : products;
-}
-
 }  // namespace cairn::nn

@@ -38,18 +38,4 @@ class Embedding {
   LayerVariables variables_;
 };
 
-// DLRM's interaction of `f` vectors of an example, each [b, d]: their pairwise dot products, [b, f (f - 1) / 2], with the first
-// vector (the dense features') put before them if `keep_first`.
-struct DotInteractionOptions {
-  bool keep_first = true;
-};
-class DotInteraction {
- public:
-  explicit DotInteraction(DotInteractionOptions options = {}) : options_(options) {}
-  Array operator()(const std::vector<Array>& vectors) const;
-
- private:
-  DotInteractionOptions options_;
-};
-
 }  // namespace cairn::nn

@@ -122,7 +122,7 @@ void read_features(TomlTable table, JobFeatures& features) {
   TomlTable ids = table.table("ids");
   ids.each([&](const std::string& key, const toml::node& value) {
     features.ids.push_back(key);
-    features.id_rows[key] = ids.convert<std::int64_t>(value, key);
+    features.id_rows[key] = value.is_array() ? ids.convert<std::vector<std::int64_t>>(value, key) : std::vector{ids.convert<std::int64_t>(value, key)};
   });
   if (const toml::node* list = table.node("crosses")) {
     const toml::array* array = list->as_array();
@@ -143,9 +143,11 @@ void read_features(TomlTable table, JobFeatures& features) {
 
 void read_model(TomlTable table, JobModel& model) {
   table.read("kind", model.kind);
-  table.one_of("kind", model.kind, {"wide_deep", "wide", "deep"});
+  table.one_of("kind", model.kind, {"wide_deep", "wide", "deep", "dlrm", "dcn_v2", "deepfm"});
   table.read("embedding_dim", model.embedding_dim);
+  table.read("bottom", model.bottom);
   table.read("hidden", model.hidden);
+  table.read("cross_layers", model.cross_layers);
   table.read("seed", model.seed);
   table.refuse_unknown();
   require(model.embedding_dim > 0, table, "model.embedding_dim must be at least 1");

@@ -36,13 +36,15 @@ struct JobFeatures {
   };
   std::vector<Cross> crosses;            // of the wide part
   std::vector<std::string> ids;          // columns of the file that hold ids already (records)
-  std::map<std::string, std::int64_t> id_rows;                // how many
+  std::map<std::string, std::vector<std::int64_t>> id_rows;   // how many: one number for all values of a field, or one a value
 };
 
 struct JobModel {
-  std::string kind = "wide_deep";        // wide_deep, wide, deep
+  std::string kind = "wide_deep";        // wide_deep, wide, deep, dlrm, dcn_v2, deepfm
   std::int64_t embedding_dim = 8;
+  std::vector<std::int64_t> bottom = {64};  // of dlrm, dcn_v2 and deepfm: of the numbers' vector
   std::vector<std::int64_t> hidden = {64, 32};
+  int cross_layers = 2;                  // dcn_v2
   std::uint64_t seed = 0;
 };
 

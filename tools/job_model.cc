@@ -20,6 +20,8 @@ void add(FittedFeatures& features, FeatureColumn column) {
   features.columns.push_back(std::move(column));
 }
 
+bool is_click_model(const std::string& kind) { return kind == "dlrm" || kind == "dcn_v2" || kind == "deepfm"; }
+
 }  // namespace
 
 FittedFeatures fit_features(const Job& job) {
@@ -29,7 +31,11 @@ FittedFeatures fit_features(const Job& job) {
   if (job.data.format == "records") {
     for (const RecordField& field : job.data.records.fields)
       if (field.dtype == DType::kFloat32 && field.name != job.data.records.label) made.plain.push_back(field.name);
-    for (const auto& name : wanted.ids) made.ids.push_back({name, wanted.id_rows.at(name)});
+    for (const auto& name : wanted.ids) {
+      const auto& rows = wanted.id_rows.at(name);
+      if (rows.size() == 1) made.ids.push_back({name, rows.front()});
+      for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i) made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
+    }
     made.examples = cardinality(data);
     return made;
   }
@@ -61,9 +67,18 @@ Dataset test_source(const Job& job, const FittedFeatures& features) {
   return features.columns.empty() ? data : data.features(features.columns);
 }
 
+Array IdFeature::of(const Features& features) const {
+  const Array all = features[field];
+  return value < 0 ? all : reshape(slice(all, 1, value, 1), {-1});
+}
+
 JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
-    : wide_on_(job.model.kind != "deep"), deep_on_(job.model.kind != "wide"), features_(features) {
+    : click_on_(is_click_model(job.model.kind)),
+      wide_on_(!click_on_ && job.model.kind != "deep"),
+      deep_on_(!click_on_ && job.model.kind != "wide"),
+      features_(features) {
   const std::uint64_t seed = job.model.seed;
+  if (click_on_) make_click_model(job);
   if (deep_on_) {
     for (std::size_t i = 0; i < features.ids.size(); ++i)
       embeddings_.emplace_back(nn::EmbeddingOptions{
@@ -75,7 +90,10 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   }
   if (wide_on_) {
     nn::WideOptions wide;
-    for (const IdFeature& id : features.ids) wide.columns.push_back({id.name, id.rows});
+    for (const IdFeature& id : features.ids) {
+      if (id.value >= 0) throw InvalidArgumentError(str("features.ids.", id.field, ": the wide part takes one number of rows for all values of a field"));
+      wide.columns.push_back({id.name, id.rows});
+    }
     for (const auto& cross : job.features.crosses) wide.crosses.push_back({cross.columns, cross.buckets});
     wide.use_bias = !deep_on_;
     wide_ = std::make_shared<nn::Wide>(wide);
@@ -84,19 +102,41 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   }
 }
 
+void JobNetwork::make_click_model(const Job& job) {
+  nn::ClickModelOptions click{.dim = job.model.embedding_dim, .bottom = job.model.bottom, .top = job.model.hidden,
+                              .cross_layers = job.model.cross_layers, .seed = job.model.seed};
+  click.kind = job.model.kind == "dlrm"     ? nn::ClickModelKind::kDlrm
+               : job.model.kind == "dcn_v2" ? nn::ClickModelKind::kDcnV2
+                                            : nn::ClickModelKind::kDeepFm;
+  for (const IdFeature& id : features_.ids) click.tables.push_back({"table/" + id.name, id.rows});
+  click_ = std::make_shared<nn::ClickModel>(click);
+  deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
+}
+
+Array JobNetwork::numbers(const Features& features) const {
+  std::vector<Array> parts;
+  if (features_.numeric) parts.push_back(features["numeric"]);
+  for (const auto& name : features_.plain) parts.push_back(features[name].rank() == 1 ? expand_dims(features[name], 1) : features[name]);
+  return parts.empty() ? Array() : parts.size() == 1 ? parts[0] : concat(parts, 1);
+}
+
 Array JobNetwork::deep_input(const Features& features) const {
   std::vector<Array> parts;
   for (std::size_t i = 0; i < embeddings_.size(); ++i) {
-    Array vectors = embeddings_[i](features[features_.ids[i].name]);
+    Array vectors = embeddings_[i](features_.ids[i].of(features));
     if (vectors.rank() == 3) vectors = reshape(vectors, {-1, vectors.shape()[1] * vectors.shape()[2]});
     parts.push_back(vectors);
   }
-  if (features_.numeric) parts.push_back(features["numeric"]);
-  for (const auto& name : features_.plain) parts.push_back(features[name].rank() == 1 ? expand_dims(features[name], 1) : features[name]);
+  if (Array all = numbers(features); all.defined()) parts.push_back(all);
   return parts.size() == 1 ? parts[0] : concat(parts, 1);
 }
 
 Array JobNetwork::logits(const Features& features) const {
+  if (click_on_) {
+    std::vector<Array> ids;
+    for (const IdFeature& id : features_.ids) ids.push_back(id.of(features));
+    return (*click_)(numbers(features), ids);
+  }
   Array logits;
   if (deep_on_) logits = (*tower_)(deep_input(features));
   if (wide_on_) {
@@ -112,8 +152,8 @@ void JobNetwork::minimize(const Array& loss) const {
   std::vector<VariableGradient> wide, deep;
   for (auto& gradient : variable_gradients(check_numerics(loss, "loss")))
     (gradient.variable.name().starts_with("wide") ? wide : deep).push_back(std::move(gradient));
-  if (deep_on_) deep_optimizer_->apply_gradients(std::move(deep));
-  if (wide_on_) wide_optimizer_->apply_gradients(std::move(wide));
+  if (!deep.empty()) deep_optimizer_->apply_gradients(std::move(deep));
+  if (!wide.empty()) wide_optimizer_->apply_gradients(std::move(wide));
 }
 
 }  // namespace cairn::tools

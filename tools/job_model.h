@@ -6,8 +6,9 @@
 
 #include "core/function.h"
 #include "data/dataset.h"
-#include "nn/embedding.h"
+#include "nn/click_model.h"
 #include "nn/dense.h"
+#include "nn/embedding.h"
 #include "nn/optimizer.h"
 #include "nn/wide.h"
 #include "tools/job.h"
@@ -17,6 +18,9 @@ namespace cairn::tools {
 struct IdFeature {
   std::string name;
   std::int64_t rows = 0;
+  std::string field = name;  // the column that holds it
+  int value = -1;            // which of the column's values it is; -1: all of them
+  Array of(const Features& features) const;
 };
 
 struct FittedFeatures {
@@ -39,13 +43,16 @@ class JobNetwork {
  public:
   JobNetwork(const Job& job, const FittedFeatures& features);
   Array logits(const Features& features) const;
-  // Updates the wide and the deep part's variables, each through its optimizer.
+  // Updates the wide part's variables through its optimizer, all others through the other.
   void minimize(const Array& loss) const;
 
  private:
+  void make_click_model(const Job& job);
+  Array numbers(const Features& features) const;
   Array deep_input(const Features& features) const;
-  bool wide_on_, deep_on_;
+  bool click_on_, wide_on_, deep_on_;
   FittedFeatures features_;
+  std::shared_ptr<nn::ClickModel> click_;
   std::vector<nn::Embedding> embeddings_;
   std::shared_ptr<nn::Mlp> tower_;
   std::shared_ptr<nn::Wide> wide_;

@@ -4,6 +4,7 @@
 #include "core/ops.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
+#include "nn/interactions.h"
 #include "nn/wide.h"
 #include "tests/nn/recording_creator.h"
 #include "tests/nn/values.h"
@@ -172,6 +173,25 @@ TEST(DotInteraction, PutsTheFirstVectorBeforeThePairwiseProducts) {
   // (v1 v0), (v2 v0), (v2 v1)
   expect_close(DotInteraction()(vectors), {1, 2, 11, 17, 39});
   expect_close(DotInteraction({.keep_first = false})(vectors), {11, 17, 39});
+}
+
+TEST(FactorizationMachine, SumsThePairwiseProducts) {
+  std::vector<Array> vectors = {floats({2, 2}, {1, 2, 0, 0}), floats({2, 2}, {3, 4, 1, 1}), floats({2, 2}, {5, 6, 2, -2})};
+  const Array sums = factorization_machine(vectors);
+  EXPECT_EQ(sums.shape(), (Shape{2, 1}));
+  expect_close(sums, {11 + 17 + 39, 0});
+  EXPECT_THROW(factorization_machine({vectors[0]}), InvalidArgumentError);
+}
+
+TEST(CrossNetwork, MultipliesTheInputWithADenseLayerOfEachStage) {
+  const Array x = floats({2, 2}, {1, 2, 3, 4});
+  const CrossNetwork network({.layers = 2, .seed = 5}), copy = network;
+  const Array crossed = network(x);
+  const Array once = x * network.layers().at(0)(x) + x;
+  expect_close(crossed, numbers(x * network.layers().at(1)(once) + once));
+  expect_close(network(x), numbers(copy(x)));
+  EXPECT_EQ(network(x).shape(), x.shape());
+  EXPECT_THROW(CrossNetwork({.layers = 0}), InvalidArgumentError);
 }
 
 }  // namespace
