@@ -10,6 +10,8 @@ void bench_echo(const Options& options, RawEcho& echo, Report& report);
 void bench_closures(const Options& options, Report& report);
 void bench_latency(const Options& options, RawEcho& echo, Report& report);
 void bench_wide_deep(const Options& options, Report& report);
+void bench_dlrm(const Options& options, Report& report);
+void bench_ps_step(const Options& options, Report& report);
 
 // How many pieces of work fill a window: `run(count)` is called with growing counts, which also warms everything up.
 template <typename Run>

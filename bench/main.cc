@@ -11,9 +11,10 @@
 namespace cairn::bench {
 namespace {
 
+const std::vector<std::string> kNames = {"echo", "closures", "latency", "wide-deep", "dlrm", "ps-step"};
+
 void add_flags(CLI::App& app, Options& options) {
-  app.add_option("names", options.names, "echo, closures, latency, wide-deep; all of them if none is named")
-      ->check(CLI::IsMember({"echo", "closures", "latency", "wide-deep"}));
+  app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(kNames));
   app.add_option("--json", options.json, "Append one JSON line a figure to this file");
   app.add_option("--windows", options.windows, "Measurements of each figure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of a window, about")->check(CLI::Range(0.01, 600.0))->capture_default_str();
@@ -22,11 +23,11 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--shards", options.shards, "Threads of a ps; 0: it chooses")->capture_default_str();
   app.add_option("--lanes", options.lanes, "Closures that a worker computes at once; 0: it chooses")->capture_default_str();
   app.add_option("--transport", options.transports, "auto, tcp, unix; several are measured in turn")->capture_default_str();
-  app.add_option("--depth", options.depths, "wide-deep: pipeline depths")->capture_default_str();
-  app.add_option("--steps", options.steps, "wide-deep: steps of a closure")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--prefetch", options.prefetch, "wide-deep: batches read ahead; 0: none")->capture_default_str();
-  app.add_option("--data", options.data, "wide-deep: its records; by default a file made for the run")->check(CLI::ExistingFile);
-  app.add_option("--one-device", options.one_device, "wide-deep: measure one process as well")->capture_default_str();
+  app.add_option("--depth", options.depths, "Pipeline depths")->capture_default_str();
+  app.add_option("--steps", options.steps, "wide-deep, dlrm: steps of a closure")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--prefetch", options.prefetch, "wide-deep, dlrm: batches read ahead; 0: none")->capture_default_str();
+  app.add_option("--data", options.data, "wide-deep or dlrm: its records; by default a file made for the run")->check(CLI::ExistingFile);
+  app.add_option("--one-device", options.one_device, "wide-deep, dlrm: measure one process as well")->capture_default_str();
   app.add_option("--seed", options.seed, "Of data and initial values")->capture_default_str();
 }
 
@@ -40,6 +41,8 @@ void run(const Options& options, RawEcho& echo) {
     if (name == "closures") bench_closures(options, report);
     if (name == "latency") bench_latency(options, echo, report);
     if (name == "wide-deep") bench_wide_deep(options, report);
+    if (name == "dlrm") bench_dlrm(options, report);
+    if (name == "ps-step") bench_ps_step(options, report);
   }
 }
 
@@ -51,7 +54,7 @@ int main(int argc, char** argv) {
   cairn::bench::Options options;
   cairn::bench::add_flags(app, options);
   CLI11_PARSE(app, argc, argv);
-  if (options.names.empty()) options.names = {"echo", "closures", "latency", "wide-deep"};
+  if (options.names.empty()) options.names = cairn::bench::kNames;
   try {
     cairn::bench::RawEcho echo;  // forks: before there are threads
     cairn::set_log_level(cairn::LogLevel::kWarning);

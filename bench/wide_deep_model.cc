@@ -19,14 +19,4 @@ Array WideDeepModel::logits(const Features& features) const {
   return tower_(concat(deep, 1)) + wide_(features["wide_id"]) + wide_numbers_(features["numeric"]);
 }
 
-Array train(const WideDeepModel& model, const nn::Adagrad& optimizer, const Iterator& input, int steps) {
-  Array loss;
-  for (int i = 0; i < steps; ++i) {
-    auto [features, label] = input.get_next();
-    loss = mean(nn::sigmoid_cross_entropy(model.logits(features), label));
-    optimizer.minimize(loss);
-  }
-  return loss;
-}
-
 }  // namespace cairn::bench

@@ -20,7 +20,4 @@ class WideDeepModel {
   nn::Mlp tower_;
 };
 
-// `steps` training steps; returns the last loss.
-Array train(const WideDeepModel& model, const nn::Adagrad& optimizer, const Iterator& input, int steps);
-
 }  // namespace cairn::bench

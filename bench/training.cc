@@ -1,0 +1,88 @@
+#include "bench/training.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "bench/benches.h"
+#include "bench/cluster.h"
+#include "core/ops.h"
+
+namespace cairn::bench {
+namespace {
+
+struct Training {
+  std::function<double(int)> run;            // so many closures; the seconds taken
+  std::function<double()> last_loss;
+};
+
+// Examples a second, in windows; the losses show that it learns.
+void report_training(const Options& options, Report& report, Series series, std::int64_t examples, const Training& training) {
+  training.run(1);
+  const double first = training.last_loss();
+  const int closures = calibrate(options.seconds, 10, training.run);
+  auto window = [&] { return static_cast<double>(closures) * static_cast<double>(examples) / training.run(closures); };
+  report.add(measure(std::move(series), options.windows, window));
+  char losses[64];
+  std::snprintf(losses, sizeof losses, "    loss %.3f -> %.3f", first, training.last_loss());
+  report.say(losses);
+}
+
+// `steps` training steps; returns the last loss.
+Array train(const TrainedModel& model, const nn::Adagrad& optimizer, const Iterator& input, int steps) {
+  Array loss;
+  for (int i = 0; i < steps; ++i) {
+    auto [features, label] = input.get_next();
+    loss = model.loss(features, label);
+    optimizer.minimize(loss);
+  }
+  return loss;
+}
+
+std::string steps_text(int steps) { return str(steps, steps == 1 ? " step" : " steps"); }
+
+void on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
+  Cluster cluster(options, choice);
+  const nn::Adagrad optimizer(model.optimizer);
+  auto& coordinator = cluster.coordinator();
+  auto batches = coordinator.create_per_worker_dataset([&](const InputContext&) { return model.batches(); });
+  Function step = cluster.strategy().function([&](Iterator input) { return train(model, optimizer, input, steps); }, "train");
+  RemoteValue last;
+  auto run = [&](int closures) {
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < closures; ++i) last = coordinator.schedule(step, {batches});
+    coordinator.join();
+    return seconds_since(begin);
+  };
+  Series series{.bench = model.bench,
+                .configuration = str(model.variant, cluster.described(), ", depth ", choice.depth, ", ", steps_text(steps)),
+                .unit = "examples/s",
+                .processes = cluster.processes()};
+  report_training(options, report, std::move(series), steps * model.batch, {run, [&] { return static_cast<double>(last.get().item<float>()); }});
+}
+
+void in_one_process(const Options& options, Report& report, const TrainedModel& model) {
+  OneDeviceStrategy strategy(options.seed);
+  const nn::Adagrad optimizer(model.optimizer);
+  auto batches = strategy.iterate(model.batches());
+  Function step = strategy.function([&](Iterator input) { return train(model, optimizer, input, 1); }, "train");
+  float last = 0;
+  auto run = [&](int steps) {
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < steps; ++i) last = strategy.run(step, {batches})[0].item<float>();
+    return seconds_since(begin);
+  };
+  Series series{.bench = model.bench, .configuration = str(model.variant, "OneDeviceStrategy"), .unit = "examples/s", .processes = {{"process", ::getpid()}}};
+  report_training(options, report, std::move(series), model.batch, {run, [&] { return static_cast<double>(last); }});
+}
+
+}  // namespace
+
+void bench_training(const Options& options, Report& report, const std::function<TrainedModel()>& make) {
+  if (options.one_device) in_one_process(options, report, make());
+  for (const auto& transport : options.transports)
+    for (std::uint32_t depth : options.depths)
+      for (int steps : options.steps) on_cluster(options, report, make(), {transport, depth}, steps);
+}
+
+}  // namespace cairn::bench
