@@ -13,7 +13,9 @@ constexpr capnp::MessageSize kSmallAnswer{32, 0};
 
 class ShardService final : public wire::Shard::Server {
  public:
-  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection) {}
+  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection) {
+    shared_.memory = connection.peer().shared.get();
+  }
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
@@ -21,7 +23,7 @@ class ShardService final : public wire::Shard::Server {
   }
   kj::Promise<void> push(PushContext context) override {
     return rpc::at_once([&] {
-      const DecodedPush push = read_push(context.getParams());
+      const DecodedPush push = read_push(context.getParams(), shared_);
       const PushResult result = host_->shard.push(push.request);
       context.releaseParams();  // the values have been used: their buffer may serve the next message
       auto results = context.initResults(kSmallAnswer);
@@ -65,9 +67,14 @@ class ShardService final : public wire::Shard::Server {
  private:
   void answer_pull(PullContext context) {
     connection_.verify_reading();
-    const DecodedPull pull = read_pull(context.getParams());
+    const DecodedPull pull = read_pull(context.getParams(), shared_);
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);
+    if (!pull.to.empty()) {
+      if (pull.to.size() != bytes) throw InvalidArgumentError(str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
+      write(results.initVersion(), host_->shard.pull(pull.request, pull.to.data()));
+      return;
+    }
     if (bytes <= kCopiedBytes) {
       auto values = results.initValues(static_cast<unsigned>(bytes));
       write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
@@ -110,6 +117,7 @@ class ShardService final : public wire::Shard::Server {
 
   std::shared_ptr<ShardHost> host_;
   rpc::Connection& connection_;
+  SharedBulk shared_;
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "ps/wire_requests.h"
 
 #include <bit>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/wire.h"
+#include "rpc/shared_memory.h"
 
 namespace cairn::ps {
 namespace {
@@ -14,6 +16,21 @@ constexpr unsigned kHeadersMax = 1u << 20;
 std::span<const std::int64_t> read_ids(capnp::Data::Reader data) {
   if (data.size() % sizeof(std::int64_t) != 0) throw InvalidArgumentError(str("ids of ", data.size(), " bytes: they have 8 bytes each"));
   return {reinterpret_cast<const std::int64_t*>(data.begin()), data.size() / sizeof(std::int64_t)};
+}
+
+std::span<std::byte> shared_bytes(wire::Place::Reader place, const SharedBulk& shared) {
+  if (shared.memory == nullptr) throw InvalidArgumentError("a call names a place in shared memory, of which this connection has none");
+  return shared.memory->at(place.getOffset(), place.getBytes());
+}
+
+template <typename Params>
+std::span<const std::int64_t> read_ids(Params in, SharedBulk& shared) {
+  if (!in.hasIdsAt()) return read_ids(in.getIds());
+  const std::span<std::byte> bytes = shared_bytes(in.getIdsAt(), shared);
+  if (bytes.size() % sizeof(std::int64_t) != 0) throw InvalidArgumentError(str("ids of ", bytes.size(), " bytes: they have 8 bytes each"));
+  shared.ids.resize(bytes.size() / sizeof(std::int64_t));
+  if (!bytes.empty()) std::memcpy(shared.ids.data(), bytes.data(), bytes.size());
+  return shared.ids;
 }
 
 Encoding read_encoding(wire::Encoding encoding) {
@@ -40,16 +57,17 @@ StepContext read_step(wire::Step::Reader in) {
   return step;
 }
 
-DecodedPull read_pull(wire::Shard::PullParams::Reader in) {
+DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   DecodedPull out;
   const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
   for (const auto header : headers) out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole()});
-  out.request = {read_step(in.getStep()), out.headers, read_ids(in.getIds()), read_encoding(in.getEncoding())};
+  out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared), read_encoding(in.getEncoding())};
+  if (in.hasValuesAt()) out.to = shared_bytes(in.getValuesAt(), shared);
   return out;
 }
 
-DecodedPush read_push(wire::Shard::PushParams::Reader in) {
+DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   DecodedPush out;
   const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
@@ -60,8 +78,9 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in) {
   out.request.step = read_step(in.getStep());
   out.request.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
   out.request.headers = out.headers;
-  out.request.ids = read_ids(in.getIds());
+  out.request.ids = read_ids(in, shared);
   out.request.values = {reinterpret_cast<const std::byte*>(values.begin()), values.size()};
+  if (in.hasValuesAt()) out.request.values = shared_bytes(in.getValuesAt(), shared);
   out.request.encoding = read_encoding(in.getEncoding());
   out.request.piece = in.getPiece();
   out.request.pieces = in.getPieces();

@@ -1,27 +1,41 @@
 // Requests of rpc/cairn.capnp as the shard's plain structs. Spans refer to the message: keep it while they are used.
 #pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ps/applied.h"
 #include "ps/requests.h"
 #include "rpc/cairn.capnp.h"
 
+namespace cairn::rpc {
+class SharedMemory;
+}
+
 namespace cairn::ps {
+
+// Where bulk may lie besides the message. Ids are copied before they are used: what is shared may change after it was verified.
+struct SharedBulk {
+  const rpc::SharedMemory* memory = nullptr;  // null: the connection has none
+  std::vector<std::int64_t> ids;              // the last request's
+};
 
 // A pull or push with the headers that its spans refer to.
 struct DecodedPull {
   std::vector<ReadHeader> headers;
   PullRequest request;
+  std::span<std::byte> to;  // where the values go; empty: into the answer
 };
 struct DecodedPush {
   std::vector<UpdateHeader> headers;
   PushRequest request;
 };
 
-// Errors  InvalidArgument: a malformed blob, an unknown encoding or rule.  Thread: any.
+// Errors  InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the shared memory.  Thread: any.
 StepContext read_step(wire::Step::Reader in);
-DecodedPull read_pull(wire::Shard::PullParams::Reader in);
-DecodedPush read_push(wire::Shard::PushParams::Reader in);
+DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
+DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "rpc/shared_memory.h"
 
 namespace cairn::rpc {
 namespace {
@@ -35,8 +36,8 @@ bool consume(std::vector<asio::const_buffer>& pieces, size_t& first, size_t byte
 
 }  // namespace
 
-AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options)
-    : core_(std::make_shared<Core>(std::move(socket))), peer_address_(std::move(peer_address)), options_(options) {
+AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool shares)
+    : core_(std::make_shared<Core>(std::move(socket))), peer_address_(std::move(peer_address)), options_(options), shares_(shares) {
   core_->socket.non_blocking(true);
   ahead_.resize(options_.read_ahead);
 }
@@ -77,6 +78,57 @@ void AsioStream::landed(Read& read, size_t bytes) {
   ahead_end_ = bytes - direct;
 }
 
+size_t AsioStream::receive(const Read& read, error_code& error) {
+  if (shares_ && options_.shared_bytes_max > 0) return receive_with_descriptors(read, error);
+  return core_->socket.read_some(read_buffers(read), error);
+}
+
+// Any other way of reading would lose what comes along.
+size_t AsioStream::receive_with_descriptors(const Read& read, error_code& error) {
+  iovec piece{read.to + read.got, read.room()};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = ::recvmsg(core_->socket.native_handle(), &message, MSG_CMSG_CLOEXEC);
+  if (got < 0) {
+    error = errno == EAGAIN || errno == EINTR ? error_code(asio::error::would_block) : error_code(errno, boost::system::system_category());
+    return 0;
+  }
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(header) + at, sizeof descriptor);
+      shared_ = SharedMemory::adopt(descriptor, options_.shared_bytes_max);
+    }
+  }
+  if (got == 0) error = asio::error::eof;
+  return static_cast<size_t>(got);
+}
+
+void AsioStream::share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes) {
+  iovec piece{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int descriptor = memory->descriptor();
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  const ssize_t sent = ::sendmsg(core_->socket.native_handle(), &message, MSG_NOSIGNAL);
+  // A fresh socket has room for a hello: anything else means that the other side is gone.
+  if (sent != static_cast<ssize_t>(bytes.size())) throw UnavailableError(str("the other side ended the connection at once: ", peer_address_));
+  bytes_out_ += bytes.size();
+}
+
 // The rest of a read once the socket ran dry: one promise, however many wake-ups it takes.
 class AsioStream::ReadOp {
  public:
@@ -91,12 +143,25 @@ class AsioStream::ReadOp {
 
  private:
   void next() {
+    if (stream_.shares_ && stream_.options_.shared_bytes_max > 0) return wait();
     core_->socket.async_read_some(
         stream_.read_buffers(read_),
         asio::bind_cancellation_slot(core_->read_signal.slot(),
                                      [this, core = core_, generation = ++core_->read_generation](error_code error, size_t bytes) {
                                        if (core->read_generation == generation) landed(error, bytes);
                                      }));
+  }
+  void wait() {
+    core_->socket.async_wait(StreamSocket::wait_read,
+                             asio::bind_cancellation_slot(core_->read_signal.slot(),
+                                                          [this, core = core_, generation = ++core_->read_generation](error_code error) {
+                                                            if (core->read_generation == generation) ready(error);
+                                                          }));
+  }
+  void ready(error_code error) {
+    const size_t bytes = error ? 0 : stream_.receive(read_, error);
+    if (error == asio::error::would_block) return wait();
+    landed(error, bytes);
   }
   void landed(error_code error, size_t bytes) {
     if (!error) stream_.landed(read_, bytes);
@@ -119,7 +184,7 @@ kj::Promise<size_t> AsioStream::read_some(Read read) {
   while (!read.complete()) {
     if (dry_) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);  // it tries once itself: saves a failing read
     error_code error;
-    size_t bytes = core_->socket.read_some(read_buffers(read), error);
+    size_t bytes = receive(read, error);
     if (error == asio::error::would_block) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);
     if (error == asio::error::eof) return read.got;
     if (error) return stream_error(error, "read");
@@ -310,7 +375,8 @@ namespace {
 
 class FdSocket final : public Socket {
  public:
-  FdSocket(int fd, int family, std::string peer_address) : fd_(fd), family_(family), peer_address_(std::move(peer_address)) {}
+  FdSocket(int fd, int family, std::string peer_address, bool shares)
+      : fd_(fd), family_(family), peer_address_(std::move(peer_address)), shares_(shares && family == AF_UNIX) {}
   ~FdSocket() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -318,7 +384,7 @@ class FdSocket final : public Socket {
     auto& io = require_asio(reactor, "sockets").io();
     StreamSocket socket(io, asio::generic::stream_protocol(family_, 0), fd_);
     fd_ = -1;
-    return kj::heap<AsioStream>(std::move(socket), peer_address_, options);
+    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, shares_);
   }
   std::string peer_address() const override { return peer_address_; }
 
@@ -326,6 +392,7 @@ class FdSocket final : public Socket {
   int fd_;
   int family_;
   std::string peer_address_;
+  bool shares_;
 };
 
 }  // namespace
@@ -336,11 +403,11 @@ std::unique_ptr<Socket> AsioStream::detach() {
   socklen_t size = sizeof name;
   ::getsockname(core_->socket.native_handle(), reinterpret_cast<sockaddr*>(&name), &size);
   core_->open = false;
-  return make_fd_socket(core_->socket.release(), name.ss_family, peer_address_);
+  return make_fd_socket(core_->socket.release(), name.ss_family, peer_address_, shares_);
 }
 
-std::unique_ptr<Socket> make_fd_socket(int fd, int family, std::string peer_address) {
-  return std::make_unique<FdSocket>(fd, family, std::move(peer_address));
+std::unique_ptr<Socket> make_fd_socket(int fd, int family, std::string peer_address, bool shares) {
+  return std::make_unique<FdSocket>(fd, family, std::move(peer_address), shares);
 }
 
 }  // namespace cairn::rpc

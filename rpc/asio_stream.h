@@ -5,6 +5,7 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "rpc/asio_reactor.h"
@@ -16,7 +17,8 @@ using StreamSocket = asio::generic::stream_protocol::socket;
 
 class AsioStream final : public ByteStream {
  public:
-  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options);
+  // `shares`: the socket is one to another process of this host, by which descriptors can travel.
+  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool shares);
   ~AsioStream() noexcept(false);
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override;
@@ -32,6 +34,9 @@ class AsioStream final : public ByteStream {
   std::uint64_t bytes_in() const override { return bytes_in_; }
   std::uint64_t bytes_out() const override { return bytes_out_; }
   void abort() override;
+  bool can_share() const override { return shares_; }
+  void share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes) override;
+  std::shared_ptr<SharedMemory> take_shared() override { return std::exchange(shared_, nullptr); }
   std::unique_ptr<Socket> detach() override;
 
  private:
@@ -55,6 +60,8 @@ class AsioStream final : public ByteStream {
 
   std::array<asio::mutable_buffer, 2> read_buffers(const Read& read);
   void landed(Read& read, size_t bytes);
+  size_t receive(const Read& read, boost::system::error_code& error);
+  size_t receive_with_descriptors(const Read& read, boost::system::error_code& error);
   kj::Promise<size_t> read_some(Read read);
 
   kj::Promise<void> write_gather(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces);
@@ -68,6 +75,8 @@ class AsioStream final : public ByteStream {
   std::shared_ptr<Core> core_;
   std::string peer_address_;
   StreamOptions options_;
+  bool shares_;
+  std::shared_ptr<SharedMemory> shared_;  // received
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
 
   std::vector<char> ahead_;
@@ -84,6 +93,7 @@ class AsioStream final : public ByteStream {
 };
 
 // A connected, non-blocking socket that this object owns. `family` is AF_INET, AF_INET6 or AF_UNIX.
-std::unique_ptr<Socket> make_fd_socket(int fd, int family, std::string peer_address);
+// `shares`: where it is a Unix socket, memory may be shared over it.
+std::unique_ptr<Socket> make_fd_socket(int fd, int family, std::string peer_address, bool shares = true);
 
 }  // namespace cairn::rpc

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace cairn::rpc {
 
 class Reactor;
+class SharedMemory;
 class Socket;
 
 struct StreamOptions {
@@ -17,8 +19,9 @@ struct StreamOptions {
   std::size_t cork = 8 << 10;           // writes up to this size are batched until the loop is idle; 0: off
   std::size_t batch = 2 << 10;          // corked bytes that go out at once: two busy ends overlap instead of taking turns
   std::size_t high_water = 256 << 10;   // corked bytes above which write() waits
+  std::size_t shared_bytes_max = 0;     // of memory that the other side may hand over while this reads
 };
-inline constexpr StreamOptions kPlainStream{0, 0, 0, 0};  // for the hello
+inline constexpr StreamOptions kPlainStream{0, 0, 0, 0, 0};  // for the hello
 
 class ByteStream : public kj::AsyncIoStream {
  public:
@@ -26,6 +29,11 @@ class ByteStream : public kj::AsyncIoStream {
   virtual std::uint64_t bytes_out() const = 0;
   // Ends both directions now: pending and later reads and writes fail as disconnected. What was corked may be lost.
   virtual void abort() = 0;
+  // Between processes of one host: sends `bytes`, few and the first of all, and the memory with them.
+  virtual bool can_share() const { return false; }
+  virtual void share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes);
+  // What came with what was read so far; null: nothing, or nothing that is safe to use.
+  virtual std::shared_ptr<SharedMemory> take_shared() { return nullptr; }
   // Gives the socket up, with no operation pending and nothing read ahead. The stream is dead afterwards.
   virtual std::unique_ptr<Socket> detach() = 0;
 };

@@ -94,16 +94,24 @@ interface PsControl {
   shutdown @2 (reason :Text) -> ();
 }
 
+# Bulk that lies in the memory that dialler and acceptor share (offered with the hello): a multiple of 8, and how many bytes.
+struct Place {
+  offset @0 :UInt64;
+  bytes @1 :UInt64;
+}
+
 interface Shard {
   # Rows by local number (row - part.begin), int64, header after header in `ids`; values come back in the same order,
-  # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads.
-  pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding) -> (version :Version, values :Data);
+  # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads. With `idsAt` the ids lie there; with
+  # `valuesAt` the values go there, and there has to be room for just those.
+  pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding, idsAt :Place, valuesAt :Place)
+      -> (version :Version, values :Data);
 
   # Applied once for each (session, closure, pushNumber). Larger pushes come in `pieces` calls with piece 0.. pieces-1, applied
   # together when the last has come. `pulled` is the version that the closure's pull saw: of another incarnation the push is
   # refused with Aborted (rerun the closure). A fenced incarnation gets Cancelled. `duplicate`: it had been applied before.
   push @1 (step :Step, pulled :Version, headers :List(UpdateHeader), ids :Data, values :Data, encoding :Encoding,
-           piece :UInt32, pieces :UInt32 = 1)
+           piece :UInt32, pieces :UInt32 = 1, idsAt :Place, valuesAt :Place)
       -> (version :Version, staleness :UInt64, duplicate :Bool);
 
   # Makes the tables of this shard as given: new ones from their initial values, slots added where a rule now asks for

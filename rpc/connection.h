@@ -14,11 +14,15 @@
 
 namespace cairn::rpc {
 
+class SharedMemory;
+
 // Both sides of a cluster use the same: a receiver with a smaller limit than the sender's loses the whole connection.
 struct ConnectionOptions {
   std::size_t message_bytes_max = std::size_t{64} << 20;  // a larger message fails its call with ResourceExhausted
   std::size_t credit_bytes = std::size_t{32} << 20;       // bytes under way that credit() allows
   std::size_t unread_bytes_max = std::size_t{1} << 30;    // of answers that the other side does not take
+  std::size_t shared_bytes = 0;       // dialler's side: memory to share where the other side is a process of this host; 0: none
+  std::size_t shared_bytes_max = std::size_t{1} << 30;    // acceptor's side: what a dialler may bring
   StreamOptions stream;
 };
 
@@ -31,6 +35,7 @@ struct PeerInfo {
   std::uint32_t endpoint = 0;   // the acceptor's endpoint that this connection is for
   std::uint32_t endpoints = 0;  // dialler's side only: how many the acceptor has
   std::string address;          // as the transport calls it, for logs
+  std::shared_ptr<SharedMemory> shared;  // that the dialler brought and both sides use; null: none
   std::string name() const { return task_name(role, task); }
 };
 

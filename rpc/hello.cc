@@ -113,6 +113,7 @@ std::vector<std::uint8_t> encode(const HelloReply& reply) {
   out.number(reply.session);
   out.number(reply.incarnation);
   out.number(reply.endpoints);
+  out.number(static_cast<std::uint8_t>(reply.shares));
   out.text(std::string_view(reply.reason).substr(0, kReasonBytesMax));
   return std::move(out).finish(reply.version);
 }
@@ -155,6 +156,7 @@ HelloReply decode_reply(std::uint16_t version, std::span<const std::uint8_t> res
   reply.session = in.number<std::uint64_t>();
   reply.incarnation = in.number<std::uint64_t>();
   reply.endpoints = in.number<std::uint32_t>();
+  reply.shares = in.number<std::uint8_t>() != 0;
   reply.reason = in.text(kReasonBytesMax);
   in.end();
   return reply;

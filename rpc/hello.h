@@ -1,4 +1,4 @@
-// The fixed binary greeting before RPC starts, pure encoding: README.md has the byte table.
+// The fixed binary greeting before RPC starts, pure encoding: docs/wire-protocol.md has the byte table.
 //
 // The dialler sends a Hello, the acceptor answers a HelloReply, and only then does either side speak Cap'n Proto.
 // Both are at most kHelloBytesMax long. Decoding is total: any bytes give a value or InvalidArgumentError.
@@ -48,6 +48,7 @@ struct HelloReply {
   std::uint32_t task = 0;
   std::uint64_t incarnation = 0;
   std::uint32_t endpoints = 0;  // how many the acceptor has, the control endpoint included
+  bool shares = false;          // the acceptor uses the memory that came with the hello
   std::uint16_t version = kProtocolVersion;
 };
 

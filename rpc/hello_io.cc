@@ -23,9 +23,12 @@ Task<ReceivedHello> receive(ByteStream& stream) {
 
 }  // namespace
 
-Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where) {
+Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where, std::shared_ptr<SharedMemory> shared) {
   auto bytes = encode(hello);
-  co_await stream.write(bytes.data(), bytes.size());
+  if (shared != nullptr)
+    stream.share(shared, bytes);
+  else
+    co_await stream.write(bytes.data(), bytes.size());
   std::string wrong;
   try {
     auto received = co_await receive(stream);

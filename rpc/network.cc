@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "rpc/connection.h"
 #include "rpc/hello_io.h"
+#include "rpc/shared_memory.h"
 
 namespace cairn::rpc {
 namespace {
@@ -42,10 +43,12 @@ Task<std::unique_ptr<Connection>> connect_task(Network& network, Reactor& reacto
   auto socket = co_await network.dial(reactor, address);
   auto where = socket->peer_address();
   auto stream = socket->attach(reactor, kPlainStream);
-  auto reply = co_await greet(*stream, hello, where);
+  auto shared = options.shared_bytes > 0 && stream->can_share() ? SharedMemory::create(options.shared_bytes) : nullptr;
+  auto reply = co_await greet(*stream, hello, where, shared);
   if (!reply.accepted) throw_error(reply.code, reply.reason, task_name(reply.role, reply.task));
+  if (!reply.shares) shared.reset();
   socket = stream->detach();
-  PeerInfo peer{reply.role, reply.task, reply.incarnation, reply.session, hello.endpoint, reply.endpoints, where};
+  PeerInfo peer{reply.role, reply.task, reply.incarnation, reply.session, hello.endpoint, reply.endpoints, where, shared};
   co_return std::make_unique<Connection>(reactor, socket->attach(reactor, options.stream), Side::kDialler, peer,
                                          task_name(hello.role, hello.task), options);
 }

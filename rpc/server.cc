@@ -75,7 +75,7 @@ struct Acceptor::Impl {
   Task<void> greet(std::unique_ptr<Socket> socket);
   HelloReply judge(const ReceivedHello& received, Hello& hello) const;
   void check(const Hello& hello) const;
-  void hand_over(std::unique_ptr<Socket> socket, const Hello& hello);
+  void hand_over(std::unique_ptr<Socket> socket, const Hello& hello, std::shared_ptr<SharedMemory> shared);
   void stop();
   std::string self() const { return task_name(options.role, options.task); }
 
@@ -142,13 +142,17 @@ void Acceptor::Impl::drop_oldest_stranger() {
 
 Task<void> Acceptor::Impl::greet(std::unique_ptr<Socket> socket) {
   auto where = socket->peer_address();
-  auto stream = socket->attach(reactor, kPlainStream);
+  StreamOptions plain = kPlainStream;
+  plain.shared_bytes_max = options.connection.shared_bytes_max;
+  auto stream = socket->attach(reactor, plain);
   auto received = co_await receive_hello(*stream);
   Hello hello;
   auto reply = judge(received, hello);
+  auto shared = reply.accepted ? stream->take_shared() : nullptr;
+  reply.shares = shared != nullptr;
   co_await send_reply(*stream, reply);
   if (!reply.accepted) throw_error(reply.code, reply.reason);  // the log line
-  hand_over(stream->detach(), hello);
+  hand_over(stream->detach(), hello, std::move(shared));
 }
 
 HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) const {
@@ -192,8 +196,8 @@ void Acceptor::Impl::check(const Hello& hello) const {
 }
 
 // The socket crosses to the endpoint's thread; if that has ended it is closed on the way.
-void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hello) {
-  PeerInfo peer{hello.role, hello.task, hello.incarnation, hello.session, hello.endpoint, 0, socket->peer_address()};
+void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hello, std::shared_ptr<SharedMemory> shared) {
+  PeerInfo peer{hello.role, hello.task, hello.incarnation, hello.session, hello.endpoint, 0, socket->peer_address(), std::move(shared)};
   ++*count;
   auto& gate = gates[hello.endpoint];
   auto adopt = [gate, peer, count = count, log = options.log, self = self(), connection = options.connection,

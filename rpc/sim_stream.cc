@@ -60,7 +60,7 @@ kj::Promise<size_t> SimEnd::read(void* to, size_t min, size_t max) {
   return kj::newAdaptedPromise<size_t, Reading>(*this, static_cast<kj::byte*>(to), min, max);
 }
 
-kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes) {
+kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes, std::shared_ptr<SharedMemory> shared) {
   if (broken_ || finished_) return broken();
   if (bytes.empty()) return kj::READY_NOW;
   if (links_->take_drop(host_, peer_host_)) {
@@ -68,7 +68,7 @@ kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes) {
     return broken();
   }
   bytes_out_ += bytes.size();
-  send(Piece{std::move(bytes), false});
+  send(Piece{std::move(bytes), false, std::move(shared)});
   return kj::READY_NOW;
 }
 
@@ -94,6 +94,7 @@ void SimEnd::arrive(Piece piece) {
   links_->delivered(peer_host_, host_, piece.bytes.size());
   bytes_in_ += piece.bytes.size();
   inbox_.insert(inbox_.end(), piece.bytes.begin(), piece.bytes.end());
+  if (piece.shared) shared_ = std::move(piece.shared);
   if (piece.last) ended_ = true;
   serve_reader();
 }
@@ -162,6 +163,11 @@ class SimStream final : public ByteStream {
   std::uint64_t bytes_in() const override { return end_->bytes_in(); }
   std::uint64_t bytes_out() const override { return end_->bytes_out(); }
   void abort() override { end_->die(); }
+  bool can_share() const override { return true; }
+  void share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes) override {
+    end_->write({bytes.begin(), bytes.end()}, memory);
+  }
+  std::shared_ptr<SharedMemory> take_shared() override { return end_->take_shared(); }
   std::unique_ptr<Socket> detach() override { return make_sim_socket(std::exchange(end_, nullptr), peer_address_); }
 
  private:

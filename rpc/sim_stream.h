@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rpc/byte_stream.h"
@@ -29,7 +30,8 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
 
   // The stream's operations.
   kj::Promise<size_t> read(void* to, size_t min, size_t max);
-  kj::Promise<void> write(std::vector<kj::byte> bytes);
+  kj::Promise<void> write(std::vector<kj::byte> bytes, std::shared_ptr<SharedMemory> shared = nullptr);
+  std::shared_ptr<SharedMemory> take_shared() { return std::exchange(shared_, nullptr); }
   void finish();     // no more bytes from here: the other end reads the end after what was sent
   void leave();      // the stream is gone: as finish(), and what arrives is dropped
   std::uint64_t bytes_in() const { return bytes_in_; }
@@ -44,6 +46,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   struct Piece {
     std::vector<kj::byte> bytes;
     bool last = false;  // the end of the stream
+    std::shared_ptr<SharedMemory> shared = nullptr;
   };
   class Reading;
 
@@ -63,6 +66,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   // Receiving.
   std::vector<kj::byte> inbox_;
   size_t inbox_begin_ = 0;
+  std::shared_ptr<SharedMemory> shared_;
   bool ended_ = false;     // the other side will send no more
   bool broken_ = false;
   bool left_ = false;

@@ -143,7 +143,7 @@ class SocketListener final : public Listener {
   std::string path_;
 };
 
-Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address, std::string shown) {
+Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address, std::string shown, bool shares) {
   Waitable socket(reactor, open_socket(address.family()));
   if (::connect(socket.fd(), address.get(), address.size) != 0) {
     if (errno != EINPROGRESS) throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(errno)));
@@ -153,11 +153,11 @@ Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address
     ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(error)));
   }
-  co_return make_fd_socket(socket.release(), address.family(), shown);
+  co_return make_fd_socket(socket.release(), address.family(), shown, shares);
 }
 
 // A Unix connection to the second door of `address`; null: there is none, or another user's process holds the name.
-std::unique_ptr<Socket> try_second_door(const SocketAddress& address) {
+std::unique_ptr<Socket> try_second_door(const SocketAddress& address, bool shares) {
   for (const auto& host : {numeric_host(address), std::string("*")}) {
     auto name = second_door(host, port_of(address));
     auto door = abstract_address(name);
@@ -166,7 +166,7 @@ std::unique_ptr<Socket> try_second_door(const SocketAddress& address) {
     socklen_t size = sizeof owner;
     bool open = ::connect(fd, door.get(), door.size) == 0 &&  // at once, or EAGAIN when its backlog is full
                 ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 && owner.uid == ::geteuid();
-    if (open) return make_fd_socket(fd, AF_UNIX, str("unix:@", name));
+    if (open) return make_fd_socket(fd, AF_UNIX, str("unix:@", name), shares);
     ::close(fd);
   }
   return nullptr;
@@ -211,7 +211,7 @@ class SocketNetwork final : public Network {
   }
 
   kj::Promise<std::unique_ptr<Socket>> dial(Reactor& reactor, const Address& address) override {
-    if (address.scheme == Address::Scheme::kUnix) return connect_to(reactor, unix_address(address.host), address.str());
+    if (address.scheme == Address::Scheme::kUnix) return connect_to(reactor, unix_address(address.host), address.str(), transport_ == Transport::kAuto);
     if (address.scheme != Address::Scheme::kTcp) throw InvalidArgumentError(str(address.str(), " is no socket address"));
     return dial_tcp(reactor, address, transport_);
   }
@@ -248,7 +248,7 @@ class SocketNetwork final : public Network {
     for (auto& candidate : candidates) {
       bool own = transport != Transport::kTcp && is_own(candidate);
       if (own) {
-        if (auto socket = try_second_door(candidate)) co_return socket;
+        if (auto socket = try_second_door(candidate, transport == Transport::kAuto)) co_return socket;
       }
       if (transport == Transport::kUnix) {
         if (!own) throw FailedPreconditionError(str(address.str(), " is another host; --transport unix reaches only this one"));
@@ -256,7 +256,7 @@ class SocketNetwork final : public Network {
         continue;
       }
       try {
-        co_return co_await connect_to(reactor, candidate, address.str());
+        co_return co_await connect_to(reactor, candidate, address.str(), false);
       } catch (const UnavailableError& error) {
         failure = error.what();
       }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "worker/row_codec.h"
 
@@ -100,15 +101,7 @@ void RemoteStep::pull(const StepContext& step, std::span<Read> reads, Done done)
 rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, std::vector<ShardRequest> requests, Done done) {
   std::exception_ptr failure;
   try {
-    // Rows of a read that comes in several messages meet in one buffer.
-    std::vector<std::uint32_t> sources(reads.size());
-    for (const auto& request : requests)
-      for (const auto& segment : request.segments) ++sources[segment.item];
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      const VariableSpec& spec = *routing_->variable(reads[i].variable).spec;
-      reads[i].value = Tensor();
-      if (sources[i] != 1) reads[i].value = pooled_tensor(store_.reactor().buffers(), spec.dtype, value_shape(spec, reads[i].ids));
-    }
+    meeting_places(reads, requests);
     std::vector<kj::Promise<void>> calls;
     for (const ShardRequest& request : requests) calls.push_back(pull_one(step, reads, request).start());
     auto all = join(std::move(calls));
@@ -119,16 +112,54 @@ rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, st
   done(failure);
 }
 
+// Rows of a read that comes in several messages meet in one buffer: shared with the shard if they all come from one.
+void RemoteStep::meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests) {
+  std::vector<std::uint32_t> sources(reads.size());
+  std::vector<std::optional<ShardId>> only(reads.size());
+  for (const auto& request : requests)
+    for (const auto& segment : request.segments) {
+      only[segment.item] = sources[segment.item] == 0 || only[segment.item] == request.shard ? std::optional(request.shard) : std::nullopt;
+      ++sources[segment.item];
+    }
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    reads[i].value = Tensor();
+    if (sources[i] == 1) continue;
+    const VariableSpec& spec = *routing_->variable(reads[i].variable).spec;
+    const Shape shape = value_shape(spec, reads[i].ids);
+    const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * dtype_bytes(spec.dtype);
+    if (only[i].has_value() && link(*only[i])->shares(bytes)) {
+      Bytes place = link(*only[i])->take(bytes);
+      reads[i].value = Tensor::borrowed(spec.dtype, shape, place.data, std::move(place.owner));
+    } else {
+      reads[i].value = pooled_tensor(store_.reactor().buffers(), spec.dtype, shape);
+    }
+  }
+}
+
+// Where the reply's rows belong, if they all belong to one place as they come.
+Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request) const {
+  const Segment& segment = request.segments.front();
+  Read& read = reads[segment.item];
+  if (request.segments.size() != 1 || !read.value.defined()) return {};
+  const VariableSpec& spec = *routing_->variable(read.variable).spec;
+  if (routing_->encoded(spec.dtype)) return {};
+  std::byte* at = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  if (!aligned(at, 0)) return {};
+  return {std::make_shared<Tensor>(read.value), at, request.value_bytes};
+}
+
 rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request) {
   auto link = this->link(request.shard);
+  if (!link->connected()) co_await link->connect();  // who is there decides where the blobs go
   PullCall call;
   call.step = step;
   call.headers.reserve(request.segments.size());
   for (const Segment& segment : request.segments)
     call.headers.push_back({reads[segment.item].variable, segment.part, segment.whole ? 0 : static_cast<std::uint32_t>(segment.rows), segment.whole});
-  call.ids = ids_of(request);
+  call.ids = ids_of(request, *link);
   call.encoding = routing_->encoding();
   call.value_bytes = request.value_bytes;
+  call.into = place_of(reads, request);
   const PullReply reply = co_await link->pull(std::move(call));
   saw(request.shard, *link, reply.version);
   scatter(reads, request, reply);
@@ -150,7 +181,7 @@ void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, con
       std::byte* to = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
       if (encoded)
         decode_bfloat16(reinterpret_cast<const std::uint16_t*>(from), reinterpret_cast<float*>(to), elements);
-      else if (bytes > 0)
+      else if (bytes > 0 && to != from)
         std::memcpy(to, from, bytes);
     }
     from += bytes;
@@ -196,6 +227,7 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
 
 rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces) {
   auto link = this->link(request.shard);
+  if (!link->connected()) co_await link->connect();
   PushCall call;
   call.step = step;
   if (auto seen = pulled_.find(request.shard); seen != pulled_.end()) call.pulled = seen->second;
@@ -205,9 +237,9 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
     const PartRows rows{update.variable, segment.part, segment.whole ? 0 : static_cast<std::uint32_t>(segment.rows), segment.whole};
     call.headers.push_back({rows, update.rule, update.learning_rate});
   }
-  call.ids = ids_of(request);
-  call.values = value_in_place(updates, request);
-  if (call.values.data == nullptr && request.value_bytes > 0) call.values = values_of(updates, request);
+  call.ids = ids_of(request, *link);
+  if (!link->shares(request.value_bytes)) call.values = value_in_place(updates, request);
+  if (call.values.data == nullptr && request.value_bytes > 0) call.values = values_of(updates, request, *link);
   call.encoding = routing_->encoding();
   call.piece = piece;
   call.pieces = pieces;
@@ -215,9 +247,9 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
   staleness_ = std::max(staleness_, reply.staleness);
 }
 
-Bytes RemoteStep::ids_of(const ShardRequest& request) {
+Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
   if (request.ids == 0) return {};
-  Bytes bytes = pooled_bytes(store_.reactor().buffers(), request.ids * sizeof(std::int64_t));
+  Bytes bytes = link.take(request.ids * sizeof(std::int64_t));
   auto* out = reinterpret_cast<std::int64_t*>(bytes.data);
   for (const Segment& segment : request.segments) {
     if (segment.whole) continue;
@@ -236,8 +268,8 @@ Bytes RemoteStep::value_in_place(std::span<const Update> updates, const ShardReq
   return {std::make_shared<Tensor>(value), const_cast<std::byte*>(from), request.value_bytes};
 }
 
-Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest& request) {
-  Bytes bytes = pooled_bytes(store_.reactor().buffers(), request.value_bytes);
+Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {
+  Bytes bytes = link.take(request.value_bytes);
   std::byte* out = bytes.data;
   for (const Segment& segment : request.segments) {
     const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;

@@ -71,11 +71,13 @@ class RemoteStep final : public VariableStore {
   rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request);
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done);
   rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces);
+  void meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests);
+  Bytes place_of(std::span<Read> reads, const ShardRequest& request) const;
   void scatter(std::span<Read> reads, const ShardRequest& request, const PullReply& reply);
   std::shared_ptr<ShardLink> link(ShardId shard);
   void saw(ShardId shard, const ShardLink& link, Version version);
-  Bytes ids_of(const ShardRequest& request);
-  Bytes values_of(std::span<const Update> updates, const ShardRequest& request);
+  Bytes ids_of(const ShardRequest& request, ShardLink& link) const;
+  Bytes values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const;
   // The gradient itself, if one message can refer to it; else nothing.
   Bytes value_in_place(std::span<const Update> updates, const ShardRequest& request) const;
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "core/wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
 #include "rpc/reactor.h"
+#include "rpc/shared_memory.h"
 
 namespace cairn::worker {
 namespace {
@@ -45,6 +47,11 @@ void write_rows(Builder out, const PartRows& rows) {
   out.setWhole(rows.whole);
 }
 
+void write_place(wire::Place::Builder out, std::uint64_t offset, const Bytes& bytes) {
+  out.setOffset(offset);
+  out.setBytes(bytes.size);
+}
+
 Version read(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
 
 wire::Encoding wire_encoding(Encoding encoding) { return encoding == Encoding::kBfloat16 ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW; }
@@ -55,10 +62,34 @@ std::string link_name(const ShardAddress& shard) {
 
 }  // namespace
 
-struct ShardLink::Live {
-  explicit Live(std::unique_ptr<rpc::Connection> made) : connection(std::move(made)), shard(connection->bootstrap<wire::Shard>()) {}
+struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
+  explicit Live(std::unique_ptr<rpc::Connection> made) : connection(std::move(made)), shard(connection->bootstrap<wire::Shard>()), calls(*this) {
+    if (connection->peer().shared != nullptr) pool.emplace(connection->peer().shared);
+  }
+
+  std::optional<std::uint64_t> shared_offset(const Bytes& bytes) const {
+    return pool.has_value() && bytes.size > 0 ? pool->memory().offset_of(bytes.data, bytes.size) : std::nullopt;
+  }
+  // What travels of a blob.
+  std::size_t travels(const Bytes& bytes) const { return shared_offset(bytes).has_value() ? 0 : bytes.size; }
+
+  // The shard may use shared memory until it has answered, whether or not anybody still waits for that: `kept` stays until then.
+  template <typename Response, typename Kept>
+  kj::Promise<Response> see_through(kj::Promise<Response> call, Kept kept) {
+    auto pair = kj::newPromiseAndFulfiller<Response>();
+    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Response>>>(kj::mv(pair.fulfiller));
+    calls.add(call.then([fulfiller, kept](Response&& response) { (*fulfiller)->fulfill(kj::mv(response)); },
+                        [fulfiller, kept](kj::Exception&& error) { (*fulfiller)->reject(kj::mv(error)); }));
+    return kj::mv(pair.promise);
+  }
+
   std::unique_ptr<rpc::Connection> connection;
   wire::Shard::Client shard;
+  std::optional<rpc::SharedPool> pool;
+  kj::TaskSet calls;
+
+ private:
+  void taskFailed(kj::Exception&&) override {}  // whoever waited was told
 };
 
 struct ShardLink::Dialling {
@@ -73,6 +104,14 @@ ShardLink::ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress 
 ShardLink::~ShardLink() = default;
 
 bool ShardLink::connected() const { return live_ != nullptr && live_->connection->connected(); }
+
+bool ShardLink::shares(std::size_t bytes) const { return bytes > 0 && bytes >= options_.shared_min && connected() && live_->pool.has_value(); }
+
+Bytes ShardLink::take(std::size_t bytes) {
+  if (shares(bytes))
+    if (auto buffer = live_->pool->take(bytes)) return {buffer, reinterpret_cast<std::byte*>(buffer.get()), bytes};
+  return pooled_bytes(reactor_.buffers(), bytes);
+}
 
 void ShardLink::close() {
   if (live_) live_->connection->close();
@@ -91,7 +130,9 @@ rpc::Task<void> ShardLink::dial() {
   std::exception_ptr refused;
   while (reactor_.now() < until) {
     try {
-      auto connection = co_await network_.connect(reactor_, shard_.address, hello_, until - reactor_.now());
+      rpc::ConnectionOptions wanted;
+      wanted.shared_bytes = options_.shared_bytes;
+      auto connection = co_await network_.connect(reactor_, shard_.address, hello_, until - reactor_.now(), wanted);
       live_ = std::make_shared<Live>(std::move(connection));
       break;
     } catch (const UnavailableError& error) {
@@ -120,17 +161,25 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
   if (!connected()) co_await connect();
   auto live = live_;
   try {
-    auto credit = co_await live->connection->credit(call.ids.size + call.value_bytes + kCallBytes);
+    const Bytes into = live->shared_offset(call.into) ? call.into : shares(call.value_bytes) ? take(call.value_bytes) : Bytes{};
+    const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(into);
+    auto credit = co_await live->connection->credit(live->travels(call.ids) + (values_at ? 0 : call.value_bytes) + kCallBytes);
     auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 3 + inline_words(call.ids), 0});
     write(request.initStep(), call.step);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
     for (unsigned i = 0; i < headers.size(); ++i) write_rows(headers[i], call.headers[i]);
-    request.adoptIds(blob(capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), call.ids));
+    if (ids_at)
+      write_place(request.initIdsAt(), *ids_at, call.ids);
+    else
+      request.adoptIds(blob(capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), call.ids));
+    if (values_at) write_place(request.initValuesAt(), *values_at, into);
     request.setEncoding(wire_encoding(call.encoding));
-    lease(*live->connection, call.ids);
+    if (!ids_at) lease(*live->connection, call.ids);
     kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = request.send();
+    if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, into));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the pull");
     auto reply = co_await kj::mv(answered);
+    if (values_at) co_return PullReply{read(reply.getVersion()), {into.data, into.size}, into.owner};
     auto kept = std::make_shared<capnp::Response<wire::Shard::PullResults>>(kj::mv(reply));
     const auto values = kept->getValues();
     if (values.size() != call.value_bytes)
@@ -149,7 +198,8 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
   if (!connected()) co_await connect();
   auto live = live_;
   try {
-    auto credit = co_await live->connection->credit(call.ids.size + call.values.size + kCallBytes);
+    const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(call.values);
+    auto credit = co_await live->connection->credit(live->travels(call.ids) + live->travels(call.values) + kCallBytes);
     const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids) + inline_words(call.values);
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);
@@ -162,14 +212,21 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
       headers[i].setLearningRate(call.headers[i].learning_rate);
     }
     auto orphanage = capnp::Orphanage::getForMessageContaining(wire::Shard::PushParams::Builder(request));
-    request.adoptIds(blob(orphanage, call.ids));
-    request.adoptValues(blob(orphanage, call.values));
+    if (ids_at)
+      write_place(request.initIdsAt(), *ids_at, call.ids);
+    else
+      request.adoptIds(blob(orphanage, call.ids));
+    if (values_at)
+      write_place(request.initValuesAt(), *values_at, call.values);
+    else
+      request.adoptValues(blob(orphanage, call.values));
     request.setEncoding(wire_encoding(call.encoding));
     request.setPiece(call.piece);
     request.setPieces(call.pieces);
-    lease(*live->connection, call.ids);
-    lease(*live->connection, call.values);
+    if (!ids_at) lease(*live->connection, call.ids);
+    if (!values_at) lease(*live->connection, call.values);
     kj::Promise<capnp::Response<wire::Shard::PushResults>> sent = request.send();
+    if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the push");
     auto reply = co_await kj::mv(answered);
     co_return PushReply{read(reply.getVersion()), reply.getStaleness(), reply.getDuplicate()};

@@ -40,12 +40,13 @@ struct PullCall {
   Bytes ids;                    // int64, local to the part, header after header
   Encoding encoding = Encoding::kRaw;
   std::size_t value_bytes = 0;  // expected in the reply
+  Bytes into;                   // where they should go, of that size; where it is not shared with the shard they go elsewhere
 };
 
 struct PullReply {
   Version version;
-  std::span<const std::byte> values;   // in the received message, 8-byte aligned
-  std::shared_ptr<const void> owner;   // of the message
+  std::span<const std::byte> values;   // in the received message or in shared memory, 8-byte aligned
+  std::shared_ptr<const void> owner;   // of that
 };
 
 struct PartUpdate {
@@ -75,6 +76,8 @@ struct PushReply {
 };
 
 struct LinkOptions {
+  std::size_t shared_bytes = std::size_t{256} << 20;  // of memory shared with a shard of this host, taken as it is used; 0: none
+  std::size_t shared_min = 16 << 10;  // smaller blobs travel: a socket copies them as fast
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::milliseconds(200);
@@ -99,6 +102,10 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
   // the shard says (rpc/cairn.capnp).  Cancel  dropping the task; a push may have landed nevertheless.
   rpc::Task<PullReply> pull(PullCall call);
   rpc::Task<PushReply> push(PushCall call);
+
+  // Memory for a blob of a call: shared with the shard where that can be, so that it need not travel.
+  Bytes take(std::size_t bytes);
+  bool shares(std::size_t bytes) const;  // a blob of that size
 
   bool connected() const;
   // Connects now unless connected.

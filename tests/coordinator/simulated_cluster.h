@@ -81,6 +81,7 @@ class SimulatedCluster {
     options.lanes = options_.lanes;
     options.threads = worker::LaneThreads::kShared;
     options.incarnation = ++incarnations_;
+    options.link.shared_min = 16;  // so that small models share memory too
     at(workers_, i) = std::make_unique<worker::WorkerServer>(reactor_, network_.host("worker" + std::to_string(i)), options);
   }
   void kill_ps(int i) {

@@ -46,7 +46,7 @@ struct ServedPs {
   kj::Own<rpc::ByteStream> greeted_stream() {
     auto socket = reactor.wait(network.host("rogue").dial(reactor, server.address()));
     auto stream = socket->attach(reactor, rpc::kPlainStream);
-    auto greeted = rpc::greet(*stream, hello_to_shard(), "ps");
+    auto greeted = rpc::greet(*stream, hello_to_shard(), "ps", nullptr);
     reactor.wait(std::move(greeted));
     return stream;
   }

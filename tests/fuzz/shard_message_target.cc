@@ -1,6 +1,7 @@
 #include "core/clock.h"
 #include "ps/shard.h"
 #include "ps/wire_requests.h"
+#include "rpc/shared_memory.h"
 #include "tests/fuzz/refusal.h"
 
 namespace cairn::fuzz {
@@ -19,6 +20,9 @@ struct World {
   ManualClock clock;
   Shard shard{clock, {.incarnation = 100, .answer_bytes_max = 1 << 16, .tables_bytes_max = 1 << 20, .staging = {.bytes_max = 1 << 16}}};
 
+  const std::shared_ptr<rpc::SharedMemory> memory = rpc::SharedMemory::create(1 << 16);
+  ps::SharedBulk shared{memory.get(), {}};
+
   World() {
     const UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}}, adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
     shard.configure({kSession, 1, 42,
@@ -30,6 +34,10 @@ struct World {
   void pull(const ps::PullRequest& request) {
     std::vector<std::byte> out(shard.pull_bytes(request));
     shard.pull(request, out.data());
+  }
+  void pull(const ps::DecodedPull& decoded) {
+    if (!decoded.to.empty() && decoded.to.size() == shard.pull_bytes(decoded.request)) shard.pull(decoded.request, decoded.to.data());
+    pull(decoded.request);
   }
   // Whatever came before, a good peer's pull is served or told to wait.
   void pull_well() {
@@ -56,8 +64,8 @@ struct World {
 
 void serve(World& world, unsigned choice, Message& message) {
   switch (choice % 6) {
-    case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>()).request);
-    case 1: world.shard.push(ps::read_push(message.root<wire::Shard::PushParams>()).request); return;
+    case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>(), world.shared));
+    case 1: world.shard.push(ps::read_push(message.root<wire::Shard::PushParams>(), world.shared).request); return;
     case 2: world.shard.configure(ps::read_configuration(message.root<wire::Shard::ConfigureParams>())); return;
     case 3: return world.restore(message.root<wire::Shard::RestoreParams>());
     case 4: return world.save(message.root<wire::Shard::MarkParams>());

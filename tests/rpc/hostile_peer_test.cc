@@ -31,7 +31,7 @@ struct Door {
   // One with a right hello behind it.
   kj::Own<ByteStream> greeted() {
     auto stream = stranger();
-    auto reply = greet(*stream, worker_hello(), "the door");
+    auto reply = greet(*stream, worker_hello(), "the door", nullptr);
     EXPECT_TRUE(pair.wait(reply.start()).accepted);
     return stream;
   }

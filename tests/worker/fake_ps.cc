@@ -1,7 +1,16 @@
 #include "tests/worker/fake_ps.h"
 
+#include "rpc/shared_memory.h"
+
 namespace cairn::worker {
 namespace {
+
+// What came in the message, or lies in the memory shared with the worker.
+capnp::Data::Reader bulk(bool placed, wire::Place::Reader place, capnp::Data::Reader sent, const rpc::SharedMemory* shared) {
+  if (!placed) return sent;
+  const auto bytes = shared->at(place.getOffset(), place.getBytes());
+  return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
+}
 
 std::vector<std::int64_t> ids_of(capnp::Data::Reader in) {
   const auto* begin = reinterpret_cast<const std::int64_t*>(in.begin());
@@ -49,7 +58,8 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
   asked.closure = in.getStep().getClosure();
   asked.incarnation = in.getStep().getIncarnation();
   for (auto header : in.getHeaders()) asked.parts.push_back({rows_of(header), {}, 0});
-  asked.ids = ids_of(in.getIds());
+  asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
+  asked.shared = in.hasValuesAt();
   const bool narrow = in.getEncoding() == wire::Encoding::BFLOAT16;
   cluster_.asked.push_back(asked);
   auto ready = cluster_.before(asked);
@@ -58,7 +68,12 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
     for_rows(*shard_, asked, [&](const PartUpdate&, float* row, std::int64_t dim) { values.insert(values.end(), row, row + dim); });
     auto out = context.getResults();
     write_version(out.initVersion(), shard_->version);
-    auto bytes = out.initValues(static_cast<unsigned>(values.size() * (narrow ? 2 : 4)));
+    const auto place = context.getParams().getValuesAt();
+    kj::ArrayPtr<kj::byte> bytes;
+    if (context.getParams().hasValuesAt())
+      bytes = {reinterpret_cast<kj::byte*>(shared_->at(place.getOffset(), place.getBytes()).data()), static_cast<std::size_t>(place.getBytes())};
+    else
+      bytes = out.initValues(static_cast<unsigned>(values.size() * (narrow ? 2 : 4)));
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (narrow) reinterpret_cast<std::uint16_t*>(bytes.begin())[i] = to_bfloat16(values[i]);
       else reinterpret_cast<float*>(bytes.begin())[i] = values[i];
@@ -75,9 +90,11 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   asked.push_number = in.getStep().getPushNumber();
   asked.push = true;
   for (auto header : in.getHeaders()) asked.parts.push_back({rows_of(header), wire::read(header.getRule()), header.getLearningRate()});
-  asked.ids = ids_of(in.getIds());
-  asked.value_bytes = in.getValues().size();
-  asked.values = decode(in.getValues(), in.getEncoding() == wire::Encoding::BFLOAT16);
+  asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
+  const auto sent = bulk(in.hasValuesAt(), in.getValuesAt(), in.getValues(), shared_.get());
+  asked.shared = in.hasValuesAt();
+  asked.value_bytes = sent.size();
+  asked.values = decode(sent, in.getEncoding() == wire::Encoding::BFLOAT16);
   asked.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
   asked.piece = in.getPiece();
   asked.pieces = in.getPieces();
@@ -142,8 +159,8 @@ void FakeCluster::start_ps(std::uint32_t ps) {
   options.role = rpc::Role::kPs;
   options.task = ps;
   auto none = [](const rpc::PeerInfo&, rpc::Connection&) { return capnp::Capability::Client(nullptr); };
-  auto serve = [this, ps](const rpc::PeerInfo&, rpc::Connection&) -> capnp::Capability::Client {
-    return wire::Shard::Client(kj::heap<FakeShardService>(*this, shards_.at(ps)));
+  auto serve = [this, ps](const rpc::PeerInfo& peer, rpc::Connection&) -> capnp::Capability::Client {
+    return wire::Shard::Client(kj::heap<FakeShardService>(*this, shards_.at(ps), peer.shared));
   };
   std::vector<rpc::Endpoint> endpoints{{&reactor, none}, {&reactor, serve}};
   const auto host = str("ps", ps);

@@ -24,6 +24,7 @@ struct Asked {
   std::vector<std::int64_t> ids;   // local to the part
   std::vector<float> values;       // of a push, decoded
   std::size_t value_bytes = 0;     // on the wire
+  bool shared = false;             // the values are in shared memory
   Version pulled;
   std::uint64_t incarnation = 0;
   std::uint32_t push_number = 0;
@@ -47,13 +48,15 @@ class FakeCluster;
 
 class FakeShardService final : public wire::Shard::Server {
  public:
-  FakeShardService(FakeCluster& cluster, std::shared_ptr<FakeShard> shard) : cluster_(cluster), shard_(std::move(shard)) {}
+  FakeShardService(FakeCluster& cluster, std::shared_ptr<FakeShard> shard, std::shared_ptr<rpc::SharedMemory> shared)
+      : cluster_(cluster), shard_(std::move(shard)), shared_(std::move(shared)) {}
   kj::Promise<void> pull(PullContext context) override;
   kj::Promise<void> push(PushContext context) override;
 
  private:
   FakeCluster& cluster_;
   std::shared_ptr<FakeShard> shard_;
+  std::shared_ptr<rpc::SharedMemory> shared_;
 };
 
 class FakeCluster {

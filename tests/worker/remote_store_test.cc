@@ -16,9 +16,9 @@ constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
 
 class RemoteStoreTest : public testing::Test {
  protected:
-  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw) {
+  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
     cluster = std::make_unique<FakeCluster>(ps, std::move(variables));
-    store = std::make_unique<RemoteStore>(cluster->reactor, cluster->network.host("worker0"));
+    store = std::make_unique<RemoteStore>(cluster->reactor, cluster->network.host("worker0"), link);
     LaneIdentity identity;
     identity.hello.cluster = "test";
     identity.hello.session = 5;
@@ -107,7 +107,18 @@ TEST_F(RemoteStoreTest, ATableRulePushesToEveryShardWithIdsOrWithout) {
   }
 }
 
-TEST_F(RemoteStoreTest, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
+// With memory to share, and with none.
+class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
+ protected:
+  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw) {
+    LinkOptions link;
+    if (!GetParam()) link.shared_bytes = 0;
+    RemoteStoreTest::use(ps, std::move(variables), encoding, link);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Memory, Bulk, testing::Bool(), [](const auto& info) { return info.param ? "Shared" : "Sent"; });
+
+TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
   use(1, {{"big", {3000, 1000}}});  // 12 MB
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};
@@ -123,12 +134,61 @@ TEST_F(RemoteStoreTest, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes)
   ASSERT_EQ(cluster->asked.size(), 3u);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EXPECT_EQ(cluster->asked[i].piece, i);
+    EXPECT_EQ(cluster->asked[i].shared, GetParam());
     EXPECT_EQ(cluster->asked[i].pieces, 3u);
     EXPECT_LE(cluster->asked[i].value_bytes, std::size_t{4} << 20);
     rows += cluster->asked[i].ids.size();
   }
   EXPECT_EQ(rows, 3000u);
   EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 5);
+}
+
+TEST_P(Bulk, RowsOfManyPlacesMakeTheSameValues) {
+  use(2, {{"a", {4000, 8}}, {"b", {9000, 3}}});
+  std::vector<std::int64_t> some(3000);
+  for (std::size_t i = 0; i < some.size(); ++i) some[i] = static_cast<std::int64_t>(i * 3);
+  RemoteStep step(*store);
+  std::vector<Read> reads{{0, {}, {}}, {1, ids_tensor(some), {}}};
+  for (int turn = 0; turn < 2; ++turn) {  // at first there is no connection yet
+    ASSERT_EQ(pull(step, reads), "");
+    EXPECT_EQ(floats_of(reads[0].value)[8 * 3999 + 7], initial_value(0, 3999, 7));
+    EXPECT_EQ(floats_of(reads[1].value), expected(1, some, 3));
+  }
+  std::vector<Update> updates{{1, kSgd, 1, ids_tensor(some), floats_tensor({3000, 3}, std::vector<float>(9000, 2))}};
+  ASSERT_EQ(push(step, updates), "");
+  EXPECT_EQ(cluster->row(1, 8997, 2), initial_value(1, 8997, 2) - 2);
+  EXPECT_EQ(cluster->row(1, 8998, 2), initial_value(1, 8998, 2));
+}
+
+TEST_P(Bulk, Bfloat16RowsArriveAsFloats) {
+  use(1, {{"w", {4000, 8}}}, Encoding::kBfloat16);
+  RemoteStep step(*store);
+  std::vector<Read> reads{{0, {}, {}}};
+  ASSERT_EQ(pull(step, reads), "");
+  EXPECT_NEAR(floats_of(reads[0].value)[8 * 3999], initial_value(0, 3999, 0), 8);
+}
+
+// What the shard is still to write must not be given to the next call.
+TEST_F(RemoteStoreTest, MemoryOfAnAbandonedPullIsNotUsedAgainBeforeItsAnswer) {
+  use(1, {{"w", {8000, 8}}});
+  auto gate = kj::newPromiseAndFulfiller<void>();
+  cluster->before = [&](const Asked& asked) -> kj::Promise<void> {
+    return asked.closure == 1 ? kj::mv(gate.promise) : kj::Promise<void>(kj::READY_NOW);
+  };
+  std::vector<Read> first{{0, {}, {}}}, second{{0, {}, {}}};
+  context.closure = 1;
+  {
+    RemoteStep abandoned(*store);
+    abandoned.pull(context, first, [](std::exception_ptr) { FAIL() << "it was abandoned"; });
+    ASSERT_TRUE(cluster->run_until([&] { return cluster->asked.size() == 1; }));
+  }
+  context.closure = 2;
+  RemoteStep step(*store);
+  ASSERT_EQ(pull(step, second), "");
+  std::memset(const_cast<std::byte*>(second[0].value.raw()), 0, second[0].value.bytes());
+  gate.fulfiller->fulfill();
+  cluster->run_until([&] { return false; });  // whatever is still to come
+  EXPECT_EQ(floats_of(second[0].value), std::vector<float>(64'000, 0));
 }
 
 TEST_F(RemoteStoreTest, Bfloat16HalvesTheBytesAndRoundsToEight) {

@@ -1,0 +1,105 @@
+#include "rpc/shared_memory.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bit>
+
+#include "core/error.h"
+
+namespace cairn::rpc {
+namespace {
+
+constexpr std::size_t kSmallestShared = 4 << 10;
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// Ordinary pages: those of hugetlbfs may be missing when touched, which ends the process.
+bool is_trustworthy(int descriptor, std::size_t bytes_max) {
+  struct statfs system{};
+  struct stat file{};
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC &&
+         ::fstat(descriptor, &file) == 0 && file.st_size > 0 && static_cast<std::size_t>(file.st_size) <= bytes_max;
+}
+
+}  // namespace
+
+std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+  if (data == MAP_FAILED) {
+    ::close(descriptor);
+    return nullptr;
+  }
+  ::madvise(data, bytes, MADV_HUGEPAGE);  // a wish
+  return std::shared_ptr<SharedMemory>(new SharedMemory(descriptor, static_cast<std::byte*>(data), bytes));
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::create(std::size_t bytes) {
+  const int descriptor = ::memfd_create("cairn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) return nullptr;
+  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 && ::fcntl(descriptor, F_ADD_SEALS, kSeals) == 0) return map(descriptor, bytes);
+  ::close(descriptor);
+  return nullptr;
+}
+
+std::shared_ptr<SharedMemory> SharedMemory::adopt(int descriptor, std::size_t bytes_max) {
+  struct stat file{};
+  if (is_trustworthy(descriptor, bytes_max) && ::fstat(descriptor, &file) == 0) return map(descriptor, static_cast<std::size_t>(file.st_size));
+  ::close(descriptor);
+  return nullptr;
+}
+
+SharedMemory::~SharedMemory() {
+  ::munmap(data_, bytes_);
+  ::close(descriptor_);
+}
+
+std::span<std::byte> SharedMemory::at(std::uint64_t offset, std::uint64_t size) const {
+  if (offset % 8 != 0 || offset > bytes_ || size > bytes_ - offset)
+    throw InvalidArgumentError(str("a call names ", size, " bytes at ", offset, " of the shared memory, which has ", bytes_, "; places are multiples of 8"));
+  return {data_ + offset, static_cast<std::size_t>(size)};
+}
+
+std::optional<std::uint64_t> SharedMemory::offset_of(const void* data, std::size_t size) const {
+  const auto* from = static_cast<const std::byte*>(data);
+  if (from < data_ || from > data_ + bytes_ || size > static_cast<std::size_t>(data_ + bytes_ - from)) return std::nullopt;
+  return static_cast<std::uint64_t>(from - data_);
+}
+
+struct SharedPool::State {
+  std::shared_ptr<SharedMemory> memory;
+  std::size_t used = 0;   // from the beginning: what was ever handed out
+  std::size_t taken = 0;
+  std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class, powers of two
+};
+
+SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_shared<State>()) { state_->memory = std::move(memory); }
+
+const SharedMemory& SharedPool::memory() const { return *state_->memory; }
+std::size_t SharedPool::taken_bytes() const { return state_->taken; }
+
+std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
+  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallestShared));
+  std::vector<std::size_t>& unused = state_->unused[size];
+  std::size_t offset = state_->used;
+  if (!unused.empty()) {
+    offset = unused.back();
+    unused.pop_back();
+  } else if (size <= state_->memory->bytes() - state_->used) {
+    state_->used += size;
+  } else {
+    return nullptr;
+  }
+  state_->taken += size;
+  auto* data = reinterpret_cast<std::uint8_t*>(state_->memory->data() + offset);
+  return {data, [state = state_, offset, size](std::uint8_t*) {
+            state->unused[size].push_back(offset);
+            state->taken -= size;
+          }};
+}
+
+}  // namespace cairn::rpc

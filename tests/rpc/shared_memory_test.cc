@@ -1,0 +1,111 @@
+#include "rpc/shared_memory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/error.h"
+#include "tests/rpc/echo_service.h"
+
+namespace cairn::rpc {
+namespace {
+
+constexpr std::size_t kSharedBytes = 1 << 20;
+
+ConnectionOptions sharing(std::size_t bytes = kSharedBytes) {
+  ConnectionOptions options;
+  options.shared_bytes = bytes;
+  return options;
+}
+
+TEST(SharedMemory, BothSidesSeeTheSameBytes) {
+  auto ours = SharedMemory::create(kSharedBytes);
+  auto theirs = SharedMemory::adopt(::dup(ours->descriptor()), kSharedBytes);
+  ASSERT_NE(theirs, nullptr);
+  EXPECT_NE(theirs->data(), ours->data());
+  std::strcpy(reinterpret_cast<char*>(ours->at(4096, 16).data()), "rows");
+  EXPECT_STREQ(reinterpret_cast<const char*>(theirs->at(4096, 16).data()), "rows");
+}
+
+TEST(SharedMemory, NobodyCanMakeTheOtherFault) {
+  auto memory = SharedMemory::create(kSharedBytes);
+  EXPECT_NE(::ftruncate(memory->descriptor(), 0), 0);
+  const int unsealed = ::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(::ftruncate(unsealed, kSharedBytes), 0);
+  EXPECT_EQ(SharedMemory::adopt(unsealed, kSharedBytes), nullptr);
+}
+
+TEST(SharedMemory, OnlyMemoryOfTheAllowedSizeIsTaken) {
+  auto memory = SharedMemory::create(kSharedBytes);
+  EXPECT_EQ(SharedMemory::adopt(::dup(memory->descriptor()), kSharedBytes - 1), nullptr);
+  EXPECT_EQ(SharedMemory::adopt(::open("/dev/zero", O_RDWR | O_CLOEXEC), kSharedBytes), nullptr);
+  EXPECT_EQ(SharedMemory::adopt(::memfd_create("empty", MFD_CLOEXEC), kSharedBytes), nullptr);
+}
+
+TEST(SharedMemory, APlaceOutsideIsRefused) {
+  auto memory = SharedMemory::create(kSharedBytes);
+  EXPECT_EQ(memory->at(kSharedBytes, 0).size(), 0u);
+  EXPECT_THROW(memory->at(kSharedBytes - 8, 9), InvalidArgumentError);
+  EXPECT_THROW(memory->at(~std::uint64_t{7}, 16), InvalidArgumentError);
+  EXPECT_THROW(memory->at(8, ~std::uint64_t{0}), InvalidArgumentError);
+  EXPECT_THROW(memory->at(4, 8), InvalidArgumentError);
+  int elsewhere = 0;
+  EXPECT_FALSE(memory->offset_of(&elsewhere, sizeof elsewhere).has_value());
+  EXPECT_EQ(memory->offset_of(memory->data() + 64, 8), 64u);
+  EXPECT_FALSE(memory->offset_of(memory->data() + kSharedBytes - 4, 8).has_value());
+}
+
+TEST(SharedPool, ReusesWhatCameBackAndEndsWhereTheMemoryDoes) {
+  SharedPool pool(SharedMemory::create(64 << 10));
+  auto first = pool.take(20'000);
+  auto second = pool.take(20'000);
+  ASSERT_NE(second, nullptr);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(pool.take(1), nullptr);
+  auto* place = first.get();
+  first.reset();
+  EXPECT_EQ(pool.take(30'000).get(), place);
+  EXPECT_EQ(pool.taken_bytes(), 32u << 10);
+}
+
+TEST(SharedPool, BuffersOutliveIt) {
+  std::shared_ptr<std::uint8_t> buffer;
+  {
+    SharedPool pool(SharedMemory::create(64 << 10));
+    buffer = pool.take(10);
+  }
+  buffer.get()[9] = 1;
+}
+
+TEST(Sharing, ComesByItselfBetweenProcessesOfAHost) {
+  EchoPair pair(Transport::kAuto);
+  auto connection = pair.connect(worker_hello(), sharing());
+  ASSERT_NE(connection->peer().shared, nullptr);
+  EXPECT_EQ(connection->peer().shared->bytes(), kSharedBytes);
+  EXPECT_EQ(pair.wait(echo(connection->bootstrap<Echo>(), 7)), 7u);
+}
+
+TEST(Sharing, IsLeftOutWhereTheTransportWasChosen) {
+  for (const Transport transport : {Transport::kTcp, Transport::kUnix}) {
+    EchoPair pair(transport);
+    auto connection = pair.connect(worker_hello(), sharing());
+    EXPECT_EQ(connection->peer().shared, nullptr);
+    EXPECT_EQ(pair.wait(echo(connection->bootstrap<Echo>(), 7)), 7u);
+  }
+}
+
+TEST(Sharing, AnAcceptorThatWillNotIsStillTalkedTo) {
+  AcceptorOptions options = ps_options();
+  options.connection.shared_bytes_max = kSharedBytes;
+  EchoPair pair(Transport::kAuto, options);
+  auto connection = pair.connect(worker_hello(), sharing(2 * kSharedBytes));
+  EXPECT_EQ(connection->peer().shared, nullptr);
+  EXPECT_EQ(pair.wait(echo(connection->bootstrap<Echo>(), 7)), 7u);
+}
+
+}  // namespace
+}  // namespace cairn::rpc
