@@ -17,7 +17,7 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transport_(choice.transport) {
+Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transport_(str(choice.transport, options.bfloat16_wire ? " bf16" : "")) {
   tools::LocalClusterOptions wanted;
   wanted.ps = options.ps;
   wanted.workers = options.workers;
@@ -31,6 +31,7 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transpor
   strategy.transport = rpc::parse_transport(choice.transport);
   strategy.seed = options.seed;
   strategy.engine.pipeline_depth = choice.depth;
+  strategy.engine.bfloat16_wire = options.bfloat16_wire;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();
   strategy_ = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(servers_->tf_config("chief", 0)), strategy);

@@ -41,7 +41,7 @@ class Cluster {
 
  private:
   TemporaryFolder folder_;
-  std::string transport_;
+  std::string transport_;  // as described
   std::unique_ptr<tools::LocalCluster> servers_;
   std::unique_ptr<ParameterServerStrategy> strategy_;
   std::optional<ClusterCoordinator> coordinator_;

@@ -119,7 +119,7 @@ class InProcess {
 // A cairn-ps, and this process as the only worker: `depth` steps under way at once, on one thread.
 class OverTheWire {
  public:
-  OverTheWire(const std::string& transport, int shards) : transport_(transport) {
+  OverTheWire(const std::string& transport, int shards, worker::Encoding encoding) : transport_(transport) {
     tools::LocalClusterOptions wanted;
     wanted.ps = 1;
     wanted.workers = 1;  // the fewest of a cluster; it stays idle
@@ -131,7 +131,7 @@ class OverTheWire {
     reactor_ = rpc::make_reactor();
     network_ = rpc::make_socket_network(rpc::parse_transport(transport));
     address_ = parse_json(servers_->tf_config("chief", 0), "the cluster")["cluster"]["ps"][0].get<std::string>();
-    reactor_->wait(configure(shards));
+    reactor_->wait(configure(shards, encoding));
   }
   ~OverTheWire() {
     store_.reset();
@@ -161,7 +161,7 @@ class OverTheWire {
   }
 
  private:
-  rpc::Task<void> configure(int shards);
+  rpc::Task<void> configure(int shards, worker::Encoding encoding);
   rpc::Task<void> step();
 
   TemporaryFolder folder_;
@@ -197,7 +197,7 @@ rpc::Task<std::unique_ptr<rpc::Connection>> connected(rpc::Reactor& reactor, rpc
   }
 }
 
-rpc::Task<void> OverTheWire::configure(int shards) {
+rpc::Task<void> OverTheWire::configure(int shards, worker::Encoding encoding) {
   const rpc::Address address = rpc::Address::parse(address_);
   auto layout = std::make_shared<Layout>();
   layout->version = layout->seed = 1;
@@ -214,7 +214,7 @@ rpc::Task<void> OverTheWire::configure(int shards) {
     co_await shard->open();
   }
   store_ = std::make_unique<worker::RemoteStore>(*reactor_, *network_);
-  store_->identify({hello_as(rpc::Role::kWorker, *servers_, 0), worker::Encoding::kRaw});
+  store_->identify({hello_as(rpc::Role::kWorker, *servers_, 0), encoding});
   store_->set_layout(layout);
 }
 
@@ -261,10 +261,10 @@ void bench_ps_step(const Options& options, Report& report) {
   report.add(alone);
   for (const auto& transport : options.transports)
     for (const std::uint32_t depth : options.depths) {
-      OverTheWire wire(transport, std::max(1, options.shards));
+      OverTheWire wire(transport, std::max(1, options.shards), options.bfloat16_wire ? worker::Encoding::kBfloat16 : worker::Encoding::kRaw);
       auto run = [&](int steps) { return wire.run(steps, static_cast<int>(depth)); };
       const int count = calibrate(options.seconds, 20, run);
-      Series series{.bench = "ps-step", .configuration = str(transport, ", ", std::max(1, options.shards), " shards, depth ", depth), .unit = "steps/s",
+      Series series{.bench = "ps-step", .configuration = str(transport, options.bfloat16_wire ? " bf16" : "", ", ", std::max(1, options.shards), " shards, depth ", depth), .unit = "steps/s",
                     .processes = wire.processes()};
       series = measure(series, options.windows, [&] { return count / run(count); });
       report.add(series);

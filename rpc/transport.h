@@ -6,9 +6,9 @@
 namespace cairn::rpc {
 
 enum class Transport : std::uint8_t {
-  kAuto,  // a Unix socket where the peer is on this host and offers one, TCP otherwise
+  kAuto,  // a Unix socket and shared memory where the peer is on this host and offers them, TCP otherwise
   kTcp,
-  kUnix,  // Unix sockets only: dialling another host is FailedPrecondition
+  kUnix,  // Unix sockets only, no shared memory: dialling another host is FailedPrecondition
 };
 // "auto", "tcp", "unix". Errors  InvalidArgument.
 Transport parse_transport(std::string_view text);
