@@ -3,10 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 
 #include "bench/benches.h"
+#include "bench/cluster.h"
+#include "bench/trace.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/trace.h"
 
 namespace cairn::bench {
 namespace {
@@ -16,6 +20,7 @@ const std::vector<std::string> kNames = {"echo", "closures", "latency", "wide-de
 void add_flags(CLI::App& app, Options& options) {
   app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(kNames));
   app.add_option("--json", options.json, "Append one JSON line a figure to this file");
+  app.add_option("--trace", options.trace, "Write the newest steps of all processes to this file, in Chrome's trace format");
   app.add_option("--windows", options.windows, "Measurements of each figure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of a window, about")->check(CLI::Range(0.01, 600.0))->capture_default_str();
   app.add_option("--ps", options.ps, "Parameter servers")->capture_default_str();
@@ -59,7 +64,13 @@ int main(int argc, char** argv) {
   try {
     cairn::bench::RawEcho echo;  // forks: before there are threads
     cairn::set_log_level(cairn::LogLevel::kWarning);
+    std::optional<cairn::bench::TemporaryFolder> traces;
+    if (!options.trace.empty()) cairn::start_trace(traces.emplace().path());
     cairn::bench::run(options, echo);
+    if (!traces) return 0;
+    cairn::write_trace();
+    cairn::bench::join_traces(traces->path(), options.trace);
+    std::printf("the newest steps of all processes: %s, for ui.perfetto.dev\n", options.trace.c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn-bench: %s\n", error.what());
     return 1;

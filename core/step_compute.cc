@@ -5,6 +5,7 @@
 #include "core/kernels/cpu/clones.h"
 #include "core/op_def.h"
 #include "core/step_run.h"
+#include "core/trace.h"
 
 namespace cairn {
 
@@ -77,6 +78,7 @@ void StepMachine::compute() {
 }
 
 void StepMachine::run_instruction(const Instruction& instruction) {
+  const TraceSpan span(node(instruction.node).op->name.data(), step_.closure);
   if (!instruction.run) {  // a check: noted now, raised before the next call of the store, when there is more to say about it
     std::int32_t value = instruction.inputs[0];
     if (failed_check_ < 0 && !all_finite(reinterpret_cast<const float*>(data(value)), bound_->type(value).shape.elements()))

@@ -1,5 +1,6 @@
 #include "ps/shard_service.h"
 
+#include "core/trace.h"
 #include "core/wire.h"
 #include "ps/checkpoint_tasks.h"
 #include "ps/wire_requests.h"
@@ -24,6 +25,7 @@ class ShardService final : public wire::Shard::Server {
   kj::Promise<void> push(PushContext context) override {
     return rpc::at_once([&] {
       const DecodedPush push = read_push(context.getParams(), shared_);
+      const TraceSpan span("apply a push", push.request.step.closure);
       const PushResult result = host_->shard.push(push.request);
       context.releaseParams();  // the values have been used: their buffer may serve the next message
       auto results = context.initResults(kSmallAnswer);
@@ -68,6 +70,7 @@ class ShardService final : public wire::Shard::Server {
   void answer_pull(PullContext context) {
     connection_.verify_reading();
     const DecodedPull pull = read_pull(context.getParams(), shared_);
+    const TraceSpan span("gather for a pull", pull.request.step.closure);
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);
     if (!pull.to.empty()) {

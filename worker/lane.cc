@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "core/trace.h"
+
 namespace cairn::worker {
 
 // A graph, bound to the variables of the present layout when first run; its workspaces stay warm.
@@ -214,6 +216,7 @@ StepContext Lane::context(const Closure& closure) const {
 }
 
 void Lane::take_elements(const Closure& closure, const Function& function, Run& run) {
+  const TraceSpan span("read data", closure.sequence);
   for (std::size_t i = 0; i < closure.takes.size(); ++i) {
     Taken taken = pipelines_.take(closure.takes[i]);
     for (const Element& element : taken.elements)
@@ -275,6 +278,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure) {
   check_arguments(closure, *what);
   if (what->immediate) co_return run_now(std::move(closure));
   const Held held(*this, closure);
+  const TraceSpan span("closure at its lane", closure.sequence, TraceSpan::Kind::kOverlapping);
   Turnstile::Pass ready = co_await prepared_.enter();
   Run run(*this, what);
   Turnstile::Pass reading = co_await reading_.enter();  // an iterator that is overtaken has to be opened again

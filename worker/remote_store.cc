@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/trace.h"
 #include "worker/row_codec.h"
 
 namespace cairn::worker {
@@ -101,6 +102,7 @@ void RemoteStep::pull(const StepContext& step, std::span<Read> reads, Done done)
 rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, std::vector<ShardRequest> requests, Done done) {
   std::exception_ptr failure;
   try {
+    const TraceSpan span("pull", step.closure, TraceSpan::Kind::kOverlapping);
     meeting_places(reads, requests);
     std::vector<kj::Promise<void>> calls;
     for (const ShardRequest& request : requests) calls.push_back(pull_one(step, reads, request).start());
@@ -207,6 +209,7 @@ void RemoteStep::push(const StepContext& step, std::span<Update> updates, Done d
 rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done) {
   std::exception_ptr failure;
   try {
+    const TraceSpan span("push", step.closure, TraceSpan::Kind::kOverlapping);
     updated_ = true;
     step.push_number = pushes_++;
     std::vector<kj::Promise<void>> calls;

@@ -4,6 +4,10 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <filesystem>
+#include <map>
+#include <set>
+
 #include "core/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
@@ -34,10 +38,10 @@ class MainJob : public testing::Test {
     ChildProcess child = start(std::move(arguments), std::move(environment));
     return end_of(child);
   }
-  int train(std::vector<std::string> more) {
+  int train(std::vector<std::string> more, std::vector<std::string> environment = {}) {
     std::vector<std::string> arguments{"cairn", "train", "examples/adult.toml", "--dir", file("run"), "--report", file("report.json")};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return run(std::move(arguments));
+    return run(std::move(arguments), std::move(environment));
   }
   Json report() const { return parse_json(folder_.read("report.json"), "report.json"); }
   std::string output() const { return folder_.read("output"); }
@@ -54,6 +58,25 @@ TEST_F(MainJob, TrainsOnRealDataAndLeavesASoundCheckpoint) {
   EXPECT_EQ(run({"cairn", "ckpt", "verify", file("run/checkpoints")}), 0) << output();
   EXPECT_EQ(run({"cairn", "ckpt", "show", file("run/checkpoints")}), 0) << output();
   EXPECT_THAT(output(), HasSubstr("deep/education"));
+}
+
+TEST_F(MainJob, LearnsAsWellWhenRowsTravelAsBfloat16) {
+  ASSERT_EQ(train({"--epochs", "2", "--wire", "bfloat16", "--transport", "tcp"}), 0) << output();
+  EXPECT_GE(report()["metrics"]["auc"].get<double>(), 0.90);
+  EXPECT_EQ(report()["cluster"]["wire"], "bfloat16");
+}
+
+TEST_F(MainJob, LeavesATraceOfEveryProcessWhereOneIsWanted) {
+  const std::string folder = file("traces");
+  std::filesystem::create_directory(folder);
+  ASSERT_EQ(train({"--steps", "50"}, {"CAIRN_TRACE=" + folder}), 0) << output();
+  std::map<std::string, std::set<std::string>> spans;  // by program
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    for (const Json& event : parse_json(folder_.read("traces/" + name), name)) spans[name.substr(0, name.rfind('-'))].insert(event["name"].get<std::string>());
+  }
+  EXPECT_THAT(spans["cairn-worker"], testing::IsSupersetOf({"read data", "pull", "matmul", "push"}));
+  EXPECT_THAT(spans["cairn-ps"], testing::IsSupersetOf({"gather for a pull", "apply a push"}));
 }
 
 TEST_F(MainJob, SurvivesTheKillOfAWorkerAndOfAPs) {
