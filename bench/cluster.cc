@@ -17,7 +17,7 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transport_(str(choice.transport, options.bfloat16_wire ? " bf16" : "")) {
+Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transport_(str(choice.transport, options.bfloat16_wire ? ", bf16 wire" : "", options.bfloat16_products ? ", bf16 products" : "")) {
   tools::LocalClusterOptions wanted;
   wanted.ps = options.ps;
   wanted.workers = options.workers;
@@ -32,6 +32,7 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transpor
   strategy.seed = options.seed;
   strategy.engine.pipeline_depth = choice.depth;
   strategy.engine.bfloat16_wire = options.bfloat16_wire;
+  if (options.bfloat16_products) strategy.engine.products = Arithmetic::kBfloat16;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();
   strategy_ = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(servers_->tf_config("chief", 0)), strategy);

@@ -14,7 +14,7 @@ struct Options {
   double seconds = 2;                 // of a window, about
   int ps = 1, workers = 1, shards = 0, lanes = 0;
   std::vector<std::string> transports = {"auto", "tcp"};
-  bool bfloat16_wire = false;
+  bool bfloat16_wire = false, bfloat16_products = false;
   std::vector<std::uint32_t> depths = {2};
   std::vector<int> steps = {1, 10};   // of one closure
   std::int64_t prefetch = 2;

@@ -6,6 +6,7 @@
 
 #include "coordinator/cluster_spec.h"
 #include "coordinator/variable_registry.h"
+#include "core/arithmetic.h"
 #include "core/clock.h"
 
 namespace cairn {
@@ -29,6 +30,7 @@ struct EngineOptions {
   std::uint32_t send_window = 64;    // closures sent to a lane and not answered, at most (send_window.h)
   std::size_t queue_capacity = 256 * 1024;
   bool bfloat16_wire = false;        // rows and gradients travel as bfloat16
+  Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
   bool recovery = true;              // false: a lost ps is an error at once
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   int heartbeats_missed_max = 5;

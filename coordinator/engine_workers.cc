@@ -40,7 +40,8 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     lane->preparing = false;
     lane->window = SendWindow(options_.pipeline_depth, options_.send_window);
     lane->tasks = std::make_unique<rpc::TaskGroup>();
-    LaneConfiguration configuration{session_, lane->index, options_.pipeline_depth, lane->incarnation, options_.bfloat16_wire};
+    LaneConfiguration configuration{session_, lane->index, options_.pipeline_depth, lane->incarnation, options_.bfloat16_wire,
+                                    options_.products == Arithmetic::kBfloat16};
     std::string what = str("configuring ", worker->name);
     co_await parts_.reactor.with_deadline(lane->client->configure(configuration), kConfigureDeadline, what);
   }

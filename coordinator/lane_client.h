@@ -36,6 +36,7 @@ struct LaneConfiguration {
   std::uint32_t pipeline_depth = 2;
   std::uint64_t incarnation = 0;
   bool bfloat16_wire = false;
+  bool bfloat16_products = false;
 };
 
 class LaneClient {

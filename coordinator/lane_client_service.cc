@@ -64,6 +64,7 @@ rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
   request.setLane(configuration.lane);
   request.setPipelineDepth(configuration.pipeline_depth);
   request.setIncarnation(configuration.incarnation);
+  request.setBfloat16Products(configuration.bfloat16_products);
   request.setEncoding(configuration.bfloat16_wire ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW);
   co_await request.send().ignoreResult();
 }

@@ -222,8 +222,8 @@ void Binder::emit_product(std::int32_t last) {
   shape.k = input_type(n, 0).shape[shape.transpose_a ? 0 : 1];
   Instruction made{last, {}, {plan_.value(n.inputs[0]), plan_.value(n.inputs[1]), plan_.value(sum.inputs[other])},
                    {plan_.value_base[static_cast<std::size_t>(last)]}};
-  made.run = [shape, relu](const KernelCall& call) {
-    gemm(shape, input_of<float>(call, 0), input_of<float>(call, 1), output_of<float>(call));
+  made.run = [shape, relu, product = plan_product(shape, plan_.options.products)](const KernelCall& call) {
+    product(input_of<float>(call, 0), input_of<float>(call, 1), output_of<float>(call));
     add_bias(output_of<float>(call), input_of<float>(call, 2), shape.m, shape.n, relu);
   };
   into_->compute.push_back(std::move(made));
@@ -241,7 +241,7 @@ void Binder::emit_kernel(std::int32_t i) {
     outputs.push_back(bound_.type(made.outputs.back()));
   }
   try {
-    made.run = kernel->prepare({input_types(n), outputs, n.attributes});
+    made.run = kernel->prepare({input_types(n), outputs, n.attributes, plan_.options.products});
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
   }

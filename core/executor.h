@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/arithmetic.h"
 #include "core/element.h"
 #include "core/graph.h"
 #include "core/machine.h"
@@ -18,6 +19,7 @@ namespace cairn {
 class Plan;  // immutable; shared by runs. Thread: any
 
 struct PlanOptions {
+  Arithmetic products = Arithmetic::kFloat32;
   std::size_t threads = 1;  // compute threads of one run; a lane has one
   std::size_t bytes_max = machine_memory_bytes();  // of a run's values: one that needs more raises ResourceExhausted
 };

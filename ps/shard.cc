@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "ps/encoding.h"
 
@@ -203,7 +204,7 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
     else
       table.gather(ids, to);
     const std::size_t elements = rows * static_cast<std::size_t>(table.spec().dim());
-    if (narrowed) narrow_to_bfloat16({reinterpret_cast<const float*>(to), elements}, out + bytes);
+    if (narrowed) narrow_to_bfloat16(reinterpret_cast<const float*>(to), elements, out + bytes);
     bytes += elements * wire_bytes(request.encoding, table.spec().dtype);
     ShardCounters::add(counters_.pulled_rows, rows);
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "ps/encoding.h"
 #include "ps/shard.h"
@@ -125,7 +126,7 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
     if (misaligned)
       std::memcpy(scratch_.data(), values, update.values.size());
     else
-      widen_from_bfloat16(update.values, reinterpret_cast<float*>(scratch_.data()));
+      widen_from_bfloat16(update.values.data(), elements, reinterpret_cast<float*>(scratch_.data()));
     values = scratch_.data();
   }
   if (header.whole)

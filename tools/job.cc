@@ -162,6 +162,8 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("send_window", cluster.send_window);
   table.read("transport", cluster.transport);
   table.one_of("transport", cluster.transport, {"auto", "tcp", "unix"});
+  table.read("arithmetic", cluster.arithmetic);
+  table.one_of("arithmetic", cluster.arithmetic, {"float32", "bfloat16"});
   table.read("wire", cluster.wire);
   table.one_of("wire", cluster.wire, {"float32", "bfloat16"});
   table.read("partition_min_bytes", cluster.partition_min_bytes);

@@ -53,6 +53,7 @@ struct JobCluster {
   std::uint32_t pipeline_depth = 2;
   std::uint32_t send_window = 64;
   std::string transport = "auto";
+  std::string arithmetic = "float32";    // of matrix products; or bfloat16
   std::string wire = "float32";          // of rows and gradients under way; or bfloat16
   std::int64_t partition_min_bytes = 256 << 10;
   double ps_wait_seconds = 600;

@@ -9,7 +9,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
   Json report{{"job", job.name},
               {"completed", !outcome.interrupted},
               {"cluster", {{"ps", job.cluster.ps}, {"workers", job.cluster.workers}, {"shards", job.cluster.shards}, {"lanes", job.cluster.lanes},
-                           {"pipeline_depth", job.cluster.pipeline_depth}, {"transport", job.cluster.transport}, {"wire", job.cluster.wire}}},
+                           {"pipeline_depth", job.cluster.pipeline_depth}, {"transport", job.cluster.transport}, {"wire", job.cluster.wire}, {"arithmetic", job.cluster.arithmetic}}},
               {"metrics", Json::object()},
               {"loss", outcome.loss},
               {"steps", outcome.steps},

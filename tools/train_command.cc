@@ -45,6 +45,7 @@ void apply(const TrainRequest& request, Job& job) {
   set(request.steps_per_closure, job.cluster.steps_per_closure);
   set(request.transport, job.cluster.transport);
   set(request.wire, job.cluster.wire);
+  set(request.arithmetic, job.cluster.arithmetic);
   set(request.ps_wait_seconds, job.cluster.ps_wait_seconds);
   set(request.steps, job.data.steps);
   set(request.seed, job.model.seed);
@@ -66,6 +67,7 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.pipeline_depth = job.cluster.pipeline_depth;
   options.engine.send_window = job.cluster.send_window;
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
+  if (job.cluster.arithmetic == "bfloat16") options.engine.products = Arithmetic::kBfloat16;
   options.engine.recovery = job.cluster.recovery;
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(job.cluster.ps_wait_seconds));
   return options;
@@ -195,6 +197,8 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--seed", request.seed, "Of initial values and shuffling");
   app.add_option("--model", request.model, "wide_deep, wide or deep");
   app.add_option("--transport", request.transport, "auto, tcp or unix");
+  app.add_option("--arithmetic", request.arithmetic, "What matrix products are computed in: float32 or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_option("--wire", request.wire, "What rows and gradients travel as: float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
   app.add_option("--ps-wait", request.ps_wait_seconds, "Seconds that a lost ps may take to come back");
   app.add_flag("--no-recovery", request.no_recovery, "A lost ps is an error at once");

@@ -2,6 +2,7 @@
 
 #include "rpc/cairn.capnp.h"
 #include "rpc/error_wire.h"
+#include "rpc/task.h"
 
 namespace cairn::worker {
 namespace {

@@ -135,7 +135,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes) {
   function->taken = function->graph.elements_taken();
   function->company = function->graph.assigns() ? Company::kAlone : Company::kShared;
   function->immediate = function->graph.variables.empty() && function->graph.iterators.empty();
-  if (function->immediate) function->plan = make_plan(function->graph, {});
+  if (function->immediate) function->plan = make_plan(function->graph, {}, {.products = config_.products});
   functions_[id] = std::move(function);
   stats_.functions = functions_.size();
 }
@@ -182,7 +182,7 @@ void Lane::bind(Function& function, std::uint64_t layout_version) const {
     }
   }
   if (function.plan && bound == function.bound) return;
-  function.plan = make_plan(function.graph, bound);
+  function.plan = make_plan(function.graph, bound, {.products = config_.products});
   function.bound = std::move(bound);
   function.workspaces.clear();
 }

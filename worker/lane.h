@@ -41,6 +41,7 @@ struct LaneConfig {
   std::uint32_t pipeline_depth = 2;
   Encoding encoding = Encoding::kRaw;
   std::uint64_t incarnation = 0;   // what pushes carry
+  Arithmetic products = Arithmetic::kFloat32;
 };
 
 // Read by other threads while the lane works: each number is right, together they may be a moment apart.

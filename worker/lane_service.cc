@@ -22,7 +22,8 @@ class LaneService final : public wire::Lane::Server {
     return rpc::at_once([&] {
       auto in = context.getParams();
       const auto encoding = in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
-      lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding, in.getIncarnation()});
+      lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding, in.getIncarnation(),
+                        in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32});
       holding_ = false;
     });
   }

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "core/bfloat16.h"
 #include "core/trace.h"
-#include "worker/row_codec.h"
 
 namespace cairn::worker {
 namespace {
@@ -182,7 +182,7 @@ void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, con
       if (alone) read.value = pooled_tensor(store_.reactor().buffers(), spec.dtype, value_shape(spec, read.ids));
       std::byte* to = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
       if (encoded)
-        decode_bfloat16(reinterpret_cast<const std::uint16_t*>(from), reinterpret_cast<float*>(to), elements);
+        widen_from_bfloat16(from, elements, reinterpret_cast<float*>(to));
       else if (bytes > 0 && to != from)
         std::memcpy(to, from, bytes);
     }
@@ -280,7 +280,7 @@ Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest&
     if (size == 0) continue;
     const std::byte* from = updates[segment.item].value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
     if (routing_->encoded(spec.dtype))
-      encode_bfloat16(reinterpret_cast<const float*>(from), reinterpret_cast<std::uint16_t*>(out), static_cast<std::size_t>(segment.rows * spec.dim()));
+      narrow_to_bfloat16(reinterpret_cast<const float*>(from), static_cast<std::size_t>(segment.rows * spec.dim()), out);
     else
       std::memcpy(out, from, size);
     out += size;

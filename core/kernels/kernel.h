@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/arithmetic.h"
 #include "core/graph.h"
 
 namespace cairn {
@@ -27,6 +28,7 @@ struct KernelTypes {
   std::span<const TensorType> inputs;
   std::span<const TensorType> outputs;
   const Attributes& attributes;
+  Arithmetic products = Arithmetic::kFloat32;
 };
 
 struct Kernel {

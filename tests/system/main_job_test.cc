@@ -60,8 +60,8 @@ TEST_F(MainJob, TrainsOnRealDataAndLeavesASoundCheckpoint) {
   EXPECT_THAT(output(), HasSubstr("deep/education"));
 }
 
-TEST_F(MainJob, LearnsAsWellWhenRowsTravelAsBfloat16) {
-  ASSERT_EQ(train({"--epochs", "2", "--wire", "bfloat16", "--transport", "tcp"}), 0) << output();
+TEST_F(MainJob, LearnsAsWellInBfloat16) {
+  ASSERT_EQ(train({"--epochs", "2", "--wire", "bfloat16", "--arithmetic", "bfloat16", "--transport", "tcp"}), 0) << output();
   EXPECT_GE(report()["metrics"]["auc"].get<double>(), 0.90);
   EXPECT_EQ(report()["cluster"]["wire"], "bfloat16");
 }

@@ -1,6 +1,9 @@
 // Single-precision matrix product on the calling thread.
 #pragma once
 #include <cstdint>
+#include <functional>
+
+#include "core/arithmetic.h"
 
 namespace cairn {
 
@@ -12,6 +15,10 @@ struct Gemm {
 
 //   Thread  any; starts no thread of its own.   Cost  2 m n k operations; transposed inputs are read through strides.
 void gemm(const Gemm& shape, const float* a, const float* b, float* c);
+
+// A product planned once. Thread: one at a time.
+using Product = std::function<void(const float* a, const float* b, float* c)>;
+Product plan_product(const Gemm& shape, Arithmetic arithmetic);
 
 // What may follow a product while it is in cache: c = max(c + bias, 0), either part left out.
 void add_bias(float* c, const float* bias, std::int64_t m, std::int64_t n, bool relu);

@@ -1,7 +1,10 @@
 #include <dnnl.h>
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
+#include "core/bfloat16.h"
 #include "core/error.h"
 #include "core/kernels/cpu/clones.h"
 #include "core/kernels/cpu/gemm.h"
@@ -15,23 +18,81 @@ KernelRun prepare_matmul(const KernelTypes& types) {
   const Shape &a = types.inputs[0].shape, &c = types.outputs[0].shape;
   Gemm shape{c[0], c[1], 0, types.attributes.get<bool>("transpose_a"), types.attributes.get<bool>("transpose_b")};
   shape.k = a[shape.transpose_a ? 0 : 1];
-  return [shape](const KernelCall& call) { gemm(shape, input_of<float>(call, 0), input_of<float>(call, 1), output_of<float>(call)); };
+  return [product = plan_product(shape, types.products)](const KernelCall& call) {
+    product(input_of<float>(call, 0), input_of<float>(call, 1), output_of<float>(call));
+  };
 }
 
 KernelRun prepare_batch_matmul(const KernelTypes& types) {
   const Shape &a = types.inputs[0].shape, &c = types.outputs[0].shape;
   Gemm shape{c[1], c[2], 0, types.attributes.get<bool>("transpose_a"), types.attributes.get<bool>("transpose_b")};
   shape.k = a[shape.transpose_a ? 1 : 2];
-  return [shape, batch = c[0]](const KernelCall& call) {
+  return [shape, batch = c[0], product = plan_product(shape, types.products)](const KernelCall& call) {
     for (std::int64_t i = 0; i < batch; ++i)
-      gemm(shape, input_of<float>(call, 0) + i * shape.m * shape.k, input_of<float>(call, 1) + i * shape.k * shape.n,
+      product(input_of<float>(call, 0) + i * shape.m * shape.k, input_of<float>(call, 1) + i * shape.k * shape.n,
            output_of<float>(call) + i * shape.m * shape.n);
+  };
+}
+
+// Operands in bfloat16 for oneDNN.
+class NarrowProduct {
+ public:
+  NarrowProduct(const Gemm& s, dnnl::matmul::primitive_desc plan, const dnnl::memory::desc& a, const dnnl::memory::desc& b)
+      : primitive_(dnnl::matmul(plan), plan.scratchpad_desc()), c_form_(plan.dst_desc()), a_(static_cast<std::size_t>(s.m * s.k)), b_(static_cast<std::size_t>(s.k * s.n)) {
+    primitive_.set(DNNL_ARG_SRC, a, a_.data());
+    primitive_.set(DNNL_ARG_WEIGHTS, b, b_.data());
+  }
+  void run(const float* a, const float* b, float* c) {
+    narrow_to_bfloat16(a, a_.size(), reinterpret_cast<std::byte*>(a_.data()));
+    narrow_to_bfloat16(b, b_.size(), reinterpret_cast<std::byte*>(b_.data()));
+    primitive_.set(DNNL_ARG_DST, c_form_, c);
+    primitive_.run("a matrix product in bfloat16");
+  }
+
+  // Null where the processor has no such instructions.
+  static std::shared_ptr<NarrowProduct> plan(const Gemm& s) {
+    using Type = dnnl::memory::data_type;
+    constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);  // sets of instructions are bits
+    if ((static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) != kNeeded) return nullptr;
+    const dnnl::memory::desc a({s.m, s.k}, Type::bf16, s.transpose_a ? dnnl::memory::dims{1, s.m} : dnnl::memory::dims{s.k, 1});
+    const dnnl::memory::desc b({s.k, s.n}, Type::bf16, s.transpose_b ? dnnl::memory::dims{1, s.k} : dnnl::memory::dims{s.n, 1});
+    const dnnl::memory::desc c({s.m, s.n}, Type::f32, dnnl::memory::dims{s.n, 1});
+    return onednn::guarded("a matrix product in bfloat16", [&] {
+      const dnnl::matmul::primitive_desc plan(dnnl::matmul::desc(a, b, c), onednn::own_scratch(), onednn::engine());
+      return std::make_shared<NarrowProduct>(s, plan, a, b);
+    });
+  }
+
+ private:
+  onednn::Primitive primitive_;
+  dnnl::memory::desc c_form_;
+  std::vector<std::uint16_t> a_, b_;
+};
+
+Product rounded_product(const Gemm& s) {
+  struct Rounded {
+    std::vector<float> a, b;
+  };
+  auto rounded = std::make_shared<Rounded>();
+  rounded->a.resize(static_cast<std::size_t>(s.m * s.k));
+  rounded->b.resize(static_cast<std::size_t>(s.k * s.n));
+  return [s, rounded](const float* a, const float* b, float* c) {
+    round_to_bfloat16(a, rounded->a.size(), rounded->a.data());
+    round_to_bfloat16(b, rounded->b.size(), rounded->b.data());
+    gemm(s, rounded->a.data(), rounded->b.data(), c);
   };
 }
 
 constexpr Kernel kMatmulKernels[] = {{"matmul", prepare_matmul}, {"batch_matmul", prepare_batch_matmul}};
 
 }  // namespace
+
+Product plan_product(const Gemm& shape, Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::kFloat32 || shape.m * shape.n * shape.k == 0)
+    return [shape](const float* a, const float* b, float* c) { gemm(shape, a, b, c); };
+  if (auto narrow = NarrowProduct::plan(shape)) return [narrow](const float* a, const float* b, float* c) { narrow->run(a, b, c); };
+  return rounded_product(shape);
+}
 
 void gemm(const Gemm& s, const float* a, const float* b, float* c) {
   if (s.m == 0 || s.n == 0) return;

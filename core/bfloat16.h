@@ -1,0 +1,13 @@
+// bfloat16 in bulk: float32 without its 16 low bits, rounded to nearest even; a NaN stays one.
+#pragma once
+#include <cstddef>
+
+namespace cairn {
+
+// `n` values. The narrow side has 2 bytes each and needs no alignment; the ranges do not overlap. Thread: any.
+void narrow_to_bfloat16(const float* wide, std::size_t n, std::byte* narrow);
+void widen_from_bfloat16(const std::byte* narrow, std::size_t n, float* wide);
+// Each to the float32 that bfloat16 would make of it.
+void round_to_bfloat16(const float* from, std::size_t n, float* to);
+
+}  // namespace cairn
