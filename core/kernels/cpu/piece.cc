@@ -29,12 +29,20 @@ std::size_t step_bytes(const TensorType& type, int axis, std::int64_t count) {
   return bytes;
 }
 
+template <std::size_t kBytes>
+void copy_runs_of(std::byte* to, std::size_t to_stride, const std::byte* from, std::size_t from_stride, std::size_t rows) {
+  for (std::size_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, kBytes);
+}
+
 void copy_runs(std::byte* to, std::size_t to_stride, const std::byte* from, std::size_t from_stride, std::size_t bytes, std::size_t rows) {
-  if (bytes == 32) {  // rows of eight floats, the commonest embedding: a copy of known size needs no call
-    for (std::size_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, 32);
-    return;
+  switch (bytes) {  // a column of ids, and the commonest embeddings: a copy of known size needs no call
+    case 4: return copy_runs_of<4>(to, to_stride, from, from_stride, rows);
+    case 8: return copy_runs_of<8>(to, to_stride, from, from_stride, rows);
+    case 32: return copy_runs_of<32>(to, to_stride, from, from_stride, rows);
+    case 64: return copy_runs_of<64>(to, to_stride, from, from_stride, rows);
+    default:
+      for (std::size_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, bytes);
   }
-  for (std::size_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, bytes);
 }
 
 KernelRun concat_strings(const KernelTypes& types, int axis) {
