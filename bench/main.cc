@@ -11,10 +11,21 @@
 namespace cairn::bench {
 namespace {
 
-const std::vector<std::string> kNames = {"echo", "closures", "latency", "wide-deep", "dlrm", "ps-step"};
+struct Benchmark {
+  const char* name;
+  void (*run)(const Options&, Limits&, Report&);
+};
+constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},       {"echo", bench_echo}, {"closures", bench_closures}, {"latency", bench_latency},
+                                     {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step}};
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const Benchmark& each : kBenchmarks) all.emplace_back(each.name);
+  return all;
+}
 
 void add_flags(CLI::App& app, Options& options) {
-  app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(kNames));
+  app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(names()));
   app.add_option("--json", options.json, "Append one JSON line a figure to this file");
   app.add_option("--windows", options.windows, "Measurements of each figure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of a window, about")->check(CLI::Range(0.01, 600.0))->capture_default_str();
@@ -31,19 +42,16 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "Of data and initial values")->capture_default_str();
 }
 
-void run(const Options& options, RawEcho& echo) {
+void run(const Options& options) {
   Report report(options.json);
+  Limits limits(options, report);  // forks: before there are threads
+  set_log_level(LogLevel::kWarning);
   report.say(str("machine: ", machine()));
   if (int nice = ::getpriority(PRIO_PROCESS, 0); nice > 0)
     report.say(str("this runs at nice ", nice, ": the figures are of what others leave over, and our own load is not told from theirs"));
-  for (const auto& name : options.names) {
-    if (name == "echo") bench_echo(options, echo, report);
-    if (name == "closures") bench_closures(options, report);
-    if (name == "latency") bench_latency(options, echo, report);
-    if (name == "wide-deep") bench_wide_deep(options, report);
-    if (name == "dlrm") bench_dlrm(options, report);
-    if (name == "ps-step") bench_ps_step(options, report);
-  }
+  for (const auto& name : options.names)
+    for (const Benchmark& each : kBenchmarks)
+      if (name == each.name) each.run(options, limits, report);
 }
 
 }  // namespace
@@ -54,11 +62,9 @@ int main(int argc, char** argv) {
   cairn::bench::Options options;
   cairn::bench::add_flags(app, options);
   CLI11_PARSE(app, argc, argv);
-  if (options.names.empty()) options.names = cairn::bench::kNames;
+  if (options.names.empty()) options.names = cairn::bench::names();
   try {
-    cairn::bench::RawEcho echo;  // forks: before there are threads
-    cairn::set_log_level(cairn::LogLevel::kWarning);
-    cairn::bench::run(options, echo);
+    cairn::bench::run(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn-bench: %s\n", error.what());
     return 1;

@@ -146,9 +146,9 @@ void Report::say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void Report::ratio(const std::string& what, const Series& of, const Series& to) {
-  const double ratio = of.median() / to.median();
-  std::printf("%-44s %10.2f\n", what.c_str(), ratio);
+void Report::ratio(const std::string& what, const Series& of, double to) {
+  const double ratio = of.median() / to;
+  std::printf("%-44s %10.3f\n", what.c_str(), ratio);
   append({{"bench", of.bench}, {"configuration", what}, {"unit", "ratio"}, {"median", ratio}, {"machine", machine()}});
 }
 

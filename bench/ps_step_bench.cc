@@ -251,7 +251,7 @@ rpc::Task<void> OverTheWire::step() {
 
 }  // namespace
 
-void bench_ps_step(const Options& options, Report& report) {
+void bench_ps_step(const Options& options, Limits& limits, Report& report) {
   Series alone{.bench = "ps-step", .configuration = "one thread, no messages", .unit = "steps/s", .processes = {{"process", ::getpid()}}};
   {
     InProcess shard;
@@ -259,6 +259,10 @@ void bench_ps_step(const Options& options, Report& report) {
     alone = measure(alone, options.windows, [&] { return count / shard.run(count); });
   }
   report.add(alone);
+  // Steps a second at the machine's own random access, through the same loops.
+  const double rows = kTables * kRowsAStep * 1e-6;
+  const double peak = 1 / (rows / limits.rows_gathered().median() + rows / limits.rows_updated().median());
+  report.ratio("ps-step: one thread, of the machine's random rows", alone, peak);
   for (const auto& transport : options.transports)
     for (const std::uint32_t depth : options.depths) {
       OverTheWire wire(transport, std::max(1, options.shards));
