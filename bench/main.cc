@@ -16,7 +16,8 @@ struct Benchmark {
   void (*run)(const Options&, Limits&, Report&);
 };
 constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},       {"echo", bench_echo}, {"closures", bench_closures}, {"latency", bench_latency},
-                                     {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step}};
+                                     {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step},
+                                     {"dense", bench_dense}};
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
