@@ -17,7 +17,7 @@ struct Benchmark {
 };
 constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},       {"echo", bench_echo}, {"closures", bench_closures}, {"latency", bench_latency},
                                      {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step},
-                                     {"dense", bench_dense}};
+                                     {"dense", bench_dense},     {"growth", bench_growth}};
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
@@ -38,6 +38,7 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--depth", options.depths, "Pipeline depths")->capture_default_str();
   app.add_option("--steps", options.steps, "wide-deep, dlrm: steps of a closure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--prefetch", options.prefetch, "wide-deep, dlrm: batches read ahead; 0: none")->capture_default_str();
+  app.add_option("--of", options.growth, "growth: of what")->check(CLI::IsMember({"workers", "rows", "batch"}))->capture_default_str();
   app.add_option("--data", options.data, "wide-deep or dlrm: its records; by default a file made for the run")->check(CLI::ExistingFile);
   app.add_option("--one-device", options.one_device, "wide-deep, dlrm: measure one process as well")->capture_default_str();
   app.add_option("--seed", options.seed, "Of data and initial values")->capture_default_str();

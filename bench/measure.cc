@@ -146,10 +146,10 @@ void Report::say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void Report::ratio(const std::string& what, const Series& of, double to) {
-  const double ratio = of.median() / to;
-  std::printf("%-44s %10.3f\n", what.c_str(), ratio);
-  append({{"bench", of.bench}, {"configuration", what}, {"unit", "ratio"}, {"median", ratio}, {"machine", machine()}});
+void Report::figure(const std::string& what, double ratio) {
+  std::printf("%-60s %10.3f\n", what.c_str(), ratio);
+  std::fflush(stdout);
+  append({{"bench", what.substr(0, what.find(':'))}, {"configuration", what.substr(what.find(':') + 2)}, {"unit", "ratio"}, {"median", ratio}, {"machine", machine()}});
 }
 
 void Report::append(const Json& line) {

@@ -60,8 +60,9 @@ class Report {
   explicit Report(std::string json_file) : json_file_(std::move(json_file)) {}
   void add(const Series& series);
   void say(const std::string& line);
+  void figure(const std::string& what, double ratio);  // "growth: 8 workers, of linear"
   // `of`, in units of `to`.
-  void ratio(const std::string& what, const Series& of, double to);
+  void ratio(const std::string& what, const Series& of, double to) { figure(what, of.median() / to); }
   void ratio(const std::string& what, const Series& of, const Series& to) { ratio(what, of, to.median()); }
 
  private:

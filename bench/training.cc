@@ -44,7 +44,24 @@ Array train(const TrainedModel& model, const nn::Adagrad& optimizer, const Itera
 
 std::string steps_text(int steps) { return str(steps, steps == 1 ? " step" : " steps"); }
 
-Series on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
+Series in_one_process(const Options& options, Report& report, const TrainedModel& model) {
+  OneDeviceStrategy strategy(options.seed);
+  const nn::Adagrad optimizer(model.optimizer);
+  auto batches = strategy.iterate(model.batches());
+  Function step = strategy.function([&](Iterator input) { return train(model, optimizer, input, 1); }, "train");
+  float last = 0;
+  auto run = [&](int steps) {
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < steps; ++i) last = strategy.run(step, {batches})[0].item<float>();
+    return seconds_since(begin);
+  };
+  Series series{.bench = model.bench, .configuration = str(model.variant, "OneDeviceStrategy"), .unit = "examples/s", .processes = {{"process", ::getpid()}}};
+  return report_training(options, report, std::move(series), model.batch, {run, [&] { return static_cast<double>(last); }});
+}
+
+}  // namespace
+
+Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
   Cluster cluster(options, choice);
   const nn::Adagrad optimizer(model.optimizer);
   auto& coordinator = cluster.coordinator();
@@ -64,23 +81,6 @@ Series on_cluster(const Options& options, Report& report, const TrainedModel& mo
   return report_training(options, report, std::move(series), steps * model.batch, {run, [&] { return static_cast<double>(last.get().item<float>()); }});
 }
 
-Series in_one_process(const Options& options, Report& report, const TrainedModel& model) {
-  OneDeviceStrategy strategy(options.seed);
-  const nn::Adagrad optimizer(model.optimizer);
-  auto batches = strategy.iterate(model.batches());
-  Function step = strategy.function([&](Iterator input) { return train(model, optimizer, input, 1); }, "train");
-  float last = 0;
-  auto run = [&](int steps) {
-    const auto begin = Stopwatch::now();
-    for (int i = 0; i < steps; ++i) last = strategy.run(step, {batches})[0].item<float>();
-    return seconds_since(begin);
-  };
-  Series series{.bench = model.bench, .configuration = str(model.variant, "OneDeviceStrategy"), .unit = "examples/s", .processes = {{"process", ::getpid()}}};
-  return report_training(options, report, std::move(series), model.batch, {run, [&] { return static_cast<double>(last); }});
-}
-
-}  // namespace
-
 double products_of(std::initializer_list<std::int64_t> widths) {
   double weights = 0;
   for (const auto* width = widths.begin(); width + 1 < widths.end(); ++width) weights += static_cast<double>(width[0] * width[1]);
@@ -97,7 +97,7 @@ void bench_training(const Options& options, Limits& limits, Report& report, cons
   for (const auto& transport : options.transports)
     for (std::uint32_t depth : options.depths)
       for (int steps : options.steps) {
-        const Series apart = on_cluster(options, report, make(), {transport, depth}, steps);
+        const Series apart = train_on_cluster(options, report, make(), {transport, depth}, steps);
         if (alone) report.ratio(str(apart.bench, ": ", apart.configuration, ", of one process"), apart, *alone);
       }
 }

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "bench/cluster.h"
 #include "bench/limits.h"
 #include "bench/measure.h"
 #include "bench/options.h"
@@ -25,6 +26,9 @@ struct TrainedModel {
 
 // Operations of dense layers of these widths for an example: two for each weight forward, four backward.
 double products_of(std::initializer_list<std::int64_t> widths);
+
+// Examples a second on a cluster, `steps` steps a closure.
+Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps);
 
 // Each of `options`' transports, depths and steps, with `make` called for each: a model belongs to one strategy. Ratios are to the same
 // step in one process, and to what oneDNN needs for the products alone.
