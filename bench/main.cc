@@ -17,7 +17,7 @@ struct Benchmark {
 };
 constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},       {"echo", bench_echo}, {"closures", bench_closures}, {"latency", bench_latency},
                                      {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step},
-                                     {"dense", bench_dense},     {"growth", bench_growth}};
+                                     {"dense", bench_dense},     {"growth", bench_growth}, {"memory", bench_memory}};
 
 std::vector<std::string> names() {
   std::vector<std::string> all;
@@ -28,6 +28,7 @@ std::vector<std::string> names() {
 void add_flags(CLI::App& app, Options& options) {
   app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(names()));
   app.add_option("--json", options.json, "Append one JSON line a figure to this file");
+  app.add_option("--commit", options.commit, "With --json: what was built");
   app.add_option("--windows", options.windows, "Measurements of each figure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of a window, about")->check(CLI::Range(0.01, 600.0))->capture_default_str();
   app.add_option("--ps", options.ps, "Parameter servers")->capture_default_str();
@@ -45,7 +46,7 @@ void add_flags(CLI::App& app, Options& options) {
 }
 
 void run(const Options& options) {
-  Report report(options.json);
+  Report report(options.json, options.commit);
   Limits limits(options, report);  // forks: before there are threads
   set_log_level(LogLevel::kWarning);
   report.say(str("machine: ", machine()));

@@ -40,6 +40,7 @@ struct Series {
   std::string unit;                  // "closures/s", "us"
   NamedProcesses processes;
   std::vector<Window> windows;
+  std::vector<double> memory;        // MB beside the processes, after the last window: what no file holds
 
   // The windows that count: the undisturbed ones where there are three, else all.
   std::vector<double> counted() const;
@@ -57,17 +58,18 @@ std::string machine();  // "AMD EPYC ..., 2 cores"
 // Prints a table and, where a file is named, appends one JSON line a series.
 class Report {
  public:
-  explicit Report(std::string json_file) : json_file_(std::move(json_file)) {}
+  // Lines carry `commit` and the time at which they were written.
+  Report(std::string json_file, std::string commit) : json_file_(std::move(json_file)), commit_(std::move(commit)) {}
   void add(const Series& series);
   void say(const std::string& line);
-  void figure(const std::string& what, double ratio);  // "growth: 8 workers, of linear"
+  void figure(const std::string& what, double value, const std::string& unit = "ratio");  // "growth: 8 workers, of linear"
   // `of`, in units of `to`.
   void ratio(const std::string& what, const Series& of, double to) { figure(what, of.median() / to); }
   void ratio(const std::string& what, const Series& of, const Series& to) { ratio(what, of, to.median()); }
 
  private:
-  void append(const nlohmann::ordered_json& line);
-  std::string json_file_;
+  void append(nlohmann::ordered_json line);
+  std::string json_file_, commit_;
 };
 
 }  // namespace cairn::bench

@@ -9,6 +9,7 @@ namespace cairn::bench {
 struct Options {
   std::vector<std::string> names;     // of benchmarks
   std::string json;                   // file to append JSON lines to; "": none
+  std::string commit;                 // that those lines are of
   int windows = 7;
   double seconds = 2;                 // of a window, about
   int ps = 1, workers = 1, shards = 0, lanes = 0;
