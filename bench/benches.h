@@ -1,17 +1,21 @@
 // The benchmarks by name.
 #pragma once
+#include "bench/limits.h"
 #include "bench/measure.h"
 #include "bench/options.h"
-#include "bench/raw_echo.h"
 
 namespace cairn::bench {
 
-void bench_echo(const Options& options, RawEcho& echo, Report& report);
-void bench_closures(const Options& options, Report& report);
-void bench_latency(const Options& options, RawEcho& echo, Report& report);
-void bench_wide_deep(const Options& options, Report& report);
-void bench_dlrm(const Options& options, Report& report);
-void bench_ps_step(const Options& options, Report& report);
+void bench_limits(const Options& options, Limits& limits, Report& report);
+void bench_echo(const Options& options, Limits& limits, Report& report);
+void bench_closures(const Options& options, Limits& limits, Report& report);
+void bench_latency(const Options& options, Limits& limits, Report& report);
+void bench_wide_deep(const Options& options, Limits& limits, Report& report);
+void bench_dlrm(const Options& options, Limits& limits, Report& report);
+void bench_dense(const Options& options, Limits& limits, Report& report);
+void bench_growth(const Options& options, Limits& limits, Report& report);
+void bench_memory(const Options& options, Limits& limits, Report& report);
+void bench_ps_step(const Options& options, Limits& limits, Report& report);
 
 // How many pieces of work fill a window: `run(count)` is called with growing counts, which also warms everything up.
 template <typename Run>

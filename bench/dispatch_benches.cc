@@ -29,29 +29,33 @@ std::vector<double> fetch_one_by_one(ClusterCoordinator& coordinator, Function& 
 
 }  // namespace
 
-void bench_echo(const Options& options, RawEcho& echo, Report& report) {
+void bench_echo(const Options& options, Limits& limits, Report& report) {
+  RawEcho& echo = limits.echo(EchoSocket::kUnix);
   for (auto [placement, where] : {std::pair{Placement::kAnywhere, ""}, std::pair{Placement::kTwoCores, ", two cores"}}) {
     Series series{.bench = "echo", .configuration = str("Unix socket, 64 B", where, ", p50"), .unit = "us", .processes = echo.processes()};
     auto window = [&, placement = placement] {
-      auto samples = echo.run(options.seconds, placement);
+      auto samples = echo.run(options.seconds, RawEcho::kBytesMin, placement);
       return percentile(samples, 0.5);
     };
     report.add(measure(series, options.windows, window));
   }
 }
 
-void bench_closures(const Options& options, Report& report) {
+void bench_closures(const Options& options, Limits& limits, Report& report) {
   for (const auto& transport : options.transports) {
     Cluster cluster(options, {.transport = transport});
     Function nothing = cluster.strategy().function([] {}, "nothing");
     auto run = [&](int count) { return schedule_and_join(cluster.coordinator(), nothing, count); };
     const int count = calibrate(options.seconds, 1000, run);
     Series series{.bench = "closures", .configuration = cluster.described(), .unit = "closures/s", .processes = cluster.processes()};
-    report.add(measure(series, options.windows, [&] { return count / run(count); }));
+    series = measure(series, options.windows, [&] { return count / run(count); });
+    report.add(series);
+    report.ratio(str("closures: ", series.configuration, ", a round trip of 64 B"), series, limits.round_trips(socket_of(transport)));
   }
 }
 
-void bench_latency(const Options& options, RawEcho& echo, Report& report) {
+void bench_latency(const Options& options, Limits& limits, Report& report) {
+  RawEcho& echo = limits.echo(EchoSocket::kUnix);
   for (const auto& transport : options.transports) {
     Cluster cluster(options, {.transport = transport});
     Function constant = cluster.strategy().function([] { return cast(Array(1.0f), DType::kFloat32); }, "constant");
@@ -64,7 +68,7 @@ void bench_latency(const Options& options, RawEcho& echo, Report& report) {
     for (int i = 0; i < options.windows; ++i) {
       auto bare = [&](Placement placement) {
         return [&, placement] {
-          auto samples = echo.run(options.seconds / 4, placement);
+          auto samples = echo.run(options.seconds / 4, RawEcho::kBytesMin, placement);
           return percentile(samples, 0.5);
         };
       };

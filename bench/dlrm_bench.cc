@@ -20,15 +20,16 @@ std::shared_ptr<nn::ClickModel> dlrm() {
 
 }  // namespace
 
-void bench_dlrm(const Options& options, Report& report) {
+void bench_dlrm(const Options& options, Limits& limits, Report& report) {
   TemporaryFolder folder;
   std::string data = options.data;
   if (data.empty()) {
     data = folder.path() + "/clicks.bin";
     write_criteo_records(CriteoLike({.seed = options.seed}), 0, kExamples, data);
   }
-  bench_training(options, report, [&] {
+  bench_training(options, limits, report, [&] {
     TrainedModel trained{.bench = "dlrm", .batch = kBatch, .optimizer = {.learning_rate = 0.02f}};
+    trained.products = products_of({13, 64, 16}) + products_of({16 + 27 * 26 / 2, 256, 64, 1}) + 6 * 27 * 27 * 16;  // the last: all pairs
     trained.batches = [&] { return Dataset::records(data, criteo_record_schema()).repeat().batch(kBatch).prefetch(options.prefetch); };
     trained.loss = [model = dlrm()](const Features& features, const Array& label) {
       std::vector<Array> ids = split(features["ids"], kCriteoIds, 1);

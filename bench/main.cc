@@ -15,12 +15,25 @@
 namespace cairn::bench {
 namespace {
 
-const std::vector<std::string> kNames = {"echo", "closures", "latency", "wide-deep", "dlrm", "ps-step"};
+struct Benchmark {
+  const char* name;
+  void (*run)(const Options&, Limits&, Report&);
+};
+constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},       {"echo", bench_echo}, {"closures", bench_closures}, {"latency", bench_latency},
+                                     {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step},
+                                     {"dense", bench_dense},         {"growth", bench_growth}, {"memory", bench_memory}};
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const Benchmark& each : kBenchmarks) all.emplace_back(each.name);
+  return all;
+}
 
 void add_flags(CLI::App& app, Options& options) {
-  app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(kNames));
+  app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(names()));
   app.add_option("--json", options.json, "Append one JSON line a figure to this file");
   app.add_option("--trace", options.trace, "Write the newest steps of all processes to this file, in Chrome's trace format");
+  app.add_option("--commit", options.commit, "With --json: what was built");
   app.add_option("--windows", options.windows, "Measurements of each figure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "Of a window, about")->check(CLI::Range(0.01, 600.0))->capture_default_str();
   app.add_option("--ps", options.ps, "Parameter servers")->capture_default_str();
@@ -33,24 +46,22 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--depth", options.depths, "Pipeline depths")->capture_default_str();
   app.add_option("--steps", options.steps, "wide-deep, dlrm: steps of a closure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--prefetch", options.prefetch, "wide-deep, dlrm: batches read ahead; 0: none")->capture_default_str();
+  app.add_option("--of", options.growth, "growth: of what")->check(CLI::IsMember({"workers", "rows", "batch"}))->capture_default_str();
   app.add_option("--data", options.data, "wide-deep or dlrm: its records; by default a file made for the run")->check(CLI::ExistingFile);
   app.add_option("--one-device", options.one_device, "wide-deep, dlrm: measure one process as well")->capture_default_str();
   app.add_option("--seed", options.seed, "Of data and initial values")->capture_default_str();
 }
 
-void run(const Options& options, RawEcho& echo) {
-  Report report(options.json);
+void run(const Options& options) {
+  Report report(options.json, options.commit);
+  Limits limits(options, report);  // forks: before there are threads
+  set_log_level(LogLevel::kWarning);
   report.say(str("machine: ", machine()));
   if (int nice = ::getpriority(PRIO_PROCESS, 0); nice > 0)
     report.say(str("this runs at nice ", nice, ": the figures are of what others leave over, and our own load is not told from theirs"));
-  for (const auto& name : options.names) {
-    if (name == "echo") bench_echo(options, echo, report);
-    if (name == "closures") bench_closures(options, report);
-    if (name == "latency") bench_latency(options, echo, report);
-    if (name == "wide-deep") bench_wide_deep(options, report);
-    if (name == "dlrm") bench_dlrm(options, report);
-    if (name == "ps-step") bench_ps_step(options, report);
-  }
+  for (const auto& name : options.names)
+    for (const Benchmark& each : kBenchmarks)
+      if (name == each.name) each.run(options, limits, report);
 }
 
 }  // namespace
@@ -61,13 +72,11 @@ int main(int argc, char** argv) {
   cairn::bench::Options options;
   cairn::bench::add_flags(app, options);
   CLI11_PARSE(app, argc, argv);
-  if (options.names.empty()) options.names = cairn::bench::kNames;
+  if (options.names.empty()) options.names = cairn::bench::names();
   try {
-    cairn::bench::RawEcho echo;  // forks: before there are threads
-    cairn::set_log_level(cairn::LogLevel::kWarning);
     std::optional<cairn::bench::TemporaryFolder> traces;
     if (!options.trace.empty()) cairn::start_trace(traces.emplace().path());
-    cairn::bench::run(options, echo);
+    cairn::bench::run(options);
     if (!traces) return 0;
     cairn::write_trace();
     cairn::bench::join_traces(traces->path(), options.trace);

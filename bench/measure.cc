@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/machine.h"
 
 namespace cairn::bench {
 namespace {
@@ -108,7 +110,17 @@ Series measure(Series series, int windows, const std::function<double()>& work) 
     window.other_cores = std::max(0.0, (after.machine - before.machine - ours) / window.seconds);
     series.windows.push_back(std::move(window));
   }
+  series.memory.clear();
+  for (const auto& [name, pid] : series.processes) series.memory.push_back(static_cast<double>(private_memory_bytes(pid)) / (1 << 20));
   return series;
+}
+
+std::pair<Series, Series> measure_in_turns(Series one, const std::function<double()>& work_one, Series other, const std::function<double()>& work_other, int windows) {
+  for (int i = 0; i < windows; ++i) {
+    one = measure(std::move(one), 1, work_one);
+    other = measure(std::move(other), 1, work_other);
+  }
+  return {std::move(one), std::move(other)};
 }
 
 double percentile(std::vector<double>& samples, double at) {
@@ -138,6 +150,7 @@ void Report::add(const Series& series) {
   for (const Window& window : series.windows)
     line["windows"].push_back({{"value", window.value}, {"seconds", window.seconds}, {"other_cores", window.other_cores}});
   for (std::size_t i = 0; i < ours.size(); ++i) line["cores"][series.processes[i].first] = ours[i];
+  for (std::size_t i = 0; i < series.memory.size(); ++i) line["memory_mb"][series.processes[i].first] = series.memory[i];
   append(line);
 }
 
@@ -146,14 +159,19 @@ void Report::say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void Report::ratio(const std::string& what, const Series& of, const Series& to) {
-  const double ratio = of.median() / to.median();
-  std::printf("%-44s %10.2f\n", what.c_str(), ratio);
-  append({{"bench", of.bench}, {"configuration", what}, {"unit", "ratio"}, {"median", ratio}, {"machine", machine()}});
+void Report::figure(const std::string& what, double value, const std::string& unit) {
+  std::printf("%-60s %10.3f %s\n", what.c_str(), value, unit == "ratio" ? "" : unit.c_str());
+  std::fflush(stdout);
+  append({{"bench", what.substr(0, what.find(':'))}, {"configuration", what.substr(what.find(':') + 2)}, {"unit", unit}, {"median", value}, {"machine", machine()}});
 }
 
-void Report::append(const Json& line) {
+void Report::append(Json line) {
   if (json_file_.empty()) return;
+  char now[32];
+  const std::time_t time = std::time(nullptr);
+  std::strftime(now, sizeof now, "%FT%TZ", std::gmtime(&time));
+  line["commit"] = commit_;
+  line["date"] = now;
   std::ofstream file(json_file_, std::ios::app);
   file << json_text(line) << '\n';
   if (!file.flush()) throw UnavailableError(str("could not write to ", json_file_));

@@ -40,6 +40,7 @@ struct Series {
   std::string unit;                  // "closures/s", "us"
   NamedProcesses processes;
   std::vector<Window> windows;
+  std::vector<double> memory;        // MB beside the processes, after the last window: what no file holds
 
   // The windows that count: the undisturbed ones where there are three, else all.
   std::vector<double> counted() const;
@@ -49,6 +50,9 @@ struct Series {
 // Runs `work` `windows` times; it returns the figure of the time that it took.
 Series measure(Series series, int windows, const std::function<double()>& work);
 
+// Two kinds of work in turns, so that a machine whose speed drifts is the same to both.
+std::pair<Series, Series> measure_in_turns(Series one, const std::function<double()>& work_one, Series other, const std::function<double()>& work_other, int windows);
+
 // At the share `at` of the sorted samples.
 double percentile(std::vector<double>& samples, double at);
 
@@ -57,14 +61,18 @@ std::string machine();  // "AMD EPYC ..., 2 cores"
 // Prints a table and, where a file is named, appends one JSON line a series.
 class Report {
  public:
-  explicit Report(std::string json_file) : json_file_(std::move(json_file)) {}
+  // Lines carry `commit` and the time at which they were written.
+  Report(std::string json_file, std::string commit) : json_file_(std::move(json_file)), commit_(std::move(commit)) {}
   void add(const Series& series);
   void say(const std::string& line);
-  void ratio(const std::string& what, const Series& of, const Series& to);
+  void figure(const std::string& what, double value, const std::string& unit = "ratio");  // "growth: 8 workers, of linear"
+  // `of`, in units of `to`.
+  void ratio(const std::string& what, const Series& of, double to) { figure(what, of.median() / to); }
+  void ratio(const std::string& what, const Series& of, const Series& to) { ratio(what, of, to.median()); }
 
  private:
-  void append(const nlohmann::ordered_json& line);
-  std::string json_file_;
+  void append(nlohmann::ordered_json line);
+  std::string json_file_, commit_;
 };
 
 }  // namespace cairn::bench

@@ -10,6 +10,7 @@ struct Options {
   std::vector<std::string> names;     // of benchmarks
   std::string json;                   // file to append JSON lines to; "": none
   std::string trace;                  // file to write; "": none
+  std::string commit;                 // that those lines are of
   int windows = 7;
   double seconds = 2;                 // of a window, about
   int ps = 1, workers = 1, shards = 0, lanes = 0;
@@ -18,6 +19,7 @@ struct Options {
   std::vector<std::uint32_t> depths = {2};
   std::vector<int> steps = {1, 10};   // of one closure
   std::int64_t prefetch = 2;
+  std::vector<std::string> growth = {"workers", "rows", "batch"};
   bool one_device = true;             // wide-deep in one process as well
   std::string data;                   // records of wide-deep; "": a file of our own
   std::uint64_t seed = 1;

@@ -1,7 +1,9 @@
-// The machine's own limit for a question and an answer: 64 bytes there and back between two processes, blocking.
+// The machine's own limit for a question and an answer: bytes there and back between two processes, blocking.
 #pragma once
 #include <sys/types.h>
 
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "bench/measure.h"
@@ -12,15 +14,20 @@ namespace cairn::bench {
 // pays for dearly.
 enum class Placement { kAnywhere, kTwoCores };
 
-// A child process that sends back what it gets, over a Unix socket pair. Start it before any thread.
+enum class EchoSocket { kUnix, kTcp };  // a Unix socket pair, or TCP over loopback; buffers as the transports have them
+inline EchoSocket socket_of(const std::string& transport) { return transport == "tcp" ? EchoSocket::kTcp : EchoSocket::kUnix; }
+
+// A child process that sends back what it gets. Start it before any thread.
 class RawEcho {
  public:
-  RawEcho();
+  static constexpr std::size_t kBytesMin = 64, kBytesMax = std::size_t{4} << 20;
+
+  explicit RawEcho(EchoSocket socket);
   ~RawEcho();
   RawEcho(const RawEcho&) = delete;
   RawEcho& operator=(const RawEcho&) = delete;
-  // Microseconds of each round trip, for about so long.
-  std::vector<double> run(double seconds, Placement placement = Placement::kAnywhere);
+  // Microseconds of each round trip of so many bytes each way, for about so long.
+  std::vector<double> run(double seconds, std::size_t bytes = kBytesMin, Placement placement = Placement::kAnywhere);
   NamedProcesses processes() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
@@ -17,15 +18,17 @@ struct Training {
 };
 
 // Examples a second, in windows; the losses show that it learns.
-void report_training(const Options& options, Report& report, Series series, std::int64_t examples, const Training& training) {
+Series report_training(const Options& options, Report& report, Series series, std::int64_t examples, const Training& training) {
   training.run(1);
   const double first = training.last_loss();
   const int closures = calibrate(options.seconds, 10, training.run);
   auto window = [&] { return static_cast<double>(closures) * static_cast<double>(examples) / training.run(closures); };
-  report.add(measure(std::move(series), options.windows, window));
+  series = measure(std::move(series), options.windows, window);
+  report.add(series);
   char losses[64];
   std::snprintf(losses, sizeof losses, "    loss %.3f -> %.3f", first, training.last_loss());
   report.say(losses);
+  return series;
 }
 
 // `steps` training steps; returns the last loss.
@@ -41,7 +44,24 @@ Array train(const TrainedModel& model, const nn::Adagrad& optimizer, const Itera
 
 std::string steps_text(int steps) { return str(steps, steps == 1 ? " step" : " steps"); }
 
-void on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
+Series in_one_process(const Options& options, Report& report, const TrainedModel& model) {
+  OneDeviceStrategy strategy(options.seed);
+  const nn::Adagrad optimizer(model.optimizer);
+  auto batches = strategy.iterate(model.batches());
+  Function step = strategy.function([&](Iterator input) { return train(model, optimizer, input, 1); }, "train");
+  float last = 0;
+  auto run = [&](int steps) {
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < steps; ++i) last = strategy.run(step, {batches})[0].item<float>();
+    return seconds_since(begin);
+  };
+  Series series{.bench = model.bench, .configuration = str(model.variant, "OneDeviceStrategy"), .unit = "examples/s", .processes = {{"process", ::getpid()}}};
+  return report_training(options, report, std::move(series), model.batch, {run, [&] { return static_cast<double>(last); }});
+}
+
+}  // namespace
+
+Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
   Cluster cluster(options, choice);
   const nn::Adagrad optimizer(model.optimizer);
   auto& coordinator = cluster.coordinator();
@@ -58,31 +78,28 @@ void on_cluster(const Options& options, Report& report, const TrainedModel& mode
                 .configuration = str(model.variant, cluster.described(), ", depth ", choice.depth, ", ", steps_text(steps)),
                 .unit = "examples/s",
                 .processes = cluster.processes()};
-  report_training(options, report, std::move(series), steps * model.batch, {run, [&] { return static_cast<double>(last.get().item<float>()); }});
+  return report_training(options, report, std::move(series), steps * model.batch, {run, [&] { return static_cast<double>(last.get().item<float>()); }});
 }
 
-void in_one_process(const Options& options, Report& report, const TrainedModel& model) {
-  OneDeviceStrategy strategy(options.seed);
-  const nn::Adagrad optimizer(model.optimizer);
-  auto batches = strategy.iterate(model.batches());
-  Function step = strategy.function([&](Iterator input) { return train(model, optimizer, input, 1); }, "train");
-  float last = 0;
-  auto run = [&](int steps) {
-    const auto begin = Stopwatch::now();
-    for (int i = 0; i < steps; ++i) last = strategy.run(step, {batches})[0].item<float>();
-    return seconds_since(begin);
-  };
-  Series series{.bench = model.bench, .configuration = str(model.variant, "OneDeviceStrategy"), .unit = "examples/s", .processes = {{"process", ::getpid()}}};
-  report_training(options, report, std::move(series), model.batch, {run, [&] { return static_cast<double>(last); }});
+double products_of(std::initializer_list<std::int64_t> widths) {
+  double weights = 0;
+  for (const auto* width = widths.begin(); width + 1 < widths.end(); ++width) weights += static_cast<double>(width[0] * width[1]);
+  return 6 * weights;
 }
 
-}  // namespace
-
-void bench_training(const Options& options, Report& report, const std::function<TrainedModel()>& make) {
-  if (options.one_device) in_one_process(options, report, make());
+void bench_training(const Options& options, Limits& limits, Report& report, const std::function<TrainedModel()>& make) {
+  const double peak = limits.products().median() * 1e9 / make().products;  // examples a second, were there only products
+  std::optional<Series> alone;
+  if (options.one_device) {
+    alone = in_one_process(options, report, make());
+    report.ratio(str(alone->bench, ": ", alone->configuration, ", of the products alone"), *alone, peak);
+  }
   for (const auto& transport : options.transports)
     for (std::uint32_t depth : options.depths)
-      for (int steps : options.steps) on_cluster(options, report, make(), {transport, depth}, steps);
+      for (int steps : options.steps) {
+        const Series apart = train_on_cluster(options, report, make(), {transport, depth}, steps);
+        if (alone) report.ratio(str(apart.bench, ": ", apart.configuration, ", of one process"), apart, *alone);
+      }
 }
 
 }  // namespace cairn::bench

@@ -1,8 +1,11 @@
 // Training throughput of a model: on a cluster by transport, depth and steps of a closure, and in one process.
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <string>
 
+#include "bench/cluster.h"
+#include "bench/limits.h"
 #include "bench/measure.h"
 #include "bench/options.h"
 #include "core/array.h"
@@ -18,9 +21,17 @@ struct TrainedModel {
   std::function<Dataset()> batches;                                 // without end
   std::function<Array(const Features& features, const Array& label)> loss;
   nn::AdagradOptions optimizer;
+  double products = 0;                                              // operations of the matrix products for an example, both ways
 };
 
-// Each of `options`' transports, depths and steps, with `make` called for each: a model belongs to one strategy.
-void bench_training(const Options& options, Report& report, const std::function<TrainedModel()>& make);
+// Operations of dense layers of these widths for an example: two for each weight forward, four backward.
+double products_of(std::initializer_list<std::int64_t> widths);
+
+// Examples a second on a cluster, `steps` steps a closure.
+Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps);
+
+// Each of `options`' transports, depths and steps, with `make` called for each: a model belongs to one strategy. Ratios are to the same
+// step in one process, and to what oneDNN needs for the products alone.
+void bench_training(const Options& options, Limits& limits, Report& report, const std::function<TrainedModel()>& make);
 
 }  // namespace cairn::bench

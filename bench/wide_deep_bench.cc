@@ -1,6 +1,4 @@
 // Wide & Deep, small steps: batches of 256.
-#include <memory>
-
 #include "bench/benches.h"
 #include "bench/cluster.h"
 #include "bench/training.h"
@@ -8,20 +6,14 @@
 
 namespace cairn::bench {
 
-void bench_wide_deep(const Options& options, Report& report) {
+void bench_wide_deep(const Options& options, Limits& limits, Report& report) {
   TemporaryFolder folder;
   std::string data = options.data;
   if (data.empty()) {
     data = folder.path() + "/wide_deep.bin";
     write_wide_deep_records(data, options.seed);
   }
-  bench_training(options, report, [&] {
-    auto model = std::make_shared<WideDeepModel>();
-    TrainedModel trained{.bench = "wide-deep", .batch = kWideDeepBatch, .optimizer = {.learning_rate = 0.02f}};
-    trained.batches = [&] { return wide_deep_batches(data, options.prefetch); };
-    trained.loss = [model](const Features& features, const Array& label) { return mean(nn::sigmoid_cross_entropy(model->logits(features), label)); };
-    return trained;
-  });
+  bench_training(options, limits, report, [&] { return trained_wide_deep(data, options.prefetch); });
 }
 
 }  // namespace cairn::bench

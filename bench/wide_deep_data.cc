@@ -64,13 +64,13 @@ void write_wide_deep_records(const std::string& file, std::uint64_t seed) {
   if (!out.flush()) throw UnavailableError(str("could not write ", file));
 }
 
-Dataset wide_deep_batches(const std::string& file, std::int64_t prefetch) {
+Dataset wide_deep_batches(const std::string& file, std::int64_t prefetch, std::int64_t batch) {
   RecordSchema schema{{{"label", DType::kFloat32},
                        {"numeric", DType::kFloat32, kNumbers},
                        {"deep_id", DType::kInt32, kDeepColumns},
                        {"wide_id", DType::kInt32, kWideColumns}},
                       "label"};
-  Dataset batches = Dataset::records(file, schema).repeat().batch(kWideDeepBatch);
+  Dataset batches = Dataset::records(file, schema).repeat().batch(batch);
   return prefetch > 0 ? batches.prefetch(prefetch) : batches;
 }
 

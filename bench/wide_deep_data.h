@@ -14,7 +14,7 @@ inline constexpr std::int64_t kDeepColumns = 8, kDeepRows = 1000, kWideColumns =
 // categories are; the label depends on them. The same seed gives the same bytes.
 void write_wide_deep_records(const std::string& file, std::uint64_t seed);
 
-// Batches of 256 of it, for ever.
-Dataset wide_deep_batches(const std::string& file, std::int64_t prefetch);
+// Batches of it, for ever.
+Dataset wide_deep_batches(const std::string& file, std::int64_t prefetch, std::int64_t batch = kWideDeepBatch);
 
 }  // namespace cairn::bench

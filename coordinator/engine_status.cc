@@ -2,6 +2,7 @@
 
 #include "coordinator/engine.h"
 #include "core/json.h"
+#include "core/machine.h"
 
 namespace cairn {
 namespace {
@@ -59,6 +60,7 @@ std::string Engine::make_status() const {
               {"checkpoints", now.checkpoints},
               {"checkpoints_failed", now.checkpoints_failed},
               {"last_checkpoint", now.last_checkpoint},
+              {"memory_bytes", private_memory_bytes()},
               {"ps", Json::array()},
               {"workers", Json::array()},
               {"losses", Json::array()}};

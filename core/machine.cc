@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
+#include <string>
+
+#include "core/error.h"
 
 namespace cairn {
 namespace {
@@ -23,6 +27,16 @@ std::size_t allowed_bytes(std::size_t otherwise) {
 
 std::size_t machine_memory_bytes() {
   static const std::size_t bytes = std::min(installed_bytes(), allowed_bytes(installed_bytes()));
+  return bytes;
+}
+
+std::size_t private_memory_bytes(int pid) {
+  std::ifstream status(str("/proc/", pid == 0 ? std::string("self") : str(pid), "/status"));
+  std::size_t bytes = 0;
+  for (std::string name; status >> name; status.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
+    std::size_t kilobytes = 0;
+    if ((name == "RssAnon:" || name == "RssShmem:") && status >> kilobytes) bytes += kilobytes << 10;
+  }
   return bytes;
 }
 

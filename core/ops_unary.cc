@@ -43,6 +43,12 @@ OpTypes infer_check_numerics(const OpInputs& in) {
   return float_op(in);
 }
 
+OpTypes infer_wait_for(const OpInputs& in) {
+  const double seconds = in.attributes.get<double>("seconds");
+  if (!(seconds >= 0 && seconds <= 1)) infer::fail("a wait is of 0 to 1 seconds");
+  return float_op(in);
+}
+
 const Array& operand(const Array& y) { return y.node()->inputs[0]; }
 bool is_float(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16; }
 
@@ -68,7 +74,7 @@ Arrays grad_sigmoid(const Array& y, const Array& dy) { return {dy * y * (1.0f - 
 Arrays grad_tanh(const Array& y, const Array& dy) { return {dy * (1.0f - y * y)}; }
 Arrays grad_relu(const Array& y, const Array& dy) { return {where(greater(y, 0.0f), dy, 0.0f)}; }
 Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(operand(y))}; }
-Arrays grad_check_numerics(const Array&, const Array& dy) { return {dy}; }
+Arrays grad_passed_on(const Array&, const Array& dy) { return {dy}; }
 Arrays grad_cast(const Array& y, const Array& dy) {
   if (!is_float(operand(y).dtype()) || !is_float(y.dtype())) return {};
   return {cast(dy, operand(y).dtype())};
@@ -99,7 +105,8 @@ const OpDef kUnaryOps[] = {
     {"logical_not", 1, 1, "", bool_op},
     {"cast", 1, 1, "to", infer_cast, grad_cast},
     {"stop_gradient", 1, 1, "", infer::same_as_first},
-    {"check_numerics", 1, 1, "what", infer_check_numerics, grad_check_numerics},
+    {"check_numerics", 1, 1, "what", infer_check_numerics, grad_passed_on},
+    {"wait_for", 1, 1, "seconds", infer_wait_for, grad_passed_on},
 };
 
 }  // namespace
@@ -130,6 +137,7 @@ Array is_finite(const Array& x) { return record("is_finite", {x}); }
 Array logical_not(const Array& x) { return record("logical_not", {x}); }
 Array stop_gradient(const Array& x) { return record("stop_gradient", {x}); }
 Array check_numerics(const Array& x, const std::string& what) { return record("check_numerics", {x}, {{"what", what}}); }
+Array wait_for(const Array& x, double seconds) { return record("wait_for", {x}, {{"seconds", seconds}}); }
 Array cast(const Array& x, DType to) {
   if (x.defined() && x.dtype() == to && to != DType::kString) return x;
   return record("cast", {x}, {{"to", static_cast<std::int64_t>(to)}});

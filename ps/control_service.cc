@@ -1,6 +1,7 @@
 #include "ps/control_service.h"
 
 #include "core/json.h"
+#include "core/machine.h"
 
 namespace cairn::ps {
 namespace {
@@ -63,7 +64,7 @@ std::string status_json(const ControlHost& host) {
   Json shards = Json::array();
   for (const ShardCounters* shard : host.shards) shards.push_back(shard_json(*shard));
   const Json all = {{"role", "ps"},         {"index", host.index},     {"incarnation", host.incarnation},
-                              {"address", host.address}, {"session", host.session}, {"shards", std::move(shards)}};
+                              {"memory_bytes", private_memory_bytes()}, {"address", host.address}, {"session", host.session}, {"shards", std::move(shards)}};
   return json_text(all);
 }
 

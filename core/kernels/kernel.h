@@ -53,6 +53,7 @@ std::span<const Kernel> normalise_kernels();
 std::span<const Kernel> random_kernels();
 std::span<const Kernel> recommendation_kernels();
 std::span<const Kernel> string_kernels();
+std::span<const Kernel> wait_kernels();
 
 template <typename T>
 const T* input_of(const KernelCall& call, int i) {

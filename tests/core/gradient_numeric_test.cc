@@ -124,6 +124,7 @@ std::vector<Case> unary_cases() {
           {"leaky_relu", [](const Arrays& in) { return leaky_relu(in[0], 0.3f); }, {x}},
           {"dropout", [](const Arrays& in) { return dropout(in[0], 0.5f, {.seed = 3}) * in[0]; }, {x}},
           {"softplus", one(softplus), {x}}, {"softmax", one(softmax), {x}}, {"log_softmax", one(log_softmax), {x}},
+          {"wait_for", [](const Arrays& in) { return wait_for(in[0] * in[0], 0); }, {x}},
           {"check_numerics", [](const Arrays& in) { return check_numerics(in[0] * in[0], "x"); }, {x}},
           {"cast", [](const Arrays& in) { return cast(cast(in[0], DType::kFloat32), DType::kFloat32) * 2.0f; }, {x}}};
 }

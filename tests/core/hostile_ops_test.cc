@@ -49,6 +49,7 @@ Outputs sample_body(const Arrays& in) {
   for (auto reduce : {reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod}) made.push_back(reduce(image, {0, 2}, true));
   made.push_back(gather(table, ids));
   made.push_back(unsorted_segment_sum(rows, ids, 6));
+  made.push_back(wait_for(rows, 0));
   made.push_back(combine_rows(rows, splits, Combiner::kMean));
   made.push_back(slice(rows, 0, 1, 2));
   made.push_back(concat({table, rows}, 0));

@@ -1,0 +1,92 @@
+// A dense variable of 100 MB: all of it read, a value as large added to it, and both in a step. What the bulk path carries.
+#include <unistd.h>
+
+#include "bench/benches.h"
+#include "bench/cluster.h"
+#include "core/ops.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr std::int64_t kRows = 100'000, kDim = 250;
+constexpr double kBytes = kRows * kDim * sizeof(float);
+
+// The steps on one variable; each answers with a single row.
+struct DenseSteps {
+  explicit DenseSteps(Strategy& strategy) {
+    const Scope scope = strategy.scope();
+    VariableSpec spec;
+    spec.name = "dense";
+    spec.shape = {kRows, kDim};
+    variable = strategy.create_variable(spec);
+    steps = {{"pull", 1, strategy.function([v = variable] { return slice(v.read(), 0, 0, 1); }, "pull")},
+             {"push", 1, strategy.function([v = variable] { v.assign_add(made()); }, "push")},
+             {"pull and push", 2, strategy.function([v = variable] {
+                Array first = slice(v.read(), 0, 0, 1);
+                v.assign_add(made());
+                return first;
+              }, "both")}};
+  }
+  // As large as the variable, and made where the step runs, at the cost of filling it.
+  static Array made() {
+    const std::vector<float> row(kDim, 1.0f);
+    return unsorted_segment_sum(Array(Tensor::of<float>({1, kDim}, row)), Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{7})), kRows);
+  }
+
+  struct Step {
+    const char* what;
+    int times;  // that the variable's bytes travel
+    Function function;
+  };
+  Variable variable;
+  std::vector<Step> steps;
+};
+
+// `run(step, count)` takes seconds; GB/s of the variable's bytes.
+template <typename Run>
+std::vector<Series> carried(const Options& options, Report& report, const std::string& configuration, const NamedProcesses& processes, DenseSteps& steps, Run run) {
+  std::vector<Series> all;
+  for (auto& step : steps.steps) {
+    const int count = calibrate(options.seconds, 1, [&](int n) { return run(step, n); });
+    Series series{.bench = "dense", .configuration = str(step.what, ", ", configuration), .unit = "GB/s", .processes = processes};
+    series = measure(std::move(series), options.windows, [&] { return 1e-9 * kBytes * step.times * count / run(step, count); });
+    report.add(series);
+    all.push_back(std::move(series));
+  }
+  return all;
+}
+
+std::vector<Series> in_one_process(const Options& options, Report& report) {
+  OneDeviceStrategy strategy(options.seed);
+  DenseSteps steps(strategy);
+  return carried(options, report, "OneDeviceStrategy", {{"process", ::getpid()}}, steps, [&](DenseSteps::Step& step, int count) {
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < count; ++i) strategy.run(step.function);
+    return seconds_since(begin);
+  });
+}
+
+std::vector<Series> on_cluster(const Options& options, Report& report, const std::string& transport) {
+  Cluster cluster(options, {.transport = transport});
+  DenseSteps steps(cluster.strategy());
+  return carried(options, report, cluster.described(), cluster.processes(), steps, [&](DenseSteps::Step& step, int count) {
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < count; ++i) cluster.coordinator().schedule(step.function);
+    cluster.coordinator().join();
+    return seconds_since(begin);
+  });
+}
+
+}  // namespace
+
+void bench_dense(const Options& options, Limits& limits, Report& report) {
+  const Series& copy = limits.memory_copy();
+  if (options.one_device) in_one_process(options, report);
+  for (const auto& transport : options.transports)
+    for (const Series& series : on_cluster(options, report, transport)) {
+      report.ratio(str("dense: ", series.configuration, ", of 4 MB there and back"), series, limits.ping_pong(socket_of(transport)));
+      report.ratio(str("dense: ", series.configuration, ", of memory copy"), series, copy);
+    }
+}
+
+}  // namespace cairn::bench

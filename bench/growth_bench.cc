@@ -1,0 +1,159 @@
+// What becomes of a figure as something grows: workers and ps, the rows of the tables, the examples of a batch.
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "bench/benches.h"
+#include "bench/cluster.h"
+#include "bench/ps_step.h"
+#include "bench/wide_deep_model.h"
+#include "core/ops.h"
+#include "core/random.h"
+#include "nn/nn.h"
+
+namespace cairn::bench {
+namespace {
+
+// ---- workers ----
+
+constexpr std::int64_t kTables = 8, kTableRows = 100'000, kBatch = 2048, kBatches = 16;
+
+Dataset random_ids(std::uint64_t seed) {
+  Random random(seed);
+  std::vector<std::int64_t> ids(kBatches * kBatch * kTables);
+  for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random.below(kTableRows));
+  return Dataset::from_tensors({{"ids", Tensor::of<std::int64_t>({kBatches * kBatch, kTables}, ids)}}).repeat().batch(kBatch).prefetch(2);
+}
+
+// Rows of eight tables are read, `wait` seconds go by where their arithmetic would be, their gradients are pushed.
+class WaitingSteps {
+ public:
+  WaitingSteps(Cluster& cluster, const Options& options, double wait) : coordinator_(cluster.coordinator()) {
+    for (std::int64_t i = 0; i < kTables; ++i) tables_.emplace_back(nn::EmbeddingOptions{.name = str("table", i), .rows = kTableRows, .dim = 16});
+    ids_ = coordinator_.create_per_worker_dataset([&](const InputContext& context) { return random_ids(options.seed + context.input_pipeline_id); });
+    step_ = cluster.strategy().function([this, wait](Iterator input) {
+      const Array ids = input.get_next().features["ids"];
+      std::vector<Array> rows;
+      for (std::size_t i = 0; i < tables_.size(); ++i) rows.push_back(tables_[i](squeeze(slice(ids, 1, static_cast<std::int64_t>(i), 1), 1)));
+      const Array all = concat(rows, 1);
+      adagrad_.minimize(mean(square(wait > 0 ? wait_for(all, wait) : all)));
+    }, "waiting");
+  }
+  double run(int steps) {  // seconds
+    const auto begin = Stopwatch::now();
+    for (int i = 0; i < steps; ++i) coordinator_.schedule(step_, {ids_});
+    coordinator_.join();
+    return seconds_since(begin);
+  }
+
+ private:
+  ClusterCoordinator& coordinator_;
+  std::vector<nn::Embedding> tables_;
+  nn::Adagrad adagrad_{{.learning_rate = 0.01f}};
+  PerWorkerDatasetHandle ids_;
+  Function step_;
+};
+
+Series waiting_steps(const Options& options, Report& report, int servers, double wait) {
+  Options wanted = options;
+  wanted.ps = wanted.workers = servers;
+  wanted.shards = wanted.lanes = 1;
+  Cluster cluster(wanted, {.transport = options.transports.front()});
+  WaitingSteps steps(cluster, options, wait);
+  auto run = [&](int count) { return steps.run(count); };
+  run(4 * servers);
+  const int count = calibrate(options.seconds, 4 * servers, run);
+  Series series{.bench = "growth", .configuration = str(cluster.described(), ", wait of ", static_cast<int>(wait * 1e6), " us"), .unit = "steps/s", .processes = cluster.processes()};
+  series = measure(std::move(series), options.windows, [&] { return count / run(count); });
+  report.add(series);
+  return series;
+}
+
+// Core seconds of all processes for a step.
+double core_time(const Series& series) {
+  std::vector<double> each;
+  for (const Window& window : series.windows) each.push_back(std::accumulate(window.our_cores.begin(), window.our_cores.end(), 0.0) / window.value);
+  return percentile(each, 0.5);
+}
+
+// The cores of one machine carry all of them, so the arithmetic is a wait, ten times what a step takes of a core besides.
+void of_workers(const Options& options, Report& report) {
+  const double wait = std::min(1.0, 10 * core_time(waiting_steps(options, report, 1, 0)));
+  std::optional<Series> one;
+  for (int servers : {1, 2, 4, 8}) {
+    const Series series = waiting_steps(options, report, servers, wait);
+    if (!one) one = series;
+    report.ratio(str("growth: ", servers, " workers, of linear"), series, servers * one->median());
+  }
+}
+
+// ---- rows ----
+
+double microseconds(const Series& steps) { return 1e6 / steps.median() / (kStepTables * kStepRows); }
+
+template <typename Run>
+Series row_time(const Options& options, Report& report, std::int64_t rows, const std::string& where, const NamedProcesses& processes, Run run) {
+  const int count = calibrate(options.seconds, 20, run);
+  Series series{.bench = "growth", .configuration = str(rows / 1'000'000, " M rows, ", where), .unit = "steps/s", .processes = processes};
+  series = measure(std::move(series), options.windows, [&] { return count / run(count); });
+  report.add(series);
+  return series;
+}
+
+// A row's time against that of the machine's own random access at the same size, both measured here: what of the growth is ours.
+void of_rows(const Options& options, Limits& limits, Report& report) {
+  double alone_before = 0, wire_before = 0;
+  for (std::int64_t rows : {8'000'000, 64'000'000}) {
+    const std::size_t bytes = static_cast<std::size_t>(rows) * kStepRowBytes;
+    const double machine = 1 / limits.rows_gathered(bytes).median() + 1 / limits.rows_updated(bytes).median();  // us
+    const std::int64_t table_rows = rows / static_cast<std::int64_t>(kStepTables);
+    double alone = 0, wire = 0;
+    {
+      PsStepInProcess shard(table_rows);
+      alone = microseconds(row_time(options, report, rows, "one thread, no messages", {{"process", ::getpid()}}, [&](int steps) { return shard.run(steps); })) / machine;
+    }
+    {
+      PsStepOverTheWire over(options.transports.front(), 1, table_rows);
+      wire = microseconds(row_time(options, report, rows, options.transports.front(), over.processes(), [&](int steps) { return over.run(steps, 2); })) / machine;
+    }
+    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row in one thread, of the machine's"), alone);
+    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row over ", options.transports.front(), ", of the machine's"), wire);
+    if (alone_before > 0) {
+      report.figure("growth: eight times the rows, a row in one thread", alone / alone_before);
+      report.figure("growth: eight times the rows, a row over the wire", wire / wire_before);
+    }
+    alone_before = alone;
+    wire_before = wire;
+  }
+}
+
+// ---- batch ----
+
+void of_batch(const Options& options, Report& report) {
+  TemporaryFolder folder;
+  const std::string data = folder.path() + "/wide_deep.bin";
+  write_wide_deep_records(data, options.seed);
+  std::optional<Series> before;
+  for (std::int64_t batch = 64; batch <= 16'384; batch *= 2) {
+    TrainedModel model = trained_wide_deep(data, options.prefetch, batch);
+    model.bench = "growth";
+    model.variant = str("wide-deep, batch ", batch, ", ");
+    const Series series = train_on_cluster(options, report, model, {options.transports.front(), options.depths.front()}, 1);
+    if (before) report.ratio(str("growth: batch ", batch, ", of the half"), series, *before);
+    before = series;
+  }
+}
+
+}  // namespace
+
+void bench_growth(const Options& options, Limits& limits, Report& report) {
+  for (const std::string& what : options.growth) {
+    if (what == "workers") of_workers(options, report);
+    if (what == "rows") of_rows(options, limits, report);
+    if (what == "batch") of_batch(options, report);
+  }
+}
+
+}  // namespace cairn::bench

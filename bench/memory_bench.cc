@@ -1,0 +1,57 @@
+// What the processes take: a ps against its rows with their slots, worker and coordinator besides their data.
+#include "bench/benches.h"
+#include "bench/cluster.h"
+#include "bench/wide_deep_model.h"
+#include "core/machine.h"
+#include "core/ops.h"
+
+namespace cairn::bench {
+namespace {
+
+constexpr std::int64_t kRows = 8'000'000, kDim = 16;
+constexpr double kMegabyte = 1 << 20, kTableMegabytes = kRows * kDim * 2 * sizeof(float) / kMegabyte;  // with Adagrad's slots
+
+void say(Report& report, const std::string& when, const NamedProcesses& processes) {
+  for (const auto& [name, pid] : processes) report.figure(str("memory: ", when, ", ", name), static_cast<double>(private_memory_bytes(pid)) / kMegabyte, "MB");
+}
+
+// The rows are made before the first closure that uses them.
+void of_a_table(const Options& options, Report& report) {
+  Cluster cluster(options, {.transport = options.transports.front()});
+  Function nothing = cluster.strategy().function([] {}, "nothing");
+  cluster.coordinator().schedule(nothing);
+  cluster.coordinator().join();
+  say(report, "idle", cluster.processes());
+  const Scope scope = cluster.strategy().scope();
+  nn::Embedding table({.name = "table", .rows = kRows, .dim = kDim});
+  nn::Adagrad adagrad({.learning_rate = 0.01f});
+  Function step = cluster.strategy().function([&] {
+    adagrad.minimize(mean(square(table(Array(Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{1, kRows - 1}))))));
+  }, "touch");
+  cluster.coordinator().schedule(step);
+  cluster.coordinator().join();
+  const NamedProcesses processes = cluster.processes();
+  say(report, str("table of ", static_cast<int>(kTableMegabytes), " MB"), processes);
+  for (const auto& [name, pid] : processes)
+    if (name.starts_with("ps")) report.figure(str("memory: ", name, ", of its rows and slots"), static_cast<double>(private_memory_bytes(pid)) / kMegabyte / kTableMegabytes);
+}
+
+void after_training(const Options& options, Report& report) {
+  TemporaryFolder folder;
+  const std::string data = folder.path() + "/wide_deep.bin";
+  write_wide_deep_records(data, options.seed);
+  TrainedModel model = trained_wide_deep(data, options.prefetch);
+  model.bench = "memory";
+  model.variant = "wide-deep, ";
+  const Series series = train_on_cluster(options, report, model, {options.transports.front(), options.depths.front()}, 1);
+  for (std::size_t i = 0; i < series.memory.size(); ++i) report.figure(str("memory: after training, ", series.processes[i].first), series.memory[i], "MB");
+}
+
+}  // namespace
+
+void bench_memory(const Options& options, Limits&, Report& report) {
+  of_a_table(options, report);
+  after_training(options, report);
+}
+
+}  // namespace cairn::bench
