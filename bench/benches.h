@@ -9,6 +9,7 @@ namespace cairn::bench {
 void bench_echo(const Options& options, RawEcho& echo, Report& report);
 void bench_closures(const Options& options, Report& report);
 void bench_latency(const Options& options, RawEcho& echo, Report& report);
+void bench_scheduling(const Options& options, Report& report);
 void bench_wide_deep(const Options& options, Report& report);
 void bench_dlrm(const Options& options, Report& report);
 void bench_ps_step(const Options& options, Report& report);

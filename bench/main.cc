@@ -11,7 +11,7 @@
 namespace cairn::bench {
 namespace {
 
-const std::vector<std::string> kNames = {"echo", "closures", "latency", "wide-deep", "dlrm", "ps-step"};
+const std::vector<std::string> kNames = {"echo", "closures", "latency", "scheduling", "wide-deep", "dlrm", "ps-step"};
 
 void add_flags(CLI::App& app, Options& options) {
   app.add_option("names", options.names, "Which ones; all of them if none is named")->check(CLI::IsMember(kNames));
@@ -40,6 +40,7 @@ void run(const Options& options, RawEcho& echo) {
     if (name == "echo") bench_echo(options, echo, report);
     if (name == "closures") bench_closures(options, report);
     if (name == "latency") bench_latency(options, echo, report);
+    if (name == "scheduling") bench_scheduling(options, report);
     if (name == "wide-deep") bench_wide_deep(options, report);
     if (name == "dlrm") bench_dlrm(options, report);
     if (name == "ps-step") bench_ps_step(options, report);
