@@ -10,6 +10,7 @@ void bench_limits(const Options& options, Limits& limits, Report& report);
 void bench_echo(const Options& options, Limits& limits, Report& report);
 void bench_closures(const Options& options, Limits& limits, Report& report);
 void bench_latency(const Options& options, Limits& limits, Report& report);
+void bench_scheduling(const Options& options, Limits& limits, Report& report);
 void bench_wide_deep(const Options& options, Limits& limits, Report& report);
 void bench_dlrm(const Options& options, Limits& limits, Report& report);
 void bench_dense(const Options& options, Limits& limits, Report& report);

@@ -20,6 +20,7 @@ struct Benchmark {
   void (*run)(const Options&, Limits&, Report&);
 };
 constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},       {"echo", bench_echo}, {"closures", bench_closures}, {"latency", bench_latency},
+                                     {"scheduling", bench_scheduling},
                                      {"wide-deep", bench_wide_deep}, {"dlrm", bench_dlrm}, {"ps-step", bench_ps_step},
                                      {"dense", bench_dense},         {"growth", bench_growth}, {"memory", bench_memory}};
 

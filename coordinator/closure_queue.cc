@@ -79,9 +79,14 @@ std::shared_ptr<Closure> ClosureQueue::pop() {
   return closure;
 }
 
-const Closure* ClosureQueue::front() const {
+std::shared_ptr<const Closure> ClosureQueue::front() const {
   std::lock_guard hold(board_->mutex);
-  return queue_.empty() ? nullptr : queue_.front().get();
+  return queue_.empty() ? nullptr : queue_.front();
+}
+
+std::size_t ClosureQueue::size() const {
+  std::lock_guard hold(board_->mutex);
+  return queue_.size();
 }
 
 void ClosureQueue::put_back(std::shared_ptr<Closure> closure) {
@@ -112,13 +117,15 @@ void ClosureQueue::settle(std::uint64_t sequence) {
 }
 
 void ClosureQueue::finish(Closure& closure, std::vector<Tensor> outputs) {
-  std::lock_guard hold(board_->mutex);
+  std::unique_lock hold(board_->mutex);
   closure.outputs = std::move(outputs);
   closure.outcome = Closure::Outcome::kReady;
   --inflight_;
   ++counts_.finished;
   settle(closure.sequence);
-  if (closure.awaited || inflight_ == 0) board_->changed.notify_all();  // a join waits for the last one only
+  const bool tell = closure.awaited || (inflight_ == 0 && queue_.empty());  // a join waits for the last one only
+  hold.unlock();  // who is woken wants the mutex at once, perhaps on this core
+  if (tell) board_->changed.notify_all();
 }
 
 void ClosureQueue::fail(Closure& closure, std::exception_ptr error) {

@@ -40,7 +40,8 @@ class ClosureQueue {
 
   // ---- engine ----
   std::shared_ptr<Closure> pop();                      // nullptr: nothing to send (or an error is pending)
-  const Closure* front() const;                        // engine's thread: what pop() would give
+  std::shared_ptr<const Closure> front() const;        // engine's thread: what pop() would give, unless it is cancelled meanwhile
+  std::size_t size() const;                            // as of now
   // To the front, keeping the order of sequence numbers; cancelled if its generation has failed, unless it is half pushed.
   void put_back(std::shared_ptr<Closure> closure);
   void finish(Closure& closure, std::vector<Tensor> outputs);

@@ -4,6 +4,7 @@
 
 #include "coordinator/engine_restored.h"
 #include "coordinator/reply_wire.h"
+#include "core/log.h"
 #include "core/random.h"
 
 namespace cairn {
@@ -11,6 +12,8 @@ namespace {
 // A closure that is aborted again and again is our bug or the user's, not a recovery.
 constexpr std::uint32_t kAttemptsMax = 1000;
 constexpr Duration kRetryPause = std::chrono::milliseconds(20);
+constexpr std::size_t kMessageBytes = 1 << 20;  // of the closures that go to a lane together; a larger one goes alone
+constexpr std::size_t kCallsWaiting = 2;        // at a lane: while one answers, results find the other
 }  // namespace
 
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
@@ -58,6 +61,7 @@ std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(std::string name, st
 
 // ---- dispatch ----
 
+// All that goes to a lane now goes in one message.
 void Engine::pump() {
   pump_posted_ = false;
   if (!started_) return;
@@ -65,34 +69,50 @@ void Engine::pump() {
     spend_elements(*closure);
     not_torn(*closure);
   }
-  while (const Closure* next = queue_->front()) {
-    if (resync_ || next->layout_version > synced_version_) return sync_layout();
-    if (next->function->uses_variables && (!all_ps_ready() || layout_busy_)) return;  // ps_loop and sync_layout pump again
-    Lane* lane = pick_lane();
-    if (lane == nullptr) return;
-    auto closure = queue_->pop();
-    if (!closure) return;
-    if (closure->function->updates && closure->global_step < 0) {  // in the queue's order, whichever lane is ready first
-      closure->global_step = next_step_;
-      next_step_ += closure->function->steps;
-    }
-    if (prepared(*lane, *closure)) {
-      dispatch(*lane, std::move(closure));
-    } else {
-      lane->preparing = true;
-      lane->inflight.emplace(closure->sequence, closure);
-      lane->tasks->spawn("prepare a lane", prepare(lane, closure));
-    }
+  dispatch_queued();
+  send_dispatched();
+}
+
+// Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is walked through in order.
+void Engine::dispatch_queued() {
+  const std::size_t share = 1 + queue_->size() / std::max<std::size_t>(1, lanes_.size());
+  for (auto next = queue_->front(); next && may_go(*next); next = queue_->front()) {
+    const auto free = free_.first();
+    if (!free) return;
+    Lane& lane = *lanes_[*free];
+    for (std::size_t i = 0; i < share && has_room(lane) && next && may_go(*next); ++i, next = queue_->front()) dispatch_next(lane);
+    weigh(lane);
   }
 }
 
-Engine::Lane* Engine::pick_lane() {
-  Lane* best = nullptr;
-  for (Lane* lane : lanes_)
-    if (lane->ready && !lane->preparing && lane->inflight.size() < lane->window.size() &&
-        (best == nullptr || lane->inflight.size() < best->inflight.size()))
-      best = lane;
-  return best;
+bool Engine::may_go(const Closure& next) {
+  if (resync_ || next.layout_version > synced_version_) {
+    sync_layout();
+    return false;
+  }
+  return !next.function->uses_variables || (all_ps_ready() && !layout_busy_);  // else ps_loop and sync_layout pump again
+}
+
+void Engine::dispatch_next(Lane& lane) {
+  auto closure = queue_->pop();
+  if (!closure) return;
+  if (closure->function->updates && closure->global_step < 0) {  // in the queue's order, whichever lane is ready first
+    closure->global_step = next_step_;
+    next_step_ += closure->function->steps;
+  }
+  if (prepared(lane, *closure)) return dispatch(lane, std::move(closure));
+  lane.preparing = closure;
+  lane.tasks->spawn("prepare a lane", prepare(&lane, std::move(closure)));
+}
+
+bool Engine::has_room(const Lane& lane) const { return lane.ready && !lane.preparing && lane.inflight.size() < lane.window.size(); }
+
+// After any change of what decides whether a lane is sent closures, and how soon.
+void Engine::weigh(Lane& lane) {
+  if (has_room(lane))
+    free_.put(lane.number, lane.inflight.size());
+  else
+    free_.remove(lane.number);
 }
 
 bool Engine::prepared(const Lane& lane, const Closure& closure) const {
@@ -115,14 +135,14 @@ rpc::Task<void> Engine::prepare(Lane* lane, std::shared_ptr<Closure> closure) {
   } catch (...) {
     error = std::current_exception();
   }
-  lane->preparing = false;
-  lane->inflight.erase(closure->sequence);
+  lane->preparing = nullptr;
   if (error) {
     lane->inflight.emplace(closure->sequence, closure);
     went_wrong(*lane, closure, error);
   } else {
     dispatch(*lane, closure);
   }
+  weigh(*lane);
   pump();
 }
 
@@ -162,27 +182,78 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   ++closure->attempts;
   closure->sent_version = lane.layout_version;
   lane.inflight.emplace(closure->sequence, closure);
+  lane.outbox.push_back(std::move(closure));
   if (lane.inflight.size() == 1) lane.window.began(parts_.clock.now());
-  lane.tasks->spawn("a closure", run_one(&lane, std::move(closure)));
+  owe(lane);
 }
 
-rpc::Task<void> Engine::run_one(Lane* lane, std::shared_ptr<Closure> closure) {
-  std::vector<LaneTake> takes;
-  for (const TakeRecord& take : closure->takes) {
-    auto [ordinal, state] = pipeline_book_[take.pipeline].base(take.ordinal);
-    takes.push_back({take, ordinal, *state});
+void Engine::owe(Lane& lane) {
+  if (!std::exchange(lane.due, true)) due_.push_back(&lane);
+}
+
+void Engine::send_dispatched() {
+  for (Lane* lane : std::exchange(due_, {})) {
+    lane->due = false;
+    if (!lane->ready) continue;  // worker_loop puts back what was dispatched
+    while (!lane->outbox.empty() || lane->calls < std::min(kCallsWaiting, lane->inflight.size()))
+      lane->tasks->spawn("closures", run_on(lane, next_message(*lane)));
   }
+}
+
+LaneMessage Engine::next_message(Lane& lane) {
+  LaneMessage message{.low_watermark = queue_->low_watermark(), .layout_version = lane.layout_version, .lane_number = lane.number};
+  const std::size_t most = (lane.window.size() + 1) / 2;  // so that the lane works on one while the other travels
+  std::size_t bytes = 0, count = 0;
+  for (; count < std::min(most, lane.outbox.size()); ++count) {
+    Closure& closure = *lane.outbox[count];
+    bytes += LaneClient::message_bytes(closure, lane.number);
+    if (count > 0 && bytes > kMessageBytes) break;
+    for (const TakeRecord& take : closure.takes) {
+      auto [ordinal, state] = pipeline_book_[take.pipeline].base(take.ordinal);
+      message.takes.push_back({take, ordinal, *state});
+    }
+  }
+  const auto end = lane.outbox.begin() + static_cast<std::ptrdiff_t>(count);
+  message.closures.assign(std::make_move_iterator(lane.outbox.begin()), std::make_move_iterator(end));
+  lane.outbox.erase(lane.outbox.begin(), end);
+  return message;
+}
+
+rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
+  std::vector<LaneReply> replies;
   std::exception_ptr error;
+  ++lane->calls;
   try {
-    LaneReply reply = co_await lane->client->run(*closure, takes, queue_->low_watermark(), lane->layout_version, lane->number);
-    verify_reply(reply, closure->function->concrete->graph, closure->takes.size());
-    succeeded(*lane, closure, std::move(reply));
+    replies = co_await lane->client->run(message);
   } catch (...) {
     error = std::current_exception();
   }
-  lane->window.answered(parts_.clock.now());
-  if (error) went_wrong(*lane, closure, error);
+  --lane->calls;
+  if (error) {  // none of these has begun
+    if (message.closures.empty()) lane->client->connection().close();
+    for (const auto& closure : message.closures) replies.push_back({.sequence = closure->sequence, .error = error});
+  }
+  for (LaneReply& reply : replies) answered(*lane, std::move(reply));
+  weigh(*lane);
+  owe(*lane);
   pump();
+}
+
+void Engine::answered(Lane& lane, LaneReply reply) {
+  const auto found = lane.inflight.find(reply.sequence);
+  if (found == lane.inflight.end()) {
+    log_error(lane.worker->name, " answers closure ", reply.sequence, ", which it does not have; its connection is ended");
+    return lane.client->connection().close();
+  }
+  const std::shared_ptr<Closure> closure = found->second;
+  lane.window.answered(parts_.clock.now());
+  try {
+    if (reply.error) std::rethrow_exception(reply.error);
+    verify_reply(reply, closure->function->concrete->graph, closure->takes.size());
+    succeeded(lane, closure, std::move(reply));
+  } catch (...) {
+    went_wrong(lane, closure, std::current_exception());
+  }
 }
 
 void Engine::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {

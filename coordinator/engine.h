@@ -22,6 +22,7 @@
 #include "coordinator/cluster_spec.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/lane_client.h"
+#include "coordinator/least_loaded.h"
 #include "coordinator/pipelines.h"
 #include "coordinator/send_window.h"
 #include "coordinator/shard_client.h"
@@ -87,10 +88,14 @@ class Engine {
     std::unique_ptr<LaneClient> client;
     std::uint64_t incarnation = 0;  // 0: it is lost, whatever it may still send
     std::uint64_t layout_version = 0;
-    bool ready = false, preparing = false;
+    bool ready = false;
+    std::shared_ptr<Closure> preparing;  // it is sent what this one needs
     std::vector<bool> functions;
     std::unordered_map<std::uint64_t, bool> pipelines;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Closure>> inflight;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Closure>> inflight;  // sent, or about to be in this turn of the loop
+    std::vector<std::shared_ptr<Closure>> outbox;                          // the latter
+    std::size_t calls = 0;               // that wait there for results
+    bool due = false;                    // among due_
     SendWindow window;
     std::unique_ptr<rpc::TaskGroup> tasks;
   };
@@ -145,12 +150,21 @@ class Engine {
   };
 
   // ---- dispatch ----
-  Lane* pick_lane();
+  void dispatch_queued();
+  void dispatch_next(Lane& lane);
+  bool may_go(const Closure& next);
+  bool has_room(const Lane& lane) const;
+  void send_dispatched();
+  void send_to(Lane& lane);
+  LaneMessage next_message(Lane& lane);
+  void weigh(Lane& lane);
+  void owe(Lane& lane);
   bool prepared(const Lane& lane, const Closure& closure) const;
   rpc::Task<void> prepare(Lane* lane, std::shared_ptr<Closure> closure);
   rpc::Task<void> send_preparations(Lane* lane, std::shared_ptr<Closure> closure);
   void dispatch(Lane& lane, std::shared_ptr<Closure> closure);
-  rpc::Task<void> run_one(Lane* lane, std::shared_ptr<Closure> closure);
+  rpc::Task<void> run_on(Lane* lane, LaneMessage message);
+  void answered(Lane& lane, LaneReply reply);
   void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
   void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
   void fail(Closure& closure, std::exception_ptr error);
@@ -233,6 +247,8 @@ class Engine {
   std::vector<std::unique_ptr<Ps>> ps_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Lane*> lanes_;
+  LeastLoaded free_;              // lanes that may be sent a closure, by their number
+  std::vector<Lane*> due_;        // lanes that something is to be sent to at the end of pump()
   std::vector<Pipeline> pipeline_book_;
   std::vector<std::shared_ptr<const PerWorkerDataset>> datasets_;
   std::vector<std::uint64_t> skipped_rows_;  // beside pipeline_book_

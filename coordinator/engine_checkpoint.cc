@@ -206,10 +206,12 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
   };
   co_await on_disk_thread(write);
   // Closures that were applied at the cut and answered since are counted; the rest are when they answer.
+  std::set<std::uint64_t> running;
+  for (Lane* lane : lanes_)
+    for (const auto& [sequence, closure] : lane->inflight) running.insert(sequence);
   restored->covers = cut->covers;
   for (std::uint64_t sequence : cut->in_flight) {
-    bool running = std::any_of(lanes_.begin(), lanes_.end(), [&](Lane* lane) { return lane->inflight.contains(sequence); });
-    if (running)
+    if (running.contains(sequence))
       restored->in_flight.push_back(sequence);
     else
       ++restored->covers;

@@ -16,6 +16,8 @@ rpc::Task<void> Engine::connect_worker(Worker* worker) {
   if (peer.role != rpc::Role::kWorker)
     throw FailedPreconditionError(str(worker->name, ": at ", worker->address, " there is ", peer.name(), "; correct the cluster's addresses"));
   std::uint32_t lanes = peer.endpoints - 1;
+  // Datasets were dealt out to the lanes that were there at the start: one that comes back with more is sent no more closures at once.
+  if (started_) lanes = std::min(lanes, static_cast<std::uint32_t>(worker->lanes.size()));
   while (worker->lanes.size() < lanes) {
     worker->lanes.push_back(std::make_unique<Lane>());
     worker->lanes.back()->worker = worker;
@@ -37,7 +39,7 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     lane->layout_version = 0;
     lane->functions.clear();
     lane->pipelines.clear();
-    lane->preparing = false;
+    lane->calls = 0;
     lane->window = SendWindow(options_.pipeline_depth, options_.send_window);
     lane->tasks = std::make_unique<rpc::TaskGroup>();
     LaneConfiguration configuration{session_, lane->index, options_.pipeline_depth, lane->incarnation, options_.bfloat16_wire,
@@ -45,7 +47,10 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     std::string what = str("configuring ", worker->name);
     co_await parts_.reactor.with_deadline(lane->client->configure(configuration), kConfigureDeadline, what);
   }
-  for (auto& lane : worker->lanes) lane->ready = lane->client != nullptr;  // none before all: what is sent to a lane must not be forgotten
+  for (auto& lane : worker->lanes) {  // none before all: what is sent to a lane must not be forgotten
+    lane->ready = lane->client != nullptr;
+    weigh(*lane);
+  }
   worker->ready = true;
   worker->trouble.clear();
 }
@@ -83,6 +88,7 @@ rpc::Task<void> Engine::watch_worker(Worker* worker) {
   std::function<kj::Promise<void>()> ping = [worker] { return worker->control->ping(); };
   kj::Promise<rpc::Silence> silence = rpc::watch_heartbeat(parts_.reactor, worker->name, ping, beat).start();
   for (auto& lane : worker->lanes) {
+    if (!lane->client) continue;  // it came back with fewer
     rpc::Silence ended{worker->name, {}, "a lane's connection ended"};
     silence = silence.exclusiveJoin(lane->client->connection().on_disconnect().then([ended] { return ended; }));
   }
@@ -96,12 +102,14 @@ rpc::Task<void> Engine::give_up_worker(Worker* worker) {
   std::vector<std::shared_ptr<Closure>> interrupted;
   for (auto& lane : worker->lanes) {
     lane->ready = false;
-    lane->preparing = false;
+    weigh(*lane);
     lane->tasks.reset();
     lane->client.reset();
     lane->incarnation = 0;
+    if (lane->preparing) interrupted.push_back(std::exchange(lane->preparing, nullptr));
     for (auto& [sequence, closure] : lane->inflight) interrupted.push_back(std::move(closure));
     lane->inflight.clear();
+    lane->outbox.clear();
   }
   worker->control.reset();
   for (auto& closure : interrupted) torn(*closure);

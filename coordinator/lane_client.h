@@ -18,12 +18,24 @@ struct LaneTake {
   std::span<const std::byte> state;  // valid during the call of run()
 };
 
+// Closures that go to a lane together.
+struct LaneMessage {
+  std::vector<std::shared_ptr<Closure>> closures;
+  std::vector<LaneTake> takes;  // of all of them, in their order
+  std::uint64_t low_watermark = 0;
+  std::uint64_t layout_version = 0;
+  std::size_t lane_number = 0;
+};
+
+// What became of one closure.
 struct LaneReply {
   struct State {
     std::uint64_t ordinal = 0;
     std::vector<std::byte> bytes;
     std::uint64_t skipped = 0;
   };
+  std::uint64_t sequence = 0;
+  std::exception_ptr error;   // set: it failed, and the rest is void
   std::vector<Tensor> outputs;
   std::vector<State> states;  // beside the takes
   std::uint64_t staleness = 0;
@@ -48,9 +60,12 @@ class LaneClient {
   rpc::Task<void> set_layout(std::shared_ptr<const Layout> layout);
   rpc::Task<void> register_function(std::uint32_t id, std::shared_ptr<const ConcreteFunction> function);
   rpc::Task<void> open_pipeline(std::uint64_t pipeline, std::vector<std::byte> description);
-  // The message is built before run() returns.
-  rpc::Task<LaneReply> run(const Closure& closure, const std::vector<LaneTake>& takes, std::uint64_t low_watermark, std::uint64_t layout_version,
-                           std::size_t lane_number);
+  // Sends the closures, and answers with what has become of some: of these or of others that were sent before, each once. Until
+  // everything is answered, at least one call has to wait. The message is built before run() returns.
+  //   Errors  none of these closures has begun.
+  rpc::Task<std::vector<LaneReply>> run(const LaneMessage& message);
+  // About how much a closure takes of a message to lane number `lane`.
+  static std::size_t message_bytes(const Closure& closure, std::size_t lane);
   rpc::Task<void> hold_pushes();
   rpc::Task<void> release_pushes();
   rpc::Connection& connection() { return *connection_; }

@@ -38,7 +38,7 @@ void write_layout(wire::Layout::Builder out, const Layout& layout) {
   }
 }
 
-void write_takes(capnp::List<wire::Take>::Builder out, const std::vector<LaneTake>& takes) {
+void write_takes(capnp::List<wire::Take>::Builder out, std::span<const LaneTake> takes) {
   for (unsigned i = 0; i < takes.size(); ++i) {
     out[i].setPipeline(takes[i].take.pipeline);
     out[i].setOrdinal(takes[i].take.ordinal);
@@ -46,6 +46,24 @@ void write_takes(capnp::List<wire::Take>::Builder out, const std::vector<LaneTak
     out[i].setStateOrdinal(takes[i].state_ordinal);
     out[i].setState(bytes_of(takes[i].state));
   }
+}
+
+const Tensor& argument(const Closure& closure, std::size_t i, std::size_t lane) {
+  const bool own = i < closure.per_worker.size() && closure.per_worker[i];
+  return own ? closure.per_worker[i]->at(lane) : closure.arguments[i];
+}
+
+void write_closure(wire::Closure::Builder out, const Closure& closure, std::span<const LaneTake> takes, const LaneMessage& message) {
+  out.setSequence(closure.sequence);
+  out.setFunction(closure.function->id);
+  out.setLowWatermark(message.low_watermark);
+  out.setGlobalStep(closure.global_step);
+  out.setLayoutVersion(message.layout_version);
+  if (!closure.arguments.empty()) {
+    auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
+    for (unsigned i = 0; i < arguments.size(); ++i) wire::write(arguments[i], argument(closure, i, message.lane_number));
+  }
+  if (!takes.empty()) write_takes(out.initTakes(static_cast<unsigned>(takes.size())), takes);
 }
 
 }  // namespace
@@ -89,26 +107,36 @@ rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline, std::vector<st
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<LaneReply> LaneClient::run(const Closure& closure, const std::vector<LaneTake>& takes, std::uint64_t low_watermark,
-                                     std::uint64_t layout_version, std::size_t lane_number) {
+rpc::Task<std::vector<LaneReply>> LaneClient::run(const LaneMessage& message) {
   auto request = stub_->lane.runRequest();
-  auto out = request.initClosure();
-  out.setSequence(closure.sequence);
-  out.setFunction(closure.function->id);
-  out.setLowWatermark(low_watermark);
-  out.setGlobalStep(closure.global_step);
-  out.setLayoutVersion(layout_version);
-  if (!closure.arguments.empty()) {
-    auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
-    for (unsigned i = 0; i < arguments.size(); ++i) {
-      bool own = i < closure.per_worker.size() && closure.per_worker[i];
-      wire::write(arguments[i], own ? closure.per_worker[i]->at(lane_number) : closure.arguments[i]);
+  if (!message.closures.empty()) {
+    auto closures = request.initClosures(static_cast<unsigned>(message.closures.size()));
+    std::span<const LaneTake> takes(message.takes);
+    for (unsigned i = 0; i < closures.size(); ++i) {
+      const Closure& closure = *message.closures[i];
+      write_closure(closures[i], closure, takes.first(closure.takes.size()), message);
+      takes = takes.subspan(closure.takes.size());
     }
   }
-  if (!takes.empty()) write_takes(out.initTakes(static_cast<unsigned>(takes.size())), takes);
   auto promise = request.send();
   auto response = co_await kj::mv(promise);
-  co_return read_reply(response.getResult());
+  const std::string worker = connection_->peer().name();
+  std::vector<LaneReply> replies;
+  for (auto result : wire::bounded(response.getResults(), kReplyListMax, "results")) replies.push_back(read_reply(result, worker));
+  co_return replies;
+}
+
+std::size_t LaneClient::message_bytes(const Closure& closure, std::size_t lane) {
+  std::size_t bytes = 128 + closure.takes.size() * 64;
+  for (std::size_t i = 0; i < closure.arguments.size(); ++i) {
+    const Tensor& tensor = argument(closure, i, lane);
+    bytes += 96;
+    if (tensor.dtype() != DType::kString)
+      bytes += tensor.bytes();
+    else
+      for (const std::string& text : tensor.string_values()) bytes += 16 + text.size();
+  }
+  return bytes;
 }
 
 rpc::Task<void> LaneClient::hold_pushes() { co_await stub_->lane.holdPushesRequest().send().ignoreResult(); }

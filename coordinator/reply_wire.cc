@@ -1,6 +1,7 @@
 #include "coordinator/reply_wire.h"
 
 #include "core/wire.h"
+#include "rpc/error_wire.h"
 
 namespace cairn {
 namespace {
@@ -18,10 +19,25 @@ AppliedClosures read_applied(wire::AppliedSet::Reader in) {
   return applied;
 }
 
+std::exception_ptr read_error(capnp::Text::Reader text, const std::string& worker) {
+  ErrorParts parts = rpc::from_error_text(std::string(text));
+  if (parts.task.empty()) parts.task = worker;
+  try {
+    throw_error(parts);
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 }  // namespace
 
-LaneReply read_reply(wire::ClosureResult::Reader in) {
+LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker) {
   LaneReply reply;
+  reply.sequence = in.getSequence();
+  if (in.hasError()) {
+    reply.error = read_error(in.getError(), worker);
+    return reply;
+  }
   for (auto output : wire::bounded(in.getOutputs(), kReplyListMax, "outputs")) reply.outputs.push_back(wire::read(output));
   for (auto state : wire::bounded(in.getStates(), kReplyListMax, "iterator states")) {
     auto bytes = state.getState();

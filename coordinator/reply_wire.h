@@ -9,8 +9,9 @@ namespace cairn {
 
 inline constexpr unsigned kReplyListMax = 1u << 20;  // outputs, iterator states, ranges, files of one answer
 
-LaneReply read_reply(wire::ClosureResult::Reader in);
-// What a function's graph promises of an answer.  Errors  DataLoss: other outputs, or other iterator states than `takes` ask for.
+// `worker`: who answers, for an error that names nobody.
+LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker);
+// What a function's graph promises of a closure that ended well.  Errors  DataLoss: other outputs, or other iterator states than `takes` ask for.
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes);
 ShardVersion read_version(wire::Version::Reader in);
 ShardMark read_mark(wire::Shard::MarkResults::Reader in);

@@ -188,10 +188,12 @@ struct IteratorState {
 }
 
 struct ClosureResult {
-  outputs @0 :List(Core.TensorData);
-  states @1 :List(IteratorState);       # beside Closure.takes: after the elements taken
-  staleness @2 :UInt64;
-  updated @3 :Bool;                     # it pushed
+  sequence @0 :UInt64;                  # of the closure
+  outputs @1 :List(Core.TensorData);
+  states @2 :List(IteratorState);       # beside Closure.takes: after the elements taken
+  staleness @3 :UInt64;
+  updated @4 :Bool;                     # it pushed
+  error @5 :Text;                       # it failed, alone: the text of a failed call (docs/wire-protocol.md); the rest is then void
 }
 
 struct WorkerStatus {
@@ -215,7 +217,10 @@ interface Lane {
   register @2 (function :UInt32, graph :Data) -> ();   # refused if it does not verify
   openPipeline @3 (pipeline :UInt64, description :Data) -> ();
   closePipeline @4 (pipeline :UInt64) -> ();
-  run @5 (closure :Closure) -> (result :ClosureResult);
+  # Takes `closures`, which may be none, and answers as soon as there are results: of closures that any call on this connection
+  # brought, each once, in the order in which they ended. So none waits for a slower one. Results are sent to the call that waits
+  # longest; who expects some keeps a call open. A call that fails has brought nothing.
+  run @5 (closures :List(Closure)) -> (results :List(ClosureResult));
   # The cut: answers when no push of this lane is in flight, and holds new ones until release (or the connection's end).
   holdPushes @6 () -> ();
   releasePushes @7 () -> ();

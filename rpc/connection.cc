@@ -56,6 +56,7 @@ Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, 
                        const ConnectionOptions& options)
     : reactor_(reactor),
       peer_(std::move(peer)),
+      message_bytes_max_(options.message_bytes_max),
       unread_bytes_max_(options.unread_bytes_max),
       credit_(options.credit_bytes),
       rpc_(std::make_unique<Rpc>(kj::mv(stream), side, std::move(self), reactor.buffers(), options)) {
@@ -85,8 +86,8 @@ capnp::Capability::Client Connection::bootstrap_any() {
 
 void Connection::serve(capnp::Capability::Client bootstrap) { rpc_->bootstrap.served = kj::mv(bootstrap); }
 
-void Connection::verify_reading() {
-  const std::size_t queued = queued_bytes();
+void Connection::verify_reading(std::size_t kept) {
+  const std::size_t queued = queued_bytes() + kept;
   if (queued <= unread_bytes_max_) return;
   close();
   throw ResourceExhaustedError(str(peer_.name(), " at ", peer_.address, " leaves ", queued, " bytes of answers unread, above the bound of ",

@@ -69,8 +69,9 @@ class Connection {
   kj::Promise<void> guard(Task<void> call);
 
   // For a server method, before it makes a large answer. A peer that asks on and on without reading is none of ours: its
-  // connection is closed.  Errors  ResourceExhausted: above unread_bytes_max.
-  void verify_reading();
+  // connection is closed. `kept`: bytes of answers that the caller holds back for it.
+  //   Errors  ResourceExhausted: above unread_bytes_max.
+  void verify_reading(std::size_t kept = 0);
 
   const PeerInfo& peer() const { return peer_; }
   Reactor& reactor() { return reactor_; }
@@ -89,12 +90,13 @@ class Connection {
   Traffic traffic() const;
   // Bytes of outgoing messages not yet handed to the system.
   std::size_t queued_bytes() const;
+  std::size_t message_bytes_max() const { return message_bytes_max_; }
 
  private:
   struct Rpc;
   Reactor& reactor_;
   PeerInfo peer_;
-  std::size_t unread_bytes_max_;
+  std::size_t message_bytes_max_, unread_bytes_max_;
   CreditGate credit_;
   std::unique_ptr<Rpc> rpc_;
 };

@@ -110,6 +110,15 @@ ErrorParts from_kj(const kj::Exception& error) {
   return parts;
 }
 
+std::string error_text(std::exception_ptr error) {
+  const auto sent = to_kj(from_kj(to_kj(error)));  // a foreign one gets the prefix, too
+  return {sent.getDescription().begin(), sent.getDescription().size()};
+}
+
+ErrorParts from_error_text(const std::string& text) {
+  return from_kj(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(text.data(), text.size())));
+}
+
 void throw_from_kj(const kj::Exception& error) {
   throw_error(from_kj(error));
 }

@@ -20,6 +20,10 @@ kj::Exception to_kj(const ErrorParts& parts);
 // A call refused for its size reads as ResourceExhausted. Total: any text, hostile ones too, gives an answer.
 ErrorParts from_kj(const kj::Exception& error);
 
+// The same as a text, for errors that travel inside an answer.
+std::string error_text(std::exception_ptr error);
+ErrorParts from_error_text(const std::string& text);
+
 [[noreturn]] void throw_from_kj(const kj::Exception& error);
 
 // "Unavailable: the connection ended" and, where a task is known, " (raised by /job:ps/task:1)": for logs.

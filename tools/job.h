@@ -51,7 +51,7 @@ struct JobModel {
 struct JobCluster {
   int ps = 2, workers = 2, shards = 1, lanes = 1;
   std::uint32_t pipeline_depth = 2;
-  std::uint32_t send_window = 64;
+  std::uint32_t send_window = 256;
   std::string transport = "auto";
   std::string arithmetic = "float32";    // of matrix products; or bfloat16
   std::string wire = "float32";          // of rows and gradients under way; or bfloat16

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/tensor.h"
@@ -39,6 +40,8 @@ struct Position {
 };
 
 struct ClosureResult {
+  std::uint64_t sequence = 0;
+  std::string error;                // how it failed (rpc::error_text), and then no more; empty: it ended well
   std::vector<Tensor> outputs;
   std::vector<Position> positions;  // beside Closure::takes
   std::uint64_t staleness = 0;      // the largest over the shards it pushed to

@@ -1,9 +1,13 @@
 #include "worker/lane_service.h"
 
+#include <deque>
 #include <span>
 
+#include "core/wire.h"
 #include "data/dataset_wire.h"
 #include "rpc/cairn.capnp.h"
+#include "rpc/error_wire.h"
+#include "rpc/task_group.h"
 #include "worker/lane_wire.h"
 
 namespace cairn::worker {
@@ -50,16 +54,18 @@ class LaneService final : public wire::Lane::Server {
 
   kj::Promise<void> run(RunContext context) override {
     try {
-      connection_.verify_reading();
+      connection_.verify_reading(ready_words_ * sizeof(capnp::word));
+      take(wire::bounded(context.getParams().getClosures(), wire::kListMax, "closures of a call"));
     } catch (...) {
       return rpc::to_kj(std::current_exception());
     }
-    const auto closure = context.getParams().getClosure();
-    if (lane_->immediate(closure.getFunction())) {
-      return rpc::at_once([&] { answer(context, lane_->run_now(read(closure))); });
+    context.releaseParams();
+    if (waiting_.empty() && !ready_.empty()) {
+      answer(context, take_results());
+      return kj::READY_NOW;
     }
     context.allowCancellation();
-    return connection_.guard(run_closure(context));
+    return connection_.guard(wait_for_results(context));
   }
   kj::Promise<void> holdPushes(HoldPushesContext) override {
     holding_ = true;
@@ -73,10 +79,91 @@ class LaneService final : public wire::Lane::Server {
   }
 
  private:
-  rpc::Task<void> run_closure(RunContext context) {
-    auto ran = lane_->run(read(context.getParams().getClosure()));
-    const ClosureResult result = co_await std::move(ran);
-    answer(context, result);
+  struct Ready {
+    ClosureResult result;
+    std::uint64_t words;
+  };
+  struct Results {
+    std::vector<ClosureResult> list;
+    std::uint64_t words = 0;
+  };
+
+  // Begins every closure; none fails another, nor the call.
+  void take(capnp::List<wire::Closure>::Reader closures) {
+    for (auto closure : closures) {
+      const std::uint64_t sequence = closure.getSequence();
+      try {
+        if (lane_->immediate(closure.getFunction()))
+          ended(sequence, lane_->run_now(read(closure)));
+        else
+          running_.spawn("a closure", connection_.guard(run_closure(sequence, read(closure))));
+      } catch (...) {
+        failed(sequence, std::current_exception());
+      }
+    }
+    tell_results();
+  }
+
+  rpc::Task<void> run_closure(std::uint64_t sequence, Closure closure) {
+    auto ran = lane_->run(std::move(closure));
+    try {
+      ClosureResult result = co_await std::move(ran);
+      ended(sequence, std::move(result));
+    } catch (...) {
+      failed(sequence, std::current_exception());
+    }
+    tell_results();
+  }
+
+  // Errors  ResourceExhausted: too large for a message, or too much is kept for a coordinator that does not ask for it.
+  void ended(std::uint64_t sequence, ClosureResult result) {
+    const std::uint64_t words = message_words(result), most = connection_.message_bytes_max() / sizeof(capnp::word) - kHeadWords;
+    if (words > most)
+      throw ResourceExhaustedError(str("closure ", sequence, ": its outputs make a message of ", words * sizeof(capnp::word), " bytes; at most ",
+                                       most * sizeof(capnp::word), " can be sent: return less of it, or in more closures"));
+    connection_.verify_reading((ready_words_ + words) * sizeof(capnp::word));
+    keep(sequence, std::move(result), words);
+  }
+  void failed(std::uint64_t sequence, std::exception_ptr error) {
+    ClosureResult result;
+    result.error = rpc::error_text(error);
+    const std::uint64_t words = message_words(result);
+    keep(sequence, std::move(result), words);
+  }
+  void keep(std::uint64_t sequence, ClosureResult result, std::uint64_t words) {
+    result.sequence = sequence;
+    ready_words_ += words;
+    ready_.push_back({std::move(result), words});
+  }
+
+  // As many as make a message of kAnswerWords, or one that is larger.
+  Results take_results() {
+    Results taken;
+    while (!ready_.empty() && (taken.list.empty() || taken.words + ready_.front().words <= kAnswerWords)) {
+      taken.words += ready_.front().words;
+      taken.list.push_back(std::move(ready_.front().result));
+      ready_.pop_front();
+    }
+    ready_words_ -= taken.words;
+    return taken;
+  }
+  // To the calls that have waited longest. Of more than kWaitingMax the first go empty-handed.
+  void tell_results() {
+    while (!waiting_.empty() && (!ready_.empty() || waiting_.size() > kWaitingMax)) {
+      if (waiting_.front()->isWaiting()) waiting_.front()->fulfill(take_results());  // else its caller has gone
+      waiting_.pop_front();
+    }
+  }
+  rpc::Task<void> wait_for_results(RunContext context) {
+    auto pair = kj::newPromiseAndFulfiller<Results>();
+    waiting_.push_back(kj::mv(pair.fulfiller));
+    tell_results();
+    const Results results = co_await kj::mv(pair.promise);
+    answer(context, results);
+  }
+  static void answer(RunContext& context, const Results& results) {
+    auto out = context.getResults(capnp::MessageSize{results.words + kHeadWords, 0}).initResults(static_cast<unsigned>(results.list.size()));
+    for (unsigned i = 0; i < out.size(); ++i) write(out[i], results.list[i]);
   }
 
   rpc::Task<void> hold() {
@@ -84,15 +171,17 @@ class LaneService final : public wire::Lane::Server {
     co_await kj::mv(idle);
   }
 
-  static void answer(RunContext& context, const ClosureResult& result) {
-    auto size = message_size(result);
-    size.wordCount += 4;
-    write(context.getResults(size).initResult(), result);
-  }
+  static constexpr std::uint64_t kAnswerWords = (std::uint64_t{1} << 20) / sizeof(capnp::word);
+  static constexpr std::uint64_t kHeadWords = 64;  // of a message around its results
+  static constexpr std::size_t kWaitingMax = 16;
 
   std::shared_ptr<Lane> lane_;
   rpc::Connection& connection_;
   bool holding_ = false;  // by this connection
+  std::deque<Ready> ready_;           // ended, in that order, and not yet answered
+  std::uint64_t ready_words_ = 0;
+  std::deque<kj::Own<kj::PromiseFulfiller<Results>>> waiting_;  // calls
+  rpc::TaskGroup running_{[](const std::string&, const ErrorParts&) {}};  // closures; an error is the connection's end
 };
 
 }  // namespace

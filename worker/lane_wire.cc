@@ -79,6 +79,8 @@ std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
 }
 
 void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
+  out.setSequence(result.sequence);
+  if (!result.error.empty()) return out.setError(result.error);
   if (!result.outputs.empty()) {
     auto outputs = out.initOutputs(static_cast<unsigned>(result.outputs.size()));
     for (unsigned i = 0; i < outputs.size(); ++i) wire::write(outputs[i], result.outputs[i]);
@@ -96,12 +98,22 @@ void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
   out.setUpdated(result.updated);
 }
 
-capnp::MessageSize message_size(const ClosureResult& result) {
-  std::uint64_t words = 8;
-  for (const Tensor& output : result.outputs)
-    words += 12 + static_cast<std::uint64_t>(output.shape().rank()) + (output.dtype() == DType::kString ? 0 : output.bytes() / 8);
-  for (const Position& position : result.positions) words += 6 + position.state.size() / 8;
-  return {words, 0};
+namespace {
+
+std::uint64_t message_words(const Tensor& tensor) {
+  std::uint64_t words = 12 + static_cast<std::uint64_t>(tensor.shape().rank());
+  if (tensor.dtype() != DType::kString) return words + tensor.bytes() / sizeof(capnp::word);
+  for (const std::string& text : tensor.string_values()) words += 2 + text.size() / sizeof(capnp::word);
+  return words;
+}
+
+}  // namespace
+
+std::uint64_t message_words(const ClosureResult& result) {
+  std::uint64_t words = 10 + result.error.size() / sizeof(capnp::word);
+  for (const Tensor& output : result.outputs) words += message_words(output);
+  for (const Position& position : result.positions) words += 6 + position.state.size() / sizeof(capnp::word);
+  return words;
 }
 
 }  // namespace cairn::worker

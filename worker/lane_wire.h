@@ -11,7 +11,7 @@ namespace cairn::worker {
 Closure read(wire::Closure::Reader in);
 std::shared_ptr<const Layout> read(wire::Layout::Reader in);
 void write(wire::ClosureResult::Builder out, const ClosureResult& result);
-// A bound on the message that write() makes, so that it is allocated once.
-capnp::MessageSize message_size(const ClosureResult& result);
+// A bound on what write() takes, in words.
+std::uint64_t message_words(const ClosureResult& result);
 
 }  // namespace cairn::worker

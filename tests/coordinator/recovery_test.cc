@@ -58,6 +58,26 @@ TEST_P(ExactlyOnce, APartitionedWorkerThatComesBackChangesNothingMore) {
   EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
 }
 
+TEST_P(ExactlyOnce, AnAnswerThatIsLostOnItsWayHasAllItsClosuresRunAgainAndAppliedOnce) {
+  SimulatedCluster cluster({.ps = 2, .workers = 1, .seed = static_cast<std::uint64_t>(GetParam())});
+  ClusterCoordinator coordinator(cluster.strategy());
+  Counters counters(cluster.strategy());
+  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
+  Function add = count_function(cluster.strategy(), counters);
+  for (std::int64_t i = 0; i < Counters::kRows; ++i) coordinator.schedule(add, {data});
+
+  cluster.run_for(std::chrono::milliseconds(5 + GetParam()));
+  const std::size_t under_way = coordinator.counts().inflight;
+  cluster.network().drop_next("worker0", "chief");
+  coordinator.join(kPatience);
+
+  EXPECT_GT(under_way, 1u);
+  EXPECT_GE(coordinator.counts().retried, 1u);
+  EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
+  EXPECT_EQ(counters.value_of_w(), static_cast<float>(Counters::kRows));
+  EXPECT_THAT(counters.value_of_rows(), Each(1.0f));
+}
+
 TEST_P(ExactlyOnce, APsThatWasOnlyCutOffKeepsItsState) {
   SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = static_cast<std::uint64_t>(GetParam())});
   ClusterCoordinator coordinator(cluster.strategy());

@@ -30,6 +30,16 @@ TEST_F(Schedule, AddsUpToTheNumberOfClosures) {
   EXPECT_EQ(v.read().eval().item<float>(), 100.0f);
 }
 
+TEST_F(Schedule, ArgumentsThatFitIntoNoMessageTogetherGoInSeveral) {
+  constexpr std::int64_t kLength = 5'000'000;  // 20 MB; a message has 64
+  Function first = strategy().function([](Array x) { return slice(x, 0, 0, 1); });
+  const Tensor big = Tensor::zeros(DType::kFloat32, {kLength});
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 12; ++i) values.push_back(coordinator.schedule(first, {big}));
+  coordinator.join(kPatience);
+  for (const RemoteValue& value : values) EXPECT_EQ(value.get().values<float>()[0], 0.0f);
+}
+
 TEST_F(Schedule, JoinOnAnEmptyQueueReturnsAtOnceAndMayBeRepeated) {
   coordinator.join(std::chrono::milliseconds(1));
   coordinator.join(std::chrono::milliseconds(1));
@@ -147,6 +157,26 @@ TEST_F(Schedule, EveryLaneReadsItsOwnPipeline) {
   std::set<std::int64_t> seen;
   for (auto& value : got) seen.insert(value.get(kPatience).item<std::int64_t>());
   EXPECT_EQ(seen.size(), 60u);  // no element twice
+}
+
+TEST(Results, OfOneMessageDoNotWaitForEachOther) {
+  SimulatedCluster cluster({.ps = 2, .workers = 1});
+  ClusterCoordinator coordinator(cluster.strategy());
+  Variable v = cluster.strategy().create_variable({.name = "v", .shape = {}});
+  Variable w = cluster.strategy().create_variable({.name = "w", .shape = {}});
+  const UpdateRule sgd{RuleKind::kSgd, {}};
+  Function add_v = cluster.strategy().function([&] { v.update(sgd, Array(1.0f), Array(1.0f)); });
+  Function add_w = cluster.strategy().function([&] { w.update(sgd, Array(1.0f), Array(1.0f)); });
+  coordinator.schedule(add_v);
+  coordinator.schedule(add_w);
+  coordinator.join(kPatience);  // everything is prepared
+  cluster.network().partition("worker0", "ps0");
+  RemoteValue of_v = coordinator.schedule(add_v), of_w = coordinator.schedule(add_w);
+  cluster.run_for(std::chrono::milliseconds(100));
+  EXPECT_NE(of_v.ready(), of_w.ready());  // one of them needs ps0
+  cluster.network().heal_all();
+  coordinator.join(kPatience);
+  EXPECT_TRUE(of_v.ready() && of_w.ready());
 }
 
 }  // namespace

@@ -43,14 +43,14 @@ std::vector<std::int64_t> given(const std::vector<RemoteValue>& values) {
 }
 
 TEST_F(UserError, DatasetsGoOnWhereTheyStoodAndNoElementIsLostOrGivenTwice) {
-  auto data = coordinator.create_shared_dataset(numbers(400));
+  auto data = coordinator.create_shared_dataset(numbers(1100));
   std::vector<RemoteValue> values;
   for (int i = 0; i < 20; ++i) values.push_back(coordinator.schedule(next, {data}));
   schedule_failing();
-  for (int i = 0; i < 300; ++i) values.push_back(coordinator.schedule(next, {data}));
+  for (int i = 0; i < 1000; ++i) values.push_back(coordinator.schedule(next, {data}));
   EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
   const std::size_t before = given(values).size();
-  EXPECT_LT(before, 320u);  // some were cancelled
+  EXPECT_LT(before, 1020u);  // some were cancelled
 
   for (int i = 0; i < 50; ++i) values.push_back(coordinator.schedule(next, {data}));
   coordinator.join(kPatience);

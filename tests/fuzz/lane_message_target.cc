@@ -1,4 +1,5 @@
 #include "core/ops.h"
+#include "core/wire.h"
 #include "data/dataset_wire.h"
 #include "rpc/sim_network.h"
 #include "rpc/sim_reactor.h"
@@ -9,6 +10,7 @@
 namespace cairn::fuzz {
 namespace {
 
+constexpr unsigned kClosuresMax = 16;  // here each is waited for
 constexpr auto kPatience = std::chrono::seconds(60);  // virtual: the shards that a layout names are not there
 
 Graph traced(const std::vector<SignatureEntry>& signature, const std::function<Array(const std::vector<TraceArgument>&)>& body) {
@@ -64,7 +66,9 @@ std::span<const std::byte> bytes(capnp::Data::Reader in) { return {reinterpret_c
 void serve(World& world, unsigned choice, Message& message) {
   switch (choice % 4) {
     case 0: return world.set_layout(worker::read(message.root<wire::Lane::SetLayoutParams>().getLayout()));
-    case 1: return world.run(worker::read(message.root<wire::Lane::RunParams>().getClosure()));
+    case 1:
+      for (auto closure : wire::bounded(message.root<wire::Lane::RunParams>().getClosures(), kClosuresMax, "closures")) world.run(worker::read(closure));
+      return;
     case 2: {
       const auto in = message.root<wire::Lane::RegisterParams>();
       return world.lane.register_function(in.getFunction(), parse_graph(bytes(in.getGraph())), in.getGraph().size());

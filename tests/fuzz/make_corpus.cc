@@ -65,7 +65,8 @@ constexpr std::uint64_t kEmptyStructs = ((std::uint64_t{1} << 29) - 1) << 2;
 void amplifiers() {
   seed("reply", "amplified", words(0, {struct_pointer(0, 1), list_pointer(0), kEmptyStructs}));
   seed("lane_message", "amplified-layout", words(0, {struct_pointer(0, 1), struct_pointer(0, 2), list_pointer(1), 0, kEmptyStructs}));
-  seed("lane_message", "amplified-closure", words(1, {struct_pointer(0, 1), struct_pointer(0, 2), list_pointer(1), 0, kEmptyStructs}));
+  seed("lane_message", "amplified-run", words(1, {struct_pointer(0, 1), list_pointer(0), kEmptyStructs}));
+  seed("lane_message", "amplified-closure", words(1, {struct_pointer(0, 1), list_pointer(0) | std::uint64_t{2} << 35, struct_pointer(1, 2), list_pointer(1), 0, kEmptyStructs}));
   seed("shard_message", "amplified", words(3, {struct_pointer(0, 4), 0, 0, struct_pointer(1, 1), 0, list_pointer(0), kEmptyStructs}));
 }
 
@@ -349,7 +350,7 @@ void lane_messages() {
          parts[1].setEnd(8);
        }));
   for (std::uint32_t function : {1, 2})
-    seed("lane_message", "run-" + std::to_string(function), message<L::RunParams>(1, [&](auto out) { fill_closure(out.initClosure(), function); }));
+    seed("lane_message", "run-" + std::to_string(function), message<L::RunParams>(1, [&](auto out) { fill_closure(out.initClosures(1)[0], function); }));
   seed("lane_message", "register", message<L::RegisterParams>(2, [](auto out) {
          const auto bytes = serialize(trace_function({testing::floats({2})}, [](const auto& in) { return sum(array(in[0])); }).graph);
          out.setFunction(9);

@@ -9,7 +9,7 @@ void reply(Bytes input) {
   may_refuse_call([&] {
     Message message(input);
     switch (choice % 3) {
-      case 0: read_reply(message.root<wire::ClosureResult>()); return;
+      case 0: read_reply(message.root<wire::ClosureResult>(), "/job:worker/task:0"); return;
       case 1: read_mark(message.root<wire::Shard::MarkResults>()); return;
       case 2: read_saved(message.root<wire::Shard::SaveResults>()); return;
     }
