@@ -129,8 +129,7 @@ const Series& Limits::products() {
 
 const Series* Limits::products_bf16() {
   const char* name = "product 2048 x 512 x 256, bfloat16";
-  const auto isa = dnnl::get_effective_cpu_isa();
-  if (isa != dnnl::cpu_isa::avx512_core_bf16 && isa != dnnl::cpu_isa::avx512_core_amx) {
+  if (!onednn::has_bfloat16()) {
     report_.say(str("limits: ", name, ": not an instruction of this CPU"));
     return nullptr;
   }

@@ -155,7 +155,6 @@ class Engine {
   bool may_go(const Closure& next);
   bool has_room(const Lane& lane) const;
   void send_dispatched();
-  void send_to(Lane& lane);
   LaneMessage next_message(Lane& lane);
   void weigh(Lane& lane);
   void owe(Lane& lane);

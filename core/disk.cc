@@ -36,17 +36,21 @@ Code code_of(int error) {
   }
 }
 
-[[noreturn]] void fail(int error, std::string_view doing, const std::string& path) {
+}  // namespace
+
+void raise_disk_error(int error, std::string_view doing, const std::string& path) {
   throw_error(code_of(error), str(doing, " ", path, ": ", std::generic_category().message(error)));
 }
 
+namespace {
+
 int check(int result, std::string_view doing, const std::string& path) {
-  if (result < 0) fail(errno, doing, path);
+  if (result < 0) raise_disk_error(errno, doing, path);
   return result;
 }
 
 void check(const std::error_code& error, std::string_view doing, const std::string& path) {
-  if (error) fail(error.value(), doing, path);
+  if (error) raise_disk_error(error.value(), doing, path);
 }
 
 class File {
@@ -143,7 +147,7 @@ class SystemDisk final : public Disk {
     check(error, "making the folder", path);
   }
   void remove(const std::string& path) override {
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(errno, "removing", path);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) raise_disk_error(errno, "removing", path);
   }
   void remove_tree(const std::string& path) override {
     std::error_code error;

@@ -10,6 +10,9 @@
 
 namespace cairn {
 
+// The error that the system's number means, naming the file and what was being done with it.
+[[noreturn]] void raise_disk_error(int error, std::string_view doing, const std::string& path);
+
 // Errors: NotFound, AlreadyExists, PermissionDenied, ResourceExhausted (disk full), DataLoss (cannot be read), each with the path.
 // Thread: any; calls may block, so a loop hands them to Offload.
 class Disk {

@@ -1,6 +1,7 @@
 // Click logs as files.
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -26,7 +27,7 @@ static_assert(sizeof(Record) == 160);
 class NewFile {
  public:
   explicit NewFile(std::string path) : path_(std::move(path)), part_(path_ + ".part"), out_(part_, std::ios::binary | std::ios::trunc) {
-    if (!out_) fail("creating");
+    if (!out_) raise_disk_error(errno, "creating", part_);
   }
   ~NewFile() {
     if (out_.is_open()) {
@@ -37,22 +38,15 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
   void write(const std::string& bytes) {
-    if (!out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) fail("writing");
+    if (!out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) raise_disk_error(errno, "writing", part_);
   }
   void finish() {
-    if (!out_.flush()) fail("writing");
+    if (!out_.flush()) raise_disk_error(errno, "writing", part_);
     out_.close();
     system_disk().rename(part_, path_);
   }
 
  private:
-  [[noreturn]] void fail(const char* doing) {
-    const int error = errno;
-    const Code code = error == ENOSPC || error == EDQUOT ? Code::kResourceExhausted : error == ENOENT || error == ENOTDIR ? Code::kNotFound
-                    : error == EACCES || error == EPERM || error == EROFS ? Code::kPermissionDenied : Code::kUnknown;
-    throw_error(code, str(doing, " ", part_, ": ", std::generic_category().message(error)));
-  }
-
   std::string path_, part_;
   std::ofstream out_;
 };

@@ -4,7 +4,6 @@
 //   build/dev/bin/cairn generate criteo-like test.bin --rows 200000 --first 2000000
 //   build/dev/bin/cairn up --ps 2 --workers 2 -- build/dev/bin/dlrm train.bin test.bin dlrm
 #include <cstdio>
-#include <filesystem>
 #include <string>
 
 #include "coordinator/cluster_coordinator.h"

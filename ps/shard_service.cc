@@ -14,9 +14,7 @@ constexpr capnp::MessageSize kSmallAnswer{32, 0};
 
 class ShardService final : public wire::Shard::Server {
  public:
-  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection) {
-    shared_.memory = connection.peer().shared.get();
-  }
+  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection), shared_{connection.peer().shared.get(), {}} {}
 
  protected:
   kj::Promise<void> pull(PullContext context) override {

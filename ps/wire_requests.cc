@@ -12,6 +12,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "row numbers and values are used as they lie in the message");
 constexpr unsigned kHeadersMax = 1u << 20;
+constexpr std::size_t kSharedIdBytesMax = std::size_t{64} << 20;  // as a message has at most
 
 std::span<const std::int64_t> read_ids(capnp::Data::Reader data) {
   if (data.size() % sizeof(std::int64_t) != 0) throw InvalidArgumentError(str("ids of ", data.size(), " bytes: they have 8 bytes each"));
@@ -27,7 +28,8 @@ template <typename Params>
 std::span<const std::int64_t> read_ids(Params in, SharedBulk& shared) {
   if (!in.hasIdsAt()) return read_ids(in.getIds());
   const std::span<std::byte> bytes = shared_bytes(in.getIdsAt(), shared);
-  if (bytes.size() % sizeof(std::int64_t) != 0) throw InvalidArgumentError(str("ids of ", bytes.size(), " bytes: they have 8 bytes each"));
+  if (bytes.size() % sizeof(std::int64_t) != 0 || bytes.size() > kSharedIdBytesMax)
+    throw InvalidArgumentError(str("ids of ", bytes.size(), " bytes: they have 8 bytes each, and at most ", kSharedIdBytesMax, " in a call"));
   shared.ids.resize(bytes.size() / sizeof(std::int64_t));
   if (!bytes.empty()) std::memcpy(shared.ids.data(), bytes.data(), bytes.size());
   return shared.ids;

@@ -7,7 +7,10 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
+#include <map>
+#include <vector>
 
 #include "core/error.h"
 
@@ -17,13 +20,14 @@ namespace {
 constexpr std::size_t kSmallestShared = 4 << 10;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// Ordinary pages: those of hugetlbfs may be missing when touched, which ends the process.
-bool is_trustworthy(int descriptor, std::size_t bytes_max) {
+// The size of what can be relied upon, else 0. Ordinary pages: those of hugetlbfs may be missing when touched, which ends the process.
+std::size_t trusted_bytes(int descriptor, std::size_t bytes_max) {
   struct statfs system{};
   struct stat file{};
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC &&
-         ::fstat(descriptor, &file) == 0 && file.st_size > 0 && static_cast<std::size_t>(file.st_size) <= bytes_max;
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstatfs(descriptor, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(descriptor, &file) != 0) return 0;
+  const auto bytes = static_cast<std::size_t>(file.st_size);
+  return bytes <= bytes_max ? bytes : 0;
 }
 
 }  // namespace
@@ -47,8 +51,7 @@ std::shared_ptr<SharedMemory> SharedMemory::create(std::size_t bytes) {
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::adopt(int descriptor, std::size_t bytes_max) {
-  struct stat file{};
-  if (is_trustworthy(descriptor, bytes_max) && ::fstat(descriptor, &file) == 0) return map(descriptor, static_cast<std::size_t>(file.st_size));
+  if (const std::size_t bytes = trusted_bytes(descriptor, bytes_max); bytes > 0) return map(descriptor, bytes);
   ::close(descriptor);
   return nullptr;
 }
@@ -73,14 +76,12 @@ std::optional<std::uint64_t> SharedMemory::offset_of(const void* data, std::size
 struct SharedPool::State {
   std::shared_ptr<SharedMemory> memory;
   std::size_t used = 0;   // from the beginning: what was ever handed out
-  std::size_t taken = 0;
   std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class, powers of two
 };
 
 SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_shared<State>()) { state_->memory = std::move(memory); }
 
 const SharedMemory& SharedPool::memory() const { return *state_->memory; }
-std::size_t SharedPool::taken_bytes() const { return state_->taken; }
 
 std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, kSmallestShared));
@@ -94,12 +95,8 @@ std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
   } else {
     return nullptr;
   }
-  state_->taken += size;
   auto* data = reinterpret_cast<std::uint8_t*>(state_->memory->data() + offset);
-  return {data, [state = state_, offset, size](std::uint8_t*) {
-            state->unused[size].push_back(offset);
-            state->taken -= size;
-          }};
+  return {data, [state = state_, offset, size](std::uint8_t*) { state->unused[size].push_back(offset); }};
 }
 
 }  // namespace cairn::rpc

@@ -6,11 +6,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace cairn::rpc {
 
@@ -49,7 +47,6 @@ class SharedPool {
   // At least `bytes` bytes, aligned to 4 KiB; null when there is no room.
   std::shared_ptr<std::uint8_t> take(std::size_t bytes);
   const SharedMemory& memory() const;
-  std::size_t taken_bytes() const;  // in buffers that somebody holds
 
  private:
   struct State;

@@ -195,7 +195,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--steps-per-closure", request.steps_per_closure, "Steps that one closure takes");
   app.add_option("--pipeline-depth", request.pipeline_depth, "Closures that overlap on a worker; 1: strict order");
   app.add_option("--seed", request.seed, "Of initial values and shuffling");
-  app.add_option("--model", request.model, "wide_deep, wide or deep");
+  app.add_option("--model", request.model, "wide_deep, wide, deep, dlrm, dcn_v2 or deepfm");
   app.add_option("--transport", request.transport, "auto, tcp or unix");
   app.add_option("--arithmetic", request.arithmetic, "What matrix products are computed in: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}));

@@ -129,7 +129,7 @@ void RemoteStep::meeting_places(std::span<Read> reads, const std::vector<ShardRe
     const VariableSpec& spec = *routing_->variable(reads[i].variable).spec;
     const Shape shape = value_shape(spec, reads[i].ids);
     const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * dtype_bytes(spec.dtype);
-    if (only[i].has_value() && link(*only[i])->shares(bytes)) {
+    if (only[i].has_value() && !routing_->encoded(spec.dtype) && link(*only[i])->shares(bytes)) {
       Bytes place = link(*only[i])->take(bytes);
       reads[i].value = Tensor::borrowed(spec.dtype, shape, place.data, std::move(place.owner));
     } else {
@@ -139,10 +139,10 @@ void RemoteStep::meeting_places(std::span<Read> reads, const std::vector<ShardRe
 }
 
 // Where the reply's rows belong, if they all belong to one place as they come.
-Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request) const {
+Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, const ShardLink& link) const {
   const Segment& segment = request.segments.front();
   Read& read = reads[segment.item];
-  if (request.segments.size() != 1 || !read.value.defined()) return {};
+  if (request.segments.size() != 1 || !read.value.defined() || !link.shares(request.value_bytes)) return {};
   const VariableSpec& spec = *routing_->variable(read.variable).spec;
   if (routing_->encoded(spec.dtype)) return {};
   std::byte* at = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
@@ -161,7 +161,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, co
   call.ids = ids_of(request, *link);
   call.encoding = routing_->encoding();
   call.value_bytes = request.value_bytes;
-  call.into = place_of(reads, request);
+  call.into = place_of(reads, request, *link);
   const PullReply reply = co_await link->pull(std::move(call));
   saw(request.shard, *link, reply.version);
   scatter(reads, request, reply);

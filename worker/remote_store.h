@@ -72,7 +72,7 @@ class RemoteStep final : public VariableStore {
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done);
   rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces);
   void meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests);
-  Bytes place_of(std::span<Read> reads, const ShardRequest& request) const;
+  Bytes place_of(std::span<Read> reads, const ShardRequest& request, const ShardLink& link) const;
   void scatter(std::span<Read> reads, const ShardRequest& request, const PullReply& reply);
   std::shared_ptr<ShardLink> link(ShardId shard);
   void saw(ShardId shard, const ShardLink& link, Version version);

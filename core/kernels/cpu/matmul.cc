@@ -52,8 +52,7 @@ class NarrowProduct {
   // Null where the processor has no such instructions.
   static std::shared_ptr<NarrowProduct> plan(const Gemm& s) {
     using Type = dnnl::memory::data_type;
-    constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);  // sets of instructions are bits
-    if ((static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) != kNeeded) return nullptr;
+    if (!onednn::has_bfloat16()) return nullptr;
     const dnnl::memory::desc a({s.m, s.k}, Type::bf16, s.transpose_a ? dnnl::memory::dims{1, s.m} : dnnl::memory::dims{s.k, 1});
     const dnnl::memory::desc b({s.k, s.n}, Type::bf16, s.transpose_b ? dnnl::memory::dims{1, s.k} : dnnl::memory::dims{s.n, 1});
     const dnnl::memory::desc c({s.m, s.n}, Type::f32, dnnl::memory::dims{s.n, 1});

@@ -17,6 +17,11 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
+bool has_bfloat16() {
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);  // sets of instructions are bits
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
+}
+
 dnnl::primitive_attr own_scratch() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

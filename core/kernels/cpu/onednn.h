@@ -15,6 +15,8 @@ namespace cairn::onednn {
 // call of oneDNN that plans or computes.
 void stay_on_this_thread();
 const dnnl::engine& engine();
+// Whether products of bfloat16 are instructions of this processor.
+bool has_bfloat16();
 // For primitives whose scratch is ours: oneDNN's own belongs to the thread that prepared them.
 dnnl::primitive_attr own_scratch();
 // [batch, height, width, channels] as it lies in memory; dnnl's own order of the dimensions is b, c, h, w.
