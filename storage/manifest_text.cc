@@ -1,5 +1,8 @@
 // Manifest <-> text.
 
+#include <concepts>
+#include <utility>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "storage/base64.h"
@@ -41,9 +44,29 @@ Json list_of(const std::vector<T>& things) {
   return list;
 }
 
+// Becomes any type that holds it, and refuses the rest: the library's own conversion wraps, and is undefined for a fraction beyond the type.
+struct Integer {
+  const Json& json;
+
+  template <std::integral T>
+  operator T() const {
+    if (json.is_number_unsigned() && std::in_range<T>(json.get<std::uint64_t>())) return json.get<T>();
+    if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>())) return json.get<T>();
+    throw InvalidArgumentError(str(json_text(json), " stands where an integer of ", 8 * sizeof(T), " bits is wanted"));
+  }
+};
+
+RowRange read_part(const Json& json) { return {Integer{json.at(0)}, Integer{json.at(1)}}; }
+
+Ranges read_ranges(const Json& json) {
+  Ranges ranges;
+  for (const Json& range : json) ranges.emplace_back(Integer{range.at(0)}, Integer{range.at(1)});
+  return ranges;
+}
+
 UpdateRule read_rule(const Json& json) {
   UpdateRule rule;
-  const int kind = json.at("number").get<int>();
+  const int kind = Integer{json.at("number")};
   if (kind < 0 || kind >= kRuleKindCount) throw DataLossError(str("update rule ", kind, " is unknown: a newer version of Cairn wrote it"));
   rule.kind = static_cast<RuleKind>(kind);
   rule.constants = json.at("constants").get<decltype(rule.constants)>();
@@ -52,38 +75,40 @@ UpdateRule read_rule(const Json& json) {
 
 VariableInfo read_variable(const Json& json) {
   VariableInfo variable{.name = json.at("name"), .dtype = parse_dtype(json.at("dtype").get<std::string>())};
-  variable.shape = Shape(json.at("shape").get<std::vector<std::int64_t>>());
+  std::vector<std::int64_t> dims;
+  for (const Json& dim : json.at("shape")) dims.push_back(Integer{dim});
+  variable.shape = Shape(std::move(dims));
   variable.trainable = json.at("trainable");
   variable.rule = read_rule(json.at("rule"));
   variable.slots = json.at("slots").get<std::vector<std::string>>();
-  for (const Json& part : json.at("parts")) variable.parts.push_back({part.at(0), part.at(1)});
+  for (const Json& part : json.at("parts")) variable.parts.push_back(read_part(part));
   return variable;
 }
 
 DatabaseInfo read_database(const Json& json) {
-  DatabaseInfo database{.name = json.at("name"), .rows = json.at("rows"), .bytes = json.at("bytes")};
-  for (const Json& file : json.at("files")) database.files.push_back({file.at("name"), file.at("bytes"), file.at("crc32c")});
+  DatabaseInfo database{.name = json.at("name"), .rows = Integer{json.at("rows")}, .bytes = Integer{json.at("bytes")}};
+  for (const Json& file : json.at("files")) database.files.push_back({file.at("name"), Integer{file.at("bytes")}, Integer{file.at("crc32c")}});
   return database;
 }
 
 DatasetPosition read_position(const Json& json) {
-  return {json.at("pipeline"), json.at("ordinal"), from_base64(json.at("state").get<std::string>()), json.at("state_ordinal"),
-          json.at("committed").get<Ranges>()};
+  return {json.at("pipeline"), Integer{json.at("ordinal")}, from_base64(json.at("state").get<std::string>()), Integer{json.at("state_ordinal")},
+          read_ranges(json.at("committed"))};
 }
 
 Manifest read_json(const Json& json) {
   Manifest out;
-  out.checkpoint = json.at("checkpoint");
-  out.global_step = json.at("global_step");
-  out.saved_at_us = json.at("saved_at_us");
-  out.lost_updates = json.value("lost_updates", std::uint64_t{0});
-  out.session = json.at("session");
-  out.seed = json.at("seed");
-  out.layout_version = json.at("layout_version");
+  out.checkpoint = Integer{json.at("checkpoint")};
+  out.global_step = Integer{json.at("global_step")};
+  out.saved_at_us = Integer{json.at("saved_at_us")};
+  if (json.contains("lost_updates")) out.lost_updates = Integer{json.at("lost_updates")};
+  out.session = Integer{json.at("session")};
+  out.seed = Integer{json.at("seed")};
+  out.layout_version = Integer{json.at("layout_version")};
   for (const Json& variable : json.at("variables")) out.variables.push_back(read_variable(variable));
   for (const Json& database : json.at("databases")) out.databases.push_back(read_database(database));
-  out.low_watermark = json.at("low_watermark");
-  out.applied = json.at("applied").get<Ranges>();
+  out.low_watermark = Integer{json.at("low_watermark")};
+  out.applied = read_ranges(json.at("applied"));
   for (const Json& position : json.at("datasets")) out.datasets.push_back(read_position(position));
   out.metadata = json_text(json.at("metadata"));
   out.base = json.at("base");
@@ -129,8 +154,8 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   const std::string_view body = checked_body(text, path);
   try {
     const Json json = parse_json(body, "it");
-    if (json.at("format").get<int>() != kManifestVersion)
-      throw UnimplementedError(str("the manifest ", path, " has format ", json.at("format").get<int>(), ", this Cairn reads ", kManifestVersion));
+    if (const int format = Integer{json.at("format")}; format != kManifestVersion)
+      throw UnimplementedError(str("the manifest ", path, " has format ", format, ", this Cairn reads ", kManifestVersion));
     return read_json(json);
   } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

@@ -51,6 +51,22 @@ TEST(Manifest, ListsWithinListsBeyondAllMeasureAreDataLoss) {
   EXPECT_THROW(parse_manifest(body + "checksum " + std::to_string(crc32c(body)) + "\n", "MANIFEST.json"), DataLossError);
 }
 
+// Under a right checksum: somebody else's program wrote it.
+std::string with(const std::string& field, const std::string& value) {
+  std::string body = to_text(full_manifest());
+  body = body.substr(0, body.rfind("checksum"));
+  const std::size_t at = body.find("\"" + field + "\": ") + field.size() + 4;
+  body.replace(at, body.find(',', at) - at, value);
+  return body + "checksum " + std::to_string(crc32c(body)) + "\n";
+}
+
+TEST(Manifest, ANumberThatItsFieldCannotHoldIsDataLoss) {
+  EXPECT_NO_THROW(parse_manifest(with("seed", "18446744073709551615"), "MANIFEST.json"));
+  for (const char* value : {"18446744073709551616", "-1", "1.5", "1e30", "true", "\"7\""})
+    EXPECT_THROW(parse_manifest(with("seed", value), "MANIFEST.json"), DataLossError) << value;
+  EXPECT_THROW(parse_manifest(with("global_step", "9223372036854775808"), "MANIFEST.json"), DataLossError);
+}
+
 TEST(Manifest, AMissingOneNamesTheFileAndTheCure) {
   const MemoryDisk disk;
   try {
