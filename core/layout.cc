@@ -88,6 +88,13 @@ class MaxSize final : public Partitioner {
 
 }  // namespace
 
+std::optional<RowRange> as_range(std::span<const std::int64_t> rows) {
+  if (rows.empty() || rows.back() - rows.front() != static_cast<std::int64_t>(rows.size()) - 1) return std::nullopt;
+  bool counted = true;  // without branches, so that it is done in vectors
+  for (std::size_t i = 1; i < rows.size(); ++i) counted &= rows[i] == rows[i - 1] + 1;
+  return counted ? std::optional(RowRange{rows.front(), rows.back() + 1}) : std::nullopt;
+}
+
 std::shared_ptr<const Partitioner> FixedShardsPartitioner(std::int64_t num_shards) { return std::make_shared<Fixed>(num_shards); }
 std::shared_ptr<const Partitioner> MinSizePartitioner(MinSizeOptions options) { return std::make_shared<MinSize>(options); }
 std::shared_ptr<const Partitioner> MaxSizePartitioner(MaxSizeOptions options) { return std::make_shared<MaxSize>(options); }

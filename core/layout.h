@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct RowRange {
   std::int64_t size() const { return end - begin; }
   bool operator==(const RowRange&) const = default;
 };
+
+// The range that these row numbers count through, one after the other; none where they do not.
+std::optional<RowRange> as_range(std::span<const std::int64_t> rows);
 
 // A part of a variable: consecutive rows on one shard. The parts of a variable cover its rows in order, without gaps.
 struct Part {

@@ -59,6 +59,7 @@ struct PushRequest {
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
+  std::shared_ptr<const void> owner;  // whoever holds it keeps the values where they are; null: they go with the call
 };
 
 struct PushResult {

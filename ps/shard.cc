@@ -10,7 +10,7 @@
 namespace cairn::ps {
 
 Shard::Shard(const Clock& clock, ShardOptions options)
-    : clock_(clock), options_(options), incarnation_(options.incarnation), staging_(options.staging) {
+    : clock_(clock), options_(options), incarnation_(options.incarnation), staging_(options.staging, counters_.staged_bytes) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
   ShardCounters::set(counters_.incarnation, incarnation_);
 }

@@ -116,6 +116,11 @@ class Shard {
     const UpdateHeader* header;
     std::span<const std::int64_t> ids;
     std::span<const std::byte> values;  // as they travelled
+    bool continues = false;             // the update before it, which was cut
+  };
+  struct Plan {
+    std::vector<PlannedUpdate> updates;
+    std::vector<std::shared_ptr<const void>> joined;  // what some of them refer to
   };
   using TableKey = std::uint64_t;
   static TableKey key(VariableId variable, std::uint32_t part) { return std::uint64_t{variable} << 32 | part; }
@@ -124,11 +129,13 @@ class Shard {
   void verify_fence(const StepContext& step);
   Table& find(VariableId variable, std::uint32_t part);
   void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
-  std::vector<PlannedUpdate> plan(std::span<const UpdateHeader> headers, std::span<const std::int64_t> ids,
-                                  std::span<const std::byte> values, Encoding encoding);
+  Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
+  void plan(Plan& plan, const PushPiece& piece, Encoding encoding);
+  static bool goes_on(const PlannedUpdate& last, const PlannedUpdate& next);
+  static void join_table_updates(Plan& plan);
   void verify_update(const Table& table, const UpdateHeader& header) const;
   void apply(const PlannedUpdate& update, Encoding encoding);
-  PushResult finish_push(const PushRequest& request, const std::vector<PlannedUpdate>& updates);
+  PushResult finish_push(const PushRequest& request, const Plan& plan);
   PushResult duplicate(const PushRequest& request);
   void start_session(const Configuration& configuration);
   void verify_table(const TableConfig& config) const;

@@ -93,7 +93,6 @@ void Shard::begin_restore(const std::vector<VariableId>& only) {
       table->reset();
     }
   ShardCounters::set(counters_.open, 0);
-  ShardCounters::set(counters_.staged_bytes, 0);
 }
 
 void Shard::restore(const storage::TableRecord& record) {

@@ -26,12 +26,13 @@ PushResult Shard::push(const PushRequest& request) {
   if (request.pulled.counter > counter_ && request.pulled.incarnation != 0)
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ", request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
-  if (request.pieces == 1) return finish_push(request, plan(request.headers, request.ids, request.values, request.encoding));
-
-  const std::optional<WholePush> whole = staging_.add(request, clock_.now());
-  ShardCounters::set(counters_.staged_bytes, staging_.bytes());
-  if (!whole.has_value()) return {version(), 0, false};
-  return finish_push(request, plan(whole->headers, whole->ids, whole->values, request.encoding));
+  if (request.pieces == 1) {
+    const PushPiece alone{request.headers, request.ids, request.values, nullptr};
+    return finish_push(request, plan({&alone, 1}, request.encoding));
+  }
+  const std::vector<PushPiece> whole = staging_.add(request, clock_.now());
+  if (whole.empty()) return {version(), 0, false};
+  return finish_push(request, plan(whole, request.encoding));
 }
 
 PushResult Shard::duplicate(const PushRequest& request) {
@@ -41,8 +42,8 @@ PushResult Shard::duplicate(const PushRequest& request) {
   return {version(), 0, true};
 }
 
-PushResult Shard::finish_push(const PushRequest& request, const std::vector<PlannedUpdate>& updates) {
-  for (const PlannedUpdate& update : updates) apply(update, request.encoding);
+PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
+  for (const PlannedUpdate& update : plan.updates) apply(update, request.encoding);
   if (options_.observer != nullptr) options_.observer->pushed(request.step, true);
   const StepContext& step = request.step;
   const bool pulled = request.pulled.incarnation != 0;
@@ -52,17 +53,21 @@ PushResult Shard::finish_push(const PushRequest& request, const std::vector<Plan
   applied_.raise_watermark(std::min(step.low_watermark, step.closure));
   staging_.forget(step.closure, step.push_number);
   ShardCounters::set(counters_.counter, counter_);
-  ShardCounters::set(counters_.staged_bytes, staging_.bytes());
   ShardCounters::add(counters_.pushes, 1);
   ShardCounters::add(counters_.staleness_sum, staleness);
   ShardCounters::set(counters_.staleness_max, std::max(staleness, counters_.staleness_max.load(std::memory_order_relaxed)));
   return {version(), staleness, false};
 }
 
-std::vector<Shard::PlannedUpdate> Shard::plan(std::span<const UpdateHeader> headers, std::span<const std::int64_t> ids,
-                                              std::span<const std::byte> values, Encoding encoding) {
-  std::vector<PlannedUpdate> updates;
-  updates.reserve(headers.size());
+Shard::Plan Shard::plan(std::span<const PushPiece> pieces, Encoding encoding) {
+  Plan made;
+  for (const PushPiece& piece : pieces) plan(made, piece, encoding);
+  join_table_updates(made);
+  return made;
+}
+
+void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
+  const auto [headers, ids, values, kept] = piece;
   std::size_t used = 0, bytes = 0;
   for (const UpdateHeader& header : headers) {
     Table& table = find(header.variable, header.part);
@@ -74,23 +79,47 @@ std::vector<Shard::PlannedUpdate> Shard::plan(std::span<const UpdateHeader> head
     if (size > values.size() - bytes)
       throw InvalidArgumentError(str("variable '", table.spec().name, "': its ", rows, " rows of ", table.spec().dim(), " take ", size,
                                      " bytes, only ", values.size() - bytes, " came"));
-    PlannedUpdate* last = updates.empty() ? nullptr : &updates.back();
-    const bool continues = last != nullptr && last->table == &table && !last->header->whole && !header.whole &&
-                           last->header->rule == header.rule && last->header->learning_rate == header.learning_rate &&
-                           !last->ids.empty() && header.rows > 0 && ids[used] > last->ids.back();
-    if (continues) {  // the update was cut, here it goes on
-      last->ids = {last->ids.data(), last->ids.size() + header.rows};
-      last->values = {last->values.data(), last->values.size() + size};
-    } else {
-      updates.push_back({&table, &header, ids.subspan(used, header.rows), values.subspan(bytes, size)});
-    }
-    verify_ids(table, ids.subspan(used, header.rows), true);
+    PlannedUpdate update{&table, &header, ids.subspan(used, header.rows), values.subspan(bytes, size)};
+    verify_ids(table, update.ids, true);
+    update.continues = !plan.updates.empty() && goes_on(plan.updates.back(), update);
+    plan.updates.push_back(update);
     used += header.rows;
     bytes += size;
   }
   if (used != ids.size() || bytes != values.size())
     throw InvalidArgumentError(str("a push with ", ids.size(), " ids and ", values.size(), " bytes of values, whose headers use ", used, " and ", bytes));
-  return updates;
+}
+
+// Whether `next` is the rest of an update that was cut.
+bool Shard::goes_on(const PlannedUpdate& last, const PlannedUpdate& next) {
+  const UpdateHeader &before = *last.header, &after = *next.header;
+  return last.table == next.table && !before.whole && !after.whole && before.rule == after.rule && before.learning_rate == after.learning_rate &&
+         !last.ids.empty() && !next.ids.empty() && next.ids.front() > last.ids.back();
+}
+
+// A table rule takes rows that are not named for rows without gradient: it has to see all that are named at once.
+void Shard::join_table_updates(Plan& plan) {
+  std::vector<PlannedUpdate> updates;
+  for (std::size_t begin = 0, end = 0; begin < plan.updates.size(); begin = end) {
+    for (end = begin + 1; end < plan.updates.size() && plan.updates[end].continues; ++end) {}
+    const std::span<const PlannedUpdate> cut(plan.updates.data() + begin, end - begin);
+    if (cut.size() == 1 || !is_table_rule(cut.front().header->rule.kind)) {
+      updates.insert(updates.end(), cut.begin(), cut.end());
+      continue;
+    }
+    struct Joined {
+      std::vector<std::int64_t> ids;
+      std::vector<std::byte> values;
+    };
+    auto joined = std::make_shared<Joined>();
+    for (const PlannedUpdate& update : cut) {
+      joined->ids.insert(joined->ids.end(), update.ids.begin(), update.ids.end());
+      joined->values.insert(joined->values.end(), update.values.begin(), update.values.end());
+    }
+    updates.push_back({cut.front().table, cut.front().header, joined->ids, joined->values});
+    plan.joined.push_back(std::move(joined));
+  }
+  plan.updates = std::move(updates);
 }
 
 void Shard::verify_update(const Table& table, const UpdateHeader& header) const {
@@ -132,7 +161,7 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   if (header.whole)
     table.apply_dense(header.rule, header.learning_rate, values);
   else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
-    table.apply(header.rule, header.learning_rate, update.ids, values);
+    table.apply(header.rule, header.learning_rate, update.ids, values, update.continues);
   ShardCounters::add(counters_.pushed_rows, header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushed_bytes, update.values.size());
 }

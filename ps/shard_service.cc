@@ -1,5 +1,7 @@
 #include "ps/shard_service.h"
 
+#include <optional>
+
 #include "core/trace.h"
 #include "core/wire.h"
 #include "ps/checkpoint_tasks.h"
@@ -21,16 +23,20 @@ class ShardService final : public wire::Shard::Server {
     return rpc::at_once([&] { answer_pull(context); });
   }
   kj::Promise<void> push(PushContext context) override {
-    return rpc::at_once([&] {
-      const DecodedPush push = read_push(context.getParams(), shared_);
+    std::optional<kj::Promise<void>> unused;
+    auto answered = rpc::at_once([&] {
+      DecodedPush push = read_push(context.getParams(), shared_);
+      if (push.request.pieces > 1) unused = keep_values(push);
       const TraceSpan span("apply a push", push.request.step.closure);
       const PushResult result = host_->shard.push(push.request);
-      context.releaseParams();  // the values have been used: their buffer may serve the next message
+      context.releaseParams();  // unless they were kept, their buffer may serve the next message
       auto results = context.initResults(kSmallAnswer);
       write(results.initVersion(), result.version);
       results.setStaleness(result.staleness);
       results.setDuplicate(result.duplicate);
     });
+    if (!unused.has_value()) return answered;
+    return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
   }
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
@@ -65,6 +71,23 @@ class ShardService final : public wire::Shard::Server {
   kj::Promise<void> restore(RestoreContext context) override { return connection_.guard(restore_and_answer(host_, context)); }
 
  private:
+  // A piece waits where it came, until the last one is there. Where that is shared memory the worker may use it again once it has
+  // an answer: it gets one, as the promise says, when the shard lets go of the place.
+  std::optional<kj::Promise<void>> keep_values(DecodedPush& push) {
+    struct Place {
+      ~Place() { unused->fulfill(); }
+      std::shared_ptr<rpc::SharedMemory> memory;
+      kj::Own<kj::PromiseFulfiller<void>> unused;
+    };
+    if (!push.shared_values) {
+      push.request.owner = connection_.buffers().buffer_of(push.request.values.data());
+      return std::nullopt;
+    }
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    push.request.owner = std::shared_ptr<Place>(new Place{connection_.peer().shared, kj::mv(pair.fulfiller)});
+    return kj::mv(pair.promise);
+  }
+
   void answer_pull(PullContext context) {
     connection_.verify_reading();
     const DecodedPull pull = read_pull(context.getParams(), shared_);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/kernels/cpu/bulk_copy.h"
 #include "ps/gather.h"
 
 namespace cairn::ps {
@@ -103,34 +104,43 @@ void Table::set_rule(const UpdateRule& rule) {
 }
 
 void Table::gather(std::span<const std::int64_t> ids, std::byte* out) const {
+  if (const auto range = as_range(ids); range.has_value() && stride_ == dim_) {
+    copy_bulk(out, parameters(range->begin), ids.size() * row_bytes_);
+    return;
+  }
   gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out);
 }
 
 void Table::read_all(std::byte* out) const {
   if (stride_ == dim_) {
-    std::memcpy(out, arena_.data(), static_cast<std::size_t>(rows()) * row_bytes_);
+    copy_bulk(out, arena_.data(), static_cast<std::size_t>(rows()) * row_bytes_);
     return;
   }
   for (std::int64_t row = 0; row < rows(); ++row, out += row_bytes_) std::memcpy(out, parameters(row), row_bytes_);
 }
 
-RowBlock Table::row_block() const {
-  return {spec_->dtype, arena_.data(), rows(), dim_, stride_, slot_offset_};
+RowBlock Table::row_block(RowRange rows) const {
+  return {spec_->dtype, parameters(rows.begin), rows.size(), dim_, stride_, slot_offset_};
 }
 
-void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values) {
+void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values, bool continues) {
   if (is_table_rule(rule.kind)) before_write_all();
   if (moves_untouched_rows(rule.kind)) touch_all();
   for (const std::int64_t row : ids) before_write(row);
-  if (!is_assignment(rule.kind)) ++updates_;
-  apply_rule(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block(), ids, values);
+  if (!is_assignment(rule.kind) && !continues) ++updates_;
+  const RuleInputs inputs{learning_rate, std::max<std::int64_t>(updates_, 1)};
+  const auto range = is_table_rule(rule.kind) ? std::nullopt : as_range(ids);
+  if (range.has_value())
+    apply_rule_dense(rule, inputs, row_block(*range), values);
+  else
+    apply_rule(rule, inputs, row_block({0, rows()}), ids, values);
 }
 
 void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::byte* values) {
   before_write_all();
   touch_all();
   if (!is_assignment(rule.kind)) ++updates_;
-  apply_rule_dense(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block(), values);
+  apply_rule_dense(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block({0, rows()}), values);
 }
 
 void Table::before_write(std::int64_t row) {

@@ -45,8 +45,9 @@ class Table {
   void gather(std::span<const std::int64_t> ids, std::byte* out) const;
   void read_all(std::byte* out) const;
 
-  // One update: `ids` ascending and distinct, with `values` packed beside them; or every row.
-  void apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values);
+  // One update: `ids` ascending and distinct, with `values` packed beside them; or every row. `continues`: further rows of the update
+  // before it; no table rule can do that.
+  void apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values, bool continues = false);
   void apply_dense(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
   // Freezes the table as of now, in constant time; a row block is copied aside before its first write after it. A second
@@ -81,7 +82,7 @@ class Table {
   void touch_all();
   void copy_aside(std::int64_t index);
   storage::StoredRows stored_rows(std::int64_t index) const;
-  RowBlock row_block() const;
+  RowBlock row_block(RowRange rows) const;
 
   std::shared_ptr<const VariableSpec> spec_;
   UpdateRule rule_;

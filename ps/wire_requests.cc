@@ -82,7 +82,8 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   out.request.headers = out.headers;
   out.request.ids = read_ids(in, shared);
   out.request.values = {reinterpret_cast<const std::byte*>(values.begin()), values.size()};
-  if (in.hasValuesAt()) out.request.values = shared_bytes(in.getValuesAt(), shared);
+  out.shared_values = in.hasValuesAt();
+  if (out.shared_values) out.request.values = shared_bytes(in.getValuesAt(), shared);
   out.request.encoding = read_encoding(in.getEncoding());
   out.request.piece = in.getPiece();
   out.request.pieces = in.getPieces();

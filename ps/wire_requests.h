@@ -30,6 +30,7 @@ struct DecodedPull {
 struct DecodedPush {
   std::vector<UpdateHeader> headers;
   PushRequest request;
+  bool shared_values = false;  // they lie in shared memory
 };
 
 // Errors  InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the shared memory.  Thread: any.

@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <new>
 #include <vector>
@@ -21,7 +23,13 @@ struct BufferPool::State {
       for (auto* buffer : buffers) std::free(buffer);
   }
   std::size_t keep_bytes = 0;
+  struct Used {
+    std::uint8_t* data;
+    std::size_t size;
+    std::weak_ptr<std::uint8_t> buffer;
+  };
   std::size_t unused_bytes = 0;
+  std::vector<Used> used;  // few
   std::map<std::size_t, std::vector<std::uint8_t*>> unused;  // by size class, powers of two
 };
 
@@ -42,11 +50,23 @@ BufferPool::Buffer BufferPool::take(std::size_t bytes) {
     if (memory == nullptr) throw std::bad_alloc();
     if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);
   }
-  return Buffer(memory, [state = state_, size](std::uint8_t* buffer) {
+  Buffer taken(memory, [state = state_, size](std::uint8_t* buffer) {
+    const auto at = std::find_if(state->used.begin(), state->used.end(), [buffer](const State::Used& used) { return used.data == buffer; });
+    *at = std::move(state->used.back());
+    state->used.pop_back();
     if (state->unused_bytes + size > state->keep_bytes) return std::free(buffer);
     state->unused[size].push_back(buffer);
     state->unused_bytes += size;
   });
+  state_->used.push_back({memory, size, taken});
+  return taken;
+}
+
+BufferPool::Buffer BufferPool::buffer_of(const void* data) const {
+  const auto* at = static_cast<const std::uint8_t*>(data);
+  for (const State::Used& used : state_->used)
+    if (std::less_equal<>()(used.data, at) && std::less<>()(at, used.data + used.size)) return used.buffer.lock();
+  return nullptr;
 }
 
 }  // namespace cairn::rpc

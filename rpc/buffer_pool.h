@@ -16,6 +16,8 @@ class BufferPool {
 
   // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is dropping the buffer.
   Buffer take(std::size_t bytes);
+  // The buffer in use that holds this address; null: none does.
+  Buffer buffer_of(const void* data) const;
   std::size_t unused_bytes() const;
 
  private:

@@ -22,7 +22,7 @@ struct ConnectionOptions {
   std::size_t credit_bytes = std::size_t{32} << 20;       // bytes under way that credit() allows
   std::size_t unread_bytes_max = std::size_t{1} << 30;    // of answers that the other side does not take
   std::size_t shared_bytes = 0;       // dialler's side: memory to share where the other side is a process of this host; 0: none
-  std::size_t shared_bytes_max = std::size_t{256} << 20;  // acceptor's side: what a dialler may bring
+  std::size_t shared_bytes_max = std::size_t{1} << 30;  // acceptor's side: what a dialler may bring
   StreamOptions stream;
 };
 

@@ -30,6 +30,13 @@ std::size_t trusted_bytes(int descriptor, std::size_t bytes_max) {
   return bytes <= bytes_max ? bytes : 0;
 }
 
+// Four to each doubling: a bound of memory shared by all sizes suffers no more than a quarter of waste.
+std::size_t size_class(std::size_t bytes) {
+  const std::size_t wanted = std::max(bytes, kSmallestShared);
+  const std::size_t step = std::max(std::bit_ceil(wanted) / 8, kSmallestShared);
+  return (wanted + step - 1) / step * step;
+}
+
 }  // namespace
 
 std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t bytes) {
@@ -76,7 +83,7 @@ std::optional<std::uint64_t> SharedMemory::offset_of(const void* data, std::size
 struct SharedPool::State {
   std::shared_ptr<SharedMemory> memory;
   std::size_t used = 0;   // from the beginning: what was ever handed out
-  std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class, powers of two
+  std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class
 };
 
 SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_shared<State>()) { state_->memory = std::move(memory); }
@@ -84,7 +91,7 @@ SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_
 const SharedMemory& SharedPool::memory() const { return *state_->memory; }
 
 std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
-  const std::size_t size = std::bit_ceil(std::max(bytes, kSmallestShared));
+  const std::size_t size = size_class(bytes);
   std::vector<std::size_t>& unused = state_->unused[size];
   std::size_t offset = state_->used;
   if (!unused.empty()) {

@@ -76,7 +76,7 @@ struct PushReply {
 };
 
 struct LinkOptions {
-  std::size_t shared_bytes = std::size_t{256} << 20;  // of memory shared with a shard of this host, taken as it is used; 0: none
+  std::size_t shared_bytes = std::size_t{1} << 30;  // of memory shared with a shard of this host, taken as it is used; 0: none
   std::size_t shared_min = 16 << 10;  // smaller blobs travel: a socket copies them as fast
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);
@@ -106,6 +106,7 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
   // Memory for a blob of a call: shared with the shard where that can be, so that it need not travel.
   Bytes take(std::size_t bytes);
   bool shares(std::size_t bytes) const;  // a blob of that size
+  bool shared(const Bytes& bytes) const;  // it lies in memory shared with the shard
 
   bool connected() const;
   // Connects now unless connected.

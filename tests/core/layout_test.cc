@@ -21,6 +21,16 @@ TEST(Partitioners, CutAlongTheAxisAsked) {
   EXPECT_THROW((*FixedShardsPartitioner(3))(shape, DType::kFloat32, 3), InvalidArgumentError);
 }
 
+TEST(AsRange, IsOfNumbersThatCountOneAfterTheOther) {
+  const auto range = [](std::vector<std::int64_t> rows) { return as_range(rows); };
+  EXPECT_EQ(range({}), std::nullopt);
+  EXPECT_EQ(range({7}), (RowRange{7, 8}));
+  EXPECT_EQ(range({3, 4, 5}), (RowRange{3, 6}));
+  EXPECT_EQ(range({3, 5, 6}), std::nullopt);
+  EXPECT_EQ(range({3, 5, 4, 6}), std::nullopt);
+  EXPECT_EQ(range({3, 3, 5}), std::nullopt);
+}
+
 TEST(SplitRows, TheFirstPartsHaveOneRowMore) {
   EXPECT_EQ(split_rows(7, 3), (std::vector<RowRange>{{0, 3}, {3, 5}, {5, 7}}));
   EXPECT_EQ(split_rows(2, 5), (std::vector<RowRange>{{0, 1}, {1, 2}}));

@@ -26,9 +26,9 @@ inline rpc::Hello hello_to(std::uint32_t endpoint) {
 // One connection to one shard (endpoint 1 and up), with blocking calls.
 class ShardClient {
  public:
-  ShardClient(rpc::Reactor& reactor, rpc::Network& network, const rpc::Address& address, std::uint32_t shard = 0)
+  ShardClient(rpc::Reactor& reactor, rpc::Network& network, const rpc::Address& address, std::uint32_t shard = 0, rpc::ConnectionOptions options = {})
       : reactor_(reactor),
-        connection_(reactor.wait(network.connect(reactor, address, hello_to(shard + 1), kPatience))),
+        connection_(reactor.wait(network.connect(reactor, address, hello_to(shard + 1), kPatience, options))),
         shard(connection_->bootstrap<wire::Shard>()) {}
 
   template <typename Promise>

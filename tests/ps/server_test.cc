@@ -1,6 +1,7 @@
 // The services over a network: simulated, and real sockets with RocksDB and threads.
 #include <gmock/gmock.h>
 
+#include "rpc/shared_memory.h"
 #include "storage/manifest.h"
 #include "tests/ps/server_fixture.h"
 #include "tests/storage/fixture.h"
@@ -64,6 +65,44 @@ TEST(ShardService, APushWhoseAnswerWasLostIsAppliedOnce) {
   ShardClient again = ps.client();
   EXPECT_TRUE(again.push(41, 0, {1, 1, 1, 1}));
   EXPECT_THAT(again.pull(0), ElementsAre(-1, -1, -1, -1));
+}
+
+// Until then the shard may still read there: with an answer the worker would use the place again.
+TEST(ShardService, APieceInSharedMemoryIsAnsweredWhenItsPushIs) {
+  SimulatedPs ps;
+  rpc::ConnectionOptions options;
+  options.shared_bytes = 1 << 20;
+  ShardClient client(ps.reactor, ps.network.host("worker"), ps.server.address(), 0, options);
+  client.configure({whole_table(0, variable("w", {2, 2}), sgd())});
+  client.open();
+  auto* memory = reinterpret_cast<float*>(client.connection().peer().shared->data());
+  auto push_row = [&](std::uint32_t piece) {
+    auto request = client.shard.pushRequest();
+    request.initStep().setSession(ShardHarness::kSession);
+    request.getStep().setLayoutVersion(1);
+    request.getStep().setIncarnation(1);
+    request.getStep().setClosure(1);
+    auto header = request.initHeaders(1)[0];
+    header.setRows(1);
+    header.setLearningRate(1);
+    wire::write(header.initRule(), sgd());
+    const std::int64_t row = piece;
+    request.setIds({reinterpret_cast<const kj::byte*>(&row), sizeof row});
+    request.initValuesAt().setOffset(8 * piece);
+    request.getValuesAt().setBytes(8);
+    request.setPiece(piece);
+    request.setPieces(2);
+    return request.send().ignoreResult();
+  };
+  std::copy_n(Floats{1, 2, 3, 4}.begin(), 4, memory);
+  bool answered = false;
+  auto first = push_row(0).then([&] { answered = true; }).eagerlyEvaluate(nullptr);
+  ps.reactor.advance(std::chrono::seconds(1));
+  EXPECT_FALSE(answered);
+  client.wait(push_row(1));
+  ps.reactor.advance(std::chrono::seconds(1));
+  EXPECT_TRUE(answered);
+  EXPECT_THAT(client.pull(0), ElementsAre(-1, -2, -3, -4));
 }
 
 TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {

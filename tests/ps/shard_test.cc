@@ -254,24 +254,60 @@ TEST(ShardPieces, ApplyTogetherAndOnceWhateverTheirOrder) {
   EXPECT_TRUE(push_piece(shard, 1, 3).duplicate);
 }
 
-TEST(ShardPieces, OfARepeatedRunReplaceThoseOfTheFirst) {
+TEST(ShardPieces, OfARepeatedRunAreNotMixedWithThoseOfTheFirst) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
-  const UpdateHeader row{0, 0, 1, false, sgd(), 1}, two_rows{0, 0, 2, false, sgd(), 1};
-  auto push = [&](const UpdateHeader& header, std::uint32_t piece, const Ids& ids, const Floats& values) {
+  auto push = [&](std::uint32_t piece, const Ids& ids, const Floats& values) {
+    const UpdateHeader header{0, 0, static_cast<std::uint32_t>(ids.size()), false, sgd(), 1};
     return shard.shard.push({shard.step(1), {}, {&header, 1}, ids, std::as_bytes(std::span(values)), Encoding::kRaw, piece, 3});
   };
-  push(row, 0, {0}, {1, 1});
-  push(row, 1, {1}, {1, 1});
-  push(row, 0, {0}, {2, 2});
-  push(row, 1, {2}, {3, 3});
-  // Of another size: which of the others it belongs with is not known.
-  EXPECT_THROW(push(two_rows, 1, {1, 2}, {4, 4, 5, 5}), UnavailableError);
-  push(row, 0, {0}, {2, 2});
-  push(row, 1, {1}, {1, 1});
-  push(row, 1, {2}, {3, 3});
-  push(row, 2, {3}, {4, 4});
+  push(0, {0}, {1, 1});
+  push(1, {1}, {1, 1});
+  push(0, {0, 1}, {2, 2, 2, 2});  // the second run, cut elsewhere
+  push(2, {3}, {4, 4});
+  EXPECT_EQ(shard.shard.version().counter, 0u);
+  push(1, {2}, {3, 3});
 
-  EXPECT_THAT(shard.pull_whole(0), ElementsAre(-2, -2, 0, 0, -3, -3, -4, -4));
+  EXPECT_EQ(shard.shard.version().counter, 1u);
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(-2, -2, -2, -2, -3, -3, -4, -4));
+}
+
+TEST(ShardPieces, MakeOneUpdateHoweverTheyAreCut) {
+  const Floats gradient{1, 2, 3, 4, 5, 6, 7, 8};
+  for (const UpdateRule& rule : {sgd(), adagrad(), adam(), UpdateRule{RuleKind::kLazyAdam, adam().constants}, UpdateRule{RuleKind::kMomentumTable, {0.9f}}}) {
+    ShardHarness whole({whole_table(0, variable("w", {4, 2}), rule)}), cut({whole_table(0, variable("w", {4, 2}), rule)});
+    for (std::uint64_t closure = 1; closure <= 3; ++closure) {
+      const UpdateHeader all{0, 0, 4, false, rule, 0.5f}, half{0, 0, 2, false, rule, 0.5f};
+      const Ids ids{0, 1, 2, 3};
+      whole.shard.push({whole.step(closure), {}, {&all, 1}, ids, std::as_bytes(std::span(gradient)), Encoding::kRaw, 0, 1});
+      for (std::uint32_t piece = 0; piece < 2; ++piece)
+        cut.shard.push({cut.step(closure), {}, {&half, 1}, std::span(ids).subspan(2 * piece, 2), std::as_bytes(std::span(gradient).subspan(4 * piece, 4)),
+                        Encoding::kRaw, piece, 2});
+    }
+    EXPECT_EQ(cut.pull_whole(0), whole.pull_whole(0)) << rule_name(rule.kind);
+  }
+}
+
+TEST(ShardPieces, WaitWhereTheyLieUntilThePushIsDoneOrLost) {
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
+  const UpdateHeader row{0, 0, 1, false, sgd(), 1};
+  Floats memory{1, 1};
+  auto push = [&](std::uint64_t closure, std::uint32_t piece, std::int64_t id, std::shared_ptr<const void> owner) {
+    PushRequest request{shard.step(closure), {}, {&row, 1}, {&id, 1}, std::as_bytes(std::span(memory)), Encoding::kRaw, piece, 2};
+    request.owner = std::move(owner);
+    return shard.shard.push(request);
+  };
+  const auto owner = std::make_shared<int>();
+  push(1, 0, 0, owner);
+  EXPECT_EQ(owner.use_count(), 2);
+  memory = {5, 5};  // as nobody may: it shows that there is no copy
+  push(1, 1, 1, nullptr);
+  EXPECT_EQ(owner.use_count(), 1);
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(-5, -5, -5, -5, 0, 0, 0, 0));
+
+  push(2, 0, 0, owner);
+  shard.clock.advance(std::chrono::seconds(61));
+  push(3, 0, 0, nullptr);  // time passes with the next piece
+  EXPECT_EQ(owner.use_count(), 1);
 }
 
 TEST(ShardPieces, OfADeadWorkerDoNotMixWithTheRetry) {

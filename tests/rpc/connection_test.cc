@@ -186,5 +186,16 @@ TEST(Connection, BulkMemoryGoesBackToThePoolOnceSent) {
   EXPECT_LE(pair.reactor->buffers().unused_bytes(), std::size_t{2} << 20);
 }
 
+TEST(BufferPool, TellsWhichBufferHoldsAnAddress) {
+  BufferPool pool;
+  auto first = pool.take(70'000), second = pool.take(10);
+  EXPECT_EQ(pool.buffer_of(first.get() + 69'999), first);
+  EXPECT_EQ(pool.buffer_of(second.get()), second);
+  const std::uint8_t* gone = first.get();
+  first.reset();
+  EXPECT_EQ(pool.buffer_of(gone), nullptr);
+  EXPECT_EQ(pool.buffer_of(second.get() + 9), second);
+}
+
 }  // namespace
 }  // namespace cairn::rpc

@@ -65,10 +65,18 @@ TEST(SharedPool, ReusesWhatCameBackAndEndsWhereTheMemoryDoes) {
   auto second = pool.take(20'000);
   ASSERT_NE(second, nullptr);
   EXPECT_NE(first, second);
-  EXPECT_EQ(pool.take(1), nullptr);
+  EXPECT_EQ(pool.take(25'000), nullptr);
   auto* place = first.get();
   first.reset();
-  EXPECT_EQ(pool.take(30'000).get(), place);
+  EXPECT_EQ(pool.take(20'001).get(), place);
+}
+
+TEST(SharedPool, WastesAtMostAQuarterOfLargeOnes) {
+  SharedPool pool(SharedMemory::create(12 << 20));
+  EXPECT_NE(pool.take((4 << 20) + 1), nullptr);
+  std::vector<std::shared_ptr<std::uint8_t>> taken;
+  for (int i = 0; i < 2; ++i) taken.push_back(pool.take((4 << 20) + 1));
+  EXPECT_NE(taken.back(), nullptr);
 }
 
 TEST(SharedPool, BuffersOutliveIt) {
