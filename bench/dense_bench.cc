@@ -1,4 +1,4 @@
-// A dense variable of 100 MB: all of it read, a value as large added to it, and both in a step. What the bulk path carries.
+// A dense variable of 100 MB: all of it read, a gradient as large pushed, and both in a step. What the bulk path carries.
 #include <unistd.h>
 
 #include "bench/benches.h"
@@ -20,10 +20,10 @@ struct DenseSteps {
     spec.shape = {kRows, kDim};
     variable = strategy.create_variable(spec);
     steps = {{"pull", 1, strategy.function([v = variable] { return slice(v.read(), 0, 0, 1); }, "pull")},
-             {"push", 1, strategy.function([v = variable] { v.assign_add(made()); }, "push")},
+             {"push", 1, strategy.function([v = variable] { v.update({RuleKind::kSgd}, made(), 0.0f); }, "push")},
              {"pull and push", 2, strategy.function([v = variable] {
                 Array first = slice(v.read(), 0, 0, 1);
-                v.assign_add(made());
+                v.update({RuleKind::kSgd}, made(), 0.0f);
                 return first;
               }, "both")}};
   }

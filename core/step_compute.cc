@@ -41,7 +41,23 @@ void StepMachine::bind() {
     std::int64_t offset = bound_->offset(static_cast<std::int32_t>(v));
     space_.pointers[v] = offset == BoundPlan::kOutside ? nullptr : arena_at(offset);
   }
+  place_updates();
   set_outside_values();
+}
+
+void StepMachine::place_updates() {
+  for (const BoundWave& wave : bound_->waves)
+    for (const BoundUpdate& update : wave.updates) {
+      if (node(update.node).attributes.get<bool>("sparse")) continue;
+      const std::int32_t value = bound_->root(input(update.node, 0));
+      if (bound_->offset(value) == BoundPlan::kOutside) continue;
+      const TensorType& type = bound_->type(value);
+      const auto variable = static_cast<std::size_t>(node(update.node).attributes.get<std::int64_t>("variable"));
+      auto place = store_.update_place(plan_->bound[variable], static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
+      if (place == nullptr) continue;
+      space_.pointers[static_cast<std::size_t>(value)] = place.get();
+      placed_.emplace_back(value, std::move(place));
+    }
 }
 
 // The tensor of a value that came with the run or the graph; nullptr: computed or read.

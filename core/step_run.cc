@@ -80,6 +80,7 @@ void StepMachine::finish(std::exception_ptr error) {
   for (BoundWave& wave : bound_->waves)
     for (Read& read : wave.reads) read.value = {};  // the store wants its memory back
   space_.updates.clear();
+  placed_.clear();
 }
 
 void StepMachine::advance() {

@@ -2,6 +2,7 @@
 #pragma once
 #include <exception>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/executor.h"
@@ -35,6 +36,7 @@ class StepMachine {
 
   void bind();
   void set_outside_values();
+  void place_updates();
   void make_step_key();
   void compute();
   void run_instruction(const Instruction& instruction);
@@ -57,6 +59,7 @@ class StepMachine {
   std::byte* arena_at(std::int64_t offset) const { return arena_.get() + offset; }
   const GraphVariable& variable_of(std::int32_t i) const;
   Tensor arena_tensor(const TensorType& type, const std::byte* at) const;
+  const std::shared_ptr<std::byte>& owner_of(std::int32_t value) const;
 
   std::shared_ptr<const Plan> plan_;
   Workspace::State& space_;
@@ -66,6 +69,7 @@ class StepMachine {
   Tensor step_key_;  // undefined: the graph does not ask for it
   BoundPlan* bound_ = nullptr;
   std::shared_ptr<std::byte> arena_;
+  std::vector<std::pair<std::int32_t, std::shared_ptr<std::byte>>> placed_;  // values that lie where the store wants them, and not in the arena
   Stage stage_ = Stage::kBind;
   std::size_t wave_ = 0;
   bool driving_ = false, again_ = false, pushed_ = false;

@@ -68,6 +68,12 @@ Tensor StepMachine::arena_tensor(const TensorType& type, const std::byte* at) co
   return Tensor::borrowed(type.dtype, type.shape, at, arena_);
 }
 
+const std::shared_ptr<std::byte>& StepMachine::owner_of(std::int32_t value) const {
+  for (const auto& [placed, place] : placed_)
+    if (placed == bound_->root(value)) return place;
+  return arena_;
+}
+
 // ---- pull ----
 
 void StepMachine::pull() {
@@ -136,7 +142,7 @@ Update StepMachine::make_update(BoundUpdate& update) {
   if (!is_assignment(rule.kind)) std::memcpy(&made.learning_rate, data(input(update.node, n.inputs.size() - 1)), sizeof(float));
   if (!sparse) {
     std::int32_t value = input(update.node, 0);
-    made.value = arena_tensor(bound_->type(value), data(value));
+    made.value = Tensor::borrowed(bound_->type(value).dtype, bound_->type(value).shape, data(value), owner_of(value));
     if (bound_->offset(value) == BoundPlan::kOutside) made.value = made.value.clone();  // not ours: a value as read, an argument
     return made;
   }

@@ -3,9 +3,11 @@
 // The executor asks for what a step reads and hands over what it updates, one call a wave, and never knows where the variables
 // live: on ps shards over a wire, in this process, or mirrored.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -56,6 +58,9 @@ class VariableStore {
   virtual ~VariableStore() = default;
   virtual void pull(const StepContext& step, std::span<Read> reads, Done done) = 0;
   virtual void push(const StepContext& step, std::span<Update> updates, Done done) = 0;
+  // Memory from which a push of this variable's dense update, of `bytes` bytes, would need no copy; null: any is as good. The caller
+  // fills it before that push and lets go of it after.
+  virtual std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes);
   // Sums (or averages, by the caller's division) over the replicas of the step. The default is one replica: nothing to do.
   virtual void all_reduce(const StepContext& step, std::span<Tensor> arrays, Done done);
 };

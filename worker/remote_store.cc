@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/bfloat16.h"
+#include "core/kernels/cpu/bulk_copy.h"
 #include "core/trace.h"
 
 namespace cairn::worker {
@@ -35,6 +36,8 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
   for (auto& call : calls) all.add(kj::mv(call));
   return kj::joinPromises(all.finish());
 }
+
+constexpr std::size_t kPiecesUnderWay = 2;  // of a read that is cut, from one shard
 
 bool aligned(const std::byte* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0 && bytes % 8 == 0; }
 
@@ -77,6 +80,11 @@ std::shared_ptr<ShardLink> RemoteStore::link(ShardId shard) {
   return link;
 }
 
+std::shared_ptr<ShardLink> RemoteStore::find_link(ShardId shard) const {
+  const auto found = links_.find(shard);
+  return found == links_.end() ? nullptr : found->second.link;
+}
+
 RemoteStep::RemoteStep(RemoteStore& store) : store_(store), routing_(store.routing()) {}
 
 std::shared_ptr<ShardLink> RemoteStep::link(ShardId shard) {
@@ -105,7 +113,10 @@ rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, st
     const TraceSpan span("pull", step.closure, TraceSpan::Kind::kOverlapping);
     meeting_places(reads, requests);
     std::vector<kj::Promise<void>> calls;
-    for (const ShardRequest& request : requests) calls.push_back(pull_one(step, reads, request).start());
+    for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
+      for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard;) ++end;
+      for (std::size_t i = begin; i < std::min(end, begin + kPiecesUnderWay); ++i) calls.push_back(pull_pieces(step, reads, {&requests[i], &requests[end - 1] + 1}).start());
+    }
     auto all = join(std::move(calls));
     co_await kj::mv(all);
   } catch (const Error&) {
@@ -148,6 +159,11 @@ Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, c
   std::byte* at = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
   if (!aligned(at, 0)) return {};
   return {std::make_shared<Tensor>(read.value), at, request.value_bytes};
+}
+
+// Every so manieth of one shard's requests, one after the other: what a shard gathers is sent while the caches still hold it.
+rpc::Task<void> RemoteStep::pull_pieces(StepContext step, std::span<Read> reads, std::span<const ShardRequest> requests) {
+  for (std::size_t i = 0; i < requests.size(); i += kPiecesUnderWay) co_await pull_one(step, reads, requests[i]);
 }
 
 rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request) {
@@ -206,6 +222,15 @@ void RemoteStep::push(const StepContext& step, std::span<Update> updates, Done d
   }
 }
 
+std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::size_t bytes) {
+  const VariableLayout& layout = routing_->variable(variable);
+  if (bytes <= routing_->piece_bytes_max() || layout.parts.size() != 1 || routing_->encoded(layout.spec->dtype)) return nullptr;
+  const auto link = store_.find_link(layout.parts.front().shard);
+  if (link == nullptr || !link->shares(bytes)) return nullptr;
+  const Bytes place = link->take(bytes);
+  return link->shared(place) ? std::shared_ptr<std::byte>(place.owner, place.data) : nullptr;
+}
+
 rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done) {
   std::exception_ptr failure;
   try {
@@ -241,8 +266,9 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
     call.headers.push_back({rows, update.rule, update.learning_rate});
   }
   call.ids = ids_of(request, *link);
-  if (!link->shares(request.value_bytes)) call.values = value_in_place(updates, request);
-  if (call.values.data == nullptr && request.value_bytes > 0) call.values = values_of(updates, request, *link);
+  call.values = value_in_place(updates, request);
+  const bool copied = call.values.data == nullptr || (link->shares(request.value_bytes) && !link->shared(call.values));
+  if (copied && request.value_bytes > 0) call.values = values_of(updates, request, *link);
   call.encoding = routing_->encoding();
   call.piece = piece;
   call.pieces = pieces;
@@ -282,7 +308,7 @@ Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest&
     if (routing_->encoded(spec.dtype))
       narrow_to_bfloat16(reinterpret_cast<const float*>(from), static_cast<std::size_t>(segment.rows * spec.dim()), out);
     else
-      std::memcpy(out, from, size);
+      copy_bulk(out, from, size);
     out += size;
   }
   return bytes;

@@ -37,6 +37,7 @@ class RemoteStore {
   const std::shared_ptr<const Routing>& routing() const { return routing_; }  // null before the first layout
   // The one link of this lane to `shard` under the present layout. Errors  Unavailable: its ps is away.
   std::shared_ptr<ShardLink> link(ShardId shard);
+  std::shared_ptr<ShardLink> find_link(ShardId shard) const;  // null: nobody asked for it yet
   rpc::Reactor& reactor() { return reactor_; }
 
  private:
@@ -62,12 +63,15 @@ class RemoteStep final : public VariableStore {
 
   void pull(const StepContext& step, std::span<Read> reads, Done done) override;
   void push(const StepContext& step, std::span<Update> updates, Done done) override;
+  // Memory shared with the one shard that holds the variable, if it is large enough to travel in messages of its own.
+  std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
 
   std::uint64_t staleness() const { return staleness_; }  // the largest over all pushes so far
   bool updated() const { return updated_; }
 
  private:
   rpc::Task<void> pull_all(StepContext step, std::span<Read> reads, std::vector<ShardRequest> requests, Done done);
+  rpc::Task<void> pull_pieces(StepContext step, std::span<Read> reads, std::span<const ShardRequest> requests);
   rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request);
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done);
   rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces);

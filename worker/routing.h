@@ -48,6 +48,7 @@ class Routing {
   const VariableLayout& variable(VariableId id) const;
   const ShardServer& server(ShardId shard) const;
   Encoding encoding() const { return encoding_; }
+  std::size_t piece_bytes_max() const { return piece_bytes_max_; }
   bool encoded(DType dtype) const { return encoding_ == Encoding::kBfloat16 && dtype == DType::kFloat32; }
   std::size_t wire_row_bytes(const VariableSpec& spec) const;
 

@@ -107,6 +107,8 @@ bool ShardLink::connected() const { return live_ != nullptr && live_->connection
 
 bool ShardLink::shares(std::size_t bytes) const { return bytes > 0 && bytes >= options_.shared_min && connected() && live_->pool.has_value(); }
 
+bool ShardLink::shared(const Bytes& bytes) const { return connected() && live_->shared_offset(bytes).has_value(); }
+
 Bytes ShardLink::take(std::size_t bytes) {
   if (shares(bytes))
     if (auto buffer = live_->pool->take(bytes)) return {buffer, reinterpret_cast<std::byte*>(buffer.get()), bytes};

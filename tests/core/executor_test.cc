@@ -37,12 +37,18 @@ class RecordingStore final : public VariableStore {
   }
   void push(const StepContext& step, std::span<Update> updates, Done done) override {
     Call call{"push", {}, {updates.begin(), updates.end()}, step.push_number};
+    pushed_from = updates.front().value.raw();
     for (Update& update : call.updates) {
       update.value = update.value.clone();
       if (update.ids.defined()) update.ids = update.ids.clone();
     }
     calls.push_back(std::move(call));
     answer([this, step, updates, done] { local.push(step, updates, done); });
+  }
+  std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override {
+    if (variable != placed_variable) return nullptr;
+    EXPECT_EQ(bytes, place.size());
+    return {std::shared_ptr<void>(), place.data()};
   }
   std::vector<std::string> kinds() const {
     std::vector<std::string> all;
@@ -58,6 +64,9 @@ class RecordingStore final : public VariableStore {
   }
 
   LocalStore local;
+  std::vector<std::byte> place;  // for the dense update of this one
+  VariableId placed_variable = ~VariableId{0};
+  const std::byte* pushed_from = nullptr;
   bool later = false;
   std::deque<std::function<void()>> waiting;
   std::vector<Call> calls;
@@ -136,6 +145,22 @@ TEST_F(Executor, IdsArePulledOnceAscendingAndGradientsOfEqualIdsAreSummed) {
   EXPECT_THAT(longs_of(store.calls[1].updates[0].ids), ElementsAre(1, 3));
   EXPECT_THAT(floats_of(store.calls[1].updates[0].value), ElementsAre(2, 2, 8, 8));
   EXPECT_EQ(store.calls[1].updates[0].learning_rate, 1.0f);
+}
+
+TEST_F(Executor, ADenseGradientIsComputedWhereTheStoreWantsIt) {
+  Variable w = variable("w", tensor({2, 2}, {1, 2, 3, 4}), {kSgd});
+  store.place.resize(4 * sizeof(float));
+  store.placed_variable = 0;
+  for (int step = 0; step < 2; ++step) {
+    run_function({}, {}, [&](const auto&) {
+      Array loss = sum(w.read() * w.read());
+      w.update(kSgd, variable_gradients(loss)[0].dense, 0.25f);
+      return loss;
+    });
+    EXPECT_EQ(store.pushed_from, store.place.data());
+  }
+  EXPECT_THAT(floats_of(store.calls[1].updates[0].value), ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(floats_of(store.calls[3].updates[0].value), ElementsAre(1, 2, 3, 4));
 }
 
 TEST_F(Executor, GathersOfOneVariableShareOneRead) {

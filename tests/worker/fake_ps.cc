@@ -93,6 +93,7 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
   const auto sent = bulk(in.hasValuesAt(), in.getValuesAt(), in.getValues(), shared_.get());
   asked.shared = in.hasValuesAt();
+  asked.values_at = in.getValuesAt().getOffset();
   asked.value_bytes = sent.size();
   asked.values = decode(sent, in.getEncoding() == wire::Encoding::BFLOAT16);
   asked.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};

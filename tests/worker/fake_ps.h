@@ -24,7 +24,8 @@ struct Asked {
   std::vector<std::int64_t> ids;   // local to the part
   std::vector<float> values;       // of a push, decoded
   std::size_t value_bytes = 0;     // on the wire
-  bool shared = false;             // the values are in shared memory
+  bool shared = false;             // the values are in shared memory,
+  std::uint64_t values_at = 0;     // here
   Version pulled;
   std::uint64_t incarnation = 0;
   std::uint32_t push_number = 0;

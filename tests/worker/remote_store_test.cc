@@ -143,6 +143,28 @@ TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
   EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 5);
 }
 
+TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
+  use(1, {{"big", {3000, 1000}}, {"small", {3, 2}}});
+  RemoteStep step(*store);
+  EXPECT_EQ(step.update_place(0, 12'000'000), nullptr);  // nobody is connected yet
+  std::vector<Read> reads{{1, {}, {}}};
+  ASSERT_EQ(pull(step, reads), "");
+  EXPECT_EQ(step.update_place(1, 24), nullptr);  // it travels with others
+  auto place = step.update_place(0, 12'000'000);
+  ASSERT_EQ(place != nullptr, GetParam());
+  if (place == nullptr) return;
+  std::span(reinterpret_cast<float*>(place.get()), 3'000'000)[2'999'001] = 5;
+  const auto* at = place.get();
+  cluster->asked.clear();
+  std::vector<Update> updates{{0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {3000, 1000}, at, std::move(place))}};
+  ASSERT_EQ(push(step, updates), "");
+  EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 5);
+  ASSERT_EQ(cluster->asked.size(), 3u);
+  EXPECT_EQ(cluster->asked[1].values_at, cluster->asked[0].values_at + cluster->asked[0].value_bytes);  // one after the other, as they lay
+  updates.clear();
+  EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
+}
+
 TEST_P(Bulk, RowsOfManyPlacesMakeTheSameValues) {
   use(2, {{"a", {4000, 8}}, {"b", {9000, 3}}});
   std::vector<std::int64_t> some(3000);
