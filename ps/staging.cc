@@ -44,7 +44,6 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
     throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
                                ": its earlier pieces were let go, for they waited too long or a restore came between; push all of it again"));
   PushPiece kept = keep(piece);
-  if (const auto found = waiting_.find(key); found != waiting_.end() && found->second.pieces.contains(piece.piece)) drop(found);
   Waiting& waiting = waiting_[key];
   if (waiting.count == 0) {
     waiting.count = piece.pieces;
@@ -54,8 +53,17 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
     throw InvalidArgumentError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
                                    ": its pieces differ in their number or in their encoding"));
   waiting.last = now;
-  waiting.pieces.emplace(piece.piece, std::move(kept));
-  bytes_ += bytes_of(piece);
+  PushPiece& place = waiting.pieces[piece.piece];
+  if (place.kept != nullptr) {
+    if (place.headers.size() != piece.headers.size() || place.ids.size() != piece.ids.size() || place.values.size() != piece.values.size()) {
+      drop(waiting_.find(key));
+      throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number, ": piece ", piece.piece,
+                                 " came before with another size; push all of it again"));
+    }
+    bytes_ -= bytes_of(place);
+  }
+  place = std::move(kept);
+  bytes_ += bytes_of(place);
   if (waiting.pieces.size() < waiting.count) return {};
   std::vector<PushPiece> whole;
   whole.reserve(waiting.count);

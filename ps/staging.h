@@ -35,10 +35,10 @@ class PieceStaging {
   // `bytes` says how much waits.
   PieceStaging(StagingOptions options, ShardCounters::Number& bytes) : options_(options), bytes_(bytes) {}
 
-  // Takes a piece in; all of them in their order if it was the last one missing. A piece that comes again
-  // is of another run of the closure, whose values may be others: the push begins anew.
+  // Takes a piece in; all of them in their order if it was the last one missing. A piece that comes again, from
+  // another run of the closure, replaces the first.
   //   Errors  InvalidArgument: pieces that contradict each other; ResourceExhausted: too much is waiting;
-  //           Unavailable: earlier pieces of this push were let go: send all of them again.
+  //           Unavailable: earlier pieces of this push were let go, or this one came before with another size: send all of them again.
   //   Cost    a copy of headers and ids; of the values only where their memory cannot be kept (PushRequest::owner).
   std::vector<PushPiece> add(const PushRequest& piece, TimePoint now);
   // Lets go of what waits of this push, from any worker.

@@ -254,21 +254,24 @@ TEST(ShardPieces, ApplyTogetherAndOnceWhateverTheirOrder) {
   EXPECT_TRUE(push_piece(shard, 1, 3).duplicate);
 }
 
-TEST(ShardPieces, OfARepeatedRunAreNotMixedWithThoseOfTheFirst) {
+TEST(ShardPieces, OfARepeatedRunReplaceThoseOfTheFirst) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
-  auto push = [&](std::uint32_t piece, const Ids& ids, const Floats& values) {
-    const UpdateHeader header{0, 0, static_cast<std::uint32_t>(ids.size()), false, sgd(), 1};
+  const UpdateHeader row{0, 0, 1, false, sgd(), 1}, two_rows{0, 0, 2, false, sgd(), 1};
+  auto push = [&](const UpdateHeader& header, std::uint32_t piece, const Ids& ids, const Floats& values) {
     return shard.shard.push({shard.step(1), {}, {&header, 1}, ids, std::as_bytes(std::span(values)), Encoding::kRaw, piece, 3});
   };
-  push(0, {0}, {1, 1});
-  push(1, {1}, {1, 1});
-  push(0, {0, 1}, {2, 2, 2, 2});  // the second run, cut elsewhere
-  push(2, {3}, {4, 4});
-  EXPECT_EQ(shard.shard.version().counter, 0u);
-  push(1, {2}, {3, 3});
+  push(row, 0, {0}, {1, 1});
+  push(row, 1, {1}, {1, 1});
+  push(row, 0, {0}, {2, 2});
+  push(row, 1, {2}, {3, 3});
+  // Of another size: which of the others it belongs with is not known.
+  EXPECT_THROW(push(two_rows, 1, {1, 2}, {4, 4, 5, 5}), UnavailableError);
+  push(row, 0, {0}, {2, 2});
+  push(row, 1, {1}, {1, 1});
+  push(row, 1, {2}, {3, 3});
+  push(row, 2, {3}, {4, 4});
 
-  EXPECT_EQ(shard.shard.version().counter, 1u);
-  EXPECT_THAT(shard.pull_whole(0), ElementsAre(-2, -2, -2, -2, -3, -3, -4, -4));
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(-2, -2, 0, 0, -3, -3, -4, -4));
 }
 
 TEST(ShardPieces, MakeOneUpdateHoweverTheyAreCut) {
