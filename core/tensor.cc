@@ -55,16 +55,17 @@ bool Shape::known() const {
   return true;
 }
 
-std::int64_t Shape::elements() const {
+std::int64_t Shape::elements_from(std::size_t axis) const {
   std::int64_t n = 1;
-  for (auto d : dims_) {
-    CAIRN_CHECK(d >= 0, "the shape ", to_string(), " is not known");
-    n *= d;
+  for (; axis < dims_.size(); ++axis) {
+    CAIRN_CHECK(dims_[axis] >= 0, "the shape ", to_string(), " is not known");
+    n *= dims_[axis];
   }
   return n;
 }
 
-std::int64_t Shape::row_elements() const { return rank() == 0 ? 1 : without_front().elements(); }
+std::int64_t Shape::elements() const { return elements_from(0); }
+std::int64_t Shape::row_elements() const { return elements_from(1); }
 
 Shape Shape::with_dim(int axis, std::int64_t size) const {
   Shape made = *this;

@@ -70,6 +70,7 @@ class Shape {
   bool operator==(const Shape&) const = default;
 
  private:
+  std::int64_t elements_from(std::size_t axis) const;
   std::vector<std::int64_t> dims_;
 };
 

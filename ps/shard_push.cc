@@ -68,6 +68,7 @@ Shard::Plan Shard::plan(std::span<const PushPiece> pieces, Encoding encoding) {
 
 void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
   const auto [headers, ids, values, kept] = piece;
+  plan.updates.reserve(plan.updates.size() + headers.size());
   std::size_t used = 0, bytes = 0;
   for (const UpdateHeader& header : headers) {
     Table& table = find(header.variable, header.part);
@@ -137,7 +138,7 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ", rule, " updates float32 variables only"));
   if (dtype_bytes(spec.dtype) == 2)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ", which is for storage only: it cannot be updated"));
-  if (!rule_slots(header.rule).empty() && header.rule.kind != table.rule().kind)
+  if (header.rule.kind != table.rule().kind && !rule_slots(header.rule).empty())
     throw FailedPreconditionError(str("variable '", spec.name, "' is updated by ", rule, ", but its slots are those of ",
                                       rule_name(table.rule().kind), ": configure it with its rule first"));
 }

@@ -62,6 +62,16 @@ std::span<const std::int64_t> checked_ids(const VariableSpec& spec, const Tensor
   return values;
 }
 
+// Whether `value` is of these rows; made to be asked for every table of every step, so it builds no shape.
+bool fits(const VariableSpec& spec, const Tensor& ids, const Tensor& value) {
+  const Shape &wanted = spec.shape, &shape = value.shape();
+  const int rank = ids.defined() ? std::max(wanted.rank(), 1) : wanted.rank();
+  if (value.dtype() != spec.dtype || shape.rank() != rank) return false;
+  for (int axis = 0; axis < rank; ++axis)
+    if (shape[axis] != (axis == 0 && ids.defined() ? ids.shape().elements() : wanted[axis])) return false;
+  return true;
+}
+
 enum class EmptyParts : std::uint8_t { kLeaveOut, kInclude };
 
 void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const Tensor& ids, std::size_t row_bytes, EmptyParts empty) {
@@ -118,9 +128,10 @@ std::vector<ShardRequest> Routing::updates(std::span<const Update> wave) const {
   for (std::uint32_t item = 0; item < wave.size(); ++item) {
     const Update& update = wave[item];
     const VariableLayout& place = variable(update.variable);
-    const TensorType wanted{place.spec->dtype, value_shape(*place.spec, update.ids)};
-    if (update.value.type() != wanted)
+    if (!fits(*place.spec, update.ids, update.value)) {
+      const TensorType wanted{place.spec->dtype, value_shape(*place.spec, update.ids)};
       throw InvalidArgumentError(str("an update of variable \"", place.spec->name, "\" wants ", wanted.to_string(), ", got ", update.value.type().to_string()));
+    }
     const auto empty = reaches_every_part(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
     cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty);
   }
