@@ -60,7 +60,7 @@ Series waiting_steps(const Options& options, Report& report, int servers, double
   Options wanted = options;
   wanted.ps = wanted.workers = servers;
   wanted.shards = wanted.lanes = 1;
-  Cluster cluster(wanted, {.transport = options.transports.front()});
+  Cluster cluster(wanted, {options.transports.front(), options.depths.front()});
   WaitingSteps steps(cluster, options, wait);
   auto run = [&](int count) { return steps.run(count); };
   run(4 * servers);
@@ -104,8 +104,8 @@ Series row_time(const Options& options, Report& report, std::int64_t rows, const
 
 // A row's time against that of the machine's own random access at the same size, both measured here: what of the growth is ours.
 void of_rows(const Options& options, Limits& limits, Report& report) {
-  double alone_before = 0, wire_before = 0;
-  for (std::int64_t rows : {8'000'000, 64'000'000}) {
+  double alone_first = 0, wire_first = 0;
+  for (std::int64_t rows : {8'000'000, 16'000'000, 32'000'000, 64'000'000}) {
     const std::size_t bytes = static_cast<std::size_t>(rows) * kStepRowBytes;
     const double machine = 1 / limits.rows_gathered(bytes).median() + 1 / limits.rows_updated(bytes).median();  // us
     const std::int64_t table_rows = rows / static_cast<std::int64_t>(kStepTables);
@@ -120,12 +120,10 @@ void of_rows(const Options& options, Limits& limits, Report& report) {
     }
     report.figure(str("growth: ", rows / 1'000'000, " M rows, a row in one thread, of the machine's"), alone);
     report.figure(str("growth: ", rows / 1'000'000, " M rows, a row over ", options.transports.front(), ", of the machine's"), wire);
-    if (alone_before > 0) {
-      report.figure("growth: eight times the rows, a row in one thread", alone / alone_before);
-      report.figure("growth: eight times the rows, a row over the wire", wire / wire_before);
-    }
-    alone_before = alone;
-    wire_before = wire;
+    if (alone_first == 0) alone_first = alone;
+    if (wire_first == 0) wire_first = wire;
+    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row in one thread, of 8 M"), alone / alone_first);
+    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row over ", options.transports.front(), ", of 8 M"), wire / wire_first);
   }
 }
 
