@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
@@ -91,39 +92,39 @@ void of_workers(const Options& options, Report& report) {
 
 // ---- rows ----
 
-double microseconds(const Series& steps) { return 1e6 / steps.median() / (kStepTables * kStepRows); }
-
+// A row's time in a step, over the machine's own: both measured in turns, for memory's speed drifts within minutes.
 template <typename Run>
-Series row_time(const Options& options, Report& report, std::int64_t rows, const std::string& where, const NamedProcesses& processes, Run run) {
+double row_time(const Options& options, Report& report, std::int64_t rows, const std::string& where, const NamedProcesses& processes, Run run) {
+  const auto access = random_access(static_cast<std::size_t>(rows) * kStepRowBytes);
   const int count = calibrate(options.seconds, 20, run);
-  Series series{.bench = "growth", .configuration = str(rows / 1'000'000, " M rows, ", where), .unit = "steps/s", .processes = processes};
-  series = measure(std::move(series), options.windows, [&] { return count / run(count); });
-  report.add(series);
-  return series;
+  const std::string size = str(rows / 1'000'000, " M rows, ");
+  Series steps{.bench = "growth", .configuration = str(size, where), .unit = "M rows/s", .processes = processes};
+  Series machine{.bench = "growth", .configuration = str(size, "the machine's own, beside ", where), .unit = "M rows/s", .processes = {{"process", ::getpid()}}};
+  std::tie(steps, machine) = measure_in_turns(std::move(steps), [&] { return 1e-6 * kStepTables * kStepRows * count / run(count); }, std::move(machine),
+                                              [&] { return access(options.seconds); }, options.windows);
+  report.add(steps);
+  report.add(machine);
+  report.figure(str("growth: ", size, "time a row, ", where, ", of the machine's"), machine.median() / steps.median());
+  return machine.median() / steps.median();
 }
 
-// A row's time against that of the machine's own random access at the same size, both measured here: what of the growth is ours.
-void of_rows(const Options& options, Limits& limits, Report& report) {
-  double alone_first = 0, wire_first = 0;
+void of_rows(const Options& options, Report& report) {
+  std::optional<std::pair<double, double>> first;
+  const std::string over = options.transports.front();
   for (std::int64_t rows : {8'000'000, 16'000'000, 32'000'000, 64'000'000}) {
-    const std::size_t bytes = static_cast<std::size_t>(rows) * kStepRowBytes;
-    const double machine = 1 / limits.rows_gathered(bytes).median() + 1 / limits.rows_updated(bytes).median();  // us
     const std::int64_t table_rows = rows / static_cast<std::int64_t>(kStepTables);
-    double alone = 0, wire = 0;
+    std::pair<double, double> times;
     {
       PsStepInProcess shard(table_rows);
-      alone = microseconds(row_time(options, report, rows, "one thread, no messages", {{"process", ::getpid()}}, [&](int steps) { return shard.run(steps); })) / machine;
+      times.first = row_time(options, report, rows, "one thread", {{"process", ::getpid()}}, [&](int steps) { return shard.run(steps); });
     }
     {
-      PsStepOverTheWire over(options.transports.front(), 1, table_rows);
-      wire = microseconds(row_time(options, report, rows, options.transports.front(), over.processes(), [&](int steps) { return over.run(steps, 2); })) / machine;
+      PsStepOverTheWire wire(over, 1, table_rows);
+      times.second = row_time(options, report, rows, over, wire.processes(), [&](int steps) { return wire.run(steps, 2); });
     }
-    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row in one thread, of the machine's"), alone);
-    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row over ", options.transports.front(), ", of the machine's"), wire);
-    if (alone_first == 0) alone_first = alone;
-    if (wire_first == 0) wire_first = wire;
-    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row in one thread, of 8 M"), alone / alone_first);
-    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row over ", options.transports.front(), ", of 8 M"), wire / wire_first);
+    if (!first) first = times;
+    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row in one thread, of 8 M"), times.first / first->first);
+    report.figure(str("growth: ", rows / 1'000'000, " M rows, a row over ", over, ", of 8 M"), times.second / first->second);
   }
 }
 
@@ -146,10 +147,10 @@ void of_batch(const Options& options, Report& report) {
 
 }  // namespace
 
-void bench_growth(const Options& options, Limits& limits, Report& report) {
+void bench_growth(const Options& options, Limits&, Report& report) {
   for (const std::string& what : options.growth) {
     if (what == "workers") of_workers(options, report);
-    if (what == "rows") of_rows(options, limits, report);
+    if (what == "rows") of_rows(options, report);
     if (what == "batch") of_batch(options, report);
   }
 }

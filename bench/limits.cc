@@ -84,6 +84,20 @@ const Series& Limits::rows_gathered(std::size_t table_bytes) {
   });
 }
 
+std::function<double(double)> random_access(std::size_t table_bytes) {
+  constexpr std::size_t kRow = kFloats * sizeof(float), kStride = 2 * kRow;
+  auto table = std::make_shared<RandomRows>(table_bytes, kStride);
+  auto out = std::make_shared<std::vector<std::byte>>(kRowsACall * kRow);
+  auto gradients = std::make_shared<std::vector<float>>(kRowsACall * kFloats, 0.01f);
+  const RowBlock block{DType::kFloat32, table->arena.data(), static_cast<std::int64_t>(table->rows), kFloats, 2 * kFloats, kFloats};
+  return [=](double seconds) {
+    return 1e-6 * kRowsACall * rate(seconds, [&] {
+      ps::gather_rows(table->arena.data(), kStride, kRow, table->next(), out->data());
+      apply_rule({RuleKind::kAdagrad, {}}, {0.01f, 1}, block, table->next(), std::as_bytes(std::span(*gradients)).data());
+    });
+  };
+}
+
 const Series& Limits::rows_updated(std::size_t table_bytes) {
   return once(at_size("random 128-byte rows of Adagrad updated", table_bytes), "M rows/s", {{"process", ::getpid()}}, [=] {
     auto table = std::make_shared<RandomRows>(table_bytes, 2 * kFloats * sizeof(float));

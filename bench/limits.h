@@ -43,4 +43,8 @@ class Limits {
   std::map<std::string, Series> known_;
 };
 
+// The machine's own random access to rows laid as a table with Adagrad's slots has them, of so many bytes in all: a function that takes
+// some seconds and returns how many rows, in millions, it read and as many others it updated in each.
+std::function<double(double)> random_access(std::size_t table_bytes);
+
 }  // namespace cairn::bench

@@ -3,6 +3,7 @@
 #include "coordinator/engine.h"
 #include "core/json.h"
 #include "core/machine.h"
+#include "rpc/memory_use.h"
 
 namespace cairn {
 namespace {
@@ -61,6 +62,7 @@ std::string Engine::make_status() const {
               {"checkpoints_failed", now.checkpoints_failed},
               {"last_checkpoint", now.last_checkpoint},
               {"memory_bytes", private_memory_bytes()},
+              {"buffer_bytes", rpc::buffer_bytes()},
               {"ps", Json::array()},
               {"workers", Json::array()},
               {"losses", Json::array()}};

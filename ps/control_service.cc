@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "core/machine.h"
+#include "rpc/memory_use.h"
 
 namespace cairn::ps {
 namespace {
@@ -63,8 +64,14 @@ class ControlService final : public wire::PsControl::Server {
 std::string status_json(const ControlHost& host) {
   Json shards = Json::array();
   for (const ShardCounters* shard : host.shards) shards.push_back(shard_json(*shard));
-  const Json all = {{"role", "ps"},         {"index", host.index},     {"incarnation", host.incarnation},
-                              {"memory_bytes", private_memory_bytes()}, {"address", host.address}, {"session", host.session}, {"shards", std::move(shards)}};
+  const Json all = {{"role", "ps"},
+                    {"index", host.index},
+                    {"incarnation", host.incarnation},
+                    {"memory_bytes", private_memory_bytes()},
+                    {"buffer_bytes", rpc::buffer_bytes()},
+                    {"address", host.address},
+                    {"session", host.session},
+                    {"shards", std::move(shards)}};
   return json_text(all);
 }
 

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <functional>
@@ -10,17 +11,36 @@
 #include <new>
 #include <vector>
 
+#include "rpc/memory_use.h"
+
 namespace cairn::rpc {
 namespace {
 constexpr std::size_t kSmallest = 64 << 10;
 constexpr std::size_t kHugePage = 2 << 20;
 constexpr std::size_t kPage = 4096;
+
+std::atomic<std::size_t> bytes_of_all{0};
+
+std::uint8_t* allocate(std::size_t size) {
+  auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(size >= kHugePage ? kHugePage : kPage, size));
+  if (memory == nullptr) throw std::bad_alloc();
+  if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);
+  bytes_of_all.fetch_add(size, std::memory_order_relaxed);
+  return memory;
+}
+
+void deallocate(std::uint8_t* memory, std::size_t size) {
+  std::free(memory);
+  bytes_of_all.fetch_sub(size, std::memory_order_relaxed);
+}
 }  // namespace
+
+std::size_t buffer_bytes() { return bytes_of_all.load(std::memory_order_relaxed); }
 
 struct BufferPool::State {
   ~State() {
     for (auto& [size, buffers] : unused)
-      for (auto* buffer : buffers) std::free(buffer);
+      for (auto* buffer : buffers) deallocate(buffer, size);
   }
   std::size_t keep_bytes = 0;
   struct Used {
@@ -46,15 +66,13 @@ BufferPool::Buffer BufferPool::take(std::size_t bytes) {
     unused.pop_back();
     state_->unused_bytes -= size;
   } else {
-    memory = static_cast<std::uint8_t*>(std::aligned_alloc(size >= kHugePage ? kHugePage : kPage, size));
-    if (memory == nullptr) throw std::bad_alloc();
-    if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);
+    memory = allocate(size);
   }
   Buffer taken(memory, [state = state_, size](std::uint8_t* buffer) {
     const auto at = std::find_if(state->used.begin(), state->used.end(), [buffer](const State::Used& used) { return used.data == buffer; });
     *at = std::move(state->used.back());
     state->used.pop_back();
-    if (state->unused_bytes + size > state->keep_bytes) return std::free(buffer);
+    if (state->unused_bytes + size > state->keep_bytes) return deallocate(buffer, size);
     state->unused[size].push_back(buffer);
     state->unused_bytes += size;
   });

@@ -8,16 +8,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <map>
 #include <vector>
 
 #include "core/error.h"
+#include "rpc/memory_use.h"
 
 namespace cairn::rpc {
 namespace {
 
 constexpr std::size_t kSmallestShared = 4 << 10;
+std::atomic<std::size_t> bytes_handed_out{0};
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // The size of what can be relied upon, else 0. Ordinary pages: those of hugetlbfs may be missing when touched, which ends the process.
@@ -38,6 +41,8 @@ std::size_t size_class(std::size_t bytes) {
 }
 
 }  // namespace
+
+std::size_t shared_bytes() { return bytes_handed_out.load(std::memory_order_relaxed); }
 
 std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t bytes) {
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
@@ -81,6 +86,7 @@ std::optional<std::uint64_t> SharedMemory::offset_of(const void* data, std::size
 }
 
 struct SharedPool::State {
+  ~State() { bytes_handed_out.fetch_sub(used, std::memory_order_relaxed); }
   std::shared_ptr<SharedMemory> memory;
   std::size_t used = 0;   // from the beginning: what was ever handed out
   std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class
@@ -99,6 +105,7 @@ std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
     unused.pop_back();
   } else if (size <= state_->memory->bytes() - state_->used) {
     state_->used += size;
+    bytes_handed_out.fetch_add(size, std::memory_order_relaxed);
   } else {
     return nullptr;
   }

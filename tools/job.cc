@@ -145,9 +145,9 @@ void read_model(TomlTable table, JobModel& model) {
   table.read("kind", model.kind);
   table.one_of("kind", model.kind, {"wide_deep", "wide", "deep", "dlrm", "dcn_v2", "deepfm"});
   table.read("embedding_dim", model.embedding_dim);
-  table.read("bottom", model.bottom);
   table.read("hidden", model.hidden);
-  table.read("cross_layers", model.cross_layers);
+  if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm") table.read("bottom", model.bottom);
+  if (model.kind == "dcn_v2") table.read("cross_layers", model.cross_layers);
   table.read("seed", model.seed);
   table.refuse_unknown();
   require(model.embedding_dim > 0, table, "model.embedding_dim must be at least 1");

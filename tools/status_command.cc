@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "rpc/token.h"
+#include "tools/memory_text.h"
 
 namespace cairn::tools {
 namespace {
@@ -43,33 +44,12 @@ std::string log_of(const Json& description, const std::string& task) {
   return "";
 }
 
-// " memory 1024 MB", or nothing where a task has not said yet.
-std::string memory_text(const Json& own) {
-  if (!own.is_object() || !own.contains("memory_bytes")) return "";
-  char text[64];
-  std::snprintf(text, sizeof text, " memory %.0f MB", own["memory_bytes"].get<double>() / (1 << 20));
-  return text;
-}
-
-// Of the memory of a ps, its rows with their slots, and pieces of pushes that wait for the rest.
-std::string held_text(const Json& own) {
-  if (!own.is_object() || !own.contains("shards")) return "";
-  double rows = 0, staged = 0;
-  for (const auto& shard : own["shards"]) {
-    rows += shard.value("bytes", 0.0);
-    staged += shard.value("staged_bytes", 0.0);
-  }
-  char text[96];
-  std::snprintf(text, sizeof text, " (rows %.0f, waiting pieces %.0f)", rows / (1 << 20), staged / (1 << 20));
-  return text;
-}
-
 void print_task(const Json& task, const Json& description) {
   std::string name = task.value("task", "");
   std::printf("  %-18s %-22s %-6s", name.c_str(), task.value("address", "").c_str(), task.value("ready", false) ? "up" : "AWAY");
   if (task.contains("inflight")) std::printf(" closures %s", json_text(task["inflight"]).c_str());
   const Json own = task.value("details", Json::object());
-  std::printf("%s%s", memory_text(own).c_str(), held_text(own).c_str());
+  std::printf("%s", memory_text(own).c_str());
   if (std::string log = log_of(description, name); !log.empty()) std::printf("  log %s", log.c_str());
   if (task.contains("trouble")) std::printf("\n    %s", task["trouble"].get<std::string>().c_str());
   std::printf("\n");

@@ -4,6 +4,7 @@
 
 #include "core/json.h"
 #include "core/machine.h"
+#include "rpc/memory_use.h"
 #include "rpc/reactor_thread.h"
 #include "rpc/server.h"
 #include "worker/control_service.h"
@@ -113,7 +114,13 @@ const rpc::Address& WorkerServer::address() const { return acceptor_->address();
 void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) { on_shutdown_ = std::move(handler); }
 
 std::string WorkerServer::status_json() const {
-  Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)}, {"address", address().str()}, {"incarnation", options_.incarnation}, {"memory_bytes", private_memory_bytes()}, {"lanes", Json::array()}};
+  Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)},
+           {"address", address().str()},
+           {"incarnation", options_.incarnation},
+           {"memory_bytes", private_memory_bytes()},
+           {"buffer_bytes", rpc::buffer_bytes()},
+           {"shared_bytes", rpc::shared_bytes()},
+           {"lanes", Json::array()}};
   for (const auto& seat : seats_) {
     const LaneStats& stats = *seat->stats;
     out["lanes"].push_back({{"session", stats.session.load()}, {"functions", stats.functions.load()}, {"closures_done", stats.closures_done.load()},

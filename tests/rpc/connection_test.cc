@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "rpc/memory_use.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {
@@ -184,6 +185,18 @@ TEST(Connection, BulkMemoryGoesBackToThePoolOnceSent) {
   // One buffer of the server and one of the client, or one for both: the five calls shared them.
   EXPECT_GE(pair.reactor->buffers().unused_bytes(), std::size_t{1} << 20);
   EXPECT_LE(pair.reactor->buffers().unused_bytes(), std::size_t{2} << 20);
+}
+
+TEST(MemoryUse, CountsBuffersInUseAndKept) {
+  const std::size_t before = buffer_bytes();
+  {
+    BufferPool pool;
+    auto buffer = pool.take(100'000);
+    EXPECT_EQ(buffer_bytes(), before + (128 << 10));
+    buffer.reset();
+    EXPECT_EQ(buffer_bytes(), before + (128 << 10));  // it is kept
+  }
+  EXPECT_EQ(buffer_bytes(), before);
 }
 
 TEST(BufferPool, TellsWhichBufferHoldsAnAddress) {

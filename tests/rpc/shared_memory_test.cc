@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "rpc/memory_use.h"
 #include "tests/rpc/echo_service.h"
 
 namespace cairn::rpc {
@@ -77,6 +78,17 @@ TEST(SharedPool, WastesAtMostAQuarterOfLargeOnes) {
   std::vector<std::shared_ptr<std::uint8_t>> taken;
   for (int i = 0; i < 2; ++i) taken.push_back(pool.take((4 << 20) + 1));
   EXPECT_NE(taken.back(), nullptr);
+}
+
+TEST(MemoryUse, CountsWhatWasEverHandedOutOfSharedMemory) {
+  const std::size_t before = shared_bytes();
+  {
+    SharedPool pool(SharedMemory::create(64 << 10));
+    pool.take(8192);
+    pool.take(8192);
+    EXPECT_EQ(shared_bytes(), before + 8192);
+  }
+  EXPECT_EQ(shared_bytes(), before);
 }
 
 TEST(SharedPool, BuffersOutliveIt) {
