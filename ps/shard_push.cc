@@ -100,6 +100,8 @@ bool Shard::goes_on(const PlannedUpdate& last, const PlannedUpdate& next) {
 
 // A table rule takes rows that are not named for rows without gradient: it has to see all that are named at once.
 void Shard::join_table_updates(Plan& plan) {
+  auto cut_table_rule = [](const PlannedUpdate& update) { return update.continues && is_table_rule(update.header->rule.kind); };
+  if (std::none_of(plan.updates.begin(), plan.updates.end(), cut_table_rule)) return;
   std::vector<PlannedUpdate> updates;
   for (std::size_t begin = 0, end = 0; begin < plan.updates.size(); begin = end) {
     for (end = begin + 1; end < plan.updates.size() && plan.updates[end].continues; ++end) {}

@@ -80,7 +80,7 @@ class ShardService final : public wire::Shard::Server {
       kj::Own<kj::PromiseFulfiller<void>> unused;
     };
     if (!push.shared_values) {
-      push.request.owner = connection_.buffers().buffer_of(push.request.values.data());
+      push.request.owner = connection_.buffers().buffer_of(push.request.values.data(), push.request.values.size());
       return std::nullopt;
     }
     auto pair = kj::newPromiseAndFulfiller<void>();

@@ -80,10 +80,10 @@ BufferPool::Buffer BufferPool::take(std::size_t bytes) {
   return taken;
 }
 
-BufferPool::Buffer BufferPool::buffer_of(const void* data) const {
+BufferPool::Buffer BufferPool::buffer_of(const void* data, std::size_t bytes) const {
   const auto* at = static_cast<const std::uint8_t*>(data);
   for (const State::Used& used : state_->used)
-    if (std::less_equal<>()(used.data, at) && std::less<>()(at, used.data + used.size)) return used.buffer.lock();
+    if (std::less_equal<>()(used.data, at) && std::less<>()(at, used.data + used.size)) return 2 * bytes >= used.size ? used.buffer.lock() : nullptr;
   return nullptr;
 }
 

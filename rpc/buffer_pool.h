@@ -16,8 +16,8 @@ class BufferPool {
 
   // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is dropping the buffer.
   Buffer take(std::size_t bytes);
-  // The buffer in use that holds this address; null: none does.
-  Buffer buffer_of(const void* data) const;
+  // The buffer in use that these bytes fill at least by half; null: none. Whoever keeps it keeps at most twice what it says.
+  Buffer buffer_of(const void* data, std::size_t bytes) const;
   std::size_t unused_bytes() const;
 
  private:

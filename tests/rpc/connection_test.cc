@@ -199,15 +199,16 @@ TEST(MemoryUse, CountsBuffersInUseAndKept) {
   EXPECT_EQ(buffer_bytes(), before);
 }
 
-TEST(BufferPool, TellsWhichBufferHoldsAnAddress) {
+TEST(BufferPool, TellsWhichBufferBytesFill) {
   BufferPool pool;
-  auto first = pool.take(70'000), second = pool.take(10);
-  EXPECT_EQ(pool.buffer_of(first.get() + 69'999), first);
-  EXPECT_EQ(pool.buffer_of(second.get()), second);
+  auto first = pool.take(70'000), second = pool.take(10);  // 128 KiB and 64 KiB
+  EXPECT_EQ(pool.buffer_of(first.get(), 70'000), first);
+  EXPECT_EQ(pool.buffer_of(first.get(), 100), nullptr);  // to keep it for so little would hold much more than anybody counts
+  EXPECT_EQ(pool.buffer_of(second.get() + 9, 40'000), second);
   const std::uint8_t* gone = first.get();
   first.reset();
-  EXPECT_EQ(pool.buffer_of(gone), nullptr);
-  EXPECT_EQ(pool.buffer_of(second.get() + 9), second);
+  EXPECT_EQ(pool.buffer_of(gone, 70'000), nullptr);
+  EXPECT_EQ(pool.buffer_of(second.get(), 40'000), second);
 }
 
 }  // namespace
