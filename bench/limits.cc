@@ -7,11 +7,11 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "bench/benches.h"
+#include "core/arena.h"
 #include "core/kernels/cpu/gemm.h"
 #include "core/kernels/cpu/onednn.h"
 #include "core/random.h"
 #include "core/update_rule.h"
-#include "ps/arena.h"
 #include "ps/gather.h"
 
 namespace cairn::bench {
@@ -45,7 +45,7 @@ struct RandomRows {
     at = at + kRowsACall < ids.size() ? at + kRowsACall : 0;
     return std::span(ids).subspan(at, kRowsACall);
   }
-  ps::Arena arena;
+  Arena arena;
   std::size_t rows;
   std::vector<std::int64_t> ids;
   std::size_t at = 0;
@@ -67,7 +67,7 @@ const Series& Limits::once(const std::string& name, const char* unit, NamedProce
 
 const Series& Limits::memory_copy() {
   return once("memory copy, 256 MB", "GB/s", {{"process", ::getpid()}}, [] {
-    auto from = std::make_shared<ps::Arena>(kCopied), to = std::make_shared<ps::Arena>(kCopied);
+    auto from = std::make_shared<Arena>(kCopied), to = std::make_shared<Arena>(kCopied);
     std::memset(from->data(), 1, kCopied);
     return [=](double seconds) { return rate(seconds, [&] { std::memcpy(to->data(), from->data(), kCopied); }) * kCopied * 1e-9; };
   });

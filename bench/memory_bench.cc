@@ -4,6 +4,7 @@
 #include "bench/wide_deep_model.h"
 #include "core/machine.h"
 #include "core/ops.h"
+#include "core/random.h"
 
 namespace cairn::bench {
 namespace {
@@ -36,6 +37,28 @@ void of_a_table(const Options& options, Report& report) {
     if (name.starts_with("ps")) report.figure(str("memory: ", name, ", of its rows and slots"), static_cast<double>(private_memory_bytes(pid)) / kMegabyte / kTableMegabytes);
 }
 
+// The same table's rows, hashed, come to be as they are updated: ids are hashes, so that no two steps share one.
+void of_a_hashed_table(const Options& options, Report& report) {
+  constexpr std::int64_t kIdsAStep = 50'000, kManyRows = std::int64_t{1} << 40;
+  Cluster cluster(options, {.transport = options.transports.front()});
+  const Scope scope = cluster.strategy().scope();
+  nn::Embedding table({.name = "table", .rows = kManyRows, .dim = kDim, .hashed = true});
+  nn::Adagrad adagrad({.learning_rate = 0.01f});
+  Function step = cluster.strategy().function([&](const Array& ids) { adagrad.minimize(mean(square(table(ids)))); }, "touch");
+  std::vector<std::int64_t> ids(kIdsAStep);
+  std::uint64_t next = options.seed;
+  for (std::int64_t rows = 0; rows < kRows; rows += kIdsAStep) {
+    for (std::int64_t& id : ids) id = static_cast<std::int64_t>(mix_bits(next++) % kManyRows);
+    cluster.coordinator().schedule(step, {Tensor::of<std::int64_t>({kIdsAStep}, ids)});
+    if (rows % (20 * kIdsAStep) == 0) cluster.coordinator().join();  // arguments are a coordinator's data
+  }
+  cluster.coordinator().join();
+  const NamedProcesses processes = cluster.processes();
+  say(report, str("hashed table of ", static_cast<int>(kTableMegabytes), " MB"), processes);
+  for (const auto& [name, pid] : processes)
+    if (name.starts_with("ps")) report.figure(str("memory: hashed, ", name, ", of its rows and slots"), static_cast<double>(private_memory_bytes(pid)) / kMegabyte / kTableMegabytes);
+}
+
 void after_training(const Options& options, Report& report) {
   TemporaryFolder folder;
   const std::string data = folder.path() + "/wide_deep.bin";
@@ -51,6 +74,7 @@ void after_training(const Options& options, Report& report) {
 
 void bench_memory(const Options& options, Limits&, Report& report) {
   of_a_table(options, report);
+  of_a_hashed_table(options, report);
   after_training(options, report);
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/json.h"
 #include "core/random.h"
@@ -42,11 +43,12 @@ Steps make_steps(std::int64_t table_rows) {
   return made;
 }
 
-std::shared_ptr<const VariableSpec> table_spec(std::size_t number, std::int64_t rows) {
+std::shared_ptr<const VariableSpec> table_spec(std::size_t number, std::int64_t rows, bool hashed = false) {
   auto spec = std::make_shared<VariableSpec>();
   spec->name = str("table", number);
   spec->shape = {rows, kStepDim};
   spec->initializer = Initializer::uniform(-0.05f, 0.05f, number);
+  spec->hashed = hashed;
   return spec;
 }
 
@@ -99,16 +101,31 @@ kj::Promise<void> ended(Wave wave) {
 
 }  // namespace
 
-PsStepInProcess::PsStepInProcess(std::int64_t table_rows) : steps_(make_steps(table_rows)), shard_(system_clock(), {}) {
+PsStepInProcess::PsStepInProcess(std::int64_t table_rows, bool hashed) : steps_(make_steps(table_rows)), shard_(system_clock(), {}) {
   ps::Configuration configuration{kSession, 1, 1, {}, false};
   for (std::size_t t = 0; t < kStepTables; ++t) {
     const auto variable = static_cast<VariableId>(t);
-    configuration.tables.push_back({variable, table_spec(t, table_rows), kAdagrad, {{0, {0, table_rows}}}});
+    configuration.tables.push_back({variable, table_spec(t, table_rows, hashed), kAdagrad, {{0, {0, table_rows}}}});
     reads_.push_back({variable, 0, kStepRows, false});
     updates_.push_back({variable, 0, kStepRows, false, kAdagrad, kLearningRate});
   }
   shard_.configure(configuration);
   shard_.open();
+  if (hashed) fill(table_rows);
+}
+
+// Every row is there, as in a dense table.
+void PsStepInProcess::fill(std::int64_t table_rows) {
+  constexpr std::int64_t kAtOnce = 10'000;
+  const std::vector<float> gradients(kAtOnce * kStepDim);
+  std::vector<std::int64_t> ids(kAtOnce);
+  for (std::size_t t = 0; t < kStepTables; ++t)
+    for (std::int64_t first = 0; first < table_rows; first += kAtOnce) {
+      std::iota(ids.begin(), ids.end(), first);
+      const auto rows = static_cast<std::size_t>(std::min(kAtOnce, table_rows - first));
+      const ps::UpdateHeader header{static_cast<VariableId>(t), 0, static_cast<std::uint32_t>(rows), false, kAdagrad, 0};
+      shard_.push({step_context(++next_), {}, {&header, 1}, std::span(ids).first(rows), std::as_bytes(std::span(gradients).first(rows * kStepDim))});
+    }
 }
 
 double PsStepInProcess::run(int steps) {

@@ -30,11 +30,12 @@ using Steps = std::vector<StepData>;
 // The shard itself, called in this thread.
 class PsStepInProcess {
  public:
-  explicit PsStepInProcess(std::int64_t table_rows = kStepTableRows);
+  explicit PsStepInProcess(std::int64_t table_rows = kStepTableRows, bool hashed = false);
   double run(int steps);  // seconds
 
  private:
   void step();
+  void fill(std::int64_t table_rows);
 
   Steps steps_;
   ps::Shard shard_;

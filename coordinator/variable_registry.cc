@@ -48,7 +48,8 @@ std::vector<Part> VariableRegistry::place(const VariableSpec& spec) {
 }
 
 void VariableRegistry::count_bytes(const VariableSpec& spec, const Part& part) {
-  shard_bytes_[part.shard] += static_cast<std::uint64_t>(part.rows.size() * spec.dim()) * dtype_bytes(spec.dtype);
+  constexpr std::uint64_t kHashedPartBytes = std::uint64_t{256} << 20;  // nobody knows yet: the parts of hashed variables are dealt out evenly
+  shard_bytes_[part.shard] += spec.hashed ? kHashedPartBytes : static_cast<std::uint64_t>(part.rows.size() * spec.dim()) * dtype_bytes(spec.dtype);
 }
 
 std::vector<Part> VariableRegistry::place_beside(const VariableSpec& spec, const std::string& beside) {
@@ -68,7 +69,7 @@ std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec, 
   std::lock_guard hold(mutex_);
   auto parts = beside.empty() ? place(spec) : place_beside(spec, beside);  // first: one that is refused uses up no name
   int count = names_[spec.name]++;
-  if (count > 0) spec.name += "_" + std::to_string(count);
+  if (count > 0) spec.name = str(spec.name, "_", count);
   VariableLayout made;
   made.spec = std::make_shared<const VariableSpec>(std::move(spec));
   made.parts = std::move(parts);

@@ -40,6 +40,7 @@ struct VariableSpec {
   aggregation @3 :UInt8;
   synchronization @4 :UInt8;
   trainable @5 :Bool;
+  hashed @6 :Bool;
 }
 
 struct ColumnSpec {

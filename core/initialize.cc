@@ -89,6 +89,17 @@ void verify_spec(const VariableSpec& spec) {
     if (d > 0) elements *= d;
   }
   verify_initializer(spec);
+  if (!spec.hashed) return;
+  if (spec.shape.rank() < 2) refuse(spec, "a hashed variable has rows of rank 1 or more: give it the shape [rows, 1]");
+  if (spec.initializer.kind == Kind::kValue) refuse(spec, "a hashed variable cannot be given a value for every row; give it an initializer that makes them");
+}
+
+void verify_whole_use(const VariableSpec& spec, const UpdateRule* rule, bool sparse) {
+  if (!spec.hashed) return;
+  if (rule == nullptr) refuse(spec, "it is hashed and has no value as a whole; gather the rows that are wanted");
+  if (!sparse) refuse(spec, "it is hashed and cannot be updated as a whole; update rows of it");
+  if (is_table_rule(rule->kind) || moves_untouched_rows(rule->kind))
+    refuse(spec, str("it is hashed, and ", rule_name(rule->kind), " changes rows without a gradient too; use a rule of rows, such as LazyAdam's or Adagrad's"));
 }
 
 void initialize_rows(const VariableSpec& spec, std::uint64_t key_seed, std::int64_t begin, std::int64_t count, std::int64_t out_stride,

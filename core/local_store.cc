@@ -40,6 +40,16 @@ void copy_rows(const RowBlock& from, std::span<const std::int64_t> ids, std::byt
   }
 }
 
+// Initial values for the slots of rows [first, end).
+void fill_slots(const RowBlock& block, const UpdateRule& rule, std::int64_t first, std::int64_t end) {
+  const auto slots = rule_slots(rule);
+  auto* base = reinterpret_cast<float*>(block.base);
+  for (std::int64_t r = first; r < end; ++r)
+    for (std::size_t k = 0; k < slots.size(); ++k)
+      std::fill_n(base + r * block.row_stride + static_cast<std::int64_t>(k + 1) * block.slot_offset, slot_width(rule.kind, block.dim),
+                  slots[k].initial_value);
+}
+
 }  // namespace
 
 const LocalStore::Entry& LocalStore::entry(VariableId id) const {
@@ -47,20 +57,21 @@ const LocalStore::Entry& LocalStore::entry(VariableId id) const {
   return entries_[id];
 }
 
-// Memory for the rows and the rule's slots; the caller fills it.
-void LocalStore::lay_out(Entry& entry) {
+// Memory for so many rows and the rule's slots; the caller fills it.
+void LocalStore::lay_out(Entry& entry, std::int64_t rows) {
   const VariableSpec& spec = *entry.spec;
-  const std::int64_t rows = spec.rows(), dim = spec.dim(), width = slot_width(entry.rule.kind, dim);
+  const std::int64_t dim = spec.dim(), width = slot_width(entry.rule.kind, dim);
   const std::int64_t row = dim + width * static_cast<std::int64_t>(rule_slots(entry.rule).size());
   entry.memory = Tensor(spec.dtype, {rows, row});
-  const bool beside = rows >= kRowsBeside || width != dim;  // planes are as wide as the parameters
+  const bool beside = spec.hashed || rows >= kRowsBeside || width != dim;  // planes are as wide as the parameters, and do not grow
   entry.block = {spec.dtype, entry.memory.mutable_raw(), rows, dim, beside ? row : dim, beside ? dim : rows * dim};
 }
 
 VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
   verify_spec(*spec);
-  Entry made{std::move(spec), {}, {}, {}, 0};
-  lay_out(made);
+  Entry made{std::move(spec), {}, {}, {}, 0, {}};
+  if (made.spec->hashed) made.index.emplace();
+  lay_out(made, made.spec->hashed ? 0 : made.spec->rows());
   initialize_rows(*made.spec, seed_, 0, made.block.rows, made.block.row_stride, made.block.base);
   entries_.push_back(std::move(made));
   return static_cast<VariableId>(entries_.size() - 1);
@@ -76,28 +87,49 @@ void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
                                    "\"; it cannot have the slots of \"", rule_name(rule.kind), "\" or of other constants as well"));
   if (old.spec->dtype != DType::kFloat32)
     throw InvalidArgumentError(str("the variable \"", old.spec->name, "\" is ", dtype_name(old.spec->dtype), "; optimizers want float32"));
-  Entry made{old.spec, rule, {}, {}, old.updates};
-  lay_out(made);
-  auto* base = reinterpret_cast<float*>(made.block.base);
-  for (std::int64_t r = 0; r < made.block.rows; ++r) {
-    std::memcpy(row_at(made.block, r), row_at(old.block, r), row_bytes(old.block));
-    for (std::size_t k = 0; k < slots.size(); ++k)
-      std::fill_n(base + r * made.block.row_stride + static_cast<std::int64_t>(k + 1) * made.block.slot_offset,
-                  slot_width(rule.kind, made.block.dim), slots[k].initial_value);
-  }
+  Entry made{old.spec, rule, {}, {}, old.updates, std::move(old.index)};
+  lay_out(made, old.block.rows);
+  for (std::int64_t r = 0; r < made.block.rows; ++r) std::memcpy(row_at(made.block, r), row_at(old.block, r), row_bytes(old.block));
+  fill_slots(made.block, rule, 0, made.block.rows);
   old = std::move(made);
+}
+
+// Rows that are not here yet come to be, at their initial values.
+void LocalStore::make_places(Entry& entry, std::span<const std::int64_t> ids, std::vector<std::int64_t>& places) {
+  const std::int64_t before = entry.index->size();
+  places.resize(ids.size());
+  entry.index->find_or_add(ids, places.data());
+  const std::int64_t held = entry.index->size();
+  if (held > entry.block.rows) {
+    const Tensor old = entry.memory;
+    lay_out(entry, std::max(held, entry.block.rows + entry.block.rows / 2));
+    if (before > 0) std::memcpy(entry.memory.mutable_raw(), old.raw(), static_cast<std::size_t>(before * entry.block.row_stride) * dtype_bytes(entry.block.dtype));
+  }
+  for (std::int64_t place = before; place < held; ++place)
+    initialize_rows(*entry.spec, seed_, entry.index->ids()[static_cast<std::size_t>(place)], 1, entry.block.row_stride, row_at(entry.block, place));
+  fill_slots(entry.block, entry.rule, before, held);
 }
 
 void LocalStore::read(Read& read) const {
   const Entry& from = entry(read.variable);
   if (!read.ids.defined()) {
+    verify_whole_use(*from.spec, nullptr, false);
     read.value = Tensor(from.spec->dtype, from.spec->shape);
     copy_row_range(from.block, read.value.mutable_raw());
     return;
   }
   check_ids(*from.spec, read.ids);
   read.value = Tensor(from.spec->dtype, from.spec->shape.with_dim(0, read.ids.shape()[0]));
-  copy_rows(from.block, read.ids.values<std::int64_t>(), read.value.mutable_raw());
+  const auto ids = read.ids.values<std::int64_t>();
+  if (!from.index) return copy_rows(from.block, ids, read.value.mutable_raw());
+  std::vector<std::int64_t> places(ids.size());
+  from.index->find(ids, places.data());
+  const std::size_t bytes = row_bytes(from.block);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::byte* to = read.value.mutable_raw() + i * bytes;
+    if (places[i] != IdIndex::kAbsent) std::memcpy(to, row_at(from.block, places[i]), bytes);
+    else initialize_rows(*from.spec, seed_, ids[i], 1, from.block.dim, to);
+  }
 }
 
 void LocalStore::pull(const StepContext&, std::span<Read> reads, Done done) {
@@ -115,6 +147,7 @@ void LocalStore::check(const Update& update) const {
   verify_rule(update.rule);
   verify_learning_rate(update.rule, update.learning_rate);
   bool sparse = update.ids.defined();
+  verify_whole_use(*to.spec, &update.rule, sparse);
   if (sparse && to.spec->shape.rank() == 0) throw InvalidArgumentError(str("the variable \"", to.spec->name, "\" is a scalar and has no rows"));
   if (sparse) check_ids(*to.spec, update.ids);
   TensorType wanted{to.spec->dtype, sparse ? to.spec->shape.with_dim(0, update.ids.shape()[0]) : to.spec->shape};
@@ -130,7 +163,11 @@ void LocalStore::apply(const Update& update) {
   Entry& to = entry(update.variable);
   if (!is_assignment(update.rule.kind)) ++to.updates;
   RuleInputs inputs{update.learning_rate, to.updates};
-  if (update.ids.defined())
+  if (to.index) {
+    std::vector<std::int64_t> places;
+    make_places(to, update.ids.values<std::int64_t>(), places);
+    apply_rule(update.rule, inputs, to.block, places, update.value.raw());
+  } else if (update.ids.defined())
     apply_rule(update.rule, inputs, to.block, update.ids.values<std::int64_t>(), update.value.raw());
   else
     apply_rule_dense(update.rule, inputs, to.block, update.value.raw());

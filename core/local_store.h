@@ -5,8 +5,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "core/id_index.h"
 #include "core/update_rule.h"
 #include "core/variable.h"
 #include "core/variable_store.h"
@@ -33,7 +36,7 @@ class LocalStore final : public VariableStore {
   std::size_t size() const { return entries_.size(); }
   const VariableSpec& spec(VariableId id) const { return *entry(id).spec; }
   const UpdateRule& rule(VariableId id) const { return entry(id).rule; }      // an assignment if no slots were declared
-  RowBlock block(VariableId id) const { return entry(id).block; }             // rows and slots in place, for checkpoints
+  RowBlock block(VariableId id) const { return entry(id).block; }  // rows and slots in place; of a hashed variable with room for more
   std::int64_t updates(VariableId id) const { return entry(id).updates; }     // by optimizers so far: the `t` of Adam
   void set_updates(VariableId id, std::int64_t count) { entry(id).updates = count; }
 
@@ -44,10 +47,12 @@ class LocalStore final : public VariableStore {
     Tensor memory;
     RowBlock block;
     std::int64_t updates = 0;
+    std::optional<IdIndex> index;  // of a hashed variable: the place of a row in the block
   };
   const Entry& entry(VariableId id) const;
   Entry& entry(VariableId id) { return const_cast<Entry&>(std::as_const(*this).entry(id)); }
-  static void lay_out(Entry& entry);
+  static void lay_out(Entry& entry, std::int64_t rows);
+  void make_places(Entry& entry, std::span<const std::int64_t> ids, std::vector<std::int64_t>& places);
   void read(Read& read) const;
   void check(const Update& update) const;
   void apply(const Update& update);

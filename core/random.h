@@ -16,6 +16,13 @@ RandomBits philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t co
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);
 std::uint64_t random_key(std::uint64_t seed, std::uint64_t number);
 
+// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+inline std::uint64_t mix_bits(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
 // [0, 1): 24 random bits over 2^24.
 inline float uniform_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 

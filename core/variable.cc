@@ -38,6 +38,7 @@ Array record_read(const Variable& variable, std::string_view op, std::vector<Arr
 
 void record_update(const Variable& variable, const UpdateRule& rule, bool sparse, std::vector<Array> inputs) {
   TensorType type = type_of(variable);
+  verify_whole_use(variable.spec(), &rule, sparse);
   try {
     auto node = record_effect({"update_variable", std::move(inputs), {{"rule", rule}, {"sparse", sparse}}, {std::move(type)},
                                variable.shared_spec(), variable.runtime()});
@@ -60,7 +61,10 @@ void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, c
 
 }  // namespace
 
-Array Variable::read() const { return record_read(*this, "read_variable", {}); }
+Array Variable::read() const {
+  verify_whole_use(checked(*this), nullptr, false);
+  return record_read(*this, "read_variable", {});
+}
 Array Variable::gather(const Array& ids) const { return record_read(*this, "gather_variable", {ids}); }
 void Variable::assign(const Array& value) const { record_update(*this, {RuleKind::kAssign, {}}, false, {value}); }
 void Variable::assign_add(const Array& value) const { record_update(*this, {RuleKind::kAssignAdd, {}}, false, {value}); }

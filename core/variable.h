@@ -50,13 +50,19 @@ struct VariableSpec {
   Aggregation aggregation = Aggregation::kNone;
   Synchronization synchronization = Synchronization::kAuto;
   bool trainable = true;
+  // Rows live in a hash table: only those that were ever updated take memory, so that there may be many more of them than fit (ids that
+  // are hashes). Such a variable is read and updated by rows alone, and by rules that leave other rows as they are.
+  bool hashed = false;
 
   std::int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
   std::int64_t dim() const { return shape.row_elements(); }  // elements a row
 };
 
-// InvalidArgument naming the variable: no name, an unknown dimension, or an initializer that does not fit the type.
+// InvalidArgument naming the variable: no name, an unknown dimension, an initializer that does not fit the type, or a hashed one of
+// rank below 2 or with a given initial value.
 void verify_spec(const VariableSpec& spec);
+// InvalidArgument naming the variable if it is hashed and this would take all of its rows: a read (null), or an update by the rule.
+void verify_whole_use(const VariableSpec& spec, const UpdateRule* rule, bool sparse);
 
 // Writes the initial values of rows [begin, begin + count) to `out`, `dim` elements a row, rows `out_stride` elements apart.
 // `key_seed` is the strategy's seed. The same values come out however the rows are cut.

@@ -93,6 +93,7 @@ void write(VariableSpec::Builder out, const cairn::VariableSpec& spec) {
   out.setAggregation(static_cast<std::uint8_t>(spec.aggregation));
   out.setSynchronization(static_cast<std::uint8_t>(spec.synchronization));
   out.setTrainable(spec.trainable);
+  out.setHashed(spec.hashed);
 }
 
 void write(ElementSpec::Builder out, const cairn::ElementSpec& spec) {
@@ -169,6 +170,7 @@ cairn::VariableSpec read(VariableSpec::Reader in) {
   spec.aggregation = checked_enum<Aggregation>(in.getAggregation(), 4, "aggregation");
   spec.synchronization = checked_enum<Synchronization>(in.getSynchronization(), 4, "synchronization");
   spec.trainable = in.getTrainable();
+  spec.hashed = in.getHashed();
   verify_spec(spec);
   return spec;
 }

@@ -6,14 +6,9 @@
 #include <span>
 #include <string_view>
 
-namespace cairn {
+#include "core/random.h"
 
-// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-inline std::uint64_t mix_bits(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
+namespace cairn {
 
 // FNV-1a over the bytes, then mixed: what the operation string_hash_bucket takes modulo its buckets.
 inline std::uint64_t text_hash(std::string_view text) {

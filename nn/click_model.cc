@@ -20,9 +20,9 @@ ClickModel::ClickModel(ClickModelOptions options)
       cross_({.layers = options_.cross_layers, .seed = options_.seed}) {
   if (options_.tables.empty()) throw InvalidArgumentError("a click model wants at least one table of ids");
   for (const ClickModelOptions::Table& table : options_.tables) {
-    tables_.emplace_back(EmbeddingOptions{.name = table.name, .rows = table.rows, .dim = options_.dim, .seed = options_.seed});
+    tables_.emplace_back(EmbeddingOptions{.name = table.name, .rows = table.rows, .dim = options_.dim, .seed = options_.seed, .hashed = table.hashed});
     if (options_.kind == ClickModelKind::kDeepFm)
-      weights_.emplace_back(EmbeddingOptions{.name = table.name + "/weight", .rows = table.rows, .dim = 1, .seed = options_.seed});
+      weights_.emplace_back(EmbeddingOptions{.name = table.name + "/weight", .rows = table.rows, .dim = 1, .seed = options_.seed, .hashed = table.hashed});
   }
 }
 

@@ -23,6 +23,7 @@ struct ClickModelOptions {
   struct Table {
     std::string name;
     std::int64_t rows = 0;
+    bool hashed = false;  // as an Embedding's
   };
   std::vector<Table> tables = {};              // one a column of ids; required
   std::int64_t dim = 16;                       // of each vector

@@ -15,7 +15,7 @@ Array Embedding::lookup(const Array& ids) const {
     throw InvalidArgumentError(str("embedding \"", options_.name, "\" wants int32 or int64 ids, got ",
                                    ids.defined() ? ids.type().to_string() : "nothing"));
   const auto& variables = variables_.in_scope([&](VariableCreator& creator) {
-    VariableSpec table{.name = options_.name, .shape = {options_.rows, options_.dim}};
+    VariableSpec table{.name = options_.name, .shape = {options_.rows, options_.dim}, .hashed = options_.hashed};
     table.initializer = options_.initializer.value_or(Initializer::uniform(-0.05f, 0.05f, options_.seed));
     return std::vector<Variable>{creator.create_variable(std::move(table))};
   });

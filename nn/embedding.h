@@ -17,6 +17,7 @@ struct EmbeddingOptions {
   std::optional<Combiner> combiner = {};  // how several ids of an example become one vector; empty: they stay apart
   std::optional<Initializer> initializer = {};  // default: uniform in ±0.05
   std::uint64_t seed = 0;                       // of the default initializer
+  bool hashed = false;  // rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 / dim
 };
 
 // Variable NAME [rows, dim]; a step pulls and pushes only the rows it names.

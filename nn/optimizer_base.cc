@@ -70,7 +70,7 @@ void Optimizer::apply(std::vector<VariableGradient> gradients, const Array& lear
 
 void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {
   const VariableSpec& spec = gradient.variable.spec();
-  if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second) return;
+  if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.hashed || spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second) return;
   log_warning(name_, ": each step goes through all ", spec.rows(), " rows of \"", spec.name, "\", since the rule ", rule_name(rule_.kind), " changes rows without a gradient too; a row rule, such as LazyAdam's or Adagrad's, touches the rows of the batch alone");
 }
 

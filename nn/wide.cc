@@ -33,7 +33,7 @@ Wide::Wide(WideOptions options) : options_(std::move(options)) {
     offsets_.push_back(rows_);
     rows_ += crosses_.back().buckets;
   }
-  table_.emplace_back(EmbeddingOptions{.name = options_.name, .rows = rows_, .dim = 1, .initializer = options_.initializer});
+  table_.emplace_back(EmbeddingOptions{.name = options_.name, .rows = rows_, .dim = 1, .initializer = options_.initializer, .hashed = options_.hashed});
 }
 
 Wide::Cross Wide::resolve(const WideCross& cross) const {
@@ -45,9 +45,9 @@ Wide::Cross Wide::resolve(const WideCross& cross) const {
     if (i == options_.columns.size())
       throw InvalidArgumentError(str("wide part \"", options_.name, "\" crosses column \"", name, "\", which is not among its columns"));
     resolved.columns.push_back(i);
-    resolved.combinations *= options_.columns[i].rows;
-    if (resolved.combinations > kCombinationsMax)
+    if (options_.columns[i].rows > kCombinationsMax / resolved.combinations)
       throw InvalidArgumentError(str("wide part \"", options_.name, "\": a cross has more than 2^31 combinations; hash its columns first"));
+    resolved.combinations *= options_.columns[i].rows;
   }
   bool hashed = cross.buckets > 0 && cross.buckets < resolved.combinations;
   resolved.buckets = hashed ? cross.buckets : resolved.combinations;

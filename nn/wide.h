@@ -30,6 +30,7 @@ struct WideOptions {
   bool use_bias = false;
   Initializer initializer = {};  // zeros
   std::string name = "wide";
+  bool hashed = false;  // as an Embedding's
 };
 
 // The sum of the weights of an example's ids: -> [b, 1]. One variable NAME [all rows, 1] in which columns, then crosses, follow one

@@ -45,7 +45,7 @@ Table* Shard::existing(const Configuration& configuration, const TableConfig& co
   Table* table = named == named_.end() ? nullptr : named->second;
   const bool renumbered = configuration.session == session_ && (numbered == tables_.end() ? nullptr : numbered->second.get()) != table;
   if (renumbered || (table != nullptr && (table->range() != part.rows || table->spec().dtype != config.spec->dtype ||
-                                          table->spec().shape != config.spec->shape)))
+                                          table->spec().shape != config.spec->shape || table->hashed() != config.spec->hashed)))
     throw FailedPreconditionError(str("variable '", config.spec->name, "' rows ", part.rows.begin, " to ", part.rows.end, ", ",
                                       dtype_name(config.spec->dtype), config.spec->shape.to_string(), ", number ", config.variable,
                                       ": this shard holds it, or that number, otherwise; start a new session to lay variables anew"));
@@ -116,7 +116,7 @@ void Shard::name_tables() {
 void Shard::count_tables() {
   std::uint64_t rows = 0, bytes = 0;
   for (const auto& [key, table] : tables_) {
-    rows += static_cast<std::uint64_t>(table->rows());
+    rows += static_cast<std::uint64_t>(table->held());
     bytes += table->memory_bytes();
   }
   ShardCounters::set(counters_.session, session_);
@@ -174,6 +174,7 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
   std::size_t bytes = 0, used = 0;
   for (const ReadHeader& header : request.headers) {
     const Table& table = find(header.variable, header.part);
+    if (header.whole) verify_whole_use(table.spec(), nullptr, false);
     if (header.rows > request.ids.size() - used || (header.whole && header.rows != 0))
       throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows, " rows are asked for",
                                      header.whole ? " besides the whole" : ", fewer ids came"));
@@ -192,7 +193,7 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
 Version Shard::pull(const PullRequest& request, std::byte* out) {
   std::size_t used = 0, bytes = 0;
   for (const ReadHeader& header : request.headers) {
-    const Table& table = find(header.variable, header.part);
+    Table& table = find(header.variable, header.part);
     const auto ids = request.ids.subspan(used, header.rows);
     used += header.rows;
     const std::size_t rows = header.whole ? static_cast<std::size_t>(table.rows()) : header.rows;

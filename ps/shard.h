@@ -131,6 +131,7 @@ class Shard {
   void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
   Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
   void plan(Plan& plan, const PushPiece& piece, Encoding encoding);
+  void verify_growth(const Plan& plan) const;
   static bool goes_on(const PlannedUpdate& last, const PlannedUpdate& next);
   static void join_table_updates(Plan& plan);
   void verify_update(const Table& table, const UpdateHeader& header) const;

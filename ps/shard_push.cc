@@ -63,7 +63,21 @@ Shard::Plan Shard::plan(std::span<const PushPiece> pieces, Encoding encoding) {
   Plan made;
   for (const PushPiece& piece : pieces) plan(made, piece, encoding);
   join_table_updates(made);
+  verify_growth(made);
   return made;
+}
+
+// Before anything is applied: whether the rows that hashed tables may have to make fit.
+void Shard::verify_growth(const Plan& plan) const {
+  std::size_t bytes = counters_.bytes.load(std::memory_order_relaxed);
+  for (const PlannedUpdate& update : plan.updates) {
+    if (!update.table->hashed()) continue;
+    bytes += update.ids.size() * update.table->place_bytes();
+    if (bytes > options_.tables_bytes_max || update.table->held() + static_cast<std::int64_t>(update.ids.size()) > IdIndex::kIdsMax)
+      throw ResourceExhaustedError(str("hashed variable '", update.table->spec().name, "' holds ", update.table->held(), " rows on this shard, and has no room for ",
+                                       update.ids.size(), " more: of ", options_.tables_bytes_max, " bytes ", counters_.bytes.load(std::memory_order_relaxed),
+                                       " are taken; use more ps, or fewer distinct ids"));
+  }
 }
 
 void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
@@ -133,6 +147,7 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str("variable '", spec.name, "': ", error.what()));
   }
+  verify_whole_use(spec, &header.rule, !header.whole);
   if (header.whole && header.rows != 0)
     throw InvalidArgumentError(str("variable '", spec.name, "': an update of the whole and of ", header.rows, " rows at once"));
   const std::string_view rule = rule_name(header.rule.kind);
@@ -161,10 +176,14 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
       widen_from_bfloat16(update.values.data(), elements, reinterpret_cast<float*>(scratch_.data()));
     values = scratch_.data();
   }
+  const std::int64_t held = table.held();
+  const std::size_t bytes = table.memory_bytes();
   if (header.whole)
     table.apply_dense(header.rule, header.learning_rate, values);
   else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
     table.apply(header.rule, header.learning_rate, update.ids, values, update.continues);
+  ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held));
+  ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes);
   ShardCounters::add(counters_.pushed_rows, header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushed_bytes, update.values.size());
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <exception>
+#include <numeric>
 
 #include "core/kernels/cpu/bulk_copy.h"
 #include "ps/gather.h"
@@ -29,16 +31,27 @@ Table::Table(std::shared_ptr<const VariableSpec> spec, UpdateRule rule, RowRange
   element_ = dtype_bytes(spec_->dtype);
   dim_ = spec_->dim();
   row_bytes_ = static_cast<std::size_t>(dim_) * element_;
-  touched_.assign((static_cast<std::size_t>(rows()) + 63) / 64, 0);
+  if (spec_->hashed) index_.emplace();
+  else touched_.assign((static_cast<std::size_t>(rows()) + 63) / 64, 0);
   lay_out(rule);
-  initialize(0, rows());
+  initialize(0, held());
 }
 
 std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range) {
   constexpr double kMost = 0x1p62, kBookBytesARow = 1.0 / 8;  // touched_; what is kept by block is less than a row's own
+  if (spec.hashed) return sizeof(Table);
   const auto element = static_cast<double>(dtype_bytes(spec.dtype));
   const double row = element * static_cast<double>(spec.dim()) * static_cast<double>(1 + rule_slots(rule).size());
   return static_cast<std::size_t>(std::min(kMost, static_cast<double>(range.size()) * (row + kBookBytesARow) + sizeof(Table)));
+}
+
+std::size_t Table::place_bytes() const {
+  constexpr std::size_t kIndexBytes = 16;  // of an id, about
+  return static_cast<std::size_t>(stride_) * element_ + kIndexBytes;
+}
+
+std::size_t Table::memory_bytes() const {
+  return hashed() ? static_cast<std::size_t>(held() * stride_) * element_ + index_->bytes() : arena_.bytes();
 }
 
 // Nothing changes unless the memory is there.
@@ -49,7 +62,7 @@ void Table::lay_out(const UpdateRule& rule) {
   const auto line = static_cast<std::int64_t>(kLine / element_);
   const std::int64_t stride = planar() ? dim_ : padded_row(whole_row, element_);
   const std::int64_t slot_offset = planar() ? (rows() * dim_ + line - 1) / line * line : dim_;
-  arena_ = Arena(static_cast<std::size_t>(planar() ? slot_offset * (1 + slots) : rows() * stride) * element_);
+  arena_ = Arena(static_cast<std::size_t>(planar() ? slot_offset * (1 + slots) : held() * stride) * element_);
   rule_ = rule;
   slots_ = slots;
   slot_width_ = slot_width;
@@ -57,27 +70,49 @@ void Table::lay_out(const UpdateRule& rule) {
   slot_offset_ = slot_offset;
   const std::size_t per_block = whole_row > 0 ? std::max<std::size_t>(1, storage::kBlockBytes / whole_row) : storage::kBlockBytes;
   block_shift_ = static_cast<int>(std::bit_width(std::bit_floor(per_block)) - 1);
-  blocks_ = (rows() + (std::int64_t{1} << block_shift_) - 1) >> block_shift_;
-  taken_in_.assign(static_cast<std::size_t>(blocks_), epoch_);
-  written_in_.assign(static_cast<std::size_t>(blocks_), epoch_);
+  blocks_ = 0;
+  taken_in_.clear();
+  written_in_.clear();
+  least_row_.clear();
+  lay_out_blocks();
 }
 
-std::byte* Table::parameters(std::int64_t row) const {
-  return arena_.data() + static_cast<std::size_t>(row * stride_) * element_;
+// Blocks for all rows held. New ones are no part of what is frozen.
+void Table::lay_out_blocks() {
+  const std::int64_t before = blocks_;
+  blocks_ = (held() + (std::int64_t{1} << block_shift_) - 1) >> block_shift_;
+  taken_in_.resize(static_cast<std::size_t>(blocks_), epoch_);
+  written_in_.resize(static_cast<std::size_t>(blocks_), epoch_);
+  if (!hashed()) return;
+  least_row_.resize(static_cast<std::size_t>(blocks_), INT64_MAX);
+  const auto ids = index_->ids();
+  for (std::size_t place = static_cast<std::size_t>(before > 0 ? before - 1 : 0) << block_shift_; place < ids.size(); ++place) {
+    std::int64_t& least = least_row_[place >> block_shift_];
+    least = std::min(least, ids[place]);
+  }
 }
-std::byte* Table::slot(std::int64_t row, std::uint32_t index) const {
-  return parameters(row) + static_cast<std::size_t>((index + 1) * slot_offset_) * element_;
+
+std::byte* Table::parameters(std::int64_t place) const {
+  return arena_.data() + static_cast<std::size_t>(place * stride_) * element_;
+}
+std::byte* Table::slot(std::int64_t place, std::uint32_t index) const {
+  return parameters(place) + static_cast<std::size_t>((index + 1) * slot_offset_) * element_;
 }
 
 void Table::initialize(std::int64_t begin, std::int64_t end) {
-  if (begin < end) initialize_rows(*spec_, seed_, range_.begin + begin, end - begin, stride_, parameters(begin));
+  if (hashed()) {
+    for (std::int64_t place = begin; place < end; ++place)
+      initialize_rows(*spec_, seed_, range_.begin + index_->ids()[static_cast<std::size_t>(place)], 1, stride_, parameters(place));
+  } else if (begin < end) {
+    initialize_rows(*spec_, seed_, range_.begin + begin, end - begin, stride_, parameters(begin));
+  }
   initialize_slots(begin, end);
 }
 
 void Table::initialize_slots(std::int64_t begin, std::int64_t end) {
   const std::vector<SlotSpec> slots = rule_slots(rule_);
   for (std::uint32_t k = 0; k < slots_; ++k)
-    for (std::int64_t row = begin; row < end; ++row) fill_element(slot(row, k), slot_width_, slots[k].initial_value);
+    for (std::int64_t place = begin; place < end; ++place) fill_element(slot(place, k), slot_width_, slots[k].initial_value);
 }
 
 void Table::set_rule(const UpdateRule& rule) {
@@ -98,12 +133,57 @@ void Table::set_rule(const UpdateRule& rule) {
     std::swap(before, arena_);
     throw;
   }
-  for (std::int64_t row = 0; row < rows(); ++row)
-    std::memcpy(parameters(row), before.data() + static_cast<std::size_t>(row * stride) * element_, row_bytes_);
-  initialize_slots(0, rows());
+  for (std::int64_t place = 0; place < held(); ++place)
+    std::memcpy(parameters(place), before.data() + static_cast<std::size_t>(place * stride) * element_, row_bytes_);
+  initialize_slots(0, held());
 }
 
-void Table::gather(std::span<const std::int64_t> ids, std::byte* out) const {
+// ---- hashed: rows and their places ----
+
+std::span<const std::int64_t> Table::places(std::span<const std::int64_t> ids) {
+  places_.resize(ids.size());
+  index_->find(ids, places_.data());
+  return places_;
+}
+
+// Rows that are not here yet come to be, at their initial values.
+std::span<const std::int64_t> Table::places_made(std::span<const std::int64_t> ids) {
+  places(ids);
+  const auto absent = std::count(places_.begin(), places_.end(), IdIndex::kAbsent);
+  if (absent == 0) return places_;
+  make_places(absent);
+  const std::int64_t before = held();
+  if (const auto last = before >> block_shift_; last < blocks_ && before > 0) before_write(before);  // the last block gets more rows
+  std::exception_ptr failure;
+  try {
+    index_->find_or_add(ids, places_.data());
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  lay_out_blocks();
+  initialize(before, held());
+  if (failure) std::rethrow_exception(failure);
+  return places_;
+}
+
+void Table::make_places(std::int64_t count) {
+  const std::size_t wanted = static_cast<std::size_t>((held() + count) * stride_) * element_;
+  if (wanted > arena_.bytes()) arena_.grow(std::max(wanted, arena_.bytes() + arena_.bytes() / 2));
+}
+
+void Table::gather(std::span<const std::int64_t> ids, std::byte* out) {
+  if (hashed()) {
+    places(ids);
+    absent_.clear();
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (places_[i] == IdIndex::kAbsent) {
+        absent_.push_back(i);
+        places_[i] = 0;
+      }
+    if (held() > 0) gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out);
+    for (const std::size_t i : absent_) initialize_rows(*spec_, seed_, range_.begin + ids[i], 1, dim_, out + i * row_bytes_);
+    return;
+  }
   if (const auto range = as_range(ids); range.has_value() && stride_ == dim_) {
     copy_bulk(out, parameters(range->begin), ids.size() * row_bytes_);
     return;
@@ -119,21 +199,22 @@ void Table::read_all(std::byte* out) const {
   for (std::int64_t row = 0; row < rows(); ++row, out += row_bytes_) std::memcpy(out, parameters(row), row_bytes_);
 }
 
-RowBlock Table::row_block(RowRange rows) const {
-  return {spec_->dtype, parameters(rows.begin), rows.size(), dim_, stride_, slot_offset_};
+RowBlock Table::row_block(RowRange places) const {
+  return {spec_->dtype, parameters(places.begin), places.size(), dim_, stride_, slot_offset_};
 }
 
 void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values, bool continues) {
+  if (hashed()) ids = places_made(ids);
   if (is_table_rule(rule.kind)) before_write_all();
   if (moves_untouched_rows(rule.kind)) touch_all();
-  for (const std::int64_t row : ids) before_write(row);
+  before_write(ids);
   if (!is_assignment(rule.kind) && !continues) ++updates_;
   const RuleInputs inputs{learning_rate, std::max<std::int64_t>(updates_, 1)};
   const auto range = is_table_rule(rule.kind) ? std::nullopt : as_range(ids);
   if (range.has_value())
     apply_rule_dense(rule, inputs, row_block(*range), values);
   else
-    apply_rule(rule, inputs, row_block({0, rows()}), ids, values);
+    apply_rule(rule, inputs, row_block({0, held()}), ids, values);
 }
 
 void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::byte* values) {
@@ -143,12 +224,22 @@ void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::
   apply_rule_dense(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block({0, rows()}), values);
 }
 
-void Table::before_write(std::int64_t row) {
-  const auto block = static_cast<std::size_t>(row >> block_shift_);
+// The bits of a large table are no more in the cache than its rows.
+void Table::before_write(std::span<const std::int64_t> places) {
+  constexpr std::size_t kAhead = 16;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (i + kAhead < places.size() && !hashed()) __builtin_prefetch(&touched_[static_cast<std::size_t>(places[i + kAhead]) >> 6], 1);
+    before_write(places[i]);
+  }
+}
+
+void Table::before_write(std::int64_t place) {
+  const auto block = static_cast<std::size_t>(place >> block_shift_);
   if (frozen_ && taken_in_[block] != epoch_) copy_aside(static_cast<std::int64_t>(block));
   written_in_[block] = epoch_;
-  const std::uint64_t bit = std::uint64_t{1} << (row & 63);
-  std::uint64_t& word = touched_[static_cast<std::size_t>(row) >> 6];
+  if (hashed()) return;
+  const std::uint64_t bit = std::uint64_t{1} << (place & 63);
+  std::uint64_t& word = touched_[static_cast<std::size_t>(place) >> 6];
   if ((word & bit) == 0) word |= bit;
 }
 
@@ -169,7 +260,13 @@ void Table::freeze() {
   ++epoch_;
   frozen_ = true;
   frozen_blocks_ = blocks_;
-  frozen_record_ = {spec_->name, spec_->dtype, spec_->shape, rule_, {}, range_, updates_};
+  frozen_held_ = held();
+  if (hashed()) {
+    frozen_order_.resize(static_cast<std::size_t>(blocks_));
+    std::iota(frozen_order_.begin(), frozen_order_.end(), std::int64_t{0});
+    std::sort(frozen_order_.begin(), frozen_order_.end(), [this](std::int64_t a, std::int64_t b) { return least_row_[static_cast<std::size_t>(a)] < least_row_[static_cast<std::size_t>(b)]; });
+  }
+  frozen_record_ = {spec_->name, spec_->dtype, spec_->shape, rule_, {}, range_, updates_, hashed()};
   for (const SlotSpec& slot : rule_slots(rule_)) frozen_record_.slots.emplace_back(slot.name);
 }
 
@@ -192,8 +289,9 @@ void Table::copy_aside(std::int64_t index) {
   aside_.emplace(index, std::move(rows));
 }
 
-std::optional<storage::StoredRows> Table::take_frozen(std::int64_t index) {
-  CAIRN_CHECK(frozen_ && index < frozen_blocks_, "block ", index, " of '", spec_->name, "'");
+std::optional<storage::StoredRows> Table::take_frozen(std::int64_t nth) {
+  CAIRN_CHECK(frozen_ && nth < frozen_blocks_, "block ", nth, " of '", spec_->name, "'");
+  const std::int64_t index = hashed() ? frozen_order_[static_cast<std::size_t>(nth)] : nth;
   storage::StoredRows rows;
   if (all_aside_ || taken_in_[static_cast<std::size_t>(index)] == epoch_) {
     auto copy = aside_.extract(index);
@@ -209,26 +307,37 @@ std::optional<storage::StoredRows> Table::take_frozen(std::int64_t index) {
 }
 
 storage::StoredRows Table::stored_rows(std::int64_t index) const {
-  storage::StoredRows out{.dtype = spec_->dtype, .rule = rule_.kind, .slots = slots_, .dim = dim_};
   const std::int64_t begin = index << block_shift_;
-  const std::int64_t end = std::min(rows(), begin + (std::int64_t{1} << block_shift_));
-  std::int64_t first = begin;
-  while (first < end && !touched(first)) ++first;
-  out.first_row = range_.begin + first;
-  for (std::int64_t row = first; row < end; ++row)
-    if (touched(row)) out.offsets.push_back(static_cast<std::uint32_t>(row - first));
-  out.data.resize(out.offsets.size() * out.row_bytes());
+  const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
+  std::vector<std::int64_t> places;
+  for (std::int64_t place = begin; place < end; ++place)
+    if (touched(place)) places.push_back(place);
+  const auto row_at = [this](std::int64_t place) { return range_.begin + (hashed() ? index_->ids()[static_cast<std::size_t>(place)] : place); };
+  if (hashed()) std::sort(places.begin(), places.end(), [&](std::int64_t a, std::int64_t b) { return row_at(a) < row_at(b); });
+  storage::StoredRows out{.dtype = spec_->dtype, .rule = rule_.kind, .slots = slots_, .dim = dim_};
+  if (places.empty()) return out;
+  out.first_row = row_at(places.front());
+  out.offsets.reserve(places.size());
+  out.data.resize(places.size() * out.row_bytes());
   std::byte* to = out.data.data();
-  for (const std::uint32_t offset : out.offsets) {
-    std::memcpy(to, parameters(first + offset), row_bytes_);
+  for (const std::int64_t place : places) {
+    out.offsets.push_back(static_cast<std::uint64_t>(row_at(place) - out.first_row));
+    std::memcpy(to, parameters(place), row_bytes_);
     to += row_bytes_;
-    for (std::uint32_t k = 0; k < slots_; ++k, to += slot_bytes()) std::memcpy(to, slot(first + offset, k), slot_bytes());
+    for (std::uint32_t k = 0; k < slots_; ++k, to += slot_bytes()) std::memcpy(to, slot(place, k), slot_bytes());
   }
   return out;
 }
 
 void Table::reset() {
   updates_ = 0;
+  if (hashed()) {
+    if (held() == 0) return;
+    CAIRN_CHECK(!frozen_, "'", spec_->name, "' is frozen");
+    index_->clear();
+    lay_out(rule_);
+    return;
+  }
   if (std::all_of(touched_.begin(), touched_.end(), [](std::uint64_t word) { return word == 0; })) return;
   before_write_all();
   std::fill(touched_.begin(), touched_.end(), 0);
@@ -240,19 +349,21 @@ std::int64_t Table::put(const storage::StoredRows& stored) {
     throw DataLossError(str("the checkpoint's rows of '", spec_->name, "' have ", stored.dim, " elements of ", dtype_name(stored.dtype),
                             ", those here ", dim_, " of ", dtype_name(spec_->dtype)));
   const std::uint32_t slots = stored.rule == rule_.kind ? std::min(stored.slots, slots_) : 0;
-  std::int64_t set = 0;
-  const std::byte* from = stored.data.data();
-  for (const std::uint32_t offset : stored.offsets) {
-    const std::int64_t row = stored.first_row + offset - range_.begin;
-    if (row >= 0 && row < rows()) {
-      before_write(row);
-      std::memcpy(parameters(row), from, row_bytes_);
-      for (std::uint32_t k = 0; k < slots; ++k) std::memcpy(slot(row, k), from + row_bytes_ + k * slot_bytes(), slot_bytes());
-      ++set;
-    }
-    from += stored.row_bytes();
+  std::vector<std::int64_t> here;
+  std::vector<const std::byte*> from;
+  for (std::size_t i = 0; i < stored.offsets.size(); ++i) {
+    const std::int64_t row = stored.first_row + static_cast<std::int64_t>(stored.offsets[i]) - range_.begin;
+    if (row < 0 || row >= rows()) continue;
+    here.push_back(row);
+    from.push_back(stored.data.data() + i * stored.row_bytes());
   }
-  return set;
+  const std::span<const std::int64_t> places = hashed() ? places_made(here) : here;
+  before_write(places);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::memcpy(parameters(places[i]), from[i], row_bytes_);
+    for (std::uint32_t k = 0; k < slots; ++k) std::memcpy(slot(places[i], k), from[i] + row_bytes_ + k * slot_bytes(), slot_bytes());
+  }
+  return static_cast<std::int64_t>(places.size());
 }
 
 }  // namespace cairn::ps

@@ -2,7 +2,10 @@
 //
 //   Layout  Variables of rank >= 2 keep parameters and slots of a row side by side, a row of up to 64 bytes padded to a power of
 //           two so that it lies in one cache line. Rank 0 and 1 keep planes, so that reading the whole is one copy.
-//   Rows are numbered from the part's begin ("local"). Callers have verified rule, row numbers and sizes: see shard.h.
+//   Hashed  Such a variable's rows lie in the order of their first updates, found by an index over their numbers. One that was never
+//           updated reads as its initial value and takes no memory.
+//   Rows are numbered from the part's begin ("local"); where one lies is its place. Callers have verified rule, row numbers and sizes: see
+//   shard.h.
 //   Thread  the shard's own.
 #pragma once
 #include <cstddef>
@@ -13,10 +16,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/arena.h"
+#include "core/id_index.h"
 #include "core/layout.h"
 #include "core/update_rule.h"
 #include "core/variable.h"
-#include "ps/arena.h"
 #include "storage/row_block.h"
 
 namespace cairn::ps {
@@ -32,31 +36,36 @@ class Table {
   const VariableSpec& spec() const { return *spec_; }
   RowRange range() const { return range_; }
   std::int64_t rows() const { return range_.size(); }
+  bool hashed() const { return index_.has_value(); }
+  std::int64_t held() const { return hashed() ? index_->size() : rows(); }  // rows in memory
   const UpdateRule& rule() const { return rule_; }  // the one that has slots; an assignment if none
   std::size_t row_bytes() const { return row_bytes_; }  // of the parameters, as they travel
   std::int64_t updates() const { return updates_; }     // t
-  std::size_t memory_bytes() const { return arena_.bytes(); }
+  std::size_t memory_bytes() const;
+  std::size_t place_bytes() const;  // what one more row takes, with its slots
 
   // Lays the rows anew with the slots of `rule`, at their initial values; the parameters stay. A rule of the same kind keeps
   // the slots as they are.  Errors  ResourceExhausted: not enough memory; nothing has changed.
   void set_rule(const UpdateRule& rule);
 
   // Copies rows to `out`, packed, in the order of `ids`, prefetching ahead.
-  void gather(std::span<const std::int64_t> ids, std::byte* out) const;
-  void read_all(std::byte* out) const;
+  void gather(std::span<const std::int64_t> ids, std::byte* out);
+  void read_all(std::byte* out) const;  // of a table that is not hashed
 
-  // One update: `ids` ascending and distinct, with `values` packed beside them; or every row. `continues`: further rows of the update
-  // before it; no table rule can do that.
+  // One update: `ids` ascending and distinct, with `values` packed beside them; or every row, of a table that is not hashed, as a table
+  // rule also wants. `continues`: further rows of the update before it; no table rule can do that.
+  //   Errors  ResourceExhausted: no memory for rows that a hashed table does not hold yet; no row was updated.
   void apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values, bool continues = false);
   void apply_dense(const UpdateRule& rule, float learning_rate, const std::byte* values);
 
-  // Freezes the table as of now, in constant time; a row block is copied aside before its first write after it. A second
-  // freeze replaces the first.
+  // Freezes the table as of now, in constant time (hashed: in that of its blocks); a row block is copied aside before its first write
+  // after it. A second freeze replaces the first.
   void freeze();
   void thaw();
   bool frozen() const { return frozen_; }
-  // The frozen rows of block `index` that were ever touched, or nothing. Each block once: its copy is let go.
-  std::optional<storage::StoredRows> take_frozen(std::int64_t index);
+  // The frozen rows of the `nth` block that were ever touched, or nothing; blocks are in the order of their first rows. Each once: its
+  // copy is let go.
+  std::optional<storage::StoredRows> take_frozen(std::int64_t nth);
   storage::TableRecord frozen_record() const;
   std::int64_t frozen_blocks() const { return frozen_blocks_; }
   std::size_t copied_bytes() const { return copied_bytes_; }  // held aside for the writer
@@ -72,17 +81,22 @@ class Table {
   bool planar() const { return spec_->shape.rank() < 2; }
   std::size_t slot_bytes() const { return static_cast<std::size_t>(slot_width_) * element_; }
   void lay_out(const UpdateRule& rule);
-  void initialize(std::int64_t begin, std::int64_t end);
+  void initialize(std::int64_t begin, std::int64_t end);  // places
   void initialize_slots(std::int64_t begin, std::int64_t end);
-  std::byte* parameters(std::int64_t row) const;
-  std::byte* slot(std::int64_t row, std::uint32_t index) const;
-  bool touched(std::int64_t row) const { return (touched_[static_cast<std::size_t>(row) >> 6] >> (row & 63) & 1) != 0; }
-  void before_write(std::int64_t row);
+  void lay_out_blocks();
+  std::byte* parameters(std::int64_t place) const;
+  std::byte* slot(std::int64_t place, std::uint32_t index) const;
+  bool touched(std::int64_t place) const { return hashed() || (touched_[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0; }
+  std::span<const std::int64_t> places(std::span<const std::int64_t> ids);
+  std::span<const std::int64_t> places_made(std::span<const std::int64_t> ids);
+  void make_places(std::int64_t count);
+  void before_write(std::span<const std::int64_t> places);
+  void before_write(std::int64_t place);
   void before_write_all();
   void touch_all();
   void copy_aside(std::int64_t index);
   storage::StoredRows stored_rows(std::int64_t index) const;
-  RowBlock row_block(RowRange rows) const;
+  RowBlock row_block(RowRange places) const;
 
   std::shared_ptr<const VariableSpec> spec_;
   UpdateRule rule_;
@@ -97,13 +111,19 @@ class Table {
   std::int64_t slot_offset_ = 0;  // elements
   Arena arena_;
   std::int64_t updates_ = 0;
-  std::vector<std::uint64_t> touched_;  // a bit a row
+  std::vector<std::uint64_t> touched_;  // a bit a row; of a hashed table all are
+  std::optional<IdIndex> index_;        // of a hashed one: local row number -> place
+  std::vector<std::int64_t> places_;    // of the call under way, and which of its rows have none
+  std::vector<std::size_t> absent_;
 
   int block_shift_ = 0;  // log2 of the rows of a block
   std::int64_t blocks_ = 0;
   bool frozen_ = false;
   bool all_aside_ = false;  // the layout has changed since the freeze: every frozen block lies in aside_
   std::int64_t frozen_blocks_ = 0;
+  std::int64_t frozen_held_ = 0;             // later rows are not the checkpoint's
+  std::vector<std::int64_t> frozen_order_;   // hashed: the blocks by their least rows
+  std::vector<std::int64_t> least_row_;      // hashed, by block
   std::uint32_t epoch_ = 0;                  // freezes so far
   std::vector<std::uint32_t> taken_in_;      // by block: the last freeze for which it was copied aside or taken
   std::vector<std::uint32_t> written_in_;    // by block: freezes before its last write; a delta takes those since its base

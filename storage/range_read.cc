@@ -24,18 +24,23 @@ RangeRead::RangeRead(DatabaseReader& reader, std::string variable, RowRange rang
 std::vector<TableRecord> RangeRead::tables() {
   std::vector<TableRecord> records;
   const std::string prefix = key_prefix(variable_, RecordKind::kTable);
-  for (reader_.seek(prefix); reader_.valid() && reader_.key().starts_with(prefix); reader_.next())
+  for (reader_.seek(prefix); reader_.valid() && reader_.key().starts_with(prefix); reader_.next()) {
     records.push_back(decode_table(reader_.key(), reader_.value()));
+    const TableRecord& record = records.back();
+    hashed_ = hashed_ || record.hashed;
+    here_ = here_ || (record.rows.begin < range_.end && range_.begin < record.rows.end);
+  }
   return records;
 }
 
 bool RangeRead::at_rows() const { return reader_.valid() && reader_.key().starts_with(prefix_); }
 
 bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
+  if (!here_) return false;
   if (!sought_) {
     sought_ = true;
-    // The block that holds the range's first row may begin before it.
-    const std::string first = encode(RecordKey{variable_, RecordKind::kRows, range_.begin});
+    // The block that holds the range's first row may begin before it; of a hashed variable any block before it may hold some.
+    const std::string first = encode(RecordKey{variable_, RecordKind::kRows, hashed_ ? 0 : range_.begin});
     reader_.seek_for_prev(first);
     if (!at_rows()) reader_.seek(first);
   }
@@ -45,7 +50,7 @@ bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
     if (taken >= bytes) return true;
     StoredRows rows = decode_rows(reader_.key(), reader_.value());
     taken += reader_.value().size();
-    if (!rows.offsets.empty() && rows.first_row + rows.offsets.back() >= range_.begin) out.push_back(std::move(rows));
+    if (!rows.offsets.empty() && rows.first_row + static_cast<std::int64_t>(rows.offsets.back()) >= range_.begin) out.push_back(std::move(rows));
   }
   return false;
 }

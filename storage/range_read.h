@@ -32,6 +32,8 @@ class RangeRead {
   std::string variable_;
   RowRange range_;
   std::string prefix_;  // of the keys of this variable's blocks
+  bool here_ = false;    // some rows of the range may lie in this database
+  bool hashed_ = false;
   bool sought_ = false;
 };
 

@@ -11,7 +11,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "rows are stored as they lie in memory");
 
 constexpr std::uint8_t kRowsVersion = 1;
-constexpr std::uint8_t kTableVersion = 1;
+constexpr std::uint8_t kTableVersion = 1, kHashedTableVersion = 2;
 constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
 
 [[noreturn]] void bad(std::string_view key, const char* what) {
@@ -161,9 +161,10 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   rows.offsets.resize(count);
   std::uint64_t offset = 0;
   for (std::uint32_t i = 1; i < count; ++i) {
-    offset += 1 + (contiguous ? 0 : in.varint());
-    in.want(offset <= UINT32_MAX, "a row number is malformed");
-    rows.offsets[i] = static_cast<std::uint32_t>(offset);
+    const std::uint64_t skipped = contiguous ? 0 : in.varint();
+    const std::uint64_t room = static_cast<std::uint64_t>(INT64_MAX - rows.first_row) - offset;
+    in.want(skipped < room, "a row number is malformed");
+    rows.offsets[i] = offset += 1 + skipped;
   }
   in.want(in.left() == rows.row_bytes() * count, "its rows do not fill it");
   rows.data.resize(in.left());
@@ -173,7 +174,7 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
 
 std::string encode(std::string_view key, const TableRecord& record) {
   Writer out;
-  out.number(kTableVersion);
+  out.number(record.hashed ? kHashedTableVersion : kTableVersion);
   out.number(static_cast<std::uint8_t>(record.dtype));
   out.number(static_cast<std::uint8_t>(record.shape.rank()));
   for (const std::int64_t dim : record.shape.dims()) out.number(dim);
@@ -192,7 +193,9 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   Reader in(key, value);
   TableRecord record;
   record.variable = decode_key(key).variable;
-  in.want(in.number<std::uint8_t>() == kTableVersion, "a newer version of Cairn wrote it");
+  const auto version = in.number<std::uint8_t>();
+  in.want(version == kTableVersion || version == kHashedTableVersion, "a newer version of Cairn wrote it");
+  record.hashed = version == kHashedTableVersion;
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < kDTypeCount, "it has no such dtype");
   record.dtype = static_cast<DType>(dtype);

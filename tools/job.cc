@@ -149,8 +149,10 @@ void read_model(TomlTable table, JobModel& model) {
   if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm") table.read("bottom", model.bottom);
   if (model.kind == "dcn_v2") table.read("cross_layers", model.cross_layers);
   table.read("seed", model.seed);
+  table.read("hashed_from", model.hashed_from);
   table.refuse_unknown();
   require(model.embedding_dim > 0, table, "model.embedding_dim must be at least 1");
+  require(model.hashed_from >= 0, table, "model.hashed_from is a number of rows, or 0");
 }
 
 void read_cluster(TomlTable table, JobCluster& cluster) {

@@ -46,6 +46,9 @@ struct JobModel {
   std::vector<std::int64_t> hidden = {64, 32};
   int cross_layers = 2;                  // dcn_v2
   std::uint64_t seed = 0;
+  std::int64_t hashed_from = 0;          // rows from which a table is hashed; 0: none is
+
+  bool hashed(std::int64_t rows) const { return hashed_from > 0 && rows >= hashed_from; }
 };
 
 struct JobCluster {

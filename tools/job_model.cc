@@ -82,7 +82,8 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   if (deep_on_) {
     for (std::size_t i = 0; i < features.ids.size(); ++i)
       embeddings_.emplace_back(nn::EmbeddingOptions{
-          .name = "deep/" + features.ids[i].name, .rows = features.ids[i].rows, .dim = job.model.embedding_dim, .seed = seed});
+          .name = "deep/" + features.ids[i].name, .rows = features.ids[i].rows, .dim = job.model.embedding_dim, .seed = seed,
+          .hashed = job.model.hashed(features.ids[i].rows)});
     std::vector<std::int64_t> units = job.model.hidden;
     units.push_back(1);
     tower_ = std::make_shared<nn::Mlp>(nn::MlpOptions{.units = units, .name = "deep/tower", .seed = seed});
@@ -96,6 +97,8 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     }
     for (const auto& cross : job.features.crosses) wide.crosses.push_back({cross.columns, cross.buckets});
     wide.use_bias = !deep_on_;
+    const auto larger = [](const nn::WideColumn& a, const nn::WideColumn& b) { return a.rows < b.rows; };
+    wide.hashed = !wide.columns.empty() && job.model.hashed(std::max_element(wide.columns.begin(), wide.columns.end(), larger)->rows);
     wide_ = std::make_shared<nn::Wide>(wide);
     if (features.numeric) wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{.units = 1, .use_bias = false, .name = "wide/numeric", .seed = seed});
     wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);
@@ -108,7 +111,7 @@ void JobNetwork::make_click_model(const Job& job) {
   click.kind = job.model.kind == "dlrm"     ? nn::ClickModelKind::kDlrm
                : job.model.kind == "dcn_v2" ? nn::ClickModelKind::kDcnV2
                                             : nn::ClickModelKind::kDeepFm;
-  for (const IdFeature& id : features_.ids) click.tables.push_back({"table/" + id.name, id.rows});
+  for (const IdFeature& id : features_.ids) click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows)});
   click_ = std::make_shared<nn::ClickModel>(click);
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
 }

@@ -14,6 +14,7 @@ namespace cairn {
 namespace {
 
 constexpr int kSteps = 200;
+constexpr std::int64_t kHashedRows = std::int64_t{1} << 40;  // of which 16 are in use
 
 const std::vector<std::string> kCategories = {"workclass", "education", "occupation", "native-country"};
 
@@ -25,6 +26,7 @@ struct AdultData {
     std::vector<FeatureColumn> columns{FeatureColumn::numeric(fitted.numeric)};
     for (std::size_t i = 0; i < kCategories.size(); ++i) columns.push_back(FeatureColumn::vocabulary(kCategories[i], fitted.vocabularies[i]));
     for (const auto& column : columns) rows.push_back(column.ids());
+    columns.push_back(FeatureColumn::hashed("education", kHashedRows, "education of many"));
     batches = raw.features(columns).shuffle(1000, 7).repeat().batch(128);
     test = raw.features(columns).batch(2000);
   }
@@ -44,11 +46,13 @@ struct Model {
       embeddings.emplace_back(nn::EmbeddingOptions{.name = kCategories[i], .rows = adult().rows[i + 1], .dim = 8});
       columns.push_back({kCategories[i], adult().rows[i + 1]});
     }
+    embeddings.emplace_back(nn::EmbeddingOptions{.name = "education of many", .rows = kHashedRows, .dim = 8, .hashed = true});
     wide = std::make_shared<nn::Wide>(nn::WideOptions{.columns = columns, .crosses = {{{"education", "occupation"}, 100}}});
   }
   Array logits(const Features& features) const {
     std::vector<Array> deep{features["numeric"]};
     for (std::size_t i = 0; i < kCategories.size(); ++i) deep.push_back(embeddings[i](features[kCategories[i]]));
+    deep.push_back(embeddings.back()(features["education of many"]));
     return tower(concat(deep, 1)) + (*wide)(features);
   }
   Array train(Iterator input) const {

@@ -1,7 +1,9 @@
 // Variables in one process: initial values, reads, updates, and eager use.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "core/local_runtime.h"
 #include "tests/core/graph_testing.h"
@@ -41,6 +43,51 @@ TEST(InitialValues, AreTheSameHoweverTheRowsAreCut) {
       for (float value : initial(spec, 9, begin, count)) pieces.push_back(value);
     EXPECT_EQ(pieces, whole);
   }
+}
+
+TEST(HashedVariable, IsADenseOneWhoseUntouchedRowsTakeNoMemory) {
+  LocalStore store(3);
+  VariableSpec dense = spec_of("w", {500, 4}, Initializer::uniform(-1, 1)), hashed = dense;
+  hashed.hashed = true;
+  const UpdateRule rule{RuleKind::kAdagrad, {0.1f, 1e-7f}};
+  const VariableId ids[] = {store.create(std::make_shared<VariableSpec>(dense)), store.create(std::make_shared<VariableSpec>(hashed))};
+  for (const VariableId id : ids) store.add_slots(id, rule);
+  for (std::int64_t first : {400, 3, 90, 390}) {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t row = first; row < first + 60; row += 3) rows.push_back(row);
+    const auto count = static_cast<std::int64_t>(rows.size());
+    std::array<std::vector<float>, 2> values;
+    for (const VariableId id : ids) {
+      Update update{id, rule, 0.5f, Tensor::of<std::int64_t>({count}, rows), tensor({count, 4}, std::vector<float>(rows.size() * 4, 0.25f))};
+      store.push({}, {&update, 1}, [](std::exception_ptr error) { EXPECT_FALSE(error); });
+      std::vector<std::int64_t> every(500);
+      std::iota(every.begin(), every.end(), 0);
+      Read read{id, Tensor::of<std::int64_t>({500}, every), {}};
+      store.pull({}, {&read, 1}, [](std::exception_ptr error) { EXPECT_FALSE(error); });
+      values[id] = floats_in(read.value);
+    }
+    EXPECT_EQ(values[0], values[1]);
+  }
+  EXPECT_LT(store.block(ids[1]).rows, 150);
+}
+
+TEST(HashedVariable, IsUsedByRows) {
+  LocalRuntime runtime;
+  VariableSpec spec = spec_of("w", {std::int64_t{1} << 40, 4}, Initializer::uniform(-1, 1));
+  spec.hashed = true;
+  Variable w = runtime.create_variable(spec);
+  EXPECT_THAT([&] { w.read(); }, ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("\"w\""), HasSubstr("gather the rows"))));
+  const Array far(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{std::int64_t{1} << 39}));
+  const std::vector<float> before = floats_in(w.gather(far).eval());
+  w.scatter_add(far, Array(tensor({1, 4}, {1, 1, 1, 1})));
+  EXPECT_FLOAT_EQ(floats_in(w.gather(far).eval())[2], before[2] + 1);
+}
+
+TEST(HashedVariable, HasRowsAndAnInitializerThatMakesThem) {
+  VariableSpec flat = spec_of("w", {10}, Initializer::zeros()), given = spec_of("w", {2, 2}, Initializer::from(tensor({2, 2}, {1, 2, 3, 4})));
+  flat.hashed = given.hashed = true;
+  EXPECT_THAT([&] { verify_spec(flat); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("[rows, 1]")));
+  EXPECT_THAT([&] { verify_spec(given); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("give it an initializer")));
 }
 
 TEST(InitialValues, DependOnNameAndOnBothSeeds) {

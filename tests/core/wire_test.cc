@@ -65,6 +65,10 @@ TEST(Wire, VariableSpecsComeBack) {
   EXPECT_EQ(back.aggregation, spec.aggregation);
   EXPECT_EQ(back.synchronization, spec.synchronization);
   EXPECT_FALSE(back.trainable);
+  EXPECT_FALSE(back.hashed);
+  spec.hashed = true;
+  EXPECT_TRUE(there_and_back<wire::VariableSpec>(spec).hashed);
+  spec.hashed = false;
 
   spec.initializer = Initializer::from(tensor({2, 3}, {1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(there_and_back<wire::VariableSpec>(spec).initializer.value.values<float>()[5], 6);

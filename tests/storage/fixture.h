@@ -30,11 +30,11 @@ class TempFolder {
 };
 
 // Rows `offsets` after `first`, of 4 elements and a slot, each with a value of its own.
-inline StoredRows some_rows(std::int64_t first, std::vector<std::uint32_t> offsets) {
+inline StoredRows some_rows(std::int64_t first, std::vector<std::uint64_t> offsets) {
   StoredRows rows{.rule = RuleKind::kAdagrad, .slots = 1, .dim = 4, .first_row = first, .offsets = std::move(offsets)};
   rows.data.resize(rows.offsets.size() * rows.row_bytes());
   auto* values = reinterpret_cast<float*>(rows.data.data());
-  for (std::size_t i = 0; i < rows.offsets.size() * 8; ++i) values[i] = static_cast<float>(first + rows.offsets[i / 8]) + 0.125f * static_cast<float>(i % 8);
+  for (std::size_t i = 0; i < rows.offsets.size() * 8; ++i) values[i] = static_cast<float>(first + static_cast<std::int64_t>(rows.offsets[i / 8])) + 0.125f * static_cast<float>(i % 8);
   return rows;
 }
 
@@ -52,8 +52,8 @@ inline std::vector<std::pair<std::string, std::string>> some_records() {
   for (const char* name : {"a", "b"}) {
     add({name, RecordKind::kTable, 0}, some_table(name, {0, 1000}));
     for (std::int64_t first = 0; first < 1000; first += 100) {
-      std::vector<std::uint32_t> offsets;
-      for (std::uint32_t i = 0; i < 100; i += name[0] == 'a' ? 1 : 3) offsets.push_back(i);
+      std::vector<std::uint64_t> offsets;
+      for (std::uint64_t i = 0; i < 100; i += name[0] == 'a' ? 1 : 3) offsets.push_back(i);
       add({name, RecordKind::kRows, first}, some_rows(first, offsets));
     }
   }

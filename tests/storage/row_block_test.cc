@@ -31,7 +31,7 @@ TEST(RecordKey, OrdersByVariableThenRecordThenRow) {
 
 TEST(RowBlock, RangesAndListsComeBackBitEqual) {
   const std::string key = encode(RecordKey{"table", RecordKind::kRows, 40});
-  for (const auto& offsets : std::vector<std::vector<std::uint32_t>>{{0}, {0, 1, 2, 3}, {0, 5, 6, 300, 70000}}) {
+  for (const auto& offsets : std::vector<std::vector<std::uint64_t>>{{0}, {0, 1, 2, 3}, {0, 5, 6, 300, 70000}, {0, std::uint64_t{1} << 40, INT64_MAX - 40}}) {
     const StoredRows rows = some_rows(40, offsets);
     EXPECT_EQ(decode_rows(key, encode(key, rows)), rows);
   }
@@ -43,6 +43,18 @@ TEST(RowBlock, ATableRecordComesBackEqual) {
   const TableRecord record = some_table("table", {10, 20});
   const std::string key = encode(RecordKey{"table", RecordKind::kTable, 10});
   EXPECT_EQ(decode_table(key, encode(key, record)), record);
+}
+
+TEST(RowBlock, ATableRecordSaysThatItIsHashed) {
+  TableRecord record = some_table("table", {10, 20});
+  record.hashed = true;
+  const std::string key = encode(RecordKey{"table", RecordKind::kTable, 10});
+  EXPECT_EQ(decode_table(key, encode(key, record)), record);
+}
+
+TEST(RowBlock, ARowNumberBeyondAllIsRefused) {
+  const std::string key = encode(RecordKey{"table", RecordKind::kRows, 40});
+  EXPECT_THROW(decode_rows(key, encode(key, some_rows(40, {0, INT64_MAX - 39}))), DataLossError);
 }
 
 TEST(RowBlock, EveryFlippedBitAndEveryCutIsFound) {

@@ -41,8 +41,8 @@ float mean_loss(OneDeviceStrategy& strategy, Function& step, const std::shared_p
 }
 
 class ClickModels : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, ClickModels, testing::Values("kind = 'dlrm'\nbottom = [8]", "kind = 'dcn_v2'\ncross_layers = 2", "kind = 'deepfm'"),
-                         [](const auto& info) { return info.param.substr(8, info.param.find('\'', 8) - 8); });
+INSTANTIATE_TEST_SUITE_P(Kinds, ClickModels, testing::Values("kind = 'dlrm'\nbottom = [8]", "kind = 'dcn_v2'\ncross_layers = 2", "kind = 'deepfm'", "kind = 'dlrm'\nhashed_from = 8\nbottom = [8]"),
+                         [](const auto& info) { return info.param.substr(8, info.param.find('\'', 8) - 8) + (info.param.find("hashed") == std::string::npos ? "" : "_hashed"); });
 
 TEST_P(ClickModels, LearnFromAJobFile) {
   const JobOverClicks clicks;

@@ -1,14 +1,15 @@
-#include "ps/arena.h"
+#include "core/arena.h"
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "core/error.h"
 
-namespace cairn::ps {
+namespace cairn {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -22,7 +23,7 @@ std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1
 
 // A mapping that begins on a huge page: what is mapped beside it is given back.
 std::byte* map_aligned(std::size_t bytes) {
-  void* raw = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* raw = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) no_memory(bytes);
   const auto begin = reinterpret_cast<std::uintptr_t>(raw);
   const std::uintptr_t aligned = round_up(begin, kHugePage);
@@ -46,6 +47,24 @@ Arena::Arena(std::size_t bytes) : bytes_(bytes) {
   std::memset(data_, 0, rounded);
 }
 
+void Arena::grow(std::size_t bytes) {
+  if (bytes <= std::max(bytes_, mapped_)) {
+    bytes_ = std::max(bytes, bytes_);
+    return;
+  }
+  Arena larger(bytes);
+  if (mapped_ == 0) {
+    if (bytes_ > 0) std::memcpy(larger.data_, data_, bytes_);
+  } else {
+    // Both begin on a huge page, so whole tables of pages change hands. The old mapping is made longer: two side by side could not
+    // be moved again as one.
+    if (mremap(data_, mapped_, larger.mapped_, MREMAP_MAYMOVE | MREMAP_FIXED, larger.data_) == MAP_FAILED) no_memory(bytes);
+    data_ = nullptr;
+    mapped_ = 0;
+  }
+  swap(larger);
+}
+
 Arena::~Arena() {
   if (mapped_ > 0)
     munmap(data_, mapped_);
@@ -53,4 +72,4 @@ Arena::~Arena() {
     std::free(data_);
 }
 
-}  // namespace cairn::ps
+}  // namespace cairn

@@ -1,9 +1,9 @@
-// Memory for one table's rows: zeroed, 64-byte aligned, on huge pages where it is large and the system allows.
+// Memory for a table: zeroed, 64-byte aligned, on huge pages where it is large and the system allows.
 #pragma once
 #include <cstddef>
 #include <utility>
 
-namespace cairn::ps {
+namespace cairn {
 
 // Thread: one. Cost: pages are only taken when touched.
 class Arena {
@@ -16,6 +16,10 @@ class Arena {
     return *this;
   }
   ~Arena();
+
+  // More bytes, zero; what was there stays, though elsewhere. Large ones move by their page tables, without a copy.
+  //   Errors  ResourceExhausted: not enough memory; nothing has changed.
+  void grow(std::size_t bytes);
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
@@ -31,4 +35,4 @@ class Arena {
   std::size_t mapped_ = 0;  // bytes from mmap, 0: from the heap
 };
 
-}  // namespace cairn::ps
+}  // namespace cairn

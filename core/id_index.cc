@@ -1,0 +1,141 @@
+#include "core/id_index.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kFirstCapacity = 64;
+constexpr std::int64_t kMovedAnId = 4;  // 2 would do: growth by half leaves room for half as many ids as have to move
+constexpr std::size_t kTogether = 64;   // look-ups whose memory is asked for at once
+
+std::uint64_t hash_of(std::int64_t id) { return mix_bits(static_cast<std::uint64_t>(id)); }
+
+}  // namespace
+
+// ---- entries ----
+
+IdIndex::Entries::Entries(std::uint64_t wanted)
+    : memory(static_cast<std::size_t>(wanted) * sizeof(std::uint32_t)), capacity(wanted),
+      places_max(static_cast<std::int64_t>(std::min(wanted / 5 * 4, static_cast<std::uint64_t>(kIdsMax)))),
+      place_bits(static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(places_max)))) {}
+
+std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const { return scaled_below(hash, capacity); }  // of its high bits
+
+std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const { return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1); }
+
+std::int64_t IdIndex::Entries::place(std::uint32_t entry) const {
+  return static_cast<std::int64_t>(entry & ((std::uint64_t{1} << place_bits) - 1)) - 1;
+}
+
+std::int64_t IdIndex::Entries::find(std::int64_t id, std::uint64_t hash, const std::int64_t* ids) const {
+  if (capacity == 0) return kAbsent;
+  const std::uint64_t wanted = tag(hash);
+  for (std::uint64_t at = home(hash); data()[at] != 0; at = next(at)) {
+    const std::uint64_t entry = data()[at];
+    if (entry >> place_bits != wanted) continue;
+    const std::int64_t found = place(data()[at]);
+    if (ids[found] == id) return found;
+  }
+  return kAbsent;
+}
+
+std::int64_t IdIndex::Entries::candidate(std::uint64_t hash) const {
+  if (capacity == 0) return kAbsent;
+  const std::uint64_t wanted = tag(hash);
+  for (std::uint64_t at = home(hash);; at = next(at)) {
+    const std::uint32_t entry = data()[at];
+    if (entry == 0 || std::uint64_t{entry} >> place_bits == wanted) return place(entry);
+  }
+}
+
+void IdIndex::Entries::prefetch(std::uint64_t hash) const {
+  if (capacity > 0) __builtin_prefetch(data() + home(hash));
+}
+
+void IdIndex::Entries::add(std::uint64_t hash, std::int64_t place) {
+  std::uint64_t at = home(hash);
+  while (data()[at] != 0) at = next(at);
+  data()[at] = static_cast<std::uint32_t>(tag(hash) << place_bits | static_cast<std::uint64_t>(place + 1));
+}
+
+// ---- ids ----
+
+std::size_t IdIndex::bytes() const {
+  return static_cast<std::size_t>(size_) * sizeof(std::int64_t) + (entries_.capacity + before_.capacity) * sizeof(std::uint32_t);
+}
+
+std::int64_t IdIndex::find(std::int64_t id, std::uint64_t hash) const {
+  const std::int64_t place = entries_.find(id, hash, id_at(0));
+  return place == kAbsent && growing() ? before_.find(id, hash, id_at(0)) : place;
+}
+
+void IdIndex::make_room() {
+  if (size_ < entries_.places_max) return;
+  if (size_ >= kIdsMax) throw ResourceExhaustedError(str("a hashed table holds ", size_, " rows, the most it can; use more ps"));
+  Entries larger(std::max(kFirstCapacity, entries_.capacity + entries_.capacity / 2));
+  before_ = std::move(entries_);
+  entries_ = std::move(larger);
+  moved_ = 0;
+  to_move_ = size_;
+}
+
+void IdIndex::move_some() {
+  for (std::int64_t n = 0; n < kMovedAnId && moved_ < to_move_; ++n, ++moved_) entries_.add(hash_of(*id_at(moved_)), moved_);
+  for (std::int64_t place = moved_; place < std::min(moved_ + kMovedAnId, to_move_); ++place) entries_.prefetch(hash_of(*id_at(place)));
+  if (moved_ == to_move_ && before_.capacity > 0) before_ = Entries();
+}
+
+std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
+  make_room();
+  const std::size_t needed = static_cast<std::size_t>(size_ + 1) * sizeof(std::int64_t);
+  if (needed > ids_.bytes()) ids_.grow(std::max(needed, ids_.bytes() + ids_.bytes() / 2));
+  reinterpret_cast<std::int64_t*>(ids_.data())[size_] = id;
+  entries_.add(hash, size_);
+  ++size_;
+  move_some();
+  return size_ - 1;
+}
+
+template <typename Take>
+void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
+  std::array<std::uint64_t, kTogether> hashes;
+  std::array<std::int64_t, kTogether> candidates;
+  for (std::size_t begin = 0; begin < ids.size(); begin += kTogether) {
+    const std::span<const std::int64_t> some = ids.subspan(begin, std::min(kTogether, ids.size() - begin));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      hashes[i] = hash_of(some[i]);
+      entries_.prefetch(hashes[i]);
+      if (growing()) before_.prefetch(hashes[i]);
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      candidates[i] = entries_.candidate(hashes[i]);
+      if (candidates[i] == kAbsent && growing()) candidates[i] = before_.candidate(hashes[i]);
+      if (candidates[i] != kAbsent) __builtin_prefetch(id_at(candidates[i]));
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) take(begin + i, some[i], hashes[i], candidates[i]);
+  }
+}
+
+void IdIndex::find(std::span<const std::int64_t> ids, std::int64_t* places) const {
+  ahead(ids, [&](std::size_t i, std::int64_t id, std::uint64_t hash, std::int64_t candidate) {
+    const bool sure = candidate == kAbsent || *id_at(candidate) == id;
+    places[i] = sure ? candidate : find(id, hash);
+  });
+}
+
+void IdIndex::find_or_add(std::span<const std::int64_t> ids, std::int64_t* places) {
+  ahead(ids, [&](std::size_t i, std::int64_t id, std::uint64_t hash, std::int64_t candidate) {
+    places[i] = candidate;
+    if (candidate != kAbsent && *id_at(candidate) == id) return;
+    places[i] = find(id, hash);  // it may have come just now
+    if (places[i] == kAbsent) places[i] = add(id, hash);
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,79 @@
+#include "core/id_index.h"
+
+#include <gmock/gmock.h>
+
+#include <unordered_map>
+#include <vector>
+
+#include "core/random.h"
+
+namespace cairn {
+namespace {
+
+using Ids = std::vector<std::int64_t>;
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+Ids found(const IdIndex& index, const Ids& ids) {
+  Ids places(ids.size());
+  index.find(ids, places.data());
+  return places;
+}
+
+Ids made(IdIndex& index, const Ids& ids) {
+  Ids places(ids.size());
+  index.find_or_add(ids, places.data());
+  return places;
+}
+
+TEST(IdIndex, NumbersIdsInTheOrderInWhichTheyCome) {
+  IdIndex index;
+  EXPECT_THAT(found(index, {5, -1}), Each(IdIndex::kAbsent));
+  EXPECT_THAT(made(index, {5, 1'000'000'000'000, 5, -3}), ElementsAre(0, 1, 0, 2));
+  EXPECT_THAT(made(index, {-3, 0}), ElementsAre(2, 3));
+  EXPECT_THAT(found(index, {0, 5, 6}), ElementsAre(3, 0, IdIndex::kAbsent));
+  EXPECT_THAT(index.ids(), ElementsAre(5, 1'000'000'000'000, -3, 0));
+  index.clear();
+  EXPECT_EQ(index.size(), 0);
+  EXPECT_THAT(found(index, {5}), ElementsAre(IdIndex::kAbsent));
+}
+
+// Through many growths, in batches of every size, with ids that are dense, far apart and random.
+TEST(IdIndex, AnswersAsAMapDoes) {
+  for (const std::int64_t stride : {std::int64_t{1}, std::int64_t{1} << 40, std::int64_t{0}}) {
+    IdIndex index;
+    std::unordered_map<std::int64_t, std::int64_t> map;
+    Random random(3);
+    for (std::size_t round = 0; round < 300; ++round) {
+      Ids ids(random.below(1000));
+      for (std::int64_t& id : ids) {
+        const auto number = static_cast<std::int64_t>(random.below(100'000));
+        id = stride == 0 ? static_cast<std::int64_t>(mix_bits(static_cast<std::uint64_t>(number))) : number * stride;
+      }
+      Ids wanted;
+      for (const std::int64_t id : ids) {
+        const auto at = map.find(id);
+        wanted.push_back(at == map.end() ? IdIndex::kAbsent : at->second);
+      }
+      ASSERT_EQ(found(index, ids), wanted) << "round " << round;
+      wanted.clear();
+      for (const std::int64_t id : ids) wanted.push_back(map.emplace(id, static_cast<std::int64_t>(map.size())).first->second);
+      ASSERT_EQ(made(index, ids), wanted) << "round " << round;
+    }
+    EXPECT_EQ(index.size(), static_cast<std::int64_t>(map.size()));
+  }
+}
+
+TEST(IdIndex, TakesAtMostTwentyOneBytesAnId) {
+  IdIndex index;
+  Ids ids(1000);
+  for (std::int64_t next = 0; next < 2'000'000;) {
+    for (std::int64_t& id : ids) id = next++;
+    made(index, ids);
+    if (next < 10'000) continue;
+    ASSERT_LE(index.bytes(), 21u * static_cast<std::size_t>(next)) << next;
+  }
+}
+
+}  // namespace
+}  // namespace cairn
