@@ -32,11 +32,15 @@ struct ReadHeader {
   bool whole = false;
 };
 
+// Who reads a pull's values next: this core, as it writes them to a socket, or another one, in shared memory.
+enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
+
 struct PullRequest {
   StepContext step;
   std::span<const ReadHeader> headers;
   std::span<const std::int64_t> ids;  // local row numbers, header after header
   Encoding encoding = Encoding::kRaw;
+  NextReader next_reader = NextReader::kThisCore;
 };
 
 struct UpdateHeader {

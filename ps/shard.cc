@@ -201,9 +201,9 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
     if (narrowed) scratch_.resize(std::max(scratch_.size(), rows * table.row_bytes()));
     std::byte* to = narrowed ? scratch_.data() : out + bytes;
     if (header.whole)
-      table.read_all(to);
+      table.read_all(to, request.next_reader);
     else
-      table.gather(ids, to);
+      table.gather(ids, to, request.next_reader);
     const std::size_t elements = rows * static_cast<std::size_t>(table.spec().dim());
     if (narrowed) narrow_to_bfloat16(reinterpret_cast<const float*>(to), elements, out + bytes);
     bytes += elements * wire_bytes(request.encoding, table.spec().dtype);

@@ -24,6 +24,14 @@ void fill_element(std::byte* at, std::int64_t count, float value) {
   std::fill(typed, typed + count, value);
 }
 
+// What goes to a socket is read again at once: it had better be in the cache.
+void copy_rows(std::byte* out, const std::byte* rows, std::size_t bytes, NextReader next) {
+  if (next == NextReader::kAnotherCore)
+    copy_bulk(out, rows, bytes);
+  else if (bytes > 0)
+    std::memcpy(out, rows, bytes);
+}
+
 }  // namespace
 
 Table::Table(std::shared_ptr<const VariableSpec> spec, UpdateRule rule, RowRange range, std::uint64_t seed)
@@ -171,7 +179,7 @@ void Table::make_places(std::int64_t count) {
   if (wanted > arena_.bytes()) arena_.grow(std::max(wanted, arena_.bytes() + arena_.bytes() / 2));
 }
 
-void Table::gather(std::span<const std::int64_t> ids, std::byte* out) {
+void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader next) {
   if (hashed()) {
     places(ids);
     absent_.clear();
@@ -185,15 +193,15 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out) {
     return;
   }
   if (const auto range = as_range(ids); range.has_value() && stride_ == dim_) {
-    copy_bulk(out, parameters(range->begin), ids.size() * row_bytes_);
+    copy_rows(out, parameters(range->begin), ids.size() * row_bytes_, next);
     return;
   }
   gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out);
 }
 
-void Table::read_all(std::byte* out) const {
+void Table::read_all(std::byte* out, NextReader next) const {
   if (stride_ == dim_) {
-    copy_bulk(out, arena_.data(), static_cast<std::size_t>(rows()) * row_bytes_);
+    copy_rows(out, arena_.data(), static_cast<std::size_t>(rows()) * row_bytes_, next);
     return;
   }
   for (std::int64_t row = 0; row < rows(); ++row, out += row_bytes_) std::memcpy(out, parameters(row), row_bytes_);

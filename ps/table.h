@@ -21,6 +21,7 @@
 #include "core/layout.h"
 #include "core/update_rule.h"
 #include "core/variable.h"
+#include "ps/requests.h"
 #include "storage/row_block.h"
 
 namespace cairn::ps {
@@ -49,8 +50,8 @@ class Table {
   void set_rule(const UpdateRule& rule);
 
   // Copies rows to `out`, packed, in the order of `ids`, prefetching ahead.
-  void gather(std::span<const std::int64_t> ids, std::byte* out);
-  void read_all(std::byte* out) const;  // of a table that is not hashed
+  void gather(std::span<const std::int64_t> ids, std::byte* out, NextReader next = NextReader::kThisCore);
+  void read_all(std::byte* out, NextReader next = NextReader::kThisCore) const;  // of a table that is not hashed
 
   // One update: `ids` ascending and distinct, with `values` packed beside them; or every row, of a table that is not hashed, as a table
   // rule also wants. `continues`: further rows of the update before it; no table rule can do that.

@@ -65,7 +65,10 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   out.headers.reserve(headers.size());
   for (const auto header : headers) out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole()});
   out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared), read_encoding(in.getEncoding())};
-  if (in.hasValuesAt()) out.to = shared_bytes(in.getValuesAt(), shared);
+  if (in.hasValuesAt()) {
+    out.to = shared_bytes(in.getValuesAt(), shared);
+    out.request.next_reader = NextReader::kAnotherCore;
+  }
   return out;
 }
 
