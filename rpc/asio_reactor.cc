@@ -55,17 +55,25 @@ void AsioReactor::stay_awake(Duration duration) { awake_until_.store(now() + dur
 
 bool AsioReactor::wait() {  // one handler is enough: KJ comes back when its queue is empty again
   io_.restart();
+  if (io_.poll_one() == 0) {
+    const Duration since = now();
+    await_io();
+    idle_ += now() - since;
+  }
+  return after_io();
+}
+
+void AsioReactor::await_io() {
   Duration next_timer = Duration::max();
   KJ_IF_MAYBE(next, timer_.nextEvent()) { next_timer = to_std(*next - kj::origin<kj::TimePoint>()); }
   const Duration spun = spin_.count() > 0 ? now() + spin_ : Duration::min();
   while (now() < std::min(next_timer, std::max(spun, awake_until_.load(std::memory_order_relaxed))))
-    if (io_.poll_one() > 0) return after_io();
+    if (io_.poll_one() > 0) return;
   if (next_timer == Duration::max()) {
     io_.run_one();
   } else {
     io_.run_one_for(next_timer - now());
   }
-  return after_io();
 }
 
 bool AsioReactor::poll() {

@@ -24,10 +24,12 @@ class AsioReactor final : public Reactor, private kj::EventPort {
   kj::Timer& timer() override { return timer_; }
   kj::WaitScope& scope() override { return *scope_; }
   Duration now() const override;
+  Duration idle() const override { return idle_; }
   kj::Promise<void> yield() override;
 
  private:
   bool wait() override;
+  void await_io();
   bool poll() override;
   void wake() const override;
   bool after_io();
@@ -38,6 +40,7 @@ class AsioReactor final : public Reactor, private kj::EventPort {
   asio::executor_work_guard<asio::io_context::executor_type> guard_;
   mutable std::atomic<bool> woken_{false};
   kj::TimerImpl timer_;
+  Duration idle_{0};
   std::unique_ptr<kj::EventLoop> loop_;
   std::unique_ptr<kj::WaitScope> scope_;
 };

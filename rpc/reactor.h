@@ -57,6 +57,8 @@ class Reactor {
   virtual kj::WaitScope& scope() = 0;
   // Monotonic; virtual time in simulation.
   virtual Duration now() const = 0;
+  // For how long, in all, the loop has waited with nothing to do. In simulation work takes no time and all of it is waiting.
+  virtual Duration idle() const = 0;
   // The same time as a Clock; in simulation wall time moves with it.
   const Clock& clock() const { return *clock_; }
   virtual bool simulated() const { return false; }

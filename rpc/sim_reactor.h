@@ -23,6 +23,7 @@ class SimReactor final : public Reactor {
   kj::Timer& timer() override;
   kj::WaitScope& scope() override;
   Duration now() const override;
+  Duration idle() const override { return now(); }
   bool simulated() const override { return true; }
   Duration wall_jump() const override { return wall_jump_; }
   // Sets the wall clock `by` forward or back; monotonic time goes on as before.

@@ -52,6 +52,18 @@ TEST(Reactor, KeptAwakeItMakesNoTimerLate) {
   EXPECT_EQ(reactor->wait(reactor->with_deadline(answer(*reactor), 10s, "the timer")), 42);
 }
 
+TEST(Reactor, WaitingCountsAsIdleAndWorkDoesNot) {
+  auto reactor = make_reactor();
+  reactor->wait(answer(*reactor));
+  const Duration idle = reactor->idle();
+  EXPECT_GT(idle, 500us);
+  reactor->post([&] {
+    for (const Duration until = reactor->now() + 20ms; reactor->now() < until;) {}
+  });
+  reactor->wait(reactor->yield());
+  EXPECT_LT(reactor->idle() - idle, 10ms);
+}
+
 TEST(Reactor, PostsFromOtherThreadsRunInOrder) {
   auto reactor = make_reactor();
   std::vector<int> order;
