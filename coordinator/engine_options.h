@@ -26,7 +26,7 @@ struct EngineOptions {
   std::uint64_t session = 0;         // another number for each coordinator's life; 0: drawn. Simulations give one, to replay
   bool insecure = false;             // serve the chief's address to other hosts without a token
   RegistryOptions variables;
-  std::uint32_t pipeline_depth = 2;  // closures whose pull has begun and whose push has not ended; 1: strict order
+  std::uint32_t pipeline_depth = 2;  // closures whose pull has begun and whose push has not ended, at most; 1: strict order
   std::uint32_t send_window = 256;   // closures sent to a lane and not answered, at most (send_window.h)
   std::size_t queue_capacity = 256 * 1024;
   bool bfloat16_wire = false;        // rows and gradients travel as bfloat16

@@ -1,5 +1,6 @@
 #include "worker/lane.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/trace.h"
@@ -49,6 +50,7 @@ struct Lane::Run {
   std::unique_ptr<Workspace> workspace;
   std::optional<StepRun> step;
   std::optional<RemoteStep> store;
+  Duration held_back{0};  // ready, and others had all the places
   std::exception_ptr failure;
   bool starting = false;
   bool finished = false;
@@ -121,7 +123,8 @@ void Lane::configure(const LaneConfig& config) {
   identity.encoding = config.encoding;
   store_.identify(std::move(identity));
   prepared_.set_places(config.pipeline_depth + 1);
-  at_work_.set_places(config.pipeline_depth);
+  lookahead_ = Lookahead(config.pipeline_depth);
+  at_work_.set_places(lookahead_.places());
   pushes_.release();
 }
 
@@ -264,12 +267,20 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
   // What precedes the first pull runs at once. At depth 1 there is nobody whose pull could go first.
   auto yield = [this, self](std::function<void()> go) {
     if (self->starting || config_.pipeline_depth == 1) return go();
-    computing_.ask(self, std::move(go));
+    computing_.ask(self, [this, self, go = std::move(go)] { compute(*self, go); });
   };
   run.starting = true;
-  run.step->start(std::move(done), std::move(yield));
+  compute(run, [&] { run.step->start(std::move(done), std::move(yield)); });
   run.starting = false;
   return kj::mv(pair.promise);
+}
+
+void Lane::compute(const Run& run, const std::function<void()>& go) {
+  const Duration idled = reactor_.idle() - idle_before_, began = reactor_.now();
+  go();
+  lookahead_.took(std::min(idled, run.held_back), reactor_.now() - began);
+  idle_before_ = reactor_.idle();
+  at_work_.set_places(lookahead_.places());
 }
 
 rpc::Task<ClosureResult> Lane::run(Closure closure) {
@@ -285,7 +296,9 @@ rpc::Task<ClosureResult> Lane::run(Closure closure) {
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();  // reading may take long: let pulls leave first
   take_elements(closure, *what, run);
   reading.leave();
+  const Duration from = reactor_.now();
   Turnstile::Pass work = co_await at_work_.enter(what->company);
+  run.held_back = reactor_.now() - from;
   if (config_.session != session) throw CancelledError("another session has taken over this lane");
   bind(*what, closure.layout_version);
   auto ended = start(run, closure);

@@ -1,8 +1,9 @@
 // Lane: one of the closures' workplaces of a process. Owns functions, pipelines and the remote store; belongs to one loop.
 //
 // A closure's way: it waits its turn (first come, first served), takes its elements, pulls, computes, pushes, answers. At most
-// `pipeline_depth` closures are between the start of their pull and the end of their push; one more has its elements ready. Only
-// one computes at a time, and before it does the pulls of those behind it have left. Depth 1 is strict read-compute-write order.
+// `pipeline_depth` closures are between the start of their pull and the end of their push, and no more than keep the lane busy
+// (lookahead.h); one more than the depth has its elements ready. Only one computes at a time, and before it does the pulls of those
+// behind it have left. Depth 1 is strict read-compute-write order.
 //   Cancel  dropping a run() undoes nothing that was pushed; the closure's retry completes it.
 //   Thread  its reactor's, apart from stats().
 #pragma once
@@ -20,6 +21,7 @@
 #include "rpc/task.h"
 #include "worker/admission.h"
 #include "worker/closure.h"
+#include "worker/lookahead.h"
 #include "worker/pipelines.h"
 #include "worker/remote_store.h"
 
@@ -101,6 +103,7 @@ class Lane {
   StepContext context(const Closure& closure) const;
   void take_elements(const Closure& closure, const Function& function, Run& run);
   kj::Promise<void> start(Run& run, const Closure& closure);
+  void compute(const Run& run, const std::function<void()>& go);
 
   rpc::Reactor& reactor_;
   LaneOptions options_;
@@ -120,6 +123,8 @@ class Lane {
   Turnstile prepared_{1};
   Turnstile reading_{1};
   Turnstile at_work_{1};
+  Lookahead lookahead_{1};  // places at work
+  Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;
   ComputeTurns computing_;
 };

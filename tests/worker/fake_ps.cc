@@ -116,7 +116,8 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   });
 }
 
-FakeCluster::FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables) : layout(std::make_shared<Layout>()), doors_(ps) {
+FakeCluster::FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, rpc::SimNetworkOptions options)
+    : network(reactor, options), layout(std::make_shared<Layout>()), doors_(ps) {
   layout->version = 1;
   for (std::uint32_t i = 0; i < ps; ++i) layout->servers.push_back({i, str("sim://ps", i), 100 + i, 1, i});
   for (auto& [name, shape] : variables) {

@@ -64,12 +64,12 @@ class FakeCluster {
  public:
   // Variables are float32, dealt out in equal parts to all ps, one shard each. Row r of variable v, column c starts as
   // 1000 v + r + c / 8.
-  FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables);
+  FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, rpc::SimNetworkOptions options = {});
 
   ~FakeCluster() noexcept {}
 
   rpc::SimReactor reactor;
-  rpc::SimNetwork network{reactor};
+  rpc::SimNetwork network;
   std::shared_ptr<Layout> layout;
   std::vector<Asked> asked;  // in the order of arrival
   // Called before a request is served; its answer waits for what this returns. What it throws is the answer.

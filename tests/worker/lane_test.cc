@@ -58,6 +58,74 @@ TEST(Lane, AtDepthTwoThePullOfTheNextClosureLeavesBeforeThePush) {
   EXPECT_LT(at("push 1"), at("pull 3"));  // no more than two between pull and push
 }
 
+// A lane of depth 4 beside a ps whose rows come `late`.
+class LaneAhead : public testing::Test {
+ protected:
+  LaneAhead() {
+    harness.add_halving();
+    cluster.before = [this](const Asked& asked) -> kj::Promise<void> {
+      return asked.push || late == 0ms ? kj::Promise<void>(kj::READY_NOW) : cluster.reactor.sleep(late);
+    };
+  }
+  // Runs so many closures. The most whose pull was there and whose push was not, in the second half of them.
+  int most_under_way(int closures) {
+    cluster.asked.clear();
+    std::vector<std::shared_ptr<Started>> all;
+    for (int i = 0; i < closures; ++i) all.push_back(harness.start(next_++, 1, {ids_tensor({i % 10})}));
+    EXPECT_TRUE(harness.finish(all));
+    int under_way = 0, most = 0;
+    for (std::size_t i = 0; i < cluster.asked.size(); ++i) {
+      under_way += cluster.asked[i].push ? -1 : 1;
+      if (i > cluster.asked.size() / 2) most = std::max(most, under_way);
+    }
+    return most;
+  }
+
+  Duration late{0};
+  FakeCluster cluster{1, kOneTable, {.delay_min = 0ms, .delay_max = 0ms}};
+  LaneHarness harness{cluster, 4};
+  std::uint64_t next_ = 1;
+};
+
+TEST_F(LaneAhead, OneClosureIsAheadWhereRowsComeAtOnce) { EXPECT_EQ(most_under_way(200), 2); }
+
+TEST_F(LaneAhead, AsManyAsTheDepthAllowsAreUnderWayWhereRowsComeLate) {
+  late = 5ms;
+  EXPECT_EQ(most_under_way(200), 4);
+}
+
+TEST_F(LaneAhead, FewerAreWhenRowsComeQuicklyAgain) {
+  late = 5ms;
+  most_under_way(200);
+  late = 0ms;
+  EXPECT_EQ(most_under_way(400), 2);
+}
+
+TEST_F(LaneAhead, ClosuresThatOnlyWriteOverlapWherePushesAreAnsweredLate) {
+  harness.add_function(2, {TensorType{DType::kInt64, {1}}, TensorType{DType::kFloat32, {1, 2}}}, [&](const std::vector<TraceArgument>& arguments) {
+    const Variable w = harness.variable(0);
+    w.update(kSgdRule, IndexedSlices{std::get<Array>(arguments[0]), std::get<Array>(arguments[1]), w.shape()}, Array(0.5f));
+    return Outputs{};
+  });
+  cluster.before = [this](const Asked&) { return cluster.reactor.sleep(5ms); };
+  std::vector<std::shared_ptr<Started>> all;
+  for (int i = 0; i < 400; ++i) all.push_back(harness.start(next_++, 2, {ids_tensor({1}), floats_tensor({1, 2}, {1, 1})}));
+  const Duration began = cluster.reactor.now();
+  ASSERT_TRUE(harness.finish(all));
+  EXPECT_LT(cluster.reactor.now() - began, 400 * 5ms / 3);  // four at once, after a while
+}
+
+TEST_F(LaneAhead, DroppedClosuresLeaveTheirPlacesToOthers) {
+  late = 1h;
+  std::vector<std::shared_ptr<Started>> stuck;
+  for (int i = 0; i < 8; ++i) stuck.push_back(harness.start(next_++, 1, {ids_tensor({i})}));
+  cluster.reactor.advance(10ms);
+  EXPECT_EQ(cluster.asked.size(), 2u);
+  for (const auto& one : stuck) one->promise = nullptr;
+  late = 0ms;
+  EXPECT_EQ(most_under_way(200), 2);
+}
+
 TEST(Lane, AFunctionThatAssignsRunsWithNoOtherAtWork) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster, 4);
