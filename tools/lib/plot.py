@@ -15,12 +15,13 @@ OTHER = {"color": "tab:orange", "marker": "s"}
 
 
 def read(path):
-    """The newest growth line of each configuration; the later ones replace the earlier."""
+    """The newest growth line of each configuration, over whatever transport; the later ones replace the earlier."""
     newest = {}
     for line in pathlib.Path(path).read_text().splitlines():
         figure = json.loads(line)
         if figure["bench"] == "growth":
-            newest[re.sub(r"wait of [1-9]\d* us", "wait", figure["configuration"])] = figure
+            name = re.sub(r"wait of [1-9]\d* us", "wait", figure["configuration"])
+            newest[re.sub(r"a row over \w+", "a row of a ps", name)] = figure
     return newest
 
 
@@ -67,7 +68,7 @@ def workers(axes, figures):
 
 
 def rows(axes, figures):
-    for label, pattern, style in (("one thread", r"(\d+) M rows, a row in one thread, of 8 M", OURS), ("over a socket", r"(\d+) M rows, a row over \w+, of 8 M", OTHER)):
+    for label, pattern, style in (("one thread", r"(\d+) M rows, a row in one thread, of 8 M", OURS), ("from a worker", r"(\d+) M rows, a row of a ps, of 8 M", OTHER)):
         series = picked(figures, pattern)
         style = {key: value for key, value in style.items() if key != "capsize"}
         axes.plot([number for number, _ in series], [figure["median"] for _, figure in series], label=label, **style)
