@@ -276,9 +276,9 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
 }
 
 void Lane::compute(const Run& run, const std::function<void()>& go) {
-  const Duration idled = reactor_.idle() - idle_before_, began = reactor_.now();
+  const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back), began = reactor_.now();
   go();
-  lookahead_.took(std::min(idled, run.held_back), reactor_.now() - began);
+  lookahead_.took(idled, reactor_.now() - began);
   idle_before_ = reactor_.idle();
   at_work_.set_places(lookahead_.places());
 }
