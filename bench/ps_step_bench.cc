@@ -20,12 +20,14 @@ void bench_ps_step(const Options& options, Limits& limits, Report& report) {
   const double rows = kStepTables * kStepRows * 1e-6;
   const double peak = 1 / (rows / limits.rows_gathered().median() + rows / limits.rows_updated().median());
   report.ratio("ps-step: one thread, of the machine's random rows", first, peak);
-  PsStepInProcess hashed_shard(kStepTableRows, true);
-  const int hashed_count = calibrate(options.seconds, 20, [&](int steps) { return hashed_shard.run(steps); });
-  const Series of_hashed{.bench = "ps-step", .configuration = "one thread, hashed tables", .unit = "steps/s", .processes = {{"process", ::getpid()}}};
-  const auto [dense, hashed] = measure_in_turns(alone, run_alone, of_hashed, [&] { return hashed_count / hashed_shard.run(hashed_count); }, options.windows);
-  report.add(hashed);
-  report.ratio("ps-step: one thread, hashed tables, of dense ones", hashed, dense);
+  {
+    PsStepInProcess hashed_shard(kStepTableRows, true);
+    const int count = calibrate(options.seconds, 20, [&](int steps) { return hashed_shard.run(steps); });
+    Series series{.bench = "ps-step", .configuration = "one thread, hashed tables", .unit = "steps/s", .processes = {{"process", ::getpid()}}};
+    const auto [dense, hashed] = measure_in_turns(alone, run_alone, std::move(series), [&] { return count / hashed_shard.run(count); }, options.windows);
+    report.add(hashed);
+    report.ratio("ps-step: one thread, hashed tables, of dense ones", hashed, dense);
+  }
   const int shards = std::max(1, options.shards);
   const auto encoding = options.bfloat16_wire ? worker::Encoding::kBfloat16 : worker::Encoding::kRaw;
   for (const auto& transport : options.transports)

@@ -22,6 +22,7 @@ std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1
 }
 
 // A mapping that begins on a huge page: what is mapped beside it is given back.
+// Not reserved: one that grows is mapped beside its successor, which takes over its pages.
 std::byte* map_aligned(std::size_t bytes) {
   void* raw = mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (raw == MAP_FAILED) no_memory(bytes);

@@ -33,24 +33,14 @@ std::int64_t IdIndex::Entries::place(std::uint32_t entry) const {
   return static_cast<std::int64_t>(entry & ((std::uint64_t{1} << place_bits) - 1)) - 1;
 }
 
-std::int64_t IdIndex::Entries::find(std::int64_t id, std::uint64_t hash, const std::int64_t* ids) const {
-  if (capacity == 0) return kAbsent;
-  const std::uint64_t wanted = tag(hash);
-  for (std::uint64_t at = home(hash); data()[at] != 0; at = next(at)) {
-    const std::uint64_t entry = data()[at];
-    if (entry >> place_bits != wanted) continue;
-    const std::int64_t found = place(data()[at]);
-    if (ids[found] == id) return found;
-  }
-  return kAbsent;
-}
-
-std::int64_t IdIndex::Entries::candidate(std::uint64_t hash) const {
+template <typename Accept>
+std::int64_t IdIndex::Entries::find(std::uint64_t hash, Accept accept) const {
   if (capacity == 0) return kAbsent;
   const std::uint64_t wanted = tag(hash);
   for (std::uint64_t at = home(hash);; at = next(at)) {
     const std::uint32_t entry = data()[at];
-    if (entry == 0 || std::uint64_t{entry} >> place_bits == wanted) return place(entry);
+    if (entry == 0) return kAbsent;
+    if (std::uint64_t{entry} >> place_bits == wanted && accept(place(entry))) return place(entry);
   }
 }
 
@@ -71,8 +61,9 @@ std::size_t IdIndex::bytes() const {
 }
 
 std::int64_t IdIndex::find(std::int64_t id, std::uint64_t hash) const {
-  const std::int64_t place = entries_.find(id, hash, id_at(0));
-  return place == kAbsent && growing() ? before_.find(id, hash, id_at(0)) : place;
+  const auto is_it = [&](std::int64_t place) { return *id_at(place) == id; };
+  const std::int64_t place = entries_.find(hash, is_it);
+  return place == kAbsent && growing() ? before_.find(hash, is_it) : place;
 }
 
 void IdIndex::make_room() {
@@ -104,6 +95,7 @@ std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
 
 template <typename Take>
 void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
+  const auto any = [](std::int64_t) { return true; };
   std::array<std::uint64_t, kTogether> hashes;
   std::array<std::int64_t, kTogether> candidates;
   for (std::size_t begin = 0; begin < ids.size(); begin += kTogether) {
@@ -114,8 +106,8 @@ void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
       if (growing()) before_.prefetch(hashes[i]);
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
-      candidates[i] = entries_.candidate(hashes[i]);
-      if (candidates[i] == kAbsent && growing()) candidates[i] = before_.candidate(hashes[i]);
+      candidates[i] = entries_.find(hashes[i], any);
+      if (candidates[i] == kAbsent && growing()) candidates[i] = before_.find(hashes[i], any);
       if (candidates[i] != kAbsent) __builtin_prefetch(id_at(candidates[i]));
     }
     for (std::size_t i = 0; i < some.size(); ++i) take(begin + i, some[i], hashes[i], candidates[i]);

@@ -2,10 +2,12 @@
 //
 //   A flat hash table: open addressing with linear probing (Knuth, "Sorting and Searching", 6.4), entries of 32 bits: the place, and
 //   in the bits that places do not need some of the hash, so that a miss rarely looks at an id.
-//   Memory  13 to 21 bytes an id: 8 for the id itself, entries that are at most 4/5 full, and while it grows the ones before them.
+//   Memory  13 to 21 bytes an id: 8 for the id itself, 5 to 7.5 for entries that are at most 4/5 full, and while it grows the entries
+//           before them.
 //   Growth  by half. Ids move over a few at a time, with those that are added, so that no call pays for all.
 //   Thread  one at a time.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -17,6 +19,7 @@ class IdIndex {
  public:
   static constexpr std::int64_t kAbsent = -1;
   static constexpr std::int64_t kIdsMax = (std::int64_t{1} << 32) - 2;
+  static constexpr std::size_t kBytesAnId = 21;  // at most, from some hundred ids on
 
   // Ids so far; their places are 0 .. size() - 1.
   std::int64_t size() const { return size_; }
@@ -43,9 +46,10 @@ class IdIndex {
     std::uint64_t home(std::uint64_t hash) const;
     std::uint64_t next(std::uint64_t at) const { return at + 1 == capacity ? 0 : at + 1; }
     std::uint64_t tag(std::uint64_t hash) const;
-    std::int64_t place(std::uint32_t entry) const;  // kAbsent of an empty one
-    std::int64_t find(std::int64_t id, std::uint64_t hash, const std::int64_t* ids) const;
-    std::int64_t candidate(std::uint64_t hash) const;  // the first place with that much of the hash
+    std::int64_t place(std::uint32_t entry) const;
+    // The first place with that much of the hash that `accept(place)` takes.
+    template <typename Accept>
+    std::int64_t find(std::uint64_t hash, Accept accept) const;
     void prefetch(std::uint64_t hash) const;
     void add(std::uint64_t hash, std::int64_t place);
   };

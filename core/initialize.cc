@@ -94,12 +94,15 @@ void verify_spec(const VariableSpec& spec) {
   if (spec.initializer.kind == Kind::kValue) refuse(spec, "a hashed variable cannot be given a value for every row; give it an initializer that makes them");
 }
 
-void verify_whole_use(const VariableSpec& spec, const UpdateRule* rule, bool sparse) {
+void verify_whole_read(const VariableSpec& spec) {
+  if (spec.hashed) refuse(spec, "it is hashed and has no value as a whole; gather the rows that are wanted");
+}
+
+void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse) {
   if (!spec.hashed) return;
-  if (rule == nullptr) refuse(spec, "it is hashed and has no value as a whole; gather the rows that are wanted");
   if (!sparse) refuse(spec, "it is hashed and cannot be updated as a whole; update rows of it");
-  if (is_table_rule(rule->kind) || moves_untouched_rows(rule->kind))
-    refuse(spec, str("it is hashed, and ", rule_name(rule->kind), " changes rows without a gradient too; use a rule of rows, such as LazyAdam's or Adagrad's"));
+  if (is_table_rule(rule.kind))
+    refuse(spec, str("it is hashed, and ", rule_name(rule.kind), " changes rows without a gradient too; use a rule of rows, such as LazyAdam's or Adagrad's"));
 }
 
 void initialize_rows(const VariableSpec& spec, std::uint64_t key_seed, std::int64_t begin, std::int64_t count, std::int64_t out_stride,

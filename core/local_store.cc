@@ -113,7 +113,7 @@ void LocalStore::make_places(Entry& entry, std::span<const std::int64_t> ids, st
 void LocalStore::read(Read& read) const {
   const Entry& from = entry(read.variable);
   if (!read.ids.defined()) {
-    verify_whole_use(*from.spec, nullptr, false);
+    verify_whole_read(*from.spec);
     read.value = Tensor(from.spec->dtype, from.spec->shape);
     copy_row_range(from.block, read.value.mutable_raw());
     return;
@@ -147,7 +147,7 @@ void LocalStore::check(const Update& update) const {
   verify_rule(update.rule);
   verify_learning_rate(update.rule, update.learning_rate);
   bool sparse = update.ids.defined();
-  verify_whole_use(*to.spec, &update.rule, sparse);
+  verify_update(*to.spec, update.rule, sparse);
   if (sparse && to.spec->shape.rank() == 0) throw InvalidArgumentError(str("the variable \"", to.spec->name, "\" is a scalar and has no rows"));
   if (sparse) check_ids(*to.spec, update.ids);
   TensorType wanted{to.spec->dtype, sparse ? to.spec->shape.with_dim(0, update.ids.shape()[0]) : to.spec->shape};

@@ -38,7 +38,7 @@ Array record_read(const Variable& variable, std::string_view op, std::vector<Arr
 
 void record_update(const Variable& variable, const UpdateRule& rule, bool sparse, std::vector<Array> inputs) {
   TensorType type = type_of(variable);
-  verify_whole_use(variable.spec(), &rule, sparse);
+  verify_update(variable.spec(), rule, sparse);
   try {
     auto node = record_effect({"update_variable", std::move(inputs), {{"rule", rule}, {"sparse", sparse}}, {std::move(type)},
                                variable.shared_spec(), variable.runtime()});
@@ -62,7 +62,7 @@ void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, c
 }  // namespace
 
 Array Variable::read() const {
-  verify_whole_use(checked(*this), nullptr, false);
+  verify_whole_read(checked(*this));
   return record_read(*this, "read_variable", {});
 }
 Array Variable::gather(const Array& ids) const { return record_read(*this, "gather_variable", {ids}); }

@@ -61,8 +61,10 @@ struct VariableSpec {
 // InvalidArgument naming the variable: no name, an unknown dimension, an initializer that does not fit the type, or a hashed one of
 // rank below 2 or with a given initial value.
 void verify_spec(const VariableSpec& spec);
-// InvalidArgument naming the variable if it is hashed and this would take all of its rows: a read (null), or an update by the rule.
-void verify_whole_use(const VariableSpec& spec, const UpdateRule* rule, bool sparse);
+// InvalidArgument naming a hashed variable that would be read as a whole, or whose update would take all of its rows: a dense one, or one
+// under a rule that changes rows without a gradient too.
+void verify_whole_read(const VariableSpec& spec);
+void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse);
 
 // Writes the initial values of rows [begin, begin + count) to `out`, `dim` elements a row, rows `out_stride` elements apart.
 // `key_seed` is the strategy's seed. The same values come out however the rows are cut.

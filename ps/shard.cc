@@ -174,7 +174,7 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
   std::size_t bytes = 0, used = 0;
   for (const ReadHeader& header : request.headers) {
     const Table& table = find(header.variable, header.part);
-    if (header.whole) verify_whole_use(table.spec(), nullptr, false);
+    if (header.whole) verify_whole_read(table.spec());
     if (header.rows > request.ids.size() - used || (header.whole && header.rows != 0))
       throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows, " rows are asked for",
                                      header.whole ? " besides the whole" : ", fewer ids came"));

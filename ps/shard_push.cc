@@ -147,7 +147,7 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str("variable '", spec.name, "': ", error.what()));
   }
-  verify_whole_use(spec, &header.rule, !header.whole);
+  cairn::verify_update(spec, header.rule, !header.whole);
   if (header.whole && header.rows != 0)
     throw InvalidArgumentError(str("variable '", spec.name, "': an update of the whole and of ", header.rows, " rows at once"));
   const std::string_view rule = rule_name(header.rule.kind);
@@ -182,8 +182,10 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
     table.apply_dense(header.rule, header.learning_rate, values);
   else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
     table.apply(header.rule, header.learning_rate, update.ids, values, update.continues);
-  ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held));
-  ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes);
+  if (table.held() != held) {  // a hashed table's new rows
+    ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held));
+    ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes);
+  }
   ShardCounters::add(counters_.pushed_rows, header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushed_bytes, update.values.size());
 }

@@ -54,8 +54,7 @@ std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, R
 }
 
 std::size_t Table::place_bytes() const {
-  constexpr std::size_t kIndexBytes = 16;  // of an id, about
-  return static_cast<std::size_t>(stride_) * element_ + kIndexBytes;
+  return static_cast<std::size_t>(stride_) * element_ + IdIndex::kBytesAnId;
 }
 
 std::size_t Table::memory_bytes() const {
@@ -159,9 +158,9 @@ std::span<const std::int64_t> Table::places_made(std::span<const std::int64_t> i
   places(ids);
   const auto absent = std::count(places_.begin(), places_.end(), IdIndex::kAbsent);
   if (absent == 0) return places_;
-  make_places(absent);
+  make_room(absent);
   const std::int64_t before = held();
-  if (const auto last = before >> block_shift_; last < blocks_ && before > 0) before_write(before);  // the last block gets more rows
+  if (before >> block_shift_ < blocks_) before_write(before);  // the last block gets more rows
   std::exception_ptr failure;
   try {
     index_->find_or_add(ids, places_.data());
@@ -174,7 +173,7 @@ std::span<const std::int64_t> Table::places_made(std::span<const std::int64_t> i
   return places_;
 }
 
-void Table::make_places(std::int64_t count) {
+void Table::make_room(std::int64_t count) {
   const std::size_t wanted = static_cast<std::size_t>((held() + count) * stride_) * element_;
   if (wanted > arena_.bytes()) arena_.grow(std::max(wanted, arena_.bytes() + arena_.bytes() / 2));
 }

@@ -43,7 +43,7 @@ class Table {
   std::size_t row_bytes() const { return row_bytes_; }  // of the parameters, as they travel
   std::int64_t updates() const { return updates_; }     // t
   std::size_t memory_bytes() const;
-  std::size_t place_bytes() const;  // what one more row takes, with its slots
+  std::size_t place_bytes() const;  // what one more row takes at most, with its slots
 
   // Lays the rows anew with the slots of `rule`, at their initial values; the parameters stay. A rule of the same kind keeps
   // the slots as they are.  Errors  ResourceExhausted: not enough memory; nothing has changed.
@@ -90,7 +90,7 @@ class Table {
   bool touched(std::int64_t place) const { return hashed() || (touched_[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0; }
   std::span<const std::int64_t> places(std::span<const std::int64_t> ids);
   std::span<const std::int64_t> places_made(std::span<const std::int64_t> ids);
-  void make_places(std::int64_t count);
+  void make_room(std::int64_t count);
   void before_write(std::span<const std::int64_t> places);
   void before_write(std::int64_t place);
   void before_write_all();

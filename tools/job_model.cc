@@ -97,8 +97,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     }
     for (const auto& cross : job.features.crosses) wide.crosses.push_back({cross.columns, cross.buckets});
     wide.use_bias = !deep_on_;
-    const auto larger = [](const nn::WideColumn& a, const nn::WideColumn& b) { return a.rows < b.rows; };
-    wide.hashed = !wide.columns.empty() && job.model.hashed(std::max_element(wide.columns.begin(), wide.columns.end(), larger)->rows);
+    wide.hashed = std::any_of(wide.columns.begin(), wide.columns.end(), [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
     wide_ = std::make_shared<nn::Wide>(wide);
     if (features.numeric) wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{.units = 1, .use_bias = false, .name = "wide/numeric", .seed = seed});
     wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);

@@ -118,7 +118,7 @@ std::vector<ShardRequest> Routing::reads(std::span<const Read> wave) const {
   Cutter cutter(piece_bytes_max_);
   for (std::uint32_t item = 0; item < wave.size(); ++item) {
     const VariableLayout& place = variable(wave[item].variable);
-    if (!wave[item].ids.defined()) verify_whole_use(*place.spec, nullptr, false);
+    if (!wave[item].ids.defined()) verify_whole_read(*place.spec);
     cut(cutter, place, item, wave[item].ids, wire_row_bytes(*place.spec), EmptyParts::kLeaveOut);
   }
   return cutter.take();

@@ -127,7 +127,7 @@ void row_blocks() {
   say("hashed", rows, encode(rows, stored));
   const std::string table = encode(RecordKey{"w", RecordKind::kTable, 0});
   say("table", table, encode(table, TableRecord{"w", DType::kFloat32, {20, 2}, {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, {"m", "v"}, {0, 20}, 7}));
-  say("hashed table", table, encode(table, TableRecord{"w", DType::kFloat32, {20, 2}, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {"accumulator"}, {0, 20}, 7, true}));
+  say("hashed-table", table, encode(table, TableRecord{"w", DType::kFloat32, {20, 2}, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {"accumulator"}, {0, 20}, 7, true}));
 }
 
 void jobs() {

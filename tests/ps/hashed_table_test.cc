@@ -120,10 +120,10 @@ TEST(HashedTableMemory, OnlyRowsThatWereUpdatedTakeIt) {
   const std::uint64_t empty = shard.shard.counters().bytes.load();
   shard.push(shard.step(1), 0, far, Floats(far.size() * kDim, 1.0f), adagrad());
   EXPECT_EQ(shard.shard.counters().rows.load(), 1000u);
-  EXPECT_LE(shard.shard.counters().bytes.load() - empty, 1000u * (2 * kDim * sizeof(float) + 21));
+  EXPECT_LE(shard.shard.counters().bytes.load() - empty, 1000u * (2 * kDim * sizeof(float) + IdIndex::kBytesAnId));
 }
 
-// Four bytes of index and eight of id for each row of 64 bytes and its slots.
+// Without slots a row is 64 bytes, beside which the index weighs most.
 TEST(HashedTableMemory, AMillionRowsStayWithinAThirdMore) {
   for (const UpdateRule& rule : {sgd(), adagrad()}) {
     ShardHarness shard({whole_table(0, embedding(kMany, true), rule)});
