@@ -28,9 +28,11 @@ void bench_dlrm(const Options& options, Limits& limits, Report& report) {
     write_criteo_records(CriteoLike({.seed = options.seed}), 0, kExamples, data);
   }
   bench_training(options, limits, report, [&] {
-    TrainedModel trained{.bench = "dlrm", .batch = kBatch, .optimizer = {.learning_rate = 0.02f}};
+    TrainedModel trained{.bench = "dlrm", .batch = options.batch > 0 ? options.batch : kBatch, .optimizer = {.learning_rate = 0.02f}};
     trained.products = products_of({13, 64, 16}) + products_of({16 + 27 * 26 / 2, 256, 64, 1}) + 6 * 27 * 27 * 16;  // the last: all pairs
-    trained.batches = [&] { return Dataset::records(data, criteo_record_schema()).repeat().batch(kBatch).prefetch(options.prefetch); };
+    trained.batches = [&, batch = trained.batch] {
+      return Dataset::records(data, criteo_record_schema()).repeat().batch(batch).prefetch(options.prefetch);
+    };
     trained.loss = [model = dlrm()](const Features& features, const Array& label) {
       std::vector<Array> ids = split(features["ids"], kCriteoIds, 1);
       for (Array& each : ids) each = reshape(each, {-1});

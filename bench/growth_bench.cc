@@ -130,18 +130,29 @@ void of_rows(const Options& options, Report& report) {
 
 // ---- batch ----
 
+// Each batch beside half of it in turns: the machine's speed drifts by more than a doubling may cost.
 void of_batch(const Options& options, Report& report) {
   TemporaryFolder folder;
   const std::string data = folder.path() + "/wide_deep.bin";
   write_wide_deep_records(data, options.seed);
-  std::optional<Series> before;
-  for (std::int64_t batch = 64; batch <= 16'384; batch *= 2) {
+  auto training = [&](std::int64_t batch) {
     TrainedModel model = trained_wide_deep(data, options.prefetch, batch);
     model.bench = "growth";
     model.variant = str("wide-deep, batch ", batch, ", ");
-    const Series series = train_on_cluster(options, report, model, {options.transports.front(), options.depths.front()}, 1);
-    if (before) report.ratio(str("growth: batch ", batch, ", of the half"), series, *before);
-    before = series;
+    return std::make_unique<ClusterTraining>(options, std::move(model), ClusterChoice{options.transports.front(), options.depths.front()}, 1);
+  };
+  auto half = training(64);
+  for (std::int64_t batch = 128; batch <= 16'384; batch *= 2) {
+    auto whole = training(batch);
+    auto rate_of = [&](ClusterTraining& each) {
+      const int closures = calibrate(options.seconds, 10, [&](int count) { return each.run(count); });
+      return [&each, closures] { return static_cast<double>(closures) * static_cast<double>(each.examples()) / each.run(closures); };
+    };
+    const auto [of_half, of_whole] = measure_in_turns(half->series(), rate_of(*half), whole->series(), rate_of(*whole), options.windows);
+    report.add(of_half);
+    report.add(of_whole);
+    report.ratio(str("growth: batch ", batch, ", of the half"), of_whole, of_half);
+    half = std::move(whole);
   }
 }
 

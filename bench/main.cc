@@ -47,6 +47,7 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--depth", options.depths, "Pipeline depths")->capture_default_str();
   app.add_option("--steps", options.steps, "wide-deep, dlrm: steps of a closure")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--prefetch", options.prefetch, "wide-deep, dlrm: batches read ahead; 0: none")->capture_default_str();
+  app.add_option("--batch", options.batch, "wide-deep, dlrm: examples of a step; 0: 256 and 2048")->check(CLI::Range(0, 1 << 20))->capture_default_str();
   app.add_option("--of", options.growth, "growth: of what")->check(CLI::IsMember({"workers", "rows", "batch"}))->capture_default_str();
   app.add_option("--data", options.data, "wide-deep or dlrm: its records; by default a file made for the run")->check(CLI::ExistingFile);
   app.add_option("--one-device", options.one_device, "wide-deep, dlrm: measure one process as well")->capture_default_str();

@@ -19,6 +19,7 @@ struct Options {
   std::vector<std::uint32_t> depths = {2};
   std::vector<int> steps = {1, 10};   // of one closure
   std::int64_t prefetch = 2;
+  std::int64_t batch = 0;             // of wide-deep and dlrm; 0: their own
   std::vector<std::string> growth = {"workers", "rows", "batch"};
   bool one_device = true;             // wide-deep in one process as well
   std::string data;                   // records of wide-deep; "": a file of our own

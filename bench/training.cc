@@ -61,24 +61,47 @@ Series in_one_process(const Options& options, Report& report, const TrainedModel
 
 }  // namespace
 
-Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
-  Cluster cluster(options, choice);
-  const nn::Adagrad optimizer(model.optimizer);
-  auto& coordinator = cluster.coordinator();
-  auto batches = coordinator.create_per_worker_dataset([&](const InputContext&) { return model.batches(); });
-  Function step = cluster.strategy().function([&](Iterator input) { return train(model, optimizer, input, steps); }, "train");
+struct ClusterTraining::State {
+  State(const Options& options, TrainedModel trained, const ClusterChoice& choice, int steps_of_one)
+      : model(std::move(trained)), steps(steps_of_one), cluster(options, choice), optimizer(model.optimizer) {
+    batches = cluster.coordinator().create_per_worker_dataset([&](const InputContext&) { return model.batches(); });
+    step = cluster.strategy().function([&](Iterator input) { return train(model, optimizer, input, steps); }, "train");
+    series = {.bench = model.bench,
+              .configuration = str(model.variant, cluster.described(), ", depth ", choice.depth, ", ", steps_text(steps)),
+              .unit = "examples/s",
+              .processes = cluster.processes()};
+  }
+
+  TrainedModel model;
+  int steps;
+  Cluster cluster;
+  nn::Adagrad optimizer;
+  PerWorkerDatasetHandle batches;
+  Function step;
   RemoteValue last;
-  auto run = [&](int closures) {
-    const auto begin = Stopwatch::now();
-    for (int i = 0; i < closures; ++i) last = coordinator.schedule(step, {batches});
-    coordinator.join();
-    return seconds_since(begin);
-  };
-  Series series{.bench = model.bench,
-                .configuration = str(model.variant, cluster.described(), ", depth ", choice.depth, ", ", steps_text(steps)),
-                .unit = "examples/s",
-                .processes = cluster.processes()};
-  return report_training(options, report, std::move(series), steps * model.batch, {run, [&] { return static_cast<double>(last.get().item<float>()); }});
+  Series series;
+};
+
+ClusterTraining::ClusterTraining(const Options& options, TrainedModel model, const ClusterChoice& choice, int steps)
+    : state_(std::make_unique<State>(options, std::move(model), choice, steps)) {}
+ClusterTraining::~ClusterTraining() = default;
+
+double ClusterTraining::run(int closures) {
+  auto& coordinator = state_->cluster.coordinator();
+  const auto begin = Stopwatch::now();
+  for (int i = 0; i < closures; ++i) state_->last = coordinator.schedule(state_->step, {state_->batches});
+  coordinator.join();
+  return seconds_since(begin);
+}
+
+double ClusterTraining::last_loss() const { return static_cast<double>(state_->last.get().item<float>()); }
+const Series& ClusterTraining::series() const { return state_->series; }
+std::int64_t ClusterTraining::examples() const { return state_->steps * state_->model.batch; }
+
+Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps) {
+  ClusterTraining training(options, model, choice, steps);
+  return report_training(options, report, training.series(), training.examples(),
+                         {[&](int closures) { return training.run(closures); }, [&] { return training.last_loss(); }});
 }
 
 double products_of(std::initializer_list<std::int64_t> widths) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 
 #include "bench/cluster.h"
@@ -27,7 +28,22 @@ struct TrainedModel {
 // Operations of dense layers of these widths for an example: two for each weight forward, four backward.
 double products_of(std::initializer_list<std::int64_t> widths);
 
-// Examples a second on a cluster, `steps` steps a closure.
+// A model on a cluster of its own, `steps` steps a closure.
+class ClusterTraining {
+ public:
+  ClusterTraining(const Options& options, TrainedModel model, const ClusterChoice& choice, int steps);
+  ~ClusterTraining();
+  double run(int closures);          // to their end; the seconds taken
+  double last_loss() const;          // after run()
+  const Series& series() const;      // without windows yet
+  std::int64_t examples() const;     // of a closure
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Examples a second so.
 Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps);
 
 // Each of `options`' transports, depths and steps, with `make` called for each: a model belongs to one strategy. Ratios are to the same

@@ -1,4 +1,4 @@
-// Memory for a table: zeroed, 64-byte aligned, on huge pages where it is large and the system allows.
+// Memory for a table, or for a step's values: zeroed, 64-byte aligned, on huge pages where it is large and the system allows.
 #pragma once
 #include <cstddef>
 #include <utility>

@@ -17,6 +17,9 @@ std::int32_t number(const Node& node, std::string_view name) { return static_cas
 
 bool is_check(const Node& node) { return node.op->name == "check_numerics"; }
 
+// Rows of the result need the same rows of the first matrix alone.
+bool is_product_by_rows(const Node& node) { return node.op->name == "matmul" && !node.attributes.get<bool>("transpose_a"); }
+
 }  // namespace
 
 void Binder::bind() {
@@ -105,50 +108,25 @@ void Binder::find_roots() {
 
 // ---- instructions ----
 
-bool Binder::is_sole_consumer_of(std::int32_t value, std::int32_t consumer) const {
-  return consumer_[static_cast<std::size_t>(value)] == consumer;
-}
-
-// matmul -> add(row vector) -> relu, each used by the next alone: the bias and the relu are applied while the product is in cache.
-bool Binder::absorb_epilogue(std::int32_t matmul) {
-  std::int32_t value = plan_.value_base[static_cast<std::size_t>(matmul)];
-  std::int32_t add = consumer_[static_cast<std::size_t>(value)];
-  if (add < 0 || !in_wave_[static_cast<std::size_t>(add)] || node(add).op->name != "add") return false;
-  const Node& sum = node(add);
-  std::size_t other = plan_.value(sum.inputs[0]) == value ? 1 : 0;
-  const Shape &bias = input_type(sum, other).shape, &product = bound_.type(value).shape;
-  bool row = bias.rank() >= 1 && bias[bias.rank() - 1] == product[1] && bias.elements() == product[1] && bias.rank() <= 2;
-  if (!row || bound_.type(plan_.value_base[static_cast<std::size_t>(add)]).shape != product) return false;
-  absorbed_into_[static_cast<std::size_t>(matmul)] = add;
-  product_of_[static_cast<std::size_t>(add)] = matmul;
-  std::int32_t relu = consumer_[static_cast<std::size_t>(plan_.value_base[static_cast<std::size_t>(add)])];
-  if (relu >= 0 && in_wave_[static_cast<std::size_t>(relu)] && node(relu).op->name == "relu") {
-    absorbed_into_[static_cast<std::size_t>(matmul)] = absorbed_into_[static_cast<std::size_t>(add)] = relu;
-    product_of_[static_cast<std::size_t>(add)] = -1;
-    product_of_[static_cast<std::size_t>(relu)] = matmul;
-  }
-  return true;
-}
-
-// Elementwise nodes whose only consumer is elementwise and of the same shape are computed inside it.
+// Elementwise nodes whose only consumer is elementwise and of the same shape are computed inside it, and so is one product a tree.
 void Binder::mark_absorbed(const Wave& wave) {
   in_wave_.assign(plan_.graph.nodes.size(), false);
   for (std::int32_t i : wave.compute) in_wave_[static_cast<std::size_t>(i)] = true;
-  for (std::int32_t i : wave.compute)
-    if (node(i).op->name == "matmul") absorb_epilogue(i);
   for (std::int32_t i : wave.compute) {
     auto at = static_cast<std::size_t>(i);
+    if (is_product_by_rows(node(i))) product_of_[at] = i;
     std::int32_t value = plan_.value_base[at];
-    if (absorbed_into_[at] >= 0 || product_of_[at] >= 0 || !is_elementwise(node(i).op->name) || bound_.root(value) != value) continue;
+    if ((product_of_[at] != i && !is_elementwise(node(i).op->name)) || bound_.root(value) != value) continue;
     std::int32_t consumer = consumer_[static_cast<std::size_t>(value)];
     if (consumer < 0 || !in_wave_[static_cast<std::size_t>(consumer)] || !is_elementwise(node(consumer).op->name)) continue;
     std::int32_t made = plan_.value_base[static_cast<std::size_t>(consumer)];
-    bool ends_product = absorbed_into_[static_cast<std::size_t>(consumer)] >= 0 || product_of_[static_cast<std::size_t>(consumer)] >= 0;
     std::int32_t& size = fused_nodes_[static_cast<std::size_t>(consumer)];
+    std::int32_t& product = product_of_[static_cast<std::size_t>(consumer)];
     bool fits = size + fused_nodes_[at] <= kFusedNodesMax && bound_.type(made).shape == bound_.type(value).shape;
-    if (ends_product || bound_.root(made) != made || !fits) continue;
+    if (!fits || bound_.root(made) != made || (product_of_[at] >= 0 && product >= 0)) continue;
     absorbed_into_[at] = consumer;
     size += fused_nodes_[at];
+    if (product_of_[at] >= 0) product = product_of_[at];
   }
 }
 
@@ -174,8 +152,6 @@ void Binder::emit(std::int32_t i) {
     return;  // comes from outside
   } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) != plan_.value_base[static_cast<std::size_t>(i)]) {
     return;  // its input's memory
-  } else if (product_of_[static_cast<std::size_t>(i)] >= 0) {
-    emit_product(i);
   } else if (is_elementwise(n.op->name)) {
     emit_fused(i);
   } else {
@@ -185,6 +161,7 @@ void Binder::emit(std::int32_t i) {
 
 void Binder::emit_fused(std::int32_t top) {
   std::int32_t value = plan_.value_base[static_cast<std::size_t>(top)];
+  const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
   FusedBuilder builder(bound_.type(value));
   Instruction made{top, {}, {}, {value}};
   std::function<int(std::int32_t)> build = [&](std::int32_t i) {
@@ -194,38 +171,24 @@ void Binder::emit_fused(std::int32_t top) {
     for (ValueRef in : n.inputs) {
       std::int32_t v = plan_.value(in);
       dtypes.push_back(bound_.type(v).dtype);
-      if (absorbed_into_[static_cast<std::size_t>(in.node)] == i && in.node != top) {
-        operands.push_back(build(in.node));
-      } else {
+      if (absorbed_into_[static_cast<std::size_t>(in.node)] != i) {
         operands.push_back(builder.leaf(bound_.type(v)));
         made.inputs.push_back(v);
+      } else {
+        operands.push_back(in.node == product ? builder.product() : build(in.node));
       }
     }
-    return builder.apply(find_block_op(n.op->name, dtypes, bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype), operands,
-                         bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype);
+    return builder.apply(find_block_op(n.op->name, dtypes, bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype), operands);
   };
   build(top);
-  made.run = builder.finish();
-  into_->compute.push_back(std::move(made));
-}
-
-void Binder::emit_product(std::int32_t last) {
-  std::int32_t matmul = product_of_[static_cast<std::size_t>(last)];
-  bool relu = node(last).op->name == "relu";
-  const Node& sum = relu ? node(node(last).inputs[0].node) : node(last);
-  std::size_t other = sum.inputs[0].node == matmul ? 1 : 0;
-  const Node& n = node(matmul);
-  Gemm shape{0, 0, 0, n.attributes.get<bool>("transpose_a"), n.attributes.get<bool>("transpose_b")};
-  const Shape& c = bound_.type(plan_.value_base[static_cast<std::size_t>(matmul)]).shape;
-  shape.m = c[0];
-  shape.n = c[1];
-  shape.k = input_type(n, 0).shape[shape.transpose_a ? 0 : 1];
-  Instruction made{last, {}, {plan_.value(n.inputs[0]), plan_.value(n.inputs[1]), plan_.value(sum.inputs[other])},
-                   {plan_.value_base[static_cast<std::size_t>(last)]}};
-  made.run = [shape, relu, product = plan_product(shape, plan_.options.products)](const KernelCall& call) {
-    product(input_of<float>(call, 0), input_of<float>(call, 1), output_of<float>(call));
-    add_bias(output_of<float>(call), input_of<float>(call, 2), shape.m, shape.n, relu);
-  };
+  if (product < 0) {
+    made.run = builder.finish();
+  } else {
+    const Node& n = node(product);
+    for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
+    const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
+    made.run = builder.finish({c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")}, plan_.options.products);
+  }
   into_->compute.push_back(std::move(made));
 }
 

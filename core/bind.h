@@ -23,11 +23,8 @@ class Binder {
 
   void emit_wave(const Wave& wave);
   void mark_absorbed(const Wave& wave);
-  bool absorb_epilogue(std::int32_t matmul);
-  bool is_sole_consumer_of(std::int32_t value, std::int32_t consumer) const;
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
-  void emit_product(std::int32_t last);
   void emit_kernel(std::int32_t i);
 
   void place();
@@ -38,7 +35,7 @@ class Binder {
   BoundWave* into_ = nullptr;
   std::vector<std::int32_t> consumer_;      // by value: its consumer if it has just one use by a node, else -1
   std::vector<std::int32_t> absorbed_into_; // by node: the node whose instruction computes it too; -1: none
-  std::vector<std::int32_t> product_of_;    // by node: the matmul that this add or relu ends; -1: none
+  std::vector<std::int32_t> product_of_;    // by node: the matrix product that its instruction begins with; -1: none
   std::vector<std::int32_t> fused_nodes_;   // by node: how many nodes its instruction computes so far
   std::vector<bool> in_wave_;
 };

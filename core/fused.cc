@@ -6,6 +6,8 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kBlock = 1024;  // elements: a handful of registers of them fit the first-level cache
+constexpr std::int64_t kPanelBytes = 256 * 1024;  // of a product: with its operands' rows it fits a second-level cache
+constexpr std::int64_t kPanelRows = 512;          // at least: each panel reads the whole second matrix anew
 constexpr std::size_t kRegisterBytes = static_cast<std::size_t>(kBlock) * 8;
 
 // A leaf that repeats with a period that divides the block needs to be laid out only once a run.
@@ -39,9 +41,15 @@ struct FusedRun {
 
   void operator()(const KernelCall& call) {
     lay_out(call);
-    for (std::int64_t begin = 0; begin < elements; begin += block) {
-      std::int64_t n = std::min(block, elements - begin);
+    run(call, 0, elements, nullptr);
+  }
+
+  // Elements [first, end), from a product's whose first stands at `panel`; after lay_out().
+  void run(const KernelCall& call, std::int64_t first, std::int64_t end, const float* panel) {
+    for (std::int64_t begin = first; begin < end; begin += block) {
+      std::int64_t n = std::min(block, end - begin);
       fetch(call, begin, n);
+      product = reinterpret_cast<const std::byte*>(panel + (begin - first));
       for (const auto& step : steps) {
         std::byte* out = &step == &steps.back() ? call.outputs[0] + static_cast<std::size_t>(begin) * width : slot(static_cast<std::size_t>(step.made));
         step.op(data(step.operands[0]), data(step.operands[1]), data(step.operands[2]), out, static_cast<std::size_t>(n));
@@ -52,7 +60,8 @@ struct FusedRun {
   const std::byte* data(int operand) {
     if (operand < 0) return nullptr;
     const auto& o = operands[static_cast<std::size_t>(operand)];
-    return o.is_leaf ? leaf_data[static_cast<std::size_t>(o.index)] : slot(static_cast<std::size_t>(o.index));
+    if (o.kind == FusedBuilder::Kind::kProduct) return product;
+    return o.kind == FusedBuilder::Kind::kLeaf ? leaf_data[static_cast<std::size_t>(o.index)] : slot(static_cast<std::size_t>(o.index));
   }
 
   void lay_out(const KernelCall& call) {
@@ -86,32 +95,81 @@ struct FusedRun {
   Tensor memory;
   std::vector<const std::byte*> leaf_data;
   std::vector<char> laid_out;
+  const std::byte* product = nullptr;  // the block's part
+};
+
+// c = a x b by panels of rows, each handed to the tree that it begins.
+class PanelRun {
+ public:
+  PanelRun(std::shared_ptr<FusedRun> tree, const Gemm& whole, Arithmetic arithmetic) : tree_(std::move(tree)), shape_(whole), leaves_(tree_->leaves.size()) {
+    const std::int64_t fitting = std::max(kPanelRows, kPanelBytes / static_cast<std::int64_t>(sizeof(float)) / std::max<std::int64_t>(1, whole.n));
+    const std::int64_t panels = std::max<std::int64_t>(1, (whole.m + fitting - 1) / fitting);
+    rows_ = (whole.m + panels - 1) / panels;
+    panel_ = planned(rows_, arithmetic);
+    last_ = planned(whole.m - (panels - 1) * rows_, arithmetic);
+    scratch_ = Tensor(DType::kFloat32, Shape{rows_, whole.n});
+  }
+
+  void operator()(const KernelCall& call) {
+    const float *a = input_of<float>(call, static_cast<int>(leaves_)), *b = input_of<float>(call, static_cast<int>(leaves_) + 1);
+    float* made = reinterpret_cast<float*>(scratch_.mutable_raw());
+    tree_->lay_out(call);
+    for (std::int64_t row = 0; row < shape_.m; row += rows_) {
+      const std::int64_t end = std::min(shape_.m, row + rows_);
+      (end < shape_.m ? panel_ : last_)(a + row * shape_.k, b, made);
+      tree_->run(call, row * shape_.n, end * shape_.n, made);
+    }
+  }
+
+ private:
+  Product planned(std::int64_t rows, Arithmetic arithmetic) const {
+    Gemm shape = shape_;
+    shape.m = rows;
+    return plan_product(shape, arithmetic);
+  }
+
+  std::shared_ptr<FusedRun> tree_;
+  Gemm shape_;
+  std::size_t leaves_;
+  std::int64_t rows_ = 0;  // of a panel
+  Product panel_, last_;
+  Tensor scratch_;
 };
 
 int FusedBuilder::leaf(const TensorType& type) {
   Leaf made{dtype_bytes(type.dtype), type.shape.elements() == result_.shape.elements(), {}};
   if (!made.dense) made.copy = StridedCopy::broadcast(type.shape, result_.shape);
-  operands_.push_back({true, static_cast<int>(leaves_.size()), made.width});
+  operands_.push_back({Kind::kLeaf, static_cast<int>(leaves_.size())});
   leaves_.push_back(std::move(made));
   return static_cast<int>(operands_.size()) - 1;
 }
 
-int FusedBuilder::apply(BlockOp op, const std::vector<int>& operands, DType made) {
-  Step step{op, {-1, -1, -1}, 0, dtype_bytes(made)};
+int FusedBuilder::product() {
+  operands_.push_back({Kind::kProduct, 0});
+  return static_cast<int>(operands_.size()) - 1;
+}
+
+int FusedBuilder::apply(BlockOp op, const std::vector<int>& operands) {
+  Step step{op, {-1, -1, -1}, 0};
   std::copy(operands.begin(), operands.end(), step.operands);
   // A new register first: blocks must not overlap, so the result cannot stand where an operand stands.
   if (free_.empty()) free_.push_back(static_cast<int>(registers_++));
   step.made = free_.back();
   free_.pop_back();
   for (int operand : operands)
-    if (const auto& o = operands_[static_cast<std::size_t>(operand)]; !o.is_leaf) free_.push_back(o.index);
+    if (const auto& o = operands_[static_cast<std::size_t>(operand)]; o.kind == Kind::kRegister) free_.push_back(o.index);
   steps_.push_back(step);
-  operands_.push_back({false, step.made, step.width});
+  operands_.push_back({Kind::kRegister, step.made});
   return static_cast<int>(operands_.size()) - 1;
 }
 
 KernelRun FusedBuilder::finish() {
   auto run = std::make_shared<FusedRun>(*this);
+  return [run](const KernelCall& call) { (*run)(call); };
+}
+
+KernelRun FusedBuilder::finish(const Gemm& product, Arithmetic arithmetic) {
+  auto run = std::make_shared<PanelRun>(std::make_shared<FusedRun>(*this), product, arithmetic);
   return [run](const KernelCall& call) { (*run)(call); };
 }
 

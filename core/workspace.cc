@@ -1,7 +1,8 @@
 #include "core/workspace.h"
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "core/arena.h"
 
 namespace cairn {
 
@@ -26,9 +27,13 @@ BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan, const
 const std::shared_ptr<std::byte>& Workspace::State::arena(std::size_t bytes) {
   if (memory == nullptr || memory_bytes < bytes) {
     std::size_t rounded = (bytes + bytes / 4 + 64 + 63) / 64 * 64;
-    void* made = std::aligned_alloc(64, rounded);
-    if (made == nullptr) throw ResourceExhaustedError(str("no memory for a step's values, ", rounded, " bytes"));
-    memory = {static_cast<std::byte*>(made), [](std::byte* p) { std::free(p); }};
+    memory = nullptr;
+    try {
+      auto made = std::make_shared<Arena>(rounded);
+      memory = {made, made->data()};
+    } catch (const ResourceExhaustedError&) {
+      throw ResourceExhaustedError(str("no memory for a step's values, ", rounded, " bytes: run smaller batches"));
+    }
     memory_bytes = rounded;
   }
   return memory;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "core/bfloat16.h"
@@ -22,14 +23,41 @@ Tensor rounded(const Tensor& x) {
   return out;
 }
 
-// Of both ways to compute a product: alone, and with what follows it in one go.
-std::vector<Tensor> products(const Tensor& a, const Tensor& b, const Tensor& bias, bool transpose_a, bool transpose_b, Arithmetic arithmetic) {
-  ConcreteFunction function = testing::trace_function({}, [&](const auto&) {
-    return std::vector<Array>{matmul(Array(a), Array(b), transpose_a, transpose_b), relu(matmul(Array(a), Array(b), transpose_a, transpose_b) + Array(bias))};
-  });
+Tensor value_of(const std::function<Array()>& made, Arithmetic arithmetic) {
+  ConcreteFunction function = testing::trace_function({}, [&](const auto&) { return std::vector<Array>{made()}; });
   Workspace workspace;
   LocalStore store;
-  return run(make_plan(function.graph, {}, {.products = arithmetic}), workspace, store, {}, {}, {});
+  return run(make_plan(function.graph, {}, {.products = arithmetic}), workspace, store, {}, {}, {})[0];
+}
+
+// Of both ways to compute a product: alone, and with what follows it in one go.
+std::vector<Tensor> products(const Tensor& a, const Tensor& b, const Tensor& bias, bool transpose_a, bool transpose_b, Arithmetic arithmetic) {
+  auto product = [&] { return matmul(Array(a), Array(b), transpose_a, transpose_b); };
+  return {value_of(product, arithmetic), value_of([&] { return relu(product() + Array(bias)); }, arithmetic)};
+}
+
+// Enough rows for several panels, the last of them smaller.
+TEST(Products, WithWhatFollowsThemAreThoseComputedAlone) {
+  const Tensor a = noise({1501, 21}, 1), b = noise({21, 100}, 2), bias = noise({100}, 3), other = noise({1501, 100}, 4), column = noise({1501, 1}, 5);
+  for (Arithmetic arithmetic : {Arithmetic::kFloat32, Arithmetic::kBfloat16}) {
+    const Tensor alone = value_of([&] { return matmul(Array(a), Array(b)); }, arithmetic);
+    auto follow = [&](const std::function<Array(const Array&)>& what) {
+      const Tensor want = value_of([&] { return what(Array(alone)); }, arithmetic);
+      const Tensor got = value_of([&] { return what(matmul(Array(a), Array(b))); }, arithmetic);
+      ASSERT_EQ(got.shape(), want.shape());
+      for (std::size_t i = 0; i < static_cast<std::size_t>(want.elements()); ++i) ASSERT_NEAR(got.values<float>()[i], want.values<float>()[i], 1e-5) << i;
+    };
+    follow([&](const Array& c) { return relu(c + Array(bias)); });
+    follow([&](const Array& c) { return where(greater(Array(other), 0.0f), c, 0.0f); });
+    follow([&](const Array& c) { return c * Array(column) + matmul(Array(a), Array(b) * 2.0f); });  // one of two
+    follow([&](const Array& c) { return c * c; });
+    follow([&](const Array& c) { return c + Array(noise({2, 1501, 100}, 6)); });  // stretched: no longer the product's shape
+  }
+}
+
+TEST(Products, OfNoRowsAreFollowedByNothing) {
+  const Tensor none = value_of([&] { return relu(matmul(Array(noise({0, 21}, 1)), Array(noise({21, 5}, 2))) + 1.0f); }, Arithmetic::kFloat32);
+  EXPECT_EQ(none.shape(), (Shape{0, 5}));
 }
 
 TEST(Bfloat16Products, AreThoseOfRoundedOperandsSummedInFloat32) {

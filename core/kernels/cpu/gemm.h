@@ -20,7 +20,4 @@ void gemm(const Gemm& shape, const float* a, const float* b, float* c);
 using Product = std::function<void(const float* a, const float* b, float* c)>;
 Product plan_product(const Gemm& shape, Arithmetic arithmetic);
 
-// What may follow a product while it is in cache: c = max(c + bias, 0), either part left out.
-void add_bias(float* c, const float* bias, std::int64_t m, std::int64_t n, bool relu);
-
 }  // namespace cairn

@@ -6,7 +6,6 @@
 
 #include "core/bfloat16.h"
 #include "core/error.h"
-#include "core/kernels/cpu/clones.h"
 #include "core/kernels/cpu/gemm.h"
 #include "core/kernels/cpu/onednn.h"
 #include "core/kernels/kernel.h"
@@ -104,22 +103,6 @@ void gemm(const Gemm& s, const float* a, const float* b, float* c) {
                                     b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
   if (status == dnnl_out_of_memory) throw ResourceExhaustedError("no memory for a matrix product");
   CAIRN_CHECK(status == dnnl_success, "oneDNN refused a product of ", s.m, " x ", s.k, " and ", s.k, " x ", s.n, ": ", status);
-}
-
-CAIRN_CLONES void add_bias(float* c, const float* bias, std::int64_t m, std::int64_t n, bool relu) {
-  for (std::int64_t i = 0; i < m; ++i) {
-    float* row = c + i * n;
-    if (bias != nullptr && relu) {
-      for (std::int64_t j = 0; j < n; ++j) {
-        float x = row[j] + bias[j];
-        row[j] = x < 0.0f ? 0.0f : x;  // a NaN stays
-      }
-    } else if (bias != nullptr) {
-      for (std::int64_t j = 0; j < n; ++j) row[j] += bias[j];
-    } else if (relu) {
-      for (std::int64_t j = 0; j < n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
-    }
-  }
 }
 
 std::span<const Kernel> matmul_kernels() { return kMatmulKernels; }
