@@ -30,6 +30,7 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transpor
   ParameterServerOptions strategy;
   strategy.transport = rpc::parse_transport(choice.transport);
   strategy.seed = options.seed;
+  strategy.partitioner = choice.partitioner;
   strategy.engine.pipeline_depth = choice.depth;
   strategy.engine.bfloat16_wire = options.bfloat16_wire;
   if (options.bfloat16_products) strategy.engine.products = Arithmetic::kBfloat16;

@@ -27,6 +27,7 @@ class TemporaryFolder {
 struct ClusterChoice {
   std::string transport = "auto";
   std::uint32_t depth = 2;
+  std::shared_ptr<const Partitioner> partitioner = nullptr;
 };
 
 // Real cairn-ps and cairn-worker processes of this machine, connected to.

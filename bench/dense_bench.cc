@@ -1,5 +1,7 @@
-// A dense variable of 100 MB: all of it read, a gradient as large pushed, and both in a step. What the bulk path carries.
+// A dense variable of 100 MB, with several shards cut over them: all of it read, a gradient as large pushed, and both in a step. What the bulk path carries.
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
@@ -67,9 +69,10 @@ std::vector<Series> in_one_process(const Options& options, Report& report) {
 }
 
 std::vector<Series> on_cluster(const Options& options, Report& report, const std::string& transport) {
-  Cluster cluster(options, {.transport = transport});
+  const int parts = options.ps * std::max(1, options.shards);
+  Cluster cluster(options, {.transport = transport, .partitioner = FixedShardsPartitioner(parts)});
   DenseSteps steps(cluster.strategy());
-  return carried(options, report, cluster.described(), cluster.processes(), steps, [&](DenseSteps::Step& step, int count) {
+  return carried(options, report, parts > 1 ? str(cluster.described(), ", in ", parts, " parts") : cluster.described(), cluster.processes(), steps, [&](DenseSteps::Step& step, int count) {
     const auto begin = Stopwatch::now();
     for (int i = 0; i < count; ++i) cluster.coordinator().schedule(step.function);
     cluster.coordinator().join();

@@ -81,6 +81,7 @@ void StepMachine::finish(std::exception_ptr error) {
     for (Read& read : wave.reads) read.value = {};  // the store wants its memory back
   space_.updates.clear();
   placed_.clear();
+  if (error_ && pushed_) space_.memory = nullptr;  // the store may still be sending from it
 }
 
 void StepMachine::advance() {

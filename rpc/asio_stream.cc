@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstring>
 #include <span>
 
@@ -27,17 +28,13 @@ kj::Exception stream_error(const error_code& error, const char* what) {
   return kj::Exception(type, __FILE__, __LINE__, kj::str("the connection ended (", what, ": ", error.message().c_str(), ")"));
 }
 
-// Skips `bytes` of `pieces` from `first` on; true when all is written.
-bool consume(std::vector<asio::const_buffer>& pieces, size_t& first, size_t bytes) {
-  while (first < pieces.size() && bytes >= pieces[first].size()) bytes -= pieces[first++].size();
-  if (first < pieces.size()) pieces[first] += bytes;
-  return first == pieces.size();
-}
+constexpr size_t kGatheredMax = 16;  // pieces of one call
+constexpr std::chrono::milliseconds kLingering{100};
 
 }  // namespace
 
-AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool shares)
-    : core_(std::make_shared<Core>(std::move(socket))), peer_address_(std::move(peer_address)), options_(options), shares_(shares) {
+AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool lends, bool shares)
+    : core_(std::make_shared<Core>(std::move(socket))), peer_address_(std::move(peer_address)), options_(options), lends_(lends), shares_(shares) {
   core_->socket.non_blocking(true);
   ahead_.resize(options_.read_ahead);
 }
@@ -45,10 +42,28 @@ AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOpti
 AsioStream::~AsioStream() noexcept(false) {
   error_code ignored;
   if (core_->open && !corked_.empty() && !writing_) core_->socket.write_some(asio::buffer(corked_), ignored);
-  core_->open = false;
   ++core_->read_generation;
   ++core_->write_generation;
-  core_->socket.close(ignored);
+  if (std::exchange(core_->open, false) && !core_->lent.empty()) {
+    core_->socket.shutdown(StreamSocket::shutdown_both, ignored);
+    linger(core_);
+  } else {
+    core_->socket.close(ignored);
+  }
+}
+
+// The other side may still read what was lent, if only until it sees the end.
+void AsioStream::linger(const std::shared_ptr<Core>& core) {
+  core->lent.release_all();
+  error_code ignored;
+  if (core->lent.empty()) {
+    core->socket.close(ignored);
+    return;
+  }
+  auto timer = std::make_shared<asio::steady_timer>(core->socket.get_executor(), kLingering);
+  timer->async_wait([core, timer](error_code error) {
+    if (!error) linger(core);
+  });
 }
 
 // ---- reading
@@ -61,6 +76,20 @@ kj::Promise<size_t> AsioStream::tryRead(void* buffer, size_t min, size_t max) {
   Read read{to, min, max, got};
   if (read.complete()) return got;
   return read_some(read);
+}
+
+std::size_t AsioStream::read_now(void* buffer, std::size_t bytes) {
+  Read read{static_cast<char*>(buffer), bytes, bytes, std::min(bytes, ahead_end_ - ahead_begin_)};
+  if (read.got > 0) std::memcpy(read.to, ahead_.data() + ahead_begin_, read.got);
+  ahead_begin_ += read.got;
+  while (!read.complete() && !dry_ && !read_error_) {
+    error_code error;
+    const size_t got = receive(read, error);
+    if (error == asio::error::would_block) dry_ = true;
+    else if (error) read_error_ = error;
+    else landed(read, got);
+  }
+  return read.got;
 }
 
 // What does not fit into the caller's buffer goes to the read-ahead buffer, in the same system call.
@@ -76,6 +105,7 @@ void AsioStream::landed(Read& read, size_t bytes) {
   bytes_in_ += bytes;
   ahead_begin_ = 0;
   ahead_end_ = bytes - direct;
+  if (!core_->lent.empty()) core_->lent.release(bytes_out_);  // an answer says that its question was read
 }
 
 size_t AsioStream::receive(const Read& read, error_code& error) {
@@ -182,9 +212,9 @@ class AsioStream::ReadOp {
 
 kj::Promise<size_t> AsioStream::read_some(Read read) {
   while (!read.complete()) {
-    if (dry_) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);  // it tries once itself: saves a failing read
-    error_code error;
-    size_t bytes = receive(read, error);
+    error_code error = std::exchange(read_error_, {});
+    if (!error && dry_) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);  // it tries once itself: saves a failing read
+    size_t bytes = error ? 0 : receive(read, error);
     if (error == asio::error::would_block) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);
     if (error == asio::error::eof) return read.got;
     if (error) return stream_error(error, "read");
@@ -196,32 +226,28 @@ kj::Promise<size_t> AsioStream::read_some(Read read) {
 // ---- writing
 
 kj::Promise<void> AsioStream::write(const void* buffer, size_t size) {
-  auto piece = kj::arrayPtr(static_cast<const kj::byte*>(buffer), size);
-  if (writing_ && size > options_.cork) {  // it waits its turn, and the list of pieces must outlive that
-    auto pieces = kj::heapArray<kj::ArrayPtr<const kj::byte>>({piece});
-    auto waiting = write_gather(pieces);
-    return waiting.attach(kj::mv(pieces));
-  }
-  return write_gather(kj::arrayPtr(&piece, 1));
+  return write(std::vector<Piece>{{kj::arrayPtr(static_cast<const kj::byte*>(buffer), size), nullptr}});
 }
 
-kj::Promise<void> AsioStream::write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) { return write_gather(pieces); }
+kj::Promise<void> AsioStream::write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
+  std::vector<Piece> list;
+  list.reserve(pieces.size());
+  for (auto& piece : pieces) list.push_back({piece, nullptr});
+  return write(std::move(list));
+}
 
-kj::Promise<void> AsioStream::write_gather(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
+kj::Promise<void> AsioStream::write(std::vector<Piece> pieces) {
   if (broken_) return kj::Exception(*broken_);
   size_t total = 0;
-  for (auto& piece : pieces) total += piece.size();
+  for (auto& piece : pieces) total += piece.bytes.size();
   if (total <= options_.cork) return cork(pieces);
-  if (writing_) return drained().then([this, pieces] { return write_gather(pieces); });
-  Pieces list;
-  for (auto& piece : pieces)
-    if (piece.size() > 0) list.emplace_back(piece.begin(), piece.size());
-  return flush(std::move(list));
+  if (writing_) return drained().then([this, waiting = std::move(pieces)]() mutable { return write(std::move(waiting)); });
+  return flush(std::move(pieces));
 }
 
 // Answers before the bytes are out: an error comes with the next read or write.
-kj::Promise<void> AsioStream::cork(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
-  for (auto& piece : pieces) corked_.insert(corked_.end(), piece.begin(), piece.end());
+kj::Promise<void> AsioStream::cork(const std::vector<Piece>& pieces) {
+  for (auto& piece : pieces) corked_.insert(corked_.end(), piece.bytes.begin(), piece.bytes.end());
   if (!writing_ && corked_.size() >= options_.batch) return flush({});
   if (!writing_ && !flush_planned_) {
     flush_planned_ = true;
@@ -236,11 +262,53 @@ kj::Promise<void> AsioStream::cork(kj::ArrayPtr<const kj::ArrayPtr<const kj::byt
   return drained();
 }
 
+// True once all is sent; false at an error, would_block among them.
+bool AsioStream::send_some(Outgoing& out, error_code& error) {
+  for (;;) {
+    while (out.first < out.pieces.size() && out.pieces[out.first].bytes.size() == 0) {
+      out.pieces[out.first++].owner = nullptr;
+      out.lending = false;
+    }
+    if (out.first == out.pieces.size()) return true;
+    size_t bytes = send_first(out, error);
+    if (error) return false;
+    bytes_out_ += bytes;
+    for (size_t at = out.first; bytes > 0; ++at) {
+      auto& piece = out.pieces[at].bytes;
+      const size_t gone = std::min(bytes, piece.size());
+      piece = piece.slice(gone, piece.size());
+      bytes -= gone;
+    }
+  }
+}
+
+// The first piece alone if it is lent, else with those behind it.
+size_t AsioStream::send_first(Outgoing& out, error_code& error) {
+  auto lendable = [&](const Piece& piece) { return lends_ && core_->lent.usable() && piece.owner != nullptr && piece.bytes.size() >= LentPages::kBytesMin; };
+  Piece& next = out.pieces[out.first];
+  if (!out.lending && lendable(next)) {
+    core_->lent.keep(std::move(next.owner), bytes_out_ + next.bytes.size());
+    out.lending = true;
+  }
+  if (out.lending && core_->lent.usable()) {
+    const size_t sent = core_->lent.send_some(next.bytes.begin(), next.bytes.size(), error);
+    if (sent > 0 || error) return sent;  // else the system refused
+  }
+  std::array<asio::const_buffer, kGatheredMax> gathered;
+  size_t count = 0;
+  for (size_t at = out.first; at < out.pieces.size() && count < kGatheredMax; ++at) {
+    const Piece& piece = out.pieces[at];
+    if (at > out.first && lendable(piece)) break;
+    gathered[count++] = asio::const_buffer(piece.bytes.begin(), piece.bytes.size());
+  }
+  return core_->socket.write_some(std::span(gathered.data(), count), error);
+}
+
 class AsioStream::WriteOp {
  public:
-  WriteOp(kj::PromiseFulfiller<void>& fulfiller, AsioStream& stream, Pieces pieces, size_t first)
-      : fulfiller_(fulfiller), stream_(stream), core_(stream.core_), pieces_(std::move(pieces)), first_(first) {
-    next();
+  WriteOp(kj::PromiseFulfiller<void>& fulfiller, AsioStream& stream, Outgoing out)
+      : fulfiller_(fulfiller), stream_(stream), core_(stream.core_), out_(std::move(out)) {
+    wait();
   }
   ~WriteOp() {
     ++core_->write_generation;
@@ -248,19 +316,18 @@ class AsioStream::WriteOp {
   }
 
  private:
-  void next() {
-    core_->socket.async_write_some(
-        std::span(pieces_).subspan(first_),
-        asio::bind_cancellation_slot(core_->write_signal.slot(),
-                                     [this, core = core_, generation = ++core_->write_generation](error_code error, size_t bytes) {
-                                       if (core->write_generation == generation) wrote(error, bytes);
-                                     }));
+  void wait() {
+    core_->socket.async_wait(StreamSocket::wait_write,
+                             asio::bind_cancellation_slot(core_->write_signal.slot(),
+                                                          [this, core = core_, generation = ++core_->write_generation](error_code error) {
+                                                            if (core->write_generation == generation) ready(error);
+                                                          }));
   }
-  void wrote(error_code error, size_t bytes) {
-    stream_.bytes_out_ += bytes;
-    if (!error && !consume(pieces_, first_, bytes)) return next();
+  void ready(error_code error) {
+    const bool all = !error && stream_.send_some(out_, error);
+    if (error == asio::error::would_block) return wait();
     done_ = true;
-    if (!error) return fulfiller_.fulfill();
+    if (all) return fulfiller_.fulfill();
     auto failure = stream_error(error, "write");
     stream_.fail(kj::cp(failure));
     fulfiller_.reject(kj::mv(failure));
@@ -268,32 +335,26 @@ class AsioStream::WriteOp {
   kj::PromiseFulfiller<void>& fulfiller_;
   AsioStream& stream_;
   std::shared_ptr<Core> core_;
-  Pieces pieces_;
-  size_t first_;
+  Outgoing out_;
   bool done_ = false;
 };
 
-// Writes what was corked, then `pieces`, whose memory the caller keeps until the promise resolves.
-kj::Promise<void> AsioStream::flush(Pieces pieces) {
+// Writes what was corked, then `pieces`.
+kj::Promise<void> AsioStream::flush(std::vector<Piece> pieces) {
   if (corked_.empty() && pieces.empty()) return kj::READY_NOW;
   in_flight_.clear();
   in_flight_.swap(corked_);
-  if (!in_flight_.empty()) pieces.insert(pieces.begin(), asio::buffer(in_flight_));
-  size_t first = 0;
-  for (;;) {
-    error_code error;
-    size_t bytes = core_->socket.write_some(std::span(pieces).subspan(first), error);
-    if (error == asio::error::would_block) break;
-    if (error) {
-      auto failure = stream_error(error, "write");
-      fail(kj::cp(failure));
-      return kj::mv(failure);
-    }
-    bytes_out_ += bytes;
-    if (consume(pieces, first, bytes)) return written();
+  if (!in_flight_.empty()) pieces.insert(pieces.begin(), {kj::arrayPtr(in_flight_.data(), in_flight_.size()), nullptr});
+  Outgoing out{std::move(pieces)};
+  error_code error;
+  if (send_some(out, error)) return written();
+  if (error != asio::error::would_block) {
+    auto failure = stream_error(error, "write");
+    fail(kj::cp(failure));
+    return kj::mv(failure);
   }
   writing_ = true;
-  return kj::newAdaptedPromise<void, WriteOp>(*this, std::move(pieces), first).then([this] { return written(); });
+  return kj::newAdaptedPromise<void, WriteOp>(*this, std::move(out)).then([this] { return written(); });
 }
 
 kj::Promise<void> AsioStream::written() {
@@ -384,7 +445,7 @@ class FdSocket final : public Socket {
     auto& io = require_asio(reactor, "sockets").io();
     StreamSocket socket(io, asio::generic::stream_protocol(family_, 0), fd_);
     fd_ = -1;
-    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, shares_);
+    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, family_ == AF_UNIX, shares_);
   }
   std::string peer_address() const override { return peer_address_; }
 
@@ -398,7 +459,7 @@ class FdSocket final : public Socket {
 }  // namespace
 
 std::unique_ptr<Socket> AsioStream::detach() {
-  CAIRN_CHECK(ahead_begin_ == ahead_end_ && corked_.empty() && !writing_, "a busy stream cannot change hands");
+  CAIRN_CHECK(ahead_begin_ == ahead_end_ && corked_.empty() && !writing_ && core_->lent.empty(), "a busy stream cannot change hands");
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   ::getsockname(core_->socket.native_handle(), reinterpret_cast<sockaddr*>(&name), &size);

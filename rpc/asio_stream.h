@@ -1,4 +1,5 @@
-// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking. For this room's .cc files.
+// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, over Unix sockets large pieces without a copy.
+// For this room's .cc files.
 #pragma once
 #include <array>
 #include <boost/asio/buffer.hpp>
@@ -10,6 +11,7 @@
 
 #include "rpc/asio_reactor.h"
 #include "rpc/byte_stream.h"
+#include "rpc/lent_pages.h"
 
 namespace cairn::rpc {
 
@@ -17,13 +19,15 @@ using StreamSocket = asio::generic::stream_protocol::socket;
 
 class AsioStream final : public ByteStream {
  public:
-  // `shares`: the socket is one to another process of this host, by which descriptors can travel.
-  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool shares);
+  // `lends`: what is read on the other side may be this process's own pages, as Unix sockets can. `shares`: descriptors may travel too.
+  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool lends, bool shares);
   ~AsioStream() noexcept(false);
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override;
   kj::Promise<void> write(const void* buffer, size_t size) override;
   kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override;
+  kj::Promise<void> write(std::vector<Piece> pieces) override;
+  std::size_t read_now(void* buffer, std::size_t bytes) override;
   kj::Promise<void> whenWriteDisconnected() override;
   void shutdownWrite() override;
   void abortRead() override;
@@ -42,8 +46,9 @@ class AsioStream final : public ByteStream {
  private:
   // Outlives the stream while handlers are queued; a handler of an old generation does nothing.
   struct Core {
-    explicit Core(StreamSocket socket) : socket(std::move(socket)) {}
+    explicit Core(StreamSocket made) : socket(std::move(made)), lent(socket.native_handle()) {}
     StreamSocket socket;
+    LentPages lent;
     asio::cancellation_signal read_signal, write_signal;
     std::uint64_t read_generation = 0, write_generation = 0;
     bool open = true;
@@ -54,7 +59,12 @@ class AsioStream final : public ByteStream {
     bool complete() const { return got >= min && got > 0; }
     size_t room() const { return max - got; }
   };
-  using Pieces = std::vector<asio::const_buffer>;
+  // What is being written: pieces from `first` on, of which the first is what is left of it.
+  struct Outgoing {
+    std::vector<Piece> pieces;
+    size_t first = 0;
+    bool lending = false;  // the first one was begun so
+  };
   class ReadOp;
   class WriteOp;
 
@@ -64,9 +74,11 @@ class AsioStream final : public ByteStream {
   size_t receive_with_descriptors(const Read& read, boost::system::error_code& error);
   kj::Promise<size_t> read_some(Read read);
 
-  kj::Promise<void> write_gather(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces);
-  kj::Promise<void> cork(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces);
-  kj::Promise<void> flush(Pieces pieces);
+  kj::Promise<void> cork(const std::vector<Piece>& pieces);
+  kj::Promise<void> flush(std::vector<Piece> pieces);
+  bool send_some(Outgoing& out, boost::system::error_code& error);
+  size_t send_first(Outgoing& out, boost::system::error_code& error);
+  static void linger(const std::shared_ptr<Core>& core);
   kj::Promise<void> written();
   kj::Promise<void> drained();
   void fail(kj::Exception&& error);
@@ -75,13 +87,14 @@ class AsioStream final : public ByteStream {
   std::shared_ptr<Core> core_;
   std::string peer_address_;
   StreamOptions options_;
-  bool shares_;
+  bool lends_, shares_;
   std::shared_ptr<SharedMemory> shared_;  // received
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
 
   std::vector<char> ahead_;
   size_t ahead_begin_ = 0, ahead_end_ = 0;
   bool dry_ = false;  // the last read emptied the socket
+  boost::system::error_code read_error_;  // seen by read_now(), for the next read
 
   std::vector<kj::byte> corked_, in_flight_;
   bool writing_ = false, flush_planned_ = false, shutdown_pending_ = false;

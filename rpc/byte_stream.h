@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace cairn::rpc {
 
@@ -25,6 +26,16 @@ inline constexpr StreamOptions kPlainStream{0, 0, 0, 0, 0};  // for the hello
 
 class ByteStream : public kj::AsyncIoStream {
  public:
+  // Bytes to write. Those without an owner are the caller's until the write resolves; an owner keeps his until they are read no more,
+  // which may be later, and they must not change before.
+  struct Piece {
+    kj::ArrayPtr<const kj::byte> bytes;
+    std::shared_ptr<void> owner;
+  };
+  using AsyncIoStream::write;
+  virtual kj::Promise<void> write(std::vector<Piece> pieces);
+  // What is there without a wait, at most `bytes`: 0 where nothing is, or no more will come.
+  virtual std::size_t read_now(void*, std::size_t) { return 0; }
   virtual std::uint64_t bytes_in() const = 0;
   virtual std::uint64_t bytes_out() const = 0;
   // Ends both directions now: pending and later reads and writes fail as disconnected. What was corked may be lost.

@@ -18,104 +18,134 @@ capnp::ReaderOptions roomy(capnp::ReaderOptions options, std::size_t message_wor
 
 }  // namespace
 
+// A message as it comes in: a head, the sizes of the other segments, then the segments, small neighbours in one piece.
 class PooledMessageStream::Message final : public capnp::MessageReader {
  public:
-  using MessageReader::MessageReader;
+  Message(const capnp::ReaderOptions& options, BufferPool& pool, std::size_t words_max) : MessageReader(options), pool_(pool), words_max_(words_max) {
+    next_ = {head_, sizeof head_};
+  }
   ~Message() noexcept(false) override {}
-  kj::ArrayPtr<const capnp::word> getSegment(kj::uint id) override { return id < segments.size() ? segments[id] : nullptr; }
+  kj::ArrayPtr<const capnp::word> getSegment(kj::uint id) override { return id < segments_.size() ? segments_[id] : nullptr; }
 
-  std::size_t count() const { return std::size_t{head[0]} + 1; }
-  std::size_t words(std::size_t segment) const { return segment == 0 ? head[1] : sizes[segment - 1]; }
+  // Where the next bytes belong; none are left to come at 0.
+  struct Part {
+    void* to = nullptr;
+    std::size_t bytes = 0;
+  };
+  const Part& next() const { return next_; }
+  bool begun() const { return stage_ != Stage::kHead || next_.bytes < sizeof head_; }
 
-  std::uint32_t head[2] = {0, 0};    // segments less one; words of the first
-  std::vector<std::uint32_t> sizes;  // words of the others, padded
-  std::vector<kj::ArrayPtr<const capnp::word>> segments;
-  std::vector<BufferPool::Buffer> bulk;
-  std::unique_ptr<capnp::word[]> small;
+  void came(std::size_t bytes) {
+    next_ = {static_cast<char*>(next_.to) + bytes, next_.bytes - bytes};
+    while (next_.bytes == 0 && stage_ != Stage::kWhole) advance();
+  }
+
+ private:
+  enum class Stage { kHead, kSizes, kSegments, kWhole };
+
+  void advance() {
+    if (stage_ == Stage::kHead) {
+      KJ_REQUIRE(head_[0] < kSegmentsMax - 1, "message has too many segments");
+      sizes_.resize((head_[0] + 1) & ~1u);  // the table ends on a word
+      next_ = {sizes_.data(), sizes_.size() * sizeof(std::uint32_t)};
+      stage_ = Stage::kSizes;
+    } else if (stage_ == Stage::kSizes) {
+      find_memory();
+      stage_ = Stage::kSegments;
+    } else if (at_ == segments_.size()) {
+      stage_ = Stage::kWhole;
+    } else {
+      next_segments();
+    }
+  }
+
+  static bool is_small(std::size_t words) { return words * sizeof(capnp::word) < kBulkBytes; }
+  std::size_t words(std::size_t segment) const { return segment == 0 ? head_[1] : sizes_[segment - 1]; }
+
+  void find_memory() {
+    const std::size_t count = std::size_t{head_[0]} + 1;
+    std::size_t total = 0, small = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      total += words(i);
+      if (is_small(words(i))) small += words(i);
+    }
+    KJ_REQUIRE(total <= words_max_, "message exceeds the receive limit", total, words_max_);
+    small_.reset(new capnp::word[small]);
+    segments_.reserve(count);
+    capnp::word* next_small = small_.get();
+    for (std::size_t i = 0; i < count; ++i) {
+      capnp::word* to = next_small;
+      if (is_small(words(i))) {
+        next_small += words(i);
+      } else {
+        bulk_.push_back(pool_.take(words(i) * sizeof(capnp::word)));
+        to = reinterpret_cast<capnp::word*>(bulk_.back().get());
+      }
+      segments_.push_back(kj::arrayPtr(to, words(i)));
+    }
+  }
+
+  void next_segments() {
+    const bool small = is_small(segments_[at_].size());
+    next_ = {const_cast<capnp::word*>(segments_[at_].begin()), 0};
+    do next_.bytes += segments_[at_++].asBytes().size();
+    while (small && at_ < segments_.size() && is_small(segments_[at_].size()));
+  }
+
+  BufferPool& pool_;
+  std::size_t words_max_;
+  Stage stage_ = Stage::kHead;
+  Part next_;
+  std::uint32_t head_[2] = {0, 0};    // segments less one; words of the first
+  std::vector<std::uint32_t> sizes_;  // words of the others, padded
+  std::vector<kj::ArrayPtr<const capnp::word>> segments_;
+  std::size_t at_ = 0;                // segments that have come, or are under way
+  std::vector<BufferPool::Buffer> bulk_;
+  std::unique_ptr<capnp::word[]> small_;
 };
 
 PooledMessageStream::PooledMessageStream(ByteStream& stream, BufferPool& pool, std::size_t message_bytes_max)
     : stream_(stream), pool_(pool), message_words_max_(message_bytes_max / sizeof(capnp::word)) {}
 
-kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> PooledMessageStream::tryReadMessage(kj::ArrayPtr<kj::AutoCloseFd>,
-                                                                                       capnp::ReaderOptions options,
-                                                                                       kj::ArrayPtr<capnp::word>) {
-  auto owned = kj::heap<Message>(roomy(options, message_words_max_));
-  auto& message = *owned;
-  auto read = stream_.tryRead(message.head, sizeof message.head, sizeof message.head);
-  return read.then([this, &message](size_t bytes) -> kj::Promise<bool> {
-        if (bytes == 0) return false;
-        KJ_REQUIRE(bytes == sizeof message.head, "truncated message");
-        KJ_REQUIRE(message.head[0] < kSegmentsMax - 1, "message has too many segments");
-        message.sizes.resize((message.head[0] + 1) & ~1u);  // the size table ends on a word
-        auto table = message.sizes.empty() ? kj::Promise<void>(kj::READY_NOW)
-                                           : stream_.read(message.sizes.data(), message.sizes.size() * sizeof(std::uint32_t));
-        return table.then([this, &message] { return read_segments(message); }).then([] { return true; });
-      })
-      .then([owned = kj::mv(owned)](bool complete) mutable -> kj::Maybe<capnp::MessageReaderAndFds> {
-        if (!complete) return nullptr;
-        return capnp::MessageReaderAndFds{kj::mv(owned), nullptr};
-      });
+kj::Promise<PooledMessageStream::Received> PooledMessageStream::tryReadMessage(kj::ArrayPtr<kj::AutoCloseFd>, capnp::ReaderOptions options,
+                                                                              kj::ArrayPtr<capnp::word>) {
+  return read_on(kj::heap<Message>(roomy(options, message_words_max_), pool_, message_words_max_));
 }
 
-kj::Promise<void> PooledMessageStream::read_segments(Message& message) {
-  std::size_t total = 0;
-  std::size_t small_words = 0;
-  for (std::size_t i = 0; i < message.count(); ++i) {
-    total += message.words(i);
-    if (message.words(i) * sizeof(capnp::word) < kBulkBytes) small_words += message.words(i);
-  }
-  KJ_REQUIRE(total <= message_words_max_, "message exceeds the receive limit", total, message_words_max_);
-  message.small.reset(new capnp::word[small_words]);
-
-  struct Part {
-    void* to;
-    std::size_t bytes;
-  };
-  std::vector<Part> parts;  // neighbouring small segments are one read
-  bool after_small = false;
-  capnp::word* next_small = message.small.get();
-  for (std::size_t i = 0; i < message.count(); ++i) {
-    std::size_t words = message.words(i);
-    std::size_t bytes = words * sizeof(capnp::word);
-    bool small = bytes < kBulkBytes;
-    capnp::word* to = next_small;
-    if (small) {
-      next_small += words;
-    } else {
-      message.bulk.push_back(pool_.take(bytes));
-      to = reinterpret_cast<capnp::word*>(message.bulk.back().get());
+// What is there is taken without a promise, for each of them costs memory: most messages come whole.
+kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<Message> message) {
+  while (message->next().bytes > 0) {
+    const Message::Part part = message->next();
+    if (const std::size_t there = stream_.read_now(part.to, part.bytes); there > 0) {
+      message->came(there);
+      continue;
     }
-    message.segments.push_back(kj::arrayPtr(to, words));
-    if (small && after_small) parts.back().bytes += bytes;
-    else parts.push_back({to, bytes});
-    after_small = small;
+    auto read = stream_.tryRead(part.to, part.bytes, part.bytes);
+    return read.then([this, part, message = kj::mv(message)](size_t bytes) mutable -> kj::Promise<Received> {
+      if (bytes == 0 && !message->begun()) return Received(nullptr);
+      KJ_REQUIRE(bytes == part.bytes, "truncated message");
+      message->came(bytes);
+      return read_on(kj::mv(message));
+    });
   }
-
-  kj::Promise<void> all = kj::READY_NOW;
-  bool first = true;
-  for (auto& part : parts) {
-    if (part.bytes == 0) continue;
-    if (first) all = stream_.read(part.to, part.bytes);
-    else all = all.then([this, part] { return stream_.read(part.to, part.bytes); });
-    first = false;
-  }
-  return all;
+  return Received(capnp::MessageReaderAndFds{kj::mv(message), nullptr});
 }
 
-kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>,
-                                                    kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
-  auto written = capnp::writeMessage(stream_, segments);
-  if (leases_.empty()) return written;
-  std::vector<std::shared_ptr<void>> held;
-  for (auto& segment : segments) {
-    auto lease = leases_.find(segment.begin());
+kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
+  auto head = std::make_shared<std::vector<std::uint32_t>>((segments.size() + 2) & ~std::size_t{1});  // segments less one, their words, padded
+  (*head)[0] = static_cast<std::uint32_t>(segments.size() - 1);
+  for (std::size_t i = 0; i < segments.size(); ++i) (*head)[i + 1] = static_cast<std::uint32_t>(segments[i].size());
+  std::vector<ByteStream::Piece> pieces;
+  pieces.reserve(segments.size() + 1);
+  pieces.push_back({kj::arrayPtr(head->data(), head->size()).asBytes(), head});
+  for (const auto& segment : segments) {
+    pieces.push_back({segment.asBytes(), nullptr});
+    const auto lease = leases_.empty() ? leases_.end() : leases_.find(segment.begin());
     if (lease == leases_.end()) continue;
-    held.push_back(std::move(lease->second));
+    pieces.back().owner = std::move(lease->second);
     leases_.erase(lease);
   }
-  if (held.empty()) return written;
-  return written.attach(std::move(held));
+  return stream_.write(std::move(pieces));
 }
 
 kj::Promise<void> PooledMessageStream::writeMessages(

@@ -1,5 +1,5 @@
 // capnp::MessageStream whose bulk segments land in pooled buffers, and which knows when memory lent to an outgoing message
-// is free again.
+// is free again. Format: Cap'n Proto's stream framing.
 #pragma once
 #include <capnp/serialize-async.h>
 
@@ -18,7 +18,8 @@ class PooledMessageStream final : public capnp::MessageStream {
   // Refuses to receive messages above `message_bytes_max`.
   PooledMessageStream(ByteStream& stream, BufferPool& pool, std::size_t message_bytes_max);
 
-  // Keeps `owner` until a message with a segment that starts at `data` was handed to the kernel or dropped.
+  // Keeps `owner` until nobody reads from a message with a segment that starts at `data` any more: neither this process, nor the other
+  // side where the socket refers to our memory. Until then the bytes must not change.
   void lease(const void* data, std::shared_ptr<void> owner) { leases_.emplace(data, std::move(owner)); }
   std::size_t leased() const { return leases_.size(); }
 
@@ -33,7 +34,8 @@ class PooledMessageStream final : public capnp::MessageStream {
 
  private:
   class Message;
-  kj::Promise<void> read_segments(Message& message);
+  using Received = kj::Maybe<capnp::MessageReaderAndFds>;
+  kj::Promise<Received> read_on(kj::Own<Message> message);
 
   ByteStream& stream_;
   BufferPool& pool_;

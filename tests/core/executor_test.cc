@@ -290,6 +290,26 @@ TEST_F(Executor, AnErrorOfTheStoreEndsTheRunAndTheWorkspaceServesAgain) {
   EXPECT_EQ(run(made, workspace, store, context, {}, {})[0].values<float>()[0], 6);
 }
 
+// Whoever sends the push may not have come to its end.
+TEST_F(Executor, WhatAFailedPushWasToSendIsNotOverwritten) {
+  struct Failing final : VariableStore {
+    void pull(const StepContext&, std::span<Read>, Done done) override { done(nullptr); }
+    void push(const StepContext&, std::span<Update> updates, Done done) override {
+      sending.push_back(updates.front().value);
+      done(std::make_exception_ptr(UnavailableError("ps 1 is away")));
+    }
+    std::vector<Tensor> sending;
+  } failing;
+  Variable v = variable("v", tensor({2}, {0, 0}), {kSgd});
+  auto made = plan(trace_function({floats({2})}, [&](const auto& in) {
+    v.update(kSgd, arg(in, 0) * 2.0f, 0.1f);
+    return std::vector<Array>{};
+  }));
+  for (float x : {1.0f, 5.0f}) EXPECT_THROW(run(made, workspace, failing, context, {tensor({2}, {x, x})}, {}), UnavailableError);
+  EXPECT_THAT(floats_of(failing.sending[0]), ElementsAre(2, 2));
+  EXPECT_THAT(floats_of(failing.sending[1]), ElementsAre(10, 10));
+}
+
 TEST_F(Executor, AFailedCheckNamesTheStepAndTheVariableAndPushesNothing) {
   float nan = std::numeric_limits<float>::quiet_NaN();
   Variable good = variable("good", tensor({2}, {1, 2}), {kSgd}), bad = variable("bad", tensor({2}, {1, nan}), {kSgd});

@@ -1,6 +1,7 @@
 // The byte stream on its own: sizes at random, both directions at once, cancelled operations.
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -122,6 +123,138 @@ TEST(ByteStream, AnAbortEndsPendingReadsOnBothSides) {
   EXPECT_EQ(reactor->wait(kj::mv(near)), 0u);
   EXPECT_EQ(reactor->wait(kj::mv(far)), 0u);
   EXPECT_THROW(reactor->wait(pair.a->write("x", 1)), UnavailableError);
+}
+
+// Memory that says when it is let go of.
+class Lent {
+ public:
+  explicit Lent(std::size_t bytes, std::size_t position = 0) {
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    let_go = kj::mv(pair.promise);
+    memory_ = std::make_shared<Memory>(bytes, kj::mv(pair.fulfiller));
+    for (std::size_t i = 0; i < bytes; ++i) memory_->bytes[i] = byte_at(position + i);
+    seen_ = memory_;
+  }
+  ByteStream::Piece piece() {
+    const auto bytes = kj::arrayPtr(memory_->bytes.data(), memory_->bytes.size());
+    return {bytes, std::move(memory_)};
+  }
+  bool held() const { return !seen_.expired(); }
+
+  kj::Promise<void> let_go = nullptr;
+
+ private:
+  struct Memory {
+    Memory(std::size_t size, kj::Own<kj::PromiseFulfiller<void>> told) : bytes(size), gone(kj::mv(told)) {}
+    ~Memory() { gone->fulfill(); }
+    std::vector<std::uint8_t> bytes;
+    kj::Own<kj::PromiseFulfiller<void>> gone;
+  };
+  std::shared_ptr<Memory> memory_;
+  std::weak_ptr<Memory> seen_;
+};
+
+std::vector<ByteStream::Piece> only(ByteStream::Piece piece) {
+  std::vector<ByteStream::Piece> pieces;
+  pieces.push_back(std::move(piece));
+  return pieces;
+}
+
+constexpr std::size_t kLent = 1 << 20;  // less than a socket's buffer
+
+TEST(ByteStream, LentMemoryIsKeptUntilTheOtherSideHasReadItAndSaysSo) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor);
+  int bytes = 4 << 20;
+  pair.a->setsockopt(SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  Lent first(kLent), second(kLent, kLent);
+  reactor->wait(pair.a->write(only(first.piece())));
+  reactor->wait(pair.a->write(only(second.piece())));
+  auto say = [&] {
+    char byte = 'x';
+    reactor->wait(pair.b->write(&byte, 1));
+    reactor->wait(pair.a->tryRead(&byte, 1, 1));
+  };
+  say();
+  EXPECT_TRUE(first.held());
+  reactor->wait(read_randomly(*pair.b, 2 * kLent - 1, 6));
+  say();
+  EXPECT_FALSE(first.held());
+  EXPECT_TRUE(second.held());  // for its last byte
+  char last = 0;
+  reactor->wait(pair.b->read(&last, 1));
+  say();
+  EXPECT_FALSE(second.held());
+}
+
+TEST(ByteStream, LentMemoryOutlivesTheStreamUntilTheOtherSideHasReadIt) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor);
+  int bytes = 4 << 20;
+  pair.a->setsockopt(SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+  Lent lent(kLent);
+  reactor->wait(pair.a->write(only(lent.piece())));
+  pair.a = nullptr;
+  EXPECT_FALSE(lent.let_go.poll(reactor->scope()));
+  reactor->wait(read_randomly(*pair.b, kLent, 7));
+  char byte;
+  EXPECT_EQ(reactor->wait(pair.b->tryRead(&byte, 1, 1)), 0u);
+  reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
+}
+
+TEST(ByteStream, LentMemoryThatNobodyWillReadIsLetGoOf) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor);
+  Lent lent(kLent);
+  auto write = pair.a->write(only(lent.piece()));
+  pair.b = nullptr;
+  EXPECT_THROW(reactor->wait(kj::mv(write)), UnavailableError);
+  pair.a = nullptr;
+  reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
+}
+
+TEST(ByteStream, LentAndCopiedPiecesArriveInOrder) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor);
+  constexpr std::size_t kTotal = 40 << 20;
+  auto write = [](ByteStream& stream) -> Task<void> {
+    Random random(8);
+    for (std::size_t at = 0; at < kTotal;) {
+      std::vector<ByteStream::Piece> pieces;
+      for (std::uint64_t i = 1 + random.below(4); i > 0 && at < kTotal; --i) {
+        const auto size = std::min<std::size_t>(kTotal - at, 1 + random.below(random.below(2) == 0 ? 3'000'000 : 100'000));
+        pieces.push_back(Lent(size, at).piece());
+        at += size;
+      }
+      co_await stream.write(std::move(pieces));
+    }
+  };
+  kj::Promise<void> both[] = {write(*pair.a), read_randomly(*pair.b, kTotal, 9)};
+  auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(both), std::make_move_iterator(both + 2)));
+  reactor->wait(reactor->with_deadline(kj::mv(done), std::chrono::seconds(60), "the exchange"));
+}
+
+TEST(ByteStream, WhatTheSystemDoesNotLetUsLendIsCopied) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor);
+  Lent lent(kLent);
+  rlimit before{};
+  CAIRN_CHECK(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{0, before.rlim_max};
+  CAIRN_CHECK(::setrlimit(RLIMIT_NOFILE, &none) == 0);  // and so no pipe
+  auto written = pair.a->write(only(lent.piece()));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  reactor->wait(reactor->with_deadline(read_randomly(*pair.b, kLent, 10), std::chrono::seconds(20), "reading"));
+  reactor->wait(kj::mv(written));
+}
+
+// Where memory cannot be lent, as over TCP, it is the socket's own once it is written.
+TEST(ByteStream, OwnersAreLetGoOfAtOnceWhereTheSocketCopies) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor);
+  Lent small(40 << 10);
+  reactor->wait(pair.a->write(only(small.piece())));
+  EXPECT_FALSE(small.held());
 }
 
 TEST(ByteStream, ADetachedStreamGoesOnElsewhere) {

@@ -1,0 +1,125 @@
+#include "rpc/lent_pages.h"
+
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <boost/asio/error.hpp>
+#include <cerrno>
+#include <utility>
+
+namespace cairn::rpc {
+namespace {
+
+using boost::system::error_code;
+
+constexpr int kPipeBytes = 256 << 10;  // more at once is slower: the pages' records leave the cache
+
+// splice(2) raises SIGPIPE where the other side is gone, and has no flag against it.
+class WithoutSigpipe {
+ public:
+  WithoutSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutSigpipe() {
+    if (sigismember(&before_, SIGPIPE) == 1) return;  // the caller's own, if any
+    constexpr timespec kNow{0, 0};
+    if (raised_) sigtimedwait(&pipe_, nullptr, &kNow);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutSigpipe(const WithoutSigpipe&) = delete;
+  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
+  void raised() { raised_ = true; }
+
+ private:
+  sigset_t pipe_, before_;
+  bool raised_ = false;
+};
+
+bool is_refusal(int error) { return error != EPIPE && error != ECONNRESET && error != ENOTCONN; }
+
+}  // namespace
+
+LentPages::~LentPages() { refuse(); }
+
+bool LentPages::open() {
+  if (into_ >= 0) return true;
+  int ends[2], bytes = 0;
+  if (::ioctl(socket_, SIOCOUTQ, &bytes) != 0) return false;
+  if (::pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) return false;
+  out_of_ = ends[0];
+  into_ = ends[1];
+  ::fcntl(into_, F_SETPIPE_SZ, kPipeBytes);  // a smaller grant is no error
+  return true;
+}
+
+// What stands in the pipe was not sent: the caller still has it.
+void LentPages::refuse() {
+  usable_ = false;
+  in_pipe_ = 0;
+  for (int* end : {&into_, &out_of_})
+    if (*end >= 0) ::close(std::exchange(*end, -1));
+}
+
+std::size_t LentPages::send_some(const void* data, std::size_t size, error_code& error) {
+  std::size_t sent = 0;
+  if (!open()) {
+    refuse();
+    return 0;
+  }
+  WithoutSigpipe guard;
+  while (sent < size) {
+    if (in_pipe_ == 0) {
+      const iovec piece{const_cast<char*>(static_cast<const char*>(data)) + sent, size - sent};
+      const ssize_t lent = ::vmsplice(into_, &piece, 1, SPLICE_F_NONBLOCK);
+      if (lent <= 0) {
+        refuse();
+        return sent;
+      }
+      in_pipe_ = static_cast<std::size_t>(lent);
+    }
+    const ssize_t moved = ::splice(out_of_, nullptr, socket_, nullptr, in_pipe_, SPLICE_F_NONBLOCK | SPLICE_F_MORE);
+    if (moved > 0) {
+      in_pipe_ -= static_cast<std::size_t>(moved);
+      sent += static_cast<std::size_t>(moved);
+      continue;
+    }
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved < 0 && errno == EPIPE) guard.raised();
+    if (sent > 0) return sent;  // what is wrong shows again
+    if (moved < 0 && errno == EAGAIN) {
+      error = boost::asio::error::would_block;
+    } else if (moved < 0 && !is_refusal(errno)) {
+      error = error_code(errno, boost::system::system_category());
+    } else {
+      refuse();
+    }
+    return sent;
+  }
+  return sent;
+}
+
+// At least the unread bytes, for the kernel counts what it keeps of them. Where it does not count, open() has lent nothing.
+std::uint64_t LentPages::unread() const {
+  int bytes = 0;
+  ::ioctl(socket_, SIOCOUTQ, &bytes);
+  return static_cast<std::uint64_t>(bytes);
+}
+
+void LentPages::release(std::uint64_t sent) {
+  const std::uint64_t left = unread();
+  // All behind an unread byte is unread too: were one of these bytes unread, more than what was sent after them would be.
+  while (!kept_.empty() && kept_.front().end <= sent && left <= sent - kept_.front().end) kept_.pop_front();
+}
+
+void LentPages::release_all() {
+  if (unread() == 0) kept_.clear();
+}
+
+}  // namespace cairn::rpc
