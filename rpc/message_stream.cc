@@ -2,6 +2,8 @@
 
 #include <kj/debug.h>
 
+#include <boost/container/small_vector.hpp>
+
 namespace cairn::rpc {
 namespace {
 
@@ -97,10 +99,12 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
   Stage stage_ = Stage::kHead;
   Part next_;
   std::uint32_t head_[2] = {0, 0};    // segments less one; words of the first
-  std::vector<std::uint32_t> sizes_;  // words of the others, padded
-  std::vector<kj::ArrayPtr<const capnp::word>> segments_;
+  template <typename T>
+  using Few = boost::container::small_vector<T, 4>;  // of most messages, without memory of its own
+  Few<std::uint32_t> sizes_;          // words of the others, padded
+  Few<kj::ArrayPtr<const capnp::word>> segments_;
   std::size_t at_ = 0;                // segments that have come, or are under way
-  std::vector<BufferPool::Buffer> bulk_;
+  Few<BufferPool::Buffer> bulk_;
   std::unique_ptr<capnp::word[]> small_;
 };
 

@@ -143,7 +143,7 @@ void expect_few(rpc::Transport transport, const char* name) {
   std::cout << name << ": " << many.both << " allocations a step of " << kTables << " tables, " << many.worker << " of them the worker's; of one table "
             << one.both << ", " << one.worker << "\n";
   EXPECT_LE(many.both, one.both + 3 * kTables);
-  EXPECT_LE(many.both, 700);
+  EXPECT_LE(many.both, 520);
 }
 
 TEST(WarmStep, HardlyAllocatesMoreForManyTablesOverTcp) { expect_few(rpc::Transport::kTcp, "tcp"); }
