@@ -6,7 +6,7 @@
 namespace cairn::ps {
 namespace {
 
-constexpr std::size_t kAhead = 16;       // rows; covers a memory access at the rate rows are copied
+constexpr std::size_t kAhead = 64;       // rows: the more are on their way, the less each costs, until they leave the first-level cache
 constexpr std::size_t kPrefetched = 256;  // bytes of a row; the hardware follows a longer one by itself
 
 void prefetch_row(const std::byte* row, std::size_t bytes) {
@@ -18,6 +18,7 @@ template <typename Copy>
 void gather_with(const std::byte* base, std::size_t stride, std::size_t bytes, std::span<const std::int64_t> ids, std::byte* out,
                  Copy copy) {
   const std::size_t ahead = ids.size() > kAhead ? ids.size() - kAhead : 0;
+  for (std::size_t first = 0; first < std::min(kAhead, ids.size()); ++first) prefetch_row(base + static_cast<std::size_t>(ids[first]) * stride, bytes);
   std::size_t i = 0;
   for (; i < ahead; ++i, out += bytes) {
     prefetch_row(base + static_cast<std::size_t>(ids[i + kAhead]) * stride, bytes);

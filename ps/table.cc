@@ -233,9 +233,13 @@ void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::
 
 // The bits of a large table are no more in the cache than its rows.
 void Table::before_write(std::span<const std::int64_t> places) {
-  constexpr std::size_t kAhead = 16;
+  constexpr std::size_t kAhead = 64;
+  auto prefetch = [&](std::size_t i) {
+    if (i < places.size() && !hashed()) __builtin_prefetch(&touched_[static_cast<std::size_t>(places[i]) >> 6], 1);
+  };
+  for (std::size_t i = 0; i < kAhead; ++i) prefetch(i);
   for (std::size_t i = 0; i < places.size(); ++i) {
-    if (i + kAhead < places.size() && !hashed()) __builtin_prefetch(&touched_[static_cast<std::size_t>(places[i + kAhead]) >> 6], 1);
+    prefetch(i + kAhead);
     before_write(places[i]);
   }
 }

@@ -46,8 +46,9 @@ CAIRN_INLINE float sum_of_squares(const float* g, std::int64_t n) {
 
 CAIRN_CLONES void rowwise_adagrad_pass(const Pass& pass, float rate, float epsilon) {
   const float share = 1.0f / static_cast<float>(pass.dim);
+  for (std::size_t i = 0; i < kPrefetchRows; ++i) prefetch<1>(pass, i);
   for (std::size_t i = 0; i < pass.count; ++i) {
-    prefetch_ahead<1>(pass, i);
+    prefetch<1>(pass, i + kPrefetchRows);
     float* p = pass.base + (pass.numbers != nullptr ? pass.numbers[i] : static_cast<std::int64_t>(i)) * pass.stride;
     const float* g = pass.values + static_cast<std::int64_t>(i) * pass.dim;
     float& accumulator = p[pass.slot_offset];
