@@ -26,11 +26,13 @@ class WithoutSigpipe {
     sigemptyset(&pipe_);
     sigaddset(&pipe_, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    sigset_t pending;
+    sigpending(&pending);
+    pending_before_ = sigismember(&pending, SIGPIPE) == 1;
   }
   ~WithoutSigpipe() {
-    if (sigismember(&before_, SIGPIPE) == 1) return;  // the caller's own, if any
     constexpr timespec kNow{0, 0};
-    if (raised_) sigtimedwait(&pipe_, nullptr, &kNow);
+    if (raised_ && !pending_before_) sigtimedwait(&pipe_, nullptr, &kNow);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   WithoutSigpipe(const WithoutSigpipe&) = delete;
@@ -39,7 +41,7 @@ class WithoutSigpipe {
 
  private:
   sigset_t pipe_, before_;
-  bool raised_ = false;
+  bool pending_before_ = false, raised_ = false;
 };
 
 bool is_refusal(int error) { return error != EPIPE && error != ECONNRESET && error != ENOTCONN; }

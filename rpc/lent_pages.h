@@ -1,5 +1,5 @@
 // Bytes that go into a Unix socket without a copy: it refers to the sender's pages until the other side has read them.
-// By Linux's vmsplice(2) and splice(2), through a pipe.
+// By Linux's vmsplice(2) and splice(2), through a pipe: two descriptors for each socket that lends.
 #pragma once
 #include <boost/system/error_code.hpp>
 #include <cstddef>

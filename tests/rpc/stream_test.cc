@@ -1,5 +1,6 @@
 // The byte stream on its own: sizes at random, both directions at once, cancelled operations.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -208,7 +209,10 @@ TEST(ByteStream, LentMemoryThatNobodyWillReadIsLetGoOf) {
   Lent lent(kLent);
   auto write = pair.a->write(only(lent.piece()));
   pair.b = nullptr;
-  EXPECT_THROW(reactor->wait(kj::mv(write)), UnavailableError);
+  EXPECT_THROW(reactor->wait(kj::mv(write)), UnavailableError);  // and no SIGPIPE, which would end the program
+  sigset_t pending;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
   pair.a = nullptr;
   reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
 }

@@ -137,7 +137,7 @@ Allocations of_a_step(rpc::Transport transport, VariableId tables) {
   return {static_cast<double>(this_thread - worker) / kSteps, static_cast<double>(all_threads.load() - both) / kSteps};
 }
 
-// What is left is Cap'n Proto's: some 75 for each call on each side, two calls a step. A table adds the shape of its rows.
+// What is left is nearly all Cap'n Proto's: two calls a step. A table adds the shape of its rows.
 void expect_few(rpc::Transport transport, const char* name) {
   const Allocations one = of_a_step(transport, 1), many = of_a_step(transport, kTables);
   std::cout << name << ": " << many.both << " allocations a step of " << kTables << " tables, " << many.worker << " of them the worker's; of one table "
