@@ -107,12 +107,11 @@ class PanelRun {
     rows_ = (whole.m + panels - 1) / panels;
     panel_ = planned(rows_, arithmetic);
     last_ = planned(whole.m - (panels - 1) * rows_, arithmetic);
-    scratch_ = Tensor(DType::kFloat32, Shape{rows_, whole.n});
   }
 
   void operator()(const KernelCall& call) {
     const float *a = input_of<float>(call, static_cast<int>(leaves_)), *b = input_of<float>(call, static_cast<int>(leaves_) + 1);
-    float* made = reinterpret_cast<float*>(scratch_.mutable_raw());
+    float* made = panel(rows_ * shape_.n);
     tree_->lay_out(call);
     for (std::int64_t row = 0; row < shape_.m; row += rows_) {
       const std::int64_t end = std::min(shape_.m, row + rows_);
@@ -122,6 +121,13 @@ class PanelRun {
   }
 
  private:
+  // One for all products of a thread, so that it is in the cache already.
+  static float* panel(std::int64_t floats) {
+    thread_local Tensor memory(DType::kFloat32, Shape{kPanelBytes / static_cast<std::int64_t>(sizeof(float))});
+    if (memory.elements() < floats) memory = Tensor(DType::kFloat32, Shape{floats});
+    return memory.mutable_values<float>().data();
+  }
+
   Product planned(std::int64_t rows, Arithmetic arithmetic) const {
     Gemm shape = shape_;
     shape.m = rows;
@@ -133,7 +139,6 @@ class PanelRun {
   std::size_t leaves_;
   std::int64_t rows_ = 0;  // of a panel
   Product panel_, last_;
-  Tensor scratch_;
 };
 
 int FusedBuilder::leaf(const TensorType& type) {
