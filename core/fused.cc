@@ -44,12 +44,12 @@ struct FusedRun {
     run(call, 0, elements, nullptr);
   }
 
-  // Elements [first, end), from a product's whose first stands at `panel`; after lay_out().
+  // Elements [first, end); `panel` holds the product's, if there is one. After lay_out().
   void run(const KernelCall& call, std::int64_t first, std::int64_t end, const float* panel) {
     for (std::int64_t begin = first; begin < end; begin += block) {
       std::int64_t n = std::min(block, end - begin);
       fetch(call, begin, n);
-      product = reinterpret_cast<const std::byte*>(panel + (begin - first));
+      if (panel != nullptr) product = reinterpret_cast<const std::byte*>(panel + (begin - first));
       for (const auto& step : steps) {
         std::byte* out = &step == &steps.back() ? call.outputs[0] + static_cast<std::size_t>(begin) * width : slot(static_cast<std::size_t>(step.made));
         step.op(data(step.operands[0]), data(step.operands[1]), data(step.operands[2]), out, static_cast<std::size_t>(n));
