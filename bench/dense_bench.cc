@@ -1,4 +1,5 @@
-// A dense variable of 100 MB, with several shards cut over them: all of it read, a gradient as large pushed, and both in a step. What the bulk path carries.
+// A dense variable of 100 MB, cut into as many parts as there are shards: all of it read, a gradient as large pushed, and both in a
+// step. What the bulk path carries.
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,7 +73,8 @@ std::vector<Series> on_cluster(const Options& options, Report& report, const std
   const int parts = options.ps * std::max(1, options.shards);
   Cluster cluster(options, {.transport = transport, .partitioner = FixedShardsPartitioner(parts)});
   DenseSteps steps(cluster.strategy());
-  return carried(options, report, parts > 1 ? str(cluster.described(), ", in ", parts, " parts") : cluster.described(), cluster.processes(), steps, [&](DenseSteps::Step& step, int count) {
+  const std::string configuration = parts > 1 ? str(cluster.described(), ", in ", parts, " parts") : cluster.described();
+  return carried(options, report, configuration, cluster.processes(), steps, [&](DenseSteps::Step& step, int count) {
     const auto begin = Stopwatch::now();
     for (int i = 0; i < count; ++i) cluster.coordinator().schedule(step.function);
     cluster.coordinator().join();

@@ -141,13 +141,13 @@ void of_batch(const Options& options, Report& report) {
     model.variant = str("wide-deep, batch ", batch, ", ");
     return std::make_unique<ClusterTraining>(options, std::move(model), ClusterChoice{options.transports.front(), options.depths.front()}, 1);
   };
+  auto rate_of = [&](ClusterTraining& each) {
+    const int closures = calibrate(options.seconds, 10, [&](int count) { return each.run(count); });
+    return [&each, closures] { return static_cast<double>(closures) * static_cast<double>(each.examples()) / each.run(closures); };
+  };
   auto half = training(64);
   for (std::int64_t batch = 128; batch <= 16'384; batch *= 2) {
     auto whole = training(batch);
-    auto rate_of = [&](ClusterTraining& each) {
-      const int closures = calibrate(options.seconds, 10, [&](int count) { return each.run(count); });
-      return [&each, closures] { return static_cast<double>(closures) * static_cast<double>(each.examples()) / each.run(closures); };
-    };
     const auto [of_half, of_whole] = measure_in_turns(half->series(), rate_of(*half), whole->series(), rate_of(*whole), options.windows);
     report.add(of_half);
     report.add(of_whole);

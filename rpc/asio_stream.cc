@@ -29,7 +29,7 @@ kj::Exception stream_error(const error_code& error, const char* what) {
 }
 
 constexpr size_t kGatheredMax = 16;  // pieces of one call
-constexpr std::chrono::milliseconds kLingering{100};
+constexpr std::chrono::milliseconds kLingering{100};  // between two looks at whether what was lent has been read
 
 }  // namespace
 
@@ -69,19 +69,21 @@ void AsioStream::linger(const std::shared_ptr<Core>& core) {
 // ---- reading
 
 kj::Promise<size_t> AsioStream::tryRead(void* buffer, size_t min, size_t max) {
-  auto* to = static_cast<char*>(buffer);
-  size_t got = std::min(max, ahead_end_ - ahead_begin_);
-  if (got > 0) std::memcpy(to, ahead_.data() + ahead_begin_, got);
-  ahead_begin_ += got;
-  Read read{to, min, max, got};
-  if (read.complete()) return got;
+  const Read read = begin_read(buffer, min, max);
+  if (read.complete()) return size_t{read.got};
   return read_some(read);
 }
 
-std::size_t AsioStream::read_now(void* buffer, std::size_t bytes) {
-  Read read{static_cast<char*>(buffer), bytes, bytes, std::min(bytes, ahead_end_ - ahead_begin_)};
+// With what was read ahead.
+AsioStream::Read AsioStream::begin_read(void* buffer, size_t min, size_t max) {
+  Read read{static_cast<char*>(buffer), min, max, std::min(max, ahead_end_ - ahead_begin_)};
   if (read.got > 0) std::memcpy(read.to, ahead_.data() + ahead_begin_, read.got);
   ahead_begin_ += read.got;
+  return read;
+}
+
+std::size_t AsioStream::read_now(void* buffer, std::size_t bytes) {
+  Read read = begin_read(buffer, bytes, bytes);
   while (!read.complete() && !dry_ && !read_error_) {
     error_code error;
     const size_t got = receive(read, error);

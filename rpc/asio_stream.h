@@ -68,6 +68,7 @@ class AsioStream final : public ByteStream {
   class ReadOp;
   class WriteOp;
 
+  Read begin_read(void* buffer, size_t min, size_t max);
   std::array<asio::mutable_buffer, 2> read_buffers(const Read& read);
   void landed(Read& read, size_t bytes);
   size_t receive(const Read& read, boost::system::error_code& error);

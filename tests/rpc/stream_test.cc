@@ -252,8 +252,7 @@ TEST(ByteStream, WhatTheSystemDoesNotLetUsLendIsCopied) {
   reactor->wait(kj::mv(written));
 }
 
-// Where memory cannot be lent, as over TCP, it is the socket's own once it is written.
-TEST(ByteStream, OwnersAreLetGoOfAtOnceWhereTheSocketCopies) {
+TEST(ByteStream, ASmallPieceIsCopiedAndItsOwnerLetGoOfAtOnce) {
   auto reactor = make_reactor();
   StreamPair pair(*reactor);
   Lent small(40 << 10);
