@@ -1,7 +1,6 @@
 #include "bench/raw_echo.h"
 
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "rpc/socket_options.h"
 
 namespace cairn::bench {
 namespace {
@@ -71,22 +71,14 @@ Ends tcp_ends() {
   return ends;
 }
 
-// As the transports do: TCP's buffers grow by themselves, and worse if told how large to be.
-void prepare(int socket, EchoSocket kind) {
-  const int bytes = static_cast<int>(RawEcho::kBytesMax), on = 1;
-  if (kind == EchoSocket::kTcp) {
-    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return;
-  }
-  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-}
-
 }  // namespace
 
 RawEcho::RawEcho(EchoSocket kind) {
   const Ends ends = kind == EchoSocket::kUnix ? unix_ends() : tcp_ends();
-  for (int socket : {ends.ours, ends.theirs}) prepare(socket, kind);
+  for (int socket : {ends.ours, ends.theirs}) {
+    rpc::tune_socket(socket, kind == EchoSocket::kUnix ? AF_UNIX : AF_INET);
+    if (kind == EchoSocket::kTcp) rpc::tune_within_host(socket);
+  }
   child_ = ::fork();
   if (child_ < 0) throw ResourceExhaustedError("no process for the echo");
   if (child_ == 0) {

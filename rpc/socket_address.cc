@@ -35,14 +35,6 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
 const sockaddr_in& v4(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in&>(address.storage); }
 const sockaddr_in6& v6(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in6&>(address.storage); }
 
-bool same_host(const SocketAddress& address, const sockaddr* other) {
-  if (other == nullptr || other->sa_family != address.family()) return false;
-  if (address.family() == AF_INET)
-    return v4(address).sin_addr.s_addr == reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr;
-  return address.family() == AF_INET6 &&
-         std::memcmp(&v6(address).sin6_addr, &reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr, sizeof(in6_addr)) == 0;
-}
-
 SocketAddress make_unix(const std::string& name, bool abstract) {
   SocketAddress address;
   auto& un = reinterpret_cast<sockaddr_un&>(address.storage);
@@ -97,6 +89,14 @@ Address to_address(const SocketAddress& address) {
 bool is_loopback(const SocketAddress& address) {
   if (address.family() == AF_INET) return (ntohl(v4(address).sin_addr.s_addr) >> 24) == 127;
   return address.family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(address).sin6_addr);
+}
+
+bool same_host(const SocketAddress& address, const sockaddr* other) {
+  if (other == nullptr || other->sa_family != address.family()) return false;
+  if (address.family() == AF_INET)
+    return v4(address).sin_addr.s_addr == reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr;
+  return address.family() == AF_INET6 &&
+         std::memcmp(&v6(address).sin6_addr, &reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr, sizeof(in6_addr)) == 0;
 }
 
 bool is_own(const SocketAddress& address) {

@@ -34,6 +34,8 @@ std::string numeric_host(const SocketAddress& address);
 std::uint16_t port_of(const SocketAddress& address);
 Address to_address(const SocketAddress& address);
 bool is_loopback(const SocketAddress& address);
+// The same IPv4 or IPv6 address, whatever the ports.
+bool same_host(const SocketAddress& address, const sockaddr* other);
 // Loopback, or an address of one of this host's interfaces.
 bool is_own(const SocketAddress& address);
 

@@ -1,5 +1,3 @@
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,27 +11,14 @@
 #include "rpc/asio_stream.h"
 #include "rpc/network.h"
 #include "rpc/socket_address.h"
+#include "rpc/socket_options.h"
 
 namespace cairn::rpc {
 namespace {
 
 using Descriptor = asio::posix::stream_descriptor;
 
-// With the stock 208 KiB, bulk over Unix sockets is a third slower; the kernel caps it at net.core.wmem_max.
-constexpr int kUnixBufferBytes = 4 << 20;
-
 std::string system_text(int error) { return std::system_category().message(error); }
-
-void tune(int fd, int family) {
-  int on = 1;
-  if (family != AF_UNIX) {
-    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return;
-  }
-  int bytes = kUnixBufferBytes;  // a smaller grant is no error
-  ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-}
 
 // A file descriptor whose readiness can be awaited, one wait at a time.
 class Waitable {
@@ -76,7 +61,7 @@ class Waitable {
 int open_socket(int family) {
   int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) throw UnavailableError(str("cannot open a socket: ", system_text(errno)));
-  tune(fd, family);
+  tune_socket(fd, family);
   return fd;
 }
 
@@ -127,7 +112,8 @@ class SocketListener final : public Listener {
     peer.size = sizeof peer.storage;
     int fd = ::accept4(door.fd(), peer.get(), &peer.size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      tune(fd, peer.family());
+      tune_socket(fd, peer.family());
+      if (peer.family() != AF_UNIX) tune_within_host(fd);
       auto name = peer.family() == AF_UNIX ? str("a Unix socket of ", address_.str()) : to_address(peer).str();
       return make_fd_socket(fd, peer.family(), name);
     }
@@ -153,6 +139,7 @@ Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address
     ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(error)));
   }
+  if (address.family() != AF_UNIX) tune_within_host(socket.fd());
   co_return make_fd_socket(socket.release(), address.family(), shown, shares);
 }
 

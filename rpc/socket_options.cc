@@ -1,0 +1,28 @@
+#include "rpc/socket_options.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include "rpc/socket_address.h"
+
+namespace cairn::rpc {
+
+void tune_socket(int descriptor, int family) {
+  const int on = 1;
+  if (family != AF_UNIX) {
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return;
+  }
+  for (int buffer : {SO_SNDBUF, SO_RCVBUF}) ::setsockopt(descriptor, SOL_SOCKET, buffer, &kUnixBufferBytes, sizeof kUnixBufferBytes);
+}
+
+void tune_within_host(int descriptor) {
+  SocketAddress own, peer;
+  own.size = peer.size = sizeof own.storage;
+  if (::getsockname(descriptor, own.get(), &own.size) != 0 || ::getpeername(descriptor, peer.get(), &peer.size) != 0) return;
+  if (!is_loopback(peer) && !same_host(own, peer.get())) return;
+  constexpr char kName[] = "reno";
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kName, sizeof kName - 1);
+}
+
+}  // namespace cairn::rpc
