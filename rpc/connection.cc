@@ -102,6 +102,8 @@ void Connection::close() { rpc_->stream->abort(); }
 
 void Connection::lease(const void* data, std::shared_ptr<void> owner) { rpc_->messages.lease(data, std::move(owner)); }
 
+void Connection::lease(const void* data, std::vector<ByteStream::Piece> pieces) { rpc_->messages.lease(data, std::move(pieces)); }
+
 Traffic Connection::traffic() const { return {rpc_->stream->bytes_in(), rpc_->stream->bytes_out()}; }
 
 std::size_t Connection::queued_bytes() const { return rpc_->network.getCurrentQueueSize(); }

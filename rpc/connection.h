@@ -84,6 +84,9 @@ class Connection {
   // Keeps `owner` until a message that refers to external data starting at `data` has left the process. Call it right
   // before the message goes (the end of a server method, or send()), with no wait in between.
   void lease(const void* data, std::shared_ptr<void> owner);
+  // The same for external data that stand in several places, the first of them at `data`: nothing may read them there but the message
+  // as it goes. Together they have as many bytes as were referred to, a multiple of 8.
+  void lease(const void* data, std::vector<ByteStream::Piece> pieces);
   // Bytes to account for a call; hold it until the reply is there.
   kj::Promise<Credit> credit(std::size_t bytes) { return credit_.take(bytes); }
   BufferPool& buffers() { return reactor_.buffers(); }

@@ -3,6 +3,7 @@
 #include <kj/debug.h>
 
 #include <boost/container/small_vector.hpp>
+#include <iterator>
 
 namespace cairn::rpc {
 namespace {
@@ -143,11 +144,13 @@ kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj:
   pieces.reserve(segments.size() + 1);
   pieces.push_back({kj::arrayPtr(head->data(), head->size()).asBytes(), head});
   for (const auto& segment : segments) {
-    pieces.push_back({segment.asBytes(), nullptr});
-    const auto lease = leases_.empty() ? leases_.end() : leases_.find(segment.begin());
-    if (lease == leases_.end()) continue;
-    pieces.back().owner = std::move(lease->second);
-    leases_.erase(lease);
+    const auto leased = leases_.empty() ? leases_.end() : leases_.find(segment.begin());
+    Lease lease = leased == leases_.end() ? Lease{} : std::move(leased->second);
+    if (leased != leases_.end()) leases_.erase(leased);
+    if (lease.pieces.empty())
+      pieces.push_back({segment.asBytes(), std::move(lease.owner)});
+    else
+      pieces.insert(pieces.end(), std::make_move_iterator(lease.pieces.begin()), std::make_move_iterator(lease.pieces.end()));
   }
   return stream_.write(std::move(pieces));
 }

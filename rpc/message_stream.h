@@ -20,7 +20,9 @@ class PooledMessageStream final : public capnp::MessageStream {
 
   // Keeps `owner` until nobody reads from a message with a segment that starts at `data` any more: neither this process, nor the other
   // side where the socket refers to our memory. Until then the bytes must not change.
-  void lease(const void* data, std::shared_ptr<void> owner) { leases_.emplace(data, std::move(owner)); }
+  void lease(const void* data, std::shared_ptr<void> owner) { leases_.emplace(data, Lease{std::move(owner), {}}); }
+  // The same for a segment that stands in several places, the first of them at `data`: the pieces, each with its owner, go in its stead.
+  void lease(const void* data, std::vector<ByteStream::Piece> pieces) { leases_.emplace(data, Lease{nullptr, std::move(pieces)}); }
   std::size_t leased() const { return leases_.size(); }
 
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(kj::ArrayPtr<kj::AutoCloseFd> fds,
@@ -34,13 +36,17 @@ class PooledMessageStream final : public capnp::MessageStream {
 
  private:
   class Message;
+  struct Lease {
+    std::shared_ptr<void> owner;
+    std::vector<ByteStream::Piece> pieces;
+  };
   using Received = kj::Maybe<capnp::MessageReaderAndFds>;
   kj::Promise<Received> read_on(kj::Own<Message> message);
 
   ByteStream& stream_;
   BufferPool& pool_;
   std::size_t message_words_max_;
-  std::unordered_multimap<const void*, std::shared_ptr<void>> leases_;
+  std::unordered_multimap<const void*, Lease> leases_;
 };
 
 }  // namespace cairn::rpc

@@ -39,7 +39,7 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
 
 constexpr std::size_t kPiecesUnderWay = 2;  // of a read that is cut, from one shard
 
-bool aligned(const std::byte* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0 && bytes % 8 == 0; }
+bool aligned(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0; }
 
 }  // namespace
 
@@ -157,7 +157,7 @@ Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, c
   const VariableSpec& spec = *routing_->variable(read.variable).spec;
   if (routing_->encoded(spec.dtype)) return {};
   std::byte* at = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
-  if (!aligned(at, 0)) return {};
+  if (!aligned(at)) return {};
   return {std::make_shared<Tensor>(read.value), at, request.value_bytes};
 }
 
@@ -192,7 +192,7 @@ void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, con
     const std::size_t bytes = static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(spec);
     const bool encoded = routing_->encoded(spec.dtype);
     const bool alone = !read.value.defined();
-    if (alone && !encoded && aligned(from, 0)) {
+    if (alone && !encoded && aligned(from)) {
       read.value = Tensor::borrowed(spec.dtype, value_shape(spec, read.ids), from, reply.owner);
     } else {
       if (alone) read.value = pooled_tensor(store_.reactor().buffers(), spec.dtype, value_shape(spec, read.ids));
@@ -266,9 +266,8 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
     call.headers.push_back({rows, update.rule, update.learning_rate});
   }
   call.ids = ids_of(request, *link);
-  call.values = value_in_place(updates, request);
-  const bool copied = call.values.data == nullptr || (link->shares(request.value_bytes) && !link->shared(call.values));
-  if (copied && request.value_bytes > 0) call.values = values_of(updates, request, *link);
+  call.values = values_in_place(updates, request, *link);
+  if (call.values.empty() && request.value_bytes > 0) call.values.push_back(values_of(updates, request, *link));
   call.encoding = routing_->encoding();
   call.piece = piece;
   call.pieces = pieces;
@@ -287,14 +286,26 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
   return bytes;
 }
 
-Bytes RemoteStep::value_in_place(std::span<const Update> updates, const ShardRequest& request) const {
-  if (request.segments.size() != 1) return {};
-  const Segment& segment = request.segments.front();
-  const Tensor& value = updates[segment.item].value;
-  const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
-  const std::byte* from = value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
-  if (routing_->encoded(spec.dtype) || !aligned(from, request.value_bytes)) return {};
-  return {std::make_shared<Tensor>(value), const_cast<std::byte*>(from), request.value_bytes};
+// Empty where they have to be copied: into what travels otherwise, into memory shared with the shard, or because they are many and small.
+std::vector<Bytes> RemoteStep::values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const {
+  const std::size_t places = request.segments.size();
+  if (request.value_bytes == 0 || request.value_bytes % 8 != 0 || (places > 1 && request.value_bytes < places * kScatteredBytesMin)) return {};
+  std::vector<Bytes> values;
+  values.reserve(places);
+  auto owner = std::make_shared<std::vector<Tensor>>();
+  owner->reserve(places);
+  for (const Segment& segment : request.segments) {
+    const Tensor& value = owner->emplace_back(updates[segment.item].value);
+    const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
+    if (routing_->encoded(spec.dtype)) return {};
+    const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
+    const std::byte* from = value.raw() + static_cast<std::size_t>(segment.first) * row;
+    const std::size_t size = static_cast<std::size_t>(segment.rows) * row;
+    if (size > 0) values.push_back({owner, const_cast<std::byte*>(from), size});
+  }
+  if (!aligned(values.front().data)) return {};
+  if (link.shares(request.value_bytes) && !(values.size() == 1 && link.shared(values.front()))) return {};
+  return values;
 }
 
 Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {

@@ -83,7 +83,7 @@ class RemoteStep final : public VariableStore {
   Bytes ids_of(const ShardRequest& request, ShardLink& link) const;
   Bytes values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const;
   // The gradient itself, if one message can refer to it; else nothing.
-  Bytes value_in_place(std::span<const Update> updates, const ShardRequest& request) const;
+  std::vector<Bytes> values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const;
 
   RemoteStore& store_;
   std::shared_ptr<const Routing> routing_;

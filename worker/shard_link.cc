@@ -15,17 +15,29 @@ namespace {
 
 constexpr std::size_t kCallBytes = 512;           // of a message apart from its blobs, roughly; for credit and first segment
 
+std::size_t size_of(std::span<const Bytes> parts) {
+  std::size_t size = 0;
+  for (const Bytes& part : parts) size += part.size;
+  return size;
+}
+
 // A blob that is copied, or referred to and leased.
-capnp::Orphan<capnp::Data> blob(capnp::Orphanage orphanage, const Bytes& bytes) {
-  const capnp::Data::Reader data(reinterpret_cast<const kj::byte*>(bytes.data), bytes.size);
-  return bytes.size <= kCopiedBytesMax ? orphanage.newOrphanCopy(data) : orphanage.referenceExternalData(data);
+capnp::Orphan<capnp::Data> blob(capnp::Orphanage orphanage, std::span<const Bytes> parts) {
+  if (parts.empty()) return {};
+  const capnp::Data::Reader data(reinterpret_cast<const kj::byte*>(parts.front().data), size_of(parts));
+  return data.size() <= kCopiedBytesMax ? orphanage.newOrphanCopy(data) : orphanage.referenceExternalData(data);
 }
 
-void lease(rpc::Connection& connection, const Bytes& bytes) {
-  if (bytes.size > kCopiedBytesMax) connection.lease(bytes.data, bytes.owner);
+void lease(rpc::Connection& connection, std::span<const Bytes> parts) {
+  if (size_of(parts) <= kCopiedBytesMax) return;
+  if (parts.size() == 1) return connection.lease(parts.front().data, parts.front().owner);
+  std::vector<rpc::ByteStream::Piece> pieces;
+  pieces.reserve(parts.size());
+  for (const Bytes& part : parts) pieces.push_back({kj::arrayPtr(reinterpret_cast<const kj::byte*>(part.data), part.size), part.owner});
+  connection.lease(parts.front().data, std::move(pieces));
 }
 
-std::size_t inline_words(const Bytes& bytes) { return bytes.size <= kCopiedBytesMax ? bytes.size / 8 + 1 : 0; }
+std::size_t inline_words(std::size_t bytes) { return bytes <= kCopiedBytesMax ? bytes / 8 + 1 : 0; }
 
 void write(wire::Step::Builder out, const StepContext& step) {
   out.setSession(step.session);
@@ -166,17 +178,17 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     const Bytes into = live->shared_offset(call.into) ? call.into : shares(call.value_bytes) ? take(call.value_bytes) : Bytes{};
     const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(into);
     auto credit = co_await live->connection->credit(live->travels(call.ids) + (values_at ? 0 : call.value_bytes) + kCallBytes);
-    auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 3 + inline_words(call.ids), 0});
+    auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 3 + inline_words(call.ids.size), 0});
     write(request.initStep(), call.step);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
     for (unsigned i = 0; i < headers.size(); ++i) write_rows(headers[i], call.headers[i]);
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
-      request.adoptIds(blob(capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), call.ids));
+      request.adoptIds(blob(capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), {&call.ids, 1}));
     if (values_at) write_place(request.initValuesAt(), *values_at, into);
     request.setEncoding(wire_encoding(call.encoding));
-    if (!ids_at) lease(*live->connection, call.ids);
+    if (!ids_at) lease(*live->connection, {&call.ids, 1});
     kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = request.send();
     if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, into));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the pull");
@@ -200,9 +212,10 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
   if (!connected()) co_await connect();
   auto live = live_;
   try {
-    const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(call.values);
-    auto credit = co_await live->connection->credit(live->travels(call.ids) + live->travels(call.values) + kCallBytes);
-    const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids) + inline_words(call.values);
+    const std::size_t value_bytes = size_of(call.values);
+    const auto ids_at = live->shared_offset(call.ids), values_at = call.values.size() == 1 ? live->shared_offset(call.values.front()) : std::nullopt;
+    auto credit = co_await live->connection->credit(live->travels(call.ids) + (values_at ? 0 : value_bytes) + kCallBytes);
+    const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids.size) + inline_words(value_bytes);
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);
     request.initPulled().setIncarnation(call.pulled.incarnation);
@@ -217,15 +230,15 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
-      request.adoptIds(blob(orphanage, call.ids));
+      request.adoptIds(blob(orphanage, {&call.ids, 1}));
     if (values_at)
-      write_place(request.initValuesAt(), *values_at, call.values);
+      write_place(request.initValuesAt(), *values_at, call.values.front());
     else
       request.adoptValues(blob(orphanage, call.values));
     request.setEncoding(wire_encoding(call.encoding));
     request.setPiece(call.piece);
     request.setPieces(call.pieces);
-    if (!ids_at) lease(*live->connection, call.ids);
+    if (!ids_at) lease(*live->connection, {&call.ids, 1});
     if (!values_at) lease(*live->connection, call.values);
     kj::Promise<capnp::Response<wire::Shard::PushResults>> sent = request.send();
     if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));

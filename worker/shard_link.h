@@ -57,13 +57,15 @@ struct PartUpdate {
 
 // Blobs up to this size are copied into the message, which is cheaper than a lease; larger ones are referred to.
 inline constexpr std::size_t kCopiedBytesMax = 8 << 10;
+// What a message refers to in several places has so many bytes in each, on average: less is copied to one.
+inline constexpr std::size_t kScatteredBytesMin = 16 << 10;
 
 struct PushCall {
   StepContext step;
   Version pulled;
   std::vector<PartUpdate> headers;
   Bytes ids;
-  Bytes values;
+  std::vector<Bytes> values;  // one after the other; in several places only where none is shared with the shard
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "rpc/memory_use.h"
@@ -50,6 +51,33 @@ TEST_P(ConnectionTest, FortyMegabytesGoEitherWayAndMayBeReadTwice) {
     ASSERT_EQ(data.size(), kBytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data.begin()) % 4096, 0u);
     for (std::size_t i = 0; i < kBytes; i += 4099) ASSERT_EQ(data[i], static_cast<std::uint8_t>(i * 31)) << i;
+  }
+}
+
+TEST_P(ConnectionTest, DataThatStandInSeveralPlacesArriveAsOneAndAreLetGoOf) {
+  auto connection = pair.connect();
+  auto client = connection->bootstrap<Echo>();
+  for (const std::size_t bytes : {std::size_t{3000}, std::size_t{300'000}}) {  // a Unix socket takes the larger ones by reference
+    std::vector<std::uint8_t> expected;
+    std::vector<ByteStream::Piece> pieces;
+    std::vector<std::weak_ptr<void>> owners;
+    for (std::size_t piece = 0; piece < 40; ++piece) {
+      auto part = std::make_shared<std::vector<std::uint8_t>>(bytes + (piece % 2 == 0 ? piece : 80 - piece - 1));
+      for (std::size_t i = 0; i < part->size(); ++i) (*part)[i] = static_cast<std::uint8_t>(i * 31 + piece);
+      expected.insert(expected.end(), part->begin(), part->end());
+      pieces.push_back({kj::arrayPtr(part->data(), part->size()), part});
+      owners.push_back(part);
+    }
+    ASSERT_EQ(expected.size() % 8, 0u);
+    auto request = client.pushRequest();
+    auto orphanage = capnp::Orphanage::getForMessageContaining(Echo::PushParams::Builder(request));
+    const auto* first = pieces.front().bytes.begin();
+    request.adoptData(orphanage.referenceExternalData(capnp::Data::Reader(first, expected.size())));
+    connection->lease(first, std::move(pieces));
+    pair.wait(request.send().ignoreResult());
+    EXPECT_EQ(pair.log.pushed, expected);
+    EXPECT_EQ(pair.wait(echo(client, 1)), 1u);
+    EXPECT_TRUE(std::all_of(owners.begin(), owners.end(), [](const auto& owner) { return owner.expired(); }));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rpc/connection.h"
 #include "rpc/network.h"
@@ -19,6 +20,7 @@ struct EchoLog {
   int started_never = 0;
   int dropped_never = 0;
   std::uint64_t served = 0;
+  std::vector<std::uint8_t> pushed;  // by the newest call
 };
 
 class EchoService final : public Echo::Server {
@@ -42,7 +44,9 @@ class EchoService final : public Echo::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> push(PushContext context) override {
-    context.getResults().setBytes(context.getParams().getData().size());
+    const auto data = context.getParams().getData();
+    log_.pushed.assign(data.begin(), data.end());
+    context.getResults().setBytes(data.size());
     return kj::READY_NOW;
   }
   kj::Promise<void> never(NeverContext context) override {

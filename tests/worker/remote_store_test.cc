@@ -165,6 +165,56 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
 }
 
+TEST_P(Bulk, UpdatesOfSeveralVariablesArriveInOrderWhateverTheirSizes) {
+  // Of some calls all values together are a multiple of 8 bytes, of others not; most variables' own are not.
+  use(2, {{"a", {4001, 3}}, {"b", {9001, 3}}, {"c", {60'001, 1}}});
+  RemoteStep step(*store);
+  for (const std::int64_t apart : {1, 2, 3}) {
+    std::vector<Update> updates;
+    for (VariableId v = 0; v < 3; ++v) {
+      const VariableSpec& spec = *cluster->layout->variables[v].spec;
+      std::vector<std::int64_t> ids;
+      for (std::int64_t row = 0; row < spec.rows(); row += apart) ids.push_back(row);
+      std::vector<float> values(ids.size() * static_cast<std::size_t>(spec.dim()));
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 61);
+      updates.push_back({v, kSgd, 1, ids_tensor(ids), floats_tensor({static_cast<std::int64_t>(ids.size()), spec.dim()}, values)});
+    }
+    cluster->asked.clear();
+    ASSERT_EQ(push(step, updates), "");
+    std::vector<float> sent, arrived;
+    for (const Update& update : updates)
+      for (const float value : floats_of(update.value)) sent.push_back(value);
+    std::vector<std::vector<float>> by_variable(3);
+    for (ShardId shard : {0u, 1u})
+      for (const Asked& asked : cluster->asked) {
+        if (asked.shard != shard) continue;
+        const float* value = asked.values.data();
+        for (const PartUpdate& part : asked.parts) {
+          const std::size_t count = part.rows.rows * static_cast<std::size_t>(cluster->layout->variables[part.rows.variable].spec->dim());
+          by_variable[part.rows.variable].insert(by_variable[part.rows.variable].end(), value, value + count);
+          value += count;
+        }
+      }
+    for (const auto& values : by_variable) arrived.insert(arrived.end(), values.begin(), values.end());
+    EXPECT_EQ(arrived, sent) << "rows " << apart << " apart";
+  }
+}
+
+// Large ones are sent from where they lie, all in one call.
+TEST_P(Bulk, UpdatesAreHeldUntilTheyWereSentAndNoLonger) {
+  use(1, {{"a", {4000, 8}}, {"b", {9000, 8}}});
+  RemoteStep step(*store);
+  auto owner = std::make_shared<std::vector<float>>(9000 * 8, 2.0f);
+  const auto* values = reinterpret_cast<const std::byte*>(owner->data());
+  std::vector<Update> updates{{0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {4000, 8}, values, owner)},
+                              {1, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {9000, 8}, values, owner)}};
+  ASSERT_EQ(push(step, updates), "");
+  EXPECT_EQ(cluster->asked.size(), 1u);
+  EXPECT_EQ(cluster->row(1, 8999, 7), initial_value(1, 8999, 7) - 2);
+  updates.clear();
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
 TEST_P(Bulk, RowsOfManyPlacesMakeTheSameValues) {
   use(2, {{"a", {4000, 8}}, {"b", {9000, 3}}});
   std::vector<std::int64_t> some(3000);
