@@ -110,6 +110,7 @@ class Tensor {
   template <typename T>
   std::span<T> mutable_values();      // only for the maker, before the tensor is handed on
   const std::byte* raw() const { return data_; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }  // keeps what raw() points to
   std::byte* mutable_raw() { return const_cast<std::byte*>(data_); }
   std::span<const std::string> string_values() const;
   template <typename T>

@@ -39,6 +39,10 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
 
 constexpr std::size_t kPiecesUnderWay = 2;  // of a read that is cut, from one shard
 
+Bytes bytes_of(const Tensor& tensor, const std::byte* at, std::size_t size) {
+  return {std::const_pointer_cast<void>(tensor.owner()), const_cast<std::byte*>(at), size};
+}
+
 bool aligned(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0; }
 
 }  // namespace
@@ -158,7 +162,7 @@ Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, c
   if (routing_->encoded(spec.dtype)) return {};
   std::byte* at = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
   if (!aligned(at)) return {};
-  return {std::make_shared<Tensor>(read.value), at, request.value_bytes};
+  return bytes_of(read.value, at, request.value_bytes);
 }
 
 // Every so manieth of one shard's requests, one after the other: what a shard gathers is sent while the caches still hold it.
@@ -289,23 +293,21 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
 // Empty where they have to be copied: into what travels otherwise, into memory shared with the shard, or because they are many and small.
 std::vector<Bytes> RemoteStep::values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const {
   const std::size_t places = request.segments.size();
-  if (request.value_bytes == 0 || request.value_bytes % 8 != 0 || (places > 1 && request.value_bytes < places * kScatteredBytesMin)) return {};
+  if (request.value_bytes == 0 || request.value_bytes % 8 != 0) return {};
+  if (places > 1 && (request.value_bytes < places * kScatteredBytesMin || link.shares(request.value_bytes))) return {};
   std::vector<Bytes> values;
   values.reserve(places);
-  auto owner = std::make_shared<std::vector<Tensor>>();
-  owner->reserve(places);
   for (const Segment& segment : request.segments) {
-    const Tensor& value = owner->emplace_back(updates[segment.item].value);
+    const Tensor& value = updates[segment.item].value;
     const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
     if (routing_->encoded(spec.dtype)) return {};
     const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
     const std::byte* from = value.raw() + static_cast<std::size_t>(segment.first) * row;
     const std::size_t size = static_cast<std::size_t>(segment.rows) * row;
-    if (size > 0) values.push_back({owner, const_cast<std::byte*>(from), size});
+    if (size > 0) values.push_back(bytes_of(value, from, size));
   }
-  if (!aligned(values.front().data)) return {};
-  if (link.shares(request.value_bytes) && !(values.size() == 1 && link.shared(values.front()))) return {};
-  return values;
+  const bool elsewhere = link.shares(request.value_bytes) && !link.shared(values.front());
+  return elsewhere || !aligned(values.front().data) ? std::vector<Bytes>() : values;
 }
 
 Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {
