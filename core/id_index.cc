@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kFirstCapacity = 64;
 constexpr std::int64_t kMovedAnId = 4;  // 2 would do: growth by half leaves room for half as many ids as have to move
-constexpr std::size_t kTogether = 64;   // look-ups whose memory is asked for at once
+constexpr std::size_t kAhead = 32;      // look-ups whose entry is under way, and as many whose id is
 
 std::uint64_t hash_of(std::int64_t id) { return mix_bits(static_cast<std::uint64_t>(id)); }
 
@@ -25,16 +25,16 @@ IdIndex::Entries::Entries(std::uint64_t wanted)
       places_max(static_cast<std::int64_t>(std::min(wanted / 5 * 4, static_cast<std::uint64_t>(kIdsMax)))),
       place_bits(static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(places_max)))) {}
 
-std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const { return scaled_below(hash, capacity); }  // of its high bits
+inline std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const { return scaled_below(hash, capacity); }  // of its high bits
 
-std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const { return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1); }
+inline std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const { return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1); }
 
-std::int64_t IdIndex::Entries::place(std::uint32_t entry) const {
+inline std::int64_t IdIndex::Entries::place(std::uint32_t entry) const {
   return static_cast<std::int64_t>(entry & ((std::uint64_t{1} << place_bits) - 1)) - 1;
 }
 
 template <typename Accept>
-std::int64_t IdIndex::Entries::find(std::uint64_t hash, Accept accept) const {
+inline std::int64_t IdIndex::Entries::find(std::uint64_t hash, Accept accept) const {
   if (capacity == 0) return kAbsent;
   const std::uint64_t wanted = tag(hash);
   for (std::uint64_t at = home(hash);; at = next(at)) {
@@ -44,7 +44,7 @@ std::int64_t IdIndex::Entries::find(std::uint64_t hash, Accept accept) const {
   }
 }
 
-void IdIndex::Entries::prefetch(std::uint64_t hash) const {
+inline void IdIndex::Entries::prefetch(std::uint64_t hash) const {
   if (capacity > 0) __builtin_prefetch(data() + home(hash));
 }
 
@@ -96,21 +96,28 @@ std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
 template <typename Take>
 void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
   const auto any = [](std::int64_t) { return true; };
-  std::array<std::uint64_t, kTogether> hashes;
-  std::array<std::int64_t, kTogether> candidates;
-  for (std::size_t begin = 0; begin < ids.size(); begin += kTogether) {
-    const std::span<const std::int64_t> some = ids.subspan(begin, std::min(kTogether, ids.size() - begin));
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      hashes[i] = hash_of(some[i]);
-      entries_.prefetch(hashes[i]);
-      if (growing()) before_.prefetch(hashes[i]);
+  struct LookUp {
+    std::uint64_t hash;
+    std::int64_t candidate;
+  };
+  std::array<LookUp, 2 * kAhead> under_way;  // a ring
+  const auto at = [&](std::size_t i) -> LookUp& { return under_way[i % under_way.size()]; };
+  for (std::size_t i = 0; i < ids.size() + 2 * kAhead; ++i) {
+    if (i >= 2 * kAhead) {
+      const std::size_t done = i - 2 * kAhead;
+      take(done, ids[done], at(done).hash, at(done).candidate);
     }
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      candidates[i] = entries_.find(hashes[i], any);
-      if (candidates[i] == kAbsent && growing()) candidates[i] = before_.find(hashes[i], any);
-      if (candidates[i] != kAbsent) __builtin_prefetch(id_at(candidates[i]));
+    if (const std::size_t next = i - kAhead; i >= kAhead && next < ids.size()) {
+      LookUp& one = at(next);
+      one.candidate = entries_.find(one.hash, any);
+      if (one.candidate == kAbsent && growing()) one.candidate = before_.find(one.hash, any);
+      if (one.candidate != kAbsent) __builtin_prefetch(id_at(one.candidate));
     }
-    for (std::size_t i = 0; i < some.size(); ++i) take(begin + i, some[i], hashes[i], candidates[i]);
+    if (i < ids.size()) {
+      at(i).hash = hash_of(ids[i]);
+      entries_.prefetch(at(i).hash);
+      if (growing()) before_.prefetch(at(i).hash);
+    }
   }
 }
 
