@@ -5,9 +5,26 @@
 
 #include "core/bfloat16.h"
 #include "core/error.h"
+#include "core/kernels/cpu/clones.h"
 #include "ps/encoding.h"
 
 namespace cairn::ps {
+namespace {
+
+// Both without branches, so that they are done in vectors.
+CAIRN_CLONES bool all_below(const std::int64_t* ids, std::size_t count, std::uint64_t bound) {
+  std::uint64_t above = 0;
+  for (std::size_t i = 0; i < count; ++i) above |= static_cast<std::uint64_t>(ids[i]) >= bound ? 1 : 0;
+  return above == 0;
+}
+
+CAIRN_CLONES bool all_ascend(const std::int64_t* ids, std::size_t count) {
+  std::uint64_t falls = 0;
+  for (std::size_t i = 1; i < count; ++i) falls |= ids[i] <= ids[i - 1] ? 1 : 0;
+  return falls == 0;
+}
+
+}  // namespace
 
 Shard::Shard(const Clock& clock, ShardOptions options)
     : clock_(clock), options_(options), incarnation_(options.incarnation), staging_(options.staging, counters_.staged_bytes) {
@@ -157,13 +174,11 @@ Table& Shard::find(VariableId variable, std::uint32_t part) {
 
 void Shard::verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const {
   const auto rows = static_cast<std::uint64_t>(table.rows());
-  bool inside = true, ordered = true;  // without branches, so that it is done in vectors
-  for (const std::int64_t id : ids) inside &= static_cast<std::uint64_t>(id) < rows;
-  if (!inside)
+  if (!all_below(ids.data(), ids.size(), rows))
     throw InvalidArgumentError(str("variable '", table.spec().name, "': a row number is outside [0, ", rows, "), the rows of this part (",
                                    table.range().begin, " to ", table.range().end, ")"));
-  for (std::size_t i = 1; ascending && i < ids.size(); ++i) ordered &= ids[i - 1] < ids[i];
-  if (!ordered) throw InvalidArgumentError(str("variable '", table.spec().name, "': the row numbers of an update must ascend, each once"));
+  if (ascending && !all_ascend(ids.data(), ids.size()))
+    throw InvalidArgumentError(str("variable '", table.spec().name, "': the row numbers of an update must ascend, each once"));
 }
 
 // ---- pull ----

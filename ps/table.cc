@@ -160,7 +160,7 @@ std::span<const std::int64_t> Table::places_made(std::span<const std::int64_t> i
   if (absent == 0) return places_;
   make_room(absent);
   const std::int64_t before = held();
-  if (before >> block_shift_ < blocks_) before_write(before);  // the last block gets more rows
+  if (before >> block_shift_ < blocks_) before_write({&before, 1});  // the last block gets more rows
   std::exception_ptr failure;
   try {
     index_->find_or_add(ids, places_.data());
@@ -231,27 +231,26 @@ void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::
   apply_rule_dense(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block({0, rows()}), values);
 }
 
-// The bits of a large table are no more in the cache than its rows.
 void Table::before_write(std::span<const std::int64_t> places) {
-  constexpr std::size_t kAhead = 64;
-  auto prefetch = [&](std::size_t i) {
-    if (i < places.size() && !hashed()) __builtin_prefetch(&touched_[static_cast<std::size_t>(places[i]) >> 6], 1);
-  };
-  for (std::size_t i = 0; i < kAhead; ++i) prefetch(i);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    prefetch(i + kAhead);
-    before_write(places[i]);
-  }
+  const auto block_of = [this](std::int64_t place) { return static_cast<std::size_t>(place >> block_shift_); };
+  if (frozen_)
+    for (const std::int64_t place : places)
+      if (taken_in_[block_of(place)] != epoch_) copy_aside(place >> block_shift_);
+  for (const std::int64_t place : places) written_in_[block_of(place)] = epoch_;
+  if (!hashed()) touch(places);
 }
 
-void Table::before_write(std::int64_t place) {
-  const auto block = static_cast<std::size_t>(place >> block_shift_);
-  if (frozen_ && taken_in_[block] != epoch_) copy_aside(static_cast<std::int64_t>(block));
-  written_in_[block] = epoch_;
-  if (hashed()) return;
-  const std::uint64_t bit = std::uint64_t{1} << (place & 63);
-  std::uint64_t& word = touched_[static_cast<std::size_t>(place) >> 6];
-  if ((word & bit) == 0) word |= bit;
+// The bits of a large table are no more in the cache than its rows.
+void Table::touch(std::span<const std::int64_t> places) {
+  constexpr std::size_t kAhead = 64;
+  std::uint64_t* const words = touched_.data();
+  const auto word_of = [&](std::size_t i) -> std::uint64_t& { return words[static_cast<std::size_t>(places[i]) >> 6]; };
+  for (std::size_t i = 0; i < std::min(kAhead, places.size()); ++i) __builtin_prefetch(&word_of(i), 1);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (i + kAhead < places.size()) __builtin_prefetch(&word_of(i + kAhead), 1);
+    const std::uint64_t bit = std::uint64_t{1} << (places[i] & 63);
+    if ((word_of(i) & bit) == 0) word_of(i) |= bit;  // a line that need not change is not written back
+  }
 }
 
 void Table::touch_all() {

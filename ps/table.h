@@ -92,8 +92,8 @@ class Table {
   std::span<const std::int64_t> places_made(std::span<const std::int64_t> ids);
   void make_room(std::int64_t count);
   void before_write(std::span<const std::int64_t> places);
-  void before_write(std::int64_t place);
   void before_write_all();
+  void touch(std::span<const std::int64_t> places);
   void touch_all();
   void copy_aside(std::int64_t index);
   storage::StoredRows stored_rows(std::int64_t index) const;
