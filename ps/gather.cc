@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/kernels/cpu/stream_lines.h"
+
 namespace cairn::ps {
 namespace {
 
@@ -28,14 +30,26 @@ void gather_with(const std::byte* base, std::size_t stride, std::size_t bytes, s
 }
 
 template <std::size_t Bytes>
+void gather_streamed(const std::byte* base, std::size_t stride, std::span<const std::int64_t> ids, std::byte* out) {
+  gather_with(base, stride, Bytes, ids, out, [](std::byte* to, const std::byte* from) { stream_lines(to, from, Bytes / kStreamedLine); });
+  end_of_stream();
+}
+
+template <std::size_t Bytes>
 void gather_fixed(const std::byte* base, std::size_t stride, std::span<const std::int64_t> ids, std::byte* out) {
   gather_with(base, stride, Bytes, ids, out, [](std::byte* to, const std::byte* from) { std::memcpy(to, from, Bytes); });
 }
 
 }  // namespace
 
-void gather_rows(const std::byte* base, std::size_t stride, std::size_t row_bytes, std::span<const std::int64_t> ids,
-                 std::byte* out) {
+void gather_rows(const std::byte* base, std::size_t stride, std::size_t row_bytes, std::span<const std::int64_t> ids, std::byte* out,
+                 bool past_caches) {
+  if (past_caches && reinterpret_cast<std::uintptr_t>(out) % kStreamedLine == 0) switch (row_bytes) {
+      case 64: return gather_streamed<64>(base, stride, ids, out);
+      case 128: return gather_streamed<128>(base, stride, ids, out);
+      case 256: return gather_streamed<256>(base, stride, ids, out);
+      default: break;
+    }
   switch (row_bytes) {
     case 4: return gather_fixed<4>(base, stride, ids, out);
     case 16: return gather_fixed<16>(base, stride, ids, out);

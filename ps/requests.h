@@ -32,7 +32,8 @@ struct ReadHeader {
   bool whole = false;
 };
 
-// Who reads a pull's values next: this core, as it writes them to a socket, or another one, in shared memory.
+// Who reads a pull's values next: this core, as it writes them to a socket, or another one, in shared memory: what is bulk there had
+// better not pass through our caches.
 enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
 
 struct PullRequest {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/kernels/cpu/bulk_copy.h"
 #include "core/wire.h"
 #include "rpc/shared_memory.h"
 
@@ -67,7 +68,7 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared), read_encoding(in.getEncoding())};
   if (in.hasValuesAt()) {
     out.to = shared_bytes(in.getValuesAt(), shared);
-    out.request.next_reader = NextReader::kAnotherCore;
+    if (out.to.size() >= kBulkBytes) out.request.next_reader = NextReader::kAnotherCore;
   }
   return out;
 }

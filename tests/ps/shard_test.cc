@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/arena.h"
+
 namespace cairn::ps {
 namespace {
 
@@ -19,6 +21,23 @@ TEST(ShardPull, RowsComeInTheOrderOfTheIds) {
 
   for (std::size_t i = 0; i < ids.size(); ++i)
     for (std::size_t j = 0; j < 3; ++j) EXPECT_EQ(some[3 * i + j], all[3 * static_cast<std::size_t>(ids[i]) + j]);
+}
+
+TEST(ShardPull, RowsAreTheSameWhoeverReadsThemNext) {
+  for (const std::int64_t dim : {3, 16, 32, 64, 80})
+    for (const std::size_t from : {0u, 4u}) {  // floats past a line
+      ShardHarness shard({whole_table(0, variable("table", {500, dim}, Initializer::uniform(-1, 1)), adagrad())});
+      Ids ids;
+      for (std::int64_t i = 0; i < 300; ++i) ids.push_back((i * 37 + 5) % 500);
+      const ReadHeader header{0, 0, static_cast<std::uint32_t>(ids.size()), false};
+      PullRequest request{shard.step(0), {&header, 1}, ids};
+      const Floats expected = shard.pull_request(request);
+      request.next_reader = NextReader::kAnotherCore;
+      Arena arena((expected.size() + from) * sizeof(float));
+      auto* out = reinterpret_cast<float*>(arena.data()) + from;
+      shard.shard.pull(request, reinterpret_cast<std::byte*>(out));
+      EXPECT_EQ(Floats(out, out + expected.size()), expected) << dim << " elements, " << from << " past a line";
+    }
 }
 
 TEST(ShardPull, HeadersOfSeveralTablesShareOneAnswer) {
