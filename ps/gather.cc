@@ -44,12 +44,11 @@ void gather_fixed(const std::byte* base, std::size_t stride, std::span<const std
 
 void gather_rows(const std::byte* base, std::size_t stride, std::size_t row_bytes, std::span<const std::int64_t> ids, std::byte* out,
                  bool past_caches) {
-  if (past_caches && reinterpret_cast<std::uintptr_t>(out) % kStreamedLine == 0) switch (row_bytes) {
-      case 64: return gather_streamed<64>(base, stride, ids, out);
-      case 128: return gather_streamed<128>(base, stride, ids, out);
-      case 256: return gather_streamed<256>(base, stride, ids, out);
-      default: break;
-    }
+  if (past_caches && reinterpret_cast<std::uintptr_t>(out) % kStreamedLine == 0) {
+    if (row_bytes == 64) return gather_streamed<64>(base, stride, ids, out);
+    if (row_bytes == 128) return gather_streamed<128>(base, stride, ids, out);
+    if (row_bytes == 256) return gather_streamed<256>(base, stride, ids, out);
+  }
   switch (row_bytes) {
     case 4: return gather_fixed<4>(base, stride, ids, out);
     case 16: return gather_fixed<16>(base, stride, ids, out);

@@ -290,7 +290,7 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
   return bytes;
 }
 
-// Empty where they have to be copied: into what travels otherwise, into memory shared with the shard, or because they are many and small.
+// They are copied where they travel as something else, meet in memory shared with the shard, or are many and small.
 std::vector<Bytes> RemoteStep::values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const {
   const std::size_t places = request.segments.size();
   if (request.value_bytes == 0 || request.value_bytes % 8 != 0) return {};

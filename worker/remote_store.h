@@ -82,7 +82,7 @@ class RemoteStep final : public VariableStore {
   void saw(ShardId shard, const ShardLink& link, Version version);
   Bytes ids_of(const ShardRequest& request, ShardLink& link) const;
   Bytes values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const;
-  // The gradient itself, if one message can refer to it; else nothing.
+  // Where the gradients lie, if one message can refer to them there; else nothing, and they are to be copied.
   std::vector<Bytes> values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const;
 
   RemoteStore& store_;
