@@ -7,6 +7,7 @@ namespace cairn {
 namespace {
 // How long an error waits for running closures before it is raised all the same: they may be stuck for the same reason.
 constexpr Duration kDrainLimit = std::chrono::seconds(10);
+constexpr std::size_t kAhead = 8;  // closures that leave the queue before the one that is fetched
 }  // namespace
 
 ClosureQueue::ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting, std::function<void()> wake)
@@ -74,6 +75,7 @@ std::shared_ptr<Closure> ClosureQueue::pop() {
   if (queue_.empty()) return nullptr;
   auto closure = std::move(queue_.front());
   queue_.pop_front();
+  if (queue_.size() > kAhead) fetch_ahead(*queue_[kAhead]);
   ++inflight_;
   if (queue_.size() + 1 >= capacity_) board_->changed.notify_all();
   return closure;

@@ -137,7 +137,7 @@ rpc::Task<void> Engine::prepare(Lane* lane, std::shared_ptr<Closure> closure) {
   }
   lane->preparing = nullptr;
   if (error) {
-    lane->inflight.emplace(closure->sequence, closure);
+    lane->inflight.add(closure);
     went_wrong(*lane, closure, error);
   } else {
     dispatch(*lane, closure);
@@ -181,7 +181,7 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   }
   ++closure->attempts;
   closure->sent_version = lane.layout_version;
-  lane.inflight.emplace(closure->sequence, closure);
+  lane.inflight.add(closure);
   lane.outbox.push_back(std::move(closure));
   if (lane.inflight.size() == 1) lane.window.began(parts_.clock.now());
   owe(lane);
@@ -203,11 +203,12 @@ void Engine::send_dispatched() {
 LaneMessage Engine::next_message(Lane& lane) {
   LaneMessage message{.low_watermark = queue_->low_watermark(), .layout_version = lane.layout_version, .lane_number = lane.number};
   const std::size_t most = (lane.window.size() + 1) / 2;  // so that the lane works on one while the other travels
-  std::size_t bytes = 0, count = 0;
+  std::size_t count = 0;
   for (; count < std::min(most, lane.outbox.size()); ++count) {
     Closure& closure = *lane.outbox[count];
-    bytes += LaneClient::message_bytes(closure, lane.number);
-    if (count > 0 && bytes > kMessageBytes) break;
+    const std::size_t bytes = LaneClient::message_bytes(closure, lane.number);
+    if (count > 0 && message.bytes + bytes > kMessageBytes) break;
+    message.bytes += bytes;
     for (const TakeRecord& take : closure.takes) {
       auto [ordinal, state] = pipeline_book_[take.pipeline].base(take.ordinal);
       message.takes.push_back({take, ordinal, *state});
@@ -221,17 +222,19 @@ LaneMessage Engine::next_message(Lane& lane) {
 
 rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
   std::vector<LaneReply> replies;
+  std::vector<std::uint64_t> sent;
+  for (const auto& closure : message.closures) sent.push_back(closure->sequence);
   std::exception_ptr error;
   ++lane->calls;
   try {
-    replies = co_await lane->client->run(message);
+    replies = co_await lane->client->run(std::move(message));
   } catch (...) {
     error = std::current_exception();
   }
   --lane->calls;
   if (error) {  // none of these has begun
-    if (message.closures.empty()) lane->client->connection().close();
-    for (const auto& closure : message.closures) replies.push_back({.sequence = closure->sequence, .error = error});
+    if (sent.empty()) lane->client->connection().close();
+    for (const std::uint64_t sequence : sent) replies.push_back({.sequence = sequence, .error = error});
   }
   for (LaneReply& reply : replies) answered(*lane, std::move(reply));
   weigh(*lane);
@@ -240,12 +243,11 @@ rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
 }
 
 void Engine::answered(Lane& lane, LaneReply reply) {
-  const auto found = lane.inflight.find(reply.sequence);
-  if (found == lane.inflight.end()) {
+  const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
+  if (!closure) {
     log_error(lane.worker->name, " answers closure ", reply.sequence, ", which it does not have; its connection is ended");
     return lane.client->connection().close();
   }
-  const std::shared_ptr<Closure> closure = found->second;
   lane.window.answered(parts_.clock.now());
   try {
     if (reply.error) std::rethrow_exception(reply.error);
@@ -257,7 +259,7 @@ void Engine::answered(Lane& lane, LaneReply reply) {
 }
 
 void Engine::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
-  lane.inflight.erase(closure->sequence);
+  lane.inflight.remove(closure->sequence);
   for (std::size_t i = 0; i < closure->takes.size(); ++i) {
     const TakeRecord& take = closure->takes[i];
     bool known = i < reply.states.size();
@@ -304,7 +306,7 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
   ErrorParts parts = error_parts(error);
   if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;  // worker_loop puts back what was in flight
   if (parts.input_pipeline) {  // whatever its code: the data's fault, not the worker's
-    lane.inflight.erase(closure->sequence);
+    lane.inflight.remove(closure->sequence);
     return fail(*closure, input_error(parts, lane));
   }
   switch (parts.code) {
@@ -313,7 +315,7 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
       return;
     case Code::kUnavailable:
     case Code::kAborted:
-      lane.inflight.erase(closure->sequence);
+      lane.inflight.remove(closure->sequence);
       if (closure->attempts < kAttemptsMax) {
         torn(*closure);  // a ps went away in the middle: it may have this closure's push, or another may
         if (parts.code == Code::kUnavailable)
@@ -324,7 +326,7 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
       }
       [[fallthrough]];
     default:
-      lane.inflight.erase(closure->sequence);
+      lane.inflight.remove(closure->sequence);
       fail(*closure, error);
   }
 }

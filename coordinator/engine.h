@@ -21,6 +21,7 @@
 #include "coordinator/closure_queue.h"
 #include "coordinator/cluster_spec.h"
 #include "coordinator/engine_options.h"
+#include "coordinator/in_flight.h"
 #include "coordinator/lane_client.h"
 #include "coordinator/least_loaded.h"
 #include "coordinator/pipelines.h"
@@ -92,8 +93,8 @@ class Engine {
     std::shared_ptr<Closure> preparing;  // it is sent what this one needs
     std::vector<bool> functions;
     std::unordered_map<std::uint64_t, bool> pipelines;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Closure>> inflight;  // sent, or about to be in this turn of the loop
-    std::vector<std::shared_ptr<Closure>> outbox;                          // the latter
+    InFlight inflight;                             // sent, or about to be in this turn of the loop
+    std::vector<std::shared_ptr<Closure>> outbox;  // the latter
     std::size_t calls = 0;               // that wait there for results
     bool due = false;                    // among due_
     SendWindow window;

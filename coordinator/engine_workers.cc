@@ -107,8 +107,7 @@ rpc::Task<void> Engine::give_up_worker(Worker* worker) {
     lane->client.reset();
     lane->incarnation = 0;
     if (lane->preparing) interrupted.push_back(std::exchange(lane->preparing, nullptr));
-    for (auto& [sequence, closure] : lane->inflight) interrupted.push_back(std::move(closure));
-    lane->inflight.clear();
+    for (auto& closure : lane->inflight.take_all()) interrupted.push_back(std::move(closure));
     lane->outbox.clear();
   }
   worker->control.reset();

@@ -25,6 +25,7 @@ struct LaneMessage {
   std::uint64_t low_watermark = 0;
   std::uint64_t layout_version = 0;
   std::size_t lane_number = 0;
+  std::size_t bytes = 0;  // about, of the closures
 };
 
 // What became of one closure.
@@ -61,9 +62,9 @@ class LaneClient {
   rpc::Task<void> register_function(std::uint32_t id, std::shared_ptr<const ConcreteFunction> function);
   rpc::Task<void> open_pipeline(std::uint64_t pipeline, std::vector<std::byte> description);
   // Sends the closures, and answers with what has become of some: of these or of others that were sent before, each once. Until
-  // everything is answered, at least one call has to wait. The message is built before run() returns.
+  // everything is answered, at least one call has to wait. The message is built and let go before run() returns.
   //   Errors  none of these closures has begun.
-  rpc::Task<std::vector<LaneReply>> run(const LaneMessage& message);
+  rpc::Task<std::vector<LaneReply>> run(LaneMessage message);
   // About how much a closure takes of a message to lane number `lane`.
   static std::size_t message_bytes(const Closure& closure, std::size_t lane);
   rpc::Task<void> hold_pushes();

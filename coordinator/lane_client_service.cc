@@ -6,6 +6,8 @@
 namespace cairn {
 namespace {
 
+constexpr std::size_t kHeadWords = 64;  // of a message around its closures
+
 kj::ArrayPtr<const kj::byte> bytes_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }
@@ -107,8 +109,8 @@ rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline, std::vector<st
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<std::vector<LaneReply>> LaneClient::run(const LaneMessage& message) {
-  auto request = stub_->lane.runRequest();
+rpc::Task<std::vector<LaneReply>> LaneClient::run(LaneMessage message) {
+  auto request = stub_->lane.runRequest(capnp::MessageSize{kHeadWords + message.bytes / sizeof(capnp::word), 0});
   if (!message.closures.empty()) {
     auto closures = request.initClosures(static_cast<unsigned>(message.closures.size()));
     std::span<const LaneTake> takes(message.takes);
@@ -118,6 +120,7 @@ rpc::Task<std::vector<LaneReply>> LaneClient::run(const LaneMessage& message) {
       takes = takes.subspan(closure.takes.size());
     }
   }
+  message = {};
   auto promise = request.send();
   auto response = co_await kj::mv(promise);
   const std::string worker = connection_->peer().name();
