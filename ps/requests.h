@@ -32,9 +32,9 @@ struct ReadHeader {
   bool whole = false;
 };
 
-// Who reads a pull's values next: this core, as it writes them to a socket, or another one, in shared memory: what is bulk there had
-// better not pass through our caches.
-enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
+// Who reads a pull's values next. What is bulk for another core, in shared memory, had better not pass through our caches. On the way to
+// a socket single rows had better not either, for they displace the tables' lines, but rows that lie together are read back at once.
+enum class NextReader : std::uint8_t { kThisCore, kSocket, kAnotherCore };
 
 struct PullRequest {
   StepContext step;

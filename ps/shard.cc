@@ -215,10 +215,11 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
     const bool narrowed = is_narrowed(request.encoding, table.spec().dtype);
     if (narrowed) scratch_.resize(std::max(scratch_.size(), rows * table.row_bytes()));
     std::byte* to = narrowed ? scratch_.data() : out + bytes;
+    const NextReader next = narrowed ? NextReader::kThisCore : request.next_reader;
     if (header.whole)
-      table.read_all(to, request.next_reader);
+      table.read_all(to, next);
     else
-      table.gather(ids, to, request.next_reader);
+      table.gather(ids, to, next);
     const std::size_t elements = rows * static_cast<std::size_t>(table.spec().dim());
     if (narrowed) narrow_to_bfloat16(reinterpret_cast<const float*>(to), elements, out + bytes);
     bytes += elements * wire_bytes(request.encoding, table.spec().dtype);

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/kernels/cpu/bulk_copy.h"
 #include "core/trace.h"
 #include "core/wire.h"
 #include "ps/checkpoint_tasks.h"
@@ -90,7 +91,7 @@ class ShardService final : public wire::Shard::Server {
 
   void answer_pull(PullContext context) {
     connection_.verify_reading();
-    const DecodedPull pull = read_pull(context.getParams(), shared_);
+    DecodedPull pull = read_pull(context.getParams(), shared_);
     const TraceSpan span("gather for a pull", pull.request.step.closure);
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);
@@ -104,6 +105,7 @@ class ShardService final : public wire::Shard::Server {
       write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
       return;
     }
+    if (bytes >= kBulkBytes) pull.request.next_reader = NextReader::kSocket;
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
     write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
     const capnp::Data::Reader rows(buffer.get(), bytes);

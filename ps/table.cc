@@ -24,7 +24,6 @@ void fill_element(std::byte* at, std::int64_t count, float value) {
   std::fill(typed, typed + count, value);
 }
 
-// What goes to a socket is read again at once: it had better be in the cache.
 void copy_rows(std::byte* out, const std::byte* rows, std::size_t bytes, NextReader next) {
   if (next == NextReader::kAnotherCore)
     copy_bulk(out, rows, bytes);
@@ -187,7 +186,7 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
         absent_.push_back(i);
         places_[i] = 0;
       }
-    if (held() > 0) gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out, next == NextReader::kAnotherCore);
+    if (held() > 0) gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out, next != NextReader::kThisCore);
     for (const std::size_t i : absent_) initialize_rows(*spec_, seed_, range_.begin + ids[i], 1, dim_, out + i * row_bytes_);
     return;
   }
@@ -195,7 +194,7 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
     copy_rows(out, parameters(range->begin), ids.size() * row_bytes_, next);
     return;
   }
-  gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out, next == NextReader::kAnotherCore);
+  gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out, next != NextReader::kThisCore);
 }
 
 void Table::read_all(std::byte* out, NextReader next) const {
