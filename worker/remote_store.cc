@@ -204,7 +204,7 @@ void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, con
       if (encoded)
         widen_from_bfloat16(from, elements, reinterpret_cast<float*>(to));
       else if (bytes > 0 && to != from)
-        std::memcpy(to, from, bytes);
+        copy_bulk(to, from, bytes);
     }
     from += bytes;
   }
