@@ -30,6 +30,7 @@ struct ReadHeader {
   std::uint32_t part = 0;
   std::uint32_t rows = 0;  // how many of the ids belong to it; 0 with whole
   bool whole = false;
+  std::uint64_t written = 0;  // with whole: Shard::written() of the copy that the caller has; 0: none
 };
 
 // Who reads a pull's values next. What is bulk for another core, in shared memory, had better not pass through our caches. On the way to
@@ -42,6 +43,7 @@ struct PullRequest {
   std::span<const std::int64_t> ids;  // local row numbers, header after header
   Encoding encoding = Encoding::kRaw;
   NextReader next_reader = NextReader::kThisCore;
+  std::uint64_t copies_of = 0;  // the incarnation of which the caller has copies; of those that are still the same no values are wanted
 };
 
 struct UpdateHeader {

@@ -195,6 +195,7 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
                                      header.whole ? " besides the whole" : ", fewer ids came"));
     verify_ids(table, request.ids.subspan(used, header.rows), false);
     used += header.rows;
+    if (is_copied(request, header, table)) continue;
     const std::uint64_t rows = header.whole ? static_cast<std::uint64_t>(table.rows()) : header.rows;
     bytes += rows * static_cast<std::size_t>(table.spec().dim()) * wire_bytes(request.encoding, table.spec().dtype);
     if (bytes > options_.answer_bytes_max)
@@ -205,12 +206,18 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
   return bytes;
 }
 
+// The caller has these values.
+bool Shard::is_copied(const PullRequest& request, const ReadHeader& header, const Table& table) const {
+  return header.whole && request.copies_of == incarnation_ && header.written == table.written();
+}
+
 Version Shard::pull(const PullRequest& request, std::byte* out) {
   std::size_t used = 0, bytes = 0;
   for (const ReadHeader& header : request.headers) {
     Table& table = find(header.variable, header.part);
     const auto ids = request.ids.subspan(used, header.rows);
     used += header.rows;
+    if (is_copied(request, header, table)) continue;
     const std::size_t rows = header.whole ? static_cast<std::size_t>(table.rows()) : header.rows;
     const bool narrowed = is_narrowed(request.encoding, table.spec().dtype);
     if (narrowed) scratch_.resize(std::max(scratch_.size(), rows * table.row_bytes()));

@@ -73,6 +73,8 @@ class Shard {
   void open();
   bool is_open() const { return open_; }
 
+  // When the part was last written: other values, another number, as long as this is the same incarnation.
+  std::uint64_t written(const ReadHeader& header) { return find(header.variable, header.part).written(); }
   // Bytes that pull() will write, the whole request verified.
   std::size_t pull_bytes(const PullRequest& request);
   // All rows as of one moment. `out` has room for pull_bytes(request), which was called just before.
@@ -128,6 +130,7 @@ class Shard {
   void verify_step(const StepContext& step);
   void verify_fence(const StepContext& step);
   Table& find(VariableId variable, std::uint32_t part);
+  bool is_copied(const PullRequest& request, const ReadHeader& header, const Table& table) const;
   void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
   Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
   void plan(Plan& plan, const PushPiece& piece, Encoding encoding);

@@ -49,6 +49,7 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   const bool pulled = request.pulled.incarnation != 0;
   const std::uint64_t staleness = pulled ? counter_ - request.pulled.counter - applied_.own_since(step.closure, request.pulled.counter) : 0;
   ++counter_;
+  for (const PlannedUpdate& update : plan.updates) update.table->set_written(counter_ + 1);
   applied_.add(step.closure, step.push_number, counter_);
   applied_.raise_watermark(std::min(step.low_watermark, step.closure));
   staging_.forget(step.closure, step.push_number);

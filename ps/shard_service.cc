@@ -1,5 +1,6 @@
 #include "ps/shard_service.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "core/kernels/cpu/bulk_copy.h"
@@ -95,8 +96,10 @@ class ShardService final : public wire::Shard::Server {
     const TraceSpan span("gather for a pull", pull.request.step.closure);
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);
+    write_written(results, pull.request.headers);
     if (!pull.to.empty()) {
-      if (pull.to.size() != bytes) throw InvalidArgumentError(str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
+      if (pull.to.size() < bytes || (pull.to.size() > bytes && pull.request.copies_of == 0))
+        throw InvalidArgumentError(str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
       write(results.initVersion(), host_->shard.pull(pull.request, pull.to.data()));
       return;
     }
@@ -112,6 +115,15 @@ class ShardService final : public wire::Shard::Server {
     results.adoptValues(capnp::Orphanage::getForMessageContaining(results).referenceExternalData(rows));
     const void* at = buffer.get();
     connection_.lease(at, std::move(buffer));
+  }
+
+  void write_written(wire::Shard::PullResults::Builder& results, std::span<const ReadHeader> headers) {
+    const auto whole = std::count_if(headers.begin(), headers.end(), [](const ReadHeader& header) { return header.whole; });
+    if (whole == 0) return;
+    auto written = results.initWritten(static_cast<unsigned>(whole));
+    unsigned next = 0;
+    for (const ReadHeader& header : headers)
+      if (header.whole) written.set(next++, host_->shard.written(header));
   }
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {

@@ -42,6 +42,8 @@ class Table {
   const UpdateRule& rule() const { return rule_; }  // the one that has slots; an assignment if none
   std::size_t row_bytes() const { return row_bytes_; }  // of the parameters, as they travel
   std::int64_t updates() const { return updates_; }     // t
+  std::uint64_t written() const { return written_; }    // one more than the shard's counter after the last push that reached it; at first 1
+  void set_written(std::uint64_t written) { written_ = written; }
   std::size_t memory_bytes() const;
   std::size_t place_bytes() const;  // what one more row takes at most, with its slots
 
@@ -112,6 +114,7 @@ class Table {
   std::int64_t slot_offset_ = 0;  // elements
   Arena arena_;
   std::int64_t updates_ = 0;
+  std::uint64_t written_ = 1;
   std::vector<std::uint64_t> touched_;  // a bit a row; of a hashed table all are
   std::optional<IdIndex> index_;        // of a hashed one: local row number -> place
   std::vector<std::int64_t> places_;    // of the call under way, and which of its rows have none

@@ -64,8 +64,9 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   DecodedPull out;
   const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
-  for (const auto header : headers) out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole()});
+  for (const auto header : headers) out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole(), header.getWritten()});
   out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared), read_encoding(in.getEncoding())};
+  out.request.copies_of = in.getCopiesOf();
   if (in.hasValuesAt()) {
     out.to = shared_bytes(in.getValuesAt(), shared);
     if (out.to.size() >= kBulkBytes) out.request.next_reader = NextReader::kAnotherCore;

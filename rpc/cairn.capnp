@@ -54,6 +54,7 @@ struct ReadHeader {
   part @1 :UInt32;             # index of the part
   rows @2 :UInt32;             # how many of `ids` belong to it; 0 with whole
   whole @3 :Bool;
+  written @4 :UInt64;          # with whole: when the copy that the caller has was last written, as a pull of it said; 0: he has none
 }
 
 struct UpdateHeader {
@@ -104,8 +105,10 @@ interface Shard {
   # Rows by local number (row - part.begin), int64, header after header in `ids`; values come back in the same order,
   # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads. With `idsAt` the ids lie there; with
   # `valuesAt` the values go there, and there has to be room for just those.
-  pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding, idsAt :Place, valuesAt :Place)
-      -> (version :Version, values :Data);
+  # `written` says of each part that is read as a whole, in their order, when it was last written: one more than the counter then. Of
+  # what the caller has a copy of (`written` in its header), made from incarnation `copiesOf`, no values come if it is still the same.
+  pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding, idsAt :Place, valuesAt :Place, copiesOf :UInt64)
+      -> (version :Version, values :Data, written :List(UInt64));
 
   # Applied once for each (session, closure, pushNumber). Larger pushes come in `pieces` calls with piece 0.. pieces-1, applied
   # together when the last has come. `pulled` is the version that the closure's pull saw: of another incarnation the push is

@@ -51,17 +51,20 @@ RemoteStore::RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptio
 
 void RemoteStore::identify(LaneIdentity identity) {
   if (identity.hello.session != identity_.hello.session) links_.clear();
+  parts_.clear();
   identity_ = std::move(identity);
   if (routing_) routing_ = std::make_shared<Routing>(std::make_shared<const Layout>(routing_->layout()), identity_.encoding);
 }
 
 void RemoteStore::forget_layout() {
+  parts_.clear();
   links_.clear();
   routing_.reset();
 }
 
 void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
   verify_layout(*layout);
+  parts_.clear();
   auto next = std::make_shared<Routing>(std::move(layout), identity_.encoding);
   std::erase_if(links_, [&](const auto& entry) {
     const auto& [shard, linked] = entry;
@@ -182,18 +185,42 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, co
   call.encoding = routing_->encoding();
   call.value_bytes = request.value_bytes;
   call.into = place_of(reads, request, *link);
+  const std::vector<PartCache::Copy> copies = copies_for(reads, request, call);
   const PullReply reply = co_await link->pull(std::move(call));
   saw(request.shard, *link, reply.version);
-  scatter(reads, request, reply);
+  scatter(reads, request, copies, reply);
 }
 
-void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, const PullReply& reply) {
-  const std::byte* from = reply.values.data();
-  for (const Segment& segment : request.segments) {
+std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads, const ShardRequest& request, PullCall& call) const {
+  std::vector<PartCache::Copy> copies;
+  for (std::size_t i = 0; i < request.segments.size(); ++i) {
+    if (!request.segments[i].whole) continue;
+    PartCache::Copy copy = store_.parts().find(reads[request.segments[i].item].variable, request.segments[i].part);
+    if (!copy.values.defined() || (call.copies_of != 0 && call.copies_of != copy.at.incarnation)) continue;
+    call.copies_of = copy.at.incarnation;
+    call.headers[i].written = copy.at.written;
+    copies.resize(request.segments.size());
+    copies[i] = std::move(copy);
+  }
+  return copies;
+}
+
+void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, std::span<const PartCache::Copy> copies, const PullReply& reply) {
+  const std::byte *from = reply.values.data(), *const end = from + reply.values.size();
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < request.segments.size(); ++i) {
+    const Segment& segment = request.segments[i];
     Read& read = reads[segment.item];
     const VariableSpec& spec = *routing_->variable(read.variable).spec;
+    const PartCache::Written at = segment.whole ? PartCache::Written{reply.version.incarnation, reply.written.at(whole++)} : PartCache::Written();
+    if (segment.whole && !copies.empty() && copies[i].values.defined() && copies[i].at == at) {
+      take_copy(read, segment, copies[i].values);
+      continue;
+    }
     const auto elements = static_cast<std::size_t>(segment.rows * spec.dim());
     const std::size_t bytes = static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(spec);
+    if (bytes > static_cast<std::size_t>(end - from))
+      throw InternalError(str("shard ", request.shard, " left out values of variable \"", spec.name, "\", of which no copy is at hand"));
     const bool encoded = routing_->encoded(spec.dtype);
     const bool alone = !read.value.defined();
     if (alone && !encoded && aligned(from)) {
@@ -207,7 +234,26 @@ void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, con
         copy_bulk(to, from, bytes);
     }
     from += bytes;
+    if (segment.whole) keep_copy(read, segment, at);
   }
+}
+
+void RemoteStep::take_copy(Read& read, const Segment& segment, const Tensor& values) const {
+  const VariableSpec& spec = *routing_->variable(read.variable).spec;
+  if (!read.value.defined()) {
+    read.value = values;
+    return;
+  }
+  std::byte* to = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  if (values.bytes() > 0) std::memcpy(to, values.raw(), values.bytes());
+}
+
+void RemoteStep::keep_copy(const Read& read, const Segment& segment, const PartCache::Written& at) const {
+  const VariableSpec& spec = *routing_->variable(read.variable).spec;
+  const Shape shape = value_shape(spec, {});
+  const TensorType type{spec.dtype, shape.rank() > 0 ? shape.with_dim(0, segment.rows) : shape};
+  const std::size_t first = static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  store_.parts().saw(read.variable, segment.part, at, type, read.value.raw() + first);
 }
 
 void RemoteStep::saw(ShardId shard, const ShardLink& link, Version version) {

@@ -13,6 +13,7 @@
 #include "core/variable_store.h"
 #include "rpc/reactor.h"
 #include "rpc/task_group.h"
+#include "worker/part_cache.h"
 #include "worker/routing.h"
 #include "worker/shard_link.h"
 
@@ -39,6 +40,7 @@ class RemoteStore {
   std::shared_ptr<ShardLink> link(ShardId shard);
   std::shared_ptr<ShardLink> find_link(ShardId shard) const;  // null: nobody asked for it yet
   rpc::Reactor& reactor() { return reactor_; }
+  PartCache& parts() { return parts_; }  // of this session and layout
 
  private:
   struct Linked {
@@ -51,6 +53,7 @@ class RemoteStore {
   LaneIdentity identity_;
   std::shared_ptr<const Routing> routing_;
   std::map<ShardId, Linked> links_;
+  PartCache parts_;
 };
 
 // The store as one closure sees it: remembers the version that each shard had at the closure's first pull.
@@ -77,7 +80,11 @@ class RemoteStep final : public VariableStore {
   rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces);
   void meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests);
   Bytes place_of(std::span<Read> reads, const ShardRequest& request, const ShardLink& link) const;
-  void scatter(std::span<Read> reads, const ShardRequest& request, const PullReply& reply);
+  // The copies at hand of what the request reads, named in `call`; beside the segments, empty if there is none.
+  std::vector<PartCache::Copy> copies_for(std::span<Read> reads, const ShardRequest& request, PullCall& call) const;
+  void scatter(std::span<Read> reads, const ShardRequest& request, std::span<const PartCache::Copy> copies, const PullReply& reply);
+  void take_copy(Read& read, const Segment& segment, const Tensor& values) const;
+  void keep_copy(const Read& read, const Segment& segment, const PartCache::Written& at) const;
   std::shared_ptr<ShardLink> link(ShardId shard);
   void saw(ShardId shard, const ShardLink& link, Version version);
   Bytes ids_of(const ShardRequest& request, ShardLink& link) const;

@@ -178,10 +178,14 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     const Bytes into = live->shared_offset(call.into) ? call.into : shares(call.value_bytes) ? take(call.value_bytes) : Bytes{};
     const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(into);
     auto credit = co_await live->connection->credit(live->travels(call.ids) + (values_at ? 0 : call.value_bytes) + kCallBytes);
-    auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 3 + inline_words(call.ids.size), 0});
+    auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 4 + inline_words(call.ids.size), 0});
     write(request.initStep(), call.step);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
-    for (unsigned i = 0; i < headers.size(); ++i) write_rows(headers[i], call.headers[i]);
+    for (unsigned i = 0; i < headers.size(); ++i) {
+      write_rows(headers[i], call.headers[i]);
+      headers[i].setWritten(call.headers[i].written);
+    }
+    request.setCopiesOf(call.copies_of);
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
@@ -193,13 +197,19 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, into));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the pull");
     auto reply = co_await kj::mv(answered);
-    if (values_at) co_return PullReply{read(reply.getVersion()), {into.data, into.size}, into.owner};
+    const auto whole = std::count_if(call.headers.begin(), call.headers.end(), [](const PartRows& rows) { return rows.whole; });
+    const auto told = reply.getWritten();
+    if (told.size() != static_cast<std::size_t>(whole))
+      throw InternalError(str(name_, " tells of ", told.size(), " parts when they were written, where ", whole, " were read"));
+    std::vector<std::uint64_t> written;
+    for (const std::uint64_t one : told) written.push_back(one);
+    if (values_at) co_return PullReply{read(reply.getVersion()), std::move(written), {into.data, into.size}, into.owner};
     auto kept = std::make_shared<capnp::Response<wire::Shard::PullResults>>(kj::mv(reply));
     const auto values = kept->getValues();
-    if (values.size() != call.value_bytes)
+    if (call.copies_of == 0 ? values.size() != call.value_bytes : values.size() > call.value_bytes)
       throw InternalError(str(name_, " answered a pull with ", values.size(), " bytes of values where ", call.value_bytes, " were asked for"));
     const auto version = read(kept->getVersion());
-    co_return PullReply{version, {reinterpret_cast<const std::byte*>(values.begin()), values.size()}, std::move(kept)};
+    co_return PullReply{version, std::move(written), {reinterpret_cast<const std::byte*>(values.begin()), values.size()}, std::move(kept)};
   } catch (const UnavailableError& error) {
     lost("pulling from", error);
   } catch (const DeadlineExceededError& error) {

@@ -32,6 +32,7 @@ struct PartRows {
   std::uint32_t part = 0;
   std::uint32_t rows = 0;  // 0 with whole
   bool whole = false;
+  std::uint64_t written = 0;  // of a pull, with whole: when the copy that is at hand was last written; 0: there is none
 };
 
 struct PullCall {
@@ -39,12 +40,14 @@ struct PullCall {
   std::vector<PartRows> headers;
   Bytes ids;                    // int64, local to the part, header after header
   Encoding encoding = Encoding::kRaw;
-  std::size_t value_bytes = 0;  // expected in the reply
+  std::uint64_t copies_of = 0;  // the incarnation of which the copies at hand are
+  std::size_t value_bytes = 0;  // expected in the reply, without copies at hand
   Bytes into;                   // where they should go, of that size; where it is not shared with the shard they go elsewhere
 };
 
 struct PullReply {
   Version version;
+  std::vector<std::uint64_t> written;  // of each header with whole, in their order; of what is as the copy at hand no values came
   std::span<const std::byte> values;   // in the received message or in shared memory, 8-byte aligned
   std::shared_ptr<const void> owner;   // of that
 };

@@ -42,6 +42,23 @@ TEST(ShardPull, RowsAreTheSameWhoeverReadsThemNext) {
     }
 }
 
+TEST(ShardPull, ValuesThatTheCallerHasStayOutOfTheAnswerUntilTheyAreWritten) {
+  ShardHarness shard({whole_table(0, variable("a", {2, 2}, Initializer::constant(1)), sgd()), whole_table(1, variable("b", {3}, Initializer::constant(2)), sgd())});
+  ReadHeader headers[] = {{0, 0, 0, true}, {1, 0, 0, true}};
+  headers[0].written = shard.shard.written(headers[0]);
+  PullRequest request{shard.step(0), headers, {}};
+  request.copies_of = shard.shard.version().incarnation;
+  EXPECT_THAT(shard.pull_request(request), ElementsAre(2, 2, 2));
+
+  request.copies_of = 0;  // the numbers of another incarnation say nothing
+  EXPECT_THAT(shard.pull_request(request), ElementsAre(1, 1, 1, 1, 2, 2, 2));
+
+  request.copies_of = shard.shard.version().incarnation;
+  shard.push(shard.step(1), 0, {1}, {10, 20});
+  EXPECT_NE(shard.shard.written(headers[0]), headers[0].written);
+  EXPECT_THAT(shard.pull_request(request), ElementsAre(1, 1, -9, -19, 2, 2, 2));
+}
+
 TEST(ShardPull, HeadersOfSeveralTablesShareOneAnswer) {
   ShardHarness shard({whole_table(0, variable("a", {4, 2}, Initializer::constant(1)), sgd()), whole_table(1, variable("b", {3}, Initializer::constant(2)), adagrad()),
                       whole_table(2, variable("c", {}, Initializer::constant(3)), sgd())});

@@ -19,7 +19,9 @@ std::vector<std::int64_t> ids_of(capnp::Data::Reader in) {
 
 template <typename Header>
 PartRows rows_of(Header in) {
-  return {in.getVariable(), in.getPart(), in.getRows(), in.getWhole()};
+  PartRows rows{in.getVariable(), in.getPart(), in.getRows(), in.getWhole()};
+  if constexpr (requires { in.getWritten(); }) rows.written = in.getWritten();
+  return rows;
 }
 
 void write_version(wire::Version::Builder out, const Version& version) {
@@ -57,17 +59,25 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
   asked.shard = shard_->id;
   asked.closure = in.getStep().getClosure();
   asked.incarnation = in.getStep().getIncarnation();
-  for (auto header : in.getHeaders()) asked.parts.push_back({rows_of(header), {}, 0});
+  std::vector<std::uint64_t> written;
+  for (auto header : in.getHeaders()) {
+    const PartRows rows = rows_of(header);
+    if (rows.whole) written.push_back(shard_->written.try_emplace({rows.variable, rows.part}, 1).first->second);
+    const bool copied = rows.whole && in.getCopiesOf() == shard_->version.incarnation && rows.written == written.back();
+    if (!copied) asked.parts.push_back({rows, {}, 0});
+  }
   asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
   asked.shared = in.hasValuesAt();
   const bool narrow = in.getEncoding() == wire::Encoding::BFLOAT16;
   cluster_.asked.push_back(asked);
   auto ready = cluster_.before(asked);
-  return ready.then([this, asked, narrow, context]() mutable {
+  return ready.then([this, asked, narrow, written, context]() mutable {
     std::vector<float> values;
     for_rows(*shard_, asked, [&](const PartUpdate&, float* row, std::int64_t dim) { values.insert(values.end(), row, row + dim); });
     auto out = context.getResults();
     write_version(out.initVersion(), shard_->version);
+    auto told = out.initWritten(static_cast<unsigned>(written.size()));
+    for (unsigned i = 0; i < told.size(); ++i) told.set(i, written[i]);
     const auto place = context.getParams().getValuesAt();
     kj::ArrayPtr<kj::byte> bytes;
     if (context.getParams().hasValuesAt())
@@ -110,6 +120,7 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
       for (std::int64_t c = 0; c < dim; ++c, ++value) row[c] = assigned ? *value : row[c] - part.learning_rate * *value;
     });
     ++shard_->version.counter;
+    for (const PartUpdate& part : asked.parts) shard_->written[{part.rows.variable, part.rows.part}] = shard_->version.counter + 1;
     auto out = context.getResults();
     write_version(out.initVersion(), shard_->version);
     out.setStaleness(cluster_.staleness + shard_->id);

@@ -20,7 +20,7 @@ struct Asked {
   ShardId shard = 0;
   std::uint64_t closure = 0;
   bool push = false;
-  std::vector<PartUpdate> parts;   // of a pull: only the rows
+  std::vector<PartUpdate> parts;   // of a pull: only the rows, and not those of which the asker has a copy
   std::vector<std::int64_t> ids;   // local to the part
   std::vector<float> values;       // of a push, decoded
   std::size_t value_bytes = 0;     // on the wire
@@ -43,6 +43,7 @@ struct FakeShard {
   Version version;
   Rows rows;
   std::map<VariableId, std::int64_t> dims;
+  std::map<std::pair<VariableId, std::uint32_t>, std::uint64_t> written;  // as the wire has it, where it is not 1
 };
 
 class FakeCluster;

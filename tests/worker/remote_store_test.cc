@@ -107,6 +107,112 @@ TEST_F(RemoteStoreTest, ATableRulePushesToEveryShardWithIdsOrWithout) {
   }
 }
 
+// ---- variables that stand still ----
+
+// Parts whose values a pull brought, by shard.
+std::vector<ShardId> brought(const std::vector<Asked>& asked, std::size_t from) {
+  std::vector<ShardId> shards;
+  for (std::size_t i = from; i < asked.size(); ++i)
+    for (std::size_t part = 0; part < asked[i].parts.size(); ++part) shards.push_back(asked[i].shard);
+  return shards;
+}
+
+TEST_F(RemoteStoreTest, AVariableThatStoodStillForTwoPullsIsNotSentAgain) {
+  use(2, {{"w", {6, 3}}});
+  std::vector<Read> reads{{0, {}, {}}};
+  for (const std::size_t parts : {2u, 2u, 0u, 0u}) {
+    const std::size_t before = cluster->asked.size();
+    RemoteStep step(*store);
+    ASSERT_EQ(pull(step, reads), "");
+    EXPECT_EQ(brought(cluster->asked, before).size(), parts);
+    EXPECT_EQ(floats_of(reads[0].value), expected(0, {0, 1, 2, 3, 4, 5}, 3));
+    EXPECT_EQ(reads[0].value.shape(), Shape({6, 3}));
+  }
+}
+
+TEST_F(RemoteStoreTest, OfAVariableThatStoodStillOnlyThePartThatWasWrittenIsSent) {
+  use(2, {{"w", {4, 2}}});
+  std::vector<Read> reads{{0, {}, {}}};
+  for (int i = 0; i < 3; ++i) {
+    RemoteStep step(*store);
+    ASSERT_EQ(pull(step, reads), "");
+  }
+  {
+    RemoteStep step(*store);
+    std::vector<Update> updates{{0, kSgd, 1, ids_tensor({3}), floats_tensor({1, 2}, {5, 7})}};
+    ASSERT_EQ(push(step, updates), "");
+  }
+  const std::size_t before = cluster->asked.size();
+  RemoteStep step(*store);
+  ASSERT_EQ(pull(step, reads), "");
+  EXPECT_EQ(brought(cluster->asked, before), (std::vector<ShardId>{1}));
+  std::vector<float> now = expected(0, {0, 1, 2, 3}, 2);
+  now[6] -= 5;
+  now[7] -= 7;
+  EXPECT_EQ(floats_of(reads[0].value), now);
+}
+
+TEST_F(RemoteStoreTest, RowsReadBesideAVariableThatStandsStillAreSent) {
+  use(1, {{"table", {8, 2}}, {"w", {3}}});
+  std::vector<Read> reads{{1, {}, {}}, {0, ids_tensor({2, 5}), {}}};
+  for (int i = 0; i < 3; ++i) {
+    RemoteStep step(*store);
+    ASSERT_EQ(pull(step, reads), "");
+    EXPECT_EQ(floats_of(reads[0].value), expected(1, {0, 1, 2}, 1));
+    EXPECT_EQ(floats_of(reads[1].value), expected(0, {2, 5}, 2));
+  }
+  ASSERT_EQ(cluster->asked.back().parts.size(), 1u);
+  EXPECT_EQ(cluster->asked.back().parts[0].rows.variable, 0u);
+}
+
+// What was read keeps its values while later pulls find others.
+TEST_F(RemoteStoreTest, ACopyThatSomebodyReadsDoesNotChange) {
+  use(1, {{"w", {2}}});
+  std::vector<Read> reads{{0, {}, {}}};
+  for (int i = 0; i < 3; ++i) {
+    RemoteStep step(*store);
+    ASSERT_EQ(pull(step, reads), "");
+  }
+  const Tensor copy = reads[0].value;
+  RemoteStep step(*store);
+  std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({2}, {10, 20})}};
+  ASSERT_EQ(push(step, updates), "");
+  for (int i = 0; i < 3; ++i) {
+    RemoteStep later(*store);
+    ASSERT_EQ(pull(later, reads), "");
+    EXPECT_EQ(floats_of(reads[0].value), (std::vector<float>{initial_value(0, 0, 0) - 10, initial_value(0, 1, 0) - 20}));
+  }
+  EXPECT_EQ(floats_of(copy), expected(0, {0, 1}, 1));
+}
+
+TEST_F(RemoteStoreTest, CopiesOfAShardThatWasReplacedAreNotUsed) {
+  use(1, {{"w", {2}}});
+  std::vector<Read> reads{{0, {}, {}}};
+  for (int i = 0; i < 3; ++i) {
+    RemoteStep step(*store);
+    ASSERT_EQ(pull(step, reads), "");
+  }
+  cluster->shard(0).version.incarnation += 1;
+  cluster->shard(0).rows.at({0, 0}) = {-1, -2};
+  RemoteStep step(*store);
+  ASSERT_EQ(pull(step, reads), "");
+  EXPECT_EQ(floats_of(reads[0].value), (std::vector<float>{-1, -2}));
+}
+
+TEST_F(RemoteStoreTest, CopiesOfAnEarlierLayoutAreNotUsed) {
+  use(1, {{"w", {2}}});
+  std::vector<Read> reads{{0, {}, {}}};
+  for (int i = 0; i < 3; ++i) {
+    RemoteStep step(*store);
+    ASSERT_EQ(pull(step, reads), "");
+  }
+  store->set_layout(cluster->layout);
+  const std::size_t before = cluster->asked.size();
+  RemoteStep step(*store);
+  ASSERT_EQ(pull(step, reads), "");
+  EXPECT_EQ(brought(cluster->asked, before).size(), 1u);
+}
+
 // With memory to share, and with none.
 class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
  protected:

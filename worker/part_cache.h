@@ -1,0 +1,67 @@
+// PartCache: copies of parts of dense variables that stand still, so that their values need not travel again.
+//
+// A part is copied once two pulls in a row found it with the same last write, so that what every step updates never is.
+// Copies do not change: whoever reads one shares it.
+//   Thread  the lane's.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "core/tensor.h"
+#include "core/variable_store.h"
+
+namespace cairn::worker {
+
+class PartCache {
+ public:
+  static constexpr std::size_t kBytesMax = std::size_t{64} << 20;  // of all copies
+
+  // When a part was last written, as its shard says: other values, another moment. An incarnation of 0: nobody knows.
+  struct Written {
+    std::uint64_t incarnation = 0;
+    std::uint64_t written = 0;
+    bool operator==(const Written&) const = default;
+  };
+  struct Copy {
+    Written at;
+    Tensor values;  // rows x the variable's other axes; undefined: there is none
+  };
+
+  // What is kept of the part; nothing of one that was never seen.
+  Copy find(VariableId variable, std::uint32_t part) const {
+    const auto found = copies_.find({variable, part});
+    return found == copies_.end() ? Copy() : found->second;
+  }
+  // A pull found the part, whose values are `type` and lie at `data`, last written at `at`.
+  void saw(VariableId variable, std::uint32_t part, const Written& at, const TensorType& type, const std::byte* data) {
+    Copy& copy = copies_[{variable, part}];
+    if (copy.at != at) {
+      drop_values(copy);
+      copy.at = at;
+    } else if (!copy.values.defined()) {
+      Tensor values(type.dtype, type.shape);
+      if (bytes_ + values.bytes() > kBytesMax) return;
+      if (values.bytes() > 0) std::memcpy(values.mutable_raw(), data, values.bytes());
+      bytes_ += values.bytes();
+      copy.values = std::move(values);
+    }
+  }
+  void clear() {
+    copies_.clear();
+    bytes_ = 0;
+  }
+
+ private:
+  void drop_values(Copy& copy) {
+    if (!copy.values.defined()) return;
+    bytes_ -= copy.values.bytes();
+    copy.values = Tensor();
+  }
+
+  std::map<std::pair<VariableId, std::uint32_t>, Copy> copies_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace cairn::worker
