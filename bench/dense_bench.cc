@@ -50,6 +50,7 @@ template <typename Run>
 std::vector<Series> carried(const Options& options, Report& report, const std::string& configuration, const NamedProcesses& processes, DenseSteps& steps, Run run) {
   std::vector<Series> all;
   for (auto& step : steps.steps) {
+    run(step, 4);  // the first ones take their memory
     const int count = calibrate(options.seconds, 1, [&](int n) { return run(step, n); });
     Series series{.bench = "dense", .configuration = str(step.what, ", ", configuration), .unit = "GB/s", .processes = processes};
     series = measure(std::move(series), options.windows, [&] { return 1e-9 * kBytes * step.times * count / run(step, count); });

@@ -5,7 +5,6 @@
 //   Thread  the lane's.
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <utility>
 
@@ -29,23 +28,21 @@ class PartCache {
     Tensor values;  // rows x the variable's other axes; undefined: there is none
   };
 
-  // What is kept of the part; nothing of one that was never seen.
-  Copy find(VariableId variable, std::uint32_t part) const {
+  // Null: there is no copy of the part. Good until the next call.
+  const Copy* find(VariableId variable, std::uint32_t part) const {
     const auto found = copies_.find({variable, part});
-    return found == copies_.end() ? Copy() : found->second;
+    return found == copies_.end() || !found->second.values.defined() ? nullptr : &found->second;
   }
-  // A pull found the part, whose values are `type` and lie at `data`, last written at `at`.
-  void saw(VariableId variable, std::uint32_t part, const Written& at, const TensorType& type, const std::byte* data) {
+  // A pull found the part, of so many bytes, last written at `at`. `copied` makes a copy of it, if one is wanted.
+  template <typename Copied>
+  void saw(VariableId variable, std::uint32_t part, const Written& at, std::size_t bytes, Copied copied) {
     Copy& copy = copies_[{variable, part}];
     if (copy.at != at) {
       drop_values(copy);
       copy.at = at;
-    } else if (!copy.values.defined()) {
-      Tensor values(type.dtype, type.shape);
-      if (bytes_ + values.bytes() > kBytesMax) return;
-      if (values.bytes() > 0) std::memcpy(values.mutable_raw(), data, values.bytes());
-      bytes_ += values.bytes();
-      copy.values = std::move(values);
+    } else if (!copy.values.defined() && bytes_ + bytes <= kBytesMax) {
+      copy.values = copied();
+      bytes_ += copy.values.bytes();
     }
   }
   void clear() {

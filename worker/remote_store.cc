@@ -195,12 +195,12 @@ std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads, const
   std::vector<PartCache::Copy> copies;
   for (std::size_t i = 0; i < request.segments.size(); ++i) {
     if (!request.segments[i].whole) continue;
-    PartCache::Copy copy = store_.parts().find(reads[request.segments[i].item].variable, request.segments[i].part);
-    if (!copy.values.defined() || (call.copies_of != 0 && call.copies_of != copy.at.incarnation)) continue;
-    call.copies_of = copy.at.incarnation;
-    call.headers[i].written = copy.at.written;
+    const PartCache::Copy* copy = store_.parts().find(reads[request.segments[i].item].variable, request.segments[i].part);
+    if (copy == nullptr || (call.copies_of != 0 && call.copies_of != copy->at.incarnation)) continue;
+    call.copies_of = copy->at.incarnation;
+    call.headers[i].written = copy->at.written;
     copies.resize(request.segments.size());
-    copies[i] = std::move(copy);
+    copies[i] = *copy;
   }
   return copies;
 }
@@ -250,10 +250,13 @@ void RemoteStep::take_copy(Read& read, const Segment& segment, const Tensor& val
 
 void RemoteStep::keep_copy(const Read& read, const Segment& segment, const PartCache::Written& at) const {
   const VariableSpec& spec = *routing_->variable(read.variable).spec;
-  const Shape shape = value_shape(spec, {});
-  const TensorType type{spec.dtype, shape.rank() > 0 ? shape.with_dim(0, segment.rows) : shape};
-  const std::size_t first = static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
-  store_.parts().saw(read.variable, segment.part, at, type, read.value.raw() + first);
+  const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype), bytes = static_cast<std::size_t>(segment.rows) * row;
+  store_.parts().saw(read.variable, segment.part, at, bytes, [&] {
+    const Shape shape = value_shape(spec, {});
+    Tensor copy(spec.dtype, shape.rank() > 0 ? shape.with_dim(0, segment.rows) : shape);
+    if (bytes > 0) std::memcpy(copy.mutable_raw(), read.value.raw() + static_cast<std::size_t>(segment.first) * row, bytes);
+    return copy;
+  });
 }
 
 void RemoteStep::saw(ShardId shard, const ShardLink& link, Version version) {
