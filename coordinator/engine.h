@@ -196,6 +196,8 @@ class Engine {
   rpc::Task<void> attach_ps(Ps* ps);
   void lose_ps(Ps& ps, const std::string& reason);
   bool all_ps_ready() const;
+  std::vector<std::uint64_t> ps_incarnations() const;
+  std::vector<ShardClient*> all_shards() const;  // of the ps that are there, in their order; good until the next wait
   bool any_ps_given_up() const;
   void count_lost_updates(Ps& ps);
   void count_late_loss(const Closure& closure);
@@ -217,7 +219,7 @@ class Engine {
   // ---- checkpoints ----
   rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
   rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
-  rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, std::string folder);
+  rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard, std::string folder);
   void drop_marks(std::uint64_t mark);
   rpc::Task<void> restore_all(std::string checkpoint);
   rpc::Task<void> hold_lanes();

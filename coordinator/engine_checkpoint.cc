@@ -81,17 +81,22 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
 
 // Ends when every shard has: nobody still writes into a folder that is swept.
 rpc::Task<void> Engine::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
-  cut->saved.resize(cut->shards.size());
+  if (!all_ps_ready()) {  // one was lost since its shards marked
+    drop_marks(cut->mark);
+    throw UnavailableError("a ps was lost as a checkpoint began");
+  }
+  const std::vector<ShardClient*> shards = all_shards();
+  cut->saved.resize(shards.size());
   std::vector<kj::Promise<void>> saves;
-  for (std::size_t i = 0; i < cut->shards.size(); ++i) saves.push_back(save_shard(cut, i, folder).start());
+  for (std::size_t i = 0; i < shards.size(); ++i) saves.push_back(save_shard(cut, i, *shards[i], folder).start());
   for (auto& save : saves) co_await kj::mv(save);
   if (cut->error) std::rethrow_exception(cut->error);
 }
 
 // The first that fails stops the others, and is the error: theirs is only that they were stopped.
-rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, std::string folder) {
+rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard, std::string folder) {
   try {
-    cut->saved[i] = co_await cut->shards[i]->save(cut->mark, folder);
+    cut->saved[i] = co_await shard.save(cut->mark, folder);
   } catch (...) {
     if (cut->error) co_return;
     cut->error = std::current_exception();
@@ -100,11 +105,23 @@ rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, std:
 }
 
 void Engine::drop_marks(std::uint64_t mark) {
-  for (auto& ps : ps_)
-    for (auto& shard : ps->shards) {
-      auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});  // a shard that is lost has none
-      tasks_.spawn("drop a mark", kj::mv(dropped));
-    }
+  for (ShardClient* shard : all_shards()) {
+    auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});  // a shard that is lost has none
+    tasks_.spawn("drop a mark", kj::mv(dropped));
+  }
+}
+
+std::vector<std::uint64_t> Engine::ps_incarnations() const {
+  std::vector<std::uint64_t> all;
+  for (const auto& ps : ps_) all.push_back(ps->incarnation);
+  return all;
+}
+
+std::vector<ShardClient*> Engine::all_shards() const {
+  std::vector<ShardClient*> all;
+  for (const auto& ps : ps_)
+    for (const auto& shard : ps->shards) all.push_back(shard.get());
+  return all;
 }
 
 // Pushes are held while every shard marks. What a lost worker left half done is completed first, by its retry.
@@ -126,15 +143,14 @@ rpc::Task<Engine::Cut> Engine::make_cut(std::uint64_t checkpoint) {
       again = torn_ > 0 || !all_ps_ready() || layout_busy_;
       if (!again) {
         cut.layout = synced_;
-        for (auto& ps : ps_)
-          for (auto& shard : ps->shards) cut.shards.push_back(shard.get());
+        const std::vector<std::uint64_t> processes = ps_incarnations();
         std::vector<kj::Promise<ShardMark>> marks;
-        for (ShardClient* shard : cut.shards) marks.push_back(shard->mark(cut.mark).start());
+        for (ShardClient* shard : all_shards()) marks.push_back(shard->mark(cut.mark).start());
         for (auto& promise : marks) {
           ShardMark mark = co_await kj::mv(promise);
           cut.applied.merge(mark.applied);
         }
-        again = torn_ > 0 || !all_ps_ready();
+        again = torn_ > 0 || !all_ps_ready() || ps_incarnations() != processes;  // a new process has no mark
         if (!again) take_positions(cut);
       }
     } catch (...) {

@@ -47,14 +47,13 @@ struct Engine::Cut {
   std::uint64_t id = 0;       // of the checkpoint
   std::uint64_t mark = 0;     // by which the shards know the cut: another one for each attempt
   std::shared_ptr<const Layout> layout;
-  std::vector<ShardClient*> shards;
   AppliedClosures applied;
   std::int64_t global_step = 0;
   std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
   std::uint64_t covers = 0;                  // committed closures that it holds
   std::vector<std::uint64_t> in_flight;      // applied, their replies still under way
-  std::vector<ShardSaved> saved;             // beside shards
+  std::vector<ShardSaved> saved;             // in the order of all_shards()
   std::exception_ptr error;                  // the first of a save's
 };
 

@@ -39,6 +39,13 @@ TEST(Simulation, TenThousandClosuresCountOnceAtDepthOneAndFour) {
 // 50 seeds of it: tools/simulate --mix flights --seeds 50
 TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
 
+// One ps is killed and rebuilt while another one's mark is on its way: the cut begins anew.
+TEST(Simulation, ACheckpointDoesNotCountOnTheMarkOfAProcessThatWasReplaced) {
+  set_log_level(LogLevel::kOff);
+  Scenario scenario = make_scenario(7237);
+  for (const auto& complaint : run(scenario).complaints) ADD_FAILURE() << complaint << "\n" << scenario.str();
+}
+
 TEST(Simulation, ASeedReplaysIdentically) {
   set_log_level(LogLevel::kOff);
   for (std::uint64_t seed : {3, 17, 42}) EXPECT_EQ(run(make_scenario(seed)).fingerprint, run(make_scenario(seed)).fingerprint) << seed;
