@@ -81,9 +81,10 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
 
 // Ends when every shard has: nobody still writes into a folder that is swept.
 rpc::Task<void> Engine::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
-  if (!all_ps_ready()) {  // one was lost since its shards marked
+  for (const auto& ps : ps_) {  // one may have been lost since its shards marked
+    if (ps->ready) continue;
     drop_marks(cut->mark);
-    throw UnavailableError("a ps was lost as a checkpoint began");
+    throw UnavailableError(str(ps->name, " was lost as a checkpoint began: ", ps->trouble), ps->name);
   }
   const std::vector<ShardClient*> shards = all_shards();
   cut->saved.resize(shards.size());

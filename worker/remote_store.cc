@@ -193,6 +193,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, co
 
 std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads, const ShardRequest& request, PullCall& call) const {
   std::vector<PartCache::Copy> copies;
+  if (routing_ != store_.routing()) return copies;  // the cache is of another layout, whose numbers may mean other variables
   for (std::size_t i = 0; i < request.segments.size(); ++i) {
     if (!request.segments[i].whole) continue;
     const PartCache::Copy* copy = store_.parts().find(reads[request.segments[i].item].variable, request.segments[i].part);
@@ -249,6 +250,7 @@ void RemoteStep::take_copy(Read& read, const Segment& segment, const Tensor& val
 }
 
 void RemoteStep::keep_copy(const Read& read, const Segment& segment, const PartCache::Written& at) const {
+  if (routing_ != store_.routing()) return;
   const VariableSpec& spec = *routing_->variable(read.variable).spec;
   const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype), bytes = static_cast<std::size_t>(segment.rows) * row;
   store_.parts().saw(read.variable, segment.part, at, bytes, [&] {

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "tests/worker/fake_ps.h"
+#include "tests/worker/remote_store_fixture.h"
 
 namespace cairn::worker {
 namespace {
@@ -13,54 +13,6 @@ using testing::HasSubstr;
 
 constexpr UpdateRule kSgd{RuleKind::kSgd, {}};
 constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
-
-class RemoteStoreTest : public testing::Test {
- protected:
-  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
-    cluster = std::make_unique<FakeCluster>(ps, std::move(variables));
-    store = std::make_unique<RemoteStore>(cluster->reactor, cluster->network.host("worker0"), link);
-    LaneIdentity identity;
-    identity.hello.cluster = "test";
-    identity.hello.session = 5;
-    identity.hello.role = rpc::Role::kWorker;
-    identity.encoding = encoding;
-    store->identify(identity);
-    store->set_layout(cluster->layout);
-    context.session = 5;
-    context.closure = 7;
-  }
-
-  // What became of a call: empty when it went well.
-  template <typename Call>
-  std::string outcome(Call call) {
-    bool finished = false;
-    std::exception_ptr failure;
-    call([&](std::exception_ptr error) {
-      finished = true;
-      failure = error;
-    });
-    if (!cluster->run_until([&] { return finished; })) return "never answered";
-    if (!failure) return "";
-    const auto parts = error_parts(failure);
-    return str(code_name(parts.code), ": ", parts.message);
-  }
-  std::string pull(RemoteStep& step, std::vector<Read>& reads) {
-    return outcome([&](Done done) { step.pull(context, reads, std::move(done)); });
-  }
-  std::string push(RemoteStep& step, std::vector<Update>& updates) {
-    return outcome([&](Done done) { step.push(context, updates, std::move(done)); });
-  }
-  std::vector<float> expected(VariableId variable, const std::vector<std::int64_t>& rows, std::int64_t dim) const {
-    std::vector<float> all;
-    for (std::int64_t row : rows)
-      for (std::int64_t c = 0; c < dim; ++c) all.push_back(initial_value(variable, row, c));
-    return all;
-  }
-
-  std::unique_ptr<FakeCluster> cluster;
-  std::unique_ptr<RemoteStore> store;
-  StepContext context;
-};
 
 TEST_F(RemoteStoreTest, RowsComeFromTheShardsThatHoldThemInTheOrderAsked) {
   use(3, {{"w", {10, 4}}});
@@ -105,112 +57,6 @@ TEST_F(RemoteStoreTest, ATableRulePushesToEveryShardWithIdsOrWithout) {
     EXPECT_FALSE(asked.parts[0].rows.whole);
     EXPECT_EQ(asked.parts[0].rows.rows, asked.shard == 1 ? 1u : 0u);
   }
-}
-
-// ---- variables that stand still ----
-
-// Parts whose values a pull brought, by shard.
-std::vector<ShardId> brought(const std::vector<Asked>& asked, std::size_t from) {
-  std::vector<ShardId> shards;
-  for (std::size_t i = from; i < asked.size(); ++i)
-    for (std::size_t part = 0; part < asked[i].parts.size(); ++part) shards.push_back(asked[i].shard);
-  return shards;
-}
-
-TEST_F(RemoteStoreTest, AVariableThatStoodStillForTwoPullsIsNotSentAgain) {
-  use(2, {{"w", {6, 3}}});
-  std::vector<Read> reads{{0, {}, {}}};
-  for (const std::size_t parts : {2u, 2u, 0u, 0u}) {
-    const std::size_t before = cluster->asked.size();
-    RemoteStep step(*store);
-    ASSERT_EQ(pull(step, reads), "");
-    EXPECT_EQ(brought(cluster->asked, before).size(), parts);
-    EXPECT_EQ(floats_of(reads[0].value), expected(0, {0, 1, 2, 3, 4, 5}, 3));
-    EXPECT_EQ(reads[0].value.shape(), Shape({6, 3}));
-  }
-}
-
-TEST_F(RemoteStoreTest, OfAVariableThatStoodStillOnlyThePartThatWasWrittenIsSent) {
-  use(2, {{"w", {4, 2}}});
-  std::vector<Read> reads{{0, {}, {}}};
-  for (int i = 0; i < 3; ++i) {
-    RemoteStep step(*store);
-    ASSERT_EQ(pull(step, reads), "");
-  }
-  {
-    RemoteStep step(*store);
-    std::vector<Update> updates{{0, kSgd, 1, ids_tensor({3}), floats_tensor({1, 2}, {5, 7})}};
-    ASSERT_EQ(push(step, updates), "");
-  }
-  const std::size_t before = cluster->asked.size();
-  RemoteStep step(*store);
-  ASSERT_EQ(pull(step, reads), "");
-  EXPECT_EQ(brought(cluster->asked, before), (std::vector<ShardId>{1}));
-  std::vector<float> now = expected(0, {0, 1, 2, 3}, 2);
-  now[6] -= 5;
-  now[7] -= 7;
-  EXPECT_EQ(floats_of(reads[0].value), now);
-}
-
-TEST_F(RemoteStoreTest, RowsReadBesideAVariableThatStandsStillAreSent) {
-  use(1, {{"table", {8, 2}}, {"w", {3}}});
-  std::vector<Read> reads{{1, {}, {}}, {0, ids_tensor({2, 5}), {}}};
-  for (int i = 0; i < 3; ++i) {
-    RemoteStep step(*store);
-    ASSERT_EQ(pull(step, reads), "");
-    EXPECT_EQ(floats_of(reads[0].value), expected(1, {0, 1, 2}, 1));
-    EXPECT_EQ(floats_of(reads[1].value), expected(0, {2, 5}, 2));
-  }
-  ASSERT_EQ(cluster->asked.back().parts.size(), 1u);
-  EXPECT_EQ(cluster->asked.back().parts[0].rows.variable, 0u);
-}
-
-// What was read keeps its values while later pulls find others.
-TEST_F(RemoteStoreTest, ACopyThatSomebodyReadsDoesNotChange) {
-  use(1, {{"w", {2}}});
-  std::vector<Read> reads{{0, {}, {}}};
-  for (int i = 0; i < 3; ++i) {
-    RemoteStep step(*store);
-    ASSERT_EQ(pull(step, reads), "");
-  }
-  const Tensor copy = reads[0].value;
-  RemoteStep step(*store);
-  std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({2}, {10, 20})}};
-  ASSERT_EQ(push(step, updates), "");
-  for (int i = 0; i < 3; ++i) {
-    RemoteStep later(*store);
-    ASSERT_EQ(pull(later, reads), "");
-    EXPECT_EQ(floats_of(reads[0].value), (std::vector<float>{initial_value(0, 0, 0) - 10, initial_value(0, 1, 0) - 20}));
-  }
-  EXPECT_EQ(floats_of(copy), expected(0, {0, 1}, 1));
-}
-
-TEST_F(RemoteStoreTest, CopiesOfAShardThatWasReplacedAreNotUsed) {
-  use(1, {{"w", {2}}});
-  std::vector<Read> reads{{0, {}, {}}};
-  for (int i = 0; i < 3; ++i) {
-    RemoteStep step(*store);
-    ASSERT_EQ(pull(step, reads), "");
-  }
-  cluster->shard(0).version.incarnation += 1;
-  cluster->shard(0).rows.at({0, 0}) = {-1, -2};
-  RemoteStep step(*store);
-  ASSERT_EQ(pull(step, reads), "");
-  EXPECT_EQ(floats_of(reads[0].value), (std::vector<float>{-1, -2}));
-}
-
-TEST_F(RemoteStoreTest, CopiesOfAnEarlierLayoutAreNotUsed) {
-  use(1, {{"w", {2}}});
-  std::vector<Read> reads{{0, {}, {}}};
-  for (int i = 0; i < 3; ++i) {
-    RemoteStep step(*store);
-    ASSERT_EQ(pull(step, reads), "");
-  }
-  store->set_layout(cluster->layout);
-  const std::size_t before = cluster->asked.size();
-  RemoteStep step(*store);
-  ASSERT_EQ(pull(step, reads), "");
-  EXPECT_EQ(brought(cluster->asked, before).size(), 1u);
 }
 
 // With memory to share, and with none.

@@ -1,4 +1,4 @@
-// memcpy for bulk that another core reads next.
+// memcpy for bulk that this core does not read again at once.
 #pragma once
 #include <cstddef>
 

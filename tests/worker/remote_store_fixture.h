@@ -1,0 +1,63 @@
+// A RemoteStore on fake ps, and what became of its calls.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/worker/fake_ps.h"
+#include "worker/remote_store.h"
+
+namespace cairn::worker {
+
+class RemoteStoreTest : public testing::Test {
+ protected:
+  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
+    cluster = std::make_unique<FakeCluster>(ps, std::move(variables));
+    store = std::make_unique<RemoteStore>(cluster->reactor, cluster->network.host("worker0"), link);
+    LaneIdentity identity;
+    identity.hello.cluster = "test";
+    identity.hello.session = 5;
+    identity.hello.role = rpc::Role::kWorker;
+    identity.encoding = encoding;
+    store->identify(identity);
+    store->set_layout(cluster->layout);
+    context.session = 5;
+    context.closure = 7;
+  }
+
+  // What became of a call: empty when it went well.
+  template <typename Call>
+  std::string outcome(Call call) {
+    bool finished = false;
+    std::exception_ptr failure;
+    call([&](std::exception_ptr error) {
+      finished = true;
+      failure = error;
+    });
+    if (!cluster->run_until([&] { return finished; })) return "never answered";
+    if (!failure) return "";
+    const auto parts = error_parts(failure);
+    return str(code_name(parts.code), ": ", parts.message);
+  }
+  std::string pull(RemoteStep& step, std::vector<Read>& reads) {
+    return outcome([&](Done done) { step.pull(context, reads, std::move(done)); });
+  }
+  std::string push(RemoteStep& step, std::vector<Update>& updates) {
+    return outcome([&](Done done) { step.push(context, updates, std::move(done)); });
+  }
+  std::vector<float> expected(VariableId variable, const std::vector<std::int64_t>& rows, std::int64_t dim) const {
+    std::vector<float> all;
+    for (std::int64_t row : rows)
+      for (std::int64_t c = 0; c < dim; ++c) all.push_back(initial_value(variable, row, c));
+    return all;
+  }
+
+  std::unique_ptr<FakeCluster> cluster;
+  std::unique_ptr<RemoteStore> store;
+  StepContext context;
+};
+
+}  // namespace cairn::worker
