@@ -16,16 +16,20 @@ int ps_of(ShardId shard, const Layout& layout) {
 }  // namespace
 
 void World::fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) {
+  watched_ += 1;
   for (std::uint64_t incarnation = 1; incarnation <= newest; ++incarnation)
-    if (std::find(alive.begin(), alive.end(), incarnation) == alive.end()) fenced_.insert(incarnation);
+    if (std::find(alive.begin(), alive.end(), incarnation) == alive.end()) fenced_.try_emplace(incarnation, watched_);
 }
 
-// A lost worker is fenced on every shard before its closures run elsewhere: from then on nothing of its attempt is applied.
+// A lost worker is fenced on every shard before its closures run elsewhere: once another one pushes for a closure after the
+// first shard's fence, nothing of the lost one is applied. What another pushed before that was an earlier attempt.
 void World::pushed(const StepContext& step, bool applied) {
-  std::uint64_t& last = last_run_[step.closure];
-  if (applied && last != 0 && last != step.incarnation && fenced_.contains(step.incarnation))
-    complain(str("closure ", step.closure, " was applied for worker incarnation ", step.incarnation, ", which is fenced, after ", last, " had begun on it"));
-  last = step.incarnation;
+  watched_ += 1;
+  Pushed& last = last_pushed_[step.closure];
+  const auto fence = fenced_.find(step.incarnation);
+  if (applied && fence != fenced_.end() && last.incarnation != step.incarnation && last.at > fence->second)
+    complain(str("closure ", step.closure, " was applied for worker incarnation ", step.incarnation, ", which is fenced, after ", last.incarnation, " had begun on it"));
+  last = {step.incarnation, watched_};
 }
 
 std::vector<std::uint64_t> World::losses_by_ps() {

@@ -68,7 +68,7 @@ void World::begin_life() {
       if (waited_too_long()) throw;
     }
   }
-  last_run_.clear();
+  last_pushed_.clear();
   fenced_.clear();
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
   base_ = Values{0, 0, std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.rows), 0)};

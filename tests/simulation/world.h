@@ -54,8 +54,13 @@ class World final : private ps::PushObserver {
   std::vector<Fault> pending_;
   Random random_;
   Verdict verdict_;
-  std::map<std::uint64_t, std::uint64_t> last_run_;  // of each closure: the worker incarnation that pushed for it
-  std::set<std::uint64_t> fenced_;                   // worker incarnations, on any shard
+  struct Pushed {
+    std::uint64_t incarnation = 0;
+    std::uint64_t at = 0;  // of watched_
+  };
+  std::map<std::uint64_t, Pushed> last_pushed_;    // by closure
+  std::map<std::uint64_t, std::uint64_t> fenced_;  // worker incarnations, and where in watched_ a shard first refused each
+  std::uint64_t watched_ = 0;                      // pushes and fences so far
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
   Values base_;
