@@ -6,13 +6,19 @@
 
 namespace cairn::ps {
 
-bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number) const {
+bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice) const {
   if (closure < low_) return true;
   const auto found = above_.find(closure);
   if (found == above_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(), [push_number](const Applied& one) {
-    return one.push_number == push_number || one.push_number == kEveryPush;
+  return std::any_of(found->second.begin(), found->second.end(), [push_number, slice](const Applied& one) {
+    return (one.push_number == push_number && one.slice == slice) || one.push_number == kEveryPush;
   });
+}
+
+bool AppliedPushes::begun(std::uint64_t closure, std::uint32_t push_number) const {
+  const auto found = above_.find(closure);
+  if (found == above_.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [push_number](const Applied& one) { return one.push_number == push_number; });
 }
 
 std::uint64_t AppliedPushes::own_since(std::uint64_t closure, std::uint64_t counter) const {
@@ -28,8 +34,8 @@ void AppliedPushes::check_room(std::uint64_t closure) const {
                                      ": the coordinator has to raise it as closures end"));
 }
 
-void AppliedPushes::add(std::uint64_t closure, std::uint32_t push_number, std::uint64_t counter) {
-  above_[closure].push_back({push_number, counter});
+void AppliedPushes::add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice, std::uint64_t counter) {
+  above_[closure].push_back({push_number, slice, counter});
 }
 
 void AppliedPushes::raise_watermark(std::uint64_t low) {
@@ -70,7 +76,7 @@ void AppliedPushes::merge(const AppliedSet& set) {
   raise_watermark(set.low_watermark);
   for (const auto& [begin, end] : set.closures)
     for (std::uint64_t closure = std::max(begin, low_); closure < end; ++closure)
-      if (!contains(closure, kEveryPush)) add(closure, kEveryPush, 0);
+      if (!contains(closure, kEveryPush, 0)) add(closure, kEveryPush, 0, 0);
 }
 
 void AppliedPushes::clear() {

@@ -21,12 +21,15 @@ class AppliedPushes {
 
   std::uint64_t low_watermark() const { return low_; }
   // Applied, or below the watermark: to be refused as a duplicate.
-  bool contains(std::uint64_t closure, std::uint32_t push_number) const;
+  bool contains(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice) const;
+  // Whether any slice of the push was.
+  bool begun(std::uint64_t closure, std::uint32_t push_number) const;
   // How many pushes of `closure` itself were applied after the shard's counter stood at `counter`.
   std::uint64_t own_since(std::uint64_t closure, std::uint64_t counter) const;
   // ResourceExhausted: no room for a further closure; the coordinator's watermark stands still.
   void check_room(std::uint64_t closure) const;
-  void add(std::uint64_t closure, std::uint32_t push_number, std::uint64_t counter);
+  // `counter`: the shard's, after the push; 0 for a slice that it does not count, since another one of the push came first.
+  void add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice, std::uint64_t counter);
   // Closures below it are settled. It never goes back.
   void raise_watermark(std::uint64_t low);
 
@@ -41,8 +44,8 @@ class AppliedPushes {
   void verify(const AppliedSet& set) const;
   static constexpr std::uint32_t kEveryPush = UINT32_MAX;
   struct Applied {
-    std::uint32_t push_number;
-    std::uint64_t counter;  // the shard's, after it
+    std::uint32_t push_number, slice;
+    std::uint64_t counter;
   };
   std::size_t closures_max_;
   std::uint64_t low_ = 0;

@@ -15,7 +15,7 @@ namespace cairn::ps {
 // A shard's state: another incarnation always reads as changed.
 struct Version {
   std::uint64_t incarnation = 0;  // 0 in a push: its closure pulled nothing here
-  std::uint64_t counter = 0;      // pushes applied
+  std::uint64_t counter = 0;      // pushes applied, or begun, slice by slice
   bool operator==(const Version&) const = default;
 };
 
@@ -57,6 +57,9 @@ struct UpdateHeader {
 
 // In pieces: headers, ids and values of the pieces, each laid end to end, are the push. A header that repeats the one before
 // it (variable, part, rule and rate) with ids that go on ascending continues that update, so that an update may be cut.
+//
+// In slices: rows of a large part, by a rule that takes each row for itself, are applied when they are there, each slice once.
+// Slice 0 is what else there is of the push, in pieces or not.
 struct PushRequest {
   StepContext step;
   Version pulled;
@@ -66,6 +69,7 @@ struct PushRequest {
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
+  std::uint32_t slice = 0;
   std::shared_ptr<const void> owner;  // whoever holds it keeps the values where they are; null: they go with the call
 };
 

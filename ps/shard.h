@@ -73,14 +73,14 @@ class Shard {
   void open();
   bool is_open() const { return open_; }
 
-  // When the part was last written: other values, another number, as long as this is the same incarnation.
+  // How often the part was written: other values, another number, as long as this is the same incarnation.
   std::uint64_t written(const ReadHeader& header) { return find(header.variable, header.part).written(); }
   // Bytes that pull() will write, the whole request verified.
   std::size_t pull_bytes(const PullRequest& request);
   // All rows as of one moment. `out` has room for pull_bytes(request), which was called just before.
   Version pull(const PullRequest& request, std::byte* out);
 
-  // Applies the push, in the order of its headers, or takes in a piece of it (the version then counts it not yet).
+  // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the version then counts it not yet).
   PushResult push(const PushRequest& request);
 
   // Refuses from now on what worker incarnations up to `newest` send, other than those `alive`, and forgets their unfinished
@@ -139,6 +139,8 @@ class Shard {
   static void join_table_updates(Plan& plan);
   void verify_update(const Table& table, const UpdateHeader& header) const;
   void apply(const PlannedUpdate& update, Encoding encoding);
+  void verify_slice(const PushRequest& request) const;
+  std::uint64_t count_push(const PushRequest& request);  // its staleness
   PushResult finish_push(const PushRequest& request, const Plan& plan);
   PushResult duplicate(const PushRequest& request);
   void start_session(const Configuration& configuration);

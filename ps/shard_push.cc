@@ -12,7 +12,7 @@ namespace cairn::ps {
 PushResult Shard::push(const PushRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);
-  if (applied_.contains(request.step.closure, request.step.push_number)) return duplicate(request);
+  if (applied_.contains(request.step.closure, request.step.push_number, request.slice)) return duplicate(request);
   if (request.pulled.incarnation != 0 && request.pulled.incarnation != incarnation_) {
     ShardCounters::add(counters_.outdated, 1);
     throw AbortedError(str("closure ", request.step.closure, " pulled from incarnation ", request.pulled.incarnation, " of this shard, which is now ",
@@ -26,6 +26,7 @@ PushResult Shard::push(const PushRequest& request) {
   if (request.pulled.counter > counter_ && request.pulled.incarnation != 0)
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ", request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
+  if (request.slice != 0) verify_slice(request);
   if (request.pieces == 1) {
     const PushPiece alone{request.headers, request.ids, request.values, nullptr};
     return finish_push(request, plan({&alone, 1}, request.encoding));
@@ -35,8 +36,16 @@ PushResult Shard::push(const PushRequest& request) {
   return finish_push(request, plan(whole, request.encoding));
 }
 
+void Shard::verify_slice(const PushRequest& request) const {
+  if (request.slice > options_.staging.pieces_max) throw InvalidArgumentError(str("slice ", request.slice, " of a push: there are at most ", options_.staging.pieces_max));
+  if (request.pieces != 1) throw InvalidArgumentError(str("slice ", request.slice, " of a push comes in ", request.pieces, " pieces: a slice is small enough to come in one"));
+  for (const UpdateHeader& header : request.headers)
+    if (reaches_every_part(header.rule.kind))
+      throw InvalidArgumentError(str("slice ", request.slice, " of a push updates by ", rule_name(header.rule.kind), ", which has to see its update as a whole"));
+}
+
 PushResult Shard::duplicate(const PushRequest& request) {
-  staging_.forget(request.step.closure, request.step.push_number);
+  if (request.slice == 0) staging_.forget(request.step.closure, request.step.push_number);
   ShardCounters::add(counters_.duplicates, 1);
   if (options_.observer != nullptr) options_.observer->pushed(request.step, false);
   return {version(), 0, true};
@@ -45,19 +54,25 @@ PushResult Shard::duplicate(const PushRequest& request) {
 PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   for (const PlannedUpdate& update : plan.updates) apply(update, request.encoding);
   if (options_.observer != nullptr) options_.observer->pushed(request.step, true);
+  for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   const StepContext& step = request.step;
-  const bool pulled = request.pulled.incarnation != 0;
-  const std::uint64_t staleness = pulled ? counter_ - request.pulled.counter - applied_.own_since(step.closure, request.pulled.counter) : 0;
-  ++counter_;
-  for (const PlannedUpdate& update : plan.updates) update.table->set_written(counter_ + 1);
-  applied_.add(step.closure, step.push_number, counter_);
+  const bool counted = applied_.begun(step.closure, step.push_number);  // with the first slice of it
+  const std::uint64_t staleness = counted ? 0 : count_push(request);
+  applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
   applied_.raise_watermark(std::min(step.low_watermark, step.closure));
-  staging_.forget(step.closure, step.push_number);
+  if (request.slice == 0) staging_.forget(step.closure, step.push_number);
+  return {version(), staleness, false};
+}
+
+std::uint64_t Shard::count_push(const PushRequest& request) {
+  const bool pulled = request.pulled.incarnation != 0;
+  const std::uint64_t staleness = pulled ? counter_ - request.pulled.counter - applied_.own_since(request.step.closure, request.pulled.counter) : 0;
+  ++counter_;
   ShardCounters::set(counters_.counter, counter_);
   ShardCounters::add(counters_.pushes, 1);
   ShardCounters::add(counters_.staleness_sum, staleness);
   ShardCounters::set(counters_.staleness_max, std::max(staleness, counters_.staleness_max.load(std::memory_order_relaxed)));
-  return {version(), staleness, false};
+  return staleness;
 }
 
 Shard::Plan Shard::plan(std::span<const PushPiece> pieces, Encoding encoding) {

@@ -17,7 +17,7 @@ namespace cairn::ps {
 
 struct StagingOptions {
   std::size_t bytes_max = std::size_t{1} << 30;  // of all that waits on a shard
-  std::uint32_t pieces_max = 1 << 16;            // of one push
+  std::uint32_t pieces_max = 1 << 16;            // of one push; as many slices
   Duration patience = std::chrono::seconds(60);  // without a further piece; then its worker is taken for dead
 };
 

@@ -42,8 +42,8 @@ class Table {
   const UpdateRule& rule() const { return rule_; }  // the one that has slots; an assignment if none
   std::size_t row_bytes() const { return row_bytes_; }  // of the parameters, as they travel
   std::int64_t updates() const { return updates_; }     // t
-  std::uint64_t written() const { return written_; }    // one more than the shard's counter after the last push that reached it; at first 1
-  void set_written(std::uint64_t written) { written_ = written; }
+  std::uint64_t written() const { return written_; }    // at first 1, and one more after each push, or slice of one, that reached it
+  void count_write() { ++written_; }
   std::size_t memory_bytes() const;
   std::size_t place_bytes() const;  // what one more row takes at most, with its slots
 

@@ -92,6 +92,7 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   out.request.encoding = read_encoding(in.getEncoding());
   out.request.piece = in.getPiece();
   out.request.pieces = in.getPieces();
+  out.request.slice = in.getSlice();
   return out;
 }
 

@@ -105,16 +105,17 @@ interface Shard {
   # Rows by local number (row - part.begin), int64, header after header in `ids`; values come back in the same order,
   # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads. With `idsAt` the ids lie there; with
   # `valuesAt` the values go there, and there has to be room for just those.
-  # `written` says of each part that is read as a whole, in their order, when it was last written: one more than the counter then. Of
+  # `written` says of each part that is read as a whole, in their order, how often it was written, from 1. Of
   # what the caller has a copy of (`written` in its header), made from incarnation `copiesOf`, no values come if it is still the same.
   pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding, idsAt :Place, valuesAt :Place, copiesOf :UInt64)
       -> (version :Version, values :Data, written :List(UInt64));
 
-  # Applied once for each (session, closure, pushNumber). Larger pushes come in `pieces` calls with piece 0.. pieces-1, applied
-  # together when the last has come. `pulled` is the version that the closure's pull saw: of another incarnation the push is
+  # Applied once for each (session, closure, pushNumber, slice). Larger pushes come in `pieces` calls with piece 0.. pieces-1, applied
+  # together when the last has come; rows of a large dense part as slices 1.. of it, each applied when it comes (slice 0: all other
+  # rows of the push). `pulled` is the version that the closure's pull saw: of another incarnation the push is
   # refused with Aborted (rerun the closure). A fenced incarnation gets Cancelled. `duplicate`: it had been applied before.
   push @1 (step :Step, pulled :Version, headers :List(UpdateHeader), ids :Data, values :Data, encoding :Encoding,
-           piece :UInt32, pieces :UInt32 = 1, idsAt :Place, valuesAt :Place)
+           piece :UInt32, pieces :UInt32 = 1, idsAt :Place, valuesAt :Place, slice :UInt32)
       -> (version :Version, staleness :UInt64, duplicate :Bool);
 
   # Makes the tables of this shard as given: new ones from their initial values, slots added where a rule now asks for

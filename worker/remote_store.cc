@@ -53,7 +53,7 @@ void RemoteStore::identify(LaneIdentity identity) {
   if (identity.hello.session != identity_.hello.session) links_.clear();
   parts_.clear();
   identity_ = std::move(identity);
-  if (routing_) routing_ = std::make_shared<Routing>(std::make_shared<const Layout>(routing_->layout()), identity_.encoding);
+  if (routing_) routing_ = std::make_shared<Routing>(std::make_shared<const Layout>(routing_->layout()), identity_.encoding, options_.piece_bytes_max);
 }
 
 void RemoteStore::forget_layout() {
@@ -65,7 +65,7 @@ void RemoteStore::forget_layout() {
 void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
   verify_layout(*layout);
   parts_.clear();
-  auto next = std::make_shared<Routing>(std::move(layout), identity_.encoding);
+  auto next = std::make_shared<Routing>(std::move(layout), identity_.encoding, options_.piece_bytes_max);
   std::erase_if(links_, [&](const auto& entry) {
     const auto& [shard, linked] = entry;
     if (shard >= next->layout().shard_count()) return true;
@@ -293,12 +293,13 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
     updated_ = true;
     step.push_number = pushes_++;
     std::vector<kj::Promise<void>> calls;
-    for (std::size_t begin = 0; begin < requests.size();) {
-      std::size_t end = begin;
-      while (end < requests.size() && requests[end].shard == requests[begin].shard) ++end;
-      for (std::size_t i = begin; i < end; ++i)
-        calls.push_back(push_one(step, updates, requests[i], static_cast<std::uint32_t>(i - begin), static_cast<std::uint32_t>(end - begin)).start());
-      begin = end;
+    for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
+      Piece piece{0, 0};
+      for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard; ++end) piece.count += requests[end].slice == 0 ? 1 : 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        calls.push_back(push_one(step, updates, requests[i], requests[i].slice == 0 ? piece : Piece()).start());
+        piece.number += requests[i].slice == 0 ? 1 : 0;
+      }
     }
     auto all = join(std::move(calls));
     co_await kj::mv(all);
@@ -308,7 +309,7 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
   done(failure);
 }
 
-rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces) {
+rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece) {
   auto link = this->link(request.shard);
   if (!link->connected()) co_await link->connect();
   PushCall call;
@@ -324,8 +325,9 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
   call.values = values_in_place(updates, request, *link);
   if (call.values.empty() && request.value_bytes > 0) call.values.push_back(values_of(updates, request, *link));
   call.encoding = routing_->encoding();
-  call.piece = piece;
-  call.pieces = pieces;
+  call.piece = piece.number;
+  call.pieces = piece.count;
+  call.slice = request.slice;
   const PushReply reply = co_await link->push(std::move(call));
   staleness_ = std::max(staleness_, reply.staleness);
 }

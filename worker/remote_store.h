@@ -77,7 +77,10 @@ class RemoteStep final : public VariableStore {
   rpc::Task<void> pull_pieces(StepContext step, std::span<Read> reads, std::span<const ShardRequest> requests);
   rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request);
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done);
-  rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, std::uint32_t piece, std::uint32_t pieces);
+  struct Piece {
+    std::uint32_t number = 0, count = 1;
+  };
+  rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece);
   void meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests);
   Bytes place_of(std::span<Read> reads, const ShardRequest& request, const ShardLink& link) const;
   // The copies at hand of what the request reads, named in `call`; beside the segments, empty if there is none.

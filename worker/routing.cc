@@ -26,6 +26,17 @@ class Cutter {
     } while (segment.rows > 0);
   }
 
+  void add_in_slices(ShardId shard, Segment segment, std::size_t row_bytes, std::int64_t rows_a_slice) {
+    if (shard >= slices_.size()) slices_.resize(shard + 1);
+    segment.whole = false;
+    for (std::int64_t rest = segment.rows; rest > 0; rest -= segment.rows) {
+      segment.rows = std::min(rest, rows_a_slice);
+      const auto rows = static_cast<std::size_t>(segment.rows);
+      requests_.push_back({shard, {segment}, rows * row_bytes, rows, ++slices_[shard]});
+      segment.first += segment.rows;
+    }
+  }
+
   std::vector<ShardRequest> take() {
     std::stable_sort(requests_.begin(), requests_.end(), [](const auto& a, const auto& b) { return a.shard < b.shard; });
     return std::move(requests_);
@@ -48,6 +59,7 @@ class Cutter {
   std::size_t bytes_max_;
   std::vector<ShardRequest> requests_;
   std::vector<std::size_t> latest_;  // by shard: the request that may still grow
+  std::vector<std::uint32_t> slices_;  // by shard: so far
 };
 
 // The ids as a range, checked. Ascending order is the caller's promise, so that the ends tell.
@@ -74,7 +86,8 @@ bool fits(const VariableSpec& spec, const Tensor& ids, const Tensor& value) {
 
 enum class EmptyParts : std::uint8_t { kLeaveOut, kInclude };
 
-void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const Tensor& ids, std::size_t row_bytes, EmptyParts empty) {
+// `rows_a_slice`: of a part that is to be cut in slices if it has more; 0: none is.
+void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const Tensor& ids, std::size_t row_bytes, EmptyParts empty, std::int64_t rows_a_slice) {
   std::span<const std::int64_t> rest;
   if (ids.defined()) rest = checked_ids(*variable.spec, ids);
   std::int64_t done = 0;
@@ -87,7 +100,10 @@ void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const 
       segment.ids = rest.data();
       rest = rest.subspan(static_cast<std::size_t>(segment.rows));
     }
-    if (segment.rows > 0 || empty == EmptyParts::kInclude) out.add(variable.parts[index].shard, segment, row_bytes);
+    if (rows_a_slice > 0 && segment.rows > rows_a_slice)
+      out.add_in_slices(variable.parts[index].shard, segment, row_bytes, rows_a_slice);
+    else if (segment.rows > 0 || empty == EmptyParts::kInclude)
+      out.add(variable.parts[index].shard, segment, row_bytes);
     done += segment.rows;
   }
 }
@@ -119,7 +135,7 @@ std::vector<ShardRequest> Routing::reads(std::span<const Read> wave) const {
   for (std::uint32_t item = 0; item < wave.size(); ++item) {
     const VariableLayout& place = variable(wave[item].variable);
     if (!wave[item].ids.defined()) verify_whole_read(*place.spec);
-    cut(cutter, place, item, wave[item].ids, wire_row_bytes(*place.spec), EmptyParts::kLeaveOut);
+    cut(cutter, place, item, wave[item].ids, wire_row_bytes(*place.spec), EmptyParts::kLeaveOut, 0);
   }
   return cutter.take();
 }
@@ -134,9 +150,19 @@ std::vector<ShardRequest> Routing::updates(std::span<const Update> wave) const {
       throw InvalidArgumentError(str("an update of variable \"", place.spec->name, "\" wants ", wanted.to_string(), ", got ", update.value.type().to_string()));
     }
     const auto empty = reaches_every_part(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
-    cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty);
+    cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty, rows_a_slice(wave, update));
   }
   return cutter.take();
+}
+
+// Updates of one variable are applied in their order, which slices do not keep with what else there is.
+std::int64_t Routing::rows_a_slice(std::span<const Update> wave, const Update& update) const {
+  const VariableSpec& spec = *variable(update.variable).spec;
+  const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
+  if (update.ids.defined() || update.value.bytes() <= piece_bytes_max_ || reaches_every_part(update.rule.kind)) return 0;
+  const auto same = [&](const Update& other) { return other.variable == update.variable; };
+  if (std::count_if(wave.begin(), wave.end(), same) > 1) return 0;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece_bytes_max_ / row));
 }
 
 Shape value_shape(const VariableSpec& spec, const Tensor& ids) {

@@ -30,6 +30,7 @@ struct ShardRequest {
   std::vector<Segment> segments;
   std::size_t value_bytes = 0;  // as encoded
   std::size_t ids = 0;
+  std::uint32_t slice = 0;  // of the updates that this shard gets; 0: with all that is not in slices
 };
 
 class Routing {
@@ -41,7 +42,9 @@ class Routing {
   //   Errors  NotFound: no such variable in the layout. InvalidArgument: ids of another dtype or outside the variable, naming it.
   std::vector<ShardRequest> reads(std::span<const Read> wave) const;
   // As reads(); in addition a table rule reaches every shard that holds a part of its variable, with an empty segment if need
-  // be. InvalidArgument: a value whose type is not that of the rows updated.
+  // be. A part that is updated as a whole, too large for one request and by a rule that takes each row for itself, is cut in slices:
+  // the same rows in the same slices whatever else is in the wave, and however it is encoded, so that a closure that runs again
+  // finds what is left to do. InvalidArgument: a value whose type is not that of the rows updated.
   std::vector<ShardRequest> updates(std::span<const Update> wave) const;
 
   const Layout& layout() const { return *layout_; }
@@ -53,6 +56,8 @@ class Routing {
   std::size_t wire_row_bytes(const VariableSpec& spec) const;
 
  private:
+  std::int64_t rows_a_slice(std::span<const Update> wave, const Update& update) const;  // 0: it is not cut so
+
   std::shared_ptr<const Layout> layout_;
   Encoding encoding_;
   std::size_t piece_bytes_max_;

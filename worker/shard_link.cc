@@ -248,6 +248,7 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
     request.setEncoding(wire_encoding(call.encoding));
     request.setPiece(call.piece);
     request.setPieces(call.pieces);
+    request.setSlice(call.slice);
     if (!ids_at) lease(*live->connection, {&call.ids, 1});
     if (!values_at) lease(*live->connection, call.values);
     kj::Promise<capnp::Response<wire::Shard::PushResults>> sent = request.send();

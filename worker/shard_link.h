@@ -72,6 +72,7 @@ struct PushCall {
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
+  std::uint32_t slice = 0;
 };
 
 struct PushReply {
@@ -83,6 +84,7 @@ struct PushReply {
 struct LinkOptions {
   std::size_t shared_bytes = std::size_t{1} << 30;  // of memory shared with a shard of this host, taken as it is used; 0: none
   std::size_t shared_min = 16 << 10;  // smaller blobs travel: a socket copies them as fast
+  std::size_t piece_bytes_max = std::size_t{4} << 20;  // of values a request; the same in all workers, for the slices of a push go by it
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::milliseconds(200);

@@ -28,6 +28,7 @@ struct SimulatedClusterOptions {
   ParameterServerOptions strategy = {};
   rpc::SimNetworkOptions network = {.seed = seed};
   ps::PushObserver* observer = nullptr;
+  std::size_t piece_bytes_max = worker::LinkOptions().piece_bytes_max;
   Duration disk_delay_max{0};  // of each piece of work on a process's disk threads
 };
 
@@ -82,6 +83,7 @@ class SimulatedCluster {
     options.threads = worker::LaneThreads::kShared;
     options.incarnation = ++incarnations_;
     options.link.shared_min = 16;  // so that small models share memory too
+    options.link.piece_bytes_max = options_.piece_bytes_max;
     at(workers_, i) = std::make_unique<worker::WorkerServer>(reactor_, network_.host("worker" + std::to_string(i)), options);
   }
   void kill_ps(int i) {

@@ -48,6 +48,8 @@ void World::note_losses() {
 void World::judge_cut(const Values& values, std::int64_t step, const std::string& what) {
   if (values.v != step || values.w != step || values.sum() != step)
     complain(str(what, " is no cut: at step ", step, " v is ", values.v, ", w ", values.w, ", the rows' sum ", values.sum()));
+  for (const std::int64_t one : values.wide)
+    if (one != step) return complain(str(what, " is no cut: at step ", step, " wide has a ", one));
 }
 
 void World::judge_values() {
@@ -57,14 +59,17 @@ void World::judge_values() {
   const auto lost = losses_by_ps();
   const auto layout = cluster_.strategy().host().engine().registry().layout();
   const std::int64_t added = scenario_.closures - done_before_;
-  auto judge_scalar = [&](const char* name, std::int64_t before, std::int64_t value) {
-    const int ps = ps_of(layout->find(name)->parts.front().shard, *layout);
+  auto judge_one = [&](const char* name, const Part& part, std::int64_t before, std::int64_t value) {
+    const int ps = ps_of(part.shard, *layout);
     const std::int64_t expected = before + added - static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
     if (value != expected)
       complain(str(name, " on ps ", ps, " is ", value, ", not ", expected, " (", before, " restored, ", added, " closures since, ", lost[static_cast<std::size_t>(ps)], " reported lost)"));
   };
-  judge_scalar("v", base_.v, now.v);
-  judge_scalar("w", base_.w, now.w);
+  judge_one("v", layout->find("v")->parts.front(), base_.v, now.v);
+  judge_one("w", layout->find("w")->parts.front(), base_.w, now.w);
+  if (scenario_.wide > 0)
+    for (const Part& part : layout->find("wide")->parts)
+      for (auto i = static_cast<std::size_t>(part.rows.begin); i < static_cast<std::size_t>(part.rows.end); ++i) judge_one("wide", part, base_.wide.at(i), now.wide.at(i));
   for (const Part& part : layout->find("rows")->parts) judge_rows(part, ps_of(part.shard, *layout), lost, now);
   verdict_.fingerprint = random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)), static_cast<std::uint64_t>(now.sum()));
 }

@@ -36,9 +36,11 @@ Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario) : 
   v = strategy.create_variable({.name = "v", .shape = {}, .initializer = Initializer::zeros()});
   w = strategy.create_variable({.name = "w", .shape = {}, .initializer = Initializer::zeros()});
   rows = strategy.create_variable({.name = "rows", .shape = {scenario.rows, 1}, .initializer = Initializer::zeros()});
+  if (scenario.wide > 0) wide = strategy.create_variable({.name = "wide", .shape = {scenario.wide}, .initializer = Initializer::zeros()});
   data = coordinator.create_shared_dataset(data_of(scenario), "data");
-  add = strategy.function([this](Iterator input) {
+  add = strategy.function([this, many = scenario.wide](Iterator input) {
     v.assign_add(Array(1.0f));
+    if (many > 0) wide.assign_add(Array(Tensor::of<float>({many}, std::vector<float>(static_cast<std::size_t>(many), 1))));
     w.assign_add(Array(1.0f));
     Array ids = input.get_next().features["value"];
     rows.scatter_add(ids, expand_dims(cast(ones_like(ids), DType::kFloat32), 1));
@@ -49,8 +51,14 @@ Values values_of(const Program& program) {
   Values values;
   values.v = static_cast<std::int64_t>(program.v.read().eval().item<float>());
   values.w = static_cast<std::int64_t>(program.w.read().eval().item<float>());
-  Tensor all = program.rows.read().eval();
-  for (float row : all.values<float>()) values.rows.push_back(static_cast<std::int64_t>(row));
+  auto read = [](const Variable& variable) {
+    std::vector<std::int64_t> numbers;
+    Tensor all = variable.read().eval();
+    for (float one : all.values<float>()) numbers.push_back(static_cast<std::int64_t>(one));
+    return numbers;
+  };
+  values.rows = read(program.rows);
+  if (program.wide.defined()) values.wide = read(program.wide);
   return values;
 }
 

@@ -1,4 +1,4 @@
-// The simulated user's program: three variables, closures that add one to each, and what must come of it.
+// The simulated user's program: three variables or four, closures that add one to each, and what must come of it.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -10,7 +10,7 @@
 namespace cairn::simulation {
 
 struct Program {
-  Variable v, w, rows;
+  Variable v, w, rows, wide;
   ClusterCoordinator coordinator;
   PerWorkerDatasetHandle data;
   Function add;
@@ -20,7 +20,7 @@ struct Program {
 
 struct Values {
   std::int64_t v = 0, w = 0;
-  std::vector<std::int64_t> rows;
+  std::vector<std::int64_t> rows, wide;
   std::int64_t sum() const { return std::accumulate(rows.begin(), rows.end(), std::int64_t{0}); }
 };
 

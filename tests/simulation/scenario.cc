@@ -101,7 +101,10 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     scenario.rows = kFlightRows;
     faults = draw.between(1, 6);
   }
-  if (mix != Mix::kEverything) scenario.checkpoint_every = 0;
+  if (mix == Mix::kSlices)
+    scenario.wide = draw.between(20, 400);
+  else if (mix != Mix::kEverything)
+    scenario.checkpoint_every = 0;
   const std::vector<Kind> kinds = kinds_of(mix, scenario);
   for (std::int64_t i = 0; i < faults; ++i) scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   return scenario;
@@ -131,7 +134,7 @@ std::string Fault::str() const {
 std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards << " shards and " << workers << " workers of " << lanes
-      << " lanes, depth " << pipeline_depth << ", window " << send_window << ", " << rows << " rows, a checkpoint every " << checkpoint_every
+      << " lanes, depth " << pipeline_depth << ", window " << send_window << ", " << rows << " rows, " << wide << " wide, a checkpoint every " << checkpoint_every
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to " << ms(disk_delay_max);
   for (std::size_t i = 0; i < faults.size(); ++i) out << "\n  fault " << i << ": " << faults[i].str();
   return out.str();

@@ -43,6 +43,7 @@ struct Scenario {
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
   std::int64_t closures = 100;
   std::int64_t rows = 50;              // of the table
+  std::int64_t wide = 0;               // elements of a variable that is large here, as messages are small; 0: there is none
   std::int64_t checkpoint_every = 0;   // steps; 0: none
   Duration delay_max{0};               // of the network
   Duration disk_delay_max{0};
@@ -55,6 +56,7 @@ enum class Mix : std::uint8_t {
   kEverything,   // small jobs, every kind of fault
   kExactlyOnce,  // 10,000 closures on 4 workers at depth 1 (odd seeds) or 4, 1,000 rows over 2 ps; workers and connections fail
   kFlights,      // an epoch of flights.csv on 3 workers, which are killed
+  kSlices,       // kEverything with a dense variable that is updated in slices, and the rest in pieces
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

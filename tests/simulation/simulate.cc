@@ -60,10 +60,10 @@ int main(int argc, char** argv) {
   std::vector<std::size_t> without;
   bool verbose = false, until_bad = false;
   Mix mix = Mix::kEverything;
-  const std::map<std::string, Mix> mixes{{"everything", Mix::kEverything}, {"exactly-once", Mix::kExactlyOnce}, {"flights", Mix::kFlights}};
+  const std::map<std::string, Mix> mixes{{"everything", Mix::kEverything}, {"exactly-once", Mix::kExactlyOnce}, {"flights", Mix::kFlights}, {"slices", Mix::kSlices}};
   CLI::App app("Runs whole clusters in one thread on a simulated network, disk and clock, with faults from a seed", "cairn-simulate");
   auto* one = app.add_option("--seed", seed, "Run this seed again, and tell its story");
-  app.add_option("--mix", mix, "What is simulated")->transform(CLI::CheckedTransformer(mixes))->option_text("everything|exactly-once|flights");
+  app.add_option("--mix", mix, "What is simulated")->transform(CLI::CheckedTransformer(mixes))->option_text("everything|exactly-once|flights|slices");
   app.add_option("--without", without, "Leave out these faults of it, by number")->delimiter(',')->needs(one);
   app.add_option("--closures", closures, "Run so many closures instead of its own number")->needs(one);
   app.add_flag("--log", verbose, "Show the cluster's own log");

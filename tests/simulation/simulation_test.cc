@@ -36,6 +36,11 @@ TEST(Simulation, TenThousandClosuresCountOnceAtDepthOneAndFour) {
   for (std::uint64_t seed : {1, 2}) expect_good(Mix::kExactlyOnce, "exactly-once", seed);
 }
 
+// A dense variable's slices are applied one by one, and each once. 600 seeds of it: tools/simulate --mix slices --seeds 600
+TEST(Simulation, SlicesOfALargeUpdateCountOnce) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kSlices, "slices", seed);
+}
+
 // 50 seeds of it: tools/simulate --mix flights --seeds 50
 TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
 

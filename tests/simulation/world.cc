@@ -35,6 +35,7 @@ SimulatedClusterOptions World::options(const Scenario& scenario) {
   options.network = {.seed = scenario.seed, .delay_min = std::chrono::microseconds(50), .delay_max = scenario.delay_max};
   options.disk_delay_max = scenario.disk_delay_max;
   options.observer = this;
+  if (scenario.wide > 0) options.piece_bytes_max = 64;
   return options;
 }
 
@@ -71,7 +72,7 @@ void World::begin_life() {
   last_pushed_.clear();
   fenced_.clear();
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
-  base_ = Values{0, 0, std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.rows), 0)};
+  base_ = Values{0, 0, std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.rows), 0), std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.wide), 0)};
   std::int64_t step = 0;
   if (lives_++ > 0) step = resume();
   done_before_ = step;

@@ -109,6 +109,7 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   asked.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
   asked.piece = in.getPiece();
   asked.pieces = in.getPieces();
+  asked.slice = in.getSlice();
   cluster_.asked.push_back(asked);
   auto ready = cluster_.before(asked);
   return ready.then([this, asked, context]() mutable {
@@ -120,7 +121,7 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
       for (std::int64_t c = 0; c < dim; ++c, ++value) row[c] = assigned ? *value : row[c] - part.learning_rate * *value;
     });
     ++shard_->version.counter;
-    for (const PartUpdate& part : asked.parts) shard_->written[{part.rows.variable, part.rows.part}] = shard_->version.counter + 1;
+    for (const PartUpdate& part : asked.parts) shard_->written.try_emplace({part.rows.variable, part.rows.part}, 1).first->second += 1;
     auto out = context.getResults();
     write_version(out.initVersion(), shard_->version);
     out.setStaleness(cluster_.staleness + shard_->id);

@@ -29,7 +29,7 @@ struct Asked {
   Version pulled;
   std::uint64_t incarnation = 0;
   std::uint32_t push_number = 0;
-  std::uint32_t piece = 0, pieces = 1;
+  std::uint32_t piece = 0, pieces = 1, slice = 0;
 };
 
 // "pull 7", "push 7": what, and of which closure.

@@ -70,6 +70,7 @@ class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(Memory, Bulk, testing::Bool(), [](const auto& info) { return info.param ? "Shared" : "Sent"; });
 
+// By a rule that takes each row for itself, each a push of its own, and else pieces of one push.
 TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
   use(1, {{"big", {3000, 1000}}});  // 12 MB
   RemoteStep step(*store);
@@ -77,22 +78,49 @@ TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
   ASSERT_EQ(pull(step, reads), "");
   EXPECT_EQ(cluster->asked.size(), 3u);
   EXPECT_EQ(floats_of(reads[0].value)[2'999'001], initial_value(0, 2999, 1));
-  cluster->asked.clear();
   std::vector<float> gradient(3'000'000, 0);
   gradient[2'999'001] = 5;
-  std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({3000, 1000}, gradient)}};
-  ASSERT_EQ(push(step, updates), "");
-  std::size_t rows = 0;
-  ASSERT_EQ(cluster->asked.size(), 3u);
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(cluster->asked[i].piece, i);
-    EXPECT_EQ(cluster->asked[i].shared, GetParam());
-    EXPECT_EQ(cluster->asked[i].pieces, 3u);
-    EXPECT_LE(cluster->asked[i].value_bytes, std::size_t{4} << 20);
-    rows += cluster->asked[i].ids.size();
+  for (const UpdateRule& rule : {kSgd, UpdateRule{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}}) {
+    const bool sliced = rule == kSgd;
+    cluster->asked.clear();
+    std::vector<Update> updates{{0, rule, 1, {}, floats_tensor({3000, 1000}, gradient)}};
+    ASSERT_EQ(push(step, updates), "");
+    std::size_t rows = 0;
+    ASSERT_EQ(cluster->asked.size(), 3u);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(cluster->asked[i].slice, sliced ? i + 1 : 0);
+      EXPECT_EQ(cluster->asked[i].piece, sliced ? 0 : i);
+      EXPECT_EQ(cluster->asked[i].pieces, sliced ? 1u : 3u);
+      EXPECT_EQ(cluster->asked[i].shared, GetParam());
+      EXPECT_LE(cluster->asked[i].value_bytes, std::size_t{4} << 20);
+      rows += cluster->asked[i].ids.size();
+    }
+    EXPECT_EQ(rows, 3000u);
   }
-  EXPECT_EQ(rows, 3000u);
-  EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 5);
+  EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 10);  // the shards of this test know one rule
+}
+
+// What is not in slices is in pieces numbered without them.
+TEST_P(Bulk, ManyRowsBesideALargeUpdateTravelInPieces) {
+  use(1, {{"table", {3000, 1000}}, {"big", {3000, 1000}}, {"more", {500, 1000}}});
+  std::vector<std::int64_t> rows(2000);
+  std::iota(rows.begin(), rows.end(), 0);
+  RemoteStep step(*store);
+  const std::vector<float> ones(3'000'000, 1);
+  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), floats_tensor({2000, 1000}, {ones.begin(), ones.begin() + 2'000'000})},
+                              {1, kSgd, 1, {}, floats_tensor({3000, 1000}, ones)},
+                              {2, kSgd, 1, {}, floats_tensor({500, 1000}, {ones.begin(), ones.begin() + 500'000})}};
+  ASSERT_EQ(push(step, updates), "");
+  std::vector<std::uint32_t> slices, pieces;
+  for (const Asked& asked : cluster->asked) {
+    EXPECT_EQ(asked.pieces, asked.slice == 0 ? 3u : 1u);
+    (asked.slice == 0 ? pieces : slices).push_back(asked.slice == 0 ? asked.piece : asked.slice);
+  }
+  EXPECT_EQ(slices, (std::vector<std::uint32_t>{1, 2, 3}));
+  EXPECT_EQ(pieces, (std::vector<std::uint32_t>{0, 1, 2}));
+  EXPECT_EQ(cluster->row(0, 1999, 3), initial_value(0, 1999, 3) - 1);
+  EXPECT_EQ(cluster->row(1, 2999, 3), initial_value(1, 2999, 3) - 1);
+  EXPECT_EQ(cluster->row(2, 499, 3), initial_value(2, 499, 3) - 1);
 }
 
 TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {

@@ -88,6 +88,40 @@ TEST(Routing, ARowLargerThanAPieceGoesAlone) {
   EXPECT_EQ(requests[0].segments.at(0).rows, 1);
 }
 
+// Of each slice: its number, and the rows of the variable it has.
+std::vector<std::tuple<ShardId, std::uint32_t, std::int64_t, std::int64_t>> slices_of(const Routing& routing, const std::vector<Update>& wave) {
+  std::vector<std::tuple<ShardId, std::uint32_t, std::int64_t, std::int64_t>> slices;
+  for (const auto& request : routing.updates(wave))
+    if (request.slice != 0) slices.emplace_back(request.shard, request.slice, request.segments.at(0).first, request.segments.at(0).first + request.segments.at(0).rows);
+  return slices;
+}
+
+Update update_of_all(RuleKind kind) { return {0, {kind, {0.1f, 0.1f, 0.1f}}, 0.1f, {}, Tensor::zeros(DType::kFloat32, {10, 4})}; }
+
+// A closure that runs again may find other rows, on a lane with another encoding: what is in slices must be in the same ones.
+TEST(Routing, LargePartsAreUpdatedInTheSameSlicesWhateverElseTravels) {
+  const Update all = update_of_all(RuleKind::kSgd);
+  const Update scalar{1, {RuleKind::kSgd, {}}, 0.1f, {}, Tensor::zeros(DType::kFloat32, {})};
+  const auto expected = ElementsAre(std::tuple(0u, 1u, 0, 2), std::tuple(0u, 2u, 2, 4), std::tuple(0u, 3u, 4, 6), std::tuple(1u, 1u, 6, 8), std::tuple(1u, 2u, 8, 10));
+  for (const Encoding encoding : {Encoding::kRaw, Encoding::kBfloat16}) {
+    const Routing routing(two_variables(), encoding, 40);  // two rows of 16 bytes a slice
+    EXPECT_THAT(slices_of(routing, {all}), expected);
+    EXPECT_THAT(slices_of(routing, {scalar, all}), expected);
+    EXPECT_THAT(slices_of(routing, {all, scalar}), expected);
+  }
+}
+
+TEST(Routing, WhatHasToBeAppliedAsAWholeOrInOrderIsNotCutInSlices) {
+  const Routing routing(two_variables(), Encoding::kRaw, 40);
+  EXPECT_TRUE(slices_of(routing, {update_of_all(RuleKind::kAdam)}).empty());
+  EXPECT_TRUE(slices_of(routing, {update_of_all(RuleKind::kLazyAdam)}).empty());
+  EXPECT_TRUE(slices_of(routing, {update_of_all(RuleKind::kAssign), update_of_all(RuleKind::kAssignAdd)}).empty());
+  Update rows = update_of_all(RuleKind::kSgd);
+  rows.ids = ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  EXPECT_TRUE(slices_of(routing, {rows}).empty());
+  EXPECT_TRUE(slices_of(Routing(two_variables()), {update_of_all(RuleKind::kSgd)}).empty()) << "it is small";
+}
+
 TEST(Routing, BytesOfBfloat16AreHalved) {
   Routing routing(two_variables(), Encoding::kBfloat16);
   const std::vector<Read> wave{{0, ids({0}), {}}};
