@@ -2,7 +2,7 @@
 // step. What the bulk path carries.
 #include <unistd.h>
 
-#include <algorithm>
+#include <functional>
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
@@ -45,32 +45,37 @@ struct DenseSteps {
   std::vector<Step> steps;
 };
 
-// `run(step, count)` takes seconds; GB/s of the variable's bytes.
+struct Carried {
+  Series series, beside;
+};
+
+// `run(step, count)` takes seconds; GB/s of the variable's bytes. `beside` is measured in turns with it, for memory's speed drifts.
 template <typename Run>
-std::vector<Series> carried(const Options& options, Report& report, const std::string& configuration, const NamedProcesses& processes, DenseSteps& steps, Run run) {
-  std::vector<Series> all;
+std::vector<Carried> carried(const Options& options, Report& report, const std::string& configuration, const NamedProcesses& processes, DenseSteps& steps, Run run,
+                             const std::function<double()>& beside = [] { return 0.0; }) {
+  std::vector<Carried> all;
   for (auto& step : steps.steps) {
     run(step, 4);  // the first ones take their memory
     const int count = calibrate(options.seconds, 1, [&](int n) { return run(step, n); });
     Series series{.bench = "dense", .configuration = str(step.what, ", ", configuration), .unit = "GB/s", .processes = processes};
-    series = measure(std::move(series), options.windows, [&] { return 1e-9 * kBytes * step.times * count / run(step, count); });
-    report.add(series);
-    all.push_back(std::move(series));
+    auto [measured, limit] = measure_in_turns(std::move(series), [&] { return 1e-9 * kBytes * step.times * count / run(step, count); }, Series{}, beside, options.windows);
+    report.add(measured);
+    all.push_back({std::move(measured), std::move(limit)});
   }
   return all;
 }
 
-std::vector<Series> in_one_process(const Options& options, Report& report) {
+void in_one_process(const Options& options, Report& report) {
   OneDeviceStrategy strategy(options.seed);
   DenseSteps steps(strategy);
-  return carried(options, report, "OneDeviceStrategy", {{"process", ::getpid()}}, steps, [&](DenseSteps::Step& step, int count) {
+  carried(options, report, "OneDeviceStrategy", {{"process", ::getpid()}}, steps, [&](DenseSteps::Step& step, int count) {
     const auto begin = Stopwatch::now();
     for (int i = 0; i < count; ++i) strategy.run(step.function);
     return seconds_since(begin);
   });
 }
 
-std::vector<Series> on_cluster(const Options& options, Report& report, const std::string& transport) {
+std::vector<Carried> on_cluster(const Options& options, Limits& limits, Report& report, const std::string& transport) {
   const int parts = options.ps * std::max(1, options.shards);
   Cluster cluster(options, {.transport = transport, .partitioner = FixedShardsPartitioner(parts)});
   DenseSteps steps(cluster.strategy());
@@ -80,7 +85,7 @@ std::vector<Series> on_cluster(const Options& options, Report& report, const std
     for (int i = 0; i < count; ++i) cluster.coordinator().schedule(step.function);
     cluster.coordinator().join();
     return seconds_since(begin);
-  });
+  }, [&] { return limits.ping_pong_now(socket_of(transport), options.seconds); });
 }
 
 }  // namespace
@@ -88,11 +93,13 @@ std::vector<Series> on_cluster(const Options& options, Report& report, const std
 void bench_dense(const Options& options, Limits& limits, Report& report) {
   const Series& copy = limits.memory_copy();
   if (options.one_device) in_one_process(options, report);
-  for (const auto& transport : options.transports)
-    for (const Series& series : on_cluster(options, report, transport)) {
-      report.ratio(str("dense: ", series.configuration, ", of 4 MB there and back"), series, limits.ping_pong(socket_of(transport)));
+  for (const auto& transport : options.transports) {
+    limits.ping_pong(socket_of(transport));  // for the record
+    for (const auto& [series, beside] : on_cluster(options, limits, report, transport)) {
+      report.ratio(str("dense: ", series.configuration, ", of 4 MB there and back"), series, beside);
       report.ratio(str("dense: ", series.configuration, ", of memory copy"), series, copy);
     }
+  }
 }
 
 }  // namespace cairn::bench

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "bench/benches.h"
@@ -114,13 +115,14 @@ const Series& Limits::rows_updated(std::size_t table_bytes) {
 const Series& Limits::ping_pong(EchoSocket socket) {
   const char* name = socket == EchoSocket::kUnix ? "4 MB there and back, Unix socket" : "4 MB there and back, TCP";
   return once(name, "GB/s", echo(socket).processes(), [this, socket] {
-    return [this, socket](double seconds) {
-      auto samples = echo(socket).run(seconds, RawEcho::kBytesMax);
-      double sum = 0;
-      for (double each : samples) sum += each;
-      return 2e-3 * RawEcho::kBytesMax * static_cast<double>(samples.size()) / sum;
-    };
+    return [this, socket](double seconds) { return ping_pong_now(socket, seconds); };
   });
+}
+
+double Limits::ping_pong_now(EchoSocket socket, double seconds) {
+  const auto samples = echo(socket).run(seconds, RawEcho::kBytesMax);
+  const double sum = std::accumulate(samples.begin(), samples.end(), 0.0);
+  return 2e-3 * RawEcho::kBytesMax * static_cast<double>(samples.size()) / sum;
 }
 
 const Series& Limits::round_trips(EchoSocket socket) {

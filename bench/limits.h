@@ -24,6 +24,7 @@ class Limits {
   const Series& rows_gathered(std::size_t table_bytes = kGiB);   // M rows/s
   const Series& rows_updated(std::size_t table_bytes = kGiB);    // M rows/s
   const Series& ping_pong(EchoSocket socket);                    // GB/s, both ways together, 4 MB each way
+  double ping_pong_now(EchoSocket socket, double seconds);       // the same once more, for a figure that is measured in turns with it
   const Series& round_trips(EchoSocket socket);                  // a second, 64 bytes
   const Series& products();                                      // GFLOP/s, 2048 x 512 x 256, float32
   const Series* products_bf16();                                 // the same in bfloat16; null: not an instruction of this CPU
