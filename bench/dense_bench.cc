@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <tuple>
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
@@ -49,18 +50,24 @@ struct Carried {
   Series series, beside;
 };
 
-// `run(step, count)` takes seconds; GB/s of the variable's bytes. `beside` is measured in turns with it, for memory's speed drifts.
+// `run(step, count)` takes seconds; GB/s of the variable's bytes. `beside`, the socket's, is measured in turns with it, for memory's speed drifts.
 template <typename Run>
 std::vector<Carried> carried(const Options& options, Report& report, const std::string& configuration, const NamedProcesses& processes, DenseSteps& steps, Run run,
-                             const std::function<double()>& beside = [] { return 0.0; }) {
+                             const std::function<double()>& beside = nullptr, const NamedProcesses& beside_processes = {}) {
   std::vector<Carried> all;
   for (auto& step : steps.steps) {
     run(step, 4);  // the first ones take their memory
     const int count = calibrate(options.seconds, 1, [&](int n) { return run(step, n); });
     Series series{.bench = "dense", .configuration = str(step.what, ", ", configuration), .unit = "GB/s", .processes = processes};
-    auto [measured, limit] = measure_in_turns(std::move(series), [&] { return 1e-9 * kBytes * step.times * count / run(step, count); }, Series{}, beside, options.windows);
-    report.add(measured);
-    all.push_back({std::move(measured), std::move(limit)});
+    Series limit{.bench = "dense", .configuration = str("4 MB there and back, beside ", series.configuration), .unit = "GB/s", .processes = beside_processes};
+    auto work = [&] { return 1e-9 * kBytes * step.times * count / run(step, count); };
+    if (beside)
+      std::tie(series, limit) = measure_in_turns(std::move(series), work, std::move(limit), beside, options.windows);
+    else
+      series = measure(std::move(series), options.windows, work);
+    report.add(series);
+    if (beside) report.add(limit);
+    all.push_back({std::move(series), std::move(limit)});
   }
   return all;
 }
@@ -85,7 +92,7 @@ std::vector<Carried> on_cluster(const Options& options, Limits& limits, Report& 
     for (int i = 0; i < count; ++i) cluster.coordinator().schedule(step.function);
     cluster.coordinator().join();
     return seconds_since(begin);
-  }, [&] { return limits.ping_pong_now(socket_of(transport), options.seconds); });
+  }, [&] { return limits.ping_pong_now(socket_of(transport), options.seconds); }, limits.echo(socket_of(transport)).processes());
 }
 
 }  // namespace
@@ -93,13 +100,11 @@ std::vector<Carried> on_cluster(const Options& options, Limits& limits, Report& 
 void bench_dense(const Options& options, Limits& limits, Report& report) {
   const Series& copy = limits.memory_copy();
   if (options.one_device) in_one_process(options, report);
-  for (const auto& transport : options.transports) {
-    limits.ping_pong(socket_of(transport));  // for the record
+  for (const auto& transport : options.transports)
     for (const auto& [series, beside] : on_cluster(options, limits, report, transport)) {
       report.ratio(str("dense: ", series.configuration, ", of 4 MB there and back"), series, beside);
       report.ratio(str("dense: ", series.configuration, ", of memory copy"), series, copy);
     }
-  }
 }
 
 }  // namespace cairn::bench

@@ -73,7 +73,7 @@ class Shard {
   void open();
   bool is_open() const { return open_; }
 
-  // How often the part was written: other values, another number, as long as this is the same incarnation.
+  // The number of the part's last write: other values, another number, as long as this is the same incarnation.
   std::uint64_t written(const ReadHeader& header) { return find(header.variable, header.part).written(); }
   // Bytes that pull() will write, the whole request verified.
   std::size_t pull_bytes(const PullRequest& request);

@@ -1,4 +1,4 @@
-// Shard's push: verified as a whole, then applied as a whole.
+// Shard's push: it, or a slice of it, is verified as a whole, then applied as a whole.
 #include <algorithm>
 #include <cstring>
 

@@ -54,7 +54,7 @@ struct ReadHeader {
   part @1 :UInt32;             # index of the part
   rows @2 :UInt32;             # how many of `ids` belong to it; 0 with whole
   whole @3 :Bool;
-  written @4 :UInt64;          # with whole: when the copy that the caller has was last written, as a pull of it said; 0: he has none
+  written @4 :UInt64;          # with whole: the last write in the copy that the caller has, as a pull of it said; 0: he has none
 }
 
 struct UpdateHeader {
@@ -105,7 +105,7 @@ interface Shard {
   # Rows by local number (row - part.begin), int64, header after header in `ids`; values come back in the same order,
   # row after row, in one blob. At most 4 MB of values a call: the caller cuts larger reads. With `idsAt` the ids lie there; with
   # `valuesAt` the values go there, and there has to be room for just those.
-  # `written` says of each part that is read as a whole, in their order, how often it was written, from 1. Of
+  # `written` is the number of the last write of each part that is read as a whole, in their order; never 0. Of
   # what the caller has a copy of (`written` in its header), made from incarnation `copiesOf`, no values come if it is still the same.
   pull @0 (step :Step, headers :List(ReadHeader), ids :Data, encoding :Encoding, idsAt :Place, valuesAt :Place, copiesOf :UInt64)
       -> (version :Version, values :Data, written :List(UInt64));

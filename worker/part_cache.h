@@ -17,7 +17,7 @@ class PartCache {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;  // of all copies
 
-  // When a part was last written, as its shard says: other values, another moment. An incarnation of 0: nobody knows.
+  // A part's last write, as its shard numbers them: other values, another number. An incarnation of 0: nobody knows.
   struct Written {
     std::uint64_t incarnation = 0;
     std::uint64_t written = 0;

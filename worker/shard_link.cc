@@ -200,7 +200,7 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     const auto whole = std::count_if(call.headers.begin(), call.headers.end(), [](const PartRows& rows) { return rows.whole; });
     const auto told = reply.getWritten();
     if (told.size() != static_cast<std::size_t>(whole))
-      throw InternalError(str(name_, " tells of ", told.size(), " parts when they were written, where ", whole, " were read"));
+      throw InternalError(str(name_, " tells the last write of ", told.size(), " parts, where ", whole, " were read"));
     std::vector<std::uint64_t> written;
     for (const std::uint64_t one : told) written.push_back(one);
     if (values_at) co_return PullReply{read(reply.getVersion()), std::move(written), {into.data, into.size}, into.owner};

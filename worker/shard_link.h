@@ -32,7 +32,7 @@ struct PartRows {
   std::uint32_t part = 0;
   std::uint32_t rows = 0;  // 0 with whole
   bool whole = false;
-  std::uint64_t written = 0;  // of a pull, with whole: when the copy that is at hand was last written; 0: there is none
+  std::uint64_t written = 0;  // of a pull, with whole: the last write in the copy that is at hand; 0: there is none
 };
 
 struct PullCall {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <numeric>
+
 #include "tests/worker/remote_store_fixture.h"
 
 namespace cairn::worker {

@@ -1,4 +1,5 @@
-// Stores past the caches, for what this core does not read again at once: lines that are overwritten are not read first, and what the caches hold stays.
+// Stores past the caches, for what this core does not read again at once: lines that are overwritten are not
+// read first, and what the caches hold stays.
 #pragma once
 #include <cstddef>
 #include <cstring>
