@@ -102,6 +102,10 @@ std::array<asio::mutable_buffer, 2> AsioStream::read_buffers(const Read& read) {
 void AsioStream::landed(Read& read, size_t bytes) {
   size_t room = read.room();
   dry_ = bytes < room + (room < ahead_.size() ? ahead_.size() : 0);
+  // Of a sender that is as fast as this reads there is always more: whoever waits for the loop to be idle would wait for its end.
+  turn_ += bytes;
+  if (turn_ >= options_.read_turn) dry_ = true;
+  if (dry_) turn_ = 0;
   size_t direct = std::min(bytes, room);
   read.got += direct;
   bytes_in_ += bytes;

@@ -94,7 +94,8 @@ class AsioStream final : public ByteStream {
 
   std::vector<char> ahead_;
   size_t ahead_begin_ = 0, ahead_end_ = 0;
-  bool dry_ = false;  // the last read emptied the socket
+  bool dry_ = false;  // the last read emptied the socket, or it is the loop's turn
+  size_t turn_ = 0;   // bytes read since it last was
   boost::system::error_code read_error_;  // seen by read_now(), for the next read
 
   std::vector<kj::byte> corked_, in_flight_;

@@ -20,9 +20,10 @@ struct StreamOptions {
   std::size_t cork = 8 << 10;           // writes up to this size are batched until the loop is idle; 0: off
   std::size_t batch = 2 << 10;          // corked bytes that go out at once: two busy ends overlap instead of taking turns
   std::size_t high_water = 256 << 10;   // corked bytes above which write() waits
+  std::size_t read_turn = 1 << 20;      // bytes read without a look at what else the loop has to do
   std::size_t shared_bytes_max = 0;     // of memory that the other side may hand over while this reads
 };
-inline constexpr StreamOptions kPlainStream{0, 0, 0, 0, 0};  // for the hello
+inline constexpr StreamOptions kPlainStream{0, 0, 0, 0, 0, 0};  // for the hello
 
 class ByteStream : public kj::AsyncIoStream {
  public:

@@ -100,6 +100,25 @@ TEST(ByteStream, SmallWritesBehindABlockedLargeOneKeepTheirPlace) {
   reactor->wait(reactor->with_deadline(read_randomly(*pair.b, bytes.size(), 5), std::chrono::seconds(20), "reading"));
 }
 
+// As a lane that has a step to compute, while the next one's rows come in.
+TEST(ByteStream, ALongReadLeavesTheLoopToOthersInBetween) {
+  constexpr std::size_t kTotal = 64 << 10;
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor, {.read_ahead = 0, .cork = 0, .read_turn = 4 << 10});
+  const std::vector<char> bytes(kTotal);
+  reactor->wait(pair.a->write(bytes.data(), bytes.size()));
+  std::size_t read = 0;
+  auto read_all = [&]() -> Task<void> {
+    std::vector<char> some(1 << 10);
+    while (read < kTotal) read += co_await pair.b->tryRead(some.data(), 1, some.size());
+  };
+  auto reading = read_all().start();
+  reactor->wait(reactor->yield());
+  EXPECT_LT(read, kTotal);
+  reactor->wait(reactor->with_deadline(kj::mv(reading), std::chrono::seconds(20), "the rest"));
+  EXPECT_EQ(read, kTotal);
+}
+
 TEST(ByteStream, ACancelledReadLosesNothing) {
   auto reactor = make_reactor();
   StreamPair pair(*reactor);
