@@ -29,6 +29,8 @@ class LateBootstrap final : public capnp::BootstrapFactory<twoparty::VatId> {
   kj::Maybe<capnp::Capability::Client> served;
 };
 
+std::string ended(const PeerInfo& peer) { return str("the connection to ", peer.name(), " (", peer.address, ") has ended"); }
+
 }  // namespace
 
 struct Connection::Rpc {
@@ -58,12 +60,14 @@ Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, 
       peer_(std::move(peer)),
       message_bytes_max_(options.message_bytes_max),
       unread_bytes_max_(options.unread_bytes_max),
-      credit_(options.credit_bytes),
+      credit_out_(options.credit_bytes, ended(peer_)),
+      credit_in_(options.credit_bytes, ended(peer_)),
       rpc_(std::make_unique<Rpc>(kj::mv(stream), side, std::move(self), reactor.buffers(), options)) {
   rpc_->ended = rpc_->network.onDisconnect().catch_([](kj::Exception&&) {}).fork();
   rpc_->watch = rpc_->ended.addBranch().then([this] {
     rpc_->connected = false;
-    credit_.close();
+    credit_out_.close();
+    credit_in_.close();
   }).eagerlyEvaluate(nullptr);
   // Before the first bootstrap the library does not read on the dialler's side, and would not notice the other's end.
   if (side == Side::kDialler) bootstrap_any();

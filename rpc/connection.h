@@ -19,7 +19,7 @@ class SharedMemory;
 // Both sides of a cluster use the same: a receiver with a smaller limit than the sender's loses the whole connection.
 struct ConnectionOptions {
   std::size_t message_bytes_max = std::size_t{64} << 20;  // a larger message fails its call with ResourceExhausted
-  std::size_t credit_bytes = std::size_t{32} << 20;       // bytes under way that credit() allows
+  std::size_t credit_bytes = std::size_t{32} << 20;       // bytes under way, each way, that credit() allows
   std::size_t unread_bytes_max = std::size_t{1} << 30;    // of answers that the other side does not take
   std::size_t shared_bytes = 0;       // dialler's side: memory to share where the other side is a process of this host; 0: none
   std::size_t shared_bytes_max = std::size_t{1} << 30;  // acceptor's side: what a dialler may bring
@@ -45,6 +45,7 @@ struct Traffic {
 };
 
 enum class Side : std::uint8_t { kDialler, kAcceptor };
+enum class Way : std::uint8_t { kOut, kIn };
 
 // Calls pending when it ends fail with UnavailableError, as do later ones: capabilities do not heal, connect again.
 //   Thread  its reactor's. Not to be destroyed from inside a call of its own: close() is safe anywhere on the thread.
@@ -87,8 +88,9 @@ class Connection {
   // The same for external data that stand in several places, the first of them at `data`: nothing may read them there but the message
   // as it goes. Together they have as many bytes as were referred to, a multiple of 8.
   void lease(const void* data, std::vector<ByteStream::Piece> pieces);
-  // Bytes to account for a call; hold it until the reply is there.
-  kj::Promise<Credit> credit(std::size_t bytes) { return credit_.take(bytes); }
+  // Leave to send a call's bytes, or to be sent its answer's: first come, first served, each way for itself. Hold it until the reply
+  // is there.  Errors  Unavailable: the connection has ended.
+  kj::Promise<Credit> credit(Way way, std::size_t bytes) { return (way == Way::kOut ? credit_out_ : credit_in_).take(bytes); }
   BufferPool& buffers() { return reactor_.buffers(); }
   Traffic traffic() const;
   // Bytes of outgoing messages not yet handed to the system.
@@ -100,7 +102,7 @@ class Connection {
   Reactor& reactor_;
   PeerInfo peer_;
   std::size_t message_bytes_max_, unread_bytes_max_;
-  CreditGate credit_;
+  CreditGate credit_out_, credit_in_;
   std::unique_ptr<Rpc> rpc_;
 };
 

@@ -36,6 +36,7 @@ struct CreditState : std::enable_shared_from_this<CreditState> {
   }
 
   std::size_t bytes_max = 0;
+  std::string ended;
   std::size_t in_use = 0;
   bool closed = false;
   std::deque<Waiter> waiters;
@@ -55,12 +56,15 @@ Credit::~Credit() {
   if (state_) state_->give_back(bytes_);
 }
 
-CreditGate::CreditGate(std::size_t bytes_max) : state_(std::make_shared<detail::CreditState>()) { state_->bytes_max = bytes_max; }
+CreditGate::CreditGate(std::size_t bytes_max, std::string ended) : state_(std::make_shared<detail::CreditState>()) {
+  state_->bytes_max = bytes_max;
+  state_->ended = std::move(ended);
+}
 
 CreditGate::~CreditGate() { close(); }
 
 kj::Promise<Credit> CreditGate::take(std::size_t bytes) {
-  if (state_->closed) return to_kj(Code::kUnavailable, "the connection has ended");
+  if (state_->closed) return to_kj(Code::kUnavailable, state_->ended);
   if (state_->waiters.empty() && state_->fits(bytes)) return state_->grant(bytes);
   auto pair = kj::newPromiseAndFulfiller<Credit>();
   state_->waiters.push_back({bytes, kj::mv(pair.fulfiller)});
@@ -71,7 +75,7 @@ std::size_t CreditGate::in_use() const { return state_->in_use; }
 
 void CreditGate::close() {
   state_->closed = true;
-  for (auto& waiter : state_->waiters) waiter.fulfiller->reject(to_kj(Code::kUnavailable, "the connection has ended"));
+  for (auto& waiter : state_->waiters) waiter.fulfiller->reject(to_kj(Code::kUnavailable, state_->ended));
   state_->waiters.clear();
 }
 

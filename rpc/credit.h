@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace cairn::rpc {
 
@@ -30,7 +31,8 @@ class Credit {
 
 class CreditGate {
  public:
-  explicit CreditGate(std::size_t bytes_max);
+  // `ended`: what waiters are told once it is closed.
+  explicit CreditGate(std::size_t bytes_max, std::string ended = "the connection has ended");
   ~CreditGate();  // as close()
 
   // Waits, first come first served, until `bytes` fit; a larger wish than the whole gate waits for the gate alone.

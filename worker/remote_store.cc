@@ -37,7 +37,20 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
   return kj::joinPromises(all.finish());
 }
 
-constexpr std::size_t kPiecesUnderWay = 2;  // of a read that is cut, from one shard
+// Says of a wave that one of its calls has failed, unless it ended well: nobody wants the rest. It says so before the call's leave goes
+// to the next one.
+class CallOfWave {
+ public:
+  explicit CallOfWave(bool& failed) : failed_(failed) {}
+  ~CallOfWave() { failed_ = failed_ || !well_; }
+  CallOfWave(const CallOfWave&) = delete;
+  CallOfWave& operator=(const CallOfWave&) = delete;
+  void ended_well() { well_ = true; }
+
+ private:
+  bool& failed_;
+  bool well_ = false;
+};
 
 Bytes bytes_of(const Tensor& tensor, const std::byte* at, std::size_t size) {
   return {std::const_pointer_cast<void>(tensor.owner()), const_cast<std::byte*>(at), size};
@@ -119,11 +132,9 @@ rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, st
   try {
     const TraceSpan span("pull", step.closure, TraceSpan::Kind::kOverlapping);
     meeting_places(reads, requests);
+    bool failed = false;
     std::vector<kj::Promise<void>> calls;
-    for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
-      for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard;) ++end;
-      for (std::size_t i = begin; i < std::min(end, begin + kPiecesUnderWay); ++i) calls.push_back(pull_pieces(step, reads, {&requests[i], &requests[end - 1] + 1}).start());
-    }
+    for (const ShardRequest& request : requests) calls.push_back(pull_one(step, reads, request, failed).start());
     auto all = join(std::move(calls));
     co_await kj::mv(all);
   } catch (const Error&) {
@@ -168,14 +179,12 @@ Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, c
   return bytes_of(read.value, at, request.value_bytes);
 }
 
-// Every so manieth of one shard's requests, one after the other: what a shard gathers is sent while the caches still hold it.
-rpc::Task<void> RemoteStep::pull_pieces(StepContext step, std::span<Read> reads, std::span<const ShardRequest> requests) {
-  for (std::size_t i = 0; i < requests.size(); i += kPiecesUnderWay) co_await pull_one(step, reads, requests[i]);
-}
-
-rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request) {
+rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request, bool& failed) {
   auto link = this->link(request.shard);
   if (!link->connected()) co_await link->connect();  // who is there decides where the blobs go
+  const rpc::Credit leave = co_await link->leave(rpc::Way::kIn, request.value_bytes);
+  if (failed) co_return;
+  CallOfWave of_wave(failed);
   PullCall call;
   call.step = step;
   call.headers.reserve(request.segments.size());
@@ -189,6 +198,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, co
   const PullReply reply = co_await link->pull(std::move(call));
   saw(request.shard, *link, reply.version);
   scatter(reads, request, copies, reply);
+  of_wave.ended_well();
 }
 
 std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads, const ShardRequest& request, PullCall& call) const {
@@ -292,12 +302,13 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
     const TraceSpan span("push", step.closure, TraceSpan::Kind::kOverlapping);
     updated_ = true;
     step.push_number = pushes_++;
+    bool failed = false;
     std::vector<kj::Promise<void>> calls;
     for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
       Piece piece{0, 0};
       for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard; ++end) piece.count += requests[end].slice == 0 ? 1 : 0;
       for (std::size_t i = begin; i < end; ++i) {
-        calls.push_back(push_one(step, updates, requests[i], requests[i].slice == 0 ? piece : Piece()).start());
+        calls.push_back(push_one(step, updates, requests[i], requests[i].slice == 0 ? piece : Piece(), failed).start());
         piece.number += requests[i].slice == 0 ? 1 : 0;
       }
     }
@@ -309,9 +320,12 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
   done(failure);
 }
 
-rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece) {
+rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece, bool& failed) {
   auto link = this->link(request.shard);
   if (!link->connected()) co_await link->connect();
+  const rpc::Credit leave = co_await link->leave(rpc::Way::kOut, request.value_bytes);
+  if (failed) co_return;
+  CallOfWave of_wave(failed);
   PushCall call;
   call.step = step;
   if (auto seen = pulled_.find(request.shard); seen != pulled_.end()) call.pulled = seen->second;
@@ -330,6 +344,7 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
   call.slice = request.slice;
   const PushReply reply = co_await link->push(std::move(call));
   staleness_ = std::max(staleness_, reply.staleness);
+  of_wave.ended_well();
 }
 
 Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {

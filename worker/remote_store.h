@@ -74,13 +74,12 @@ class RemoteStep final : public VariableStore {
 
  private:
   rpc::Task<void> pull_all(StepContext step, std::span<Read> reads, std::vector<ShardRequest> requests, Done done);
-  rpc::Task<void> pull_pieces(StepContext step, std::span<Read> reads, std::span<const ShardRequest> requests);
-  rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request);
+  rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request, bool& failed);
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done);
   struct Piece {
     std::uint32_t number = 0, count = 1;
   };
-  rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece);
+  rpc::Task<void> push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece, bool& failed);
   void meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests);
   Bytes place_of(std::span<Read> reads, const ShardRequest& request, const ShardLink& link) const;
   // The copies at hand of what the request reads, named in `call`; beside the segments, empty if there is none.

@@ -13,7 +13,7 @@
 namespace cairn::worker {
 namespace {
 
-constexpr std::size_t kCallBytes = 512;           // of a message apart from its blobs, roughly; for credit and first segment
+constexpr std::size_t kCallBytes = 512;  // of a message apart from its blobs, roughly; for credit and first segment
 
 std::size_t size_of(std::span<const Bytes> parts) {
   std::size_t size = 0;
@@ -82,8 +82,6 @@ struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
   std::optional<std::uint64_t> shared_offset(const Bytes& bytes) const {
     return pool.has_value() && bytes.size > 0 ? pool->memory().offset_of(bytes.data, bytes.size) : std::nullopt;
   }
-  // What travels of a blob.
-  std::size_t travels(const Bytes& bytes) const { return shared_offset(bytes).has_value() ? 0 : bytes.size; }
 
   // The shard may use shared memory until it has answered, whether or not anybody still waits for that: `kept` stays until then.
   template <typename Response, typename Kept>
@@ -146,6 +144,7 @@ rpc::Task<void> ShardLink::dial() {
     try {
       rpc::ConnectionOptions wanted;
       wanted.shared_bytes = options_.shared_bytes;
+      wanted.credit_bytes = options_.pieces_under_way * (options_.piece_bytes_max + kCallBytes);
       auto connection = co_await network_.connect(reactor_, shard_.address, hello_, until - reactor_.now(), wanted);
       live_ = std::make_shared<Live>(std::move(connection));
       break;
@@ -170,6 +169,8 @@ void ShardLink::lost(const char* doing, const Error& error) const {
   throw UnavailableError(str(doing, " ", name_, ": ", error.what()), error.task());
 }
 
+kj::Promise<rpc::Credit> ShardLink::leave(rpc::Way way, std::size_t bytes) { return live_->connection->credit(way, (shares(bytes) ? 0 : bytes) + kCallBytes); }
+
 rpc::Task<PullReply> ShardLink::pull(PullCall call) {
   auto self = shared_from_this();
   if (!connected()) co_await connect();
@@ -177,7 +178,6 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
   try {
     const Bytes into = live->shared_offset(call.into) ? call.into : shares(call.value_bytes) ? take(call.value_bytes) : Bytes{};
     const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(into);
-    auto credit = co_await live->connection->credit(live->travels(call.ids) + (values_at ? 0 : call.value_bytes) + kCallBytes);
     auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 4 + inline_words(call.ids.size), 0});
     write(request.initStep(), call.step);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
@@ -224,7 +224,6 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
   try {
     const std::size_t value_bytes = size_of(call.values);
     const auto ids_at = live->shared_offset(call.ids), values_at = call.values.size() == 1 ? live->shared_offset(call.values.front()) : std::nullopt;
-    auto credit = co_await live->connection->credit(live->travels(call.ids) + (values_at ? 0 : value_bytes) + kCallBytes);
     const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids.size) + inline_words(value_bytes);
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);

@@ -13,6 +13,7 @@
 #include "core/clock.h"
 #include "core/update_rule.h"
 #include "core/variable_store.h"
+#include "rpc/connection.h"
 #include "rpc/hello.h"
 #include "rpc/network.h"
 #include "rpc/task.h"
@@ -85,6 +86,7 @@ struct LinkOptions {
   std::size_t shared_bytes = std::size_t{1} << 30;  // of memory shared with a shard of this host, taken as it is used; 0: none
   std::size_t shared_min = 16 << 10;  // smaller blobs travel: a socket copies them as fast
   std::size_t piece_bytes_max = std::size_t{4} << 20;  // of values a request; the same in all workers, for the slices of a push go by it
+  std::size_t pieces_under_way = 2;  // each way: while one is worked at the next one comes, and the caches still hold it when it is its turn
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::milliseconds(200);
@@ -104,6 +106,12 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
   // `hello` names this lane's session, task and incarnation; the endpoint is filled in here.
   ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard, rpc::Hello hello, LinkOptions options = {});
   ~ShardLink();
+
+  // Leave to pull (kIn) or to push (kOut) so many bytes of values, to be had before a call is made of them and kept until it is answered. In the
+  // order of asking: of two closures the first has all its rows, and has pushed all, before the second, instead of both at once and later.
+  // What lies in shared memory need not travel: the shard is given all of it, and has work while the lane computes.
+  //   Errors  Unavailable: the connection has ended.   Needs  a connection.
+  kj::Promise<rpc::Credit> leave(rpc::Way way, std::size_t bytes);
 
   // Errors of both  Unavailable: no connection within the deadline, lost under way, or no answer; names the shard. Else what
   // the shard says (rpc/cairn.capnp).  Cancel  dropping the task; a push may have landed nevertheless.

@@ -130,7 +130,7 @@ TEST_P(ConnectionTest, LossMakesPendingAndLaterCallsUnavailable) {
   EXPECT_EQ(error_of(waiter(), echo(client, 2).ignoreResult()).code, Code::kUnavailable);
   pair.wait(connection->on_disconnect());
   EXPECT_FALSE(connection->connected());
-  EXPECT_EQ(error_of(waiter(), connection->credit(1).ignoreResult()).code, Code::kUnavailable);
+  EXPECT_EQ(error_of(waiter(), connection->credit(Way::kOut, 1).ignoreResult()).code, Code::kUnavailable);
 }
 
 TEST_P(ConnectionTest, ClosingOnTheDiallersSideEndsItOnTheOther) {

@@ -125,6 +125,48 @@ TEST_P(Bulk, ManyRowsBesideALargeUpdateTravelInPieces) {
   EXPECT_EQ(cluster->row(2, 499, 3), initial_value(2, 499, 3) - 1);
 }
 
+// A shard that answered both alike would have both closures wait for the last piece.
+TEST_P(Bulk, TheFirstClosureHasItsRowsBeforeTheSecond) {
+  use(1, {{"big", {3000, 1000}}});
+  RemoteStep first(*store), second(*store);
+  std::vector<Read> firsts{{0, {}, {}}}, seconds{{0, {}, {}}};
+  int done = 0;
+  const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
+  first.pull(context, firsts, count);
+  context.closure = 8;
+  second.pull(context, seconds, count);
+  cluster->run_until([&] { return done == 2; });
+  EXPECT_EQ(cluster->events(), (std::vector<std::string>{"pull 7", "pull 7", "pull 7", "pull 8", "pull 8", "pull 8"}));
+}
+
+TEST_P(Bulk, APullDoesNotWaitForALargePush) {
+  use(1, {{"big", {12'000, 1000}}, {"small", {3, 2}}});
+  cluster->before = [](const Asked& asked) -> kj::Promise<void> { return asked.push ? kj::Promise<void>(kj::NEVER_DONE) : kj::READY_NOW; };
+  RemoteStep pushing(*store), pulling(*store);
+  std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({12'000, 1000}, std::vector<float>(12'000'000))}};
+  pushing.push(context, updates, [](std::exception_ptr) {});
+  cluster->run_until([&] { return !cluster->asked.empty(); });
+  std::vector<Read> reads{{1, {}, {}}};
+  EXPECT_EQ(pull(pulling, reads), "");
+  EXPECT_EQ(cluster->pushes().size(), GetParam() ? 12u : LinkOptions().pieces_under_way);
+}
+
+// As a shard does, which keeps them in the worker's memory until it has them all.
+TEST_P(Bulk, PiecesOfAPushMayBeAnsweredWhenAllAreThere) {
+  use(1, {{"big", {6000, 1000}}});
+  auto all = kj::newPromiseAndFulfiller<void>();
+  auto there = all.promise.fork();
+  cluster->before = [&](const Asked& asked) -> kj::Promise<void> {
+    if (!GetParam()) return kj::READY_NOW;
+    if (asked.piece + 1 == asked.pieces) all.fulfiller->fulfill();
+    return there.addBranch();
+  };
+  RemoteStep step(*store);
+  std::vector<Update> updates{{0, {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, 1, {}, floats_tensor({6000, 1000}, std::vector<float>(6'000'000))}};
+  EXPECT_EQ(push(step, updates), "");
+  EXPECT_EQ(cluster->asked.size(), 6u);
+}
+
 TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   use(1, {{"big", {3000, 1000}}, {"small", {3, 2}}});
   RemoteStep step(*store);
@@ -388,6 +430,21 @@ TEST_F(RemoteStoreTest, ASilentShardIsUnavailableAfterTheCallsDeadline) {
   RemoteStep step(impatient);
   std::vector<Read> reads{{0, {}, {}}};
   EXPECT_THAT(pull(step, reads), testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:0")));
+}
+
+// The pieces that wait for others' answers do not have a deadline each.
+TEST_F(RemoteStoreTest, OfALargeReadNoFurtherPieceIsAskedForOnceOneHasFailed) {
+  LinkOptions options;
+  options.call_deadline = 500ms;
+  options.shared_bytes = 0;
+  use(1, {{"w", {6000, 1000}}}, Encoding::kRaw, options);
+  cluster->before = [](const Asked&) -> kj::Promise<void> { return kj::NEVER_DONE; };
+  RemoteStep step(*store);
+  std::vector<Read> reads{{0, {}, {}}};
+  const Duration before = cluster->reactor.now();
+  EXPECT_THAT(pull(step, reads), HasSubstr("Unavailable: "));
+  EXPECT_EQ(cluster->asked.size(), options.pieces_under_way);
+  EXPECT_LE(cluster->reactor.now() - before, options.call_deadline + 50ms);
 }
 
 TEST_F(RemoteStoreTest, ALayoutThatLeavesRowsOutIsRefused) {
