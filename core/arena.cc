@@ -1,11 +1,13 @@
 #include "core/arena.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "core/error.h"
 
@@ -64,6 +66,20 @@ void Arena::grow(std::size_t bytes) {
     mapped_ = 0;
   }
   swap(larger);
+}
+
+void Arena::leave_pages(const std::byte* at, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto offset = static_cast<std::size_t>(at - data_);
+  CAIRN_CHECK(has_pages() && offset + bytes <= mapped_, "bytes ", offset, " to ", offset + bytes, " of ", mapped_);
+  std::byte* const begin = data_ + offset / page * page;
+  std::byte* const end = data_ + round_up(offset + bytes, page);
+  const std::vector<std::byte> copy(begin, end);
+  // Mapped anew rather than emptied by madvise, which locked memory refuses.
+  void* const fresh = mmap(begin, copy.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (fresh == MAP_FAILED) no_memory(copy.size());
+  madvise(begin, copy.size(), MADV_HUGEPAGE);
+  std::memcpy(begin, copy.data(), copy.size());
 }
 
 Arena::~Arena() {

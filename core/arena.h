@@ -21,6 +21,11 @@ class Arena {
   //   Errors  ResourceExhausted: not enough memory; nothing has changed.
   void grow(std::size_t bytes);
 
+  // What stands in [at, at + bytes) stands from now on in other pages: who was lent the old ones, as a socket is, reads on there what he was
+  // lent.  Cost  that of two copies, and of small pages from then on.  Needs  memory of its own pages, see has_pages().
+  void leave_pages(const std::byte* at, std::size_t bytes);
+  bool has_pages() const { return mapped_ > 0; }
+
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 

@@ -211,8 +211,25 @@ bool Shard::is_copied(const PullRequest& request, const ReadHeader& header, cons
   return header.whole && request.copies_of == incarnation_ && header.written == table.written();
 }
 
+std::shared_ptr<Loan> Shard::lend(const PullRequest& request) {
+  if (request.headers.size() != 1) return nullptr;
+  const ReadHeader& header = request.headers.front();
+  Table& table = find(header.variable, header.part);
+  if (is_copied(request, header, table) || is_narrowed(request.encoding, table.spec().dtype)) return nullptr;
+  const std::optional<RowRange> rows = header.whole ? RowRange{0, table.rows()} : as_range(request.ids);
+  auto loan = rows.has_value() ? table.lend(*rows) : nullptr;
+  if (loan != nullptr) count_pull(static_cast<std::size_t>(rows->size()), static_cast<std::size_t>(rows->size()) * table.row_bytes());
+  return loan;
+}
+
+void Shard::count_pull(std::size_t rows, std::size_t bytes) {
+  ShardCounters::add(counters_.pulls, 1);
+  ShardCounters::add(counters_.pulled_rows, rows);
+  ShardCounters::add(counters_.pulled_bytes, bytes);
+}
+
 Version Shard::pull(const PullRequest& request, std::byte* out) {
-  std::size_t used = 0, bytes = 0;
+  std::size_t used = 0, bytes = 0, pulled = 0;
   for (const ReadHeader& header : request.headers) {
     Table& table = find(header.variable, header.part);
     const auto ids = request.ids.subspan(used, header.rows);
@@ -230,10 +247,9 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
     const std::size_t elements = rows * static_cast<std::size_t>(table.spec().dim());
     if (narrowed) narrow_to_bfloat16(reinterpret_cast<const float*>(to), elements, out + bytes);
     bytes += elements * wire_bytes(request.encoding, table.spec().dtype);
-    ShardCounters::add(counters_.pulled_rows, rows);
+    pulled += rows;
   }
-  ShardCounters::add(counters_.pulls, 1);
-  ShardCounters::add(counters_.pulled_bytes, bytes);
+  count_pull(pulled, bytes);
   return version();
 }
 

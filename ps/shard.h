@@ -80,6 +80,9 @@ class Shard {
   // All rows as of one moment. `out` has room for pull_bytes(request), which was called just before.
   Version pull(const PullRequest& request, std::byte* out);
 
+  // A pull of one variable's rows that lie together as they travel, answered with a loan of them; null: pull() copies them.
+  std::shared_ptr<Loan> lend(const PullRequest& request);
+
   // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the version then counts it not yet).
   PushResult push(const PushRequest& request);
 
@@ -131,6 +134,7 @@ class Shard {
   void verify_fence(const StepContext& step);
   Table& find(VariableId variable, std::uint32_t part);
   bool is_copied(const PullRequest& request, const ReadHeader& header, const Table& table) const;
+  void count_pull(std::size_t rows, std::size_t bytes);
   void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
   Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
   void plan(Plan& plan, const PushPiece& piece, Encoding encoding);

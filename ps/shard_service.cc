@@ -108,13 +108,31 @@ class ShardService final : public wire::Shard::Server {
       write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
       return;
     }
-    if (bytes >= kBulkBytes) pull.request.next_reader = NextReader::kSocket;
+    if (bytes >= kBulkBytes) {
+      if (auto loan = host_->shard.lend(pull.request)) {
+        write(results.initVersion(), host_->shard.version());
+        return refer_to(results, std::move(loan), bytes);
+      }
+      pull.request.next_reader = NextReader::kSocket;
+    }
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
     write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
-    const capnp::Data::Reader rows(buffer.get(), bytes);
-    results.adoptValues(capnp::Orphanage::getForMessageContaining(results).referenceExternalData(rows));
     const void* at = buffer.get();
+    refer_to(results, at, bytes);
     connection_.lease(at, std::move(buffer));
+  }
+
+  static void refer_to(wire::Shard::PullResults::Builder& results, const void* data, std::size_t bytes) {
+    const capnp::Data::Reader values(static_cast<const kj::byte*>(data), bytes);
+    results.adoptValues(capnp::Orphanage::getForMessageContaining(results).referenceExternalData(values));
+  }
+  // The rows may move before they have left: what stands for them in the message is the loan.
+  void refer_to(wire::Shard::PullResults::Builder& results, std::shared_ptr<Loan> loan, std::size_t bytes) {
+    Loan* const named = loan.get();
+    refer_to(results, named, bytes);
+    std::vector<rpc::ByteStream::Piece> pieces;
+    pieces.push_back({kj::arrayPtr(reinterpret_cast<const kj::byte*>(loan->bytes.data()), loan->bytes.size()), std::move(loan), named});
+    connection_.lease(named, std::move(pieces));
   }
 
   void write_written(wire::Shard::PullResults::Builder& results, std::span<const ReadHeader> headers) {

@@ -57,7 +57,7 @@ std::size_t Table::place_bytes() const {
 }
 
 std::size_t Table::memory_bytes() const {
-  return hashed() ? static_cast<std::size_t>(held() * stride_) * element_ + index_->bytes() : arena_.bytes();
+  return hashed() ? static_cast<std::size_t>(held() * stride_) * element_ + index_->bytes() : arena_->bytes();
 }
 
 // Nothing changes unless the memory is there.
@@ -68,7 +68,7 @@ void Table::lay_out(const UpdateRule& rule) {
   const auto line = static_cast<std::int64_t>(kLine / element_);
   const std::int64_t stride = planar() ? dim_ : padded_row(whole_row, element_);
   const std::int64_t slot_offset = planar() ? (rows() * dim_ + line - 1) / line * line : dim_;
-  arena_ = Arena(static_cast<std::size_t>(planar() ? slot_offset * (1 + slots) : held() * stride) * element_);
+  arena_ = std::make_shared<Arena>(static_cast<std::size_t>(planar() ? slot_offset * (1 + slots) : held() * stride) * element_);
   rule_ = rule;
   slots_ = slots;
   slot_width_ = slot_width;
@@ -99,7 +99,7 @@ void Table::lay_out_blocks() {
 }
 
 std::byte* Table::parameters(std::int64_t place) const {
-  return arena_.data() + static_cast<std::size_t>(place * stride_) * element_;
+  return arena_->data() + static_cast<std::size_t>(place * stride_) * element_;
 }
 std::byte* Table::slot(std::int64_t place, std::uint32_t index) const {
   return parameters(place) + static_cast<std::size_t>((index + 1) * slot_offset_) * element_;
@@ -130,17 +130,12 @@ void Table::set_rule(const UpdateRule& rule) {
     before_write_all();
     all_aside_ = true;
   }
-  Arena before;
-  std::swap(before, arena_);
+  const std::shared_ptr<Arena> before = arena_;
   const std::int64_t stride = stride_;
-  try {
-    lay_out(rule);
-  } catch (const Error&) {
-    std::swap(before, arena_);
-    throw;
-  }
+  lay_out(rule);
+  loans_.clear();  // they are of memory that nobody writes to any more
   for (std::int64_t place = 0; place < held(); ++place)
-    std::memcpy(parameters(place), before.data() + static_cast<std::size_t>(place * stride) * element_, row_bytes_);
+    std::memcpy(parameters(place), before->data() + static_cast<std::size_t>(place * stride) * element_, row_bytes_);
   initialize_slots(0, held());
 }
 
@@ -174,7 +169,7 @@ std::span<const std::int64_t> Table::places_made(std::span<const std::int64_t> i
 
 void Table::make_room(std::int64_t count) {
   const std::size_t wanted = static_cast<std::size_t>((held() + count) * stride_) * element_;
-  if (wanted > arena_.bytes()) arena_.grow(std::max(wanted, arena_.bytes() + arena_.bytes() / 2));
+  if (wanted > arena_->bytes()) arena_->grow(std::max(wanted, arena_->bytes() + arena_->bytes() / 2));
 }
 
 void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader next) {
@@ -186,7 +181,7 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
         absent_.push_back(i);
         places_[i] = 0;
       }
-    if (held() > 0) gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out, next != NextReader::kThisCore);
+    if (held() > 0) gather_rows(arena_->data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out, next != NextReader::kThisCore);
     for (const std::size_t i : absent_) initialize_rows(*spec_, seed_, range_.begin + ids[i], 1, dim_, out + i * row_bytes_);
     return;
   }
@@ -194,12 +189,47 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
     copy_rows(out, parameters(range->begin), ids.size() * row_bytes_, next);
     return;
   }
-  gather_rows(arena_.data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out, next != NextReader::kThisCore);
+  gather_rows(arena_->data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out, next != NextReader::kThisCore);
+}
+
+std::shared_ptr<Loan> Table::lend(RowRange rows) {
+  const auto bytes = (static_cast<std::size_t>(rows.size()) * row_bytes_ + 7) / 8 * 8;
+  const std::byte* const at = parameters(rows.begin);
+  if (hashed() || stride_ != dim_ || !arena_->has_pages() || reinterpret_cast<std::uintptr_t>(at) % 8 != 0) return nullptr;
+  std::erase_if(loans_, [](const auto& entry) { return entry.second.expired(); });
+  auto loan = std::make_shared<Loan>(Loan{.bytes = {at, bytes}, .kept = arena_});
+  loans_.emplace_back(rows, loan);
+  return loan;
+}
+
+void Table::before_write_of_lent(std::span<const std::int64_t> places) {
+  std::erase_if(loans_, [&](const auto& entry) {
+    const auto loan = entry.second.lock();
+    if (loan == nullptr) return true;
+    const auto [rows, lent] = entry;
+    if (std::none_of(places.begin(), places.end(), [rows = rows](std::int64_t place) { return place >= rows.begin && place < rows.end; })) return false;
+    end_loan(*loan);
+    return true;
+  });
+}
+
+void Table::before_write_of_lent() {
+  for (const auto& [rows, lent] : loans_)
+    if (const auto loan = lent.lock()) end_loan(*loan);
+  loans_.clear();
+}
+
+// It goes on with a copy.
+void Table::end_loan(Loan& loan) {
+  auto aside = std::make_shared<const std::vector<std::byte>>(loan.bytes.begin(), loan.bytes.end());
+  if (loan.paged) arena_->leave_pages(loan.bytes.data(), loan.bytes.size());
+  loan.bytes = *aside;
+  loan.kept = std::move(aside);
 }
 
 void Table::read_all(std::byte* out, NextReader next) const {
   if (stride_ == dim_) {
-    copy_rows(out, arena_.data(), static_cast<std::size_t>(rows()) * row_bytes_, next);
+    copy_rows(out, arena_->data(), static_cast<std::size_t>(rows()) * row_bytes_, next);
     return;
   }
   for (std::int64_t row = 0; row < rows(); ++row, out += row_bytes_) std::memcpy(out, parameters(row), row_bytes_);
@@ -231,6 +261,7 @@ void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::
 }
 
 void Table::before_write(std::span<const std::int64_t> places) {
+  if (!loans_.empty()) before_write_of_lent(places);
   const auto block_of = [this](std::int64_t place) { return static_cast<std::size_t>(place >> block_shift_); };
   if (frozen_)
     for (const std::int64_t place : places)
@@ -258,6 +289,7 @@ void Table::touch_all() {
 }
 
 void Table::before_write_all() {
+  before_write_of_lent();
   if (frozen_)
     for (std::int64_t block = 0; block < blocks_; ++block)
       if (taken_in_[static_cast<std::size_t>(block)] != epoch_) copy_aside(block);

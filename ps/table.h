@@ -19,6 +19,7 @@
 #include "core/arena.h"
 #include "core/id_index.h"
 #include "core/layout.h"
+#include "core/loan.h"
 #include "core/update_rule.h"
 #include "core/variable.h"
 #include "ps/requests.h"
@@ -54,6 +55,9 @@ class Table {
   // Copies rows to `out`, packed, in the order of `ids`, prefetching ahead.
   void gather(std::span<const std::int64_t> ids, std::byte* out, NextReader next = NextReader::kThisCore);
   void read_all(std::byte* out, NextReader next = NextReader::kThisCore) const;  // of a table that is not hashed
+  // Many rows that lie together as they travel, where they lie, padded to a multiple of 8 bytes; null: they do not lie so, copy them. As long as
+  // the loan lives it reads as the rows do now: before they change, what is lent of them is copied aside. Outlives the table if need be.
+  std::shared_ptr<Loan> lend(RowRange rows);
 
   // One update: `ids` ascending and distinct, with `values` packed beside them; or every row, of a table that is not hashed, as a table
   // rule also wants. `continues`: further rows of the update before it; no table rule can do that.
@@ -98,6 +102,9 @@ class Table {
   void touch(std::span<const std::int64_t> places);
   void touch_all();
   void copy_aside(std::int64_t index);
+  void before_write_of_lent(std::span<const std::int64_t> places);
+  void before_write_of_lent();
+  void end_loan(Loan& loan);
   storage::StoredRows stored_rows(std::int64_t index) const;
   RowBlock row_block(RowRange places) const;
 
@@ -112,7 +119,8 @@ class Table {
   std::size_t row_bytes_ = 0;
   std::int64_t stride_ = 0;       // elements
   std::int64_t slot_offset_ = 0;  // elements
-  Arena arena_;
+  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();  // and of whoever has a loan of it
+  std::vector<std::pair<RowRange, std::weak_ptr<Loan>>> loans_;
   std::int64_t updates_ = 0;
   std::uint64_t written_ = 1;
   std::vector<std::uint64_t> touched_;  // a bit a row; of a hashed table all are

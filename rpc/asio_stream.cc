@@ -253,7 +253,7 @@ kj::Promise<void> AsioStream::write(std::vector<Piece> pieces) {
 
 // Answers before the bytes are out: an error comes with the next read or write.
 kj::Promise<void> AsioStream::cork(const std::vector<Piece>& pieces) {
-  for (auto& piece : pieces) corked_.insert(corked_.end(), piece.bytes.begin(), piece.bytes.end());
+  for (auto& piece : pieces) corked_.insert(corked_.end(), piece.begin(), piece.begin() + piece.bytes.size());
   if (!writing_ && corked_.size() >= options_.batch) return flush({});
   if (!writing_ && !flush_planned_) {
     flush_planned_ = true;
@@ -297,7 +297,8 @@ size_t AsioStream::send_first(Outgoing& out, error_code& error) {
     out.lending = true;
   }
   if (out.lending && core_->lent.usable()) {
-    const size_t sent = core_->lent.send_some(next.bytes.begin(), next.bytes.size(), error);
+    if (next.loan != nullptr) next.loan->paged = true;
+    const size_t sent = core_->lent.send_some(next.begin(), next.bytes.size(), error);
     if (sent > 0 || error) return sent;  // else the system refused
   }
   std::array<asio::const_buffer, kGatheredMax> gathered;
@@ -305,7 +306,7 @@ size_t AsioStream::send_first(Outgoing& out, error_code& error) {
   for (size_t at = out.first; at < out.pieces.size() && count < kGatheredMax; ++at) {
     const Piece& piece = out.pieces[at];
     if (at > out.first && lendable(piece)) break;
-    gathered[count++] = asio::const_buffer(piece.bytes.begin(), piece.bytes.size());
+    gathered[count++] = asio::const_buffer(piece.begin(), piece.bytes.size());
   }
   return core_->socket.write_some(std::span(gathered.data(), count), error);
 }

@@ -6,7 +6,7 @@ namespace cairn::rpc {
 
 kj::Promise<void> ByteStream::write(std::vector<Piece> pieces) {
   auto bytes = kj::heapArray<kj::ArrayPtr<const kj::byte>>(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) bytes[i] = pieces[i].bytes;
+  for (std::size_t i = 0; i < pieces.size(); ++i) bytes[i] = kj::arrayPtr(pieces[i].begin(), pieces[i].bytes.size());
   auto written = write(bytes.asPtr());
   return written.attach(kj::mv(bytes), std::move(pieces));
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/loan.h"
+
 namespace cairn::rpc {
 
 class Reactor;
@@ -32,6 +34,10 @@ class ByteStream : public kj::AsyncIoStream {
   struct Piece {
     kj::ArrayPtr<const kj::byte> bytes;
     std::shared_ptr<void> owner;
+    Loan* loan = nullptr;  // the owner's: the bytes are the last ones of it, wherever it has them
+    const kj::byte* begin() const {
+      return loan == nullptr ? bytes.begin() : reinterpret_cast<const kj::byte*>(loan->bytes.data() + loan->bytes.size() - bytes.size());
+    }
   };
   using AsyncIoStream::write;
   virtual kj::Promise<void> write(std::vector<Piece> pieces);

@@ -85,7 +85,7 @@ class Connection {
   // Keeps `owner` until a message that refers to external data starting at `data` has left the process. Call it right
   // before the message goes (the end of a server method, or send()), with no wait in between.
   void lease(const void* data, std::shared_ptr<void> owner);
-  // The same for external data that stand in several places, the first of them at `data`: nothing may read them there but the message
+  // The same for external data that stand in several places, or may move: `data` only names them, and nothing may read there but the message
   // as it goes. Together they have as many bytes as were referred to, a multiple of 8.
   void lease(const void* data, std::vector<ByteStream::Piece> pieces);
   // Leave to send a call's bytes, or to be sent its answer's: first come, first served, each way for itself. Hold it until the reply

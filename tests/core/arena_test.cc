@@ -1,10 +1,14 @@
 #include "core/arena.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace cairn {
 namespace {
@@ -26,6 +30,24 @@ TEST(Arena, KeepsItsBytesAsItGrowsAndBringsZeros) {
   }
   arena.grow(1);
   EXPECT_EQ(arena.bytes(), filled);
+}
+
+// As a socket that refers to pages until the other side has read them.
+TEST(Arena, WhoWasLentPagesReadsOnWhatHeWasLent) {
+  Arena arena(2 * kHuge);
+  std::memset(arena.data(), 7, arena.bytes());
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  constexpr std::size_t kOffset = kHuge - 5000, kBytes = 10'000;  // on both sides of a huge page's edge
+  const iovec lent{arena.data() + kOffset, kBytes};
+  ASSERT_EQ(::vmsplice(ends[1], &lent, 1, 0), static_cast<ssize_t>(kBytes));
+  arena.leave_pages(arena.data() + kOffset, kBytes);
+  EXPECT_TRUE(std::all_of(arena.data(), arena.data() + arena.bytes(), [](std::byte each) { return each == std::byte{7}; }));
+  std::memset(arena.data(), 8, arena.bytes());
+  std::vector<std::byte> read(kBytes);
+  ASSERT_EQ(::read(ends[0], read.data(), kBytes), static_cast<ssize_t>(kBytes));
+  EXPECT_TRUE(std::all_of(read.begin(), read.end(), [](std::byte each) { return each == std::byte{7}; }));
+  for (const int end : ends) ::close(end);
 }
 
 }  // namespace

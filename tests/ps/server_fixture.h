@@ -58,7 +58,7 @@ class ShardClient {
   }
   void open() { wait(shard.openRequest().send().ignoreResult()); }
 
-  Floats pull(VariableId variable, std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
+  kj::Promise<Floats> pull_later(VariableId variable, std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
     auto request = shard.pullRequest();
     request.initStep().setSession(session);
     request.getStep().setIncarnation(1);
@@ -66,12 +66,15 @@ class ShardClient {
     header.setVariable(variable);
     header.setPart(part);
     header.setWhole(true);
-    kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = request.send();
-    const auto reply = wait(kj::mv(sent));
-    const auto values = reply.getValues();
-    Floats out(values.size() / sizeof(float));
-    std::copy_n(values.begin(), values.size(), reinterpret_cast<kj::byte*>(out.data()));
-    return out;
+    return request.send().then([](auto&& reply) {
+      const auto values = reply.getValues();
+      Floats out(values.size() / sizeof(float));
+      std::copy_n(values.begin(), values.size(), reinterpret_cast<kj::byte*>(out.data()));
+      return out;
+    });
+  }
+  Floats pull(VariableId variable, std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
+    return wait(pull_later(variable, part, session));
   }
 
   kj::Promise<bool> push_later(std::uint64_t closure, VariableId variable, const Floats& values, std::uint32_t part = 0,
