@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "core/bfloat16.h"
@@ -353,7 +354,11 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
   auto* out = reinterpret_cast<std::int64_t*>(bytes.data);
   for (const Segment& segment : request.segments) {
     if (segment.whole) continue;
-    for (std::int64_t i = 0; i < segment.rows; ++i) *out++ = (segment.ids != nullptr ? segment.ids[i] : segment.first + i) - segment.begin;
+    if (segment.ids != nullptr)
+      std::transform(segment.ids, segment.ids + segment.rows, out, [begin = segment.begin](std::int64_t id) { return id - begin; });
+    else
+      std::iota(out, out + segment.rows, segment.first - segment.begin);
+    out += segment.rows;
   }
   return bytes;
 }
