@@ -193,9 +193,10 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
 }
 
 std::shared_ptr<Loan> Table::lend(RowRange rows) {
+  if (hashed() || stride_ != dim_ || !arena_->has_pages()) return nullptr;
   const auto bytes = (static_cast<std::size_t>(rows.size()) * row_bytes_ + 7) / 8 * 8;
   const std::byte* const at = parameters(rows.begin);
-  if (hashed() || stride_ != dim_ || !arena_->has_pages() || reinterpret_cast<std::uintptr_t>(at) % 8 != 0) return nullptr;
+  if (reinterpret_cast<std::uintptr_t>(at) % 8 != 0) return nullptr;
   std::erase_if(loans_, [](const auto& entry) { return entry.second.expired(); });
   auto loan = std::make_shared<Loan>(Loan{.bytes = {at, bytes}, .kept = arena_});
   loans_.emplace_back(rows, loan);
@@ -204,12 +205,11 @@ std::shared_ptr<Loan> Table::lend(RowRange rows) {
 
 void Table::before_write_of_lent(std::span<const std::int64_t> places) {
   std::erase_if(loans_, [&](const auto& entry) {
+    const RowRange rows = entry.first;
     const auto loan = entry.second.lock();
-    if (loan == nullptr) return true;
-    const auto [rows, lent] = entry;
-    if (std::none_of(places.begin(), places.end(), [rows = rows](std::int64_t place) { return place >= rows.begin && place < rows.end; })) return false;
-    end_loan(*loan);
-    return true;
+    const bool written = std::any_of(places.begin(), places.end(), [rows](std::int64_t place) { return place >= rows.begin && place < rows.end; });
+    if (loan != nullptr && written) end_loan(*loan);
+    return loan == nullptr || written;
   });
 }
 
