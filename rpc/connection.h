@@ -45,7 +45,6 @@ struct Traffic {
 };
 
 enum class Side : std::uint8_t { kDialler, kAcceptor };
-enum class Way : std::uint8_t { kOut, kIn };
 
 // Calls pending when it ends fail with UnavailableError, as do later ones: capabilities do not heal, connect again.
 //   Thread  its reactor's. Not to be destroyed from inside a call of its own: close() is safe anywhere on the thread.

@@ -3,6 +3,7 @@
 #include <kj/async.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ class Credit {
   std::shared_ptr<detail::CreditState> state_;
   std::size_t bytes_ = 0;
 };
+
+enum class Way : std::uint8_t { kOut, kIn };  // a connection has a gate for each
 
 class CreditGate {
  public:

@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/update_rule.h"
 #include "core/variable_store.h"
-#include "rpc/connection.h"
+#include "rpc/credit.h"
 #include "rpc/hello.h"
 #include "rpc/network.h"
 #include "rpc/task.h"

@@ -79,7 +79,18 @@ TEST_P(Loans, OutliveTheTable) {
   EXPECT_TRUE(all_are(1.0f, floats_of(*loan)));
 }
 
-TEST_P(Loans, SurviveSlotsAndARestore) {
+TEST_P(Loans, SurviveARestore) {
+  shard.push_whole(shard.step(1), 0, Floats(kElements, 1));
+  const auto loan = lend_whole();
+  ASSERT_NE(loan, nullptr);
+  shard.shard.begin_restore();  // every row has its initial value again
+  EXPECT_TRUE(all_are(0, floats_of(*loan)));
+  shard.shard.end_restore({});
+  shard.shard.open();
+  EXPECT_TRUE(all_are(1, shard.pull_whole(0)));
+}
+
+TEST_P(Loans, SurviveNewSlots) {
   const auto loan = lend_whole();
   shard.shard.configure({ShardHarness::kSession, 2, 42, {ones(0, {kLentRows, kLentDim}, adagrad())}, false});
   EXPECT_TRUE(all_are(1.0f, floats_of(*loan)));
