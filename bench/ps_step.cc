@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "core/json.h"
@@ -157,6 +158,8 @@ PsStepOverTheWire::PsStepOverTheWire(const std::string& transport, int shards, s
   network_ = rpc::make_socket_network(rpc::parse_transport(transport));
   address_ = parse_json(servers_->tf_config("chief", 0), "the cluster")["cluster"]["ps"][0].get<std::string>();
   reactor_->wait(configure(shards, table_rows, encoding));
+  run(1, 1);  // connects
+  place_gradients();
 }
 
 PsStepOverTheWire::~PsStepOverTheWire() {
@@ -165,6 +168,20 @@ PsStepOverTheWire::~PsStepOverTheWire() {
   network_.reset();
   reactor_.reset();
   servers_->stop();
+}
+
+// To where a step that computes gradients is told to leave them.
+void PsStepOverTheWire::place_gradients() {
+  worker::RemoteStep remote(*store_);
+  for (StepData& data : steps_)
+    for (std::size_t t = 0; t < kStepTables; ++t) {
+      Tensor& gradient = data.gradients[t];
+      auto place = remote.update_place(static_cast<VariableId>(t), gradient.bytes());
+      if (place == nullptr) continue;
+      const std::byte* at = place.get();
+      std::memcpy(place.get(), gradient.raw(), gradient.bytes());
+      gradient = Tensor::borrowed(gradient.dtype(), gradient.shape(), at, std::move(place));
+    }
 }
 
 double PsStepOverTheWire::run(int steps, int depth) {

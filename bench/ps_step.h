@@ -55,6 +55,7 @@ class PsStepOverTheWire {
 
  private:
   rpc::Task<void> configure(int shards, std::int64_t table_rows, worker::Encoding encoding);
+  void place_gradients();
   rpc::Task<void> step();
 
   TemporaryFolder folder_;

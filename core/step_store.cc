@@ -64,10 +64,6 @@ const GraphVariable& StepMachine::variable_of(std::int32_t i) const {
   return plan_->graph.variables[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
 }
 
-Tensor StepMachine::arena_tensor(const TensorType& type, const std::byte* at) const {
-  return Tensor::borrowed(type.dtype, type.shape, at, arena_);
-}
-
 const std::shared_ptr<std::byte>& StepMachine::owner_of(std::int32_t value) const {
   for (const auto& [placed, place] : placed_)
     if (placed == bound_->root(value)) return place;
@@ -167,12 +163,14 @@ Tensor StepMachine::sum_rows(BoundUpdate& update, const UniqueIds& ids, const Up
   std::int64_t n = static_cast<std::int64_t>(ids.inverse().size()), dim = type.shape.row_elements();
   type.shape = type.shape.with_dim(0, static_cast<std::int64_t>(ids.unique().size()));
   std::size_t row_bytes = static_cast<std::size_t>(dim) * dtype_bytes(type.dtype);
-  std::byte* sums = arena_at(update.sums_offset);
+  auto place = store_.update_place(plan_->bound[static_cast<std::size_t>(node(update.node).attributes.get<std::int64_t>("variable"))], ids.unique().size() * row_bytes);
+  std::byte* sums = place != nullptr ? place.get() : arena_at(update.sums_offset);
+  const Tensor summed = Tensor::borrowed(type.dtype, type.shape, sums, place != nullptr ? std::move(place) : arena_);
   const std::int32_t* places = ids.inverse().data();
   if (rule.kind == RuleKind::kAssign) {
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(sums + static_cast<std::size_t>(places[i]) * row_bytes, data(value) + static_cast<std::size_t>(i) * row_bytes, row_bytes);
-    return arena_tensor(type, sums);
+    return summed;
   }
   std::memset(sums, 0, ids.unique().size() * row_bytes);
   switch (type.dtype) {
@@ -181,7 +179,7 @@ Tensor StepMachine::sum_rows(BoundUpdate& update, const UniqueIds& ids, const Up
     case DType::kInt64: sum_integers<std::uint64_t>(places, n, dim, data(value), sums); break;
     default: throw UnimplementedError(str("a sparse update of rows of ", dtype_name(type.dtype)));
   }
-  return arena_tensor(type, sums);
+  return summed;
 }
 
 }  // namespace cairn

@@ -58,8 +58,8 @@ class VariableStore {
   virtual ~VariableStore() = default;
   virtual void pull(const StepContext& step, std::span<Read> reads, Done done) = 0;
   virtual void push(const StepContext& step, std::span<Update> updates, Done done) = 0;
-  // Memory from which a push of this variable's dense update, of `bytes` bytes, would need no copy; null: any is as good. The caller
-  // fills it before that push and lets go of it after.
+  // Memory from which a push of an update of this variable, of `bytes` bytes of values, would need no copy; null: any is as good. The
+  // caller fills it before that push and lets go of it after.
   virtual std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes);
   // Sums (or averages, by the caller's division) over the replicas of the step. The default is one replica: nothing to do.
   virtual void all_reduce(const StepContext& step, std::span<Tensor> arrays, Done done);

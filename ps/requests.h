@@ -55,6 +55,22 @@ struct UpdateHeader {
   float learning_rate = 0;
 };
 
+// Row after row, header after header: one after the other, or each header's in a place of its own.
+struct PushValues {
+  PushValues() = default;
+  PushValues(std::span<const std::byte> one) : together(one) {}
+  PushValues(std::span<const std::span<const std::byte>> each) : apart(each) {}
+
+  std::size_t bytes() const {
+    std::size_t all = together.size();
+    for (const auto& one : apart) all += one.size();
+    return all;
+  }
+
+  std::span<const std::byte> together;
+  std::span<const std::span<const std::byte>> apart;  // empty, or one for each header
+};
+
 // In pieces: headers, ids and values of the pieces, each laid end to end, are the push. A header that repeats the one before
 // it (variable, part, rule and rate) with ids that go on ascending continues that update, so that an update may be cut.
 //
@@ -65,7 +81,7 @@ struct PushRequest {
   Version pulled;
   std::span<const UpdateHeader> headers;
   std::span<const std::int64_t> ids;  // local row numbers, ascending and distinct within a header
-  std::span<const std::byte> values;  // row after row, header after header
+  PushValues values;
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;

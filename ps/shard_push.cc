@@ -98,27 +98,30 @@ void Shard::verify_growth(const Plan& plan) const {
 
 void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
   const auto [headers, ids, values, kept] = piece;
+  if (!values.apart.empty() && values.apart.size() != headers.size())
+    throw InvalidArgumentError(str("a push of ", headers.size(), " headers whose values lie in ", values.apart.size(), " places: each has one"));
   plan.updates.reserve(plan.updates.size() + headers.size());
   std::size_t used = 0, bytes = 0;
-  for (const UpdateHeader& header : headers) {
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const UpdateHeader& header = headers[i];
     Table& table = find(header.variable, header.part);
     verify_update(table, header);
     if (header.rows > ids.size() - used)
       throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows, " rows are updated, fewer ids came"));
     const std::size_t rows = header.whole ? static_cast<std::size_t>(table.rows()) : header.rows;
     const std::size_t size = rows * static_cast<std::size_t>(table.spec().dim()) * wire_bytes(encoding, table.spec().dtype);
-    if (size > values.size() - bytes)
-      throw InvalidArgumentError(str("variable '", table.spec().name, "': its ", rows, " rows of ", table.spec().dim(), " take ", size,
-                                     " bytes, only ", values.size() - bytes, " came"));
-    PlannedUpdate update{&table, &header, ids.subspan(used, header.rows), values.subspan(bytes, size)};
+    const std::span<const std::byte> rest = values.apart.empty() ? values.together.subspan(bytes) : values.apart[i];
+    if (size > rest.size() || (size < rest.size() && !values.apart.empty()))
+      throw InvalidArgumentError(str("variable '", table.spec().name, "': its ", rows, " rows of ", table.spec().dim(), " take ", size, " bytes, ", rest.size(), " came"));
+    PlannedUpdate update{&table, &header, ids.subspan(used, header.rows), rest.first(size)};
     verify_ids(table, update.ids, true);
     update.continues = !plan.updates.empty() && goes_on(plan.updates.back(), update);
     plan.updates.push_back(update);
     used += header.rows;
     bytes += size;
   }
-  if (used != ids.size() || bytes != values.size())
-    throw InvalidArgumentError(str("a push with ", ids.size(), " ids and ", values.size(), " bytes of values, whose headers use ", used, " and ", bytes));
+  if (used != ids.size() || bytes != values.bytes())
+    throw InvalidArgumentError(str("a push with ", ids.size(), " ids and ", values.bytes(), " bytes of values, whose headers use ", used, " and ", bytes));
 }
 
 // Whether `next` is the rest of an update that was cut.

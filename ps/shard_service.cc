@@ -81,8 +81,9 @@ class ShardService final : public wire::Shard::Server {
       std::shared_ptr<rpc::SharedMemory> memory;
       kj::Own<kj::PromiseFulfiller<void>> unused;
     };
-    if (!push.shared_values) {
-      push.request.owner = connection_.buffers().buffer_of(push.request.values.data(), push.request.values.size());
+    if (push.places.empty()) {
+      const std::span<const std::byte> values = push.request.values.together;
+      push.request.owner = connection_.buffers().buffer_of(values.data(), values.size());
       return std::nullopt;
     }
     auto pair = kj::newPromiseAndFulfiller<void>();

@@ -9,24 +9,38 @@ constexpr std::size_t kPlaceBytes = 512;  // what a piece takes beside its conte
 
 template <typename Piece>
 std::size_t bytes_of(const Piece& piece) {
-  return kPlaceBytes + piece.headers.size_bytes() + piece.ids.size_bytes() + piece.values.size_bytes();
+  return kPlaceBytes + piece.headers.size_bytes() + piece.ids.size_bytes() + piece.values.bytes();
 }
 
 struct Kept {
   std::vector<UpdateHeader> headers;
   std::vector<std::int64_t> ids;
   std::vector<std::byte> values;
+  std::vector<std::span<const std::byte>> apart;
   std::shared_ptr<const void> owner;
 };
+
+PushValues keep_values(const PushRequest& piece, Kept& kept) {
+  const auto [together, apart] = piece.values;
+  kept.apart.assign(apart.begin(), apart.end());
+  if (piece.owner == nullptr) {
+    kept.values.reserve(piece.values.bytes());
+    kept.values.assign(together.begin(), together.end());
+    for (auto& one : kept.apart) {
+      kept.values.insert(kept.values.end(), one.begin(), one.end());
+      one = std::span(kept.values).last(one.size());
+    }
+  }
+  if (!kept.apart.empty()) return std::span<const std::span<const std::byte>>(kept.apart);
+  return piece.owner == nullptr ? kept.values : together;
+}
 
 PushPiece keep(const PushRequest& piece) {
   auto kept = std::make_shared<Kept>();
   kept->headers.assign(piece.headers.begin(), piece.headers.end());
   kept->ids.assign(piece.ids.begin(), piece.ids.end());
   kept->owner = piece.owner;
-  if (piece.owner == nullptr) kept->values.assign(piece.values.begin(), piece.values.end());
-  const std::span<const std::byte> values = piece.owner == nullptr ? kept->values : piece.values;
-  return {kept->headers, kept->ids, values, kept};
+  return {kept->headers, kept->ids, keep_values(piece, *kept), kept};
 }
 
 }  // namespace
@@ -55,7 +69,7 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
   waiting.last = now;
   PushPiece& place = waiting.pieces[piece.piece];
   if (place.kept != nullptr) {
-    if (place.headers.size() != piece.headers.size() || place.ids.size() != piece.ids.size() || place.values.size() != piece.values.size()) {
+    if (place.headers.size() != piece.headers.size() || place.ids.size() != piece.ids.size() || place.values.bytes() != piece.values.bytes()) {
       drop(waiting_.find(key));
       throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number, ": piece ", piece.piece,
                                  " came before with another size; push all of it again"));

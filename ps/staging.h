@@ -25,7 +25,7 @@ struct StagingOptions {
 struct PushPiece {
   std::span<const UpdateHeader> headers;
   std::span<const std::int64_t> ids;
-  std::span<const std::byte> values;
+  PushValues values;
   std::shared_ptr<const void> kept;
 };
 

@@ -36,6 +36,20 @@ std::span<const std::int64_t> read_ids(Params in, SharedBulk& shared) {
   return shared.ids;
 }
 
+PushValues read_values(wire::Shard::PushParams::Reader in, std::vector<std::span<const std::byte>>& places, const SharedBulk& shared) {
+  if (in.hasValuesAt()) {
+    const auto at = wire::bounded(in.getValuesAt(), kHeadersMax, "places of values");
+    places.reserve(at.size());
+    std::size_t bytes = 0;
+    for (const auto place : at) bytes += places.emplace_back(shared_bytes(place, shared)).size();
+    if (!places.empty() && bytes > shared.memory->bytes())
+      throw InvalidArgumentError(str("the ", places.size(), " places of a push's values take ", bytes, " bytes of a shared memory of ", shared.memory->bytes()));
+  }
+  if (!places.empty()) return std::span<const std::span<const std::byte>>(places);
+  const auto values = in.getValues();
+  return std::span(reinterpret_cast<const std::byte*>(values.begin()), values.size());
+}
+
 Encoding read_encoding(wire::Encoding encoding) {
   switch (encoding) {
     case wire::Encoding::RAW: return Encoding::kRaw;
@@ -81,14 +95,11 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   for (const auto header : headers)
     out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole(), wire::read(header.getRule()),
                            header.getLearningRate()});
-  const auto values = in.getValues();
   out.request.step = read_step(in.getStep());
   out.request.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
   out.request.headers = out.headers;
   out.request.ids = read_ids(in, shared);
-  out.request.values = {reinterpret_cast<const std::byte*>(values.begin()), values.size()};
-  out.shared_values = in.hasValuesAt();
-  if (out.shared_values) out.request.values = shared_bytes(in.getValuesAt(), shared);
+  out.request.values = read_values(in, out.places, shared);
   out.request.encoding = read_encoding(in.getEncoding());
   out.request.piece = in.getPiece();
   out.request.pieces = in.getPieces();

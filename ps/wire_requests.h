@@ -29,8 +29,8 @@ struct DecodedPull {
 };
 struct DecodedPush {
   std::vector<UpdateHeader> headers;
+  std::vector<std::span<const std::byte>> places;  // of the values, if they lie in shared memory
   PushRequest request;
-  bool shared_values = false;  // they lie in shared memory
 };
 
 // Errors  InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the shared memory.  Thread: any.

@@ -290,11 +290,11 @@ void RemoteStep::push(const StepContext& step, std::span<Update> updates, Done d
 
 std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::size_t bytes) {
   const VariableLayout& layout = routing_->variable(variable);
-  if (bytes <= routing_->piece_bytes_max() || layout.parts.size() != 1 || routing_->encoded(layout.spec->dtype)) return nullptr;
+  if (layout.parts.size() != 1 || routing_->encoded(layout.spec->dtype)) return nullptr;
   const auto link = store_.find_link(layout.parts.front().shard);
   if (link == nullptr || !link->shares(bytes)) return nullptr;
-  const Bytes place = link->take(bytes);
-  return link->shared(place) ? std::shared_ptr<std::byte>(place.owner, place.data) : nullptr;
+  const Bytes place = link->take_shared(bytes);
+  return {place.owner, place.data};
 }
 
 rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done) {
@@ -337,8 +337,9 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
     call.headers.push_back({rows, update.rule, update.learning_rate});
   }
   call.ids = ids_of(request, *link);
-  call.values = values_in_place(updates, request, *link);
-  if (call.values.empty() && request.value_bytes > 0) call.values.push_back(values_of(updates, request, *link));
+  call.values = shared_values(updates, request, *link);
+  call.values_shared = !call.values.empty();
+  if (!call.values_shared) call.values = travelling_values(updates, request);
   call.encoding = routing_->encoding();
   call.piece = piece.number;
   call.pieces = piece.count;
@@ -363,41 +364,76 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
   return bytes;
 }
 
-// They are copied where they travel as something else, meet in memory shared with the shard, or are many and small.
-std::vector<Bytes> RemoteStep::values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const {
-  const std::size_t places = request.segments.size();
-  if (request.value_bytes == 0 || request.value_bytes % 8 != 0) return {};
-  if (places > 1 && (request.value_bytes < places * kScatteredBytesMin || link.shares(request.value_bytes))) return {};
-  std::vector<Bytes> values;
-  values.reserve(places);
-  for (const Segment& segment : request.segments) {
-    const Tensor& value = updates[segment.item].value;
-    const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
-    if (routing_->encoded(spec.dtype)) return {};
-    const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
-    const std::byte* from = value.raw() + static_cast<std::size_t>(segment.first) * row;
-    const std::size_t size = static_cast<std::size_t>(segment.rows) * row;
-    if (size > 0) values.push_back(bytes_of(value, from, size));
-  }
-  const bool elsewhere = link.shares(request.value_bytes) && !link.shared(values.front());
-  return elsewhere || !aligned(values.front().data) ? std::vector<Bytes>() : values;
+std::size_t RemoteStep::wire_bytes(std::span<const Update> updates, const Segment& segment) const {
+  return static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(*routing_->variable(updates[segment.item].variable).spec);
 }
 
-Bytes RemoteStep::values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {
-  Bytes bytes = link.take(request.value_bytes);
-  std::byte* out = bytes.data;
-  for (const Segment& segment : request.segments) {
-    const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
-    const std::size_t size = static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(spec);
-    if (size == 0) continue;
-    const std::byte* from = updates[segment.item].value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
-    if (routing_->encoded(spec.dtype))
-      narrow_to_bfloat16(reinterpret_cast<const float*>(from), static_cast<std::size_t>(segment.rows * spec.dim()), out);
-    else
-      copy_bulk(out, from, size);
-    out += size;
+// Nothing where the values travel as something else, or start where no place may.
+Bytes RemoteStep::where_it_lies(std::span<const Update> updates, const Segment& segment) const {
+  const Tensor& value = updates[segment.item].value;
+  const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
+  if (routing_->encoded(spec.dtype)) return {};
+  const std::byte* from = value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  return aligned(from) ? bytes_of(value, from, wire_bytes(updates, segment)) : Bytes();
+}
+
+void RemoteStep::lay_out(std::span<const Update> updates, const Segment& segment, std::byte* out) const {
+  const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
+  const std::byte* from = updates[segment.item].value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  if (routing_->encoded(spec.dtype))
+    narrow_to_bfloat16(reinterpret_cast<const float*>(from), static_cast<std::size_t>(segment.rows * spec.dim()), out);
+  else
+    copy_bulk(out, from, wire_bytes(updates, segment));
+}
+
+std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {
+  constexpr std::size_t kPlace = 8;  // places start at multiples of it
+  if (!link.shares(request.value_bytes)) return {};
+  std::vector<Bytes> values(request.segments.size());
+  std::size_t elsewhere = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Segment& segment = request.segments[i];
+    if (segment.rows == 0) continue;
+    values[i] = where_it_lies(updates, segment);
+    if (link.shared(values[i])) continue;
+    values[i] = {nullptr, nullptr, wire_bytes(updates, segment)};
+    elsewhere += (values[i].size + kPlace - 1) / kPlace * kPlace;
   }
-  return bytes;
+  if (elsewhere == 0) return values;
+  const Bytes room = link.take_shared(elsewhere);
+  if (room.data == nullptr) return {};
+  std::byte* out = room.data;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].size == 0 || values[i].data != nullptr) continue;
+    values[i].owner = room.owner;
+    values[i].data = out;
+    lay_out(updates, request.segments[i], out);
+    out += (values[i].size + kPlace - 1) / kPlace * kPlace;
+  }
+  return values;
+}
+
+// From where they lie, unless they travel as something else or are many and small: those meet in one buffer.
+std::vector<Bytes> RemoteStep::travelling_values(std::span<const Update> updates, const ShardRequest& request) const {
+  if (request.value_bytes == 0) return {};
+  std::vector<Bytes> values;
+  if (request.value_bytes % 8 == 0 && (request.segments.size() == 1 || request.value_bytes >= request.segments.size() * kScatteredBytesMin)) {
+    values.reserve(request.segments.size());
+    for (const Segment& segment : request.segments) {
+      if (segment.rows == 0) continue;
+      values.push_back(where_it_lies(updates, segment));
+      if (values.back().data == nullptr) break;
+    }
+    if (values.back().data != nullptr) return values;
+  }
+  const Bytes all = pooled_bytes(store_.reactor().buffers(), request.value_bytes);
+  std::byte* out = all.data;
+  for (const Segment& segment : request.segments) {
+    if (segment.rows == 0) continue;
+    lay_out(updates, segment, out);
+    out += wire_bytes(updates, segment);
+  }
+  return {all};
 }
 
 }  // namespace cairn::worker

@@ -66,7 +66,7 @@ class RemoteStep final : public VariableStore {
 
   void pull(const StepContext& step, std::span<Read> reads, Done done) override;
   void push(const StepContext& step, std::span<Update> updates, Done done) override;
-  // Memory shared with the one shard that holds the variable, if it is large enough to travel in messages of its own.
+  // Memory shared with the one shard that holds the variable, if the values are large enough to lie there.
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
 
   std::uint64_t staleness() const { return staleness_; }  // the largest over all pushes so far
@@ -90,9 +90,12 @@ class RemoteStep final : public VariableStore {
   std::shared_ptr<ShardLink> link(ShardId shard);
   void saw(ShardId shard, const ShardLink& link, Version version);
   Bytes ids_of(const ShardRequest& request, ShardLink& link) const;
-  Bytes values_of(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const;
-  // Where the gradients lie, if one message can refer to them there; else nothing, and they are to be copied.
-  std::vector<Bytes> values_in_place(std::span<const Update> updates, const ShardRequest& request, const ShardLink& link) const;
+  // A push's values, for PushCall. In shared memory each segment's, where they were computed if that is there; nothing if it is full.
+  std::vector<Bytes> shared_values(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const;
+  std::vector<Bytes> travelling_values(std::span<const Update> updates, const ShardRequest& request) const;
+  Bytes where_it_lies(std::span<const Update> updates, const Segment& segment) const;
+  void lay_out(std::span<const Update> updates, const Segment& segment, std::byte* out) const;
+  std::size_t wire_bytes(std::span<const Update> updates, const Segment& segment) const;
 
   RemoteStore& store_;
   std::shared_ptr<const Routing> routing_;

@@ -83,6 +83,15 @@ struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
     return pool.has_value() && bytes.size > 0 ? pool->memory().offset_of(bytes.data, bytes.size) : std::nullopt;
   }
 
+  // Where nothing lies there is no place to name.
+  void write_places(capnp::List<wire::Place>::Builder out, std::span<const Bytes> values) const {
+    for (unsigned i = 0; i < out.size(); ++i) {
+      const auto offset = shared_offset(values[i]);
+      if (values[i].size > 0 && !offset) throw UnavailableError("the connection was lost, and the memory shared with it, when values had been laid there");
+      write_place(out[i], offset.value_or(0), values[i]);
+    }
+  }
+
   // The shard may use shared memory until it has answered, whether or not anybody still waits for that: `kept` stays until then.
   template <typename Response, typename Kept>
   kj::Promise<Response> see_through(kj::Promise<Response> call, Kept kept) {
@@ -121,8 +130,13 @@ bool ShardLink::shared(const Bytes& bytes) const { return connected() && live_->
 
 Bytes ShardLink::take(std::size_t bytes) {
   if (shares(bytes))
-    if (auto buffer = live_->pool->take(bytes)) return {buffer, reinterpret_cast<std::byte*>(buffer.get()), bytes};
+    if (Bytes shared = take_shared(bytes); shared.data != nullptr) return shared;
   return pooled_bytes(reactor_.buffers(), bytes);
+}
+
+Bytes ShardLink::take_shared(std::size_t bytes) {
+  auto buffer = connected() && live_->pool.has_value() ? live_->pool->take(bytes) : nullptr;
+  return {buffer, reinterpret_cast<std::byte*>(buffer.get()), buffer != nullptr ? bytes : 0};
 }
 
 void ShardLink::close() {
@@ -222,9 +236,9 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
   if (!connected()) co_await connect();
   auto live = live_;
   try {
-    const std::size_t value_bytes = size_of(call.values);
-    const auto ids_at = live->shared_offset(call.ids), values_at = call.values.size() == 1 ? live->shared_offset(call.values.front()) : std::nullopt;
-    const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids.size) + inline_words(value_bytes);
+    const std::size_t places = call.values_shared ? call.values.size() : 0;
+    const auto ids_at = live->shared_offset(call.ids);
+    const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids.size) + places * 2 + inline_words(places > 0 ? 0 : size_of(call.values));
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);
     request.initPulled().setIncarnation(call.pulled.incarnation);
@@ -240,8 +254,8 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
       request.adoptIds(blob(orphanage, {&call.ids, 1}));
-    if (values_at)
-      write_place(request.initValuesAt(), *values_at, call.values.front());
+    if (places > 0)
+      live->write_places(request.initValuesAt(static_cast<unsigned>(places)), call.values);
     else
       request.adoptValues(blob(orphanage, call.values));
     request.setEncoding(wire_encoding(call.encoding));
@@ -249,9 +263,9 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
     request.setPieces(call.pieces);
     request.setSlice(call.slice);
     if (!ids_at) lease(*live->connection, {&call.ids, 1});
-    if (!values_at) lease(*live->connection, call.values);
+    if (places == 0) lease(*live->connection, call.values);
     kj::Promise<capnp::Response<wire::Shard::PushResults>> sent = request.send();
-    if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));
+    if (ids_at || places > 0) sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the push");
     auto reply = co_await kj::mv(answered);
     co_return PushReply{read(reply.getVersion()), reply.getStaleness(), reply.getDuplicate()};

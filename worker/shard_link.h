@@ -69,7 +69,8 @@ struct PushCall {
   Version pulled;
   std::vector<PartUpdate> headers;
   Bytes ids;
-  std::vector<Bytes> values;  // one after the other; in several places only where none is shared with the shard
+  std::vector<Bytes> values;    // one after the other,
+  bool values_shared = false;   // or each header's own, in memory shared with the shard
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
@@ -120,6 +121,7 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
 
   // Memory for a blob of a call: shared with the shard where that can be, so that it need not travel.
   Bytes take(std::size_t bytes);
+  Bytes take_shared(std::size_t bytes);  // however small; nothing where there is none to be had
   bool shares(std::size_t bytes) const;  // a blob of that size
   bool shared(const Bytes& bytes) const;  // it lies in memory shared with the shard
 

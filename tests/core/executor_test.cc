@@ -64,7 +64,7 @@ class RecordingStore final : public VariableStore {
   }
 
   LocalStore local;
-  std::vector<std::byte> place;  // for the dense update of this one
+  std::vector<std::byte> place;  // for the update of this one
   VariableId placed_variable = ~VariableId{0};
   const std::byte* pushed_from = nullptr;
   bool later = false;
@@ -161,6 +161,19 @@ TEST_F(Executor, ADenseGradientIsComputedWhereTheStoreWantsIt) {
   }
   EXPECT_THAT(floats_of(store.calls[1].updates[0].value), ElementsAre(2, 4, 6, 8));
   EXPECT_THAT(floats_of(store.calls[3].updates[0].value), ElementsAre(1, 2, 3, 4));
+}
+
+TEST_F(Executor, GradientsOfRowsAreSummedWhereTheStoreWantsThem) {
+  Variable table = variable("table", tensor({5, 1}, {0, 1, 2, 3, 4}), {kSgd});
+  store.place.resize(3 * sizeof(float), std::byte{0x7f});  // of the distinct rows
+  store.placed_variable = 0;
+  run_function({ints({kAny})}, {ids_of({4, 0, 4, 2})}, [&](const auto& in) {
+    Array loss = sum(table.gather(arg(in, 0)));
+    table.update(kSgd, variable_gradients(loss)[0].sparse, 1.0f);
+    return loss;
+  });
+  EXPECT_EQ(store.pushed_from, store.place.data());
+  EXPECT_THAT(floats_of(store.calls[1].updates[0].value), ElementsAre(1, 1, 2));
 }
 
 TEST_F(Executor, GathersOfOneVariableShareOneRead) {

@@ -292,6 +292,13 @@ void shard_messages() {
          out.setEncoding(wire::Encoding::BFLOAT16);
        }));
   seed("shard_message", "push", message<S::PushParams>(1, [](auto out) { fill_push(out, 0, 1); }));
+  seed("shard_message", "push-from-places", message<S::PushParams>(1, [](auto out) {
+         fill_push(out, 0, 1);
+         auto places = out.initValuesAt(2);
+         places[0].setBytes(24);
+         places[1].setOffset(64);
+         places[1].setBytes(20);
+       }));
   seed("shard_message", "piece", message<S::PushParams>(1, [](auto out) { fill_push(out, 1, 2); }));
   for (const bool keep : {false, true})
     seed("shard_message", keep ? "attach" : "configure", message<S::ConfigureParams>(2, [&](auto out) {

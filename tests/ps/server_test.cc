@@ -88,8 +88,9 @@ TEST(ShardService, APieceInSharedMemoryIsAnsweredWhenItsPushIs) {
     wire::write(header.initRule(), sgd());
     const std::int64_t row = piece;
     request.setIds({reinterpret_cast<const kj::byte*>(&row), sizeof row});
-    request.initValuesAt().setOffset(8 * piece);
-    request.getValuesAt().setBytes(8);
+    auto place = request.initValuesAt(1)[0];
+    place.setOffset(8 * piece);
+    place.setBytes(8);
     request.setPiece(piece);
     request.setPieces(2);
     return request.send().ignoreResult();

@@ -264,6 +264,40 @@ TEST(ShardPush, HeadersApplyInTheirOrder) {
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(15, 15));
 }
 
+// As they lie in shared memory.
+TEST(ShardPush, ValuesOfEachHeaderMayLieApart) {
+  const UpdateHeader headers[] = {{0, 0, 2, false, sgd(), 1}, {1, 0, 0, true, sgd(), 1}, {0, 0, 0, false, sgd(), 1}};
+  const Ids ids = {1, 3};
+  const Floats whole = {7, 8};
+  Floats rows = {1, 2, 3, 4};
+  std::vector<std::span<const std::byte>> places{std::as_bytes(std::span(rows)), std::as_bytes(std::span(whole)), {}};
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd()), whole_table(1, variable("v", {2}), sgd())});
+  const auto push = [&](std::uint64_t closure, std::uint32_t pieces) {
+    return shard.shard.push({shard.step(closure), {}, headers, ids, std::span<const std::span<const std::byte>>(places), Encoding::kRaw, 0, pieces});
+  };
+  push(1, 1);
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0, -1, -2, 0, 0, -3, -4));
+  EXPECT_THAT(shard.pull_whole(1), ElementsAre(-7, -8));
+
+  push(2, 2);  // the first of two pieces, of which there is a copy
+  rows = {9, 9, 9, 9};
+  const UpdateHeader last{1, 0, 0, true, sgd(), 1};
+  shard.shard.push({shard.step(2), {}, {&last, 1}, {}, std::as_bytes(std::span(whole)), Encoding::kRaw, 1, 2});
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0, -2, -4, 0, 0, -6, -8));
+  EXPECT_THAT(shard.pull_whole(1), ElementsAre(-21, -24));
+
+  const std::vector<std::span<const std::byte>> good{std::as_bytes(std::span(rows)), std::as_bytes(std::span(whole)), {}};
+  for (const auto& [place, bytes, words] : {std::tuple(0, 12, "variable 'w': its 2 rows of 2 take 16 bytes, 12 came"), std::tuple(1, 4, "variable 'v': its 2 rows of 1 take 8 bytes, 4 came"),
+                                            std::tuple(2, 8, "variable 'w': its 0 rows of 2 take 0 bytes, 8 came")}) {
+    places = good;
+    places[static_cast<std::size_t>(place)] = std::as_bytes(std::span(rows)).first(static_cast<std::size_t>(bytes));
+    EXPECT_THAT([&] { push(3, 1); }, ThrowsMessage<InvalidArgumentError>(HasSubstr(words)));
+  }
+  places.resize(2);
+  EXPECT_THAT([&] { push(3, 1); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("a push of 3 headers whose values lie in 2 places")));
+  EXPECT_THAT(shard.pull_whole(1), ElementsAre(-21, -24));
+}
+
 // ---- pieces ----
 
 // Piece `piece` of a push that updates rows 0.. of an Adam table, a row a piece.

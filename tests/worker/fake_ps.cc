@@ -101,11 +101,16 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   asked.push = true;
   for (auto header : in.getHeaders()) asked.parts.push_back({rows_of(header), wire::read(header.getRule()), header.getLearningRate()});
   asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
-  const auto sent = bulk(in.hasValuesAt(), in.getValuesAt(), in.getValues(), shared_.get());
   asked.shared = in.hasValuesAt();
-  asked.values_at = in.getValuesAt().getOffset();
-  asked.value_bytes = sent.size();
-  asked.values = decode(sent, in.getEncoding() == wire::Encoding::BFLOAT16);
+  asked.value_bytes = in.getValues().size();
+  const bool narrow = in.getEncoding() == wire::Encoding::BFLOAT16;
+  asked.values = decode(in.getValues(), narrow);
+  for (const auto place : in.getValuesAt()) {
+    const auto one = decode(bulk(true, place, {}, shared_.get()), narrow);
+    asked.values.insert(asked.values.end(), one.begin(), one.end());
+    asked.values_at.push_back(place.getOffset());
+    asked.value_bytes += place.getBytes();
+  }
   asked.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
   asked.piece = in.getPiece();
   asked.pieces = in.getPieces();

@@ -25,7 +25,7 @@ struct Asked {
   std::vector<float> values;       // of a push, decoded
   std::size_t value_bytes = 0;     // on the wire
   bool shared = false;             // the values are in shared memory,
-  std::uint64_t values_at = 0;     // here
+  std::vector<std::uint64_t> values_at;  // here, of a push header by header
   Version pulled;
   std::uint64_t incarnation = 0;
   std::uint32_t push_number = 0;

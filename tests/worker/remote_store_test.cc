@@ -184,9 +184,63 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   ASSERT_EQ(push(step, updates), "");
   EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 5);
   ASSERT_EQ(cluster->asked.size(), 3u);
-  EXPECT_EQ(cluster->asked[1].values_at, cluster->asked[0].values_at + cluster->asked[0].value_bytes);  // one after the other, as they lay
+  EXPECT_EQ(cluster->asked[1].values_at.front(), cluster->asked[0].values_at.front() + cluster->asked[0].value_bytes);  // one after the other, as they lay
   updates.clear();
   EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
+}
+
+// What was computed where the shard reads it, what was computed elsewhere, and what is too small to have a place of its own.
+TEST_P(Bulk, UpdatesOfOnePushMayLieInPlaceAndElsewhere) {
+  use(1, {{"a", {9000, 2}}, {"b", {3}}, {"c", {9000, 2}}, {"d", {9000, 2}}});
+  RemoteStep step(*store);
+  std::vector<Read> reads{{1, {}, {}}};
+  ASSERT_EQ(pull(step, reads), "");
+  std::vector<std::int64_t> rows(4001);
+  std::iota(rows.begin(), rows.end(), 4999);
+  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), {}}, {1, kSgd, 1, {}, floats_tensor({3}, {1, 2, 3})}, {2, kSgd, 1, ids_tensor(rows), {}}, {3, kSgd, 1, ids_tensor(rows), {}}};
+  const std::vector<float> elsewhere(rows.size() * 2, 6);
+  std::vector<const std::byte*> computed;
+  for (Update& update : updates) {
+    if (update.value.defined()) continue;
+    auto place = update.variable == 2 ? nullptr : step.update_place(update.variable, rows.size() * 8);
+    EXPECT_EQ(place != nullptr, GetParam() && update.variable != 2);
+    const std::byte* at = place.get();
+    if (place != nullptr) std::ranges::fill(std::span(reinterpret_cast<float*>(place.get()), rows.size() * 2), static_cast<float>(update.variable + 4));
+    update.value = place != nullptr ? Tensor::borrowed(DType::kFloat32, {4001, 2}, at, std::move(place)) : floats_tensor({4001, 2}, elsewhere);
+  }
+  cluster->asked.clear();
+  ASSERT_EQ(push(step, updates), "");
+  ASSERT_EQ(cluster->asked.size(), 1u);
+  EXPECT_EQ(cluster->asked[0].values_at.size(), GetParam() ? 4u : 0u);
+  EXPECT_EQ(cluster->row(0, 8999, 1), initial_value(0, 8999, 1) - (GetParam() ? 4 : 6));
+  EXPECT_EQ(cluster->row(1, 2), initial_value(1, 2, 0) - 3);
+  EXPECT_EQ(cluster->row(2, 8999, 1), initial_value(2, 8999, 1) - 6);
+  EXPECT_EQ(cluster->row(3, 4999, 0), initial_value(3, 4999, 0) - (GetParam() ? 7 : 6));
+  EXPECT_EQ(cluster->row(3, 4998, 0), initial_value(3, 4998, 0));
+}
+
+TEST_F(RemoteStoreTest, WhatFindsNoRoomInSharedMemoryTravels) {
+  LinkOptions small;
+  small.shared_bytes = 64 << 10;
+  use(1, {{"a", {9000, 2}}, {"b", {9000, 2}}}, Encoding::kRaw, small);
+  RemoteStep step(*store);
+  std::vector<Read> reads{{0, ids_tensor({1}), {}}};
+  ASSERT_EQ(pull(step, reads), "");
+  auto place = step.update_place(0, 36'000);
+  ASSERT_NE(place, nullptr);
+  const std::byte* at = place.get();
+  std::ranges::fill(std::span(reinterpret_cast<float*>(place.get()), 9000), 3.0f);
+  EXPECT_EQ(step.update_place(1, 72'000), nullptr);
+  std::vector<std::int64_t> rows(4500);
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), Tensor::borrowed(DType::kFloat32, {4500, 2}, at, std::move(place))},
+                              {1, kSgd, 1, {}, floats_tensor({9000, 2}, std::vector<float>(18'000, 5))}};
+  cluster->asked.clear();
+  ASSERT_EQ(push(step, updates), "");
+  ASSERT_EQ(cluster->asked.size(), 1u);
+  EXPECT_FALSE(cluster->asked[0].shared);
+  EXPECT_EQ(cluster->row(0, 4499, 1), initial_value(0, 4499, 1) - 3);
+  EXPECT_EQ(cluster->row(1, 8999, 1), initial_value(1, 8999, 1) - 5);
 }
 
 TEST_P(Bulk, UpdatesOfSeveralVariablesArriveInOrderWhateverTheirSizes) {
