@@ -49,7 +49,7 @@ PipelinePosition from_manifest(const DatasetPosition& saved) {
 }
 
 storage::VariableInfo to_manifest(const VariableLayout& variable) {
-  storage::VariableInfo made{variable.spec->name, variable.spec->dtype, variable.spec->shape, variable.spec->trainable, variable.rule, {}, {}};
+  storage::VariableInfo made{variable.spec->name, variable.spec->dtype, variable.spec->shape, variable.spec->trainable, variable.rule, {}, {}, variable.spec->hashed};
   for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
   for (const Part& part : variable.parts) made.parts.push_back(part.rows);
   return made;

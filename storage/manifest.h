@@ -27,6 +27,7 @@ struct VariableInfo {
   UpdateRule rule;                 // the one that has slots; an assignment if none
   std::vector<std::string> slots;  // their names
   std::vector<RowRange> parts;     // as it was cut when saved
+  bool hashed = false;
   bool operator==(const VariableInfo&) const = default;
 };
 

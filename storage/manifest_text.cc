@@ -24,7 +24,7 @@ Json to_json(const VariableInfo& variable) {
   for (const RowRange& part : variable.parts) parts.push_back({part.begin, part.end});
   return {{"name", variable.name},           {"dtype", dtype_name(variable.dtype)}, {"shape", variable.shape.dims()},
           {"trainable", variable.trainable}, {"rule", to_json(variable.rule)},      {"slots", variable.slots},
-          {"parts", std::move(parts)}};
+          {"parts", std::move(parts)},       {"hashed", variable.hashed}};
 }
 
 Json to_json(const DatabaseInfo& database) {
@@ -82,6 +82,7 @@ VariableInfo read_variable(const Json& json) {
   variable.rule = read_rule(json.at("rule"));
   variable.slots = json.at("slots").get<std::vector<std::string>>();
   for (const Json& part : json.at("parts")) variable.parts.push_back(read_part(part));
+  if (json.contains("hashed")) variable.hashed = json.at("hashed");
   return variable;
 }
 

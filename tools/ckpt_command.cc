@@ -58,8 +58,9 @@ int show(const std::string& path) {
   for (const auto& variable : manifest.variables) {
     std::string slots;
     for (const auto& slot : variable.slots) slots += (slots.empty() ? ", slots " : ", ") + slot;
-    std::printf("    %-40s %-20s %s%s, %zu part%s\n", variable.name.c_str(), TensorType{variable.dtype, variable.shape}.to_string().c_str(),
-                std::string(rule_name(variable.rule.kind)).c_str(), slots.c_str(), variable.parts.size(), variable.parts.size() == 1 ? "" : "s");
+    std::printf("    %-40s %-20s %s%s, %zu part%s%s\n", variable.name.c_str(), TensorType{variable.dtype, variable.shape}.to_string().c_str(),
+                std::string(rule_name(variable.rule.kind)).c_str(), slots.c_str(), variable.parts.size(), variable.parts.size() == 1 ? "" : "s",
+                variable.hashed ? ", hashed" : "");
   }
   std::printf("  databases\n");
   for (const auto& database : manifest.databases)

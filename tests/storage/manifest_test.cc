@@ -17,6 +17,7 @@ Manifest full_manifest() {
   Manifest out{.checkpoint = 42, .global_step = 1000, .saved_at_us = 1'700'000'000'000'001, .session = ~std::uint64_t{0}, .seed = 9, .layout_version = 3};
   out.variables.push_back({"deep/kernel", DType::kFloat32, {128, 64}, true, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {"accumulator"}, {{0, 64}, {64, 128}}});
   out.variables.push_back({"count", DType::kInt64, {}, false, {}, {}, {{0, 1}}});
+  out.variables.push_back({"wide/table", DType::kFloat32, {std::int64_t{1} << 40, 1}, true, {}, {}, {{0, std::int64_t{1} << 40}}, true});
   out.databases.push_back({"ps-0-shard-0", 192, 70'000, {{"ps-0-shard-0/000008.sst", 65'000, 0xdeadbeef}, {"ps-0-shard-0/CURRENT", 16, 7}}});
   out.low_watermark = 990;
   out.applied = {{991, 993}, {999, 1000}};
