@@ -9,11 +9,12 @@ namespace cairn::ps {
 namespace {
 
 constexpr std::size_t kAhead = 64;       // rows: the more are on their way, the less each costs, until they leave the first-level cache
-constexpr std::size_t kPrefetched = 256;  // bytes of a row and its slots; the hardware follows longer ones by itself
+constexpr std::size_t kPrefetched = 256;  // bytes of a row; the hardware follows a longer one by itself
 
-// Slots too, which nobody reads here: the update that follows wants them, and beside the row's own lines they cost memory less than later.
-void prefetch_row(const std::byte* row, std::size_t stride) {
-  for (std::size_t at = 0; at < std::min(stride, kPrefetched); at += 64) __builtin_prefetch(row + at);
+// Not its slots too, though the update that follows wants them: that gained a tenth on one day and lost a quarter on another, with the same
+// processor and tables of gigabytes (docs/performance.md).
+void prefetch_row(const std::byte* row, std::size_t bytes) {
+  for (std::size_t at = 0; at < std::min(bytes, kPrefetched); at += 64) __builtin_prefetch(row + at);
 }
 
 // `copy` copies one row; of a size known here it compiles to a few moves.
@@ -21,10 +22,10 @@ template <typename Copy>
 void gather_with(const std::byte* base, std::size_t stride, std::size_t bytes, std::span<const std::int64_t> ids, std::byte* out,
                  Copy copy) {
   const std::size_t ahead = ids.size() > kAhead ? ids.size() - kAhead : 0;
-  for (std::size_t first = 0; first < std::min(kAhead, ids.size()); ++first) prefetch_row(base + static_cast<std::size_t>(ids[first]) * stride, stride);
+  for (std::size_t first = 0; first < std::min(kAhead, ids.size()); ++first) prefetch_row(base + static_cast<std::size_t>(ids[first]) * stride, bytes);
   std::size_t i = 0;
   for (; i < ahead; ++i, out += bytes) {
-    prefetch_row(base + static_cast<std::size_t>(ids[i + kAhead]) * stride, stride);
+    prefetch_row(base + static_cast<std::size_t>(ids[i + kAhead]) * stride, bytes);
     copy(out, base + static_cast<std::size_t>(ids[i]) * stride);
   }
   for (; i < ids.size(); ++i, out += bytes) copy(out, base + static_cast<std::size_t>(ids[i]) * stride);
