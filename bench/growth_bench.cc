@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -79,19 +80,22 @@ double core_time(const Series& series) {
   return percentile(each, 0.5);
 }
 
-// The cores of one machine carry all of them, so the arithmetic is a wait, ten times what a step takes of a core besides. That is measured
-// beside a wait, which leaves the caches cold: a step that follows the last one at once takes half of it. Eight workers that wait for ten times
-// that half, and so need nearly all of two cores, are a row of their own.
+// The cores of one machine carry all of them, so the arithmetic is a wait, ten times what a step takes of a core besides. The longer the
+// wait, the colder its caches and the more it takes, so the wait is sought that is ten times what a step takes beside it: twice what it takes
+// where it follows the last one at once. Eight workers that wait for ten times that, and so need nearly all of two cores, are a row of their own.
 void of_workers(const Options& options, Report& report) {
   auto ten_times = [](const Series& series) { return std::min(1.0, 10 * core_time(series)); };
   const double short_wait = ten_times(waiting_steps(options, report, 1, 0));
   const Series short_one = waiting_steps(options, report, 1, short_wait, "short wait");
-  const double wait = ten_times(short_one);
-  std::optional<Series> one;
-  for (int servers : {1, 2, 4, 8}) {
+  double wait = short_wait;
+  Series one = short_one;
+  for (int round = 0; round < 5 && std::abs(ten_times(one) - wait) > 0.05 * wait; ++round) {
+    wait = ten_times(one);
+    one = waiting_steps(options, report, 1, wait);
+  }
+  for (int servers : {2, 4, 8}) {
     const Series series = waiting_steps(options, report, servers, wait);
-    if (!one) one = series;
-    report.ratio(str("growth: ", servers, " workers, of linear"), series, servers * one->median());
+    report.ratio(str("growth: ", servers, " workers, of linear"), series, servers * one.median());
   }
   report.ratio("growth: 8 workers with a short wait, of linear", waiting_steps(options, report, 8, short_wait, "short wait"), 8 * short_one.median());
 }

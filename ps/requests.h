@@ -33,9 +33,9 @@ struct ReadHeader {
   std::uint64_t written = 0;  // with whole: Shard::written() of the copy that the caller has; 0: none
 };
 
-// Who reads a pull's values next. What is bulk for another core, in shared memory, had better not pass through our caches. On the way to
-// a socket single rows had better not either, for they displace the tables' lines, but rows that lie together are read back at once.
-enum class NextReader : std::uint8_t { kThisCore, kSocket, kAnotherCore };
+// Who reads a pull's values next. What is bulk for another core, in shared memory, had better not pass through our caches; a socket reads
+// it back on this one.
+enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
 
 struct PullRequest {
   StepContext step;

@@ -109,12 +109,9 @@ class ShardService final : public wire::Shard::Server {
       write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
       return;
     }
-    if (bytes >= kBulkBytes) {
-      if (auto loan = host_->shard.lend(pull.request)) {
-        write(results.initVersion(), host_->shard.version());
-        return refer_to(results, std::move(loan), bytes);
-      }
-      pull.request.next_reader = NextReader::kSocket;
+    if (auto loan = bytes >= kBulkBytes ? host_->shard.lend(pull.request) : nullptr) {
+      write(results.initVersion(), host_->shard.version());
+      return refer_to(results, std::move(loan), bytes);
     }
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
     write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));

@@ -181,7 +181,7 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
         absent_.push_back(i);
         places_[i] = 0;
       }
-    if (held() > 0) gather_rows(arena_->data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out, next != NextReader::kThisCore);
+    if (held() > 0) gather_rows(arena_->data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, places_, out, next == NextReader::kAnotherCore);
     for (const std::size_t i : absent_) initialize_rows(*spec_, seed_, range_.begin + ids[i], 1, dim_, out + i * row_bytes_);
     return;
   }
@@ -189,7 +189,7 @@ void Table::gather(std::span<const std::int64_t> ids, std::byte* out, NextReader
     copy_rows(out, parameters(range->begin), ids.size() * row_bytes_, next);
     return;
   }
-  gather_rows(arena_->data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out, next != NextReader::kThisCore);
+  gather_rows(arena_->data(), static_cast<std::size_t>(stride_) * element_, row_bytes_, ids, out, next == NextReader::kAnotherCore);
 }
 
 std::shared_ptr<Loan> Table::lend(RowRange rows) {
