@@ -52,8 +52,7 @@ void StepMachine::place_updates() {
       const std::int32_t value = bound_->root(input(update.node, 0));
       if (bound_->offset(value) == BoundPlan::kOutside) continue;
       const TensorType& type = bound_->type(value);
-      const auto variable = static_cast<std::size_t>(node(update.node).attributes.get<std::int64_t>("variable"));
-      auto place = store_.update_place(plan_->bound[variable], static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
+      auto place = store_.update_place(stored_variable(update.node), static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
       if (place == nullptr) continue;
       space_.pointers[static_cast<std::size_t>(value)] = place.get();
       placed_.emplace_back(value, std::move(place));

@@ -58,6 +58,7 @@ class StepMachine {
   const std::byte* data(std::int32_t value) const { return space_.pointers[static_cast<std::size_t>(bound_->root(value))]; }
   std::byte* arena_at(std::int64_t offset) const { return arena_.get() + offset; }
   const GraphVariable& variable_of(std::int32_t i) const;
+  VariableId stored_variable(std::int32_t i) const;  // the store's number for it
   const std::shared_ptr<std::byte>& owner_of(std::int32_t value) const;
 
   std::shared_ptr<const Plan> plan_;

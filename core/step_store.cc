@@ -64,6 +64,10 @@ const GraphVariable& StepMachine::variable_of(std::int32_t i) const {
   return plan_->graph.variables[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
 }
 
+VariableId StepMachine::stored_variable(std::int32_t i) const {
+  return plan_->bound[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
+}
+
 const std::shared_ptr<std::byte>& StepMachine::owner_of(std::int32_t value) const {
   for (const auto& [placed, place] : placed_)
     if (placed == bound_->root(value)) return place;
@@ -134,7 +138,7 @@ Update StepMachine::make_update(BoundUpdate& update) {
   const Node& n = node(update.node);
   const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
   bool sparse = n.attributes.get<bool>("sparse");
-  Update made{plan_->bound[static_cast<std::size_t>(n.attributes.get<std::int64_t>("variable"))], rule, 0, {}, {}};
+  Update made{stored_variable(update.node), rule, 0, {}, {}};
   if (!is_assignment(rule.kind)) std::memcpy(&made.learning_rate, data(input(update.node, n.inputs.size() - 1)), sizeof(float));
   if (!sparse) {
     std::int32_t value = input(update.node, 0);
@@ -163,7 +167,7 @@ Tensor StepMachine::sum_rows(BoundUpdate& update, const UniqueIds& ids, const Up
   std::int64_t n = static_cast<std::int64_t>(ids.inverse().size()), dim = type.shape.row_elements();
   type.shape = type.shape.with_dim(0, static_cast<std::int64_t>(ids.unique().size()));
   std::size_t row_bytes = static_cast<std::size_t>(dim) * dtype_bytes(type.dtype);
-  auto place = store_.update_place(plan_->bound[static_cast<std::size_t>(node(update.node).attributes.get<std::int64_t>("variable"))], ids.unique().size() * row_bytes);
+  auto place = store_.update_place(stored_variable(update.node), ids.unique().size() * row_bytes);
   std::byte* sums = place != nullptr ? place.get() : arena_at(update.sums_offset);
   const Tensor summed = Tensor::borrowed(type.dtype, type.shape, sums, place != nullptr ? std::move(place) : arena_);
   const std::int32_t* places = ids.inverse().data();

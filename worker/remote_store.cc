@@ -419,12 +419,9 @@ std::vector<Bytes> RemoteStep::travelling_values(std::span<const Update> updates
   std::vector<Bytes> values;
   if (request.value_bytes % 8 == 0 && (request.segments.size() == 1 || request.value_bytes >= request.segments.size() * kScatteredBytesMin)) {
     values.reserve(request.segments.size());
-    for (const Segment& segment : request.segments) {
-      if (segment.rows == 0) continue;
-      values.push_back(where_it_lies(updates, segment));
-      if (values.back().data == nullptr) break;
-    }
-    if (values.back().data != nullptr) return values;
+    for (const Segment& segment : request.segments)
+      if (segment.rows > 0) values.push_back(where_it_lies(updates, segment));
+    if (std::all_of(values.begin(), values.end(), [](const Bytes& one) { return one.data != nullptr; })) return values;
   }
   const Bytes all = pooled_bytes(store_.reactor().buffers(), request.value_bytes);
   std::byte* out = all.data;
