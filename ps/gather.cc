@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kAhead = 64;       // rows: the more are on their way, the less each costs, until they leave the first-level cache
 constexpr std::size_t kPrefetched = 256;  // bytes of a row; the hardware follows a longer one by itself
 
-// Not its slots too, though the update that follows wants them: that gained a tenth on one day and lost a quarter on another, with the same
+// Not its slots too, though the update that follows wants them: that gained a tenth at one time and lost a fifth at another, with the same
 // processor and tables of gigabytes (docs/performance.md).
 void prefetch_row(const std::byte* row, std::size_t bytes) {
   for (std::size_t at = 0; at < std::min(bytes, kPrefetched); at += 64) __builtin_prefetch(row + at);

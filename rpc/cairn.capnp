@@ -112,8 +112,8 @@ interface Shard {
 
   # Applied once for each (session, closure, pushNumber, slice). Larger pushes come in `pieces` calls with piece 0.. pieces-1, applied
   # together when the last has come; rows of a large dense part as slices 1.. of it, each applied when it comes (slice 0: all other
-  # rows of the push). Values follow each other in `values`, or each header's lie where `valuesAt` says, one place a header. `pulled` is the version that the closure's pull saw: of another incarnation the push is
-  # refused with Aborted (rerun the closure). A fenced incarnation gets Cancelled. `duplicate`: it had been applied before.
+  # rows of the push). Values follow each other in `values`, or each header's lie where `valuesAt` says, one place a header.
+  # `pulled` is the version that the closure's pull saw: of another incarnation the push is refused with Aborted (rerun the closure). A fenced incarnation gets Cancelled. `duplicate`: it had been applied before.
   push @1 (step :Step, pulled :Version, headers :List(UpdateHeader), ids :Data, values :Data, encoding :Encoding,
            piece :UInt32, pieces :UInt32 = 1, idsAt :Place, valuesAt :List(Place), slice :UInt32)
       -> (version :Version, staleness :UInt64, duplicate :Bool);

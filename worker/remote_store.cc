@@ -368,18 +368,21 @@ std::size_t RemoteStep::wire_bytes(std::span<const Update> updates, const Segmen
   return static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(*routing_->variable(updates[segment.item].variable).spec);
 }
 
+const std::byte* RemoteStep::rows_of(std::span<const Update> updates, const Segment& segment) const {
+  const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
+  return updates[segment.item].value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+}
+
 // Nothing where the values travel as something else, or start where no place may.
 Bytes RemoteStep::where_it_lies(std::span<const Update> updates, const Segment& segment) const {
   const Tensor& value = updates[segment.item].value;
-  const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
-  if (routing_->encoded(spec.dtype)) return {};
-  const std::byte* from = value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
-  return aligned(from) ? bytes_of(value, from, wire_bytes(updates, segment)) : Bytes();
+  const std::byte* from = rows_of(updates, segment);
+  return aligned(from) && !routing_->encoded(value.dtype()) ? bytes_of(value, from, wire_bytes(updates, segment)) : Bytes();
 }
 
 void RemoteStep::lay_out(std::span<const Update> updates, const Segment& segment, std::byte* out) const {
   const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
-  const std::byte* from = updates[segment.item].value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  const std::byte* from = rows_of(updates, segment);
   if (routing_->encoded(spec.dtype))
     narrow_to_bfloat16(reinterpret_cast<const float*>(from), static_cast<std::size_t>(segment.rows * spec.dim()), out);
   else
@@ -387,7 +390,7 @@ void RemoteStep::lay_out(std::span<const Update> updates, const Segment& segment
 }
 
 std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {
-  constexpr std::size_t kPlace = 8;  // places start at multiples of it
+  const auto room_for = [](const Bytes& bytes) { return (bytes.size + 7) / 8 * 8; };  // places start at multiples of 8
   if (!link.shares(request.value_bytes)) return {};
   std::vector<Bytes> values(request.segments.size());
   std::size_t elsewhere = 0;
@@ -397,7 +400,7 @@ std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates, co
     values[i] = where_it_lies(updates, segment);
     if (link.shared(values[i])) continue;
     values[i] = {nullptr, nullptr, wire_bytes(updates, segment)};
-    elsewhere += (values[i].size + kPlace - 1) / kPlace * kPlace;
+    elsewhere += room_for(values[i]);
   }
   if (elsewhere == 0) return values;
   const Bytes room = link.take_shared(elsewhere);
@@ -408,7 +411,7 @@ std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates, co
     values[i].owner = room.owner;
     values[i].data = out;
     lay_out(updates, request.segments[i], out);
-    out += (values[i].size + kPlace - 1) / kPlace * kPlace;
+    out += room_for(values[i]);
   }
   return values;
 }

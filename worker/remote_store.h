@@ -95,6 +95,7 @@ class RemoteStep final : public VariableStore {
   std::vector<Bytes> travelling_values(std::span<const Update> updates, const ShardRequest& request) const;
   Bytes where_it_lies(std::span<const Update> updates, const Segment& segment) const;
   void lay_out(std::span<const Update> updates, const Segment& segment, std::byte* out) const;
+  const std::byte* rows_of(std::span<const Update> updates, const Segment& segment) const;
   std::size_t wire_bytes(std::span<const Update> updates, const Segment& segment) const;
 
   RemoteStore& store_;

@@ -106,6 +106,33 @@ TEST(ShardService, APieceInSharedMemoryIsAnsweredWhenItsPushIs) {
   EXPECT_THAT(client.pull(0), ElementsAre(-1, -2, -3, -4));
 }
 
+// Else a small message could make a shard read the whole memory a million times.
+TEST(ShardService, PlacesTakeNoMoreThanTheMemoryThatTheyLieIn) {
+  SimulatedPs ps;
+  rpc::ConnectionOptions options;
+  options.shared_bytes = 64 << 10;
+  ShardClient client(ps.reactor, ps.network.host("worker"), ps.server.address(), 0, options);
+  client.configure({whole_table(0, variable("w", {5000, 2}), sgd())});
+  client.open();
+  auto request = client.shard.pushRequest();
+  request.initStep().setSession(ShardHarness::kSession);
+  request.getStep().setLayoutVersion(1);
+  request.getStep().setIncarnation(1);
+  auto headers = request.initHeaders(2);
+  auto places = request.initValuesAt(2);
+  for (unsigned i = 0; i < 2; ++i) {
+    headers[i].setWhole(true);
+    wire::write(headers[i].initRule(), sgd());
+    places[i].setBytes(40'000);
+  }
+  try {
+    client.wait(request.send().ignoreResult());
+    ADD_FAILURE() << "80,000 bytes of 65,536 were taken";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the 2 places of a push's values take 80000 bytes of a shared memory of 65536"));
+  }
+}
+
 TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {
   SimulatedPs ps;
   ShardClient client = ps.client();

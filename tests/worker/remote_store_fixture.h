@@ -12,6 +12,9 @@
 
 namespace cairn::worker {
 
+inline constexpr UpdateRule kSgd{RuleKind::kSgd, {}};
+inline constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
+
 class RemoteStoreTest : public testing::Test {
  protected:
   void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
