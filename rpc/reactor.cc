@@ -85,7 +85,8 @@ void Reactor::stop() {
   });
 }
 
-kj::Promise<void> Reactor::sleep(Duration duration) { return timer().afterDelay(to_kj_duration(duration)); }
+// KJ's timer knows only the time it was last advanced to, which is long ago where the loop was busy; delays count from the present.
+kj::Promise<void> Reactor::sleep(Duration duration) { return timer().atTime(kj::origin<kj::TimePoint>() + to_kj_duration(now() + duration)); }
 
 kj::Promise<void> Reactor::expiry(Duration limit, std::string what) {
   return sleep(limit).then([limit, what = std::move(what)]() -> kj::Promise<void> {

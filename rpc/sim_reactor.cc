@@ -52,7 +52,7 @@ class SimReactor::Port final : public kj::EventPort {
   }
 
   Duration now() const { return now_; }
-  kj::Timer& timer() { return clock_; }
+  kj::Timer& timer() { return timer_; }
   std::uint64_t steps() const { return steps_; }
 
  private:
@@ -64,24 +64,11 @@ class SimReactor::Port final : public kj::EventPort {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
-  // KJ's timer knows only the time it was last advanced to; delays must count from the present.
-  class PresentTimer final : public kj::Timer {
-   public:
-    explicit PresentTimer(Port& port) : port_(port) {}
-    kj::TimePoint now() const override { return at(port_.now_); }
-    kj::Promise<void> atTime(kj::TimePoint time) override { return port_.timer_.atTime(time); }
-    kj::Promise<void> afterDelay(kj::Duration delay) override { return port_.timer_.atTime(now() + delay); }
-
-   private:
-    Port& port_;
-  };
-
   Duration now_{0};
   std::uint64_t next_order_ = 0;
   std::uint64_t steps_ = 0;
   std::priority_queue<Event> events_;
   kj::TimerImpl timer_{at(Duration(0))};
-  PresentTimer clock_{*this};
 };
 
 SimReactor::SimReactor() : port_(std::make_unique<Port>()) {

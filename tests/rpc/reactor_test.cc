@@ -46,6 +46,16 @@ TEST(Reactor, ADeadlineInTimeGivesTheValue) {
   EXPECT_EQ(reactor.now(), Duration(1ms));
 }
 
+// Such as after a step that computed for longer than its push may take.
+TEST(Reactor, ADelayCountsFromThePresentHoweverLongTheLoopWasBusy) {
+  auto reactor = make_reactor();
+  reactor->wait(reactor->sleep(0ms));
+  const Duration busy = reactor->now() + 20ms;
+  while (reactor->now() < busy) {}
+  reactor->wait(reactor->sleep(10ms));
+  EXPECT_GE(reactor->now(), busy + 10ms);
+}
+
 TEST(Reactor, KeptAwakeItMakesNoTimerLate) {
   auto reactor = make_reactor();
   reactor->mailbox()->stay_awake(1h);
