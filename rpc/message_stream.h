@@ -21,7 +21,7 @@ class PooledMessageStream final : public capnp::MessageStream {
   // Keeps `owner` until nobody reads from a message with a segment that starts at `data` any more: neither this process, nor the other
   // side where the socket refers to our memory. Until then the bytes must not change.
   void lease(const void* data, std::shared_ptr<void> owner) { leases_.emplace(data, Lease{std::move(owner), {}}); }
-  // The same for a segment that `data` only names: the pieces, each with its owner, go in its stead.
+  // The same for a segment that `data`, which no other has, only names: the pieces, each with its owner, go in its stead.
   void lease(const void* data, std::vector<ByteStream::Piece> pieces) { leases_.emplace(data, Lease{nullptr, std::move(pieces)}); }
   std::size_t leased() const { return leases_.size(); }
 

@@ -21,20 +21,23 @@ std::size_t size_of(std::span<const Bytes> parts) {
   return size;
 }
 
-// A blob that is copied, or referred to and leased.
-capnp::Orphan<capnp::Data> blob(capnp::Orphanage orphanage, std::span<const Bytes> parts) {
+// A blob that is copied, or referred to and leased to the connection. What lies in several places is named by the list of them, for another
+// message may begin with the same place.
+capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage orphanage, std::span<const Bytes> parts) {
   if (parts.empty()) return {};
-  const capnp::Data::Reader data(reinterpret_cast<const kj::byte*>(parts.front().data), size_of(parts));
-  return data.size() <= kCopiedBytesMax ? orphanage.newOrphanCopy(data) : orphanage.referenceExternalData(data);
-}
-
-void lease(rpc::Connection& connection, std::span<const Bytes> parts) {
-  if (size_of(parts) <= kCopiedBytesMax) return;
-  if (parts.size() == 1) return connection.lease(parts.front().data, parts.front().owner);
+  const std::size_t size = size_of(parts);
+  const auto named = [size](const void* data) { return capnp::Data::Reader(static_cast<const kj::byte*>(data), size); };
+  if (size <= kCopiedBytesMax) return orphanage.newOrphanCopy(named(parts.front().data));
+  if (parts.size() == 1) {
+    connection.lease(parts.front().data, parts.front().owner);
+    return orphanage.referenceExternalData(named(parts.front().data));
+  }
   std::vector<rpc::ByteStream::Piece> pieces;
   pieces.reserve(parts.size());
   for (const Bytes& part : parts) pieces.push_back({kj::arrayPtr(reinterpret_cast<const kj::byte*>(part.data), part.size), part.owner});
-  connection.lease(parts.front().data, std::move(pieces));
+  const void* const list = pieces.data();
+  connection.lease(list, std::move(pieces));
+  return orphanage.referenceExternalData(named(list));
 }
 
 std::size_t inline_words(std::size_t bytes) { return bytes <= kCopiedBytesMax ? bytes / 8 + 1 : 0; }
@@ -203,10 +206,9 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
-      request.adoptIds(blob(capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), {&call.ids, 1}));
+      request.adoptIds(blob(*live->connection, capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), {&call.ids, 1}));
     if (values_at) write_place(request.initValuesAt(), *values_at, into);
     request.setEncoding(wire_encoding(call.encoding));
-    if (!ids_at) lease(*live->connection, {&call.ids, 1});
     kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = request.send();
     if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, into));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the pull");
@@ -253,17 +255,15 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
-      request.adoptIds(blob(orphanage, {&call.ids, 1}));
+      request.adoptIds(blob(*live->connection, orphanage, {&call.ids, 1}));
     if (places > 0)
       live->write_places(request.initValuesAt(static_cast<unsigned>(places)), call.values);
     else
-      request.adoptValues(blob(orphanage, call.values));
+      request.adoptValues(blob(*live->connection, orphanage, call.values));
     request.setEncoding(wire_encoding(call.encoding));
     request.setPiece(call.piece);
     request.setPieces(call.pieces);
     request.setSlice(call.slice);
-    if (!ids_at) lease(*live->connection, {&call.ids, 1});
-    if (places == 0) lease(*live->connection, call.values);
     kj::Promise<capnp::Response<wire::Shard::PushResults>> sent = request.send();
     if (ids_at || places > 0) sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the push");

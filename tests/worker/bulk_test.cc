@@ -242,6 +242,26 @@ TEST_P(Bulk, UpdatesAreHeldUntilTheyWereSentAndNoLonger) {
   EXPECT_EQ(owner.use_count(), 1);
 }
 
+// Such as a constant that several functions add.
+TEST_P(Bulk, PushesThatBeginWithTheSameValuesDoNotMix) {
+  use(1, {{"a", {8000, 8}}, {"b", {9000, 8}}, {"c", {4000, 8}}});
+  RemoteStep connecting(*store), first(*store), second(*store);
+  std::vector<Read> reads{{0, ids_tensor({1}), {}}};
+  ASSERT_EQ(pull(connecting, reads), "");
+  const Tensor same = floats_tensor({8000, 8}, std::vector<float>(64'000, 1));
+  std::vector<Update> firsts{{0, kSgd, 1, {}, same}, {1, kSgd, 1, {}, floats_tensor({9000, 8}, std::vector<float>(72'000, 2))}};
+  std::vector<Update> seconds{{0, kSgd, 1, {}, same}, {2, kSgd, 1, {}, floats_tensor({4000, 8}, std::vector<float>(32'000, 3))}};
+  int done = 0;
+  const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
+  first.push(context, firsts, count);
+  context.closure = 8;
+  second.push(context, seconds, count);
+  ASSERT_TRUE(cluster->run_until([&] { return done == 2; }));
+  EXPECT_EQ(cluster->row(0, 7999, 7), initial_value(0, 7999, 7) - 2);
+  EXPECT_EQ(cluster->row(1, 8999, 7), initial_value(1, 8999, 7) - 2);
+  EXPECT_EQ(cluster->row(2, 3999, 7), initial_value(2, 3999, 7) - 3);
+}
+
 TEST_P(Bulk, RowsOfManyPlacesMakeTheSameValues) {
   use(2, {{"a", {4000, 8}}, {"b", {9000, 3}}});
   std::vector<std::int64_t> some(3000);
