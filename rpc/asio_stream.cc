@@ -33,8 +33,8 @@ constexpr std::chrono::milliseconds kLingering{100};  // between two looks at wh
 
 }  // namespace
 
-AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool lends, bool shares)
-    : core_(std::make_shared<Core>(std::move(socket))), peer_address_(std::move(peer_address)), options_(options), lends_(lends), shares_(shares) {
+AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, LentPages::Count count, bool shares)
+    : core_(std::make_shared<Core>(std::move(socket), count)), peer_address_(std::move(peer_address)), options_(options), shares_(shares) {
   core_->socket.non_blocking(true);
   ahead_.resize(options_.read_ahead);
 }
@@ -45,7 +45,7 @@ AsioStream::~AsioStream() noexcept(false) {
   ++core_->read_generation;
   ++core_->write_generation;
   if (std::exchange(core_->open, false) && !core_->lent.empty()) {
-    core_->socket.shutdown(StreamSocket::shutdown_both, ignored);
+    core_->socket.shutdown(StreamSocket::shutdown_send, ignored);
     linger(core_);
   } else {
     core_->socket.close(ignored);
@@ -83,6 +83,7 @@ AsioStream::Read AsioStream::begin_read(void* buffer, size_t min, size_t max) {
 }
 
 std::size_t AsioStream::read_now(void* buffer, std::size_t bytes) {
+  if (aborted_) return 0;
   Read read = begin_read(buffer, bytes, bytes);
   while (!read.complete() && !dry_ && !read_error_) {
     error_code error;
@@ -111,7 +112,7 @@ void AsioStream::landed(Read& read, size_t bytes) {
   bytes_in_ += bytes;
   ahead_begin_ = 0;
   ahead_end_ = bytes - direct;
-  if (!core_->lent.empty()) core_->lent.release(bytes_out_);  // an answer says that its question was read
+  if (!core_->lent.empty()) core_->lent.release(bytes_out_);  // it may be an answer, whose question was read
 }
 
 size_t AsioStream::receive(const Read& read, error_code& error) {
@@ -203,7 +204,7 @@ class AsioStream::ReadOp {
     if (!error) stream_.landed(read_, bytes);
     if (!error && !read_.complete()) return next();
     done_ = true;
-    if (!error || error == asio::error::eof) {
+    if (!error || error == asio::error::eof || stream_.aborted_) {
       fulfiller_.fulfill(size_t{read_.got});
     } else {
       fulfiller_.reject(stream_error(error, "read"));
@@ -217,6 +218,7 @@ class AsioStream::ReadOp {
 };
 
 kj::Promise<size_t> AsioStream::read_some(Read read) {
+  if (aborted_) return size_t{read.got};
   while (!read.complete()) {
     error_code error = std::exchange(read_error_, {});
     if (!error && dry_) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);  // it tries once itself: saves a failing read
@@ -290,13 +292,13 @@ bool AsioStream::send_some(Outgoing& out, error_code& error) {
 
 // The first piece alone if it is lent, else with those behind it.
 size_t AsioStream::send_first(Outgoing& out, error_code& error) {
-  auto lendable = [&](const Piece& piece) { return lends_ && core_->lent.usable() && piece.owner != nullptr && piece.bytes.size() >= LentPages::kBytesMin; };
+  auto lendable = [&](const Piece& piece) { return core_->lent.usable() && piece.owner != nullptr && piece.bytes.size() >= LentPages::kBytesMin; };
   Piece& next = out.pieces[out.first];
   if (!out.lending && lendable(next)) {
-    core_->lent.keep(std::move(next.owner), bytes_out_ + next.bytes.size());
+    core_->lent.keep(std::move(next.owner), next.bytes.size(), bytes_out_ + next.bytes.size());
     out.lending = true;
   }
-  if (out.lending && core_->lent.usable()) {
+  if (out.lending && core_->lent.works()) {
     if (next.loan != nullptr) next.loan->paged = true;
     const size_t sent = core_->lent.send_some(next.begin(), next.bytes.size(), error);
     if (sent > 0 || error) return sent;  // else the system refused
@@ -419,9 +421,13 @@ void AsioStream::abortRead() {
   core_->socket.shutdown(StreamSocket::shutdown_receive, ignored);
 }
 
+// The socket itself still takes what comes: refusing it would reset the connection, which looks as if the other side had ended it, and so
+// had read what was lent.
 void AsioStream::abort() {
+  aborted_ = true;
   error_code ignored;
-  core_->socket.shutdown(StreamSocket::shutdown_both, ignored);
+  core_->socket.cancel(ignored);
+  core_->socket.shutdown(StreamSocket::shutdown_send, ignored);
   if (!broken_) fail(stream_error(asio::error::connection_aborted, "closed"));
 }
 
@@ -452,7 +458,8 @@ class FdSocket final : public Socket {
     auto& io = require_asio(reactor, "sockets").io();
     StreamSocket socket(io, asio::generic::stream_protocol(family_, 0), fd_);
     fd_ = -1;
-    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, family_ == AF_UNIX, shares_);
+    const auto count = family_ == AF_UNIX ? LentPages::Count::kKernels : LentPages::Count::kAcknowledged;
+    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, count, shares_);
   }
   std::string peer_address() const override { return peer_address_; }
 

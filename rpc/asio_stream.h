@@ -1,6 +1,7 @@
-// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, over Unix sockets large pieces without a copy.
+// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, large pieces without a copy into the socket.
 // For this room's .cc files.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -19,8 +20,8 @@ using StreamSocket = asio::generic::stream_protocol::socket;
 
 class AsioStream final : public ByteStream {
  public:
-  // `lends`: what is read on the other side may be this process's own pages, as Unix sockets can. `shares`: descriptors may travel too.
-  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool lends, bool shares);
+  // `shares`: descriptors may travel too.
+  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, LentPages::Count count, bool shares);
   ~AsioStream() noexcept(false);
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override;
@@ -35,6 +36,8 @@ class AsioStream final : public ByteStream {
   void setsockopt(int level, int option, const void* value, kj::uint length) override;
   kj::Maybe<int> getFd() const override;
 
+  bool wants_acknowledgements() const override { return core_->lent.counts() == LentPages::Count::kAcknowledged; }
+  void acknowledged(std::uint64_t bytes) override { core_->lent.acknowledged(std::min(bytes, bytes_out_)); }
   std::uint64_t bytes_in() const override { return bytes_in_; }
   std::uint64_t bytes_out() const override { return bytes_out_; }
   void abort() override;
@@ -46,7 +49,7 @@ class AsioStream final : public ByteStream {
  private:
   // Outlives the stream while handlers are queued; a handler of an old generation does nothing.
   struct Core {
-    explicit Core(StreamSocket made) : socket(std::move(made)), lent(socket.native_handle()) {}
+    Core(StreamSocket made, LentPages::Count count) : socket(std::move(made)), lent(socket.native_handle(), count) {}
     StreamSocket socket;
     LentPages lent;
     asio::cancellation_signal read_signal, write_signal;
@@ -88,7 +91,7 @@ class AsioStream final : public ByteStream {
   std::shared_ptr<Core> core_;
   std::string peer_address_;
   StreamOptions options_;
-  bool lends_, shares_;
+  bool shares_;
   std::shared_ptr<SharedMemory> shared_;  // received
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
 
@@ -101,6 +104,7 @@ class AsioStream final : public ByteStream {
   std::vector<kj::byte> corked_, in_flight_;
   bool writing_ = false, flush_planned_ = false, shutdown_pending_ = false;
   std::unique_ptr<kj::Exception> broken_;
+  bool aborted_ = false;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> drain_waiters_;
   kj::Maybe<kj::ForkedPromise<void>> disconnect_;
   kj::Own<kj::PromiseFulfiller<void>> disconnect_fulfiller_;

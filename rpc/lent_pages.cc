@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -63,7 +65,7 @@ bool LentPages::open() {
 
 // What stands in the pipe was not sent: the caller still has it.
 void LentPages::refuse() {
-  usable_ = false;
+  works_ = false;
   in_pipe_ = 0;
   for (int* end : {&into_, &out_of_})
     if (*end >= 0) ::close(std::exchange(*end, -1));
@@ -86,7 +88,7 @@ std::size_t LentPages::send_some(const void* data, std::size_t size, error_code&
       }
       in_pipe_ = static_cast<std::size_t>(lent);
     }
-    const ssize_t moved = ::splice(out_of_, nullptr, socket_, nullptr, in_pipe_, SPLICE_F_NONBLOCK | SPLICE_F_MORE);
+    const ssize_t moved = ::splice(out_of_, nullptr, socket_, nullptr, in_pipe_, SPLICE_F_NONBLOCK);
     if (moved > 0) {
       in_pipe_ -= static_cast<std::size_t>(moved);
       sent += static_cast<std::size_t>(moved);
@@ -107,6 +109,11 @@ std::size_t LentPages::send_some(const void* data, std::size_t size, error_code&
   return sent;
 }
 
+void LentPages::keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64_t end) {
+  kept_.push_back({std::move(owner), bytes, end});
+  kept_bytes_ += bytes;
+}
+
 // At least the unread bytes, for the kernel counts what it keeps of them. Where it does not count, open() has lent nothing.
 std::uint64_t LentPages::unread() const {
   int bytes = 0;
@@ -115,13 +122,30 @@ std::uint64_t LentPages::unread() const {
 }
 
 void LentPages::release(std::uint64_t sent) {
-  const std::uint64_t left = unread();
+  if (count_ != Count::kKernels) return;
   // All behind an unread byte is unread too: were one of these bytes unread, more than what was sent after them would be.
-  while (!kept_.empty() && kept_.front().end <= sent && left <= sent - kept_.front().end) kept_.pop_front();
+  const std::uint64_t left = unread();
+  if (left <= sent) acknowledged(sent - left);
+}
+
+void LentPages::acknowledged(std::uint64_t position) {
+  while (!kept_.empty() && kept_.front().end <= position) {
+    kept_bytes_ -= kept_.front().bytes;
+    kept_.pop_front();
+  }
+}
+
+// Who has closed his socket, or will send no more on it, reads no more either: streams of ours end both ways at once. Of a reset
+// that is so because this side never causes one (AsioStream::abort()).
+bool LentPages::ended_there() const {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_state == TCP_CLOSE || info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_LAST_ACK || info.tcpi_state == TCP_CLOSING || info.tcpi_state == TCP_TIME_WAIT;
 }
 
 void LentPages::release_all() {
-  if (unread() == 0) kept_.clear();
+  if (count_ == Count::kKernels ? unread() == 0 : ended_there()) acknowledged(UINT64_MAX);
 }
 
 }  // namespace cairn::rpc

@@ -1,5 +1,5 @@
 // capnp::MessageStream whose bulk segments land in pooled buffers, and which knows when memory lent to an outgoing message
-// is free again. Format: Cap'n Proto's stream framing.
+// is free again. Format: Cap'n Proto's stream framing, and acknowledgements between messages where the stream wants them.
 #pragma once
 #include <capnp/serialize-async.h>
 
@@ -42,10 +42,14 @@ class PooledMessageStream final : public capnp::MessageStream {
   };
   using Received = kj::Maybe<capnp::MessageReaderAndFds>;
   kj::Promise<Received> read_on(kj::Own<Message> message);
+  void acknowledge();
 
   ByteStream& stream_;
   BufferPool& pool_;
   std::size_t message_words_max_;
+  std::uint64_t sent_before_;                // the stream's bytes_out() before the first message
+  std::uint64_t read_ = 0, told_ = 0;        // bytes since then, of whole messages; of those the other side has been told of
+  kj::Promise<void> telling_ = kj::READY_NOW;
   std::unordered_multimap<const void*, Lease> leases_;
 };
 

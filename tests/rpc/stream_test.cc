@@ -1,9 +1,11 @@
 // The byte stream on its own: sizes at random, both directions at once, cancelled operations.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -14,12 +16,25 @@
 namespace cairn::rpc {
 namespace {
 
+void connect_over_tcp(int* fds) {
+  const int door = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  fds[0] = ::socket(AF_INET, SOCK_STREAM, 0);
+  CAIRN_CHECK(::bind(door, any, size) == 0 && ::listen(door, 1) == 0 && ::getsockname(door, any, &size) == 0 && ::connect(fds[0], any, size) == 0);
+  fds[1] = ::accept(door, nullptr, nullptr);
+  CAIRN_CHECK(fds[1] >= 0);
+  ::close(door);
+}
+
 struct StreamPair {
-  explicit StreamPair(Reactor& reactor, StreamOptions options = {}) {
+  explicit StreamPair(Reactor& reactor, StreamOptions options = {}, int family = AF_UNIX) {
     int fds[2];
-    CAIRN_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
-    a = make_fd_socket(fds[0], AF_UNIX, "a")->attach(reactor, options);
-    b = make_fd_socket(fds[1], AF_UNIX, "b")->attach(reactor, options);
+    if (family == AF_INET) connect_over_tcp(fds);
+    else CAIRN_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    a = make_fd_socket(fds[0], family, "a")->attach(reactor, options);
+    b = make_fd_socket(fds[1], family, "b")->attach(reactor, options);
   }
   kj::Own<ByteStream> a, b;
 };
@@ -132,9 +147,13 @@ TEST(ByteStream, ACancelledReadLosesNothing) {
   EXPECT_EQ(byte, 'x');
 }
 
-TEST(ByteStream, AnAbortEndsPendingReadsOnBothSides) {
+// What may be either kind of socket.
+class Socketed : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(ByteStream, Socketed, testing::Values(AF_UNIX, AF_INET), [](const auto& info) { return info.param == AF_UNIX ? "Unix" : "Tcp"; });
+
+TEST_P(Socketed, AnAbortEndsPendingReadsOnBothSides) {
   auto reactor = make_reactor();
-  StreamPair pair(*reactor);
+  StreamPair pair(*reactor, {}, GetParam());
   char byte;
   auto near = pair.a->tryRead(&byte, 1, 1);
   auto far = pair.b->tryRead(&byte, 1, 1);
@@ -143,6 +162,8 @@ TEST(ByteStream, AnAbortEndsPendingReadsOnBothSides) {
   EXPECT_EQ(reactor->wait(kj::mv(near)), 0u);
   EXPECT_EQ(reactor->wait(kj::mv(far)), 0u);
   EXPECT_THROW(reactor->wait(pair.a->write("x", 1)), UnavailableError);
+  EXPECT_EQ(pair.a->read_now(&byte, 1), 0u);
+  EXPECT_EQ(reactor->wait(pair.a->tryRead(&byte, 1, 1)), 0u);
 }
 
 // Memory that says when it is let go of.
@@ -207,6 +228,62 @@ TEST(ByteStream, LentMemoryIsKeptUntilTheOtherSideHasReadItAndSaysSo) {
   EXPECT_FALSE(second.held());
 }
 
+// Where they lie in our pages on one host, which no kernel counts.
+TEST(ByteStream, MemoryLentOverTcpIsKeptUntilItIsAcknowledged) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor, {}, AF_INET);
+  EXPECT_TRUE(pair.a->wants_acknowledgements());
+  Lent first(kLent), second(kLent, kLent);
+  kj::Promise<void> both[] = {pair.a->write(only(first.piece())), read_randomly(*pair.b, kLent, 6)};
+  auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(both), std::make_move_iterator(both + 2)));
+  reactor->wait(kj::mv(done));
+  auto written = pair.a->write(only(second.piece()));
+  reactor->wait(read_randomly(*pair.b, 1, 7));
+  pair.a->acknowledged(kLent - 1);
+  EXPECT_TRUE(first.held());
+  pair.a->acknowledged(kLent);
+  EXPECT_FALSE(first.held());
+  pair.a->acknowledged(UINT64_MAX);  // what was not even sent is nobody's to acknowledge
+  EXPECT_EQ(second.held(), pair.a->bytes_out() < 2 * kLent);
+}
+
+TEST(ByteStream, ToWhoNeverAcknowledgesLittleIsLent) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor, {}, AF_INET);
+  std::size_t held = 0;
+  std::vector<Lent> all;
+  for (int i = 0; i < 100; ++i) {
+    all.emplace_back(kLent);
+    auto written = pair.a->write(only(all.back().piece()));
+    std::vector<char> read(kLent);
+    reactor->wait(pair.b->tryRead(read.data(), kLent, kLent));
+    reactor->wait(kj::mv(written));
+    held += all.back().held() ? 1 : 0;
+  }
+  EXPECT_EQ(held, LentPages::kKeptMax / kLent);
+}
+
+// It reads what was on its way, and what comes from it meanwhile must not make our system reset the connection.
+TEST(ByteStream, MemoryLentOverTcpOutlivesAnAbortUntilTheOtherSideEnds) {
+  auto reactor = make_reactor();
+  StreamPair pair(*reactor, {}, AF_INET);
+  Lent lent(kLent);
+  auto written = pair.a->write(only(lent.piece()));
+  char byte;
+  reactor->wait(pair.b->tryRead(&byte, 1, 1));
+  reactor->wait(written.then([] {}, [](kj::Exception&&) {}).exclusiveJoin(reactor->sleep(std::chrono::milliseconds(0))));
+  pair.a->abort();
+  pair.a = nullptr;
+  reactor->wait(pair.b->write("what nobody reads", 17));
+  std::vector<std::uint8_t> rest(kLent);
+  const auto got = reactor->wait(pair.b->tryRead(rest.data(), kLent, kLent));
+  for (std::size_t i = 0; i < got; ++i) ASSERT_EQ(rest[i], byte_at(1 + i)) << i;
+  EXPECT_TRUE(lent.held());
+  EXPECT_FALSE(lent.let_go.poll(reactor->scope()));
+  pair.b = nullptr;
+  reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
+}
+
 TEST(ByteStream, LentMemoryOutlivesTheStreamUntilTheOtherSideHasReadIt) {
   auto reactor = make_reactor();
   StreamPair pair(*reactor);
@@ -222,10 +299,10 @@ TEST(ByteStream, LentMemoryOutlivesTheStreamUntilTheOtherSideHasReadIt) {
   reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
 }
 
-TEST(ByteStream, LentMemoryThatNobodyWillReadIsLetGoOf) {
+TEST_P(Socketed, LentMemoryThatNobodyWillReadIsLetGoOf) {
   auto reactor = make_reactor();
-  StreamPair pair(*reactor);
-  Lent lent(kLent);
+  StreamPair pair(*reactor, {}, GetParam());
+  Lent lent(16 * kLent);  // more than the sockets take
   auto write = pair.a->write(only(lent.piece()));
   pair.b = nullptr;
   EXPECT_THROW(reactor->wait(kj::mv(write)), UnavailableError);  // and no SIGPIPE, which would end the program
@@ -236,9 +313,9 @@ TEST(ByteStream, LentMemoryThatNobodyWillReadIsLetGoOf) {
   reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
 }
 
-TEST(ByteStream, LentAndCopiedPiecesArriveInOrder) {
+TEST_P(Socketed, LentAndCopiedPiecesArriveInOrder) {
   auto reactor = make_reactor();
-  StreamPair pair(*reactor);
+  StreamPair pair(*reactor, {}, GetParam());
   constexpr std::size_t kTotal = 40 << 20;
   auto write = [](ByteStream& stream) -> Task<void> {
     Random random(8);
@@ -257,9 +334,9 @@ TEST(ByteStream, LentAndCopiedPiecesArriveInOrder) {
   reactor->wait(reactor->with_deadline(kj::mv(done), std::chrono::seconds(60), "the exchange"));
 }
 
-TEST(ByteStream, WhatTheSystemDoesNotLetUsLendIsCopied) {
+TEST_P(Socketed, WhatTheSystemDoesNotLetUsLendIsCopied) {
   auto reactor = make_reactor();
-  StreamPair pair(*reactor);
+  StreamPair pair(*reactor, {}, GetParam());
   Lent lent(kLent);
   rlimit before{};
   CAIRN_CHECK(::getrlimit(RLIMIT_NOFILE, &before) == 0);
@@ -271,9 +348,9 @@ TEST(ByteStream, WhatTheSystemDoesNotLetUsLendIsCopied) {
   reactor->wait(kj::mv(written));
 }
 
-TEST(ByteStream, ASmallPieceIsCopiedAndItsOwnerLetGoOfAtOnce) {
+TEST_P(Socketed, ASmallPieceIsCopiedAndItsOwnerLetGoOfAtOnce) {
   auto reactor = make_reactor();
-  StreamPair pair(*reactor);
+  StreamPair pair(*reactor, {}, GetParam());
   Lent small(40 << 10);
   reactor->wait(pair.a->write(only(small.piece())));
   EXPECT_FALSE(small.held());
