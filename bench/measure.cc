@@ -47,11 +47,17 @@ CpuReading read_cpu(const NamedProcesses& processes) {
   return reading;
 }
 
+// With its numbers: in virtual machines all of a maker's have one name.
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(": ") + 2);
-  return "an unnamed CPU";
+  std::string name = "an unnamed CPU", family, model;
+  for (std::string line; std::getline(info, line) && !line.empty();) {  // the first core's
+    const std::string value = line.substr(std::min(line.size(), line.find(": ") + 2));
+    if (line.starts_with("model name")) name = value;
+    else if (line.starts_with("cpu family")) family = value;
+    else if (line.starts_with("model\t")) model = value;
+  }
+  return family.empty() ? name : str(name, " (family ", family, ", model ", model, ")");
 }
 
 std::string grouped(double value) {
