@@ -6,13 +6,14 @@
 #include <boost/container/small_vector.hpp>
 #include <iterator>
 
+#include "rpc/lent_pages.h"
+
 namespace cairn::rpc {
 namespace {
 
 constexpr std::size_t kBulkBytes = 4096;        // segments from this size on get a buffer of their own
 constexpr std::uint32_t kSegmentsMax = 512;     // Cap'n Proto's own bound
 constexpr std::uint32_t kAcknowledgement = UINT32_MAX;  // in place of a number of segments
-constexpr std::size_t kAcknowledgedBytes = 64 << 10;    // nobody lends less
 constexpr int kStreamWindowBytes = 8 << 20;     // what `-> stream` calls may have unacknowledged
 // Reading a field twice counts twice against the traversal limit, which guards against amplification, not size.
 constexpr std::uint64_t kReadsOfAMessage = 1024;
@@ -160,7 +161,7 @@ kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<
       return read_on(kj::mv(message));
     });
   }
-  if (stream_.wants_acknowledgements() && read_ - told_ >= kAcknowledgedBytes) acknowledge();
+  if (stream_.wants_acknowledgements() && read_ - told_ >= LentPages::kBytesMin) acknowledge();  // nobody lends less
   return Received(capnp::MessageReaderAndFds{kj::mv(message), nullptr});
 }
 

@@ -64,6 +64,7 @@ class SimReactor::Port final : public kj::EventPort {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
+
   Duration now_{0};
   std::uint64_t next_order_ = 0;
   std::uint64_t steps_ = 0;
