@@ -46,27 +46,36 @@ struct DenseSteps {
   std::vector<Step> steps;
 };
 
+// A limit of the machine that is measured in turns with the figure held against it, for memory's speed drifts; `work` measures one window.
+struct Beside {
+  std::string what;
+  NamedProcesses processes;
+  std::function<double()> work;
+};
+
 struct Carried {
   Series series, beside;
 };
 
-// `run(step, count)` takes seconds; GB/s of the variable's bytes. `beside`, the socket's, is measured in turns with it, for memory's speed drifts.
+// `run(step, count)` takes seconds; GB/s of the variable's bytes.
 template <typename Run>
 std::vector<Carried> carried(const Options& options, Report& report, const std::string& configuration, const NamedProcesses& processes, DenseSteps& steps, Run run,
-                             const std::function<double()>& beside = nullptr, const NamedProcesses& beside_processes = {}) {
+                             const Beside* beside = nullptr) {
   std::vector<Carried> all;
   for (auto& step : steps.steps) {
     run(step, 4);  // the first ones take their memory
     const int count = calibrate(options.seconds, 1, [&](int n) { return run(step, n); });
     Series series{.bench = "dense", .configuration = str(step.what, ", ", configuration), .unit = "GB/s", .processes = processes};
-    Series limit{.bench = "dense", .configuration = str("4 MB there and back, beside ", series.configuration), .unit = "GB/s", .processes = beside_processes};
     auto work = [&] { return 1e-9 * kBytes * step.times * count / run(step, count); };
-    if (beside)
-      std::tie(series, limit) = measure_in_turns(std::move(series), work, std::move(limit), beside, options.windows);
-    else
+    Series limit;
+    if (beside != nullptr) {
+      limit = {.bench = "dense", .configuration = str(beside->what, ", beside ", series.configuration), .unit = "GB/s", .processes = beside->processes};
+      std::tie(series, limit) = measure_in_turns(std::move(series), work, std::move(limit), beside->work, options.windows);
+    } else {
       series = measure(std::move(series), options.windows, work);
+    }
     report.add(series);
-    if (beside) report.add(limit);
+    if (beside != nullptr) report.add(limit);
     all.push_back({std::move(series), std::move(limit)});
   }
   return all;
@@ -82,7 +91,16 @@ void in_one_process(const Options& options, Report& report) {
   });
 }
 
-std::vector<Carried> on_cluster(const Options& options, Limits& limits, Report& report, const std::string& transport) {
+constexpr const char kMemoryCopy[] = "memory copy", kThereAndBack[] = "4 MB there and back";
+
+// What bounds this transport: through shared memory nothing goes over the socket.
+Beside limit_of(const Options& options, Limits& limits, const std::string& transport) {
+  if (transport == "auto") return {kMemoryCopy, {{"coordinator", ::getpid()}}, [&] { return limits.memory_copy_now(options.seconds); }};
+  const EchoSocket socket = socket_of(transport);
+  return {kThereAndBack, limits.echo(socket).processes(), [&, socket] { return limits.ping_pong_now(socket, options.seconds); }};
+}
+
+std::vector<Carried> on_cluster(const Options& options, const Beside& beside, Report& report, const std::string& transport) {
   const int parts = options.ps * std::max(1, options.shards);
   Cluster cluster(options, {.transport = transport, .partitioner = FixedShardsPartitioner(parts)});
   DenseSteps steps(cluster.strategy());
@@ -92,7 +110,7 @@ std::vector<Carried> on_cluster(const Options& options, Limits& limits, Report& 
     for (int i = 0; i < count; ++i) cluster.coordinator().schedule(step.function);
     cluster.coordinator().join();
     return seconds_since(begin);
-  }, [&] { return limits.ping_pong_now(socket_of(transport), options.seconds); }, limits.echo(socket_of(transport)).processes());
+  }, &beside);
 }
 
 }  // namespace
@@ -100,11 +118,13 @@ std::vector<Carried> on_cluster(const Options& options, Limits& limits, Report& 
 void bench_dense(const Options& options, Limits& limits, Report& report) {
   const Series& copy = limits.memory_copy();
   if (options.one_device) in_one_process(options, report);
-  for (const auto& transport : options.transports)
-    for (const auto& [series, beside] : on_cluster(options, limits, report, transport)) {
-      report.ratio(str("dense: ", series.configuration, ", of 4 MB there and back"), series, beside);
-      report.ratio(str("dense: ", series.configuration, ", of memory copy"), series, copy);
+  for (const auto& transport : options.transports) {
+    const Beside beside = limit_of(options, limits, transport);
+    for (const auto& [series, limit] : on_cluster(options, beside, report, transport)) {
+      report.ratio(str("dense: ", series.configuration, ", of ", beside.what), series, limit);
+      if (beside.what != kMemoryCopy) report.ratio(str("dense: ", series.configuration, ", of ", kMemoryCopy), series, copy);
     }
+  }
 }
 
 }  // namespace cairn::bench

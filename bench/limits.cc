@@ -67,11 +67,18 @@ const Series& Limits::once(const std::string& name, const char* unit, NamedProce
 }
 
 const Series& Limits::memory_copy() {
-  return once("memory copy, 256 MB", "GB/s", {{"process", ::getpid()}}, [] {
+  return once("memory copy, 256 MB", "GB/s", {{"process", ::getpid()}}, [this] {
+    return [this](double seconds) { return memory_copy_now(seconds); };
+  });
+}
+
+double Limits::memory_copy_now(double seconds) {
+  if (!copy_) {
     auto from = std::make_shared<Arena>(kCopied), to = std::make_shared<Arena>(kCopied);
     std::memset(from->data(), 1, kCopied);
-    return [=](double seconds) { return rate(seconds, [&] { std::memcpy(to->data(), from->data(), kCopied); }) * kCopied * 1e-9; };
-  });
+    copy_ = [=](double window) { return rate(window, [&] { std::memcpy(to->data(), from->data(), kCopied); }) * kCopied * 1e-9; };
+  }
+  return copy_(seconds);
 }
 
 const Series& Limits::rows_gathered(std::size_t table_bytes) {

@@ -21,10 +21,11 @@ class Limits {
   Limits(const Options& options, Report& report) : options_(options), report_(report) {}
 
   const Series& memory_copy();                                   // GB/s copied, 256 MB at once
+  double memory_copy_now(double seconds);                        // the same once more, for a figure that is measured in turns with it
   const Series& rows_gathered(std::size_t table_bytes = kGiB);   // M rows/s
   const Series& rows_updated(std::size_t table_bytes = kGiB);    // M rows/s
   const Series& ping_pong(EchoSocket socket);                    // GB/s, both ways together, 4 MB each way
-  double ping_pong_now(EchoSocket socket, double seconds);       // the same once more, for a figure that is measured in turns with it
+  double ping_pong_now(EchoSocket socket, double seconds);       // once more, likewise
   const Series& round_trips(EchoSocket socket);                  // a second, 64 bytes
   const Series& products();                                      // GFLOP/s, 2048 x 512 x 256, float32
   const Series* products_bf16();                                 // the same in bfloat16; null: not an instruction of this CPU
@@ -41,6 +42,7 @@ class Limits {
   const Options& options_;
   Report& report_;
   RawEcho unix_{EchoSocket::kUnix}, tcp_{EchoSocket::kTcp};
+  Work copy_;
   std::map<std::string, Series> known_;
 };
 

@@ -77,6 +77,26 @@ TEST(UpdateRule, ARowsResultDoesNotDependOnWhichRowsComeWithIt) {
   EXPECT_EQ(together, apart);
 }
 
+TEST(UpdateRule, ALargeVariableChangesAsItsRowsWould) {
+  const UpdateRule rules[] = {{RuleKind::kAssign, {}}, {RuleKind::kSgd, {}}, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {RuleKind::kLazyAdam, {0.9f, 0.999f, 1e-7f}}};
+  constexpr std::int64_t kDim = 7;
+  for (const std::int64_t rows : {74'898, 74'899, 150'001})  // from 8 bytes less than 2 MB on
+    for (const UpdateRule& rule : rules) {
+      const auto count = static_cast<std::size_t>(rows * kDim);
+      std::vector<float> gradient(count), together(3 * count);
+      for (std::size_t i = 0; i < count; ++i) gradient[i] = static_cast<float>(i * 37 % 1009) * 0.01f - 5;
+      for (std::size_t i = 0; i < together.size(); ++i) together[i] = static_cast<float>(i % 1013) * 0.01f;
+      std::vector<float> apart = together;
+      std::vector<std::int64_t> every(static_cast<std::size_t>(rows));
+      std::iota(every.begin(), every.end(), 0);
+      RowBlock planes{DType::kFloat32, reinterpret_cast<std::byte*>(together.data()), rows, kDim, kDim, rows * kDim};
+      apply_rule_dense(rule, {0.05f, 1}, planes, raw(gradient));
+      planes.base = reinterpret_cast<std::byte*>(apart.data());
+      apply_rule(rule, {0.05f, 1}, planes, every, raw(gradient));
+      EXPECT_TRUE(together == apart) << rule_name(rule.kind) << ", " << rows << " rows";
+    }
+}
+
 TEST(UpdateRule, VerifyNamesTheConstantThatIsOutOfRange) {
   auto message = [](const UpdateRule& rule) -> std::string {
     try {

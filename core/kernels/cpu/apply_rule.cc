@@ -1,7 +1,6 @@
 // The update rules' door: which kernel serves which kind, and the assignments, which serve every dtype.
-#include <cstring>
-
 #include "core/error.h"
+#include "core/kernels/cpu/bulk_copy.h"
 #include "core/kernels/cpu/rule_pass.h"
 
 namespace cairn {
@@ -57,7 +56,7 @@ void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t
   std::size_t stride = static_cast<std::size_t>(block.row_stride) * dtype_bytes(block.dtype);
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t row = numbers != nullptr ? static_cast<std::size_t>(numbers[i]) : i;
-    std::memcpy(block.base + row * stride, values + i * bytes, bytes);
+    copy_bulk(block.base + row * stride, values + i * bytes, bytes);
   }
 }
 

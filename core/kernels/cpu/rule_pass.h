@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/kernels/cpu/clones.h"
+#include "core/kernels/cpu/stripes.h"
 #include "core/update_rule.h"
 
 namespace cairn {
@@ -48,13 +49,28 @@ CAIRN_INLINE void prefetch(const Pass& pass, std::size_t i) {
 }
 
 template <int kSlots, typename F>
-CAIRN_INLINE void one_row(const Pass& pass, std::int64_t row, const float* g, F f) {
-  float* p = pass.base + row * pass.stride;
+CAIRN_INLINE void elements(const Pass& pass, float* p, const float* g, std::int64_t count, F f) {
   float* s0 = p + (kSlots > 0 ? pass.slot_offset : 0);
   float* s1 = p + (kSlots > 1 ? 2 * pass.slot_offset : 0);
   float* s2 = p + (kSlots > 2 ? 3 * pass.slot_offset : 0);
 #pragma GCC ivdep
-  for (std::int64_t j = 0; j < pass.dim; ++j) f(p[j], s0[j], s1[j], s2[j], g[j]);
+  for (std::int64_t j = 0; j < count; ++j) f(p[j], s0[j], s1[j], s2[j], g[j]);
+}
+
+template <int kSlots, typename F>
+CAIRN_INLINE void one_row(const Pass& pass, std::int64_t row, const float* g, F f) {
+  elements<kSlots>(pass, pass.base + row * pass.stride, g, pass.dim, f);
+}
+
+// A row that is a whole variable, or a slice of one.
+template <int kSlots, typename F>
+CAIRN_INLINE void long_row(const Pass& pass, F f) {
+  constexpr std::int64_t kStripes = 2, kPiece = 32;
+  const auto stripe = static_cast<std::int64_t>(stripe_length(static_cast<std::size_t>(pass.dim), sizeof(float), kStripes));
+  for (std::int64_t at = 0; at < stripe; at += kPiece)
+    for (std::int64_t s = 0; s < kStripes; ++s) elements<kSlots>(pass, pass.base + s * stripe + at, pass.values + s * stripe + at, kPiece, f);
+  const std::int64_t done = kStripes * stripe;
+  elements<kSlots>(pass, pass.base + done, pass.values + done, pass.dim - done, f);
 }
 
 template <int kSlots, typename F>
@@ -71,6 +87,7 @@ CAIRN_INLINE void idle_rows(const Pass& pass, std::int64_t begin, std::int64_t e
 
 template <int kSlots, typename F>
 CAIRN_INLINE void named_rows(const Pass& pass, F f) {
+  if (pass.numbers == nullptr && pass.count == 1) return long_row<kSlots>(pass, f);
   for (std::size_t i = 0; i < kPrefetchRows; ++i) prefetch<kSlots>(pass, i);
   for (std::size_t i = 0; i < pass.count; ++i) {
     prefetch<kSlots>(pass, i + kPrefetchRows);
