@@ -39,17 +39,17 @@ Table::Table(std::shared_ptr<const VariableSpec> spec, UpdateRule rule, RowRange
   dim_ = spec_->dim();
   row_bytes_ = static_cast<std::size_t>(dim_) * element_;
   if (spec_->hashed) index_.emplace();
-  else touched_.assign((static_cast<std::size_t>(rows()) + 63) / 64, 0);
+  else touched_ = TouchedRows(rows());
   lay_out(rule);
   initialize(0, held());
 }
 
 std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range) {
-  constexpr double kMost = 0x1p62, kBookBytesARow = 1.0 / 8;  // touched_; what is kept by block is less than a row's own
+  constexpr double kMost = 0x1p62;
   if (spec.hashed) return sizeof(Table);
   const auto element = static_cast<double>(dtype_bytes(spec.dtype));
   const double row = element * static_cast<double>(spec.dim()) * static_cast<double>(1 + rule_slots(rule).size());
-  return static_cast<std::size_t>(std::min(kMost, static_cast<double>(range.size()) * (row + kBookBytesARow) + sizeof(Table)));
+  return static_cast<std::size_t>(std::min(kMost, static_cast<double>(range.size()) * (row + TouchedRows::kBytesARow) + sizeof(Table)));
 }
 
 std::size_t Table::place_bytes() const {
@@ -78,7 +78,6 @@ void Table::lay_out(const UpdateRule& rule) {
   block_shift_ = static_cast<int>(std::bit_width(std::bit_floor(per_block)) - 1);
   blocks_ = 0;
   taken_in_.clear();
-  written_in_.clear();
   least_row_.clear();
   lay_out_blocks();
 }
@@ -88,7 +87,6 @@ void Table::lay_out_blocks() {
   const std::int64_t before = blocks_;
   blocks_ = (held() + (std::int64_t{1} << block_shift_) - 1) >> block_shift_;
   taken_in_.resize(static_cast<std::size_t>(blocks_), epoch_);
-  written_in_.resize(static_cast<std::size_t>(blocks_), epoch_);
   if (!hashed()) return;
   least_row_.resize(static_cast<std::size_t>(blocks_), INT64_MAX);
   const auto ids = index_->ids();
@@ -242,11 +240,15 @@ RowBlock Table::row_block(RowRange places) const {
 void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> ids, const std::byte* values, bool continues) {
   if (hashed()) ids = places_made(ids);
   if (is_table_rule(rule.kind)) before_write_all();
-  if (moves_untouched_rows(rule.kind)) touch_all();
   before_write(ids);
   if (!is_assignment(rule.kind) && !continues) ++updates_;
   const RuleInputs inputs{learning_rate, std::max<std::int64_t>(updates_, 1)};
   const auto range = is_table_rule(rule.kind) ? std::nullopt : as_range(ids);
+  if (!hashed()) {
+    if (moves_untouched_rows(rule.kind)) touched_.add(RowRange{0, rows()});
+    else if (range.has_value()) touched_.add(*range);
+    else touched_.add(ids);
+  }
   if (range.has_value())
     apply_rule_dense(rule, inputs, row_block(*range), values);
   else
@@ -255,37 +257,18 @@ void Table::apply(const UpdateRule& rule, float learning_rate, std::span<const s
 
 void Table::apply_dense(const UpdateRule& rule, float learning_rate, const std::byte* values) {
   before_write_all();
-  touch_all();
+  touched_.add(RowRange{0, rows()});
   if (!is_assignment(rule.kind)) ++updates_;
   apply_rule_dense(rule, {learning_rate, std::max<std::int64_t>(updates_, 1)}, row_block({0, rows()}), values);
 }
 
 void Table::before_write(std::span<const std::int64_t> places) {
   if (!loans_.empty()) before_write_of_lent(places);
-  const auto block_of = [this](std::int64_t place) { return static_cast<std::size_t>(place >> block_shift_); };
-  if (frozen_)
-    for (const std::int64_t place : places)
-      if (taken_in_[block_of(place)] != epoch_) copy_aside(place >> block_shift_);
-  for (const std::int64_t place : places) written_in_[block_of(place)] = epoch_;
-  if (!hashed()) touch(places);
-}
-
-// The bits of a large table are no more in the cache than its rows.
-void Table::touch(std::span<const std::int64_t> places) {
-  constexpr std::size_t kAhead = 64;
-  std::uint64_t* const words = touched_.data();
-  const auto word_of = [&](std::size_t i) -> std::uint64_t& { return words[static_cast<std::size_t>(places[i]) >> 6]; };
-  for (std::size_t i = 0; i < std::min(kAhead, places.size()); ++i) __builtin_prefetch(&word_of(i), 1);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    if (i + kAhead < places.size()) __builtin_prefetch(&word_of(i + kAhead), 1);
-    const std::uint64_t bit = std::uint64_t{1} << (places[i] & 63);
-    if ((word_of(i) & bit) == 0) word_of(i) |= bit;  // a line that need not change is not written back
+  if (!frozen_) return;
+  for (const std::int64_t place : places) {
+    const std::int64_t block = place >> block_shift_;
+    if (taken_in_[static_cast<std::size_t>(block)] != epoch_) copy_aside(block);
   }
-}
-
-void Table::touch_all() {
-  for (std::int64_t row = 0; row < rows(); row += 64)
-    touched_[static_cast<std::size_t>(row) >> 6] = rows() - row >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << (rows() - row)) - 1;
 }
 
 void Table::before_write_all() {
@@ -293,11 +276,11 @@ void Table::before_write_all() {
   if (frozen_)
     for (std::int64_t block = 0; block < blocks_; ++block)
       if (taken_in_[static_cast<std::size_t>(block)] != epoch_) copy_aside(block);
-  std::fill(written_in_.begin(), written_in_.end(), epoch_);
 }
 
 void Table::freeze() {
   thaw();
+  touched_.settle();
   ++epoch_;
   frozen_ = true;
   frozen_blocks_ = blocks_;
@@ -352,7 +335,7 @@ storage::StoredRows Table::stored_rows(std::int64_t index) const {
   const std::int64_t end = std::min(frozen_held_, begin + (std::int64_t{1} << block_shift_));
   std::vector<std::int64_t> places;
   for (std::int64_t place = begin; place < end; ++place)
-    if (touched(place)) places.push_back(place);
+    if (hashed() || touched_.has(place)) places.push_back(place);
   const auto row_at = [this](std::int64_t place) { return range_.begin + (hashed() ? index_->ids()[static_cast<std::size_t>(place)] : place); };
   if (hashed()) std::sort(places.begin(), places.end(), [&](std::int64_t a, std::int64_t b) { return row_at(a) < row_at(b); });
   storage::StoredRows out{.dtype = spec_->dtype, .rule = rule_.kind, .slots = slots_, .dim = dim_};
@@ -379,9 +362,9 @@ void Table::reset() {
     lay_out(rule_);
     return;
   }
-  if (std::all_of(touched_.begin(), touched_.end(), [](std::uint64_t word) { return word == 0; })) return;
+  if (touched_.none()) return;
   before_write_all();
-  std::fill(touched_.begin(), touched_.end(), 0);
+  touched_.clear();
   initialize(0, rows());
 }
 
@@ -400,6 +383,7 @@ std::int64_t Table::put(const storage::StoredRows& stored) {
   }
   const std::span<const std::int64_t> places = hashed() ? places_made(here) : here;
   before_write(places);
+  if (!hashed()) touched_.add(places);
   for (std::size_t i = 0; i < places.size(); ++i) {
     std::memcpy(parameters(places[i]), from[i], row_bytes_);
     for (std::uint32_t k = 0; k < slots; ++k) std::memcpy(slot(places[i], k), from[i] + row_bytes_ + k * slot_bytes(), slot_bytes());

@@ -23,6 +23,7 @@
 #include "core/update_rule.h"
 #include "core/variable.h"
 #include "ps/requests.h"
+#include "ps/touched_rows.h"
 #include "storage/row_block.h"
 
 namespace cairn::ps {
@@ -93,14 +94,11 @@ class Table {
   void lay_out_blocks();
   std::byte* parameters(std::int64_t place) const;
   std::byte* slot(std::int64_t place, std::uint32_t index) const;
-  bool touched(std::int64_t place) const { return hashed() || (touched_[static_cast<std::size_t>(place) >> 6] >> (place & 63) & 1) != 0; }
   std::span<const std::int64_t> places(std::span<const std::int64_t> ids);
   std::span<const std::int64_t> places_made(std::span<const std::int64_t> ids);
   void make_room(std::int64_t count);
   void before_write(std::span<const std::int64_t> places);
   void before_write_all();
-  void touch(std::span<const std::int64_t> places);
-  void touch_all();
   void copy_aside(std::int64_t index);
   void before_write_of_lent(std::span<const std::int64_t> places);
   void before_write_of_lent();
@@ -123,7 +121,7 @@ class Table {
   std::vector<std::pair<RowRange, std::weak_ptr<Loan>>> loans_;
   std::int64_t updates_ = 0;
   std::uint64_t written_ = 1;
-  std::vector<std::uint64_t> touched_;  // a bit a row; of a hashed table all are
+  TouchedRows touched_;                 // of a hashed table all rows held are
   std::optional<IdIndex> index_;        // of a hashed one: local row number -> place
   std::vector<std::int64_t> places_;    // of the call under way, and which of its rows have none
   std::vector<std::size_t> absent_;
@@ -138,7 +136,6 @@ class Table {
   std::vector<std::int64_t> least_row_;      // hashed, by block
   std::uint32_t epoch_ = 0;                  // freezes so far
   std::vector<std::uint32_t> taken_in_;      // by block: the last freeze for which it was copied aside or taken
-  std::vector<std::uint32_t> written_in_;    // by block: freezes before its last write; a delta takes those since its base
   std::unordered_map<std::int64_t, storage::StoredRows> aside_;
   std::size_t copied_bytes_ = 0;
   storage::TableRecord frozen_record_;

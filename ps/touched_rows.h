@@ -1,0 +1,36 @@
+// Which rows of a part were ever updated: a checkpoint holds these alone, for the others are a function of the seed.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/layout.h"
+
+namespace cairn::ps {
+
+// A bit a row, set late: the random rows of one update touch as many lines of the bits as they are, which would have to come from memory
+// for each. Row numbers are noted first, an eighth of a byte a row of them, and a line then serves several.
+//   Thread  one.
+class TouchedRows {
+ public:
+  static constexpr double kBytesARow = 0.25;  // bits and notes
+
+  explicit TouchedRows(std::int64_t rows = 0);
+  // Of rows 0 to `rows` - 1, in any order.
+  void add(std::span<const std::int64_t> rows);
+  void add(RowRange rows);
+  // From then on has() knows all that was added; before, it may miss some.
+  void settle();
+  bool has(std::int64_t row) const { return (words_[static_cast<std::size_t>(row) >> 6] >> (row & 63) & 1) != 0; }
+  bool none() const;
+  void clear();
+
+ private:
+  void set(std::span<const std::int64_t> rows);
+  std::vector<std::uint64_t> words_;
+  std::vector<std::int64_t> noted_;
+  std::size_t noted_max_ = 0;
+};
+
+}  // namespace cairn::ps
