@@ -5,12 +5,13 @@
 namespace cairn::ps {
 
 TouchedRows::TouchedRows(std::int64_t rows)
-    : words_((static_cast<std::size_t>(rows) + 63) / 64), noted_max_(static_cast<std::size_t>(rows) / 64) {}
+    : words_((static_cast<std::size_t>(rows) + 63) / 64), noted_max_(static_cast<std::size_t>(rows) / 64) {
+  noted_.reserve(noted_max_);
+}
 
 void TouchedRows::add(std::span<const std::int64_t> rows) {
   if (noted_.size() + rows.size() > noted_max_) settle();
   if (rows.size() > noted_max_) return set(rows);
-  noted_.reserve(noted_max_);
   noted_.insert(noted_.end(), rows.begin(), rows.end());
 }
 
