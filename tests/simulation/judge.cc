@@ -5,15 +5,6 @@
 #include "storage/checkpoint_folder.h"
 
 namespace cairn::simulation {
-namespace {
-
-int ps_of(ShardId shard, const Layout& layout) {
-  for (const ShardServer& server : layout.servers)
-    if (shard >= server.first_shard && shard < server.first_shard + server.shards) return static_cast<int>(server.ps);
-  return -1;
-}
-
-}  // namespace
 
 void World::fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) {
   watched_ += 1;
@@ -45,49 +36,64 @@ void World::note_losses() {
     if (lost[static_cast<std::size_t>(i)] > 0 && !lost_ever_.contains(i)) complain(str("ps ", i, " was never killed, and ", lost[static_cast<std::size_t>(i)], " updates are reported lost there"));
 }
 
-void World::judge_cut(const Values& values, std::int64_t step, const std::string& what) {
-  if (values.v != step || values.w != step || values.sum() != step)
-    complain(str(what, " is no cut: at step ", step, " v is ", values.v, ", w ", values.w, ", the rows' sum ", values.sum()));
-  for (const std::int64_t one : values.wide)
-    if (one != step) return complain(str(what, " is no cut: at step ", step, " wide has a ", one));
+std::map<int, std::int64_t> World::judge_restored(const std::string& checkpoint, const storage::Manifest& manifest, const Values& values) {
+  const auto layout = cluster_.strategy().host().engine().registry().layout();
+  CutVerdict verdict = judge_cut(scenario_, manifest, values, *layout, lost_ever_);
+  for (const auto& complaint : verdict.complaints) complain(str(checkpoint, ", step ", manifest.global_step, ", is no cut: ", complaint));
+  return std::move(verdict.lacks);
 }
 
 void World::judge_values() {
-  const Values now = values_of(*program_);
+  const Values now = values_of(*program_, due_);
   cluster_.run_for(std::chrono::milliseconds(100));  // a ps answers before the loss report is written
   note_losses();
   const auto lost = losses_by_ps();
   const auto layout = cluster_.strategy().host().engine().registry().layout();
+  judge_numbers(*layout, lost, now);
+  judge_table("rows", *layout, lost, &Values::rows, &Due::rows, now);
+  judge_table("hashed", *layout, lost, &Values::hashed, &Due::hashed, now);
+  verdict_.fingerprint = random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)), static_cast<std::uint64_t>(total(now.rows)));
+}
+
+void World::judge_numbers(const Layout& layout, const std::vector<std::uint64_t>& lost, const Values& now) {
   const std::int64_t added = scenario_.closures - done_before_;
   auto judge_one = [&](const char* name, const Part& part, std::int64_t before, std::int64_t value) {
-    const int ps = ps_of(part.shard, *layout);
+    const int ps = ps_of(part.shard, layout);
     const std::int64_t expected = before + added - static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
     if (value != expected)
       complain(str(name, " on ps ", ps, " is ", value, ", not ", expected, " (", before, " restored, ", added, " closures since, ", lost[static_cast<std::size_t>(ps)], " reported lost)"));
   };
-  judge_one("v", layout->find("v")->parts.front(), base_.v, now.v);
-  judge_one("w", layout->find("w")->parts.front(), base_.w, now.w);
-  if (scenario_.wide > 0)
-    for (const Part& part : layout->find("wide")->parts)
-      for (auto i = static_cast<std::size_t>(part.rows.begin); i < static_cast<std::size_t>(part.rows.end); ++i) judge_one("wide", part, base_.wide.at(i), now.wide.at(i));
-  for (const Part& part : layout->find("rows")->parts) judge_rows(part, ps_of(part.shard, *layout), lost, now);
-  verdict_.fingerprint = random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)), static_cast<std::uint64_t>(now.sum()));
+  judge_one("v", layout.find("v")->parts.front(), base_.v, now.v);
+  judge_one("w", layout.find("w")->parts.front(), base_.w, now.w);
+  if (scenario_.wide == 0) return;
+  for (const Part& part : layout.find("wide")->parts)
+    for (auto i = static_cast<std::size_t>(part.rows.begin); i < static_cast<std::size_t>(part.rows.end); ++i) judge_one("wide", part, base_.wide.at(i), now.wide.at(i));
 }
 
-void World::judge_rows(const Part& part, int ps, const std::vector<std::uint64_t>& lost, const Values& now) {
-  const auto lost_here = static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
-  std::int64_t missing = 0;
-  for (std::int64_t row = part.rows.begin; row < part.rows.end; ++row) {
-    const auto i = static_cast<std::size_t>(row);
-    const std::int64_t whole = expected_[i];
-    const std::int64_t short_by = whole - now.rows[i];
-    if (short_by < 0 || (short_by > 0 && lost_ever_.count(ps) == 0)) complain(str("row ", row, " on ps ", ps, " is ", now.rows[i], ", not ", whole));
-    missing += short_by;
+// In this life each row was added to as often as the elements ask for that it began with uncommitted, less what its ps has lost: where a
+// closure reaches each shard, every shard's rows together lack just what is reported, else those of a ps at most that.
+void World::judge_table(const char* table, const Layout& layout, const std::vector<std::uint64_t>& lost, RowCounts Values::* now_at, RowCounts Due::* due_at, const Values& now) {
+  std::map<int, std::int64_t> lacks;
+  for (const Part& part : layout.find(table)->parts) {
+    const int ps = ps_of(part.shard, layout);
+    const auto lost_here = static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
+    std::int64_t missing = 0;
+    for (std::size_t i = 0; i < (due_.*due_at).size(); ++i) {
+      const auto [row, whole] = (due_.*due_at)[i];
+      if (row < part.rows.begin || row >= part.rows.end) continue;
+      const std::int64_t asked = whole - (base_due_.*due_at)[i].second, added = (now.*now_at)[i].second - (base_.*now_at)[i].second;
+      if (added > asked || asked - added > lost_here)
+        complain(str("row ", row, " of ", table, " on ps ", ps, " was added to ", added, " times, not ", asked, "; ", lost_here, " are reported lost there"));
+      missing += asked - added;
+    }
+    lacks[ps] += missing;
+    if (scenario_.spread == Spread::kEveryShard && missing != lost_here)
+      complain(str("the rows of ", table, " on shard ", part.shard, " of ps ", ps, " lack ", missing, " updates, ", lost_here, " are reported lost there"));
   }
-  std::int64_t missing_before = 0;
-  if (done_before_ > 0)
-    for (std::int64_t row = part.rows.begin; row < part.rows.end; ++row) missing_before += done_before_;  // an upper bound is enough here
-  if (missing > lost_here + missing_before) complain(str("rows on ps ", ps, " lack ", missing, " updates, ", lost_here, " are reported lost"));
+  if (scenario_.spread == Spread::kEveryShard || scenario_.job == Job::kFlights) return;
+  for (const auto& [ps, missing] : lacks)
+    if (missing > static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]))
+      complain(str("the rows of ", table, " on ps ", ps, " lack ", missing, " updates, ", lost[static_cast<std::size_t>(ps)], " are reported lost there"));
 }
 
 void World::judge_checkpoints() {
@@ -99,9 +105,17 @@ void World::judge_checkpoints() {
     for (const auto& problem : report.problems) complain(str(entry.path, ": ", problem));
   }
   auto latest = folder.latest();
-  if (!latest || !lost_ever_.empty()) return;
+  if (!latest) return;
+  const auto lost = losses_by_ps();
   program_->coordinator.restore(latest->path);
-  judge_cut(values_of(*program_), program_->coordinator.stats().global_step, latest->path);
+  const auto lacks = judge_restored(latest->path, storage::read_manifest(cluster_.disk(), latest->path), values_of(*program_, due_));
+  if (latest->path == base_checkpoint_) return;
+  for (const auto& [ps, lacking] : lacks) {
+    const auto before = base_lacks_.contains(ps) ? base_lacks_.at(ps) : 0;
+    const auto since = static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
+    if (lacking < before || lacking > before + since)
+      complain(str(latest->path, " is no cut: ps ", ps, " lacks ", lacking, " updates in it, ", before, " since before the run was resumed, and ", since, " are reported lost since"));
+  }
 }
 
 void World::finish_stats() {

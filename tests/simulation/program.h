@@ -1,16 +1,35 @@
-// The simulated user's program: three variables or four, closures that add one to each, and what must come of it.
+// The simulated user's program: dense variables, a dense table and a hashed one, closures that add one to each, and what must come of it.
 #pragma once
 #include <cstdint>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "coordinator/cluster_coordinator.h"
+#include "core/layout.h"
 #include "tests/simulation/scenario.h"
 
 namespace cairn::simulation {
 
+inline constexpr std::int64_t kHashedRows = std::int64_t{1} << 36;
+
+// A number for each row of a table, ascending by row. Of the hashed table: for each row that the job can touch.
+using RowCounts = std::vector<std::pair<std::int64_t, std::int64_t>>;
+std::int64_t total(const RowCounts& counts, RowRange rows);
+std::int64_t total(const RowCounts& counts);
+
+// A table, and the rows of it that belong to a value of the data: one of each range.
+struct CountedTable {
+  std::int64_t rows = 0, factor = 1;
+  std::vector<RowRange> ranges;
+
+  std::int64_t row_of(std::int64_t value, RowRange range) const { return range.begin + value * factor % range.size(); }
+  Array rows_of(const Array& values) const;
+};
+CountedTable dense_table(const Scenario& scenario);
+CountedTable hashed_table(const Scenario& scenario);
+
 struct Program {
-  Variable v, w, rows, wide;
+  Variable v, w, rows, wide, hashed;
   ClusterCoordinator coordinator;
   PerWorkerDatasetHandle data;
   Function add;
@@ -18,14 +37,21 @@ struct Program {
   Program(ParameterServerStrategy& strategy, const Scenario& scenario);
 };
 
+// What the closures for these elements of the data (by their places in it) add to the tables.
+struct Due {
+  RowCounts rows, hashed;
+};
+Due due(const Scenario& scenario, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& elements);
+Due due(const Scenario& scenario);  // for all of them
+
 struct Values {
   std::int64_t v = 0, w = 0;
-  std::vector<std::int64_t> rows, wide;
-  std::int64_t sum() const { return std::accumulate(rows.begin(), rows.end(), std::int64_t{0}); }
+  RowCounts rows, hashed;
+  std::vector<std::int64_t> wide;
 };
-
-Values values_of(const Program& program);
-// How often each row is added to when every element of the data is taken once.
-std::vector<std::int64_t> expected_rows(const Scenario& scenario);
+Values zero_values(const Scenario& scenario);
+// Reads them all, of the hashed table the rows that are named in `all`.
+//   Errors  DataLoss: the elements of a hashed row differ, though each closure adds the same to all of them.
+Values values_of(const Program& program, const Due& all);
 
 }  // namespace cairn::simulation

@@ -16,7 +16,7 @@ std::string ms(Duration duration) { return cairn::str(static_cast<double>(durati
 
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : random_(random_key(seed, "scenario")) {}
+  Draw(std::uint64_t seed, const char* what) : random_(random_key(seed, what)) {}
   std::int64_t between(std::int64_t least, std::int64_t most) {
     return least + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1)));
   }
@@ -68,10 +68,23 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   return fault;
 }
 
+// Rows of 4 KB make blocks of sixteen rows, so that a checkpoint of a small job meets several of them.
+constexpr std::int64_t kWideRow = 1024, kPieceRow = 16;
+
+void draw_program(Scenario& scenario, Mix mix) {
+  Draw draw(scenario.seed, "program");
+  scenario.spread = draw.index(2) == 0 ? Spread::kOneRow : Spread::kEveryShard;
+  scenario.updates = draw.index(2) == 0 ? Updates::kAssigned : Updates::kByRule;
+  const bool wide = draw.index(2) == 0;
+  if (mix == Mix::kEverything) scenario.hashed_dim = wide ? kWideRow : 1;
+  if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
+  if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;  // a closure has hundreds of rows anyway
+}
+
 }  // namespace
 
 Scenario make_scenario(std::uint64_t seed, Mix mix) {
-  Draw draw(seed);
+  Draw draw(seed, "scenario");
   Scenario scenario;
   scenario.seed = seed;
   scenario.ps = static_cast<int>(draw.between(1, 3));
@@ -105,6 +118,7 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     scenario.wide = draw.between(20, 400);
   else if (mix != Mix::kEverything)
     scenario.checkpoint_every = 0;
+  draw_program(scenario, mix);
   const std::vector<Kind> kinds = kinds_of(mix, scenario);
   for (std::int64_t i = 0; i < faults; ++i) scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   return scenario;
@@ -134,7 +148,8 @@ std::string Fault::str() const {
 std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards << " shards and " << workers << " workers of " << lanes
-      << " lanes, depth " << pipeline_depth << ", window " << send_window << ", " << rows << " rows, " << wide << " wide, a checkpoint every " << checkpoint_every
+      << " lanes, depth " << pipeline_depth << ", window " << send_window << ", " << rows << " rows" << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
+      << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to " << ms(disk_delay_max);
   for (std::size_t i = 0; i < faults.size(); ++i) out << "\n  fault " << i << ": " << faults[i].str();
   return out.str();

@@ -36,13 +36,28 @@ enum class Job : std::uint8_t {
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
                               kFlightClosures = (kFlights + kFlightBatch - 1) / kFlightBatch;
 
+// Which rows of each table a closure adds one to.
+enum class Spread : std::uint8_t {
+  kOneRow,      // one of all: most shards have no row of it
+  kEveryShard,  // one of each shard's: then the rows of each shard tell how many closures it has applied
+};
+
+// How a closure adds one.
+enum class Updates : std::uint8_t {
+  kAssigned,  // by assignments: such a closure has its lane to itself, and pulls nothing
+  kByRule,    // by an optimizer's rule, having pulled its hashed rows: closures overlap as deep as the pipeline is
+};
+
 struct Scenario {
   std::uint64_t seed = 1;
   Job job = Job::kNumbers;
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
   std::int64_t closures = 100;
-  std::int64_t rows = 50;              // of the table
+  std::int64_t rows = 50;              // of the dense table
+  std::int64_t hashed_dim = 1;         // elements per row of the hashed table
+  Spread spread = Spread::kOneRow;
+  Updates updates = Updates::kAssigned;
   std::int64_t wide = 0;               // elements of a variable that is large here, as messages are small; 0: there is none
   std::int64_t checkpoint_every = 0;   // steps; 0: none
   Duration delay_max{0};               // of the network

@@ -9,7 +9,7 @@ constexpr Duration kAfterTheLastFault = std::chrono::minutes(2);  // virtual
 }  // namespace
 
 World::World(const Scenario& scenario)
-    : scenario_(scenario), expected_(expected_rows(scenario)), pending_(scenario.faults), random_(random_key(scenario.seed, "world")), cluster_(options(scenario)) {}
+    : scenario_(scenario), due_(due(scenario)), pending_(scenario.faults), random_(random_key(scenario.seed, "world")), cluster_(options(scenario)) {}
 
 Verdict World::run() {
   try {
@@ -72,31 +72,36 @@ void World::begin_life() {
   last_pushed_.clear();
   fenced_.clear();
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
-  base_ = Values{0, 0, std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.rows), 0), std::vector<std::int64_t>(static_cast<std::size_t>(scenario_.wide), 0)};
-  std::int64_t step = 0;
-  if (lives_++ > 0) step = resume();
-  done_before_ = step;
-  for (std::int64_t i = step; i < scenario_.closures; ++i) program_->coordinator.schedule(program_->add, {program_->data});
+  base_ = zero_values(scenario_);
+  base_due_ = due(scenario_, {});
+  base_lacks_.clear();
+  base_checkpoint_.clear();
+  done_before_ = 0;
+  if (lives_++ > 0) resume();
+  for (std::int64_t i = done_before_; i < scenario_.closures; ++i) program_->coordinator.schedule(program_->add, {program_->data});
   if (scenario_.checkpoint_every > 0) program_->coordinator.save_automatically({.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});
 }
 
 // From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.
-std::int64_t World::resume() {
+void World::resume() {
+  storage::Manifest manifest;
   for (;;) {
     try {
       auto latest = storage::CheckpointFolder(cluster_.disk(), kCheckpoints).latest();
-      if (!latest) return 0;
+      if (!latest) return;
+      manifest = storage::read_manifest(cluster_.disk(), latest->path);
       program_->coordinator.restore(latest->path);
+      base_checkpoint_ = latest->path;
       break;
     } catch (const UnavailableError&) {
       if (waited_too_long()) throw;
       cluster_.run_for(milliseconds(50));
     }
   }
-  base_ = values_of(*program_);
-  std::int64_t step = program_->coordinator.stats().global_step;
-  if (lost_ever_.empty()) judge_cut(base_, step, "the restored model");
-  return step;
+  base_ = values_of(*program_, due_);
+  base_due_ = committed_at(manifest, scenario_);
+  base_lacks_ = judge_restored(base_checkpoint_, manifest, base_);
+  done_before_ = program_->coordinator.stats().global_step;
 }
 
 void World::end_life() {

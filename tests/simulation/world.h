@@ -7,6 +7,7 @@
 
 #include "ps/shard.h"
 #include "tests/coordinator/simulated_cluster.h"
+#include "tests/simulation/cut.h"
 #include "tests/simulation/program.h"
 #include "tests/simulation/run.h"
 
@@ -24,7 +25,7 @@ class World final : private ps::PushObserver {
   SimulatedClusterOptions options(const Scenario& scenario);
   bool live_one_life();  // from a coordinator's start to the end of the job (true) or its own
   void begin_life();
-  std::int64_t resume();
+  void resume();
   void end_life();
   bool waited_too_long() const;
 
@@ -42,15 +43,16 @@ class World final : private ps::PushObserver {
   void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) override;
   std::vector<std::uint64_t> losses_by_ps();
   void note_losses();
-  void judge_cut(const Values& values, std::int64_t step, const std::string& what);
+  std::map<int, std::int64_t> judge_restored(const std::string& checkpoint, const storage::Manifest& manifest, const Values& values);
   void judge_values();
-  void judge_rows(const Part& part, int ps, const std::vector<std::uint64_t>& lost, const Values& now);
+  void judge_numbers(const Layout& layout, const std::vector<std::uint64_t>& lost, const Values& now);
+  void judge_table(const char* table, const Layout& layout, const std::vector<std::uint64_t>& lost, RowCounts Values::* now_at, RowCounts Due::* due_at, const Values& now);
   void judge_checkpoints();
   void finish_stats();
   void finish_verdict();
 
   const Scenario scenario_;
-  const std::vector<std::int64_t> expected_;  // of the rows, at the end
+  const Due due_;  // at the end
   std::vector<Fault> pending_;
   Random random_;
   Verdict verdict_;
@@ -63,7 +65,11 @@ class World final : private ps::PushObserver {
   std::uint64_t watched_ = 0;                      // pushes and fences so far
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
+  // What this life began with: the values that it restored, what its checkpoint counts as committed, and what each ps lacks of that.
   Values base_;
+  Due base_due_;
+  std::map<int, std::int64_t> base_lacks_;
+  std::string base_checkpoint_;
   std::int64_t done_before_ = 0;
   int lives_ = 0, counted_life_ = 0;
   bool ended_ = false, chief_dies_ = false;
