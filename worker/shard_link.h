@@ -110,7 +110,8 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
 
   // Leave to pull (kIn) or to push (kOut) so many bytes of values, to be had before a call is made of them and kept until it is answered. In the
   // order of asking: of two closures the first has all its rows, and has pushed all, before the second, instead of both at once and later.
-  // What lies in shared memory need not travel: the shard is given all of it, and has work while the lane computes.
+  // What lies in shared memory need not travel, and waits for nothing: the shard is given all of it, and has work while the
+  // lane computes. A piece of a push that lies there is answered only when all pieces are with the shard.
   //   Errors  Unavailable: the connection has ended.   Needs  a connection.
   kj::Promise<rpc::Credit> leave(rpc::Way way, std::size_t bytes);
 

@@ -117,6 +117,33 @@ TEST_P(Bulk, PiecesOfAPushMayBeAnsweredWhenAllAreThere) {
   EXPECT_EQ(cluster->asked.size(), 6u);
 }
 
+// However small the leave is that goes with the pieces, and however the pushes of several closures meet.
+TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
+  LinkOptions link;
+  link.shared_min = 16;
+  link.piece_bytes_max = 64;
+  use(1, {{"big", {64, 1}}}, Encoding::kRaw, link);
+  std::map<std::uint64_t, std::size_t> here;  // pieces, by closure
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting;
+  cluster->before = [&](const Asked& asked) -> kj::Promise<void> {
+    ++here[asked.closure];
+    if (here.size() == 2 && here[7] == asked.pieces && here[8] == asked.pieces)
+      for (auto& one : waiting) one->fulfill();
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    waiting.push_back(kj::mv(pair.fulfiller));
+    if (here[7] == asked.pieces && here[8] == asked.pieces) return kj::READY_NOW;
+    return kj::mv(pair.promise);
+  };
+  RemoteStep first(*store), second(*store);
+  std::vector<Update> updates{{0, kAdam, 1, {}, floats_tensor({64, 1}, std::vector<float>(64))}};
+  int done = 0;
+  const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
+  first.push(context, updates, count);
+  context.closure = 8;
+  second.push(context, updates, count);
+  EXPECT_TRUE(cluster->run_until([&] { return done == 2; }));
+}
+
 TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   use(1, {{"big", {3000, 1000}}, {"small", {3, 2}}});
   RemoteStep step(*store);
