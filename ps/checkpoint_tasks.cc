@@ -102,7 +102,7 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
 rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder, std::vector<std::string> databases,
                                       AppliedSet applied, std::vector<VariableId> only) {
   for (const std::string& name : databases) storage::verify_database_name(name);
-  host->shard.begin_restore(only);
+  const std::uint64_t number = host->shard.begin_restore(only);
   const auto ranges = host->shard.ranges();
   const auto job = std::make_shared<RestoreJob>();
   RestoredRows restored;
@@ -112,6 +112,7 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
     for (const auto& [variable, rows] : ranges) {
       auto begin = [job, variable = variable, rows = rows] { job->begin(variable, rows); };
       co_await on_offload(host->reactor, host->offload, host->lane, std::move(begin));
+      host->shard.verify_restore(number);
       for (const storage::TableRecord& record : job->tables) host->shard.restore(record);
       for (;;) {
         for (const storage::StoredRows& block : job->rows) {
@@ -121,11 +122,13 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
         if (!job->more) break;
         auto read = [job] { job->read(); };
         co_await on_offload(host->reactor, host->offload, host->lane, std::move(read));
+        host->shard.verify_restore(number);
       }
     }
   }
+  host->shard.verify_restore(number);
   restored.report = host->shard.end_restore(applied);
-  log_report(*host, folder, restored.report);
+  if (!databases.empty()) log_report(*host, folder, restored.report);  // else it was a new beginning
   co_return std::move(restored);
 }
 

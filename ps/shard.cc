@@ -101,6 +101,7 @@ void Shard::verify_room(const Configuration& configuration) const {
 
 void Shard::start_session(const Configuration& configuration) {
   clear_mark();
+  forget_restore();
   staging_.clear();
   applied_.clear();
   fence_.clear();

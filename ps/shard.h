@@ -66,7 +66,8 @@ class Shard {
   Shard(const Clock& clock, ShardOptions options);
 
   // Makes the tables as given: new ones at their initial values, slots added where a rule asks for them, others untouched.
-  // A new session forgets everything of the old one; with keep_tables its tables stay, matched by name and rows.
+  // A new session forgets everything of the old one, a restore that had not ended too; with keep_tables its tables stay,
+  // matched by name and rows.
   //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table that is here otherwise;
   //           ResourceExhausted: more rows than there is memory for, found out before any is allocated.
   Version configure(const Configuration& configuration);
@@ -102,12 +103,19 @@ class Shard {
 
   // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any are named) to its initial
   // value, restore() takes records in any order (the newest of a row last), end_restore() sets what was applied (with `only`: adds
-  // it) and starts a new incarnation. After a failure begin again.
+  // it) and starts a new incarnation. After a failure begin again. A restore of all variables is a new beginning: what was
+  // sent by an older layout than the present one is refused from then on.
   //   Errors  FailedPrecondition: a variable of another dtype or shape, both named.
-  void begin_restore(const std::vector<VariableId>& only = {});
+  // The number that begin_restore() returns names this restore. Who waits in between asks afterwards whether it is still
+  // the one under way. Errors  Cancelled: it is not: another one, or another session, has begun, or change_hands() came.
+  std::uint64_t begin_restore(const std::vector<VariableId>& only = {});
+  void verify_restore(std::uint64_t number) const;
   void restore(const storage::TableRecord& record);
   void restore(const storage::StoredRows& rows, const std::string& variable);
   RestoreReport end_restore(const AppliedSet& applied);
+  // Another connection of the coordinator is in charge from now on. What an earlier one had begun comes to nothing: its mark
+  // is dropped, and its restore goes no further.
+  void change_hands();
   // Variable names and the rows of them that lie here and are being restored: what to read from a checkpoint.
   std::vector<std::pair<std::string, RowRange>> ranges() const;
 
@@ -155,6 +163,7 @@ class Shard {
   void name_tables();
   void count_tables();
   void clear_mark();
+  void forget_restore();
 
   const Clock& clock_;
   ShardOptions options_;
@@ -183,6 +192,7 @@ class Shard {
   };
   std::optional<Mark> mark_;
   bool restoring_ = false;
+  std::uint64_t restore_number_ = 0;
   bool restoring_some_ = false;  // of the tables only
   std::set<const Table*> chosen_;  // being restored
   std::set<std::string> restored_, slots_reset_;

@@ -74,25 +74,45 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t checkpoint) 
 
 // ---- restoring ----
 
-void Shard::begin_restore(const std::vector<VariableId>& only) {
+std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   if (session_ == 0) throw FailedPreconditionError("this shard was not configured: configure it before it is restored");
   if (mark_.has_value() && mark_->saving)
     throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint, " is being saved by this shard: restore when it is done"));
   clear_mark();
+  forget_restore();
   open_ = false;
   restoring_ = true;
   staging_.let_go_of_all();
-  restored_.clear();
-  slots_reset_.clear();
-  restored_rows_ = 0;
-  chosen_.clear();
   restoring_some_ = !only.empty();
+  if (!restoring_some_) first_version_ = layout_version_;
   for (auto& [key, table] : tables_)
     if (only.empty() || std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
       chosen_.insert(&*table);
       table->reset();
     }
   ShardCounters::set(counters_.open, 0);
+  return restore_number_;
+}
+
+void Shard::verify_restore(std::uint64_t number) const {
+  if (!restoring_ || restore_number_ != number)
+    throw CancelledError("this restore was given up: another one, another session or another connection of the coordinator has begun since");
+}
+
+// Tables may go after this.
+void Shard::forget_restore() {
+  ++restore_number_;
+  restoring_ = restoring_some_ = false;
+  chosen_.clear();
+  restored_.clear();
+  slots_reset_.clear();
+  restored_rows_ = 0;
+}
+
+// The shard stays closed, if it was being restored: until a restore of all that was to be restored has ended well.
+void Shard::change_hands() {
+  clear_mark();
+  ++restore_number_;
 }
 
 void Shard::restore(const storage::TableRecord& record) {

@@ -18,7 +18,8 @@ constexpr capnp::MessageSize kSmallAnswer{32, 0};
 
 class ShardService final : public wire::Shard::Server {
  public:
-  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection), shared_{connection.peer().shared.get(), {}} {}
+  ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection)
+      : host_(std::move(host)), connection_(connection), number_(++host_->connections), shared_{connection.peer().shared.get(), {}} {}
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
@@ -43,6 +44,7 @@ class ShardService final : public wire::Shard::Server {
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
       const Configuration configuration = read_configuration(context.getParams());
+      take_charge();
       const bool news = configuration.session != host_->shard.session();
       const Version version = host_->shard.configure(configuration);
       if (news && host_->on_session) host_->on_session(configuration.session);
@@ -50,16 +52,21 @@ class ShardService final : public wire::Shard::Server {
     });
   }
   kj::Promise<void> open(OpenContext) override {
-    return rpc::at_once([&] { host_->shard.open(); });
+    return rpc::at_once([&] {
+      verify_not_replaced();
+      host_->shard.open();
+    });
   }
   kj::Promise<void> fence(FenceContext context) override {
     return rpc::at_once([&] {
+      verify_not_replaced();
       const auto params = context.getParams();
       host_->shard.fence(params.getSession(), params.getNewest(), read_alive(params));
     });
   }
   kj::Promise<void> mark(MarkContext context) override {
     return rpc::at_once([&] {
+      verify_not_replaced();
       const MarkResult marked = host_->shard.mark(context.getParams().getCheckpoint());
       auto results = context.initResults();
       write(results.initVersion(), marked.version);
@@ -67,12 +74,36 @@ class ShardService final : public wire::Shard::Server {
     });
   }
   kj::Promise<void> dropMark(DropMarkContext context) override {
-    return rpc::at_once([&] { host_->shard.drop_mark(context.getParams().getCheckpoint()); });
+    return rpc::at_once([&] {
+      verify_not_replaced();
+      host_->shard.drop_mark(context.getParams().getCheckpoint());
+    });
   }
-  kj::Promise<void> save(SaveContext context) override { return connection_.guard(save_and_answer(host_, context)); }
-  kj::Promise<void> restore(RestoreContext context) override { return connection_.guard(restore_and_answer(host_, context)); }
+  kj::Promise<void> save(SaveContext context) override { return unless_replaced(save_and_answer(host_, context)); }
+  kj::Promise<void> restore(RestoreContext context) override { return unless_replaced(restore_and_answer(host_, context)); }
 
  private:
+  // What the coordinator sent by a connection that it has given up may arrive after what it sent by the next one, or after
+  // its successor has begun: a late restore would take the rows from under those who work with them.
+  void take_charge() {
+    verify_not_replaced();
+    if (number_ == host_->in_charge) return;
+    host_->in_charge = number_;
+    host_->shard.change_hands();
+  }
+  void verify_not_replaced() const {
+    if (number_ < host_->in_charge)
+      throw UnavailableError(str(host_->database, ": a later connection has configured this shard and is in charge of it; connect anew"));
+  }
+  kj::Promise<void> unless_replaced(rpc::Task<void> call) {
+    try {
+      verify_not_replaced();
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+    return connection_.guard(std::move(call));
+  }
+
   // A piece waits where it came, until the last one is there. Where that is shared memory the worker may use it again once it has
   // an answer: it gets one, as the promise says, when the shard lets go of the place.
   std::optional<kj::Promise<void>> keep_values(DecodedPush& push) {
@@ -171,6 +202,7 @@ class ShardService final : public wire::Shard::Server {
 
   std::shared_ptr<ShardHost> host_;
   rpc::Connection& connection_;
+  const std::uint64_t number_;  // of the connection: later ones have higher numbers
   SharedBulk shared_;
 };
 

@@ -29,6 +29,8 @@ struct ShardHost {
   std::size_t lane;             // of the offload: one a shard
   storage::RowStore& store;
   std::string database;         // the name of this shard's database in a checkpoint: "ps-0-shard-1"
+  std::uint64_t connections = 0;  // so far
+  std::uint64_t in_charge = 0;    // the number of the one that configured the shard last; 0: none has
   std::function<void(std::uint64_t session)> on_session;  // told of each new session
 };
 

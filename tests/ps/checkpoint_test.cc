@@ -219,6 +219,50 @@ TEST(ShardRestore, OfOneVariableLeavesTheOthersAndWhatTheyHadApplied) {
   EXPECT_TRUE(shard.push_whole(shard.step(1), 0, {1, 2}).duplicate);
 }
 
+TEST(ShardRestore, OneThatHadNotEndedIsForgottenByANewSession) {
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
+  const std::uint64_t old = shard.shard.begin_restore();
+  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {4, 2}), sgd())}, false});
+  shard.shard.open();
+  EXPECT_TRUE(shard.shard.is_open());
+  EXPECT_THROW(shard.shard.verify_restore(old), CancelledError);
+  EXPECT_EQ(shard.shard.mark(1).applied, AppliedSet());
+}
+
+TEST(ShardRestore, GoesNoFurtherOnceAnotherConnectionIsInCharge) {
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
+  shard.shard.mark(1);
+  shard.shard.change_hands();
+  EXPECT_THROW(shard.shard.begin_save(1), FailedPreconditionError);
+  const std::uint64_t first = shard.shard.begin_restore();
+  shard.shard.verify_restore(first);
+  shard.shard.change_hands();
+  EXPECT_THROW(shard.shard.verify_restore(first), CancelledError);
+  EXPECT_THROW(shard.shard.open(), FailedPreconditionError);  // half of a model
+  const std::uint64_t second = shard.shard.begin_restore();
+  EXPECT_THROW(shard.shard.verify_restore(first), CancelledError);
+  shard.shard.verify_restore(second);
+  shard.shard.end_restore({});
+  EXPECT_THROW(shard.shard.verify_restore(second), CancelledError);
+  shard.shard.open();
+}
+
+TEST(ShardRestore, OfEverythingFromNothingIsANewBeginning) {
+  ShardHarness shard({whole_table(0, variable("w", {2}), sgd())});
+  shard.push_whole(shard.step(3), 0, {1, 2});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {}, false});
+  shard.shard.begin_restore();
+  shard.shard.end_restore({});
+  shard.shard.open();
+
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0));
+  EXPECT_THROW(shard.push_whole(shard.step(3), 0, {1, 2}), AbortedError);  // it was sent by an older layout
+  StepContext again = shard.step(3);
+  again.layout_version = 2;
+  EXPECT_FALSE(shard.push_whole(again, 0, {1, 2}).duplicate);
+  EXPECT_THAT(shard.pull_whole(0), ElementsAre(-1, -2));
+}
+
 TEST(ShardRestore, SlotsWaitForTheOptimizerThatClaimsThem) {
   ShardHarness saved({whole_table(0, variable("w", {4, 2}), adagrad())});
   saved.push_whole(saved.step(1), 0, Floats(8, 1), adagrad());

@@ -170,6 +170,23 @@ TEST(ShardService, ASaveWhoseConnectionIsLostDropsItsMark) {
   EXPECT_GT(again.wait(again.save_later(6, "c/ckpt-00000006")).getRows(), 0u);
 }
 
+// Messages of different connections arrive in any order: what was sent before a connection was given up may come after what
+// was sent by the next one.
+TEST(ShardService, WhatAnEarlierConnectionStillAsksForIsRefusedOnceALaterOneHasConfigured) {
+  SimulatedPs ps;
+  const std::vector<TableConfig> tables{whole_table(0, variable("w", {2}), sgd())};
+  ShardClient earlier = ps.client(), later = ps.client();
+  earlier.configure(tables);
+  later.configure(tables);
+  later.open();
+  later.push(1, 0, {1, 2});
+
+  EXPECT_THROW(earlier.restore("/nowhere", {}), UnavailableError);
+  EXPECT_THROW(earlier.configure(tables, ShardHarness::kSession + 1), UnavailableError);
+  EXPECT_THROW(earlier.mark(1), UnavailableError);
+  EXPECT_THAT(later.pull(0), ElementsAre(-1, -2));
+}
+
 TEST(ShardService, ARotOnTheDiskIsDataLossAndNeverHalfAModel) {
   SimulatedPs ps;
   ShardClient client = ps.client();
