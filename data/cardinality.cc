@@ -9,7 +9,7 @@ namespace {
 
 using SpecPtr = std::shared_ptr<const StageSpec>;
 
-std::int64_t count_stage(const SpecPtr& spec);
+std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines);
 
 // What a source with its shard() and features() holds is the source's to say: a shard of a CSV file deals out lines.
 bool is_of_csv(const SpecPtr& spec) {
@@ -30,14 +30,14 @@ std::shared_ptr<StageSpec> copy_of(const SpecPtr& last, std::shared_ptr<StageSpe
 }
 
 // The stages below interleave(), file by file.
-std::int64_t count_files(const SpecPtr& last) {
+std::int64_t count_files(const SpecPtr& last, LinesRead& lines) {
   std::shared_ptr<StageSpec> source;
   const SpecPtr one = copy_of(last, source);
   const StageSpec all = *source;
   std::int64_t sum = 0;
   for (std::size_t file = 0; file < paths_of(all).size(); ++file) {
     source->kind = source_of_file(all, file)->kind;
-    const std::int64_t n = count_stage(one);
+    const std::int64_t n = count_stage(one, lines);
     if (n == kInfiniteCardinality) return n;
     sum += n;
   }
@@ -52,7 +52,8 @@ std::int64_t count_records(const RecordsSpec& spec) {
 
 struct Count {
   const SpecPtr& spec;
-  std::int64_t below() const { return count_stage(spec->input); }
+  LinesRead& lines;
+  std::int64_t below() const { return count_stage(spec->input, lines); }
 
   std::int64_t operator()(const CsvSpec&) { return 0; }  // counted by reading
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
@@ -63,7 +64,7 @@ struct Count {
   std::int64_t operator()(const ShuffleSpec&) { return below(); }
   std::int64_t operator()(const PrefetchSpec&) { return below(); }
   std::int64_t operator()(const CacheSpec&) { return below(); }
-  std::int64_t operator()(const InterleaveSpec&) { return count_files(spec->input); }
+  std::int64_t operator()(const InterleaveSpec&) { return count_files(spec->input, lines); }
   std::int64_t operator()(const BatchSpec& batch) {
     std::int64_t n = below();
     if (n == kInfiniteCardinality) return n;
@@ -89,16 +90,24 @@ struct Count {
   }
 };
 
-std::int64_t count_stage(const SpecPtr& spec) {
-  if (is_of_csv(spec)) return open_stages(spec, {})->skip(INT64_MAX);
-  return std::visit(Count{spec}, spec->kind);
+std::int64_t count_lines(const SpecPtr& spec, LinesRead& lines) {
+  const StagePtr stage = open_stages(spec, {.line_events = keep_in(lines)});
+  const std::int64_t count = stage->skip(INT64_MAX);
+  lines.skipped += stage->skipped();
+  return count;
+}
+
+std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines) {
+  if (is_of_csv(spec)) return count_lines(spec, lines);
+  return std::visit(Count{spec, lines}, spec->kind);
 }
 
 }  // namespace
 
-std::int64_t cardinality(const Dataset& dataset) {
+std::int64_t cardinality(const Dataset& dataset, LinesRead* lines) {
   dataset.element_spec();  // refuses an empty one
-  return count_stage(dataset.last());
+  LinesRead unasked;
+  return count_stage(dataset.last(), lines != nullptr ? *lines : unasked);
 }
 
 }  // namespace cairn

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "data/csv_complaints.h"
 #include "data/numbers.h"
+#include "data/printable.h"
 
 namespace cairn {
 namespace {
@@ -30,8 +32,8 @@ bool parses_as(std::string_view text, DType dtype) {
   }
 }
 
-ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column)
-    : column_(column), unknown_(schema.unknown) {
+ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names)
+    : column_(column), unknown_(schema.unknown), names_(names) {
   if (column.name == schema.label.column && !schema.label.positive.empty()) label_ = &schema.label;
   decoded_.dtype = label_ != nullptr ? DType::kFloat32 : column.dtype;
 }
@@ -100,13 +102,11 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
 }
 
 std::string ColumnDecoder::complaint(std::string_view cell) const {
-  constexpr std::size_t kShown = 40;
-  std::string shown = cell.size() > kShown ? std::string(cell.substr(0, kShown)) + "..." : std::string(cell);
-  constexpr const char* kCure = "mend the line, or leave such lines out with OnError::kSkipAndCount";
-  if (label_ != nullptr) return str("\"", shown, "\" is none of the label's positive and negative values; ", kCure);
-  if (cell.empty() || cell == unknown_)
-    return str("the value is unknown (\"", shown, "\") and the column has no default_value; give it one, ", kCure);
-  return str("\"", shown, "\" is no ", dtype_name(column_.dtype), "; ", kCure);
+  const std::string shown = printable(cell), cure = line_cure(names_);
+  if (label_ != nullptr)
+    return str("\"", shown, "\" is none of the label's positive and negative values; ", cure);
+  if (cell.empty() || cell == unknown_) return unknown_complaint(shown, names_);
+  return str("\"", shown, "\" is no ", dtype_name(column_.dtype), "; ", cure);
 }
 
 }  // namespace cairn

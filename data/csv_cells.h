@@ -20,7 +20,7 @@ struct BadCell {
 // Decodes one column of CsvCells. Thread: one at a time.
 class ColumnDecoder {
  public:
-  ColumnDecoder(const CsvSchema& schema, const CsvColumn& column);
+  ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names);
 
   // Adds the cells that do not parse to `bad`; their values are then undefined.
   void decode(std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
@@ -41,6 +41,7 @@ class ColumnDecoder {
   const CsvColumn& column_;
   const CsvLabel* label_ = nullptr;  // with positive values
   std::string_view unknown_;
+  OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split
   RawColumn decoded_;
 };

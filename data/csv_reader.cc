@@ -6,6 +6,8 @@
 
 #include "core/element.h"
 #include "core/error.h"
+#include "data/csv_complaints.h"
+#include "data/printable.h"
 
 namespace cairn {
 namespace {
@@ -36,7 +38,7 @@ std::uint64_t matches(std::uint64_t word, std::uint64_t pattern) {
 void CsvCells::clear() {
   for (auto& column : columns) column.clear();
   rows.clear();
-  fault.clear();
+  faulty = false;
   passed = 0;
 }
 
@@ -51,7 +53,8 @@ void CsvCells::erase(const std::vector<bool>& unwanted) {
   sift(rows);
 }
 
-CsvReader::CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted)
+CsvReader::CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
+                     OptionNames names)
     : path_(std::move(path)),
       schema_(schema),
       bytes_(open_bytes(path_)),
@@ -59,14 +62,33 @@ CsvReader::CsvReader(std::string path, const CsvSchema& schema, const std::vecto
       buffer_(kBufferBytes + kSlack) {
   slot_of_field_.assign(fields_, -1);
   for (std::size_t slot = 0; slot < wanted.size(); ++slot) slot_of_field_[wanted[slot]] = static_cast<int>(slot);
-  if (schema_.header) read_header(wanted);
+  skip_byte_order_mark();
+  if (schema_.header) read_header(wanted, names);
   data_offset_ = offset();
   data_line_ = line_;
 }
 
-void CsvReader::read_header(const std::vector<std::size_t>& wanted) {
+// The mark that some programs put before UTF-8 is no part of the first cell.
+void CsvReader::skip_byte_order_mark() {
+  while (end_ < 3 && !at_end_) {
+    const std::size_t got = bytes_->read(buffer_.data() + end_, 3 - end_);
+    end_ += got;
+    at_end_ = got == 0;
+  }
+  const std::string_view text(buffer_.data(), end_);
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    throw InvalidArgumentError(str(path_, " is UTF-16 (its first bytes are ", printable(text.substr(0, 2)),
+                                   "), and text must be UTF-8: convert it, as with `iconv -f UTF-16 -t UTF-8`"));
+  if (text == "\xEF\xBB\xBF") begin_ = 3;
+}
+
+void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames names) {
   Found found;
   if (!find(found, true)) throw InvalidArgumentError(str(path_, " is empty; a header was to name its columns"));
+  if (found.faulty)
+    throw InvalidArgumentError(str(path_, ":", line_ + quote_fault_.line, ":", quote_fault_.column,
+                                   ": the header cannot be read: ",
+                                   quote_complaint(quote_fault_.kind, schema_, names)));
   CsvCells header;
   header.columns.resize(1 + std::count(buffer_.begin() + static_cast<std::ptrdiff_t>(found.begin),
                                        buffer_.begin() + static_cast<std::ptrdiff_t>(found.end), schema_.delimiter));
@@ -74,18 +96,18 @@ void CsvReader::read_header(const std::vector<std::size_t>& wanted) {
   for (std::size_t i = 0; i < slot_of_field_.size(); ++i) slot_of_field_[i] = static_cast<int>(i);
   fields_ = found.quoted ? cut_quoted(&buffer_[found.begin], buffer_.data() + found.end, header)
                          : cut_plain(&buffer_[found.begin], buffer_.data() + found.end, header);
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < fields_; ++i) names.emplace_back(header.columns[i].front());
+  std::vector<std::string> titles;
+  for (std::size_t i = 0; i < fields_; ++i) titles.emplace_back(header.columns[i].front());
   slot_of_field_.assign(fields_, -1);
   for (std::size_t slot = 0; slot < wanted.size(); ++slot) {
     const std::string& name = schema_.columns[wanted[slot]].name;
-    auto place = std::find(names.begin(), names.end(), name);
-    if (place == names.end()) {
-      std::string near = nearest_name(name, names);
+    auto place = std::find(titles.begin(), titles.end(), name);
+    if (place == titles.end()) {
+      std::string near = nearest_name(name, titles);
       throw InvalidArgumentError(str(path_, ":", line_, ": the header has no column \"", name, "\"",
-                                     near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+                                     near.empty() ? "" : "; did you mean \"" + printable(near) + "\"?"));
     }
-    slot_of_field_[static_cast<std::size_t>(place - names.begin())] = static_cast<int>(slot);
+    slot_of_field_[static_cast<std::size_t>(place - titles.begin())] = static_cast<int>(slot);
   }
   begin_ = found.next;
   line_ += found.lines;
@@ -97,6 +119,7 @@ void CsvReader::seek(std::uint64_t offset, std::int64_t line) {
   begin_ = end_ = 0;
   line_ = line;
   at_end_ = false;
+  saw_records_ = offset != data_offset_;
 }
 
 // Moves what is left to the front and reads on; false: the file has no more.
@@ -139,15 +162,11 @@ bool CsvReader::find(Found& found, bool may_refill) {
     found.next = std::min(found.end + 1, end_);
     found.lines = 1;
     bool comment = is_comment_or_blank(found);
-    if (!comment && std::memchr(begin, '"', found.end - found.begin) != nullptr) {
-      bool complete = true;
-      find_quoted_end(found, complete);
-      if (!complete && !at_end_) {
-        if (!may_refill) return false;
-        refill();
-        continue;
-      }
-      found.open_quote = !complete;
+    if (!comment && schema_.quote != 0 && std::memchr(begin, schema_.quote, found.end - found.begin) != nullptr &&
+        !find_quoted_end(found)) {
+      if (!may_refill) return false;
+      refill();
+      continue;
     }
     if (found.end > found.begin && buffer_[found.end - 1] == '\r') --found.end;
     if (!comment && !(found.end == found.begin)) return true;
@@ -156,36 +175,20 @@ bool CsvReader::find(Found& found, bool may_refill) {
   }
 }
 
-// Where a record with quotes ends: at the first line end outside of them.
-bool CsvReader::find_quoted_end(Found& found, bool& complete) const {
+// The end of a record with quotes; of a faulty one it stays that of its first line. False: more bytes are needed.
+bool CsvReader::find_quoted_end(Found& found) {
+  const QuotedRecord record = scan_quotes({buffer_.data() + begin_, end_ - begin_}, at_end_, schema_);
+  if (record.state == QuotedRecord::State::kNeedsMore) return false;
   found.quoted = true;
-  found.lines = 0;
-  bool inside = false, cell_begins = true;
-  for (std::size_t at = found.begin; at < end_; ++at) {
-    char c = buffer_[at];
-    if (c == '\n') ++found.lines;
-    if (inside) {
-      if (c != '"') continue;
-      if (at + 1 < end_ && buffer_[at + 1] == '"')
-        ++at;
-      else
-        inside = false;
-    } else if (c == '\n') {
-      found.end = at;
-      found.next = at + 1;
-      return true;
-    } else if (c == '"' && cell_begins) {
-      inside = true;
-      cell_begins = false;
-    } else if (c == schema_.delimiter) {
-      cell_begins = true;
-    } else if (!(schema_.trim && is_blank(c))) {
-      cell_begins = false;
-    }
+  found.faulty = record.state == QuotedRecord::State::kFaulty;
+  if (found.faulty) {
+    quote_fault_ = record.fault;
+    return true;
   }
-  found.end = found.next = end_;
-  complete = !inside && at_end_;
-  return complete;
+  found.end = begin_ + record.end;
+  found.next = begin_ + record.next;
+  found.lines = record.lines;
+  return true;
 }
 
 [[gnu::always_inline]] inline void CsvReader::take_cell(std::size_t field, std::string_view cell, CsvCells& out) {
@@ -220,16 +223,14 @@ std::size_t CsvReader::cut_quoted(const char* begin, const char* end, CsvCells& 
   for (;;) {
     const char* cell = at;
     while (schema_.trim && at < end && is_blank(*at) && *at != schema_.delimiter) ++at;
-    if (at < end && *at == '"') {
+    if (at < end && *at == schema_.quote) {
       std::string text;
       for (++at; at < end; ++at) {
-        if (*at == '"' && !(at + 1 < end && at[1] == '"')) break;
-        if (*at == '"') ++at;
+        if (*at == schema_.quote && !(at + 1 < end && at[1] == schema_.quote)) break;
+        if (*at == schema_.quote) ++at;
         text.push_back(*at);
       }
-      if (at < end) ++at;  // the closing quote
-      for (; at < end && *at != schema_.delimiter; ++at)
-        if (!is_blank(*at)) text.push_back(*at);  // what follows it belongs to the cell, as elsewhere
+      while (at < end && *at != schema_.delimiter) ++at;  // past the closing quote and blanks
       if (field < slot_of_field_.size() && slot_of_field_[field] >= 0) {
         unquoted_.push_back(std::move(text));
         out.columns[static_cast<std::size_t>(slot_of_field_[field])].push_back(unquoted_.back());
@@ -248,16 +249,17 @@ std::size_t CsvReader::cut_quoted(const char* begin, const char* end, CsvCells& 
 bool CsvReader::cut(const Found& found, CsvCells& out) {
   const char* begin = buffer_.data() + found.begin;
   const char* end = buffer_.data() + found.end;
-  std::size_t cells = found.quoted ? cut_quoted(begin, end, out) : cut_plain(begin, end, out);
-  if (cells == fields_ && !found.open_quote) {
+  std::size_t cells = 0;
+  if (!found.faulty) cells = found.quoted ? cut_quoted(begin, end, out) : cut_plain(begin, end, out);
+  if (cells == fields_ && !found.faulty) {
     out.rows.push_back({line_, begin, end});
     return true;
   }
   for (auto& column : out.columns) column.resize(out.rows.size());
-  out.fault_row = {line_, begin, end};
-  out.fault = found.open_quote ? str("a quote is opened and never closed")
-                               : str(cells < fields_ ? "a short row: " : "a long row: ", cells, " cells where ",
-                                     fields_, " are expected");
+  out.faulty = true;
+  out.fault_cells = cells;
+  out.fault_quote = found.faulty ? quote_fault_ : QuoteFault{};
+  out.fault_row = {line_ + out.fault_quote.line, begin, end};
   return false;
 }
 
@@ -269,15 +271,16 @@ void CsvReader::read(std::int64_t most, std::int64_t first, const CsvPick& pick,
     bool picked = pick.num == 1 || (first + out.passed) % pick.num == pick.index;
     if (picked && !cut(found, out)) {
       if (!out.rows.empty()) {  // met again, alone, by the next call
-        out.fault.clear();
-        return;
+        out.faulty = false;
+        break;
       }
     }
     begin_ = found.next;
     line_ += found.lines;
     ++out.passed;
-    if (!out.fault.empty()) return;
+    if (out.faulty) break;
   }
+  saw_records_ |= out.passed > 0;
 }
 
 std::int64_t CsvReader::skip(std::int64_t most) {
@@ -287,6 +290,7 @@ std::int64_t CsvReader::skip(std::int64_t most) {
     begin_ = found.next;
     line_ += found.lines;
   }
+  saw_records_ |= passed > 0;
   return passed;
 }
 

@@ -3,8 +3,10 @@
 #include <optional>
 
 #include "data/csv_cells.h"
+#include "data/csv_complaints.h"
 #include "data/csv_reader.h"
 #include "data/feature_plan.h"
+#include "data/printable.h"
 #include "data/stage.h"
 
 namespace cairn {
@@ -14,9 +16,11 @@ constexpr std::int64_t kRowsAtOnce = 512;  // their cells stay in the first cach
 
 class CsvSource final : public Stage {
  public:
-  CsvSource(std::shared_ptr<const StageSpec> source, const ShardSpec& shard, std::shared_ptr<const StageSpec> features)
+  CsvSource(std::shared_ptr<const StageSpec> source, const ShardSpec& shard, std::shared_ptr<const StageSpec> features,
+            LineEvents events)
       : source_(std::move(source)),
         features_(std::move(features)),
+        events_(std::move(events)),
         csv_(std::get<CsvSpec>(source_->kind)),
         pick_{shard.num, shard.index} {
     if (features_) plan_.emplace(source_->element, std::get<FeaturesSpec>(features_->kind).columns);
@@ -32,9 +36,7 @@ class CsvSource final : public Stage {
     while (size < most && reader_) {
       reader_->read(std::min(most - size, kRowsAtOnce), record_, pick_, cells_);
       record_ = (record_ + cells_.passed) % pick_.num;
-      if (!cells_.fault.empty())
-        refuse(cells_.fault_row, 0,
-               cells_.fault + "; mend the line, or leave such lines out with OnError::kSkipAndCount");
+      if (cells_.faulty) refuse_record();
       if (cells_.passed == 0) {
         next_file();
       } else if (Block block = decode(); !block.empty()) {
@@ -96,7 +98,7 @@ class CsvSource final : public Stage {
     };
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
       if (is_wanted(schema.columns[i])) wanted_.push_back(i);
-    for (std::size_t i : wanted_) decoders_.emplace_back(schema, schema.columns[i]);
+    for (std::size_t i : wanted_) decoders_.emplace_back(schema, schema.columns[i], csv_.options.names);
     cells_.columns.resize(wanted_.size());
   }
   const ColumnDecoder* decoder(const std::string& name) const {
@@ -114,9 +116,10 @@ class CsvSource final : public Stage {
     if (reader_ && csv_.paths.size() == 1)
       reader_->rewind();  // one file, read again and again
     else
-      reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_);
+      reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_, csv_.options.names);
   }
   void next_file() {
+    if (!reader_->saw_records() && events_.on_empty_file) events_.on_empty_file(csv_.paths[file_]);
     ++file_;
     open_file();
   }
@@ -154,30 +157,53 @@ class CsvSource final : public Stage {
     return Block::packed(layout_, rows, std::move(columns));
   }
   void drop_bad_rows() {
-    auto first = *std::min_element(bad_.begin(), bad_.end(), [](auto a, auto b) {
+    std::sort(bad_.begin(), bad_.end(), [](auto a, auto b) {
       return std::pair(a.row, a.column) < std::pair(b.row, b.column);
     });
-    if (csv_.options.on_error == OnError::kFail) {
-      std::string_view cell = cells_.columns[first.column][first.row];
-      const CsvCells::Row& row = cells_.rows[first.row];
-      bool in_line = !std::less<>()(cell.data(), row.begin) &&
-                     !std::less<>()(row.end, cell.data());  // else a copy without its quotes
-      refuse(row, in_line ? cell.data() - row.begin + 1 : 0,
-             str("column \"", decoders_[first.column].name(), "\": ", decoders_[first.column].complaint(cell)));
-    }
     std::vector<bool> unwanted(cells_.rows.size());
-    for (const auto& bad : bad_) unwanted[bad.row] = true;
-    skipped_ += std::count(unwanted.begin(), unwanted.end(), true);
+    for (const BadCell& bad : bad_) {
+      if (unwanted[bad.row]) continue;  // its first bad cell was told
+      unwanted[bad.row] = true;
+      refuse_cell(bad);
+    }
     cells_.erase(unwanted);
   }
-  // Throws, or counts one line.
-  void refuse(const CsvCells::Row& row, std::ptrdiff_t column, const std::string& why) {
-    if (csv_.options.on_error == OnError::kFail)
-      throw InvalidArgumentError(str(csv_.paths[file_], ":", row.line, ":", column > 0 ? str(column, ": ") : " ", why));
+  void refuse_cell(const BadCell& bad) {
+    if (!must_tell()) return;
+    const std::string_view cell = cells_.columns[bad.column][bad.row];
+    const CsvCells::Row& row = cells_.rows[bad.row];
+    const bool in_line = !std::less<>()(cell.data(), row.begin) &&
+                         !std::less<>()(row.end, cell.data());  // else a copy without its quotes
+    const ColumnDecoder& decoder = decoders_[bad.column];
+    tell(row.line, in_line ? cell.data() - row.begin + 1 : 0,
+         str("column \"", printable(decoder.name()), "\": ", decoder.complaint(cell)));
+  }
+  void refuse_record() {
+    if (!must_tell()) return;
+    const OptionNames names = csv_.options.names;
+    const QuoteFault& quote = cells_.fault_quote;
+    if (quote.kind != QuoteFault::Kind::kNone)
+      return tell(cells_.fault_row.line, quote.column, quote_complaint(quote.kind, csv_.schema, names));
+    const bool is_short = cells_.fault_cells < reader_->fields();
+    tell(cells_.fault_row.line, 0,
+         str(is_short ? "a short row: " : "a long row: ", cells_.fault_cells, " cells where ", reader_->fields(),
+             " are expected; ", line_cure(names)));
+  }
+  // Counts a line that is left out. False: nobody asks why it is.
+  bool must_tell() {
+    if (csv_.options.on_error == OnError::kFail) return true;
     ++skipped_;
+    return events_.on_skipped_row && told_ < kSkippedRowsTold;
+  }
+  void tell(std::int64_t line, std::int64_t column, const std::string& why) {
+    const std::string place = str(csv_.paths[file_], ":", line, ":", column > 0 ? str(column, ": ") : " ", why);
+    if (csv_.options.on_error == OnError::kFail) throw InvalidArgumentError(place);
+    ++told_;
+    events_.on_skipped_row(place);
   }
 
   std::shared_ptr<const StageSpec> source_, features_;
+  LineEvents events_;
   const CsvSpec& csv_;
   CsvPick pick_;
   std::optional<FeaturePlan> plan_;
@@ -191,13 +217,14 @@ class CsvSource final : public Stage {
   std::size_t file_ = 0;
   std::int64_t record_ = 0;  // records gone by, modulo pick_.num
   std::int64_t skipped_ = 0;
+  int told_ = 0;
 };
 
 }  // namespace
 
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                         std::shared_ptr<const StageSpec> features) {
-  return std::make_unique<CsvSource>(std::move(source), shard, std::move(features));
+                         std::shared_ptr<const StageSpec> features, LineEvents events) {
+  return std::make_unique<CsvSource>(std::move(source), shard, std::move(features), std::move(events));
 }
 
 }  // namespace cairn

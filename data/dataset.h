@@ -23,6 +23,7 @@
 #include "core/function.h"
 #include "data/feature_column.h"
 #include "data/input_context.h"
+#include "data/lines_read.h"
 #include "data/schema.h"
 
 namespace cairn {
@@ -49,7 +50,7 @@ class Dataset {
 
   // ---- sources ----
   // Lines of text, file after file; gzip-compressed files are known by their first bytes. Blank lines are skipped;
-  // cells may be quoted ("a,""b"""), line ends inside quotes included.
+  // cells may be quoted ("a,""b"""), and hold line ends then (CsvSchema::cell_lines_max). A byte order mark is skipped.
   static Dataset csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options = {});
   static Dataset csv(std::string path, CsvSchema schema, CsvOptions options = {});
   static Dataset csv(std::initializer_list<std::string> paths, CsvSchema schema, CsvOptions options = {});
@@ -118,8 +119,8 @@ class Dataset {
 inline constexpr std::int64_t kInfiniteCardinality = -1;
 
 // How many elements one iteration yields. Cheap for range, tensors and records (file size); for CSV the lines are
-// counted, and parsed only where bad ones are skipped. NotFound: a file is missing.
-std::int64_t cardinality(const Dataset& dataset);
+// counted, and parsed only where bad ones are skipped; `lines`, if given, is filled in. NotFound: a file is missing.
+std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 
 // ---- templates ----
 template <typename F>

@@ -15,6 +15,7 @@
 #include "core/element.h"
 #include "core/machine.h"
 #include "core/offload.h"
+#include "data/lines_read.h"
 
 namespace cairn {
 
@@ -37,6 +38,7 @@ struct OpenOptions {
   // Of the elements that a batch() or shuffle() holds at once: more is ResourceExhausted.
   std::size_t buffer_bytes_max = machine_memory_bytes() / 2;
   std::chrono::milliseconds prefetch_deadline{60'000};  // next() waits no longer than this for a prefetched element
+  LineEvents line_events = {};
 };
 
 // Thread: one at a time.

@@ -42,7 +42,7 @@ void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
   if (column.separator != 0 && column.dtype != DType::kString)
     throw InvalidArgumentError(str("column \"", column.name, "\": only a string column can have a separator"));
   if (column.separator != 0 &&
-      (column.separator == schema.delimiter || column.separator == '\n' || column.separator == '"'))
+      (column.separator == schema.delimiter || column.separator == '\n' || column.separator == schema.quote))
     throw InvalidArgumentError(
         str("column \"", column.name, "\": the separator is also the delimiter, a quote or a line end"));
   if (column.default_value && !parses_as(*column.default_value, column.dtype))
@@ -58,12 +58,21 @@ void check_label_texts(const CsvLabel& label) {
     throw InvalidArgumentError(str("label \"", label.column, "\" has negative values, but no positive ones"));
 }
 
+void check_delimiter_and_quote(const CsvSchema& schema) {
+  const char delimiter = schema.delimiter, quote = schema.quote;
+  if (delimiter == '\n' || delimiter == '\r' || delimiter == '\0' || delimiter == quote)
+    throw InvalidArgumentError("the delimiter of a CSV file cannot be a quote, a line end or a zero byte");
+  if (quote == '\n' || quote == '\r' || quote == ' ' || quote == '\t')
+    throw InvalidArgumentError("the quote of a CSV file cannot be a blank, a tab or a line end");
+  if (schema.cell_lines_max < 1 || schema.cell_lines_max > kCellLinesMax)
+    throw InvalidArgumentError(str("the CSV schema: cell_lines_max is ", schema.cell_lines_max,
+                                   ", it must lie in [1, ", kCellLinesMax, "]"));
+}
+
 }  // namespace
 
 ElementSpec csv_element(const CsvSchema& schema) {
-  for (char bad : {'\n', '\r', '"', '\0'})
-    if (schema.delimiter == bad)
-      throw InvalidArgumentError("the delimiter of a CSV file cannot be a quote, a line end or a zero byte");
+  check_delimiter_and_quote(schema);
   ElementSpec element;
   const CsvColumn* label = nullptr;
   std::set<std::string> names;

@@ -99,6 +99,14 @@ void check(const Dataset& dataset, const FitRequest& request) {
                                      "\", which is float32; give it a string or integer dtype, or bucketise it"));
 }
 
+[[noreturn]] void refuse_no_examples(const LinesRead& lines) {
+  std::string why;
+  for (const auto& path : lines.empty_files) why += str(why.empty() ? "; no rows are in " : ", ", path);
+  if (!lines.first_skipped.empty())
+    why += str("; ", lines.skipped, " lines were left out, the first one is ", lines.first_skipped.front());
+  throw InvalidArgumentError("fit: the dataset holds no examples" + why);
+}
+
 }  // namespace
 
 Fit fit(const Dataset& dataset, const FitRequest& request) {
@@ -107,7 +115,7 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
   std::vector<Moments> moments(request.numeric.size());
   std::vector<Counts> counts(request.vocabularies.size());
   Fit found;
-  StagePtr stage = open_stages(dataset.last(), {});
+  StagePtr stage = open_stages(dataset.last(), {.line_events = keep_in(found.lines)});
   for (Block block = stage->next(kRowsAtOnce); !block.empty(); block = stage->next(kRowsAtOnce)) {
     Element all = block.batch();
     found.examples += block.size();
@@ -115,7 +123,8 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
       add_numbers(moments[i], all[element.find(request.numeric[i].column)], request.numeric[i].log1p);
     for (std::size_t i = 0; i < counts.size(); ++i) add_values(counts[i], all[element.find(request.vocabularies[i])]);
   }
-  if (found.examples == 0) throw InvalidArgumentError("fit: the dataset holds no examples");
+  found.lines.skipped = stage->skipped();
+  if (found.examples == 0) refuse_no_examples(found.lines);
   for (std::size_t i = 0; i < moments.size(); ++i) {
     double deviation = std::sqrt(moments[i].squares / moments[i].count);
     found.numeric.push_back(request.numeric[i]);

@@ -23,6 +23,7 @@ struct Fit {
   std::vector<NumericInput> numeric;                   // in the order of the request; stddev is 1 for a constant column
   std::vector<std::vector<std::string>> vocabularies;  // most frequent first, equals in text order
   std::int64_t examples = 0;
+  LinesRead lines;
 };
 
 // Reads `dataset` (not batched, finite) once. InvalidArgument: a column is not there, is not of a fitting type, or

@@ -24,7 +24,7 @@ bool holds(const Chain& chain, std::size_t at) {
 
 // A CSV source takes over a shard() and a features() directly above it, in either order: it then parses only its own
 // lines, and makes ids from text that is never copied. `at` moves past what it took.
-StagePtr open_csv(const Chain& chain, std::size_t& at) {
+StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events) {
   ShardSpec shard;
   std::shared_ptr<const StageSpec> features;
   bool sharded = false;
@@ -38,7 +38,7 @@ StagePtr open_csv(const Chain& chain, std::size_t& at) {
       break;
     }
   }
-  return make_csv_source(chain[0], shard, features);
+  return make_csv_source(chain[0], shard, features, events);
 }
 
 struct OpenOver {
@@ -65,9 +65,9 @@ struct OpenOver {
   }
 };
 
-StagePtr open_source(const Chain& chain, std::size_t& at) {
+StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& events) {
   at = 1;
-  if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at);
+  if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, events);
   if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0]);
   if (holds<TensorsSpec>(chain, 0)) return make_tensors_source(chain[0]);
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));
@@ -99,19 +99,21 @@ std::size_t place_of_interleave(const Chain& chain) {  // 0: there is none
 }
 
 // The stages below interleave() over one file. What reads ahead does so above it.
-StagePtr open_one_file(const Chain& chain, std::size_t file) {
+StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& events) {
   Chain one = chain;
   one[0] = source_of_file(*chain[0], file);
   std::size_t at = 0;
-  StagePtr stage = open_source(one, at);
+  StagePtr stage = open_source(one, at, events);
   return open_over(std::move(stage), one, at, {}, (static_cast<std::uint64_t>(file) + 1) << 32);
 }
 
-StagePtr open_interleaved(const Chain& chain, std::size_t at) {
+StagePtr open_interleaved(const Chain& chain, std::size_t at, const LineEvents& events) {
   const std::vector<std::string>& paths = paths_of(*chain[0]);
   for (const std::string& path : paths) file_bytes(path);  // a missing file is reported now, not hours into the run
   Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
-  OpenFile open = [below = std::move(below)](std::size_t file) { return open_one_file(below, file); };
+  OpenFile open = [below = std::move(below), events](std::size_t file) {
+    return open_one_file(below, file, events);
+  };
   return make_interleave_stage(paths.size(), std::get<InterleaveSpec>(chain[at]->kind), std::move(open));
 }
 
@@ -119,11 +121,19 @@ constexpr std::uint64_t kStateVersion = 1;
 
 }  // namespace
 
+LineEvents keep_in(LinesRead& lines) {
+  const auto keep_row = [&lines](const std::string& why) {
+    if (lines.first_skipped.size() < kSkippedRowsTold) lines.first_skipped.push_back(why);
+  };
+  return {keep_row, [&lines](const std::string& path) { lines.empty_files.push_back(path); }};
+}
+
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options) {
   const Chain chain = chain_of(last);
-  if (const std::size_t at = place_of_interleave(chain)) return open_over(open_interleaved(chain, at), chain, at + 1, options);
+  if (const std::size_t at = place_of_interleave(chain))
+    return open_over(open_interleaved(chain, at, options.line_events), chain, at + 1, options);
   std::size_t at = 0;
-  StagePtr stage = open_source(chain, at);
+  StagePtr stage = open_source(chain, at, options.line_events);
   return open_over(std::move(stage), chain, at, options);
 }
 

@@ -41,6 +41,10 @@ struct Csv {
   comment @8 :Text;
   unknown @9 :Text;
   onError @10 :UInt8;
+  quote @11 :UInt8 = 34;     # 0: none
+  cellLinesMax @12 :UInt16 = 1;
+  strict @13 :Bool;
+  names @14 :UInt8;
 }
 
 struct CsvColumn {

@@ -70,6 +70,10 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   out.setComment(schema.comment);
   out.setUnknown(schema.unknown);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+  out.setQuote(static_cast<std::uint8_t>(schema.quote));
+  out.setCellLinesMax(static_cast<std::uint16_t>(schema.cell_lines_max));
+  out.setStrict(schema.strict);
+  out.setNames(static_cast<std::uint8_t>(spec.options.names));
 }
 
 Dataset read_csv(pipeline::Csv::Reader in) {
@@ -89,7 +93,11 @@ Dataset read_csv(pipeline::Csv::Reader in) {
   schema.trim = in.getTrim();
   schema.comment = read_text(in.getComment());
   schema.unknown = read_text(in.getUnknown());
-  CsvOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy")};
+  schema.quote = static_cast<char>(in.getQuote());
+  schema.cell_lines_max = in.getCellLinesMax();
+  schema.strict = in.getStrict();
+  CsvOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
+                     read_enum(in.getNames(), OptionNames::kJobFile, "a way to name options")};
   return Dataset::csv(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 

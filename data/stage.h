@@ -50,7 +50,7 @@ StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_records_source(std::shared_ptr<const StageSpec> spec);
 // Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing, if given.
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
-                         std::shared_ptr<const StageSpec> features);
+                         std::shared_ptr<const StageSpec> features, LineEvents events);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
@@ -66,6 +66,9 @@ StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batc
 using OpenFile = std::function<StagePtr(std::size_t file)>;
 StagePtr make_interleave_stage(std::size_t files, const InterleaveSpec& spec, OpenFile open);
 StagePtr make_cache_stage(StagePtr input, const StageSpec& spec);
+
+// Keeps in `lines` what happens; `lines` must outlive the stages. The count of lines is Stage::skipped()'s.
+LineEvents keep_in(LinesRead& lines);
 
 // The whole chain, at its beginning. NotFound: a file is missing.
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options);

@@ -1,6 +1,7 @@
 // CSV text, well formed and not.
 #include <gmock/gmock.h>
 
+#include "data/fit.h"
 #include "tests/data/testing.h"
 
 namespace cairn::testing {
@@ -37,6 +38,7 @@ TEST(Csv, KnowsQuotesCommentsBlankLinesAndCarriageReturns) {
   TempFolder folder;
   CsvSchema schema = two_columns();
   schema.comment = "|";
+  schema.cell_lines_max = 2;
   std::string path = folder.write("a.csv", "|x\r\n\r\n1,\"a,\"\"b\"\"\r\nc\"\r\n  \n2, it's 5\" wide\n|\n3,\"\"");
   Element all = read_batch(Dataset::csv(path, schema));
   EXPECT_THAT(all[0].values<std::int32_t>(), ElementsAre(1, 2, 3));
@@ -78,11 +80,159 @@ TEST(Csv, ErrorsNameFileLineCharacterColumnAndCure) {
              ":2:1: column \"n\": the value is unknown (\"\") and the column has no default_value; give it one");
   fails_with("1\n", ":1: a short row: 1 cells where 2 are expected");
   fails_with("1,a\n2,b,c\n", ":2: a long row: 3 cells where 2 are expected");
-  fails_with("1,a\n2,\"b\n3,c\n", ":2: a quote is opened and never closed");
-  fails_with("1,\"a\nb\"\nx,c\n", ":3:1: column \"n\": \"x\"");
+  fails_with("1,a\n2,\"b\n3,c\n", ":2:3: a quote is opened and not closed on this line");
   fails_with(std::string(100, '7') + ",a\n", ":1:1: column \"n\": \"" + std::string(40, '7') + "...\"");
   EXPECT_THAT(error_of([&] { open(Dataset::csv(folder.path("none.csv"), two_columns())); }),
               HasSubstr("NotFound: cannot read the file " + folder.path("none.csv")));
+}
+
+// What was left out, in a CSV file of numbers and texts: the rows read, and why others were not.
+struct Outcome {
+  std::vector<std::int32_t> rows;
+  std::vector<std::string> texts, complaints;
+};
+Outcome read_leniently(const std::string& path, CsvSchema schema, OptionNames names = OptionNames::kCpp) {
+  Outcome outcome;
+  auto note = [&](const std::string& why) { outcome.complaints.push_back(why.substr(path.size())); };
+  auto iterator = open(Dataset::csv(path, schema, {OnError::kSkipAndCount, names}), {}, {.line_events = {.on_skipped_row = note}});
+  while (auto element = iterator->next()) {
+    outcome.rows.push_back((*element)[0].item<std::int32_t>());
+    outcome.texts.push_back((*element)[1].string_values()[0]);
+  }
+  EXPECT_EQ(iterator->skipped(), static_cast<std::int64_t>(outcome.complaints.size()));
+  return outcome;
+}
+
+TEST(Csv, AQuoteThatIsNotClosedOnItsLineSpoilsThatLineOnly) {
+  TempFolder folder;
+  // A cell of RFC 4180 over three lines, or a stray quote in two texts: nobody can tell, so the reader says it.
+  const Outcome outcome = read_leniently(folder.write("a.csv", "1,\"a\n2,b\n3,c\"\n4,\"d\n5,e\n6,\"f"), two_columns());
+  EXPECT_THAT(outcome.rows, ElementsAre(2, 3, 5));
+  EXPECT_THAT(outcome.texts, ElementsAre("b", "c\"", "e"));
+  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":1:3: a quote is opened and not closed on this line"),
+                                              HasSubstr(":4:3: a quote is opened"), HasSubstr(":6:3: a quote is")));
+}
+
+TEST(Csv, AQuotedCellSpansAsManyLinesAsItMayAndNoMore) {
+  TempFolder folder;
+  CsvSchema schema = two_columns();
+  schema.cell_lines_max = 3;
+  const Outcome outcome = read_leniently(
+      folder.write("a.csv", "1,\"a\nb\nc\"\n2,\"d\n3,e\n4,f\n5,g\"\n6,\"h\n7,i\n8,\"j\nk\"\n9,\"l\n10,m"), schema);
+  EXPECT_THAT(outcome.rows, ElementsAre(1, 3, 4, 5, 7, 8, 10));
+  EXPECT_THAT(outcome.texts, ElementsAre("a\nb\nc", "e", "f", "g\"", "i", "j\nk", "m"));
+  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":4:3: a quote is opened and never closed, at least not within 3 lines"),
+                                              HasSubstr(":8:3: text stands behind the closing quote of this cell"), HasSubstr(":12:3: a")));
+}
+
+TEST(Csv, TextBehindAClosingQuoteIsABadRow) {
+  TempFolder folder;
+  const Outcome outcome =
+      read_leniently(folder.write("a.csv", "1,\"a\" \r\n2,\"b\"c\n3,\"d\"\"e\"\n4,\"f\" g\"\n5,\"h\"\t,\n6,\"\"\n"), two_columns());
+  EXPECT_THAT(outcome.rows, ElementsAre(1, 3, 6));
+  EXPECT_THAT(outcome.texts, ElementsAre("a", "d\"e", ""));
+  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":2:3: text stands behind the closing quote of this cell; if quotes are ordinary"),
+                                              HasSubstr(":4:3: text"), HasSubstr(":5: a long row: 3 cells")));
+}
+
+TEST(Csv, QuotesCanBeSwitchedOffOrBeAnotherCharacter) {
+  TempFolder folder;
+  const std::string path = folder.write("a.csv", "1,\"a\n2,b\"c\n3,'d,e'\n4,'f\n");
+  CsvSchema schema = two_columns();
+  schema.quote = 0;
+  EXPECT_THAT(read_leniently(path, schema).texts, ElementsAre("\"a", "b\"c", "'f"));
+  schema.quote = '\'';
+  EXPECT_THAT(read_leniently(path, schema).texts, ElementsAre("\"a", "b\"c", "d,e"));
+  schema.quote = ',';
+  EXPECT_THAT(error_of([&] { Dataset::csv(path, schema); }), HasSubstr("the delimiter of a CSV file cannot be a quote"));
+  schema = two_columns();
+  schema.cell_lines_max = 0;
+  EXPECT_THAT(error_of([&] { Dataset::csv(path, schema); }), HasSubstr("cell_lines_max is 0, it must lie in [1, 1000]"));
+}
+
+TEST(Csv, StrictRefusesAQuoteWithinACell) {
+  TempFolder folder;
+  CsvSchema schema = two_columns();
+  schema.strict = true;
+  const Outcome outcome = read_leniently(folder.write("a.csv", "1,5\" wide\n2,\"5\"\" wide\"\n"), schema);
+  EXPECT_THAT(outcome.texts, ElementsAre("5\" wide"));
+  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":1:4: a quote stands within a cell that does not begin with one "
+                                                        "(CsvSchema::strict)")));
+}
+
+TEST(Csv, MessagesNameTheJobFilesKeysToAJob) {
+  TempFolder folder;
+  auto complaint = [&](const std::string& line) {
+    const auto all = read_leniently(folder.write("a.csv", line + "\n"), two_columns(), OptionNames::kJobFile).complaints;
+    return all.empty() ? "none" : all.front();
+  };
+  EXPECT_EQ(complaint("x,a"),
+            ":1:1: column \"n\": \"x\" is no int32; mend the line, or leave such lines out with data.skip_bad_rows = true");
+  EXPECT_EQ(complaint(",a"), ":1:1: column \"n\": the value is unknown (\"\"); mend the line, or leave such lines out "
+                             "with data.skip_bad_rows = true");
+  EXPECT_THAT(complaint("1"), HasSubstr("2 are expected; mend the line, or leave such lines out with data.skip_bad_rows"));
+  EXPECT_THAT(complaint("1,\"a"), ::testing::AllOf(HasSubstr("data.csv.quote = \"\""), HasSubstr("data.csv.cell_lines_max"),
+                                                   HasSubstr("data.skip_bad_rows"), ::testing::Not(HasSubstr("::"))));
+}
+
+TEST(Csv, AByteOrderMarkIsNoPartOfTheFirstCell) {
+  TempFolder folder;
+  CsvSchema schema = two_columns();
+  const std::string path = folder.write("a.csv", "\xEF\xBB\xBF\"1\",a\n2,b\n");
+  EXPECT_THAT(read_batch(Dataset::csv(path, schema).repeat(2))[0].values<std::int32_t>(), ElementsAre(1, 2, 1, 2));
+  schema.header = true;
+  EXPECT_THAT(read_batch(Dataset::csv(folder.write("b.csv", "\xEF\xBB\xBFn,s\n3,c\n"), schema))[0].values<std::int32_t>(),
+              ElementsAre(3));
+  for (const std::string mark : {"\xFF\xFE", "\xFE\xFF"}) {
+    const std::string wide = folder.write("c.csv", mark + std::string("1\0,\0", 4));
+    EXPECT_THAT(error_of([&] { read_all(Dataset::csv(wide, two_columns())); }), HasSubstr("c.csv is UTF-16"));
+  }
+}
+
+TEST(Csv, MessagesShowRawBytesEscapedAndCutBetweenCharacters) {
+  TempFolder folder;
+  auto complaint = [&](const std::string& cell) {
+    const auto all = read_leniently(folder.write("a.csv", cell + ",a\n"), two_columns()).complaints;
+    return all.empty() ? "none" : all.front();
+  };
+  EXPECT_THAT(complaint("\x1b[31m\x07"), HasSubstr(R"("\x1B[31m\x07" is no int32)"));
+  EXPECT_THAT(complaint("caf\xE9"), HasSubstr(R"("caf\xE9" is no)"));
+  EXPECT_THAT(complaint("caf\xC3\xA9"), HasSubstr("\"caf\xC3\xA9\" is no"));
+  EXPECT_THAT(complaint("\xED\xA0\x80\xC0\x80\xF5\xE2\x80"), HasSubstr(R"("\xED\xA0\x80\xC0\x80\xF5\xE2\x80" is no)"));
+  EXPECT_THAT(complaint("\xE2\x80\xAE"), HasSubstr(R"("\xE2\x80\xAE" is no)"));  // turns the direction of writing
+  EXPECT_THAT(complaint(std::string(39, 'x') + "\xC3\xA9yz"), HasSubstr(std::string(39, 'x') + "\xC3\xA9...\" is no"));
+}
+
+TEST(Csv, FilesWithoutRowsAreNamed) {
+  TempFolder folder;
+  const std::string good = folder.write("good.csv", "1,a\n"), empty = folder.write("empty.csv", "");
+  const std::string blank = folder.write("blank.csv", "\n  \n");
+  const Dataset all = Dataset::csv({good, empty, blank, good}, two_columns());
+  for (const Dataset& dataset : {all, all.interleave(2)}) {
+    LinesRead lines;
+    EXPECT_EQ(cardinality(dataset, &lines), 2);
+    EXPECT_THAT(lines.empty_files, ElementsAre(empty, blank));
+    EXPECT_THAT(fit(dataset, {}).lines.empty_files, ElementsAre(empty, blank));
+  }
+  CsvSchema schema = two_columns();
+  schema.header = true;
+  const std::string header = folder.write("h.csv", "n,s\n");
+  EXPECT_THAT(error_of([&] { fit(Dataset::csv(header, schema), {}); }), HasSubstr("no rows are in " + header));
+  EXPECT_THAT(error_of([&] { read_all(Dataset::csv(empty, schema)); }), HasSubstr("empty.csv is empty; a header was to"));
+}
+
+TEST(Csv, CountingAndFittingTellWhatTheyLeftOut) {
+  TempFolder folder;
+  const Dataset dataset = Dataset::csv(folder.write("a.csv", "1,a\nx,b\n3\n4,d\n"), two_columns(), {OnError::kSkipAndCount});
+  LinesRead lines;
+  EXPECT_EQ(cardinality(dataset, &lines), 2);
+  EXPECT_EQ(lines.skipped, 2);
+  EXPECT_THAT(lines.first_skipped, ElementsAre(HasSubstr("a.csv:2:1: column \"n\""), HasSubstr("a.csv:3: a short row")));
+  const Fit fitted = fit(dataset, {.vocabularies = {"s"}});
+  EXPECT_EQ(fitted.lines.skipped, 2);
+  EXPECT_EQ(fitted.lines.first_skipped, lines.first_skipped);
+  const Dataset none = Dataset::csv(folder.write("b.csv", "x,b\ny,c\n"), two_columns(), {OnError::kSkipAndCount});
+  EXPECT_THAT(error_of([&] { fit(none, {}); }), HasSubstr("no examples; 2 lines were left out, the first one is "));
 }
 
 TEST(Csv, GoodRowsBeforeABadOneAreHandedOutAndTheIteratorStaysThere) {

@@ -17,6 +17,10 @@ std::vector<Dataset> one_of_each() {
   CsvSchema schema = adult_schema();
   schema.columns[1].default_value = "none";
   schema.columns[13].separator = '|';
+  CsvSchema plain = adult_schema();
+  plain.quote = 0;
+  plain.cell_lines_max = 1000;
+  plain.strict = true;
   std::vector<FeatureColumn> features = adult_features();
   features.push_back(FeatureColumn::vocabulary("workclass", {"a", "b"}, Oov::kLast, "v"));
   RecordSchema records{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 8}}, "label"};
@@ -30,6 +34,7 @@ std::vector<Dataset> one_of_each() {
           Dataset::records("r.bin", records).skip(3).take(9).batch(2),
           Dataset::records({"r.bin", "s.bin"}, records).shuffle(9).interleave(7, 5).cache({1 << 20, "kept"}).repeat(),
           Dataset::csv("a.csv", schema).interleave(1).cache(),
+          Dataset::csv("a.csv", plain, {OnError::kFail, OptionNames::kJobFile}),
           Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
                                  {"s", Tensor::strings({2}, {"p", ""})}},
                                 "x")
@@ -56,7 +61,7 @@ TEST(DatasetWire, RoundTripKeepsEveryFact) {
     EXPECT_EQ(serialize(arrived), bytes);
     EXPECT_EQ(fingerprint(arrived), fingerprint(dataset));
   }
-  EXPECT_EQ(read_all(parse_dataset(serialize(one_of_each()[4]))), read_all(one_of_each()[4]));
+  EXPECT_EQ(read_all(parse_dataset(serialize(one_of_each()[5]))), read_all(one_of_each()[5]));
 }
 
 TEST(DatasetWire, AnyFlippedBitIsRefused) {

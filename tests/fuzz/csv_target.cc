@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kElementsMax = 200;
 
-// The choice has a bit a property: header, trim, tabs, skipping bad lines (below), lists in a cell, comments, stages above (below).
+// The choice has a bit a property: header, trim, tabs, skipping bad lines (below), lists in a cell, comments, stages
+// above (below), and cells of several lines; strict where there are comments, no quotes where there are tabs, too.
 CsvSchema schema_of(unsigned choice) {
   CsvSchema schema;
   schema.columns = {{.name = "a", .dtype = DType::kFloat32}, {.name = "b", .dtype = DType::kString}, {.name = "c", .dtype = DType::kInt64}};
@@ -20,6 +21,9 @@ CsvSchema schema_of(unsigned choice) {
   if ((choice & 16) != 0) schema.columns[1].separator = '|';
   if ((choice & 32) != 0) schema.comment = "#";
   schema.unknown = "?";
+  if ((choice & 128) != 0) schema.cell_lines_max = 3;
+  schema.strict = (choice & (128 | 32)) == (128 | 32);
+  if ((choice & (128 | 4)) == (128 | 4)) schema.quote = 0;
   return schema;
 }
 

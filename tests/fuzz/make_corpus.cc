@@ -173,6 +173,8 @@ void csvs() {
   seed("csv", "header", std::string(1, 1) + header);
   seed("csv", "skipping", std::string(1, 8 | 16 | 2) + lines + "short\n1,2,3,4\n\"open");
   seed("csv", "tabs", std::string(1, 4 | 32) + "#c\n1\tx\t2\n\n3\ty\t4");
+  seed("csv", "cells-of-lines", std::string(1, static_cast<char>(128 | 8)) + "1,\"a\nb\",2\n3,\"c\nd\ne\nf,4\n5,\"g\"h,6\n");
+  seed("csv", "strict", std::string(1, static_cast<char>(128 | 32)) + "\xEF\xBB\xBF#c\n1,x\"y,2\n");
   seed("csv", "stages", std::string(1, 64 | 8) + lines + lines);
   seed("csv", "gzip", std::string(1, 2) + gzip(lines));
   seed("csv", "gzip-twice", std::string(1, 1) + gzip(header) + gzip("5,6,w\n"));

@@ -1,0 +1,41 @@
+#include "data/csv_complaints.h"
+
+#include "core/error.h"
+
+namespace cairn {
+
+std::string line_cure(OptionNames names) {
+  return str("mend the line, or leave such lines out with ",
+             names == OptionNames::kCpp ? "OnError::kSkipAndCount" : "data.skip_bad_rows = true");
+}
+
+std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names) {
+  const bool cpp = names == OptionNames::kCpp;
+  const std::string plain = str("; if quotes are ordinary characters in this file, switch them off with ",
+                                cpp ? "CsvSchema::quote = 0" : "data.csv.quote = \"\"");
+  const std::string longer = str("; if cells may hold line ends, say how many lines with ",
+                                 cpp ? "CsvSchema::cell_lines_max" : "data.csv.cell_lines_max");
+  std::string what;
+  switch (kind) {
+    case QuoteFault::Kind::kNone: break;
+    case QuoteFault::Kind::kNotClosed:
+      what = schema.cell_lines_max == 1
+                 ? "a quote is opened and not closed on this line" + longer
+                 : str("a quote is opened and never closed, at least not within ", schema.cell_lines_max, " lines");
+      break;
+    case QuoteFault::Kind::kTextBehind: what = "text stands behind the closing quote of this cell"; break;
+    case QuoteFault::Kind::kWithinCell:
+      what = str("a quote stands within a cell that does not begin with one (",
+                 cpp ? "CsvSchema::strict" : "data.csv.strict", ")");
+      break;
+  }
+  return what + plain + "; otherwise " + line_cure(names);
+}
+
+std::string unknown_complaint(const std::string& shown, OptionNames names) {
+  const std::string what = str("the value is unknown (\"", shown, "\")");
+  if (names == OptionNames::kJobFile) return str(what, "; ", line_cure(names));
+  return str(what, " and the column has no default_value; give it one, ", line_cure(names));
+}
+
+}  // namespace cairn

@@ -1,0 +1,17 @@
+// What is said about a bad line of a CSV file, and by which option it would be cured.
+#pragma once
+#include <string>
+
+#include "data/csv_quotes.h"
+#include "data/schema.h"
+
+namespace cairn {
+
+// "mend the line, or leave such lines out with ...": of any bad line.
+std::string line_cure(OptionNames names);
+// What is wrong with a quote, and the cures.
+std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names);
+// Of a cell that is empty or unknown, in a column that wants a value.
+std::string unknown_complaint(const std::string& shown, OptionNames names);
+
+}  // namespace cairn

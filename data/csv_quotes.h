@@ -1,0 +1,32 @@
+// Where a record with quotes ends, and what is wrong with its quotes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "data/schema.h"
+
+namespace cairn {
+
+struct QuoteFault {
+  enum class Kind { kNone, kNotClosed, kTextBehind, kWithinCell };
+  Kind kind = Kind::kNone;
+  std::int64_t line = 0;    // from 0, the record's first
+  std::int64_t column = 0;  // of the quote that opens the cell, or stands within it; from 1
+};
+
+struct QuotedRecord {
+  enum class State { kWhole, kNeedsMore, kFaulty };
+  State state = State::kNeedsMore;
+  // Of a whole record: its length without the last line end, and where the next one begins.
+  std::size_t end = 0, next = 0;
+  std::int64_t lines = 0;
+  QuoteFault fault;
+};
+
+// Looks at the record that `text` begins with. `at_end`: nothing comes after `text`.
+// A faulty record has no known end: take its first line for it, so that the lines after it are read.
+QuotedRecord scan_quotes(std::string_view text, bool at_end, const CsvSchema& schema);
+
+}  // namespace cairn
