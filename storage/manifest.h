@@ -1,6 +1,7 @@
 // Manifest: the file that makes a checkpoint exist. Written last, as a whole, by rename; what has none is rubble.
 //
-// The file is JSON and then a line "checksum N", the CRC-32C of all before it. docs/checkpoint-format.md lists the fields.
+// The file is JSON, whose last field is the CRC-32C of all bytes before that field's line. docs/checkpoint-format.md
+// lists the fields. In format 1 the checksum stood behind the JSON, which made the file none; it is still read.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,7 +18,7 @@
 namespace cairn::storage {
 
 inline constexpr const char* kManifestFile = "MANIFEST.json";
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = 2;
 
 struct VariableInfo {
   std::string name;

@@ -14,7 +14,8 @@ namespace {
 
 using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
-constexpr std::string_view kChecksumLine = "checksum ";
+constexpr std::string_view kChecksumField = " \"crc32c\": ";
+constexpr std::string_view kChecksumLine = "checksum ";  // of format 1
 constexpr const char* kCure = ". Restore from another checkpoint of this folder; `cairn ckpt verify` names the sound ones";
 
 Json to_json(const UpdateRule& rule) { return {{"kind", rule_name(rule.kind)}, {"number", static_cast<int>(rule.kind)}, {"constants", rule.constants}}; }
@@ -116,15 +117,26 @@ Manifest read_json(const Json& json) {
   return out;
 }
 
-// The JSON of a text whose checksum is right.
-std::string_view checked_body(std::string_view text, const std::string& path) {
+[[noreturn]] void refuse_changed(const std::string& path) {
+  throw DataLossError(str("the manifest ", path, " was changed: its checksum does not match its bytes", kCure));
+}
+
+// The JSON of a text of format 1 whose checksum is right: it stands behind the JSON, on a line of its own.
+std::string_view checked_body_1(std::string_view text, const std::string& path) {
   const std::size_t line = text.size() > 1 ? text.rfind('\n', text.size() - 2) : std::string_view::npos;
   if (line == std::string_view::npos || !text.ends_with('\n') || !text.substr(line + 1).starts_with(kChecksumLine))
-    throw DataLossError(str("the manifest ", path, " is cut short: its last line is not its checksum", kCure));
+    throw DataLossError(str("the manifest ", path, " is cut short: it does not end with its checksum", kCure));
   const std::string_view body = text.substr(0, line + 1);
-  if (text.substr(line + 1 + kChecksumLine.size()) != str(crc32c(body), "\n"))
-    throw DataLossError(str("the manifest ", path, " was changed: its checksum does not match its bytes", kCure));
+  if (text.substr(line + 1 + kChecksumLine.size()) != str(crc32c(body), "\n")) refuse_changed(path);
   return body;
+}
+
+// The JSON of a text whose checksum is right: the last field, over all that stands before it.
+std::string_view checked_body(std::string_view text, const std::string& path) {
+  const std::size_t line = text.ends_with("\n}\n") ? text.rfind(kChecksumField) : std::string_view::npos;
+  if (line == std::string_view::npos) return checked_body_1(text, path);
+  if (text.substr(line) != str(kChecksumField, crc32c(text.substr(0, line)), "\n}\n")) refuse_changed(path);
+  return text;
 }
 
 }  // namespace
@@ -146,17 +158,19 @@ std::string to_text(const Manifest& manifest) {
                      {"low_watermark", manifest.low_watermark},
                      {"applied", manifest.applied},
                      {"datasets", list_of(manifest.datasets)}};
-  std::string body = json_text(json, 1) + "\n";
+  std::string body = json_text(json, 1);
+  body.replace(body.size() - 2, 2, ",\n");  // for the brace on the last line
   const std::uint32_t checksum = crc32c(body);
-  return body + str(kChecksumLine, checksum, "\n");
+  return body + str(kChecksumField, checksum, "\n}\n");
 }
 
 Manifest parse_manifest(std::string_view text, const std::string& path) {
   const std::string_view body = checked_body(text, path);
   try {
     const Json json = parse_json(body, "it");
-    if (const int format = Integer{json.at("format")}; format != kManifestVersion)
-      throw UnimplementedError(str("the manifest ", path, " has format ", format, ", this Cairn reads ", kManifestVersion));
+    if (const int format = Integer{json.at("format")}; format < 1 || format > kManifestVersion)
+      throw UnimplementedError(
+          str("the manifest ", path, " has format ", format, ", this Cairn reads 1 to ", kManifestVersion));
     return read_json(json);
   } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

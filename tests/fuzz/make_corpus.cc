@@ -17,6 +17,7 @@
 #include "data/state.h"
 #include "rpc/error_wire.h"
 #include "rpc/hello.h"
+#include "storage/checksum.h"
 #include "storage/manifest.h"
 #include "storage/row_block.h"
 #include "tests/core/graph_testing.h"
@@ -108,9 +109,12 @@ void manifests() {
   full.metadata = R"({"job":"adult","seed":3,"nested":[[1],{"a":null}]})";
   const std::string whole = to_text(full);
   seed("manifest", "whole", whole);
-  seed("manifest", "body", whole.substr(0, whole.rfind("checksum") - 1));
+  std::string first = whole.substr(0, whole.rfind(",\n \"crc32c\"")) + "\n}\n";
+  first.replace(first.find("\"format\": 2"), 11, "\"format\": 1");
+  seed("manifest", "format-1", str(first, "checksum ", crc32c(first), "\n"));
+  seed("manifest", "body", first.substr(0, first.size() - 1));
   const std::string empty = to_text(Manifest{});
-  seed("manifest", "empty", empty.substr(0, empty.rfind("checksum") - 1));
+  seed("manifest", "empty", empty.substr(0, empty.size() - 1));
 }
 
 void row_blocks() {

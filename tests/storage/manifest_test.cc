@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/memory_disk.h"
 #include "storage/base64.h"
 #include "storage/checksum.h"
@@ -43,22 +44,49 @@ TEST(Manifest, EveryFlippedByteAndEveryCutIsDataLoss) {
   }
 }
 
+// What a program's manifest holds before its checksum, and the same with a right one.
+std::string body_of(const Manifest& manifest) {
+  const std::string text = to_text(manifest);
+  return text.substr(0, text.rfind(" \"crc32c\""));
+}
+std::string sealed(const std::string& body) {
+  return body + " \"crc32c\": " + std::to_string(crc32c(body)) + "\n}\n";
+}
+
+TEST(Manifest, IsJson) {
+  const Json json = parse_json(to_text(full_manifest()), "the manifest");
+  EXPECT_EQ(json.at("checkpoint"), 42);
+  EXPECT_EQ(json.at("crc32c"), crc32c(body_of(full_manifest())));
+}
+
+TEST(Manifest, TheFirstFormatIsStillRead) {
+  std::string old = body_of(full_manifest());
+  old.replace(old.size() - 2, 2, "\n}\n");
+  old.replace(old.find("\"format\": 2"), 11, "\"format\": 1");
+  const std::string text = old + "checksum " + std::to_string(crc32c(old)) + "\n";
+  EXPECT_EQ(parse_manifest(text, "MANIFEST.json"), full_manifest());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::string bad = text;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    EXPECT_THROW(parse_manifest(bad, "MANIFEST.json"), DataLossError) << "byte " << at;
+    EXPECT_THROW(parse_manifest(text.substr(0, at), "MANIFEST.json"), DataLossError) << "cut at " << at;
+  }
+}
+
 TEST(Manifest, ListsWithinListsBeyondAllMeasureAreDataLoss) {
   constexpr int kDeep = 100'000;
-  std::string body = to_text(Manifest{});
-  body = body.substr(0, body.rfind("checksum"));
+  std::string body = body_of(Manifest{});
   const std::size_t at = body.find("\"metadata\": {}") + 12;
   body.replace(at, 2, std::string(kDeep, '[') + std::string(kDeep, ']'));
-  EXPECT_THROW(parse_manifest(body + "checksum " + std::to_string(crc32c(body)) + "\n", "MANIFEST.json"), DataLossError);
+  EXPECT_THROW(parse_manifest(sealed(body), "MANIFEST.json"), DataLossError);
 }
 
 // Under a right checksum: somebody else's program wrote it.
 std::string with(const std::string& field, const std::string& value) {
-  std::string body = to_text(full_manifest());
-  body = body.substr(0, body.rfind("checksum"));
+  std::string body = body_of(full_manifest());
   const std::size_t at = body.find("\"" + field + "\": ") + field.size() + 4;
   body.replace(at, body.find(',', at) - at, value);
-  return body + "checksum " + std::to_string(crc32c(body)) + "\n";
+  return sealed(body);
 }
 
 TEST(Manifest, ANumberThatItsFieldCannotHoldIsDataLoss) {
