@@ -70,4 +70,9 @@ bool RemoteValue::ready() const {
   return closure_->outcome != Closure::Outcome::kPending;
 }
 
+std::exception_ptr RemoteValue::cause() const {
+  std::lock_guard hold(board_->mutex);
+  return closure_->cause;
+}
+
 }  // namespace cairn

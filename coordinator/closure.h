@@ -75,6 +75,7 @@ struct Closure {
   Outcome outcome = Outcome::kPending;
   std::vector<Tensor> outputs;
   std::exception_ptr error;
+  std::exception_ptr cause;  // of one that was cancelled: the error for which it was
   bool awaited = false;  // somebody waits for this one
   std::uint64_t generation = 0;  // of the queue when it was scheduled
   bool returned = false;         // it was sent once and came back: it has its elements
@@ -94,12 +95,16 @@ class RemoteValue {
   RemoteValue(std::shared_ptr<Closure> closure, std::shared_ptr<Board> board, std::shared_ptr<Waiting> waiting)
       : closure_(std::move(closure)), board_(std::move(board)), waiting_(std::move(waiting)) {}
 
-  // Waits for the closure and gives its outputs. Errors: the closure's own, as often as asked; Cancelled: it was in the queue
-  // when another failed; DeadlineExceeded.
+  // Waits for the closure and gives its outputs. Errors: the closure's own, as often as asked;
+  // Cancelled: it was in the queue when another failed, whose error the message tells;
+  // DeadlineExceeded.
   std::vector<Tensor> get_all(Duration limit = kForever) const;
   Tensor get(Duration limit = kForever) const;                            // the only (or first) output
   Tensor get(const std::string& name, Duration limit = kForever) const;   // by name
   bool ready() const;                                                     // it would not wait
+  // The first error, for which the closure was cancelled; none: it was not, or the program itself
+  // cancelled it.
+  std::exception_ptr cause() const;
   bool defined() const { return closure_ != nullptr; }
 
  private:

@@ -3,11 +3,19 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/log.h"
+
 namespace cairn {
 namespace {
 // How long an error waits for running closures before it is raised all the same: they may be stuck for the same reason.
 constexpr Duration kDrainLimit = std::chrono::seconds(10);
 constexpr std::size_t kAhead = 8;  // closures that leave the queue before the one that is fetched
+
+std::string described(const std::exception_ptr& error) {
+  const ErrorParts parts = error_parts(error);
+  std::string place = parts.task.empty() ? "" : " of " + parts.task;
+  return str(code_name(parts.code), place, ": ", parts.message);
+}
 }  // namespace
 
 ClosureQueue::ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting, std::function<void()> wake)
@@ -47,6 +55,10 @@ bool ClosureQueue::done() {
 
 void ClosureQueue::cancel() {
   std::lock_guard hold(board_->mutex);
+  if (!error_) {  // else it was the error
+    cause_ = nullptr;
+    cancellation_ = cancelled_by(nullptr);
+  }
   cancel_queued();
 }
 
@@ -137,7 +149,7 @@ void ClosureQueue::fail(Closure& closure, std::exception_ptr error) {
   --inflight_;
   settle(closure.sequence);
   if (closure.generation == generation_) {
-    if (!error_) error_ = error;
+    begin_failing(error);
     cancel_queued();
   }
   board_->changed.notify_all();
@@ -145,14 +157,33 @@ void ClosureQueue::fail(Closure& closure, std::exception_ptr error) {
 
 void ClosureQueue::fail_all(std::exception_ptr error) {
   std::lock_guard hold(board_->mutex);
-  if (!error_) error_ = error;
+  begin_failing(error);
   hopeless_ = true;
   for (auto& closure : queue_) closure->must_finish = false;
   cancel_queued();
 }
 
+std::exception_ptr ClosureQueue::cancelled_by(const std::exception_ptr& cause) {
+  const std::string why =
+      cause ? str("after the first error, ", described(cause), "; mend that, then")
+            : std::string("by the program;");
+  return std::make_exception_ptr(
+      CancelledError(str("the function was cancelled before it ran, ", why, " schedule it again")));
+}
+
+// Everybody who waits is told the first error; the log has it even if nobody asks. The end of a
+// dataset is no trouble.
+void ClosureQueue::begin_failing(std::exception_ptr error) {
+  if (error_) return;
+  error_ = cause_ = std::move(error);
+  cancellation_ = cancelled_by(cause_);
+  if (error_parts(error_).code != Code::kOutOfRange)
+    log_error("the program is given an error: ", described(error_));
+}
+
 void ClosureQueue::cancel_one(const std::shared_ptr<Closure>& closure) {
-  closure->error = std::make_exception_ptr(CancelledError("the function was cancelled before it ran; schedule it again"));
+  closure->error = cancellation_;
+  closure->cause = cause_;
   closure->outcome = Closure::Outcome::kFailed;
   ++counts_.cancelled;
   settle(closure->sequence);

@@ -1,10 +1,13 @@
-// ClosureQueue: the bounded FIFO between the user's threads and the engine, and the rule for errors.
+// ClosureQueue: the bounded FIFO between the user's threads and the engine, and the rule for
+// errors.
 //
-// The first error of a generation is kept; what is queued is cancelled at once, what runs goes on. The next schedule, join or
-// done waits (bounded) for what runs, raises the error once, and a new generation begins: what still runs of the old one has
-// errors of its own and ends no other. A closure that came back half pushed counts as running: it is completed, so that no
-// error leaves half a closure on the shards.
-//   Thread  user calls from any; engine calls from the engine's. No call holds the mutex across anything slow.
+// The first error of a generation is kept and logged; what is queued is cancelled at once, told
+// why, and what runs goes on. The next schedule, join or done waits (bounded) for what runs, raises
+// the error once, and a new generation begins: what still runs of the old one has errors of its own
+// and ends no other. A closure that came back half pushed counts as running: it is completed, so
+// that no error leaves half a closure on the shards.
+//   Thread  user calls from any; engine calls from the engine's. No call holds the mutex across
+//   anything slow.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -55,6 +58,8 @@ class ClosureQueue {
   void set_sequence_base(std::uint64_t base);
 
  private:
+  static std::exception_ptr cancelled_by(const std::exception_ptr& cause);
+  void begin_failing(std::exception_ptr error);
   void cancel_queued();
   void cancel_one(const std::shared_ptr<Closure>& closure);
   bool running() const;
@@ -73,6 +78,9 @@ class ClosureQueue {
   std::size_t inflight_ = 0;
   std::uint64_t generation_ = 0;
   std::exception_ptr error_;         // of this generation
+  // What is cancelled now is told: the error of the newest generation that failed, and a Cancelled
+  // that says so.
+  std::exception_ptr cause_, cancellation_ = cancelled_by(nullptr);
   bool hopeless_ = false;            // it is one of the cluster's: nothing that is half pushed can be finished
   std::vector<std::shared_ptr<Closure>> cancelled_;  // that had been sent
   QueueCounts counts_;

@@ -90,7 +90,14 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
 
 rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted) {
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
-  std::uint64_t rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
+  std::uint64_t rows = 0;
+  try {
+    rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
+  } catch (const Error& error) {
+    const bool damaged = error.code() == Code::kDataLoss || error.code() == Code::kNotFound;
+    const std::string cure = damaged ? str("; `cairn ckpt verify ", source->folder, "` tells all that is wrong with it, restore a sound one") : "";
+    throw_error(error.code(), str("restoring shard ", shard->shard(), " from ", source->folder, ": ", error.what(), cure), error.task());
+  }
   log_info("shard ", shard->shard(), ": ", rows, " rows of ", wanted.size(), " variables restored from ", source->folder);
 }
 

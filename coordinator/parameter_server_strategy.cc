@@ -26,6 +26,17 @@ EngineOptions engine_options(const ClusterResolver& resolver, const ParameterSer
   return engine;
 }
 
+// For who waits for one value: what it was cancelled for is raised (and so is told), not that it was.
+std::vector<Tensor> outputs_of(const RemoteValue& value, ClosureQueue& queue) {
+  try {
+    return value.get_all();
+  } catch (const CancelledError&) {
+    queue.done();  // raises the first error, unless another caller has it
+    if (auto cause = value.cause()) std::rethrow_exception(cause);
+    throw;
+  }
+}
+
 }  // namespace
 
 ParameterServerStrategy::ParameterServerStrategy(const ClusterResolver& resolver, ParameterServerOptions options)
@@ -54,7 +65,8 @@ std::vector<Tensor> ParameterServerStrategy::run(Function& function, const std::
     if (!dataset) throw InvalidArgumentError("run: an iterator argument must be a dataset that this strategy's ClusterCoordinator made");
     scheduled.emplace_back(std::move(dataset));
   }
-  return ClusterCoordinator(*this).schedule(function, scheduled).get_all();
+  const RemoteValue value = ClusterCoordinator(*this).schedule(function, scheduled);
+  return outputs_of(value, host_->engine().queue());
 }
 
 // Eager reads and assignments are closures too: any worker does them.
@@ -68,7 +80,7 @@ std::vector<Tensor> ParameterServerStrategy::run_now(const ConcreteFunction& fun
   closure->layout_version = engine.registry().version();
   RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
   engine.queue().put(std::move(closure));
-  return value.get_all();
+  return outputs_of(value, engine.queue());
 }
 
 }  // namespace cairn

@@ -147,8 +147,18 @@ void Trainer::schedule_evaluation() {
   evaluations_.push_back(std::move(evaluation));
 }
 
-// Takes the results that are there, in order; waits a little for the next if none is.
+// What was cancelled was so for an error of another closure, or of the cluster: that one is what the user has to know.
 void Trainer::collect() {
+  try {
+    take_results();
+  } catch (const CancelledError&) {
+    coordinator_.done();  // raises the first error
+    throw;
+  }
+}
+
+// Takes the results that are there, in order; waits a little for the next if none is.
+void Trainer::take_results() {
   auto take = [&](const RemoteValue& value) {
     const float loss = value.get().item<float>();
     outcome_.loss = done_ == first_step_ ? loss : 0.98 * outcome_.loss + 0.02 * loss;

@@ -53,6 +53,7 @@ class Trainer {
   void schedule_up_to(std::int64_t step);
   void schedule_evaluation();
   void collect();
+  void take_results();
   void finish_evaluation(Evaluation evaluation);
   void show(bool at_end);
   std::string metadata() const;
