@@ -103,7 +103,7 @@ kj::Promise<void> ended(Wave wave) {
 }  // namespace
 
 PsStepInProcess::PsStepInProcess(std::int64_t table_rows, bool hashed) : steps_(make_steps(table_rows)), shard_(system_clock(), {}) {
-  ps::Configuration configuration{kSession, 1, 1, {}, false};
+  ps::Configuration configuration{kSession, 1, 1, {}};
   for (std::size_t t = 0; t < kStepTables; ++t) {
     const auto variable = static_cast<VariableId>(t);
     configuration.tables.push_back({variable, table_spec(t, table_rows, hashed), kAdagrad, {{0, {0, table_rows}}}});

@@ -62,7 +62,7 @@ rpc::Task<void> Engine::sync_layout_task() {
 rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first) {
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty()) throw UnavailableError(str(ps->name, " is away"), ps->name);
-  for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->configure(session_, layout, first, last, false);
+  for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->configure(session_, layout, first, last);
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 

@@ -45,7 +45,8 @@ class ShardClient {
   ~ShardClient();
 
   // Sends the shard's tables of `layout` with ids in [first, last).
-  rpc::Task<ShardVersion> configure(std::uint64_t session, std::shared_ptr<const Layout> layout, VariableId first, VariableId last, bool keep_tables);
+  rpc::Task<ShardVersion> configure(std::uint64_t session, std::shared_ptr<const Layout> layout,
+                                    VariableId first, VariableId last);
   rpc::Task<void> open();
   rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive);
   rpc::Task<ShardMark> mark(std::uint64_t checkpoint);

@@ -59,13 +59,13 @@ ShardClient::ShardClient(std::unique_ptr<rpc::Connection> connection, ShardId sh
     : connection_(std::move(connection)), stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::Shard>()})), shard_(shard) {}
 ShardClient::~ShardClient() = default;
 
-rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session, std::shared_ptr<const Layout> layout, VariableId first, VariableId last,
-                                               bool keep_tables) {
+rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
+                                               std::shared_ptr<const Layout> layout,
+                                               VariableId first, VariableId last) {
   auto request = stub_->shard.configureRequest();
   request.setSession(session);
   request.setLayoutVersion(layout->version);
   request.setSeed(layout->seed);
-  request.setKeepTables(keep_tables);
   std::vector<std::pair<const VariableLayout*, Parts>> mine;
   for (VariableId id = first; id < last; ++id)
     if (auto parts = parts_on(layout->variables[id], shard_); !parts.empty()) mine.emplace_back(&layout->variables[id], std::move(parts));

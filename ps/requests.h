@@ -112,7 +112,6 @@ struct Configuration {
   std::uint64_t layout_version = 0;
   std::uint64_t seed = 0;
   std::vector<TableConfig> tables;
-  bool keep_tables = false;
 };
 
 }  // namespace cairn::ps

@@ -56,11 +56,11 @@ Version Shard::configure(const Configuration& configuration) {
 
 // The table that is to stay, or nullptr where a new one is to be made.
 Table* Shard::existing(const Configuration& configuration, const TableConfig& config, const PartConfig& part) const {
-  if (configuration.session != session_ && !configuration.keep_tables) return nullptr;
+  if (configuration.session != session_) return nullptr;
   const auto numbered = tables_.find(key(config.variable, part.index));
   const auto named = named_.find({config.spec->name, part.rows.begin});
   Table* table = named == named_.end() ? nullptr : named->second;
-  const bool renumbered = configuration.session == session_ && (numbered == tables_.end() ? nullptr : numbered->second.get()) != table;
+  const bool renumbered = (numbered == tables_.end() ? nullptr : numbered->second.get()) != table;
   if (renumbered || (table != nullptr && (table->range() != part.rows || table->spec().dtype != config.spec->dtype ||
                                           table->spec().shape != config.spec->shape || table->hashed() != config.spec->hashed)))
     throw FailedPreconditionError(str("variable '", config.spec->name, "' rows ", part.rows.begin, " to ", part.rows.end, ", ",
@@ -85,7 +85,7 @@ void Shard::verify_table(const TableConfig& config) const {
 
 // What is here and stays, and what is new. An old session's tables are not counted: they go.
 void Shard::verify_room(const Configuration& configuration) const {
-  const bool stay = configuration.session == session_ || configuration.keep_tables;
+  const bool stay = configuration.session == session_;
   std::size_t bytes = 0, parts = stay ? tables_.size() : 0;
   for (const auto& [key, table] : tables_) bytes += stay ? table->memory_bytes() : 0;
   for (const TableConfig& config : configuration.tables)
@@ -105,25 +105,11 @@ void Shard::start_session(const Configuration& configuration) {
   staging_.clear();
   applied_.clear();
   fence_.clear();
-  if (configuration.keep_tables)
-    keep_named_tables(configuration);
-  else
-    tables_.clear();
+  tables_.clear();
   session_ = configuration.session;
   first_version_ = configuration.layout_version;
   open_ = false;
   ShardCounters::set(counters_.open, 0);
-}
-
-// A successor's numbers for variables may differ: names stay.
-void Shard::keep_named_tables(const Configuration& configuration) {
-  std::unordered_map<TableKey, std::unique_ptr<Table>> kept;
-  for (const TableConfig& config : configuration.tables)
-    for (const PartConfig& part : config.parts)
-      for (auto& [old_key, table] : tables_)
-        if (table != nullptr && table->spec().name == config.spec->name && table->range().begin == part.rows.begin)
-          kept[key(config.variable, part.index)] = std::move(table);
-  tables_ = std::move(kept);
 }
 
 void Shard::name_tables() {

@@ -66,8 +66,7 @@ class Shard {
   Shard(const Clock& clock, ShardOptions options);
 
   // Makes the tables as given: new ones at their initial values, slots added where a rule asks for them, others untouched.
-  // A new session forgets everything of the old one, a restore that had not ended too; with keep_tables its tables stay,
-  // matched by name and rows.
+  // A new session forgets everything of the old one, a restore that had not ended too.
   //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table that is here otherwise;
   //           ResourceExhausted: more rows than there is memory for, found out before any is allocated.
   Version configure(const Configuration& configuration);
@@ -159,7 +158,6 @@ class Shard {
   void verify_table(const TableConfig& config) const;
   void verify_room(const Configuration& configuration) const;
   Table* existing(const Configuration& configuration, const TableConfig& config, const PartConfig& part) const;
-  void keep_named_tables(const Configuration& configuration);
   void name_tables();
   void count_tables();
   void clear_mark();

@@ -108,7 +108,7 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
 }
 
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
-  Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}, in.getKeepTables()};
+  Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}};
   for (const auto table : wire::bounded(in.getTables(), kHeadersMax, "tables")) {
     TableConfig config{table.getVariable(), std::make_shared<const VariableSpec>(wire::read(table.getSpec())), wire::read(table.getRule()), {}};
     for (const auto part : wire::bounded(table.getParts(), kHeadersMax, "parts of a table")) {

@@ -119,9 +119,9 @@ interface Shard {
       -> (version :Version, staleness :UInt64, duplicate :Bool);
 
   # Makes the tables of this shard as given: new ones from their initial values, slots added where a rule now asks for
-  # them, others untouched. A new session forgets closures, fences and tables of the old one unless `keepTables` (re-attach).
+  # them, others untouched. A new session forgets closures, fences and tables of the old one.
   # Until `open` a shard answers pull and push with Unavailable.
-  configure @2 (session :UInt64, layoutVersion :UInt64, seed :UInt64, tables :List(Table), keepTables :Bool) -> (version :Version);
+  configure @2 (session :UInt64, layoutVersion :UInt64, seed :UInt64, tables :List(Table)) -> (version :Version);
   open @3 () -> ();
 
   # Refuses from now on what worker incarnations up to `newest` send, other than those `alive`. The coordinator numbers them upwards.

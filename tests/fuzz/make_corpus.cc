@@ -310,7 +310,6 @@ void shard_messages() {
     seed("shard_message", keep ? "attach" : "configure", message<S::ConfigureParams>(2, [&](auto out) {
            out.setSession(keep ? 8 : 7);
            out.setLayoutVersion(2);
-           out.setKeepTables(keep);
            auto table = out.initTables(1)[0];
            table.setVariable(keep ? 0 : 5);
            wire::write(table.initSpec(), VariableSpec{.name = keep ? "w" : "new", .shape = {8, 2}, .initializer = Initializer::uniform(-1, 1)});

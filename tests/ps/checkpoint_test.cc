@@ -147,7 +147,7 @@ TEST(ShardMark, SlotsAddedAfterTheMarkDoNotReachItsBlocks) {
   ShardHarness shard({whole_table(0, variable("w", {kRows, 8}), {RuleKind::kAssign, {}})});
   shard.push_whole(shard.step(1), 0, Floats(kRows * 8, 2.0f), {RuleKind::kAssign, {}});
   shard.shard.mark(1);
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {kRows, 8}), adagrad())}, false});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {kRows, 8}), adagrad())}});
   shard.push_whole(shard.step(2), 0, Floats(kRows * 8, 1.0f), adagrad());
   ShardHarness restored({whole_table(0, variable("w", {kRows, 8}), sgd())});
   restore(restored.shard, shard.frozen(1));
@@ -205,7 +205,7 @@ TEST(ShardRestore, OfOneVariableLeavesTheOthersAndWhatTheyHadApplied) {
 
   ShardHarness shard({whole_table(0, variable("early", {2}), sgd())});
   shard.push_whole(shard.step(9), 0, {1, 2});
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("late", {4, 2}), sgd())}, false});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("late", {4, 2}), sgd())}});
   shard.shard.begin_restore({1});
   EXPECT_EQ(shard.shard.ranges().size(), 1u);
   for (const auto& [key, record] : records)
@@ -271,7 +271,7 @@ TEST(ShardRestore, SlotsWaitForTheOptimizerThatClaimsThem) {
 
   ShardHarness late({whole_table(0, variable("w", {4, 2}), {RuleKind::kAssign, {}})});
   restore(late.shard, records);
-  late.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {4, 2}), adagrad())}, false});
+  late.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {4, 2}), adagrad())}});
 
   late.push_whole(late.step(2), 0, Floats(8, 1), adagrad());
   saved.push_whole(saved.step(2), 0, Floats(8, 1), adagrad());

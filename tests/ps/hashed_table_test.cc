@@ -164,7 +164,7 @@ TEST(HashedTableUse, AnotherRuleGetsItsSlotsBesideTheRowsThatAreThere) {
   ShardHarness hashed(embedding_model(sgd(), true)), dense(embedding_model(sgd(), false));
   for (ShardHarness* shard : {&hashed, &dense}) {
     train_table(*shard, 1, sgd());
-    shard->shard.configure({ShardHarness::kSession, 2, 42, embedding_model(adagrad(), shard == &hashed), false});
+    shard->shard.configure({ShardHarness::kSession, 2, 42, embedding_model(adagrad(), shard == &hashed)});
     train_table(*shard, 2, adagrad());
   }
   EXPECT_EQ(hashed.pull(0, all_rows()), dense.pull(0, all_rows()));

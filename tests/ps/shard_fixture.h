@@ -33,7 +33,7 @@ class ShardHarness {
   static constexpr std::uint64_t kSession = 7;
 
   explicit ShardHarness(std::vector<TableConfig> tables, ShardOptions options = {.incarnation = 100}) : shard(clock, options) {
-    shard.configure({kSession, 1, 42, std::move(tables), false});
+    shard.configure({kSession, 1, 42, std::move(tables)});
     shard.open();
   }
 

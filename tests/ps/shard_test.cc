@@ -165,7 +165,7 @@ TEST(ShardPush, APullFromAnotherIncarnationMeansRunTheClosureAgain) {
 TEST(ShardPush, WhatWasSentByALayoutFromBeforeTheShardBeganIsAborted) {
   ManualClock clock;
   Shard shard(clock, {.incarnation = 1});
-  shard.configure({7, 5, 42, {whole_table(0, variable("w", {2, 2}), sgd())}, false});
+  shard.configure({7, 5, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
   shard.open();
   StepContext step;
   step.session = 7;
@@ -190,7 +190,7 @@ TEST(ShardPush, UntilOpenedAShardIsUnavailable) {
   StepContext step;
   step.session = 7;
   EXPECT_THROW(shard.pull_bytes({step, {}, {}}), UnavailableError);
-  shard.configure({7, 1, 42, {}, false});
+  shard.configure({7, 1, 42, {}});
   EXPECT_THROW(shard.pull_bytes({step, {}, {}}), UnavailableError);
   shard.open();
   EXPECT_EQ(shard.pull_bytes({step, {}, {}}), 0u);
@@ -404,7 +404,7 @@ TEST(ShardPieces, ThatWereOnlyPromisedTakeNothing) {
 TEST(ShardConfigure, MoreRowsThanThereIsMemoryForAreRefusedBeforeAnyIsMade) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())}, {.incarnation = 1, .tables_bytes_max = 1 << 20});
   try {
-    shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("huge", {std::int64_t{1} << 40, 8}), adam())}, false});
+    shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("huge", {std::int64_t{1} << 40, 8}), adam())}});
     ADD_FAILURE() << "it was made";
   } catch (const ResourceExhaustedError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("'huge'"), HasSubstr("1048576 bytes"), HasSubstr("more ps")));
@@ -412,7 +412,7 @@ TEST(ShardConfigure, MoreRowsThanThereIsMemoryForAreRefusedBeforeAnyIsMade) {
   EXPECT_EQ(shard.pull_whole(0).size(), 8u);
   for (VariableId id = 1; id < 100; ++id) {  // nor does a little at a time get past it
     try {
-      shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(id, variable("w" + std::to_string(id), {1000, 8}), sgd())}, false});
+      shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(id, variable("w" + std::to_string(id), {1000, 8}), sgd())}});
     } catch (const ResourceExhaustedError&) {
       EXPECT_LT(id, 40u);
       return;
@@ -445,7 +445,7 @@ TEST(ShardPieces, AreBoundedAndExpire) {
 TEST(ShardConfigure, ANewVariableLeavesTheOthersAsTheyAre) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   shard.push(shard.step(1), 0, {0}, {1, 1});
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("b", {3}, Initializer::constant(4)), sgd())}, false});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("b", {3}, Initializer::constant(4)), sgd())}});
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(-1, -1, 0, 0));
   EXPECT_THAT(shard.pull_whole(1), ElementsAre(4, 4, 4));
 }
@@ -454,7 +454,7 @@ TEST(ShardConfigure, SlotsComeBesideRowsThatStay) {
   for (const Shape& shape : {Shape{3, 2}, Shape{6}}) {
     ShardHarness shard({whole_table(0, variable("w", shape, Initializer::uniform(-1, 1)), {RuleKind::kAssign, {}})});
     const Floats before = shard.pull_whole(0);
-    shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", shape, Initializer::uniform(-1, 1)), adagrad())}, false});
+    shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", shape, Initializer::uniform(-1, 1)), adagrad())}});
     EXPECT_EQ(shard.pull_whole(0), before);
 
     ShardHarness fresh({whole_table(0, variable("w", shape, Initializer::uniform(-1, 1)), adagrad())});
@@ -467,16 +467,16 @@ TEST(ShardConfigure, SlotsComeBesideRowsThatStay) {
 
 TEST(ShardConfigure, AVariableOfAnotherShapeIsRefused) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
-  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {2, 3}), sgd())}, false}), FailedPreconditionError);
-  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("v", {2, 2}), sgd())}, false}), FailedPreconditionError);
-  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession, 2, 42, {{5, variable("x", {2, 2}), sgd(), {{0, {0, 3}}}}}, false}), InvalidArgumentError);
+  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {2, 3}), sgd())}}), FailedPreconditionError);
+  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("v", {2, 2}), sgd())}}), FailedPreconditionError);
+  EXPECT_THROW(shard.shard.configure({ShardHarness::kSession, 2, 42, {{5, variable("x", {2, 2}), sgd(), {{0, {0, 3}}}}}}), InvalidArgumentError);
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0, 0, 0));
 }
 
 TEST(ShardConfigure, ANewSessionForgetsTheOldOne) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   shard.push(shard.step(1), 0, {0}, {1, 1});
-  shard.shard.configure({8, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}, false});
+  shard.shard.configure({8, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
   shard.shard.open();
   StepContext step = shard.step(1);
   step.session = 8;
@@ -485,15 +485,15 @@ TEST(ShardConfigure, ANewSessionForgetsTheOldOne) {
   EXPECT_THAT(shard.pull_request({step, {&header, 1}, {}}), ElementsAre(0, 0, -1, -1));
 }
 
-TEST(ShardConfigure, ASuccessorKeepsTheRowsByNameUnderItsOwnNumbers) {
+TEST(ShardConfigure, ASuccessorsTablesBeginAnewUnderItsOwnNumbers) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd()), whole_table(1, variable("b", {2}), sgd())});
   shard.push(shard.step(1), 0, {0}, {1, 1});
-  shard.shard.configure({8, 1, 42, {whole_table(0, variable("b", {2}), sgd()), whole_table(1, variable("w", {2, 2}), sgd())}, true});
+  shard.shard.configure({8, 1, 42, {whole_table(0, variable("b", {2}), sgd()), whole_table(1, variable("w", {2, 2}), sgd())}});
   shard.shard.open();
   StepContext step = shard.step(1);
   step.session = 8;
   const ReadHeader header{1, 0, 0, true};
-  EXPECT_THAT(shard.pull_request({step, {&header, 1}, {}}), ElementsAre(-1, -1, 0, 0));
+  EXPECT_THAT(shard.pull_request({step, {&header, 1}, {}}), ElementsAre(0, 0, 0, 0));
 }
 
 }  // namespace
