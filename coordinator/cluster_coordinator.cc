@@ -124,8 +124,21 @@ void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy, cons
   });
 }
 
-void ClusterCoordinator::restore(const std::string& checkpoint) {
-  strategy_.host().run([&](Engine& engine) { return engine.restore(checkpoint); });
+RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint, const RestoreOptions& options) {
+  EngineHost& host = strategy_.host();
+  auto saved = std::make_shared<SavedVariables>();
+  host.run([&](Engine& engine) -> rpc::Task<void> {
+    co_await engine.restore(checkpoint, options);
+    *saved = engine.restored_variables();
+  });
+  auto differences = [&host, saved] { return compare(variables_of(*host.engine().registry().layout()), *saved); };
+  auto accept = [&host] {
+    host.run([](Engine& engine) -> rpc::Task<void> {
+      engine.expect_partial_restore();
+      co_return;
+    });
+  };
+  return RestoreStatus(checkpoint, differences, accept);
 }
 
 QueueCounts ClusterCoordinator::counts() const { return engine_of(strategy_).queue().counts(); }

@@ -17,6 +17,7 @@
 #include "coordinator/engine_options.h"
 #include "coordinator/fetch.h"
 #include "coordinator/pipelines.h"
+#include "coordinator/restore_status.h"
 #include "coordinator/strategy.h"
 #include "data/dataset.h"
 
@@ -67,8 +68,9 @@ class ClusterCoordinator {
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
-  // From a checkpoint's folder. Variables that are made later get their rows when they are made.
-  void restore(const std::string& checkpoint);
+  // From a checkpoint's folder. Variables that are made later get their rows when they are made; the status tells what matches.
+  //   Errors  FailedPrecondition: a variable made so far has another dtype or shape there.
+  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {});
 
   QueueCounts counts() const;
   EngineStats stats() const;
@@ -85,7 +87,7 @@ class Checkpoint {
  public:
   explicit Checkpoint(ParameterServerStrategy& strategy) : coordinator_(strategy) {}
   std::string save(const std::string& folder) { return coordinator_.save({.folder = folder}); }
-  void restore(const std::string& checkpoint) { coordinator_.restore(checkpoint); }
+  RestoreStatus restore(const std::string& checkpoint) { return coordinator_.restore(checkpoint); }
 
  private:
   ClusterCoordinator coordinator_;

@@ -25,6 +25,7 @@
 #include "coordinator/lane_client.h"
 #include "coordinator/least_loaded.h"
 #include "coordinator/pipelines.h"
+#include "coordinator/restore_status.h"
 #include "coordinator/send_window.h"
 #include "coordinator/shard_client.h"
 #include "coordinator/variable_registry.h"
@@ -74,7 +75,11 @@ class Engine {
   rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata);
   // Variables, step, dataset positions and (same session) closures from a checkpoint. Variables made later are restored
   // when they are made. FailedPrecondition: another dtype or shape. The queue must be idle.
-  rpc::Task<void> restore(std::string checkpoint);
+  rpc::Task<void> restore(std::string checkpoint, RestoreOptions options = {});
+  // What the checkpoint that was restored last holds; empty: none was.
+  SavedVariables restored_variables() const;
+  // What that checkpoint does not hold, or not alike, begins anew, without a warning or an error.
+  void expect_partial_restore();
   // Saves by itself from now on.
   void save_by(CheckpointPolicy policy, std::string metadata);
   // One now, under that policy. FailedPrecondition: there is none.
@@ -221,7 +226,8 @@ class Engine {
   rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
   rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard, std::string folder);
   void drop_marks(std::uint64_t mark);
-  rpc::Task<void> restore_all(std::string checkpoint);
+  rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
+  void verify_restorable(const Layout& layout) const;
   rpc::Task<void> hold_lanes();
   void release_lanes();
   rpc::Task<Cut> make_cut(std::uint64_t checkpoint);

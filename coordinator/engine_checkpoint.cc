@@ -17,7 +17,9 @@ bool Engine::Restored::holds(const VariableSpec& spec) const {
   auto found = variables.find(spec.name);
   if (found == variables.end()) return false;
   TensorType wanted{spec.dtype, spec.shape};
-  if (!(found->second.type == wanted))
+  const bool same = found->second.type == wanted;
+  if (!same && partial) return false;
+  if (!same)
     throw FailedPreconditionError(str("variable \"", spec.name, "\" is ", wanted.to_string(), ", in checkpoint ", folder, " it is ",
                                       found->second.type.to_string(), ": restore it with the model that saved it"));
   return true;
@@ -237,12 +239,12 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
   log_info("checkpoint ", name, " at step ", cut->global_step);
 }
 
-rpc::Task<void> Engine::restore(std::string checkpoint) {
+rpc::Task<void> Engine::restore(std::string checkpoint, RestoreOptions options) {
   while (checkpoint_busy_) co_await changed_.wait();
   checkpoint_busy_ = true;
   std::exception_ptr error;
   try {
-    co_await restore_all(std::move(checkpoint));
+    co_await restore_all(std::move(checkpoint), options);
   } catch (...) {
     error = std::current_exception();
   }
@@ -252,13 +254,20 @@ rpc::Task<void> Engine::restore(std::string checkpoint) {
   pump();
 }
 
-rpc::Task<void> Engine::restore_all(std::string checkpoint) {
+SavedVariables Engine::restored_variables() const { return restored_ ? restored_->variables : SavedVariables{}; }
+
+void Engine::expect_partial_restore() {
+  if (restored_) restored_->partial = true;
+}
+
+rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions options) {
   Disk* disk = &parts_.disk;
   auto source = std::make_shared<Restored>();
   std::function<void()> read = [disk, checkpoint, source] { *source = read_manifest(*disk, checkpoint); };
   co_await on_disk_thread(read);
   while (layout_busy_ || !all_ps_ready()) co_await changed_.wait();
-  for (const VariableLayout& variable : registry_->layout()->variables) source->holds(*variable.spec);  // all fit, or nothing changes
+  verify_types(variables_of(*registry_->layout()), source->variables, checkpoint);  // all fit, or nothing changes
+  if (options.new_data) source->positions.clear();
   registry_->set_seed(source->seed);  // rows that no database holds are at the initial values of that seed
   source->covers = committed_;
   lost_before_ = source->lost_updates;

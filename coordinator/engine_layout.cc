@@ -30,6 +30,22 @@ void Engine::synced(std::shared_ptr<const Layout> layout) {
   synced_version_ = layout->version;
 }
 
+// Variables that were made since the last sync: all fit what was restored, or none is made. What is
+// not there begins anew.
+void Engine::verify_restorable(const Layout& layout) const {
+  if (!restored_ || restored_->partial) return;
+  auto made = variables_of(layout);
+  made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(synced_->variables.size()));
+  verify_types(made, restored_->variables, restored_->folder);
+  std::string missing;
+  for (const ProgramVariable& variable : made)
+    if (!restored_->variables.contains(variable.spec->name))
+      missing += str(missing.empty() ? "" : ", ", '"', variable.spec->name, '"');
+  if (!missing.empty())
+    log_warning("not in the checkpoint ", restored_->folder,
+                ", at their initial values: ", missing);
+}
+
 rpc::Task<void> Engine::sync_layout_task() {
   std::exception_ptr error;
   {
@@ -39,6 +55,7 @@ rpc::Task<void> Engine::sync_layout_task() {
     VariableId first = 0;
     while (first < synced_->variables.size() && synced_->variables[first].rule == layout->variables[first].rule) ++first;
     try {
+      verify_restorable(*layout);
       for (auto& ps : ps_) {
         co_await configure_shards(ps.get(), layout, first);
         // What only got slots keeps its rows.
@@ -62,7 +79,8 @@ rpc::Task<void> Engine::sync_layout_task() {
 rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first) {
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty()) throw UnavailableError(str(ps->name, " is away"), ps->name);
-  for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->configure(session_, layout, first, last);
+  for (std::size_t s = 0; s < ps->shards.size(); ++s)
+    co_await ps->shards[s]->configure(session_, layout, first, last);
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
@@ -95,8 +113,13 @@ rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restor
     rows = co_await shard->restore(source->folder, source->databases, applied, wanted);
   } catch (const Error& error) {
     const bool damaged = error.code() == Code::kDataLoss || error.code() == Code::kNotFound;
-    const std::string cure = damaged ? str("; `cairn ckpt verify ", source->folder, "` tells all that is wrong with it, restore a sound one") : "";
-    throw_error(error.code(), str("restoring shard ", shard->shard(), " from ", source->folder, ": ", error.what(), cure), error.task());
+    const std::string cure = damaged ? str("; `cairn ckpt verify ", source->folder,
+                                           "` tells all that is wrong with it, restore a sound one")
+                                     : "";
+    throw_error(
+        error.code(),
+        str("restoring shard ", shard->shard(), " from ", source->folder, ": ", error.what(), cure),
+        error.task());
   }
   log_info("shard ", shard->shard(), ": ", rows, " rows of ", wanted.size(), " variables restored from ", source->folder);
 }

@@ -9,15 +9,12 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/pipelines.h"
+#include "coordinator/restore_status.h"
 #include "coordinator/shard_client.h"
 
 namespace cairn {
 
 struct Engine::Restored {
-  struct VariableInCheckpoint {
-    TensorType type;
-    UpdateRule rule;
-  };
   std::string folder;
   std::vector<std::string> databases;       // folders of the shards' databases, relative to `folder`
   std::uint64_t session = 0;
@@ -25,7 +22,8 @@ struct Engine::Restored {
   std::int64_t global_step = 0;
   std::uint64_t lost_updates = 0;           // on the way to it
   AppliedClosures applied;
-  std::map<std::string, VariableInCheckpoint> variables;
+  SavedVariables variables;
+  bool partial = false;  // variables of another dtype or shape begin anew, without a word
   std::vector<PipelinePosition> positions;
   std::uint64_t covers = 0;                 // committed closures of this session that need not be missed once it is restored
   std::vector<std::uint64_t> in_flight;     // applied at its cut, their replies still under way
@@ -38,7 +36,7 @@ struct Engine::Restored {
     ++covers;
   }
   // Does the checkpoint hold the variable? If not, it keeps its initial values.
-  // FailedPrecondition: it has another dtype or shape there.
+  // FailedPrecondition: it has another dtype or shape there, and a partial restore is not expected.
   bool holds(const VariableSpec& spec) const;
 };
 
