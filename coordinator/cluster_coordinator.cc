@@ -2,6 +2,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
+#include "coordinator/local_checkpoint.h"
 #include "data/dataset_wire.h"
 
 namespace cairn {
@@ -139,6 +140,16 @@ RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint, const R
     });
   };
   return RestoreStatus(checkpoint, differences, accept);
+}
+
+std::string Checkpoint::save(const std::string& folder) {
+  if (strategy_ != nullptr) return strategy_->save({.folder = folder});
+  return save_local(default_runtime(), LocalPlace::of_this_machine(), {.folder = folder}, "{}", 0);
+}
+
+RestoreStatus Checkpoint::restore(const std::string& checkpoint, const RestoreOptions& options) {
+  if (strategy_ != nullptr) return strategy_->restore(checkpoint, options);
+  return restore_local(default_runtime(), LocalPlace::of_this_machine(), checkpoint).status;
 }
 
 QueueCounts ClusterCoordinator::counts() const { return engine_of(strategy_).queue().counts(); }

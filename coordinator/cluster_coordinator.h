@@ -82,15 +82,18 @@ class ClusterCoordinator {
   ParameterServerStrategy& strategy_;
 };
 
-// Saves and restores what a strategy holds.
+// Saves and restores what a strategy holds: variables with their slots, the step, and under parameter servers the positions of
+// datasets. All strategies write one format, and restore what any other has saved.
 class Checkpoint {
  public:
-  explicit Checkpoint(ParameterServerStrategy& strategy) : coordinator_(strategy) {}
-  std::string save(const std::string& folder) { return coordinator_.save({.folder = folder}); }
-  RestoreStatus restore(const std::string& checkpoint) { return coordinator_.restore(checkpoint); }
+  Checkpoint() = default;  // of the default strategy
+  explicit Checkpoint(Strategy& strategy) : strategy_(&strategy) {}
+  // A new checkpoint below `folder`; its own folder is returned.
+  std::string save(const std::string& folder);
+  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {});
 
  private:
-  ClusterCoordinator coordinator_;
+  Strategy* strategy_ = nullptr;
 };
 
 }  // namespace cairn

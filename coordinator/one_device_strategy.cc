@@ -1,5 +1,6 @@
 #include <map>
 
+#include "coordinator/local_checkpoint.h"
 #include "coordinator/strategy.h"
 #include "core/local_runtime.h"
 #include "core/offload.h"
@@ -39,6 +40,16 @@ OneDeviceStrategy::~OneDeviceStrategy() = default;
 Variable OneDeviceStrategy::create_variable(VariableSpec spec) { return state_->runtime.create_variable(std::move(spec)); }
 void OneDeviceStrategy::add_slots(const Variable& variable, const UpdateRule& rule) { state_->runtime.add_slots(variable, rule); }
 LocalStore& OneDeviceStrategy::store() { return state_->runtime.store(); }
+
+std::string OneDeviceStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
+  return save_local(state_->runtime, LocalPlace::of_this_machine(), policy, metadata, state_->step);
+}
+
+RestoreStatus OneDeviceStrategy::restore(const std::string& checkpoint, const RestoreOptions&) {
+  LocalRestore restored = restore_local(state_->runtime, LocalPlace::of_this_machine(), checkpoint);
+  state_->step = restored.global_step;
+  return restored.status;
+}
 
 std::shared_ptr<const IteratorSource> OneDeviceStrategy::iterate(const Dataset& dataset) const {
   return std::make_shared<LocalIterator>(dataset, *state_->offload);

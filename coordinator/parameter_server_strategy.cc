@@ -26,7 +26,8 @@ EngineOptions engine_options(const ClusterResolver& resolver, const ParameterSer
   return engine;
 }
 
-// For who waits for one value: what it was cancelled for is raised (and so is told), not that it was.
+// For who waits for one value: what it was cancelled for is raised (and so is told), not that it
+// was.
 std::vector<Tensor> outputs_of(const RemoteValue& value, ClosureQueue& queue) {
   try {
     return value.get_all();
@@ -67,6 +68,16 @@ std::vector<Tensor> ParameterServerStrategy::run(Function& function, const std::
   }
   const RemoteValue value = ClusterCoordinator(*this).schedule(function, scheduled);
   return outputs_of(value, host_->engine().queue());
+}
+
+std::string ParameterServerStrategy::save(const CheckpointPolicy& policy,
+                                          const std::string& metadata) {
+  return ClusterCoordinator(*this).save(policy, metadata);
+}
+
+RestoreStatus ParameterServerStrategy::restore(const std::string& checkpoint,
+                                               const RestoreOptions& options) {
+  return ClusterCoordinator(*this).restore(checkpoint, options);
 }
 
 // Eager reads and assignments are closures too: any worker does them.

@@ -6,6 +6,7 @@
 
 #include "coordinator/cluster_resolver.h"
 #include "coordinator/engine_options.h"
+#include "coordinator/restore_status.h"
 #include "core/eager.h"
 #include "core/executor.h"
 #include "core/function.h"
@@ -31,6 +32,11 @@ class Strategy : public VariableCreator {
   virtual int num_replicas_in_sync() const { return 1; }
   // What a dataset of global batches is for this strategy's replicas. With one replica in sync it stays as it is.
   virtual Dataset experimental_distribute_dataset(const Dataset& dataset) const { return dataset; }
+  // What `Checkpoint` asks for: all variables with their slots, and the step. One format for all
+  // strategies.
+  virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") = 0;
+  virtual RestoreStatus restore(const std::string& checkpoint,
+                                const RestoreOptions& options = {}) = 0;
 };
 
 // One process, one device, no server: the default, and the yardstick for what distribution costs.
@@ -48,6 +54,10 @@ class OneDeviceStrategy : public Strategy {
   // Runs one step. Errors: the step's own; OutOfRange at the end of the data.
   std::vector<Tensor> run(Function& function, const std::vector<Argument>& arguments = {});
   LocalStore& store();
+  // Iterators have no names here: where they stand is not in a checkpoint, and positions that one
+  // has are left alone.
+  std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
+  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
 
  private:
   struct State;
@@ -93,6 +103,8 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   // One run of `function`, as a closure on any worker, and its outputs: for a value in between. Steps are for schedule().
   //   Errors  those of schedule() and of the closure.
   std::vector<Tensor> run(Function& function, const std::vector<Argument>& arguments = {});
+  std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
+  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
   EngineHost& host() { return *host_; }
 
  private:

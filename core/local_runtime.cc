@@ -22,14 +22,33 @@ Variable LocalRuntime::create_variable(VariableSpec spec) {
   std::string name = spec.name;
   for (int i = 1; by_name_.count(spec.name) > 0; ++i) spec.name = str(name, "_", i);
   auto shared = std::make_shared<const VariableSpec>(std::move(spec));
+  auto saved = source_ ? source_->read(*shared)
+                       : std::nullopt;  // first: a variable that cannot be read is not made
   VariableId id = store_.create(shared);
+  if (saved) store_.put(id, *saved, LocalStore::Take::kRowsAndSlots);
   by_name_.emplace(shared->name, id);
   return variables_.emplace_back(std::move(shared), this);
 }
 
 void LocalRuntime::add_slots(const Variable& variable, const UpdateRule& rule) {
   std::lock_guard hold(mutex_);
-  store_.add_slots(find(variable.name()), rule);
+  const VariableId id = find(variable.name());
+  const bool new_slots = !rule_slots(rule).empty() && store_.rule(id) != rule;
+  store_.add_slots(id, rule);
+  if (!new_slots || !source_) return;
+  if (auto saved = source_->read(store_.spec(id))) store_.put(id, *saved, LocalStore::Take::kSlots);
+}
+
+void LocalRuntime::restore(std::shared_ptr<VariableSource> source, std::uint64_t seed) {
+  std::lock_guard hold(mutex_);
+  std::vector<std::optional<SavedContents>> saved;
+  for (const Variable& variable : variables_) saved.push_back(source->read(variable.spec()));
+  store_.set_seed(seed);
+  for (VariableId id = 0; id < saved.size(); ++id) {
+    store_.reset(id);
+    if (saved[id]) store_.put(id, *saved[id], LocalStore::Take::kRowsAndSlots);
+  }
+  source_ = std::move(source);
 }
 
 std::vector<Tensor> LocalRuntime::run_now(const ConcreteFunction& function) {

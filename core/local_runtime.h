@@ -30,6 +30,13 @@ class LocalRuntime final : public VariableCreator, public EagerRuntime {
   const std::vector<Variable>& variables() const { return variables_; }
   LocalStore& store() { return store_; }
 
+  // All variables from `source`, those made so far at once and later ones when they are made; what
+  // it has nothing for goes back to its initial values, which are those of `seed`. It is kept until
+  // the next restore.
+  //   Errors  the source's, FailedPrecondition: the variables were made from another seed. Then
+  //   nothing has changed.
+  void restore(std::shared_ptr<VariableSource> source, std::uint64_t seed);
+
  private:
   VariableId find(const std::string& name) const;
 
@@ -38,6 +45,7 @@ class LocalRuntime final : public VariableCreator, public EagerRuntime {
   std::vector<Variable> variables_;            // by VariableId
   std::map<std::string, VariableId> by_name_;
   Workspace workspace_;
+  std::shared_ptr<VariableSource> source_;  // what was restored last
 };
 
 // The default strategy of the process.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -182,6 +183,58 @@ void LocalStore::push(const StepContext&, std::span<Update> updates, Done done) 
     error = std::current_exception();
   }
   done(error);
+}
+
+// ---- saving and restoring ----
+
+void LocalStore::set_seed(std::uint64_t seed) {
+  if (seed == seed_) return;
+  if (!entries_.empty())
+    throw FailedPreconditionError(
+        str("the variables were made from seed ", seed_, ", the checkpoint's from seed ", seed,
+            ": restore before variables are made, or give the strategy the checkpoint's seed"));
+  seed_ = seed;
+}
+
+std::span<const std::int64_t> LocalStore::rows_held(VariableId id) const {
+  const Entry& of = entry(id);
+  return of.index && of.index->size() > 0 ? of.index->ids() : std::span<const std::int64_t>();
+}
+
+void LocalStore::reset(VariableId id) {
+  Entry& old = entry(id);
+  Entry made{old.spec, old.rule, {}, {}, 0, {}};
+  if (made.spec->hashed) made.index.emplace();
+  lay_out(made, made.spec->hashed ? 0 : made.spec->rows());
+  initialize_rows(*made.spec, seed_, 0, made.block.rows, made.block.row_stride, made.block.base);
+  fill_slots(made.block, made.rule, 0, made.block.rows);
+  old = std::move(made);
+}
+
+void LocalStore::put(VariableId id, const SavedContents& saved, Take what) {
+  Entry& to = entry(id);
+  const std::size_t element = dtype_bytes(to.spec->dtype),
+                    parameters = static_cast<std::size_t>(to.block.dim) * element;
+  const auto own = static_cast<std::uint32_t>(rule_slots(to.rule).size());
+  for (const SavedRows& block : saved.blocks) {
+    std::vector<std::int64_t> places = block.rows;
+    if (to.index) make_places(to, block.rows, places);
+    const std::size_t slot =
+        static_cast<std::size_t>(slot_width(block.rule, to.block.dim)) * element;
+    const std::size_t stride = parameters + block.slots * slot;
+    const std::uint32_t slots = block.rule == to.rule.kind ? std::min(block.slots, own) : 0;
+    CAIRN_CHECK(block.data.size() == stride * places.size(), "saved rows of \"", to.spec->name,
+                "\"");
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::byte* from = block.data.data() + i * stride;
+      std::byte* row = row_at(to.block, places[i]);
+      if (what == Take::kRowsAndSlots) std::memcpy(row, from, parameters);
+      for (std::uint32_t k = 0; k < slots; ++k)
+        std::memcpy(row + static_cast<std::size_t>((k + 1) * to.block.slot_offset) * element,
+                    from + parameters + k * slot, slot);
+    }
+  }
+  if (saved.rule == to.rule.kind) to.updates = std::max(to.updates, saved.updates);
 }
 
 }  // namespace cairn

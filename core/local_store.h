@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/id_index.h"
+#include "core/saved_contents.h"
 #include "core/update_rule.h"
 #include "core/variable.h"
 #include "core/variable_store.h"
@@ -39,6 +40,19 @@ class LocalStore final : public VariableStore {
   RowBlock block(VariableId id) const { return entry(id).block; }  // rows and slots in place; of a hashed variable with room for more
   std::int64_t updates(VariableId id) const { return entry(id).updates; }     // by optimizers so far: the `t` of Adam
   void set_updates(VariableId id, std::int64_t count) { entry(id).updates = count; }
+
+  // ---- saving and restoring ----
+  std::uint64_t seed() const { return seed_; }
+  // FailedPrecondition: variables were made from another seed.
+  void set_seed(std::uint64_t seed);
+  // Of a hashed variable: the row that lies at each place of its block. Of others: empty, row r
+  // lies at place r.
+  std::span<const std::int64_t> rows_held(VariableId id) const;
+  // Back to the initial values of rows and slots; of a hashed variable no row is held.
+  void reset(VariableId id);
+  // Slots are taken over from a rule of the same kind only.
+  enum class Take : std::uint8_t { kRowsAndSlots, kSlots };
+  void put(VariableId id, const SavedContents& saved, Take what);
 
  private:
   struct Entry {

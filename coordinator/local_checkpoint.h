@@ -1,0 +1,41 @@
+// Checkpoints of one process's variables, in the format of all others: what is saved here restores
+// under parameter servers, and the other way round. docs/checkpoint-format.md has the format.
+//   Thread  the runtime's user, who waits for the disk.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "coordinator/engine_options.h"
+#include "coordinator/restore_status.h"
+#include "core/disk.h"
+#include "core/local_runtime.h"
+#include "storage/row_store.h"
+
+namespace cairn {
+
+struct LocalPlace {
+  Disk& disk;
+  std::shared_ptr<storage::RowStore> store;
+  static LocalPlace of_this_machine();
+};
+
+// All variables with their slots, and the step; the folder of the checkpoint. There are no dataset
+// positions in it: iterators of this process have no names.
+//   Errors  InvalidArgument: no folder, or metadata that is no JSON. The disk's.
+std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
+                       const CheckpointPolicy& policy, const std::string& metadata,
+                       std::int64_t global_step);
+
+struct LocalRestore {
+  RestoreStatus status;
+  std::int64_t global_step = 0;
+};
+// Variables that are made later take their rows when they are made.
+//   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. FailedPrecondition:
+//   another dtype, shape or seed, naming
+//           every variable. Then nothing has changed.
+LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
+                           const std::string& checkpoint);
+
+}  // namespace cairn
