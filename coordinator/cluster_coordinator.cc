@@ -125,14 +125,17 @@ void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy, cons
   });
 }
 
-RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint, const RestoreOptions& options) {
+RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint,
+                                          const RestoreOptions& options) {
   EngineHost& host = strategy_.host();
   auto saved = std::make_shared<SavedVariables>();
   host.run([&](Engine& engine) -> rpc::Task<void> {
     co_await engine.restore(checkpoint, options);
     *saved = engine.restored_variables();
   });
-  auto differences = [&host, saved] { return compare(variables_of(*host.engine().registry().layout()), *saved); };
+  auto differences = [&host, saved] {
+    return compare(variables_of(*host.engine().registry().layout()), *saved);
+  };
   auto accept = [&host] {
     host.run([](Engine& engine) -> rpc::Task<void> {
       engine.expect_partial_restore();
@@ -151,6 +154,8 @@ RestoreStatus Checkpoint::restore(const std::string& checkpoint, const RestoreOp
   if (strategy_ != nullptr) return strategy_->restore(checkpoint, options);
   return restore_local(default_runtime(), LocalPlace::of_this_machine(), checkpoint).status;
 }
+
+bool ClusterCoordinator::stop_requested() { return engine_of(strategy_).stop_requested(); }
 
 QueueCounts ClusterCoordinator::counts() const { return engine_of(strategy_).queue().counts(); }
 EngineStats ClusterCoordinator::stats() const { return engine_of(strategy_).stats(); }

@@ -68,9 +68,14 @@ class ClusterCoordinator {
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
-  // From a checkpoint's folder. Variables that are made later get their rows when they are made; the status tells what matches.
+  // From a checkpoint's folder. Variables that are made later get their rows when they are made;
+  // the status tells what matches.
   //   Errors  FailedPrecondition: a variable made so far has another dtype or shape there.
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {});
+
+  // Has `cairn stop` asked the program to end? A loop that schedules looks at it now and then,
+  // saves, and ends.
+  bool stop_requested();
 
   QueueCounts counts() const;
   EngineStats stats() const;
@@ -82,8 +87,9 @@ class ClusterCoordinator {
   ParameterServerStrategy& strategy_;
 };
 
-// Saves and restores what a strategy holds: variables with their slots, the step, and under parameter servers the positions of
-// datasets. All strategies write one format, and restore what any other has saved.
+// Saves and restores what a strategy holds: variables with their slots, the step, and under
+// parameter servers the positions of datasets. All strategies write one format, and restore what
+// any other has saved.
 class Checkpoint {
  public:
   Checkpoint() = default;  // of the default strategy

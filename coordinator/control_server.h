@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/clock.h"
 #include "rpc/network.h"
 
 namespace cairn {
@@ -29,8 +30,21 @@ class ControlServer {
   std::unique_ptr<Impl> impl_;
 };
 
-// What `cairn status` does: asks the coordinator at `address` for its status, as JSON.
+// Where a coordinator answers, and by which names it knows those who may ask.
+struct ControlAddress {
+  std::string address, cluster, token;
+};
+// What `cairn status`, `cairn ckpt save` and `cairn stop` do.
 //   Errors  Unavailable: nobody there. PermissionDenied: another cluster or token.
-std::string ask_status(const std::string& address, const std::string& cluster, const std::string& token);
+// Its status, as JSON.
+std::string ask_status(const ControlAddress& coordinator);
+// A checkpoint now, by the policy that the program has set; its folder, as the coordinator sees it.
+//   Errors  FailedPrecondition: the program has set none. DeadlineExceeded: not made in `limit`.
+//   Those of the save.
+std::string ask_save(const ControlAddress& coordinator, Duration limit);
+// Asks the program to save and end, and waits until its coordinator is gone.
+//   Errors  FailedPrecondition: the program does not look whether it is to stop. DeadlineExceeded:
+//   it has not ended in `limit`.
+void ask_stop(const ControlAddress& coordinator, Duration limit);
 
 }  // namespace cairn

@@ -15,8 +15,13 @@ class Service final : public wire::CoordinatorControl::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> save(SaveContext context) override { return save_task(context); }
+  kj::Promise<void> stop(StopContext) override { return stop_task(); }
 
  private:
+  rpc::Task<void> stop_task() {
+    engine_.request_stop();
+    co_return;
+  }
   rpc::Task<void> save_task(SaveContext context) {
     auto name = co_await engine_.save_by_policy();
     context.getResults().setCheckpoint(name.c_str());
@@ -43,18 +48,60 @@ ControlServer::ControlServer(Engine& engine, rpc::Reactor& reactor, rpc::Network
 
 ControlServer::~ControlServer() = default;
 
-std::string ask_status(const std::string& address, const std::string& cluster, const std::string& token) {
-  auto reactor = rpc::make_reactor();
-  auto network = rpc::make_socket_network();
-  rpc::Hello hello;
-  hello.cluster = cluster;
-  hello.token = token;
-  hello.role = rpc::Role::kTool;
-  constexpr auto kDeadline = std::chrono::seconds(3);
-  auto connection = reactor->wait(network->connect(*reactor, rpc::Address::parse(address), hello, kDeadline));
-  auto control = connection->bootstrap<wire::CoordinatorControl>();
-  auto answer = control.statusRequest().send().then([](auto&& response) { return std::string(response.getJson()); });
-  return reactor->wait(reactor->with_deadline(kj::mv(answer), kDeadline, "asking the coordinator for its status"));
+namespace {
+
+constexpr Duration kAnswerDeadline = std::chrono::seconds(3);
+
+// A connection of its own for one question.
+class Asking {
+ public:
+  explicit Asking(const ControlAddress& coordinator) {
+    rpc::Hello hello;
+    hello.cluster = coordinator.cluster;
+    hello.token = coordinator.token;
+    hello.role = rpc::Role::kTool;
+    const auto address = rpc::Address::parse(coordinator.address);
+    connection_ = reactor_->wait(network_->connect(*reactor_, address, hello, kAnswerDeadline));
+  }
+  wire::CoordinatorControl::Client control() {
+    return connection_->bootstrap<wire::CoordinatorControl>();
+  }
+  rpc::Connection& connection() { return *connection_; }
+  template <typename T>
+  T wait(kj::Promise<T> answer, Duration limit, const std::string& what) {
+    return reactor_->wait(reactor_->with_deadline(kj::mv(answer), limit, what));
+  }
+
+ private:
+  std::unique_ptr<rpc::Reactor> reactor_ = rpc::make_reactor();
+  std::unique_ptr<rpc::Network> network_ = rpc::make_socket_network();
+  std::unique_ptr<rpc::Connection> connection_;
+};
+
+}  // namespace
+
+std::string ask_status(const ControlAddress& coordinator) {
+  Asking asking(coordinator);
+  auto answer = asking.control().statusRequest().send().then(
+      [](auto&& response) { return std::string(response.getJson()); });
+  return asking.wait<std::string>(kj::mv(answer), kAnswerDeadline,
+                                  "asking the coordinator for its status");
+}
+
+std::string ask_save(const ControlAddress& coordinator, Duration limit) {
+  Asking asking(coordinator);
+  auto answer = asking.control().saveRequest().send().then(
+      [](auto&& response) { return std::string(response.getCheckpoint()); });
+  return asking.wait<std::string>(
+      kj::mv(answer), limit, "waiting for the coordinator at " + coordinator.address + " to save");
+}
+
+void ask_stop(const ControlAddress& coordinator, Duration limit) {
+  Asking asking(coordinator);
+  asking.wait<void>(asking.control().stopRequest().send().ignoreResult(), kAnswerDeadline,
+                    "asking the program to stop");
+  asking.wait<void>(asking.connection().on_disconnect(), limit,
+                    "waiting for the program at " + coordinator.address + " to save and end");
 }
 
 }  // namespace cairn

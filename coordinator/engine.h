@@ -67,6 +67,13 @@ class Engine {
   EngineStats stats() const;
   std::string status_json() const;  // as of at most 200 ms ago
   const EngineOptions& options() const { return options_; }
+  // Has somebody asked that the program end? Asking says that it would.
+  bool stop_requested() {
+    looks_for_stop_ = true;
+    return stop_requested_;
+  }
+  // FailedPrecondition: the program never looked whether it is to end.
+  void request_stop();
 
   // ---- the loop's ----
   void pump();  // sends what can be sent
@@ -271,6 +278,7 @@ class Engine {
   bool writing_ = false;          // the cut is made, its rows are on their way to the disk
   bool started_ = false;
   std::atomic<bool> pump_posted_{false};
+  std::atomic<bool> looks_for_stop_{false}, stop_requested_{false};
   rpc::Signal changed_;
 
   std::int64_t global_step_ = 0;      // committed steps

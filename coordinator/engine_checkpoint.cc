@@ -254,7 +254,9 @@ rpc::Task<void> Engine::restore(std::string checkpoint, RestoreOptions options) 
   pump();
 }
 
-SavedVariables Engine::restored_variables() const { return restored_ ? restored_->variables : SavedVariables{}; }
+SavedVariables Engine::restored_variables() const {
+  return restored_ ? restored_->variables : SavedVariables{};
+}
 
 void Engine::expect_partial_restore() {
   if (restored_) restored_->partial = true;
@@ -266,7 +268,8 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   std::function<void()> read = [disk, checkpoint, source] { *source = read_manifest(*disk, checkpoint); };
   co_await on_disk_thread(read);
   while (layout_busy_ || !all_ps_ready()) co_await changed_.wait();
-  verify_types(variables_of(*registry_->layout()), source->variables, checkpoint);  // all fit, or nothing changes
+  verify_types(variables_of(*registry_->layout()), source->variables,
+               checkpoint);  // all fit, or nothing changes
   if (options.new_data) source->positions.clear();
   registry_->set_seed(source->seed);  // rows that no database holds are at the initial values of that seed
   source->covers = committed_;
@@ -323,6 +326,14 @@ void Engine::save_by(CheckpointPolicy policy, std::string metadata) {
 rpc::Task<std::string> Engine::save_by_policy() {
   if (!policy_) throw FailedPreconditionError("the program saves no checkpoints by itself: there is no folder to save to");
   return save(*policy_, policy_metadata_);
+}
+
+void Engine::request_stop() {
+  if (!looks_for_stop_)
+    throw FailedPreconditionError(
+        "this program does not look whether it is to stop (ClusterCoordinator::stop_requested): "
+        "end its process");
+  if (!stop_requested_.exchange(true)) log_info("the program is asked to stop");
 }
 
 void Engine::save_if_due() {

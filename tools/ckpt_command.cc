@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
+#include "tools/run_address.h"
 
 namespace cairn::tools {
 namespace {
@@ -99,14 +100,38 @@ void add(CLI::App& parent, const std::string& name, const std::string& what, con
   command->callback([path, run, &status] { status = run(*path); });
 }
 
+struct SaveRequest {
+  RunChoice run;
+  double wait_seconds = 600;
+};
+
+int save(const SaveRequest& request) {
+  const RunAddress run = find_running(request.run);
+  const auto limit =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(request.wait_seconds));
+  std::printf("%s\n", ask_save(run.coordinator, limit).c_str());
+  return 0;
+}
+
+void add_save(CLI::App& parent, int& status) {
+  auto request = std::make_shared<SaveRequest>();
+  CLI::App* command = parent.add_subcommand(
+      "save", "Have a running training save a checkpoint now, and print its folder");
+  add_run_flags(*command, request->run);
+  command->add_option("--wait", request->wait_seconds, "Seconds to wait for it")
+      ->capture_default_str();
+  command->callback([request, &status] { status = save(*request); });
+}
+
 }  // namespace
 
 void add_ckpt_command(CLI::App& app, int& status) {
-  CLI::App* ckpt = app.add_subcommand("ckpt", "Look at checkpoints");
+  CLI::App* ckpt = app.add_subcommand("ckpt", "Look at checkpoints, and ask for one");
   ckpt->require_subcommand(1);
   add(*ckpt, "ls", "List the checkpoints of a folder", "A folder of checkpoints", list, status);
   add(*ckpt, "show", "Show what a checkpoint holds", "A checkpoint, or a folder: its newest", show, status);
   add(*ckpt, "verify", "Read every byte and compare it with the manifest", "A checkpoint, or a folder: all of them", verify, status);
+  add_save(*ckpt, status);
 }
 
 }  // namespace cairn::tools

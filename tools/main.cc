@@ -6,6 +6,7 @@
 #include "tools/ckpt_command.h"
 #include "tools/generate_command.h"
 #include "tools/status_command.h"
+#include "tools/stop_command.h"
 #include "tools/train_command.h"
 #include "tools/up_command.h"
 
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   cairn::tools::add_train_command(app, status);
   cairn::tools::add_up_command(app, status);
   cairn::tools::add_status_command(app, status);
+  cairn::tools::add_stop_command(app, status);
   cairn::tools::add_ckpt_command(app, status);
   cairn::tools::add_generate_command(app, status);
   try {

@@ -1,34 +1,19 @@
 #include "tools/status_command.h"
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 
-#include "coordinator/control_server.h"
-#include "core/disk.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "rpc/token.h"
 #include "tools/memory_text.h"
+#include "tools/run_address.h"
 
 namespace cairn::tools {
 namespace {
-namespace fs = std::filesystem;
 
 struct StatusRequest {
-  std::string dir;
-  std::string address, cluster = "cairn", token_file;
+  RunChoice run;
   bool as_json = false;
 };
-
-// The newest run below runs/ : its name begins with the time of its start.
-std::string newest_run() {
-  std::string newest;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator("runs", none))
-    if (fs::exists(entry.path() / "cluster.json") && entry.path().string() > newest) newest = entry.path().string();
-  if (newest.empty()) throw NotFoundError("there is no run below ./runs: give the run's folder, or --address of its chief");
-  return newest;
-}
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -72,26 +57,17 @@ void print(const Json& status, const Json& description) {
 }
 
 int run(const StatusRequest& request) {
-  Json description = Json::object();
-  std::string address = request.address, cluster = request.cluster, token;
-  if (!request.token_file.empty()) token = rpc::read_token(request.token_file);
-  if (address.empty()) {
-    std::string dir = request.dir.empty() ? newest_run() : request.dir;
-    description = parse_json(system_disk().read(dir + "/cluster.json"), dir + "/cluster.json");
-    if (!description.value("running", false)) {
-      std::printf("the run in %s has ended; its logs are in %s/logs\n", dir.c_str(), dir.c_str());
-      return 0;
-    }
-    cluster = description.value("cluster_id", cluster);
-    token = rpc::read_token(description.value("token_file", ""));
-    for (const auto& task : description["tasks"])
-      if (task.value("role", "") == "chief") address = task.value("address", "");
+  const RunAddress asked = find_run(request.run);
+  if (!asked.running) {
+    std::printf("the run in %s has ended; its logs are in %s/logs\n", asked.dir.c_str(),
+                asked.dir.c_str());
+    return 0;
   }
-  std::string answer = ask_status(address, cluster, token);
+  std::string answer = ask_status(asked.coordinator);
   if (request.as_json)
     std::printf("%s\n", answer.c_str());
   else
-    print(parse_json(answer, "the answer of " + address), description);
+    print(parse_json(answer, "the answer of " + asked.coordinator.address), asked.description);
   return 0;
 }
 
@@ -100,10 +76,7 @@ int run(const StatusRequest& request) {
 void add_status_command(CLI::App& app, int& status) {
   auto request = std::make_shared<StatusRequest>();
   CLI::App* command = app.add_subcommand("status", "Show how a running cluster is doing");
-  command->add_option("dir", request->dir, "The run's folder; by default the newest below runs/");
-  command->add_option("--address", request->address, "The chief's address, instead of a folder");
-  command->add_option("--cluster-id", request->cluster, "With --address: the cluster's id");
-  command->add_option("--token-file", request->token_file, "With --address: the file that holds the token");
+  add_run_flags(*command, request->run);
   command->add_flag("--json", request->as_json, "As JSON");
   command->callback([request, &status] { status = run(*request); });
 }

@@ -114,9 +114,10 @@ int finish(const Prepared& prepared, const TrainRequest& request, const Training
   if (outcome.stats.lost_updates > 0 || outcome.stats.retried > 0)
     std::printf("recovered: %llu closures ran again, %llu updates were lost with a ps\n", static_cast<unsigned long long>(outcome.stats.retried),
                 static_cast<unsigned long long>(outcome.stats.lost_updates));
-  std::printf("%s after %lld steps in %.2f s (%.0f examples/s); checkpoint %s\n", outcome.interrupted ? "interrupted" : "done",
+  const char* how = outcome.stopped ? "stopped" : outcome.interrupted ? "interrupted" : "done";
+  std::printf("%s after %lld steps in %.2f s (%.0f examples/s); checkpoint %s\n", how,
               static_cast<long long>(outcome.steps), outcome.seconds, outcome.examples_per_s, outcome.checkpoint.c_str());
-  return outcome.interrupted ? 130 : 0;
+  return outcome.interrupted && !outcome.stopped ? 130 : 0;  // a stop that was asked for went well
 }
 
 std::string checkpoint_folder(const TrainRequest& request, const Job& job, const std::string& run_dir) {

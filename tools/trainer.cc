@@ -88,7 +88,7 @@ TrainingOutcome Trainer::run() {
   }
   CheckpointPolicy policy{options_.checkpoint_folder, steps_in(job_.checkpoint.every, total_steps_), job_.checkpoint.every.seconds,
                           job_.checkpoint.keep_last};
-  if (job_.checkpoint.every.set()) coordinator_.save_automatically(policy, metadata());
+  coordinator_.save_automatically(policy, metadata());  // if never by itself, then when it is asked to
   next_evaluation_ = evaluation_every_ > 0 ? (scheduled_ / evaluation_every_ + 1) * evaluation_every_ : total_steps_ + 1;
   started_ = evaluated_at_ = system_clock().now();
   while (done_ < total_steps_ && !outcome_.interrupted) {
@@ -97,7 +97,8 @@ TrainingOutcome Trainer::run() {
     tell_progress();
     if (line_.due()) show(false);
     if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 && seconds_since(evaluated_at_) > job_.evaluation.every.seconds) schedule_evaluation();
-    if (options_.interrupted != nullptr && *options_.interrupted) outcome_.interrupted = true;
+    outcome_.stopped = coordinator_.stop_requested();
+    if (outcome_.stopped || (options_.interrupted != nullptr && *options_.interrupted)) outcome_.interrupted = true;
   }
   outcome_.seconds = seconds_since(started_);
   if (outcome_.interrupted) abandon_the_rest();

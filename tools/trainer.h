@@ -30,6 +30,7 @@ struct TrainingOutcome {
   double seconds = 0;             // of training, from the first step's schedule to the last step's end
   std::int64_t steps = 0, examples = 0;
   bool interrupted = false;
+  bool stopped = false;           // interrupted by `cairn stop`
   std::string checkpoint;
   EngineStats stats;
 };
