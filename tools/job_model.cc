@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/ops.h"
-#include "data/fit.h"
 
 namespace cairn::tools {
 namespace {
@@ -24,7 +23,18 @@ bool is_click_model(const std::string& kind) { return kind == "dlrm" || kind == 
 
 }  // namespace
 
-FittedFeatures fit_features(const Job& job) {
+FitRequest fit_request(const Job& job) {
+  FitRequest request;
+  if (job.data.format == "records") return request;
+  for (const auto& name : job.features.numeric) request.numeric.push_back({.column = name});
+  for (const auto& name : job.features.log1p)
+    request.numeric.push_back({.column = name, .log1p = true});
+  request.vocabularies = job.features.vocabulary;
+  request.vocabulary_options.min_count = job.features.vocabulary_min_count;
+  return request;
+}
+
+FittedFeatures fit_features(const Job& job, const Fit* known) {
   const JobFeatures& wanted = job.features;
   FittedFeatures made;
   Dataset data = source(job, job.data.train);
@@ -39,13 +49,8 @@ FittedFeatures fit_features(const Job& job) {
     made.examples = cardinality(data);
     return made;
   }
-  FitRequest request;
-  for (const auto& name : wanted.numeric) request.numeric.push_back({.column = name});
-  for (const auto& name : wanted.log1p) request.numeric.push_back({.column = name, .log1p = true});
-  request.vocabularies = wanted.vocabulary;
-  request.vocabulary_options.min_count = wanted.vocabulary_min_count;
-  Fit fitted = fit(data, request);
-  made.examples = fitted.examples;
+  const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
+  made.examples = known != nullptr ? cardinality(data) : fitted.examples;
   if (!fitted.numeric.empty()) {
     made.columns.push_back(FeatureColumn::numeric(fitted.numeric));
     made.numeric = true;

@@ -6,6 +6,7 @@
 
 #include "core/function.h"
 #include "data/dataset.h"
+#include "data/fit.h"
 #include "nn/click_model.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
@@ -31,8 +32,11 @@ struct FittedFeatures {
   std::int64_t examples = 0;           // of the training data
 };
 
-// Reads the training data once, for means, deviations and vocabularies. Errors: the data's own.
-FittedFeatures fit_features(const Job& job);
+// What the job wants to know of its training data.
+FitRequest fit_request(const Job& job);
+// Reads the training data once, for means, deviations and vocabularies; with `known`, what was
+// found for the same request in other data, only to count the examples. Errors: the data's own.
+FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
 
 // The training data with its features, before sharding, shuffling and batching; the test data likewise.
 Dataset train_source(const Job& job, const FittedFeatures& features);

@@ -13,6 +13,7 @@
 #include "storage/checkpoint_folder.h"
 #include "tools/local_cluster.h"
 #include "tools/report.h"
+#include "tools/resume.h"
 #include "tools/train_request.h"
 #include "tools/trainer.h"
 
@@ -103,9 +104,17 @@ TrainingOutcome train(const Prepared& prepared, const TrainRequest& request, Par
   TrainerOptions options;
   options.checkpoint_folder = folder;
   options.resume = find_resume(request.resume, folder);
+  options.partial = request.partial;
+  options.new_data = request.new_data;
   options.on_progress = std::move(on_progress);
   options.interrupted = &interrupted;
-  return Trainer(prepared.job, prepared.features, strategy, std::move(options)).run();
+  if (options.resume.empty())
+    return Trainer(prepared.job, prepared.features, strategy, std::move(options)).run();
+  const Json saved = saved_metadata(options.resume);
+  if (!request.partial) verify_job(saved, prepared.job, options.resume);
+  const FittedFeatures features =
+      request.new_data ? features_as_saved(saved, prepared.job, options.resume) : prepared.features;
+  return Trainer(prepared.job, features, strategy, std::move(options)).run();
 }
 
 int finish(const Prepared& prepared, const TrainRequest& request, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts) {
@@ -116,7 +125,8 @@ int finish(const Prepared& prepared, const TrainRequest& request, const Training
                 static_cast<unsigned long long>(outcome.stats.lost_updates));
   const char* how = outcome.stopped ? "stopped" : outcome.interrupted ? "interrupted" : "done";
   std::printf("%s after %lld steps in %.2f s (%.0f examples/s); checkpoint %s\n", how,
-              static_cast<long long>(outcome.steps), outcome.seconds, outcome.examples_per_s, outcome.checkpoint.c_str());
+              static_cast<long long>(outcome.steps), outcome.seconds, outcome.examples_per_s,
+              outcome.checkpoint.c_str());
   return outcome.interrupted && !outcome.stopped ? 130 : 0;  // a stop that was asked for went well
 }
 
@@ -188,7 +198,15 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--report", request.report, "Write the outcome to this file, as JSON");
   app.add_option("--dir", request.dir, "Folder of this run");
   app.add_option("--checkpoints", request.checkpoints, "Folder of the checkpoints");
-  app.add_option("--resume", request.resume, "Go on from a checkpoint: its folder, or \"latest\"");
+  CLI::Option* resume = app.add_option("--resume", request.resume,
+                                       "Go on from a checkpoint: its folder, or \"latest\"");
+  app.add_flag("--partial", request.partial,
+               "With --resume: what does not match the checkpoint begins anew, instead of an error")
+      ->needs(resume);
+  app.add_flag("--new-data", request.new_data,
+               "With --resume: model, slots and step go on, the data begins at its start, and "
+               "steps count from there")
+      ->needs(resume);
   app.add_option("--checkpoint-every", request.checkpoint_every, "Steps (500), seconds (30s) or share of the run (10%)");
   app.add_option("--evaluate-every", request.evaluate_every, "The same for evaluations");
   app.add_option("--epochs", request.epochs, "Passes over the training data");

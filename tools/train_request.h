@@ -21,6 +21,8 @@ struct TrainRequest {
   std::optional<std::uint64_t> seed;
   std::optional<std::string> transport, wire, arithmetic, checkpoint_every, evaluate_every, model;
   bool no_recovery = false;
+  bool partial = false;   // what does not match the checkpoint begins anew
+  bool new_data = false;  // go on from the checkpoint with data that it has not seen
 };
 
 }  // namespace cairn::tools

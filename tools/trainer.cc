@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/ops.h"
 #include "nn/losses.h"
+#include "tools/resume.h"
 
 namespace cairn::tools {
 namespace {
@@ -78,17 +79,33 @@ void Trainer::make_functions() {
       "evaluate");
 }
 
-std::string Trainer::metadata() const { return json_text({{"job", job_.name}, {"steps", total_steps_}, {"toml", job_.text}}); }
+std::string Trainer::metadata() const {
+  return json_text(metadata_of(job_, features_, total_steps_));
+}
+
+// Variables are made when the step is traced: only then is known what the checkpoint lacks, or
+// holds beside them.
+void Trainer::resume() {
+  RestoreStatus status = coordinator_.restore(options_.resume, {.new_data = options_.new_data});
+  if (options_.partial) status.expect_partial();
+  const std::int64_t step = coordinator_.stats().global_step;
+  if (options_.new_data) total_steps_ += step;
+  first_step_ = scheduled_ = done_ = std::min(step, total_steps_);
+  train_.concrete({std::shared_ptr<const IteratorSource>(train_data_)}, strategy_);
+  if (!options_.partial) status.assert_consumed();
+  line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
+                options_.new_data ? ", with new data" : ""));
+  if (const RestoreDifferences rest = status.differences(); !rest.none())
+    line_.say(str("not taken over, variables", rest.text()));
+}
 
 TrainingOutcome Trainer::run() {
-  if (!options_.resume.empty()) {
-    coordinator_.restore(options_.resume);
-    first_step_ = scheduled_ = done_ = std::min<std::int64_t>(coordinator_.stats().global_step, total_steps_);
-    line_.say(str("resumed from ", options_.resume, " at step ", first_step_));
-  }
-  CheckpointPolicy policy{options_.checkpoint_folder, steps_in(job_.checkpoint.every, total_steps_), job_.checkpoint.every.seconds,
-                          job_.checkpoint.keep_last};
-  coordinator_.save_automatically(policy, metadata());  // if never by itself, then when it is asked to
+  const std::int64_t own_steps = total_steps_;
+  if (!options_.resume.empty()) resume();
+  CheckpointPolicy policy{options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
+                          job_.checkpoint.every.seconds, job_.checkpoint.keep_last};
+  coordinator_.save_automatically(policy,
+                                  metadata());  // if never by itself, then when it is asked to
   next_evaluation_ = evaluation_every_ > 0 ? (scheduled_ / evaluation_every_ + 1) * evaluation_every_ : total_steps_ + 1;
   started_ = evaluated_at_ = system_clock().now();
   while (done_ < total_steps_ && !outcome_.interrupted) {
@@ -98,7 +115,8 @@ TrainingOutcome Trainer::run() {
     if (line_.due()) show(false);
     if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 && seconds_since(evaluated_at_) > job_.evaluation.every.seconds) schedule_evaluation();
     outcome_.stopped = coordinator_.stop_requested();
-    if (outcome_.stopped || (options_.interrupted != nullptr && *options_.interrupted)) outcome_.interrupted = true;
+    if (outcome_.stopped || (options_.interrupted != nullptr && *options_.interrupted))
+      outcome_.interrupted = true;
   }
   outcome_.seconds = seconds_since(started_);
   if (outcome_.interrupted) abandon_the_rest();
@@ -148,7 +166,8 @@ void Trainer::schedule_evaluation() {
   evaluations_.push_back(std::move(evaluation));
 }
 
-// What was cancelled was so for an error of another closure, or of the cluster: that one is what the user has to know.
+// What was cancelled was so for an error of another closure, or of the cluster: that one is what
+// the user has to know.
 void Trainer::collect() {
   try {
     take_results();

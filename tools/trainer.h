@@ -19,6 +19,8 @@ namespace cairn::tools {
 struct TrainerOptions {
   std::string checkpoint_folder;
   std::string resume;                         // a checkpoint's folder; empty: start anew
+  bool partial = false;   // variables that do not match it begin anew; false: they are an error
+  bool new_data = false;  // datasets begin at their start, and the steps to train count from there
   std::function<void(double)> on_progress;    // 0..1, several times a second; what it throws ends the run
   const std::atomic<bool>* interrupted = nullptr;
 };
@@ -30,7 +32,7 @@ struct TrainingOutcome {
   double seconds = 0;             // of training, from the first step's schedule to the last step's end
   std::int64_t steps = 0, examples = 0;
   bool interrupted = false;
-  bool stopped = false;           // interrupted by `cairn stop`
+  bool stopped = false;  // interrupted by `cairn stop`
   std::string checkpoint;
   EngineStats stats;
 };
@@ -50,6 +52,7 @@ class Trainer {
   void make_functions();
   void make_datasets();
   void tell_progress() const;
+  void resume();
   void abandon_the_rest();
   void schedule_up_to(std::int64_t step);
   void schedule_evaluation();

@@ -1,0 +1,92 @@
+#include "tools/resume.h"
+
+#include <algorithm>
+
+#include "core/disk.h"
+#include "core/error.h"
+#include "storage/base64.h"
+#include "storage/manifest.h"
+
+namespace cairn::tools {
+namespace {
+
+// Values are bytes, and JSON holds text only.
+Json fit_json(const FittedFeatures& features) {
+  Json numeric = Json::array();
+  Json vocabularies = Json::object();
+  for (const FeatureColumn& column : features.columns) {
+    for (const NumericInput& input : column.numerics)
+      numeric.push_back({{"column", input.column},
+                         {"mean", input.mean},
+                         {"stddev", input.stddev},
+                         {"log1p", input.log1p}});
+    if (column.kind != FeatureColumn::Kind::kVocabulary) continue;
+    Json values = Json::array();
+    for (const std::string& value : column.values) values.push_back(storage::to_base64(value));
+    vocabularies[column.name] = std::move(values);
+  }
+  return {{"numeric", std::move(numeric)}, {"vocabularies", std::move(vocabularies)}};
+}
+
+[[noreturn]] void refuse(const std::string& checkpoint, const std::string& column) {
+  throw FailedPreconditionError(str("the checkpoint ", checkpoint,
+                                    " does not say what was fitted to column \"", column,
+                                    "\" when its model was trained: --new-data wants a checkpoint "
+                                    "that a job with this feature saved"));
+}
+
+NumericInput saved_numeric(const Json& saved, const NumericInput& wanted,
+                           const std::string& checkpoint) {
+  for (const Json& one : saved.value("numeric", Json::array())) {
+    if (one.value("column", "") != wanted.column || one.value("log1p", false) != wanted.log1p)
+      continue;
+    return {wanted.column, one.value("mean", 0.0f), one.value("stddev", 1.0f), wanted.log1p};
+  }
+  refuse(checkpoint, wanted.column);
+}
+
+std::vector<std::string> saved_vocabulary(const Json& saved, const std::string& column,
+                                          const std::string& checkpoint) {
+  const Json all = saved.value("vocabularies", Json::object());
+  if (!all.contains(column)) refuse(checkpoint, column);
+  std::vector<std::string> values;
+  for (const Json& value : all[column])
+    values.push_back(storage::from_base64(value.get<std::string>()));
+  return values;
+}
+
+}  // namespace
+
+Json saved_metadata(const std::string& checkpoint) {
+  const storage::Manifest manifest = storage::read_manifest(system_disk(), checkpoint);
+  return parse_json(manifest.metadata, "the metadata of " + checkpoint);
+}
+
+Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps) {
+  return {
+      {"job", job.name}, {"steps", steps}, {"toml", job.text}, {"features", fit_json(features)}};
+}
+
+void verify_job(const Json& metadata, const Job& job, const std::string& checkpoint) {
+  if (!metadata.is_object() || !metadata.contains("job") || metadata["job"] == job.name) return;
+  throw FailedPreconditionError(
+      str("the checkpoint ", checkpoint, " is of job \"", metadata["job"].get<std::string>(),
+          "\", this job is \"", job.name,
+          "\": resume it with its own job file; to begin with those of its variables that this"
+          " job has too, give --partial and --new-data"));
+}
+
+FittedFeatures features_as_saved(const Json& metadata, const Job& job,
+                                 const std::string& checkpoint) {
+  const FitRequest request = fit_request(job);
+  const Json saved =
+      metadata.is_object() ? metadata.value("features", Json::object()) : Json::object();
+  Fit known;
+  for (const NumericInput& wanted : request.numeric)
+    known.numeric.push_back(saved_numeric(saved, wanted, checkpoint));
+  for (const std::string& column : request.vocabularies)
+    known.vocabularies.push_back(saved_vocabulary(saved, column, checkpoint));
+  return fit_features(job, &known);
+}
+
+}  // namespace cairn::tools
