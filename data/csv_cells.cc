@@ -35,6 +35,7 @@ bool parses_as(std::string_view text, DType dtype) {
 ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names)
     : column_(column), unknown_(schema.unknown), names_(names) {
   if (column.name == schema.label.column && !schema.label.positive.empty()) label_ = &schema.label;
+  binary_ = column.name == schema.label.column && schema.label.binary;
   decoded_.dtype = label_ != nullptr ? DType::kFloat32 : column.dtype;
 }
 
@@ -46,6 +47,17 @@ void ColumnDecoder::decode_as(const std::vector<std::string_view>& cells, std::s
   for (std::size_t row = 0; row < cells.size(); ++row)
     if (!parse(cells[row], out[row])) [[unlikely]]
       bad.push_back({row, place});
+}
+
+template <typename T, typename Parse>
+void ColumnDecoder::decode_numbers(const std::vector<std::string_view>& cells, std::size_t place,
+                                   std::vector<BadCell>& bad, Parse parse) {
+  if (!binary_) return decode_as<T>(cells, place, bad, parse);
+  decode_as<T>(cells, place, bad, [parse](std::string_view text, T& out) {
+    if (!parse(text, out)) return false;
+    const auto value = static_cast<double>(out);
+    return value >= 0 && value <= 1;  // not so if it is NaN
+  });
 }
 
 void ColumnDecoder::decode_label(const std::vector<std::string_view>& cells, std::size_t place,
@@ -80,11 +92,11 @@ void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t pla
       if (cell.empty() || cell == unknown_) cell = *column_.default_value;
   if (label_ != nullptr) return decode_label(cells, place, bad);
   switch (column_.dtype) {
-    case DType::kFloat32: return decode_as<float>(cells, place, bad, parse_float);
-    case DType::kInt32: return decode_as<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
-    case DType::kInt64: return decode_as<std::int64_t>(cells, place, bad, parse_integer<std::int64_t>);
-    case DType::kUint8: return decode_as<std::uint8_t>(cells, place, bad, parse_integer<std::uint8_t>);
-    case DType::kBool: return decode_as<bool>(cells, place, bad, parse_bool);
+    case DType::kFloat32: return decode_numbers<float>(cells, place, bad, parse_float);
+    case DType::kInt32: return decode_numbers<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
+    case DType::kInt64: return decode_numbers<std::int64_t>(cells, place, bad, parse_integer<std::int64_t>);
+    case DType::kUint8: return decode_numbers<std::uint8_t>(cells, place, bad, parse_integer<std::uint8_t>);
+    case DType::kBool: return decode_numbers<bool>(cells, place, bad, parse_bool);
     default: break;
   }
   if (column_.separator != 0) return split(cells);
@@ -106,6 +118,8 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
   if (label_ != nullptr)
     return str("\"", shown, "\" is none of the label's positive and negative values; ", cure);
   if (cell.empty() || cell == unknown_) return unknown_complaint(shown, names_);
+  if (binary_ && parses_as(cell, column_.dtype))
+    return str("\"", shown, "\" is no label of two classes, which lies in [0, 1]; ", cure);
   return str("\"", shown, "\" is no ", dtype_name(column_.dtype), "; ", cure);
 }
 

@@ -34,12 +34,16 @@ class ColumnDecoder {
 
  private:
   template <typename T, typename Parse>
+  void decode_numbers(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad,
+                      Parse parse);
+  template <typename T, typename Parse>
   void decode_as(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad, Parse parse);
   void decode_label(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
   void split(const std::vector<std::string_view>& cells);
 
   const CsvColumn& column_;
   const CsvLabel* label_ = nullptr;  // with positive values
+  bool binary_ = false;              // numbers must lie in [0, 1]
   std::string_view unknown_;
   OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split

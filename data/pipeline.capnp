@@ -45,6 +45,7 @@ struct Csv {
   cellLinesMax @12 :UInt16 = 1;
   strict @13 :Bool;
   names @14 :UInt8;
+  binaryLabel @15 :Bool;
 }
 
 struct CsvColumn {
@@ -60,6 +61,7 @@ struct Records {
   paths @0 :List(Text);
   fields @1 :List(RecordField);
   label @2 :Text;
+  binaryLabel @3 :Bool;
 }
 
 struct RecordField {

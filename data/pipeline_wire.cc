@@ -69,6 +69,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   out.setTrim(schema.trim);
   out.setComment(schema.comment);
   out.setUnknown(schema.unknown);
+  out.setBinaryLabel(schema.label.binary);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
   out.setQuote(static_cast<std::uint8_t>(schema.quote));
   out.setCellLinesMax(static_cast<std::uint16_t>(schema.cell_lines_max));
@@ -87,7 +88,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.skip = column.getSkip();
     made.separator = static_cast<char>(column.getSeparator());
   }
-  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()), read_texts(in.getNegative())};
+  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()), read_texts(in.getNegative()), in.getBinaryLabel()};
   schema.delimiter = static_cast<char>(in.getDelimiter());
   schema.header = in.getHeader();
   schema.trim = in.getTrim();
@@ -111,6 +112,7 @@ void write_kind(pipeline::Stage::Builder stage, const RecordsSpec& spec) {
     fields[i].setCount(spec.schema.fields[i].count);
   }
   out.setLabel(spec.schema.label);
+  out.setBinaryLabel(spec.schema.binary_label);
 }
 
 Dataset read_records(pipeline::Records::Reader in) {
@@ -119,6 +121,7 @@ Dataset read_records(pipeline::Records::Reader in) {
   for (auto field : in.getFields())
     schema.fields.push_back({read_text(field.getName()), read_dtype(field.getDtype()), field.getCount()});
   schema.label = read_text(in.getLabel());
+  schema.binary_label = in.getBinaryLabel();
   return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema));
 }
 

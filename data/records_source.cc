@@ -46,6 +46,7 @@ class RecordsSource final : public Stage {
       std::size_t bytes = static_cast<std::size_t>(column.type.shape.elements()) * dtype_bytes(column.type.dtype);
       deal_out(buffer_.data(), rows, static_cast<std::size_t>(record_), offset, bytes, values.mutable_raw());
       offset += bytes;
+      if (records_.schema.binary_label && column.name == records_.schema.label) verify_label(values, row_ - rows);
       columns.push_back(std::move(values));
     }
     return Block::packed(layout_, rows, std::move(columns));
@@ -84,6 +85,25 @@ class RecordsSource final : public Stage {
       throw InvalidArgumentError(str(path, ": ", bytes, " bytes are no whole number of records of ", record_,
                                      "; is the schema that of this file, or is the file cut short?"));
     return bytes / record_;
+  }
+  // `first` is the number of the first record of `labels` in its file.
+  void verify_label(const Tensor& labels, std::int64_t first) const {
+    const auto verify = [&](auto values) {
+      const auto in_range = [](double label) { return label >= 0 && label <= 1; };  // not so if it is NaN
+      const auto bad = std::find_if_not(values.begin(), values.end(), in_range);
+      if (bad == values.end()) return;
+      const auto values_each = static_cast<std::int64_t>(values.size()) / labels.shape()[0];
+      throw InvalidArgumentError(str(records_.paths[file_], ": record ", first + (bad - values.begin()) / values_each,
+                                     " (from 0), field \"", records_.schema.label, "\": ", +*bad,
+                                     " is no label of two classes, which lies in [0, 1]; mend the record, or name another label"));
+    };
+    switch (labels.dtype()) {
+      case DType::kFloat32: return verify(labels.values<float>());
+      case DType::kInt32: return verify(labels.values<std::int32_t>());
+      case DType::kInt64: return verify(labels.values<std::int64_t>());
+      case DType::kUint8: return verify(labels.values<std::uint8_t>());
+      default: return;
+    }
   }
   void next_file() {
     ++file_;

@@ -29,6 +29,8 @@ struct CsvLabel {
   std::vector<std::string> positive = {};
   // With `positive`: the texts that mean 0. Any further text is then an error; empty: every other text means 0.
   std::vector<std::string> negative = {};
+  // The truth of a binary cross-entropy: a number outside [0, 1], NaN too, is a bad cell.
+  bool binary = false;
   bool operator==(const CsvLabel&) const = default;
 };
 
@@ -77,6 +79,7 @@ struct RecordField {
 struct RecordSchema {
   std::vector<RecordField> fields;
   std::string label = "";  // the field that is the label; empty: none
+  bool binary_label = false;  // a label outside [0, 1], NaN too, is an InvalidArgument that names file and record
   bool operator==(const RecordSchema&) const = default;
 };
 

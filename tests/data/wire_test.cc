@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 std::vector<Dataset> one_of_each() {
   CsvSchema schema = adult_schema();
   schema.columns[1].default_value = "none";
+  schema.label.binary = true;
   schema.columns[13].separator = '|';
   CsvSchema plain = adult_schema();
   plain.quote = 0;
@@ -23,7 +24,7 @@ std::vector<Dataset> one_of_each() {
   plain.strict = true;
   std::vector<FeatureColumn> features = adult_features();
   features.push_back(FeatureColumn::vocabulary("workclass", {"a", "b"}, Oov::kLast, "v"));
-  RecordSchema records{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 8}}, "label"};
+  RecordSchema records{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 8}}, "label", true};
   return {Dataset::csv({"a.csv", "b.csv"}, schema, {OnError::kSkipAndCount})
               .features(features)
               .shard(3, 2)
