@@ -108,6 +108,7 @@ struct VariableGradient {
   Variable variable;
   Array dense;            // defined if the variable was read whole
   IndexedSlices sparse;   // sparse.ids defined if it was only gathered from
+  Array loss = {};        // what it is a gradient of; undefined if the caller made it otherwise
   bool is_sparse() const { return sparse.ids.defined(); }
 };
 // With respect to every trainable variable (or just those given) that `loss` depends on, in order of first use. A variable both

@@ -168,6 +168,7 @@ std::vector<VariableGradient> variable_gradients(const Array& loss, const std::v
   std::vector<VariableGradient> gradients;
   for (const Uses& of : uses) {
     VariableGradient made = variable_gradient(of, reverse);
+    made.loss = loss;
     if (made.dense.defined() || made.is_sparse()) gradients.push_back(std::move(made));
   }
   return gradients;

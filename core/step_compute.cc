@@ -1,5 +1,7 @@
 // The computing part of a run: values from outside, instructions, outputs, and what a failed check says.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "core/kernels/cpu/clones.h"
@@ -96,8 +98,12 @@ void StepMachine::run_instruction(const Instruction& instruction) {
   const TraceSpan span(node(instruction.node).op->name.data(), step_.closure);
   if (!instruction.run) {  // a check: noted now, raised before the next call of the store, when there is more to say about it
     std::int32_t value = instruction.inputs[0];
-    if (failed_check_ < 0 && !all_finite(reinterpret_cast<const float*>(data(value)), bound_->type(value).shape.elements()))
+    const auto* values = reinterpret_cast<const float*>(data(value));
+    const std::int64_t count = bound_->type(value).shape.elements();
+    if (failed_check_ < 0 && !all_finite(values, count)) {
       failed_check_ = instruction.node;
+      failed_value_ = *std::find_if_not(values, values + count, [](float x) { return std::isfinite(x); });
+    }
     return;
   }
   auto &in = space_.call_inputs;
@@ -119,7 +125,9 @@ void StepMachine::run_instruction(const Instruction& instruction) {
 
 void StepMachine::raise_failed_check() {
   if (failed_check_ < 0) return;
-  throw InvalidArgumentError(str(node(failed_check_).attributes.get<std::string>("what"), ": not finite", at_step(step_), blame()));
+  throw InvalidArgumentError(str(node(failed_check_).attributes.get<std::string>("what"), " is ", failed_value_,
+                                 at_step(step_), ", not finite", blame(),
+                                 "; lower the learning rate, or look in the data for a value that is not finite"));
 }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.

@@ -74,6 +74,7 @@ class StepMachine {
   std::size_t wave_ = 0;
   bool driving_ = false, again_ = false, pushed_ = false;
   std::int32_t failed_check_ = -1;  // the first check_numerics that failed
+  float failed_value_ = 0;          // what it found
   std::exception_ptr error_;
   Done done_;
   Yield yield_;

@@ -1,5 +1,6 @@
 #include "nn/optimizer_base.h"
 
+#include <set>
 #include <utility>
 
 #include "core/log.h"
@@ -44,17 +45,27 @@ void Optimizer::minimize(const Array& loss, const std::vector<Variable>& variabl
   if (!loss.defined() || loss.rank() != 0 || loss.dtype() != DType::kFloat32)
     throw InvalidArgumentError(str("minimize wants a float32 scalar, got ", loss.defined() ? loss.type().to_string() : "nothing",
                                    "; take the mean() of a loss for each example"));
-  Array checked = check_numerics(loss, "loss");
   std::vector<VariableGradient> gradients = variable_gradients(loss, variables);
   check_all_have_gradients(gradients, variables);
-  // The updates need the rate and the rate needs the check: a bad loss ends the step before its push.
-  apply(std::move(gradients), where(is_finite(checked), learning_rate(), Array(0.0f)));
+  apply_gradients(std::move(gradients));
 }
 
-void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const { apply(std::move(gradients), learning_rate()); }
+// The updates need the rate, and the rate needs the check of each loss: a bad one ends the step before its push, and no
+// update, in whatever order it is recorded, goes without the check.
+Array Optimizer::checked_rate(const std::vector<VariableGradient>& gradients) const {
+  Array rate = learning_rate();
+  std::set<std::pair<const void*, int>> checked;
+  for (const VariableGradient& gradient : gradients) {
+    const Array& loss = gradient.loss;
+    if (!loss.defined() || !checked.insert({loss.node().get(), loss.output()}).second) continue;
+    rate = where(is_finite(check_numerics(loss, "loss")), rate, Array(0.0f));
+  }
+  return rate;
+}
 
-void Optimizer::apply(std::vector<VariableGradient> gradients, const Array& learning_rate) const {
+void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
   if (gradients.empty()) throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
+  const Array learning_rate = checked_rate(gradients);
   VariableCreator& creator = current_variable_creator();
   for (const VariableGradient& gradient : clip(std::move(gradients), clipping_)) {
     warn_of_whole_tables(gradient);

@@ -27,7 +27,8 @@ class Optimizer {
   //   Errors  InvalidArgument: the loss is not a float32 scalar; no variable, or one given that it does not depend on. When
   //           run: a loss that is NaN or infinite stops the step before anything is updated, naming step and variable.
   void minimize(const Array& loss, const std::vector<Variable>& variables = {}) const;
-  // The same from gradients that the caller made.
+  // The same from gradients that the caller made or changed. Those of variable_gradients() bring their loss, which is checked
+  // as above; others are applied as they are.
   void apply_gradients(std::vector<VariableGradient> gradients) const;
 
   // "NAME/iterations", int64: how often this optimizer has been applied, by whichever worker. Under asynchronous training a step
@@ -42,7 +43,7 @@ class Optimizer {
   Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping);
 
  private:
-  void apply(std::vector<VariableGradient> gradients, const Array& learning_rate) const;
+  Array checked_rate(const std::vector<VariableGradient>& gradients) const;
   void warn_of_whole_tables(const VariableGradient& gradient) const;
 
   std::string name_;

@@ -67,6 +67,29 @@ TEST(Minimize, RefusesWhatIsNoScalarAndVariablesThatTheLossDoesNotReach) {
   EXPECT_THROW(optimizer.minimize(sum(w.read()), {w, other}), InvalidArgumentError);
 }
 
+// Two optimizers that share a backward pass, as the wide and the deep part of a model do.
+TEST(ApplyGradients, OfALossThatIsNotFiniteUpdateNothing) {
+  LocalRuntime runtime;
+  Scope scope(runtime);
+  Variable good = make_variable("good", floats({2}, {1, 1}));
+  Variable bad = make_variable("weights", floats({2}, {1, std::numeric_limits<float>::quiet_NaN()}));
+  Sgd one({.name = "one"}), other({.name = "other"});
+  try {
+    run_step(runtime, 41, [&] {
+      Array loss = sum(good.read()) + sum(bad.read());
+      std::vector<VariableGradient> gradients = variable_gradients(loss);
+      one.apply_gradients({gradients[0]});
+      other.apply_gradients({gradients[1]});
+      return loss;
+    });
+    ADD_FAILURE() << "it trained on";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("loss is nan at step 41"), testing::HasSubstr("\"weights\""),
+                                             testing::HasSubstr("learning rate")));
+  }
+  expect_close(good.read(), {1, 1});
+}
+
 TEST(Minimize, StopsAtALossThatIsNotFiniteBeforeAnythingIsUpdated) {
   LocalRuntime runtime;
   Scope scope(runtime);
