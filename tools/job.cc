@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/disk.h"
+#include "tools/job_limits.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -92,7 +93,6 @@ void read_records(TomlTable table, RecordSchema& records) {
 
 void read_data(TomlTable table, JobData& data) {
   table.read("format", data.format);
-  table.one_of("format", data.format, {"csv", "records"});
   table.read("train", data.train);
   table.read("test", data.test);
   table.read("batch", data.batch);
@@ -104,8 +104,6 @@ void read_data(TomlTable table, JobData& data) {
   read_records(table.table("records"), data.records);
   table.refuse_unknown();
   require(!data.train.empty(), table, "data.train names no file");
-  require(data.batch > 0, table, "data.batch must be at least 1");
-  require(data.steps > 0 || data.epochs > 0, table, "data.epochs or data.steps must be above 0");
   data.train = beside(table.file(), data.train);
   data.test = beside(table.file(), data.test);
 }
@@ -143,7 +141,7 @@ void read_features(TomlTable table, JobFeatures& features) {
 
 void read_model(TomlTable table, JobModel& model) {
   table.read("kind", model.kind);
-  table.one_of("kind", model.kind, {"wide_deep", "wide", "deep", "dlrm", "dcn_v2", "deepfm"});
+  table.one_of("kind", model.kind, model_kinds());
   table.read("embedding_dim", model.embedding_dim);
   table.read("hidden", model.hidden);
   if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm") table.read("bottom", model.bottom);
@@ -151,8 +149,6 @@ void read_model(TomlTable table, JobModel& model) {
   table.read("seed", model.seed);
   table.read("hashed_from", model.hashed_from);
   table.refuse_unknown();
-  require(model.embedding_dim > 0, table, "model.embedding_dim must be at least 1");
-  require(model.hashed_from >= 0, table, "model.hashed_from is a number of rows, or 0");
 }
 
 void read_cluster(TomlTable table, JobCluster& cluster) {
@@ -163,18 +159,13 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("pipeline_depth", cluster.pipeline_depth);
   table.read("send_window", cluster.send_window);
   table.read("transport", cluster.transport);
-  table.one_of("transport", cluster.transport, {"auto", "tcp", "unix"});
   table.read("arithmetic", cluster.arithmetic);
-  table.one_of("arithmetic", cluster.arithmetic, {"float32", "bfloat16"});
   table.read("wire", cluster.wire);
-  table.one_of("wire", cluster.wire, {"float32", "bfloat16"});
   table.read("partition_min_bytes", cluster.partition_min_bytes);
   table.read("ps_wait_seconds", cluster.ps_wait_seconds);
   table.read("recovery", cluster.recovery);
   table.read("steps_per_closure", cluster.steps_per_closure);
   table.refuse_unknown();
-  require(cluster.ps > 0 && cluster.workers > 0 && cluster.pipeline_depth > 0 && cluster.send_window > 0 && cluster.steps_per_closure > 0, table,
-          "cluster.ps, workers, pipeline_depth, send_window and steps_per_closure must be at least 1");
 }
 
 Every read_every(TomlTable& table) {
@@ -182,6 +173,20 @@ Every read_every(TomlTable& table) {
   if (found == nullptr) return {};
   std::string text = found->is_integer() ? std::to_string(*found->value<std::int64_t>()) : table.convert<std::string>(*found, "every");
   return parse_every(text, str(table.place(*found), ": ", table.path("every")));
+}
+
+// The node of a key such as "features.hashed.COLUMN"; a column's name may hold dots.
+const toml::node* find(const toml::table& root, const std::string& key) {
+  const auto dot = key.find('.');
+  const toml::node* section = root.get(key.substr(0, dot));
+  if (dot == std::string::npos || section == nullptr || !section->is_table()) return section;
+  const std::string rest = key.substr(dot + 1);
+  if (const toml::node* found = section->as_table()->get(rest)) return found;
+  const auto column = rest.find('.');
+  const toml::node* table = section->as_table()->get(rest.substr(0, column));
+  if (column == std::string::npos || table == nullptr || !table->is_table()) return table;
+  const toml::node* found = table->as_table()->get(rest.substr(column + 1));
+  return found == nullptr ? table : found;
 }
 
 }  // namespace
@@ -196,10 +201,11 @@ Every parse_every(const std::string& text, const std::string& where) {
   } catch (const std::exception&) {
   }
   std::string unit = text.substr(std::min(used, text.size()));
-  constexpr double kStepsMax = 0x1p53;  // every whole number up to it is a double
+  constexpr double kStepsMax = 0x1p53;   // every whole number up to it is a double
+  constexpr double kSecondsMax = 1e9;    // more than any run takes, less than a Duration holds
   if (number > 0 && number <= kStepsMax && unit.empty() && number == std::floor(number))
     every.steps = static_cast<std::int64_t>(number);
-  else if (number > 0 && unit == "s")
+  else if (number > 0 && number <= kSecondsMax && unit == "s")
     every.seconds = number;
   else if (number > 0 && number <= 100 && unit == "%")
     every.share = number / 100;
@@ -238,6 +244,10 @@ Job parse_job(const std::string& text, const std::string& path) {
   job.evaluation.every = read_every(evaluation);
   evaluation.refuse_unknown();
   root.refuse_unknown();
+  verify_job(job, [&](const std::string& key) {
+    const toml::node* found = find(parsed, key);
+    return str(found == nullptr ? path : root.place(*found), ": ", key);
+  });
   return job;
 }
 

@@ -8,10 +8,27 @@ namespace cairn::tools {
 namespace {
 
 Dataset source(const Job& job, const std::vector<std::string>& files) {
-  if (job.data.format == "records") return Dataset::records(files, job.data.records);
+  if (job.data.format == "records") {
+    RecordSchema schema = job.data.records;
+    schema.binary_label = true;
+    return Dataset::records(files, schema);
+  }
+  CsvSchema schema = job.data.csv;
+  schema.label.binary = true;
   CsvOptions options;
   if (job.data.skip_bad_rows) options.on_error = OnError::kSkipAndCount;
-  return Dataset::csv(files, job.data.csv, options);
+  return Dataset::csv(files, schema, options);
+}
+
+// A label that is text has no value until the job says which texts count as 1.
+void verify_label(const Job& job) {
+  const bool csv = job.data.format == "csv";
+  const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
+  const char* const key = csv ? "data.csv.label" : "data.records.label";
+  if (label.empty()) throw InvalidArgumentError(str(key, " names no column: a job needs one to foretell"));
+  for (const CsvColumn& column : job.data.csv.columns)
+    if (csv && column.name == label && column.dtype == DType::kString && job.data.csv.label.positive.empty())
+      throw InvalidArgumentError(str(key, ": column \"", label, "\" holds text: say with `positive` which texts count as 1"));
 }
 
 void add(FittedFeatures& features, FeatureColumn column) {
@@ -37,6 +54,7 @@ FitRequest fit_request(const Job& job) {
 FittedFeatures fit_features(const Job& job, const Fit* known) {
   const JobFeatures& wanted = job.features;
   FittedFeatures made;
+  verify_label(job);
   Dataset data = source(job, job.data.train);
   if (job.data.format == "records") {
     for (const RecordField& field : job.data.records.fields)
@@ -157,7 +175,7 @@ Array JobNetwork::logits(const Features& features) const {
 // One backward pass serves both optimizers.
 void JobNetwork::minimize(const Array& loss) const {
   std::vector<VariableGradient> wide, deep;
-  for (auto& gradient : variable_gradients(check_numerics(loss, "loss")))
+  for (auto& gradient : variable_gradients(loss))
     (gradient.variable.name().starts_with("wide") ? wide : deep).push_back(std::move(gradient));
   if (!deep.empty()) deep_optimizer_->apply_gradients(std::move(deep));
   if (!wide.empty()) wide_optimizer_->apply_gradients(std::move(wide));

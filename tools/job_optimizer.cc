@@ -1,6 +1,7 @@
 #include "tools/job_optimizer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -141,7 +142,7 @@ void read_rate(TomlTable& table, JobOptimizer& made) {
   const toml::node* number = table.node("learning_rate");
   if (number != nullptr) {
     made.learning_rate = table.convert<float>(*number, "learning_rate");
-    if (!(made.learning_rate > 0)) table.fail(*number, "learning_rate", "above 0");
+    if (!(made.learning_rate > 0 && std::isfinite(made.learning_rate))) table.fail(*number, "learning_rate", "above 0 and finite");
     made.rate = made.learning_rate;  // a schedule that was inherited begins with another
   }
   if (table.node("schedule") != nullptr) made.rate = read_schedule(table.table("schedule"), made.learning_rate);

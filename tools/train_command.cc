@@ -11,6 +11,7 @@
 #include "core/disk.h"
 #include "core/log.h"
 #include "storage/checkpoint_folder.h"
+#include "tools/job_limits.h"
 #include "tools/local_cluster.h"
 #include "tools/report.h"
 #include "tools/resume.h"
@@ -34,30 +35,37 @@ void watch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+// Flags override the file, and what they say is checked as the file is.
 void apply(const TrainRequest& request, Job& job) {
-  auto set = [](const auto& from, auto& to) {
-    if (from) to = static_cast<std::remove_reference_t<decltype(to)>>(*from);
+  std::map<std::string, std::string> flags;  // by the key that each overrides
+  auto set = [&](const auto& from, auto& to, const char* key, const char* flag) {
+    if (!from) return;
+    to = static_cast<std::remove_reference_t<decltype(to)>>(*from);
+    flags[key] = flag;
   };
-  set(request.ps, job.cluster.ps);
-  set(request.workers, job.cluster.workers);
-  set(request.shards, job.cluster.shards);
-  set(request.lanes, job.cluster.lanes);
-  set(request.pipeline_depth, job.cluster.pipeline_depth);
-  set(request.steps_per_closure, job.cluster.steps_per_closure);
-  set(request.transport, job.cluster.transport);
-  set(request.wire, job.cluster.wire);
-  set(request.arithmetic, job.cluster.arithmetic);
-  set(request.ps_wait_seconds, job.cluster.ps_wait_seconds);
-  set(request.steps, job.data.steps);
-  set(request.seed, job.model.seed);
-  set(request.model, job.model.kind);
-  if (request.epochs) {
-    job.data.epochs = *request.epochs;
-    job.data.steps = 0;
-  }
+  if (request.steps && request.epochs) throw InvalidArgumentError("--steps and --epochs both say how long to train: give one");
+  if (request.epochs) job.data.steps = 0;
+  set(request.ps, job.cluster.ps, "cluster.ps", "--ps");
+  set(request.workers, job.cluster.workers, "cluster.workers", "--workers");
+  set(request.shards, job.cluster.shards, "cluster.shards", "--shards");
+  set(request.lanes, job.cluster.lanes, "cluster.lanes", "--lanes");
+  set(request.pipeline_depth, job.cluster.pipeline_depth, "cluster.pipeline_depth", "--pipeline-depth");
+  set(request.steps_per_closure, job.cluster.steps_per_closure, "cluster.steps_per_closure", "--steps-per-closure");
+  set(request.transport, job.cluster.transport, "cluster.transport", "--transport");
+  set(request.wire, job.cluster.wire, "cluster.wire", "--wire");
+  set(request.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
+  set(request.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
+  set(request.epochs, job.data.epochs, "data.epochs", "--epochs");
+  set(request.steps, job.data.steps, "data.steps", "--steps");
+  set(request.seed, job.model.seed, "model.seed", "--seed");
+  set(request.model, job.model.kind, "model.kind", "--model");
   if (request.no_recovery) job.cluster.recovery = false;
   if (request.checkpoint_every) job.checkpoint.every = parse_every(*request.checkpoint_every, "--checkpoint-every");
   if (request.evaluate_every) job.evaluation.every = parse_every(*request.evaluate_every, "--evaluate-every");
+  verify_job(job, [&](const std::string& key) {
+    const auto flag = flags.find(key);
+    return flag == flags.end() ? str(request.job_file, ": ", key) : flag->second;
+  });
 }
 
 ParameterServerOptions strategy_options(const Job& job) {
@@ -216,9 +224,8 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--seed", request.seed, "Of initial values and shuffling");
   app.add_option("--model", request.model, "wide_deep, wide, deep, dlrm, dcn_v2 or deepfm");
   app.add_option("--transport", request.transport, "auto, tcp or unix");
-  app.add_option("--arithmetic", request.arithmetic, "What matrix products are computed in: float32 or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}));
-  app.add_option("--wire", request.wire, "What rows and gradients travel as: float32 or bfloat16")->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--arithmetic", request.arithmetic, "What matrix products are computed in: float32 or bfloat16");
+  app.add_option("--wire", request.wire, "What rows and gradients travel as: float32 or bfloat16");
   app.add_option("--ps-wait", request.ps_wait_seconds, "Seconds that a lost ps may take to come back");
   app.add_flag("--no-recovery", request.no_recovery, "A lost ps is an error at once");
 }

@@ -69,6 +69,41 @@ TEST_P(ClickModels, LearnFromAJobFile) {
   EXPECT_LT(mean_loss(strategy, step, batches), before - 0.05f);
 }
 
+class DivergingModels : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, DivergingModels, testing::Values("dlrm", "wide_deep", "wide", "deep"));
+
+// Learns so fast that its numbers overflow.
+TEST_P(DivergingModels, EndWithStepLossAndCureInsteadOfTrainingOn) {
+  TempFolder folder;
+  std::string rows;
+  for (int i = 0; i < 64; ++i) rows += std::to_string(i % 7 - 3) + "," + std::to_string(i % 5) + "," + std::to_string(i % 2) + "\n";
+  folder.write("train.csv", rows);
+  const Job job = parse_job("[data]\ntrain = '" + folder.path() + "/train.csv'\n[data.csv]\ncolumns = ['x:float32', 'c', 'y:float32']\n" +
+                                "label = {column = 'y'}\n[features]\nnumeric = 'x'\nvocabulary = 'c'\n" +
+                                "[optimizer]\nkind = 'sgd'\nlearning_rate = 3e38\n[model]\nkind = '" + GetParam() + "'",
+                            "some.toml");
+  const FittedFeatures features = fit_features(job);
+  OneDeviceStrategy strategy(7);
+  std::shared_ptr<JobNetwork> network;
+  {
+    const Scope scope = strategy.scope();
+    network = std::make_shared<JobNetwork>(job, features);
+  }
+  auto batches = strategy.iterate(train_source(job, features).repeat().batch(32));
+  Function step = strategy.function([&](Iterator input) {
+    const auto batch = input.get_next();
+    Array loss = mean(nn::sigmoid_cross_entropy(network->logits(batch.features), batch.label));
+    network->minimize(loss);
+    return loss;
+  }, "train");
+  try {
+    for (int i = 0; i < 50; ++i) strategy.run(step, {batches});
+    FAIL() << "it trained on";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("loss is "), HasSubstr("not finite"), HasSubstr("learning rate")));
+  }
+}
+
 TEST(ClickModels, AnArgumentOfAnotherKindIsRefused) {
   try {
     JobOverClicks().job("kind = 'dlrm'\ncross_layers = 2");

@@ -1,0 +1,152 @@
+#include "tools/job_limits.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/element.h"
+#include "core/error.h"
+
+namespace cairn::tools {
+namespace {
+
+// Bounds that no sensible job meets, and below which nothing that is computed from a number overflows.
+constexpr std::int64_t kMany = std::int64_t{1} << 40, kTasksMax = 512, kUnitsMax = 1 << 20;
+constexpr std::int64_t kRowsMax = std::int64_t{1} << 46;  // of a hashed table
+constexpr double kSecondsMax = 1e9, kEpochsMax = 1e9;
+
+class Limits {
+ public:
+  explicit Limits(const PlaceOf& place) : place_(place) {}
+
+  void whole(const std::string& key, std::int64_t value, std::int64_t least, std::int64_t most) const {
+    if (value >= least && value <= most) return;
+    throw InvalidArgumentError(
+        str(place_(key), " is ", value, ": a whole number from ", least, " to ", most, " is wanted"));
+  }
+  void each(const std::string& key, const std::vector<std::int64_t>& values, std::int64_t most) const {
+    for (const std::int64_t value : values) whole(key, value, 1, most);
+  }
+  void above_0(const std::string& key, double value, double most) const {
+    if (value > 0 && value <= most) return;  // not so if it is NaN
+    throw InvalidArgumentError(str(place_(key), " is ", value, ": a number above 0, at most ", most, ", is wanted"));
+  }
+  void name(const std::string& key, const std::string& value, const std::vector<std::string>& known) const {
+    if (std::find(known.begin(), known.end(), value) != known.end()) return;
+    std::string list;
+    for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+    const std::string near = nearest_name(value, known);
+    throw InvalidArgumentError(str(place_(key), " is \"", value, "\", one of ", list, " is wanted",
+                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  }
+  [[noreturn]] void refuse(const std::string& key, const std::string& why) const {
+    throw InvalidArgumentError(str(place_(key), why));
+  }
+
+ private:
+  const PlaceOf& place_;
+};
+
+void verify_numbers(const Job& job, const Limits& limits) {
+  limits.whole("data.batch", job.data.batch, 1, kMany);
+  limits.whole("data.steps", job.data.steps, 0, kMany);
+  if (job.data.steps == 0) limits.above_0("data.epochs", job.data.epochs, kEpochsMax);
+  limits.whole("data.shuffle", job.data.shuffle, 0, kMany);
+  limits.name("data.format", job.data.format, {"csv", "records"});
+  limits.whole("model.embedding_dim", job.model.embedding_dim, 1, kUnitsMax);
+  limits.each("model.hidden", job.model.hidden, kUnitsMax);
+  limits.each("model.bottom", job.model.bottom, kUnitsMax);
+  limits.whole("model.cross_layers", job.model.cross_layers, 1, 1024);
+  limits.whole("model.hashed_from", job.model.hashed_from, 0, kRowsMax);
+  limits.name("model.kind", job.model.kind, model_kinds());
+  limits.whole("checkpoint.keep_last", static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_last, kMany)),
+               1, kMany);
+  limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
+}
+
+void verify_cluster(const JobCluster& cluster, const Limits& limits) {
+  limits.whole("cluster.ps", cluster.ps, 1, kTasksMax);
+  limits.whole("cluster.workers", cluster.workers, 1, kTasksMax);
+  limits.whole("cluster.shards", cluster.shards, 1, kTasksMax);
+  limits.whole("cluster.lanes", cluster.lanes, 1, kTasksMax);
+  limits.whole("cluster.pipeline_depth", cluster.pipeline_depth, 1, 1024);
+  limits.whole("cluster.send_window", cluster.send_window, 1, 1 << 16);
+  limits.whole("cluster.steps_per_closure", cluster.steps_per_closure, 1, 1 << 20);
+  limits.whole("cluster.partition_min_bytes", cluster.partition_min_bytes, 1, kMany);
+  limits.above_0("cluster.ps_wait_seconds", cluster.ps_wait_seconds, kSecondsMax);
+  limits.name("cluster.transport", cluster.transport, {"auto", "tcp", "unix"});
+  limits.name("cluster.arithmetic", cluster.arithmetic, {"float32", "bfloat16"});
+  limits.name("cluster.wire", cluster.wire, {"float32", "bfloat16"});
+}
+
+void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
+  limits.whole("features.vocabulary_min_count", features.vocabulary_min_count, 1, kMany);
+  for (const auto& [column, buckets] : features.hashed) limits.whole("features.hashed." + column, buckets, 1, kRowsMax);
+  for (const auto& [column, rows] : features.id_rows) limits.each("features.ids." + column, rows, kRowsMax);
+  for (const auto& cross : features.crosses) limits.whole("features.crosses", cross.buckets, 1, kRowsMax);
+  for (const auto& [column, boundaries] : features.bucketised) {
+    const std::string key = "features.bucketised." + column;
+    const auto finite = [](float boundary) { return std::isfinite(boundary); };
+    if (boundaries.empty() || !std::all_of(boundaries.begin(), boundaries.end(), finite) ||
+        std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) != boundaries.end())
+      limits.refuse(key, " must be finite numbers, at least one, each above the one before it");
+  }
+}
+
+// A model that is shown what it is to foretell foretells it, and nothing else.
+void verify_label_is_no_feature(const Job& job, const Limits& limits) {
+  const bool csv = job.data.format == "csv";
+  const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
+  if (label.empty()) return;
+  const auto verify = [&](const std::string& key, const std::string& column) {
+    if (column != label) return;
+    limits.refuse(key, str(" holds \"", label, "\", which ", csv ? "data.csv.label.column" : "data.records.label",
+                           " names as the label: a column is a feature or the label"));
+  };
+  const JobFeatures& features = job.features;
+  for (const auto& column : features.numeric) verify("features.numeric", column);
+  for (const auto& column : features.log1p) verify("features.log1p", column);
+  for (const auto& column : features.vocabulary) verify("features.vocabulary", column);
+  for (const auto& [column, buckets] : features.hashed) verify("features.hashed", column);
+  for (const auto& [column, boundaries] : features.bucketised) verify("features.bucketised", column);
+  for (const auto& column : features.ids) verify("features.ids", column);
+  for (const auto& cross : features.crosses)
+    for (const auto& column : cross.columns) verify("features.crosses", column);
+}
+
+// What a format does not read would be ignored without a word.
+void verify_format(const Job& job, const Limits& limits) {
+  const auto refuse_if = [&](bool given, const std::string& key) {
+    if (given) limits.refuse(key, str(" is not read with data.format = \"", job.data.format, "\": remove it, or change the format"));
+  };
+  const JobFeatures& features = job.features;
+  if (job.data.format == "csv") {
+    refuse_if(!features.ids.empty(), "features.ids");
+    refuse_if(!job.data.records.fields.empty(), "data.records");
+    return;
+  }
+  refuse_if(!job.data.csv.columns.empty(), "data.csv");
+  refuse_if(job.data.skip_bad_rows, "data.skip_bad_rows");
+  refuse_if(!features.numeric.empty(), "features.numeric");
+  refuse_if(!features.log1p.empty(), "features.log1p");
+  refuse_if(!features.vocabulary.empty(), "features.vocabulary");
+  refuse_if(!features.hashed.empty(), "features.hashed");
+  refuse_if(!features.bucketised.empty(), "features.bucketised");
+}
+
+}  // namespace
+
+const std::vector<std::string>& model_kinds() {
+  static const std::vector<std::string> all = {"wide_deep", "wide", "deep", "dlrm", "dcn_v2", "deepfm"};
+  return all;
+}
+
+void verify_job(const Job& job, const PlaceOf& place) {
+  const Limits limits(place);
+  verify_numbers(job, limits);
+  verify_cluster(job.cluster, limits);
+  verify_feature_numbers(job.features, limits);
+  verify_label_is_no_feature(job, limits);
+  verify_format(job, limits);
+}
+
+}  // namespace cairn::tools
