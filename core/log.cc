@@ -4,6 +4,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+#include <cstdio>
 #include <iomanip>
 #include <mutex>
 #include <sstream>
@@ -22,6 +24,16 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
     case LogLevel::kOff: break;
   }
   return spdlog::level::off;
+}
+
+// A line each for every line that is lost would bury what the terminal is there for.
+void tell_of_lost_lines_once(spdlog::logger& log, const std::string& file) {
+  auto told = std::make_shared<std::atomic<bool>>(false);
+  log.set_error_handler([told, file](const std::string& why) {
+    if (told->exchange(true)) return;
+    std::fprintf(stderr, "the log %s cannot be written, lines are lost until it can be: %s\n",
+                 file.empty() ? "on standard error" : file.c_str(), why.c_str());
+  });
 }
 
 }  // namespace
@@ -51,6 +63,7 @@ void log_to(const std::string& file, const std::string& title) {
   auto log = std::make_shared<spdlog::logger>(title, std::move(sink));
   log->set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
   log->flush_on(spdlog::level::info);
+  tell_of_lost_lines_once(*log, file);
   spdlog::set_default_logger(std::move(log));
 }
 

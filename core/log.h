@@ -35,7 +35,8 @@ void log_error(const Parts&... parts) {
 void set_log_level(LogLevel least);
 
 // Lines go to standard output at first. `file` empty: to standard error. `title` names the process in each line.
-//   Errors  PermissionDenied: the file cannot be written.
+//   Errors  PermissionDenied: the file cannot be written. A file that cannot be written later on, as on a full disk, is told
+//           to standard error once; what is logged from then on is lost until it can be written again.
 void log_to(const std::string& file, const std::string& title);
 
 // Lines go to `sink`, such as a program's own log; nothing: as they did before the first call.

@@ -15,6 +15,7 @@
 #include "core/disk.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/log.h"
 
 namespace cairn::tools {
 namespace {
@@ -101,6 +102,7 @@ struct LocalCluster::Lock {
 LocalCluster::LocalCluster(LocalClusterOptions options, std::function<void(const RoleEvent&)> on_event)
     : options_(std::move(options)), cluster_id_(random_hex(8)), chief_pid_(::getpid()), on_event_(std::move(on_event)) {
   verify(options_);
+  if (!options_.warn) options_.warn = [](const std::string& text) { log_warning(text); };
   if (options_.programs.empty()) options_.programs = program_folder();
   need_program(options_.programs + "/cairn-ps");
   need_program(options_.programs + "/cairn-worker");
@@ -122,12 +124,19 @@ LocalCluster::LocalCluster(LocalClusterOptions options, std::function<void(const
 }
 
 void LocalCluster::tell(const RoleEvent& event) {
+  try_to_write_description();
+  if (on_event_) on_event_(event);
+}
+
+// A full disk leaves the description stale until the next change; no reason to end a run that goes on, or has ended well.
+void LocalCluster::try_to_write_description() {
   try {
     write_description();
-  } catch (const Error&) {
-    // A full disk leaves the description stale until the next change; no reason to end a run that goes on.
+    warned_ = false;
+  } catch (const Error& error) {
+    if (warned_.exchange(true)) return;
+    options_.warn(str(options_.dir, "/cluster.json is out of date, and `cairn status` with it: ", error.what()));
   }
-  if (on_event_) on_event_(event);
 }
 
 LocalCluster::~LocalCluster() { stop(); }
@@ -146,7 +155,7 @@ void LocalCluster::stop() {
   std::unique_lock hold(mutex_);
   if (!std::exchange(running_, false)) return;
   hold.unlock();
-  write_description();
+  try_to_write_description();
 }
 
 void LocalCluster::set_chief(pid_t pid) {

@@ -1,5 +1,6 @@
 // LocalCluster: ps and workers as processes of this machine under a Supervisor, described by RUN_DIR/cluster.json.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,8 @@ struct LocalClusterOptions {
   std::string programs;             // where cairn-ps and cairn-worker are; "": beside the running program
   std::vector<std::string> ps_arguments, worker_arguments;  // added to their command lines
   SupervisorOptions supervisor;
+  // Told that cluster.json cannot be replaced, as on a full disk: once until it can be again. By default a line in the log.
+  std::function<void(const std::string&)> warn;
 };
 
 // The run folder holds cluster.json, token (mode 0600), lock, and logs/<role>-<index>.log. Addresses stay the same when a
@@ -35,7 +38,7 @@ class LocalCluster {
   explicit LocalCluster(LocalClusterOptions options, std::function<void(const RoleEvent&)> on_event = {});
   ~LocalCluster();  // stop()
 
-  void start();  // as Supervisor::start
+  void start();  // as Supervisor::start; Disk's errors
   void stop();   // as Supervisor::stop; cluster.json then says that nothing runs
 
   Supervisor& supervisor() { return *supervisor_; }
@@ -58,6 +61,7 @@ class LocalCluster {
   std::string log_file(const std::string& role, int index) const;
   void tell(const RoleEvent& event);
   void write_description();
+  void try_to_write_description();
 
   LocalClusterOptions options_;
   std::string cluster_id_;
@@ -67,6 +71,7 @@ class LocalCluster {
   std::mutex mutex_;  // guards chief_pid_ and the writing of cluster.json
   pid_t chief_pid_;
   bool running_ = false;
+  std::atomic<bool> warned_{false};
   std::function<void(const RoleEvent&)> on_event_;
   std::unique_ptr<Supervisor> supervisor_;
 };

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+
 #include "core/error.h"
 #include "core/json.h"
 #include "tests/tools/event_log.h"
@@ -75,6 +77,21 @@ TEST_F(LocalClusterTest, TheDescriptionFollowsRestartsAndTheEnd) {
   cluster.stop();
   EXPECT_EQ(description()["running"], false);
   EXPECT_EQ(description()["tasks"][3]["pid"], -1);
+}
+
+TEST_F(LocalClusterTest, ADescriptionThatCannotBeReplacedIsAWarningAndEndsNothing) {
+  std::vector<std::string> warnings;
+  LocalClusterOptions with = options();
+  with.warn = [&](const std::string& text) { warnings.push_back(text); };
+  {
+    LocalCluster cluster(with);
+    cluster.start();
+    std::filesystem::rename(with.dir, folder_.path() + "/away");
+
+    cluster.stop();
+  }
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("cluster.json is out of date"));
 }
 
 TEST_F(LocalClusterTest, TheTokenIsRandomAndForItsOwnerOnly) {
