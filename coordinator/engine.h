@@ -65,7 +65,8 @@ class Engine {
   std::shared_ptr<const RegisteredFunction> register_function(std::shared_ptr<const ConcreteFunction> concrete);
   std::size_t lane_count() const { return lane_count_; }  // of the whole cluster; after start()
   EngineStats stats() const;
-  std::string status_json() const;  // as of at most 200 ms ago
+  std::string status_json() const;  // as of at most 200 ms ago; before start() has ended, too
+  std::vector<std::string> missing() const;  // tasks that start() waits for, each with what is wrong, as of as long ago
   const EngineOptions& options() const { return options_; }
   // Has somebody asked that the program end? Asking says that it would.
   bool stop_requested() {
@@ -217,8 +218,10 @@ class Engine {
   void add_lost(Ps& ps, std::uint64_t updates);
   template <typename Member>
   rpc::Task<void> try_to(Member* member, rpc::Task<void> (Engine::*join)(Member*));
+  rpc::Task<void> connect_everybody();
   template <typename Member>
-  rpc::Task<void> connect_in_time(Member* member, rpc::Task<void> (Engine::*connect)(Member*));
+  rpc::Task<void> dial_once(Member* member, rpc::Task<void> (Engine::*connect)(Member*));
+  std::vector<std::string> not_connected() const;
 
   // ---- layout ----
   void sync_layout();
@@ -246,6 +249,7 @@ class Engine {
   void restore_positions();
 
   rpc::Task<void> publish_status();
+  void refresh_status();
   std::string make_status() const;
   rpc::Task<void> on_disk_thread(std::function<void()> work);
   void changed() { changed_.notify_all(); }
@@ -293,10 +297,13 @@ class Engine {
   std::string policy_metadata_;
   std::int64_t saved_at_step_ = 0;
 
-  mutable std::mutex shared_mutex_;  // guards the three below: read by any thread
+  TimePoint saved_at_{};              // when the last automatic checkpoint began or ended
+
+  mutable std::mutex shared_mutex_;  // guards the four below: read by any thread
   std::unordered_map<std::string, std::shared_ptr<const RegisteredFunction>> functions_;
   EngineStats stats_;
   std::string status_;
+  std::vector<std::string> missing_;
 
   std::shared_ptr<rpc::Mailbox> mailbox_;
   rpc::TaskGroup tasks_;  // last: cancelled first

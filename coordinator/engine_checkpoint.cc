@@ -320,6 +320,7 @@ void Engine::save_by(CheckpointPolicy policy, std::string metadata) {
   policy_ = std::move(policy);
   policy_metadata_ = std::move(metadata);
   saved_at_step_ = global_step_;
+  saved_at_ = parts_.clock.now();
   if (timed) tasks_.spawn("timed checkpoints", timed_saves());
 }
 
@@ -344,19 +345,27 @@ void Engine::save_if_due() {
 }
 
 rpc::Task<void> Engine::save_and_forget() {
+  saved_at_ = parts_.clock.now();
   try {
     co_await save(*policy_, policy_metadata_);
   } catch (const Error& e) {
     log_error("a checkpoint failed: ", e.what());  // training is worth more than one checkpoint; the next may work
     std::lock_guard hold(shared_mutex_);
     ++stats_.checkpoints_failed;
+    stats_.checkpoint_error = e.what();
   }
+  saved_at_ = parts_.clock.now();
 }
 
 rpc::Task<void> Engine::timed_saves() {
   for (;;) {
-    auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(policy_->every_seconds));
-    co_await parts_.reactor.sleep(pause);
+    const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(policy_->every_seconds));
+    const TimePoint due = saved_at_ + pause;  // one that was saved for its steps meanwhile puts it off
+    const TimePoint now = parts_.clock.now();
+    if (now < due || checkpoint_busy_) {
+      co_await parts_.reactor.sleep(now < due ? due - now : kTimer);
+      continue;
+    }
     co_await save_and_forget();
   }
 }

@@ -21,8 +21,12 @@ class ThreadHost final : public EngineHost {
         engine_ = std::make_unique<Engine>(parts, std::move(options), make_thread_waiting(std::move(busy)));
         tasks_ = std::make_unique<rpc::TaskGroup>();
       });
-      run([](Engine& engine) { return engine.start(); });
       thread_.run([this] { serve_status(); });
+      auto started = begin([](Engine& engine) { return engine.start(); });
+      const auto& on_wait = engine_->options().on_start_wait;
+      while (started.wait_for(kLook) != std::future_status::ready)
+        if (on_wait) on_wait(engine_->missing());
+      started.get();
     } catch (...) {
       close();
       throw;
@@ -31,15 +35,19 @@ class ThreadHost final : public EngineHost {
   ~ThreadHost() override { close(); }
   Engine& engine() override { return *engine_; }
 
-  void run(std::function<rpc::Task<void>(Engine&)> work) override {
+  void run(std::function<rpc::Task<void>(Engine&)> work) override { begin(std::move(work)).get(); }
+
+ private:
+  static constexpr Duration kLook = std::chrono::milliseconds(100);
+
+  std::future<void> begin(std::function<rpc::Task<void>(Engine&)> work) {
     auto outcome = std::make_shared<std::promise<void>>();
     auto future = outcome->get_future();
     bool posted = thread_.post([this, work = std::move(work), outcome] { tasks_->spawn("a user's call", wrap(work, engine_.get(), outcome)); });
     if (!posted) throw UnavailableError("the engine has stopped");
-    future.get();
+    return future;
   }
 
- private:
   // A chief's address in the cluster is where `cairn status` asks. Without one, or where it is taken, the run goes on unasked.
   void serve_status() {
     const EngineOptions& options = engine_->options();

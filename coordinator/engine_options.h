@@ -1,6 +1,7 @@
 // What an engine is told, and what it tells about a run.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace cairn {
 
-// When to save, where, and what to keep.
+// When to save, where, and what to keep. With steps and seconds both, a save is due at whichever comes first.
 struct CheckpointPolicy {
   std::string folder;               // seen by the coordinator and every ps under this name
   std::int64_t every_steps = 0;     // 0: not by steps
@@ -34,7 +35,10 @@ struct EngineOptions {
   bool recovery = true;              // false: a lost ps is an error at once
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   int heartbeats_missed_max = 5;
-  Duration start_timeout = std::chrono::seconds(60);
+  Duration start_timeout = std::chrono::seconds(60);  // for all tasks together
+  // Called by start_engine_thread() some ten times a second while it waits for tasks, with those that are still missing
+  // and why, each as one text. What it throws ends the waiting.
+  std::function<void(const std::vector<std::string>& missing)> on_start_wait = {};
   Duration ps_wait = std::chrono::minutes(10);      // how long a lost ps may take to come back
   Duration worker_wait = std::chrono::minutes(10);  // how long the program goes on without any worker
 };
@@ -60,7 +64,8 @@ struct EngineStats {
   std::uint32_t workers_ready = 0, workers = 0, ps_ready = 0, ps = 0;
   std::uint64_t skipped_rows = 0;
   std::uint64_t checkpoints = 0;
-  std::uint64_t checkpoints_failed = 0;  // of those that are saved by themselves; the log says why
+  std::uint64_t checkpoints_failed = 0;  // of those that are saved by themselves
+  std::string checkpoint_error;          // why the last of them failed
   std::string last_checkpoint;
   double last_checkpoint_seconds = 0;    // how long it took
   double last_cut_seconds = 0;           // how long pushes were held for it

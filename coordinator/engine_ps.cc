@@ -22,10 +22,8 @@ rpc::Task<void> Engine::connect_ps(Ps* ps) {
       throw FailedPreconditionError(str(ps->name, " came back with ", shards, " shards, it had ", wanted, "; start it with --shards ", wanted));
   }
   std::vector<std::unique_ptr<ShardClient>> clients;
-  ShardId first = started_ ? registry_->layout()->servers[ps->index].first_shard : 0;
-  if (!started_)
-    for (auto& before : ps_)
-      if (before->index < ps->index) first += static_cast<ShardId>(before->shards.size());
+  // At the start it depends on how many shards the others have: start() numbers them when all are there.
+  const ShardId first = started_ ? registry_->layout()->servers[ps->index].first_shard : 0;
   for (std::uint32_t i = 0; i < shards; ++i) {
     auto connection = co_await parts_.network.connect(parts_.reactor, address, hello(1 + i), kConnectDeadline);
     clients.push_back(std::make_unique<ShardClient>(std::move(connection), first + i));

@@ -21,15 +21,15 @@ rpc::Task<void> Engine::start() {
     workers_.push_back(std::make_unique<Worker>());
     *workers_.back() = Worker{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
   }
-  for (auto& ps : ps_) co_await connect_in_time(ps.get(), &Engine::connect_ps);
-  for (auto& worker : workers_) co_await connect_in_time(worker.get(), &Engine::connect_worker);
+  tasks_.spawn("status", publish_status());  // `cairn status` says who is missing
+  co_await connect_everybody();
 
   std::vector<ShardServer> servers;
   std::uint32_t first = 0;
   for (auto& ps : ps_) {
     auto shards = static_cast<std::uint32_t>(ps->shards.size());
     servers.push_back({ps->index, ps->address, ps->incarnation, shards, first});
-    first += shards;
+    for (const auto& shard : ps->shards) shard->set_shard(first++);
   }
   registry_ = std::make_unique<VariableRegistry>(options_.variables, std::move(servers));
   for (auto& worker : workers_)
@@ -46,7 +46,7 @@ rpc::Task<void> Engine::start() {
   for (auto& ps : ps_) tasks_.spawn(ps->name, ps_loop(ps.get()));
   for (auto& worker : workers_) tasks_.spawn(worker->name, worker_loop(worker.get()));
   tasks_.spawn("watch for workers", watch_for_no_workers());
-  tasks_.spawn("status", publish_status());
+  refresh_status();
   pump();
 }
 
@@ -64,27 +64,48 @@ rpc::Task<void> Engine::try_to(Member* member, rpc::Task<void> (Engine::*join)(M
   member->lost_at = parts_.clock.now();
 }
 
-template <typename Member>
-rpc::Task<void> Engine::connect_in_time(Member* member, rpc::Task<void> (Engine::*connect)(Member*)) {
+// Everybody is dialled in turn until all are there, so that one that is away hides no other.
+rpc::Task<void> Engine::connect_everybody() {
   const TimePoint deadline = parts_.clock.now() + options_.start_timeout;
   for (;;) {
-    try {
-      co_await (this->*connect)(member);
-      co_return;
-    } catch (const UnavailableError& e) {
-      member->trouble = e.what();
-    } catch (const DeadlineExceededError& e) {
-      member->trouble = e.what();
+    for (auto& ps : ps_)
+      if (!ps->control) co_await dial_once(ps.get(), &Engine::connect_ps);
+    for (auto& worker : workers_)
+      if (!worker->control) co_await dial_once(worker.get(), &Engine::connect_worker);
+    const std::vector<std::string> missing = not_connected();
+    if (missing.empty()) co_return;
+    if (parts_.clock.now() >= deadline) {
+      std::string all;
+      for (const std::string& task : missing) all += (all.empty() ? "" : "; ") + task;
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count();
+      throw UnavailableError(str("could not be reached in ", seconds, " s: ", all,
+                                 ". Start what is missing, or correct its address in the cluster"));
     }
-    if (parts_.clock.now() >= deadline)
-      throw UnavailableError(str(member->name, " at ", member->address, " could not be reached in ",
-                                 std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count(), " s: ", member->trouble,
-                                 ". Start it, or correct its address in the cluster"));
     co_await parts_.reactor.sleep(kDialPause);
   }
 }
-template rpc::Task<void> Engine::connect_in_time<Engine::Ps>(Ps*, rpc::Task<void> (Engine::*)(Ps*));
-template rpc::Task<void> Engine::connect_in_time<Engine::Worker>(Worker*, rpc::Task<void> (Engine::*)(Worker*));
+
+template <typename Member>
+rpc::Task<void> Engine::dial_once(Member* member, rpc::Task<void> (Engine::*connect)(Member*)) {
+  try {
+    co_await (this->*connect)(member);
+    member->trouble.clear();
+  } catch (const UnavailableError& e) {
+    member->trouble = e.what();
+  } catch (const DeadlineExceededError& e) {
+    member->trouble = e.what();
+  }
+}
+
+std::vector<std::string> Engine::not_connected() const {
+  std::vector<std::string> missing;
+  const auto add = [&](const auto& member) {
+    if (!member.control) missing.push_back(str(member.name, " at ", member.address, ": ", member.trouble));
+  };
+  for (const auto& ps : ps_) add(*ps);
+  for (const auto& worker : workers_) add(*worker);
+  return missing;
+}
 
 void Engine::stop() {
   tasks_.cancel_all();

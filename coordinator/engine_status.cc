@@ -46,6 +46,11 @@ std::string Engine::status_json() const {
   return status_;
 }
 
+std::vector<std::string> Engine::missing() const {
+  std::lock_guard hold(shared_mutex_);
+  return missing_;
+}
+
 std::string Engine::make_status() const {
   EngineStats now = stats();
   QueueCounts counts = queue_->counts();
@@ -60,6 +65,7 @@ std::string Engine::make_status() const {
               {"staleness_max", now.staleness_max},
               {"checkpoints", now.checkpoints},
               {"checkpoints_failed", now.checkpoints_failed},
+              {"checkpoint_error", now.checkpoint_error},
               {"last_checkpoint", now.last_checkpoint},
               {"memory_bytes", private_memory_bytes()},
               {"buffer_bytes", rpc::buffer_bytes()},
@@ -97,22 +103,25 @@ rpc::Task<void> poll(rpc::Reactor* reactor, Task* task) {
 }
 }  // namespace
 
+void Engine::refresh_status() {
+  std::string text = make_status();
+  std::lock_guard hold(shared_mutex_);
+  status_ = std::move(text);
+  missing_ = started_ ? std::vector<std::string>{} : not_connected();
+  stats_.ps = static_cast<std::uint32_t>(ps_.size());
+  stats_.workers = static_cast<std::uint32_t>(workers_.size());
+  stats_.ps_ready = stats_.workers_ready = 0;
+  for (const auto& ps : ps_) stats_.ps_ready += ps->ready;
+  for (const auto& worker : workers_) stats_.workers_ready += worker->ready;
+}
+
 rpc::Task<void> Engine::publish_status() {
   for (int round = 0;; ++round) {
     if (round % kPollEvery == 0) {
       for (auto& ps : ps_) tasks_.spawn("poll a ps", poll(&parts_.reactor, ps.get()));
       for (auto& worker : workers_) tasks_.spawn("poll a worker", poll(&parts_.reactor, worker.get()));
     }
-    std::string text = make_status();
-    {
-      std::lock_guard hold(shared_mutex_);
-      status_ = std::move(text);
-      stats_.ps = static_cast<std::uint32_t>(ps_.size());
-      stats_.workers = static_cast<std::uint32_t>(workers_.size());
-      stats_.ps_ready = stats_.workers_ready = 0;
-      for (const auto& ps : ps_) stats_.ps_ready += ps->ready;
-      for (const auto& worker : workers_) stats_.workers_ready += worker->ready;
-    }
+    refresh_status();
     co_await parts_.reactor.sleep(kRefresh);
   }
 }

@@ -55,6 +55,7 @@ class ShardClient {
   rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases, AppliedClosures applied,
                                    std::vector<VariableId> variables);
   ShardId shard() const { return shard_; }
+  void set_shard(ShardId shard) { shard_ = shard; }  // before the first call about tables
   rpc::Connection& connection() { return *connection_; }
 
  private:
