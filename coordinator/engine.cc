@@ -105,7 +105,9 @@ void Engine::dispatch_next(Lane& lane) {
   lane.tasks->spawn("prepare a lane", prepare(&lane, std::move(closure)));
 }
 
-bool Engine::has_room(const Lane& lane) const { return lane.ready && !lane.preparing && lane.inflight.size() < lane.window.size(); }
+bool Engine::has_room(const Lane& lane) const {
+  return lane.ready && !lane.kept_out && !lane.preparing && lane.inflight.size() < lane.window.size();
+}
 
 // After any change of what decides whether a lane is sent closures, and how soon.
 void Engine::weigh(Lane& lane) {
@@ -232,11 +234,14 @@ rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
     error = std::current_exception();
   }
   --lane->calls;
+  const std::size_t answers = replies.size();
   if (error) {  // none of these has begun
     if (sent.empty()) lane->client->connection().close();
     for (const std::uint64_t sequence : sent) replies.push_back({.sequence = sequence, .error = error});
   }
   for (LaneReply& reply : replies) answered(*lane, std::move(reply));
+  lane->answers += answers;
+  if (holding_) changed();
   weigh(*lane);
   owe(*lane);
   pump();
@@ -281,7 +286,6 @@ void Engine::count_skipped(std::uint64_t pipeline, std::uint64_t skipped) {
 void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
   ++committed_;
   global_step_ += closure.function->steps;
-  if (newest_) newest_->committed(closure.sequence);
   count_late_loss(closure);
   {
     std::lock_guard hold(shared_mutex_);

@@ -109,6 +109,8 @@ class Engine {
     InFlight inflight;                             // sent, or about to be in this turn of the loop
     std::vector<std::shared_ptr<Closure>> outbox;  // the latter
     std::size_t calls = 0;               // that wait there for results
+    std::uint64_t answers = 0;           // closures that this connection has answered
+    bool kept_out = false;               // it came while pushes were held: it is sent nothing until they are released
     bool due = false;                    // among due_
     SendWindow window;
     std::unique_ptr<rpc::TaskGroup> tasks;
@@ -139,7 +141,9 @@ class Engine {
     std::string status;
     std::size_t open_loss = kNoLoss;
     bool needs_rows = false;          // its process is new, or a restore has not ended: it must be rebuilt before it serves
-    std::uint64_t lost_counted = 0;   // committed closures that it had to do without, as counted so far
+    std::uint64_t served = 0;         // the process that became part of the session last
+    std::uint64_t attached = 0;       // how often it became part of the session: a mark is of one of these times
+    std::uint64_t missing = 0;        // closures that were committed and that it does without: all of them are reported
     // What became of closures that were sent before it was rebuilt: it has those that its source had applied.
     std::uint64_t rebuilt_version = 0;          // the layout that named its new process
     std::shared_ptr<const Restored> source;     // none: rebuilt from initial values
@@ -209,7 +213,7 @@ class Engine {
   rpc::Task<void> attach_ps(Ps* ps);
   void lose_ps(Ps& ps, const std::string& reason);
   bool all_ps_ready() const;
-  std::vector<std::uint64_t> ps_incarnations() const;
+  std::vector<std::uint64_t> times_attached() const;
   std::vector<ShardClient*> all_shards() const;  // of the ps that are there, in their order; good until the next wait
   bool any_ps_given_up() const;
   void count_lost_updates(Ps& ps);
@@ -229,6 +233,8 @@ class Engine {
   rpc::Task<void> sync_layout_task();
   rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
   rpc::Task<void> restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources);
+  rpc::Task<void> restore_new_variables(Ps* ps, std::shared_ptr<const Layout> layout);
+  rpc::Task<void> rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout, std::shared_ptr<Restored> newest);
   rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted);
 
   // ---- checkpoints ----
@@ -239,8 +245,11 @@ class Engine {
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
   void verify_restorable(const Layout& layout) const;
   rpc::Task<void> hold_lanes();
+  rpc::Task<void> hold_lane(Lane* lane);
   void release_lanes();
   rpc::Task<Cut> make_cut(std::uint64_t checkpoint);
+  rpc::Task<bool> mark_shards(Cut* cut);
+  bool all_applied_committed(const Cut& cut) const;
   rpc::Task<void> commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata);
   void take_positions(Cut& cut);
   void save_if_due();
@@ -279,7 +288,8 @@ class Engine {
   bool layout_busy_ = false;      // a sync, an attach or a restore talks to the shards about tables
   std::size_t torn_ = 0;          // closures that some shards may have and others not
   bool checkpoint_busy_ = false;  // a save or a restore: one at a time
-  bool writing_ = false;          // the cut is made, its rows are on their way to the disk
+  bool holding_ = false;          // pushes are held on the lanes, or about to be
+  bool writing_ = false;          // a cut is marked on the shards, or its rows are on their way to the disk
   bool started_ = false;
   std::atomic<bool> pump_posted_{false};
   std::atomic<bool> looks_for_stop_{false}, stop_requested_{false};
@@ -289,7 +299,8 @@ class Engine {
   std::int64_t next_step_ = 0;        // given to updating closures as they first leave the queue
   std::uint64_t committed_ = 0;       // updating closures since the session began
   std::uint64_t next_mark_ = 1;
-  std::uint64_t lost_before_ = 0;     // updates, on the way to what the program restored
+  std::uint64_t lost_before_ = 0;     // updates, on the way to what the program restored,
+  std::uint64_t lost_undone_ = 0;     // and those of this session that it restored away
   std::shared_ptr<Restored> restored_;           // what the program restored: new variables take their rows from it
   std::shared_ptr<Restored> newest_;             // what a lost ps is rebuilt from: the newest checkpoint, or restored_
   std::set<std::string> restored_datasets_;      // names that have their positions, or had none to have

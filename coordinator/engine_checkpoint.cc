@@ -11,6 +11,13 @@ namespace cairn {
 namespace {
 constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 constexpr Duration kTimer = std::chrono::milliseconds(50);
+
+// Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes, is no fault of the program's.
+void verify_is_a_loss(const std::exception_ptr& error) {
+  const ErrorParts parts = error_parts(error);
+  if (parts.code == Code::kDeadlineExceeded) return log_warning("a checkpoint waits: ", parts.message);
+  if (parts.code != Code::kUnavailable) std::rethrow_exception(error);
+}
 }  // namespace
 
 bool Engine::Restored::holds(const VariableSpec& spec) const {
@@ -84,7 +91,7 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
 // Ends when every shard has: nobody still writes into a folder that is swept.
 rpc::Task<void> Engine::save_shards(std::shared_ptr<Cut> cut, std::string folder) {
   for (const auto& ps : ps_) {  // one may have been lost since its shards marked
-    if (ps->ready) continue;
+    if (ps->ready && ps->attached == cut->attached[ps->index]) continue;
     drop_marks(cut->mark);
     throw UnavailableError(str(ps->name, " was lost as a checkpoint began: ", ps->trouble), ps->name);
   }
@@ -114,9 +121,9 @@ void Engine::drop_marks(std::uint64_t mark) {
   }
 }
 
-std::vector<std::uint64_t> Engine::ps_incarnations() const {
+std::vector<std::uint64_t> Engine::times_attached() const {
   std::vector<std::uint64_t> all;
-  for (const auto& ps : ps_) all.push_back(ps->incarnation);
+  for (const auto& ps : ps_) all.push_back(ps->attached);
   return all;
 }
 
@@ -140,69 +147,90 @@ rpc::Task<Engine::Cut> Engine::make_cut(std::uint64_t checkpoint) {
     cut.id = checkpoint;
     cut.mark = next_mark_++;  // a shard that marked for an attempt that came to nothing marks anew
     std::exception_ptr error;
-    bool again = false;
+    bool made = false;
     try {
       co_await hold_lanes();
-      again = torn_ > 0 || !all_ps_ready() || layout_busy_;
-      if (!again) {
-        cut.layout = synced_;
-        const std::vector<std::uint64_t> processes = ps_incarnations();
-        std::vector<kj::Promise<ShardMark>> marks;
-        for (ShardClient* shard : all_shards()) marks.push_back(shard->mark(cut.mark).start());
-        for (auto& promise : marks) {
-          ShardMark mark = co_await kj::mv(promise);
-          cut.applied.merge(mark.applied);
-        }
-        again = torn_ > 0 || !all_ps_ready() || ps_incarnations() != processes;  // a new process has no mark
-        if (!again) take_positions(cut);
-      }
+      made = co_await mark_shards(&cut);
     } catch (...) {
       error = std::current_exception();
     }
     release_lanes();
-    if (error || again) drop_marks(cut.mark);
-    if (error && error_parts(error).code != Code::kUnavailable) std::rethrow_exception(error);
-    if (!error && !again) {
-      writing_ = true;
+    if (made) {
       std::lock_guard hold(shared_mutex_);
       stats_.last_cut_seconds = seconds_since(held);
       co_return cut;
     }
+    writing_ = false;
+    changed();
+    drop_marks(cut.mark);
+    if (error) verify_is_a_loss(error);
     co_await parts_.reactor.sleep(kTimer);  // somebody was lost meanwhile: once that is mended, anew
   }
 }
 
-rpc::Task<void> Engine::hold_lanes() {
-  std::vector<kj::Promise<void>> holds;
-  for (Lane* lane : lanes_)
-    if (lane->ready) holds.push_back(lane->client->hold_pushes().start());
-  for (auto& hold : holds) {
-    std::string what = "holding pushes for a checkpoint";
-    co_await parts_.reactor.with_deadline(kj::mv(hold), kHoldDeadline, what);
+// False: somebody was lost, or failed half way, meanwhile.
+rpc::Task<bool> Engine::mark_shards(Cut* cut) {
+  if (torn_ > 0 || !all_ps_ready() || layout_busy_) co_return false;
+  writing_ = true;
+  cut->layout = synced_;
+  cut->attached = times_attached();
+  std::vector<kj::Promise<ShardMark>> marks;
+  for (ShardClient* shard : all_shards()) marks.push_back(shard->mark(cut->mark).start());
+  for (auto& promise : marks) {
+    ShardMark mark = co_await kj::mv(promise);
+    cut->applied.merge(mark.applied);
   }
+  // A process that was attached again meanwhile has no mark.
+  if (torn_ > 0 || !all_ps_ready() || times_attached() != cut->attached || !all_applied_committed(*cut)) co_return false;
+  take_positions(*cut);
+  co_return true;
+}
+
+// A closure that some shard has applied, and whose end is not known here, may be half done.
+bool Engine::all_applied_committed(const Cut& cut) const {
+  for (const Lane* lane : lanes_)
+    for (const auto& [sequence, closure] : lane->inflight)
+      if (closure->function->updates && cut.applied.contains(sequence)) return false;
+  return true;
+}
+
+// Every lane that may push: one that comes later is kept out until release_lanes().
+rpc::Task<void> Engine::hold_lanes() {
+  holding_ = true;
+  std::vector<kj::Promise<void>> holds;
+  for (Lane* lane : lanes_) {
+    if (!lane->ready) continue;
+    std::string what = str("holding the pushes of ", lane->worker->name, " lane ", lane->index, " for a checkpoint");
+    holds.push_back(parts_.reactor.with_deadline(hold_lane(lane), kHoldDeadline, what));
+  }
+  for (auto& hold : holds) co_await kj::mv(hold);
+}
+
+// Ends when no push of the lane is under way, and what became of its closures is known here: one that failed between two
+// shards is torn from then on only.
+rpc::Task<void> Engine::hold_lane(Lane* lane) {
+  const std::uint64_t incarnation = lane->incarnation;
+  const std::uint64_t ended = co_await lane->client->hold_pushes();
+  while (lane->incarnation == incarnation && lane->answers < ended) co_await changed_.wait();
 }
 
 void Engine::release_lanes() {
-  for (Lane* lane : lanes_)
+  holding_ = false;
+  for (Lane* lane : lanes_) {
+    lane->kept_out = false;
+    weigh(*lane);
     if (lane->ready && lane->client) lane->tasks->spawn("release pushes", lane->client->release_pushes());
+  }
+  pump();
 }
 
-// At this moment no push is under way: what the shards have applied is what the cut holds.
+// At this moment no push is under way, and what the shards have applied is committed.
 void Engine::take_positions(Cut& cut) {
   cut.covers = committed_;
+  for (const auto& ps : ps_) cut.missing.push_back(ps->missing);
   cut.global_step = global_step_;
-  cut.lost_updates = lost_before_ + stats_.lost_updates;
-  std::vector<std::vector<TakeRecord>> committed(pipeline_book_.size());
-  for (Lane* lane : lanes_)
-    for (const auto& [sequence, closure] : lane->inflight) {
-      bool applied = closure->function->updates && cut.applied.contains(sequence);
-      if (!applied) continue;
-      cut.in_flight.push_back(sequence);
-      cut.global_step += closure->function->steps;
-      for (const auto& ps : ps_) cut.lost_updates += lost_late(*ps, *closure) ? 1 : 0;
-      for (const TakeRecord& take : closure->takes) committed[take.pipeline].push_back(take);
-    }
-  for (std::size_t i = 0; i < pipeline_book_.size(); ++i) cut.positions.push_back(pipeline_book_[i].position(committed[i]));
+  cut.lost_updates = lost_before_ + stats_.lost_updates - lost_undone_;
+  for (const Pipeline& pipeline : pipeline_book_) cut.positions.push_back(pipeline.position());
 }
 
 rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata) {
@@ -224,17 +252,8 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
     keep_last_checkpoints(*disk, policy.folder, policy.keep_last);
   };
   co_await on_disk_thread(write);
-  // Closures that were applied at the cut and answered since are counted; the rest are when they answer.
-  std::set<std::uint64_t> running;
-  for (Lane* lane : lanes_)
-    for (const auto& [sequence, closure] : lane->inflight) running.insert(sequence);
   restored->covers = cut->covers;
-  for (std::uint64_t sequence : cut->in_flight) {
-    if (running.contains(sequence))
-      restored->in_flight.push_back(sequence);
-    else
-      ++restored->covers;
-  }
+  restored->missing = cut->missing;
   newest_ = restored;
   log_info("checkpoint ", name, " at step ", cut->global_step);
 }
@@ -273,7 +292,9 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   if (options.new_data) source->positions.clear();
   registry_->set_seed(source->seed);  // rows that no database holds are at the initial values of that seed
   source->covers = committed_;
+  source->missing.assign(ps_.size(), 0);
   lost_before_ = source->lost_updates;
+  lost_undone_ = stats_.lost_updates;
   newest_ = restored_ = source;
   global_step_ = next_step_ = saved_at_step_ = source->global_step;
   {
@@ -282,7 +303,10 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   }
   restored_datasets_.clear();
   restore_positions();
-  for (auto& ps : ps_) ps->needs_rows = true;
+  for (auto& ps : ps_) {
+    ps->needs_rows = true;
+    ps->missing = 0;
+  }
   // A ps that is lost on the way is restored when it is attached again.
   for (auto& ps : ps_) {
     while (ps->needs_rows && (layout_busy_ || !ps->ready)) co_await changed_.wait();

@@ -50,6 +50,8 @@ rpc::Task<void> Engine::sync_layout_task() {
   std::exception_ptr error;
   {
     const Busy busy(*this);
+    // A shard cannot be restored while its mark is saved.
+    while (restored_ && writing_) co_await changed_.wait();
     auto layout = registry_->layout();
     // Tables of variables that were there before are sent again only from the first one that changed (got slots).
     VariableId first = 0;
@@ -57,10 +59,10 @@ rpc::Task<void> Engine::sync_layout_task() {
     try {
       verify_restorable(*layout);
       for (auto& ps : ps_) {
+        // One that is connected again and not attached yet has to be attached first: it may be another process.
+        if (!ps->ready) throw UnavailableError(str(ps->name, " is away"), ps->name);
         co_await configure_shards(ps.get(), layout, first);
-        // What only got slots keeps its rows.
-        std::vector<std::shared_ptr<Restored>> sources{restored_};
-        co_await restore_shards(ps.get(), layout, static_cast<VariableId>(synced_->variables.size()), sources);
+        co_await restore_new_variables(ps.get(), layout);
         for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       }
       synced_ = layout;
@@ -106,7 +108,23 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
   }
 }
 
+// Variables that no lane knows of yet. What only got slots keeps its rows.
+rpc::Task<void> Engine::restore_new_variables(Ps* ps, std::shared_ptr<const Layout> layout) {
+  std::vector<std::shared_ptr<Restored>> sources{restored_};
+  co_await restore_shards(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
+}
+
+// A new process from the very beginning: an earlier attempt that came to nothing may have left it with rows, and with
+// closures that it takes for applied, of which the sources know nothing.
+rpc::Task<void> Engine::rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout, std::shared_ptr<Restored> newest) {
+  if (ps->served != ps->incarnation)
+    for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
+  std::vector<std::shared_ptr<Restored>> sources{newest, restored_};
+  co_await restore_shards(ps, layout, 0, sources);
+}
+
 rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted) {
+  const ShardId number = shard->shard();
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
   std::uint64_t rows = 0;
   try {
@@ -118,10 +136,10 @@ rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restor
                                      : "";
     throw_error(
         error.code(),
-        str("restoring shard ", shard->shard(), " from ", source->folder, ": ", error.what(), cure),
+        str("restoring shard ", number, " from ", source->folder, ": ", error.what(), cure),
         error.task());
   }
-  log_info("shard ", shard->shard(), ": ", rows, " rows of ", wanted.size(), " variables restored from ", source->folder);
+  log_info("shard ", number, ": ", rows, " rows of ", wanted.size(), " variables restored from ", source->folder);
 }
 
 }  // namespace cairn

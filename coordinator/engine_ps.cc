@@ -127,10 +127,10 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   const bool rebuild = ps->needs_rows;
   auto source = newest_;
   co_await configure_shards(ps, layout, 0);
-  if (rebuild) {
-    std::vector<std::shared_ptr<Restored>> sources{source, restored_};
-    co_await restore_shards(ps, layout, 0, sources);
-  }
+  if (rebuild)
+    co_await rebuild_shards(ps, layout, source);
+  else
+    co_await restore_new_variables(ps, layout);  // what was under way when its connection ended
   std::uint64_t fences = 0;
   do {
     fences = fences_;
@@ -138,6 +138,8 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
   } while (fences != fences_);
   ps->needs_rows = false;
+  ++ps->attached;
+  ps->served = ps->incarnation;
   if (rebuild) {
     ps->rebuilt_version = layout->version;
     ps->source = source;
@@ -154,10 +156,12 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   if (ps->open_loss != kNoLoss) stats_.losses[ps->open_loss].back_after_seconds = away;
 }
 
+// A rebuilt ps has what its source had of it. What it was missing before is reported already.
 void Engine::count_lost_updates(Ps& ps) {
-  const std::uint64_t safe = std::max(ps.source ? ps.source->covers : 0, ps.lost_counted);
-  const std::uint64_t lost = committed_ > safe ? committed_ - safe : 0;
-  ps.lost_counted = committed_;
+  const std::uint64_t covered = ps.source ? ps.source->covers : 0;
+  const std::uint64_t missing = committed_ - covered + (ps.source ? ps.source->missing.at(ps.index) : 0);
+  const std::uint64_t lost = missing - std::min(missing, ps.missing);
+  ps.missing = missing;
   if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
   add_lost(ps, lost);
 }
@@ -167,7 +171,7 @@ void Engine::count_lost_updates(Ps& ps) {
 void Engine::count_late_loss(const Closure& closure) {
   for (auto& ps : ps_) {
     if (!lost_late(*ps, closure)) continue;
-    ++ps->lost_counted;
+    ++ps->missing;
     add_lost(*ps, 1);
   }
 }

@@ -1,6 +1,5 @@
 // A checkpoint as the engine uses it: where rows, step, positions and applied closures come from.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -25,16 +24,9 @@ struct Engine::Restored {
   SavedVariables variables;
   bool partial = false;  // variables of another dtype or shape begin anew, without a word
   std::vector<PipelinePosition> positions;
-  std::uint64_t covers = 0;                 // committed closures of this session that need not be missed once it is restored
-  std::vector<std::uint64_t> in_flight;     // applied at its cut, their replies still under way
+  std::uint64_t covers = 0;                 // committed closures of this session that need not be missed once it is restored,
+  std::vector<std::uint64_t> missing;       // but for those that a ps did without at its cut; by ps
 
-  // One of the closures that were under way at the cut has been committed.
-  void committed(std::uint64_t sequence) {
-    auto found = std::find(in_flight.begin(), in_flight.end(), sequence);
-    if (found == in_flight.end()) return;
-    in_flight.erase(found);
-    ++covers;
-  }
   // Does the checkpoint hold the variable? If not, it keeps its initial values.
   // FailedPrecondition: it has another dtype or shape there, and a partial restore is not expected.
   bool holds(const VariableSpec& spec) const;
@@ -50,7 +42,8 @@ struct Engine::Cut {
   std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
   std::uint64_t covers = 0;                  // committed closures that it holds
-  std::vector<std::uint64_t> in_flight;      // applied, their replies still under way
+  std::vector<std::uint64_t> missing;        // how many of them each ps did without
+  std::vector<std::uint64_t> attached;       // by ps: of which time that it was attached its marks are
   std::vector<ShardSaved> saved;             // in the order of all_shards()
   std::exception_ptr error;                  // the first of a save's
 };

@@ -40,6 +40,7 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     lane->functions.clear();
     lane->pipelines.clear();
     lane->calls = 0;
+    lane->answers = 0;
     lane->window = SendWindow(options_.pipeline_depth, options_.send_window);
     lane->tasks = std::make_unique<rpc::TaskGroup>();
     LaneConfiguration configuration{session_, lane->index, options_.pipeline_depth, lane->incarnation, options_.bfloat16_wire,
@@ -49,6 +50,7 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
   }
   for (auto& lane : worker->lanes) {  // none before all: what is sent to a lane must not be forgotten
     lane->ready = lane->client != nullptr;
+    lane->kept_out = holding_;  // it has not been asked to hold its pushes
     weigh(*lane);
   }
   worker->ready = true;

@@ -67,7 +67,8 @@ class LaneClient {
   rpc::Task<std::vector<LaneReply>> run(LaneMessage message);
   // About how much a closure takes of a message to lane number `lane`.
   static std::size_t message_bytes(const Closure& closure, std::size_t lane);
-  rpc::Task<void> hold_pushes();
+  // Resolves when no push of the lane is under way; how many results it has sent, or will have, of what ended before.
+  rpc::Task<std::uint64_t> hold_pushes();
   rpc::Task<void> release_pushes();
   rpc::Connection& connection() { return *connection_; }
 

@@ -142,7 +142,11 @@ std::size_t LaneClient::message_bytes(const Closure& closure, std::size_t lane) 
   return bytes;
 }
 
-rpc::Task<void> LaneClient::hold_pushes() { co_await stub_->lane.holdPushesRequest().send().ignoreResult(); }
+rpc::Task<std::uint64_t> LaneClient::hold_pushes() {
+  auto promise = stub_->lane.holdPushesRequest().send();
+  auto response = co_await kj::mv(promise);
+  co_return response.getEnded();
+}
 rpc::Task<void> LaneClient::release_pushes() { co_await stub_->lane.releasePushesRequest().send().ignoreResult(); }
 
 struct WorkerControlClient::Stub {

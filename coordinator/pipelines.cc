@@ -52,12 +52,8 @@ void Pipeline::prune() {
   if (keep != position_.states.begin()) position_.states.erase(position_.states.begin(), std::prev(keep));
 }
 
-PipelinePosition Pipeline::position(const std::vector<TakeRecord>& committed) const {
+PipelinePosition Pipeline::position() const {
   PipelinePosition now = position_;
-  auto is_committed = [&](const PipelinePosition::Open& o) {
-    return std::any_of(committed.begin(), committed.end(), [&](const TakeRecord& take) { return same(o, take); });
-  };
-  now.open.erase(std::remove_if(now.open.begin(), now.open.end(), is_committed), now.open.end());
   now.open.insert(now.open.end(), revisit_.begin(), revisit_.end());
   return now;
 }

@@ -60,8 +60,7 @@ class Pipeline {
   std::pair<std::uint64_t, const std::vector<std::byte>*> base(std::uint64_t ordinal) const;
   // `state` is the iterator's after the elements; empty bytes: not known (a failed closure: its elements are spent all the same).
   void commit(const TakeRecord& take, std::uint64_t state_ordinal, std::vector<std::byte> state);
-  // As of now, `committed` of the open takes counted as committed (they are in the cut, their replies still under way).
-  PipelinePosition position(const std::vector<TakeRecord>& committed) const;
+  PipelinePosition position() const;  // as of now
   std::uint64_t next() const { return position_.next; }
   const std::string& name() const { return position_.name; }
 

@@ -54,6 +54,8 @@ class ShardClient {
   rpc::Task<void> drop_mark(std::uint64_t checkpoint);
   rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases, AppliedClosures applied,
                                    std::vector<VariableId> variables);
+  // All rows at their initial values, no closure applied, closed: as if its tables had just been made.
+  rpc::Task<void> begin_anew();
   ShardId shard() const { return shard_; }
   void set_shard(ShardId shard) { shard_ = shard; }  // before the first call about tables
   rpc::Connection& connection() { return *connection_; }

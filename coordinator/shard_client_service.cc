@@ -126,6 +126,11 @@ rpc::Task<std::uint64_t> ShardClient::restore(std::string folder, std::vector<st
   co_return response.getRows();
 }
 
+rpc::Task<void> ShardClient::begin_anew() {
+  auto request = stub_->shard.restoreRequest();  // of all tables, from no database
+  co_await request.send().ignoreResult();
+}
+
 struct PsControlClient::Stub {
   wire::PsControl::Client control;
 };

@@ -133,7 +133,8 @@ interface Shard {
   save @6 (checkpoint :UInt64, folder :Text) -> (files :List(FileInfo), rows :UInt64, bytes :UInt64);
   dropMark @7 (checkpoint :UInt64) -> ();
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
-  # (those of any layout). `applied` is merged into the set. The shard is closed until the next open().
+  # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the
+  # next open(). Of all tables, from no database: a new beginning, as if the tables had just been made.
   restore @8 (folder :Text, databases :List(Text), applied :AppliedSet, variables :List(UInt32)) -> (rows :UInt64, bytes :UInt64);
 }
 
@@ -226,7 +227,9 @@ interface Lane {
   # longest; who expects some keeps a call open. A call that fails has brought nothing.
   run @5 (closures :List(Closure)) -> (results :List(ClosureResult));
   # The cut: answers when no push of this lane is in flight, and holds new ones until release (or the connection's end).
-  holdPushes @6 () -> ();
+  # `ended`: closures of this connection that have ended so far. Whether one of them failed half done is known only when the
+  # results of all of them have come.
+  holdPushes @6 () -> (ended :UInt64);
   releasePushes @7 () -> ();
 }
 

@@ -88,7 +88,7 @@ rpc::Task<void> ComputeTurns::pump() {
 }
 
 void PushGate::pass(const void* who, std::function<void()> go) {
-  if (held_ && std::find(pushing_.begin(), pushing_.end(), who) == pushing_.end()) {
+  if (held() && std::find(pushing_.begin(), pushing_.end(), who) == pushing_.end()) {
     waiting_.push_back({who, std::move(go)});
     return;
   }
@@ -96,22 +96,30 @@ void PushGate::pass(const void* who, std::function<void()> go) {
   go();
 }
 
-void PushGate::leave(const void* who) {
+void PushGate::withdraw(const void* who) {
   std::erase_if(waiting_, [&](const Held& held) { return held.who == who; });
+}
+
+void PushGate::leave(const void* who) {
+  withdraw(who);
   std::erase(pushing_, who);
   tell_if_idle();
 }
 
-kj::Promise<void> PushGate::hold() {
-  held_ = true;
+kj::Promise<void> PushGate::hold(const void* holder) {
+  held_by_.insert(holder);
   if (pushing_.empty()) return kj::READY_NOW;
   auto pair = kj::newPromiseAndFulfiller<void>();
   holders_.push_back(kj::mv(pair.fulfiller));
   return kj::mv(pair.promise);
 }
 
-void PushGate::release() {
-  held_ = false;
+void PushGate::release(const void* holder) {
+  if (held_by_.erase(holder) > 0 && !held()) release_all();
+}
+
+void PushGate::release_all() {
+  held_by_.clear();
   auto waiting = std::move(waiting_);
   waiting_.clear();
   for (auto& next : waiting) pushing_.push_back(next.who);  // before any goes on: it may end, and another hold begin
@@ -120,7 +128,7 @@ void PushGate::release() {
 }
 
 void PushGate::tell_if_idle() {
-  if (!pushing_.empty() && held_) return;
+  if (!pushing_.empty() && held()) return;
   for (auto& holder : std::exchange(holders_, {})) holder->fulfill();
 }
 

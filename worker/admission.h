@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <set>
 
 #include "rpc/reactor.h"
 #include "rpc/task_group.h"
@@ -69,12 +70,15 @@ class PushGate {
  public:
   // Runs `go` now, or at release. `who` counts as pushing from then on.
   void pass(const void* who, std::function<void()> go);
-  void leave(const void* who);  // at its end, pushing, held back or neither
+  void withdraw(const void* who);  // if it is held back, it does not want to go on any more
+  void leave(const void* who);     // at its end, pushing, held back or neither
 
-  // Holds pushes from now on; resolves when nobody is pushing. A release in between resolves it too.
-  kj::Promise<void> hold();
-  void release();
-  bool held() const { return held_; }
+  // Holds pushes from now on, until everybody who holds them has released them; resolves when nobody is pushing. A release
+  // in between resolves it too. A release by somebody who does not hold them changes nothing.
+  kj::Promise<void> hold(const void* holder = nullptr);
+  void release(const void* holder = nullptr);
+  void release_all();
+  bool held() const { return !held_by_.empty(); }
   std::size_t pushing() const { return pushing_.size(); }
 
  private:
@@ -83,7 +87,7 @@ class PushGate {
     std::function<void()> go;
   };
   void tell_if_idle();
-  bool held_ = false;
+  std::set<const void*> held_by_;
   std::vector<const void*> pushing_;
   std::deque<Held> waiting_;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> holders_;

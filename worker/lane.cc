@@ -28,13 +28,17 @@ struct Lane::Function {
 
 // One closure at work. Ended by its end or by cancellation, in which case its workspace is not used again.
 struct Lane::Run {
-  Run(Lane& owner, std::shared_ptr<Function> what) : lane(owner), function(std::move(what)) { ++lane.stats_.closures_here; }
+  Run(Lane& owner, std::shared_ptr<Function> what, const void* caller)
+      : lane(owner), function(std::move(what)), pushes_as(caller == nullptr ? this : caller) {
+    ++lane.stats_.closures_here;
+  }
   ~Run() {
     // The store first: what is under way must not find its caller gone.
     store.reset();
     step.reset();
     lane.computing_.forget(this);
-    lane.pushes_.leave(this);
+    lane.pushes_.withdraw(pushes_as);
+    if (pushes_as == this) lane.pushes_.leave(this);
     if (finished && workspace && plan == function->plan) function->workspaces.push_back(std::move(workspace));
     --lane.stats_.closures_here;
     ++(finished ? lane.stats_.closures_done : lane.stats_.closures_failed);
@@ -44,6 +48,7 @@ struct Lane::Run {
 
   Lane& lane;
   std::shared_ptr<Function> function;
+  const void* const pushes_as;  // its name at the gate
   std::vector<std::vector<Element>> elements;
   std::vector<Position> positions;
   std::shared_ptr<const Plan> plan;
@@ -125,7 +130,7 @@ void Lane::configure(const LaneConfig& config) {
   prepared_.set_places(config.pipeline_depth + 1);
   lookahead_ = Lookahead(config.pipeline_depth);
   at_work_.set_places(lookahead_.places());
-  pushes_.release();
+  pushes_.release_all();
 }
 
 void Lane::set_layout(std::shared_ptr<const Layout> layout) { store_.set_layout(std::move(layout)); }
@@ -259,7 +264,7 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
   run.store.emplace(store_);
   run.step.emplace(run.plan, *run.workspace, *run.store, context(closure), closure.arguments, std::move(run.elements));
   Run* const self = &run;
-  run.step->before_push([this, self](std::function<void()> go) { pushes_.pass(self, std::move(go)); });
+  run.step->before_push([this, self](std::function<void()> go) { pushes_.pass(self->pushes_as, std::move(go)); });
   auto done = [self, fulfiller](std::exception_ptr failure) {
     self->failure = failure;
     (*fulfiller)->fulfill();
@@ -283,15 +288,15 @@ void Lane::compute(const Run& run, const std::function<void()>& go) {
   at_work_.set_places(lookahead_.places());
 }
 
-rpc::Task<ClosureResult> Lane::run(Closure closure) {
-  const std::uint64_t session = config_.session;
+rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
+  const LaneConfig begun = config_;
   auto what = function(closure.function);
   check_arguments(closure, *what);
   if (what->immediate) co_return run_now(std::move(closure));
   const Held held(*this, closure);
   const TraceSpan span("closure at its lane", closure.sequence, TraceSpan::Kind::kOverlapping);
   Turnstile::Pass ready = co_await prepared_.enter();
-  Run run(*this, what);
+  Run run(*this, what, caller);
   Turnstile::Pass reading = co_await reading_.enter();  // an iterator that is overtaken has to be opened again
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();  // reading may take long: let pulls leave first
   take_elements(closure, *what, run);
@@ -299,7 +304,8 @@ rpc::Task<ClosureResult> Lane::run(Closure closure) {
   const Duration from = reactor_.now();
   Turnstile::Pass work = co_await at_work_.enter(what->company);
   run.held_back = reactor_.now() - from;
-  if (config_.session != session) throw CancelledError("another session has taken over this lane");
+  if (config_.session != begun.session || config_.incarnation != begun.incarnation)
+    throw CancelledError("another session, or another connection, has taken over this lane");
   bind(*what, closure.layout_version);
   auto ended = start(run, closure);
   co_await kj::mv(ended);

@@ -74,14 +74,17 @@ class Lane {
   // Errors  the closure's own: of its operations, its dataset (OutOfRange at the end of the data) or the shards;
   //         FailedPrecondition: not configured, or function, pipeline, variable or layout are not here yet;
   //         InvalidArgument: arguments that are not the function's; Cancelled: another session took over.
-  rpc::Task<ClosureResult> run(Closure closure);
+  // Once it has pushed it counts as pushing until it has ended, or, where there is a `caller`, until told(caller): as long
+  // as nobody has been told of its failure, others take it for whole.
+  rpc::Task<ClosureResult> run(Closure closure, const void* caller = nullptr);
+  void told(const void* caller) { pushes_.leave(caller); }
   // True: the function touches no variable and no iterator, and run_now() computes it inside the call.
   bool immediate(FunctionId function) const;
   ClosureResult run_now(Closure closure);
 
-  // Resolves when no closure is between its first push and its end; new ones wait until release_pushes().
-  kj::Promise<void> hold_pushes() { return pushes_.hold(); }
-  void release_pushes() { pushes_.release(); }
+  // Resolves when no closure is between its first push and its end; new ones wait until release_pushes() by the same holder.
+  kj::Promise<void> hold_pushes(const void* holder = nullptr) { return pushes_.hold(holder); }
+  void release_pushes(const void* holder = nullptr) { pushes_.release(holder); }
 
   const LaneStats& stats() const { return stats_; }
   rpc::Reactor& reactor() { return reactor_; }

@@ -19,7 +19,8 @@ class LaneService final : public wire::Lane::Server {
  public:
   LaneService(std::shared_ptr<Lane> lane, rpc::Connection& connection) : lane_(std::move(lane)), connection_(connection) {}
   ~LaneService() noexcept(false) {
-    if (holding_) lane_->release_pushes();
+    running_.cancel_all();  // first: no closure of this connection shall push once it is let go
+    lane_->release_pushes(this);
   }
 
   kj::Promise<void> configure(ConfigureContext context) override {
@@ -28,7 +29,6 @@ class LaneService final : public wire::Lane::Server {
       const auto encoding = in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding, in.getIncarnation(),
                         in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32});
-      holding_ = false;
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {
@@ -67,15 +67,9 @@ class LaneService final : public wire::Lane::Server {
     context.allowCancellation();
     return connection_.guard(wait_for_results(context));
   }
-  kj::Promise<void> holdPushes(HoldPushesContext) override {
-    holding_ = true;
-    return connection_.guard(hold());
-  }
+  kj::Promise<void> holdPushes(HoldPushesContext context) override { return connection_.guard(hold(context)); }
   kj::Promise<void> releasePushes(ReleasePushesContext) override {
-    return rpc::at_once([&] {
-      holding_ = false;
-      lane_->release_pushes();
-    });
+    return rpc::at_once([&] { lane_->release_pushes(this); });
   }
 
  private:
@@ -104,8 +98,15 @@ class LaneService final : public wire::Lane::Server {
     tell_results();
   }
 
+  // Tells the lane, at its end, that a closure's outcome is among the results.
+  struct Telling {
+    ~Telling() { lane->told(this); }
+    std::shared_ptr<Lane> lane;
+  };
+
   rpc::Task<void> run_closure(std::uint64_t sequence, Closure closure) {
-    auto ran = lane_->run(std::move(closure));
+    const Telling telling{lane_};
+    auto ran = lane_->run(std::move(closure), &telling);
     try {
       ClosureResult result = co_await std::move(ran);
       ended(sequence, std::move(result));
@@ -132,6 +133,7 @@ class LaneService final : public wire::Lane::Server {
   }
   void keep(std::uint64_t sequence, ClosureResult result, std::uint64_t words) {
     result.sequence = sequence;
+    ++ended_;
     ready_words_ += words;
     ready_.push_back({std::move(result), words});
   }
@@ -166,9 +168,12 @@ class LaneService final : public wire::Lane::Server {
     for (unsigned i = 0; i < out.size(); ++i) write(out[i], results.list[i]);
   }
 
-  rpc::Task<void> hold() {
-    auto idle = lane_->hold_pushes();
+  // A closure that has just failed between two shards looks idle here, and whole to a coordinator that has not read its
+  // result yet: the answer says how many results there are to be read first.
+  rpc::Task<void> hold(HoldPushesContext context) {
+    auto idle = lane_->hold_pushes(this);
     co_await kj::mv(idle);
+    context.getResults(capnp::MessageSize{kHeadWords, 0}).setEnded(ended_);
   }
 
   static constexpr std::uint64_t kAnswerWords = (std::uint64_t{1} << 20) / sizeof(capnp::word);
@@ -177,7 +182,7 @@ class LaneService final : public wire::Lane::Server {
 
   std::shared_ptr<Lane> lane_;
   rpc::Connection& connection_;
-  bool holding_ = false;  // by this connection
+  std::uint64_t ended_ = 0;           // closures that this connection brought
   std::deque<Ready> ready_;           // ended, in that order, and not yet answered
   std::uint64_t ready_words_ = 0;
   std::deque<kj::Own<kj::PromiseFulfiller<Results>>> waiting_;  // calls

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
+#include <optional>
 
 #include "core/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
@@ -145,6 +147,41 @@ TEST(Checkpoint, IsOneCutWhileTrainingGoesOn) {
   EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), v);
 }
 
+// It has not been asked to hold its pushes, and some shards have marked when it is there.
+TEST(Checkpoint, IsOneCutAlthoughAWorkerComesBackWhileItIsMade) {
+  SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = 5});
+  ClusterCoordinator coordinator(cluster.strategy());
+  Counters counters(cluster.strategy());
+  auto data = coordinator.create_shared_dataset(numbers(10 * Counters::kRows));
+  Function add = count_function(cluster.strategy(), counters);
+  for (int i = 0; i < 10; ++i) coordinator.schedule(add, {data});
+  coordinator.join(kPatience);
+  cluster.kill_worker(1);
+  cluster.run_for(std::chrono::milliseconds(50));
+  for (std::int64_t i = 0; i < 9 * Counters::kRows; ++i) coordinator.schedule(add, {data});
+  cluster.run_for(std::chrono::milliseconds(5));
+
+  cluster.network().partition("worker0", "ps0");  // its pushes are under way, so that holding them takes long
+  auto later = [&](int milliseconds, std::function<void()> work) { cluster.reactor().schedule(std::chrono::milliseconds(milliseconds), std::move(work)); };
+  later(100, [&] { cluster.start_worker(1); });
+  later(399, [&] { cluster.network().partition("chief", "ps1"); });  // it marks later than the other
+  later(400, [&] { cluster.network().heal("worker0", "ps0"); });
+  later(440, [&] { cluster.network().heal("chief", "ps1"); });
+  const std::string checkpoint = coordinator.save({.folder = "/checkpoints"});
+  coordinator.join(kPatience);
+  ASSERT_EQ(coordinator.stats().losses.size(), 1u);  // worker 1 alone: nothing else was taken for dead
+
+  coordinator.restore(checkpoint);
+
+  const float v = counters.value_of_v();
+  const auto rows = counters.value_of_rows();
+  EXPECT_GE(v, 10.0f);
+  EXPECT_LT(v, 910.0f);
+  EXPECT_EQ(counters.value_of_w(), v);
+  EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), 0.0f), v);
+  EXPECT_EQ(static_cast<float>(coordinator.stats().global_step), v);
+}
+
 // A job that goes back to a checkpoint of its own and then on from there.
 struct GoneBack {
   SimulatedCluster cluster{{.ps = 2, .workers = 2, .seed = 3}};
@@ -200,6 +237,98 @@ TEST(Restore, ALostPsIsRebuiltFromWhatWasSavedSince) {
     job.cluster.run_for(std::chrono::seconds(3));
   }
   job.expect_counted(25);
+}
+
+// A coordinator's life, and the next one's on what it saved: a variable that the next one makes late is restored late.
+struct Successor {
+  SimulatedCluster cluster{{.ps = 2, .workers = 2, .seed = 3}};
+  std::optional<ClusterCoordinator> coordinator;
+  std::optional<Counters> counters;
+  Variable late;
+
+  Successor() {
+    begin();
+    make_late();
+    touch_late(4);
+    const std::string checkpoint = coordinator->save({.folder = "/checkpoints"});
+    end();
+    cluster.start_chief();
+    begin();
+    coordinator->restore(checkpoint);
+  }
+  void begin() {
+    coordinator.emplace(cluster.strategy());
+    counters.emplace(cluster.strategy());
+  }
+  void end() {
+    late = Variable();
+    counters.reset();
+    coordinator.reset();
+    cluster.kill_chief();
+  }
+  void make_late() { late = cluster.strategy().create_variable({.name = "late", .shape = {64, 1}, .initializer = Initializer::zeros()}); }
+  void touch_late(int times) {
+    Function touch = cluster.strategy().function([&] { late.assign_add(Array(Tensor::of<float>({64, 1}, std::vector<float>(64, 1)))); });
+    for (int i = 0; i < times; ++i) coordinator->schedule(touch);
+    coordinator->join(kPatience);
+  }
+  void expect_late(float each) const {
+    const Tensor value = late.read().eval();
+    EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()), Each(each));
+  }
+};
+
+TEST(Restore, OfAVariableThatIsMadeLaterBeginsAnewWhenItsPsWasCutOffMeanwhile) {
+  Successor job;
+  job.cluster.slow_disks(std::chrono::milliseconds(50));
+  job.make_late();
+  for (const char* ps : {"ps0", "ps1"})
+    job.cluster.reactor().schedule(std::chrono::milliseconds(20), [&job, ps] { job.cluster.network().cut("chief", ps); });
+  job.cluster.reactor().schedule(std::chrono::milliseconds(60), [&job] { job.cluster.network().heal_all(); });
+  job.touch_late(2);
+  job.expect_late(6);
+}
+
+TEST(Restore, OfAVariableThatIsMadeLaterWaitsForACheckpointThatIsBeingWritten) {
+  Successor job;
+  Function count = job.cluster.strategy().function([&job] { job.counters->v.assign_add(Array(1.0f)); });
+  job.coordinator->save_automatically({.folder = "/checkpoints", .every_steps = 3});
+  for (int i = 0; i < 2; ++i) job.coordinator->schedule(count);
+  job.coordinator->join(kPatience);
+  job.cluster.slow_disks(std::chrono::milliseconds(50));
+  job.coordinator->schedule(count);
+  job.coordinator->join(kPatience);
+  job.cluster.run_for(std::chrono::milliseconds(70));  // its shards are marked, and write
+  job.make_late();
+  job.touch_late(2);
+  job.expect_late(6);
+  EXPECT_EQ(job.coordinator->stats().checkpoints_failed, 0u);
+}
+
+TEST(Recovery, ACoordinatorThatDiesWhileAPsIsRestoredHasASuccessor) {
+  SimulatedCluster cluster({.ps = 2, .workers = 1, .seed = 3});
+  {
+    ClusterCoordinator coordinator(cluster.strategy());
+    Counters counters(cluster.strategy());
+    Function add = cluster.strategy().function([&] { counters.v.assign_add(Array(1.0f)); });
+    coordinator.schedule(add);
+    coordinator.save({.folder = "/checkpoints"});
+    cluster.kill_ps(0);
+    cluster.kill_ps(1);
+    cluster.start_ps(0);
+    cluster.start_ps(1);
+    cluster.slow_disks(std::chrono::milliseconds(50));
+    cluster.run_for(std::chrono::milliseconds(100));
+  }
+  cluster.kill_chief();
+  cluster.start_chief();
+
+  ClusterCoordinator coordinator(cluster.strategy());
+  Counters counters(cluster.strategy());
+  Function add = cluster.strategy().function([&] { counters.v.assign_add(Array(1.0f)); });
+  coordinator.schedule(add);
+  coordinator.join(kPatience);
+  EXPECT_EQ(counters.value_of_v(), 1.0f);
 }
 
 TEST(Recovery, ALostPsIsAnErrorThatNamesItWhenRecoveryIsOff) {

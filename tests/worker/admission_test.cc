@@ -88,6 +88,19 @@ TEST(PushGate, ThoseInTheMiddleOfTheirPushesMayGoOnWhileHeld) {
   EXPECT_EQ(passes, 3);
 }
 
+TEST(PushGate, StaysHeldUntilEverybodyWhoHoldsItHasReleasedIt) {
+  rpc::SimReactor reactor;
+  PushGate gate;
+  int one = 0, other = 0, closure = 0, passes = 0;
+  auto first = gate.hold(&one), second = gate.hold(&other);
+  gate.pass(&closure, [&] { ++passes; });
+  gate.release(&one);
+  gate.release(&one);
+  EXPECT_EQ(passes, 0);
+  gate.release(&other);
+  EXPECT_EQ(passes, 1);
+}
+
 TEST(PushGate, WhoLeavesWhileHeldBackIsForgotten) {
   PushGate gate;
   rpc::SimReactor reactor;

@@ -55,9 +55,9 @@ class LaneHarness {
     });
   }
 
-  std::shared_ptr<Started> start(Closure closure) {
+  std::shared_ptr<Started> start(Closure closure, const void* caller = nullptr) {
     auto started = std::make_shared<Started>();
-    started->promise = lane.run(std::move(closure)).start().then(
+    started->promise = lane.run(std::move(closure), caller).start().then(
         [raw = started.get()](ClosureResult&& result) {
           raw->result = std::move(result);
           raw->finished = true;
@@ -68,14 +68,15 @@ class LaneHarness {
         }).eagerlyEvaluate(nullptr);
     return started;
   }
-  std::shared_ptr<Started> start(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments, std::vector<Take> takes = {}) {
+  std::shared_ptr<Started> start(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments, std::vector<Take> takes = {},
+                                 const void* caller = nullptr) {
     Closure closure;
     closure.sequence = sequence;
     closure.function = function;
     closure.arguments = std::move(arguments);
     closure.takes = std::move(takes);
     closure.layout_version = 1;
-    return start(std::move(closure));
+    return start(std::move(closure), caller);
   }
   // Runs it to its end; what it gave.
   ClosureResult run(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments, std::vector<Take> takes = {}) {

@@ -153,6 +153,21 @@ TEST_F(LaneServiceTest, AResultThatFitsIntoNoMessageFailsItsClosure) {
   EXPECT_TRUE(connection->connected());
 }
 
+// Its pushes are over, and whether they all landed is known only to who has read its result.
+TEST_F(LaneServiceTest, WhoHoldsPushesIsToldHowManyClosuresHadEnded) {
+  cluster.before = [](const Asked& asked) -> kj::Promise<void> {
+    if (asked.push && asked.closure == 8) throw UnavailableError("this shard is not open yet");
+    return kj::READY_NOW;
+  };
+  auto call = start(lane, {{7, {1}}, {8, {2}}});
+  ASSERT_TRUE(finish(*call));
+  cluster.reactor.advance(1s);
+  kj::Promise<capnp::Response<wire::Lane::HoldPushesResults>> holding = lane.holdPushesRequest().send();
+  const auto held = wait(kj::mv(holding));
+  EXPECT_THAT(call->sequences(), ElementsAre(7));
+  EXPECT_EQ(held.getEnded(), 2u);
+}
+
 TEST_F(LaneServiceTest, AnAnswerThatWasLostWithItsCallIsNotGivenToTheNextConnection) {
   hold_up(7);
   start(lane, {{7, {1}}, {8, {2}}});

@@ -175,6 +175,27 @@ TEST(Lane, HoldingAnswersOnlyWhenNoPushIsUnderWay) {
   EXPECT_TRUE(harness.finish({started}));
 }
 
+// Half of it may have landed: as long as its caller takes it for whole, so must whoever asks whether the lane is idle.
+TEST(Lane, AClosureThatFailedCountsAsPushingUntilItsCallerWasTold) {
+  FakeCluster cluster(1, kOneTable);
+  LaneHarness harness(cluster);
+  harness.add_halving();
+  cluster.before = [](const Asked& asked) -> kj::Promise<void> {
+    if (asked.push) throw UnavailableError("this shard is not open yet");
+    return kj::READY_NOW;
+  };
+  const int caller = 0;
+  auto started = harness.start(1, 1, {ids_tensor({4})}, {}, &caller);
+  ASSERT_TRUE(harness.finish({started}));
+  ASSERT_THAT(started->error, HasSubstr("not open yet"));
+  bool answered = false;
+  auto hold = harness.lane.hold_pushes().then([&] { answered = true; }).eagerlyEvaluate(nullptr);
+  cluster.reactor.advance(1s);
+  EXPECT_FALSE(answered);
+  harness.lane.told(&caller);
+  EXPECT_TRUE(cluster.run_until([&] { return answered; }));
+}
+
 TEST(Lane, ADroppedClosureMakesRoomAndCountsAsNoPush) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster, 1);
