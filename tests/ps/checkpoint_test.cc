@@ -222,7 +222,7 @@ TEST(ShardRestore, OfOneVariableLeavesTheOthersAndWhatTheyHadApplied) {
 TEST(ShardRestore, OneThatHadNotEndedIsForgottenByANewSession) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
   const std::uint64_t old = shard.shard.begin_restore();
-  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {4, 2}), sgd())}, false});
+  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {4, 2}), sgd())}});
   shard.shard.open();
   EXPECT_TRUE(shard.shard.is_open());
   EXPECT_THROW(shard.shard.verify_restore(old), CancelledError);
@@ -250,7 +250,7 @@ TEST(ShardRestore, GoesNoFurtherOnceAnotherConnectionIsInCharge) {
 TEST(ShardRestore, OfEverythingFromNothingIsANewBeginning) {
   ShardHarness shard({whole_table(0, variable("w", {2}), sgd())});
   shard.push_whole(shard.step(3), 0, {1, 2});
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {}, false});
+  shard.shard.configure({ShardHarness::kSession, 2, 42, {}});
   shard.shard.begin_restore();
   shard.shard.end_restore({});
   shard.shard.open();
