@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t kIdSets = 16;
 constexpr std::uint64_t kSession = 1;
+constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 48;  // closures, as a coordinator does: their end every so often
+constexpr std::uint64_t kSettledTogether = 1024, kUnderWay = 64;
 constexpr float kLearningRate = 0.01f;
 const UpdateRule kAdagrad{RuleKind::kAdagrad, {}};
 
@@ -59,7 +61,6 @@ StepContext step_context(std::uint64_t number) {
   step.layout_version = 1;
   step.closure = number;
   step.incarnation = 1;
-  step.low_watermark = number > 64 ? number - 64 : 0;
   return step;
 }
 
@@ -111,6 +112,7 @@ PsStepInProcess::PsStepInProcess(std::int64_t table_rows, bool hashed) : steps_(
     updates_.push_back({variable, 0, kStepRows, false, kAdagrad, kLearningRate});
   }
   shard_.configure(configuration);
+  shard_.announce(kSession, kAnnounced, 0);
   shard_.open();
   if (hashed) fill(table_rows);
 }
@@ -138,6 +140,7 @@ double PsStepInProcess::run(int steps) {
 void PsStepInProcess::step() {
   const StepData& data = steps_[next_ % kIdSets];
   const StepContext context = step_context(++next_);
+  if (next_ % kSettledTogether == 0) shard_.announce(kSession, kAnnounced, next_);
   const ps::PullRequest pull{context, reads_, data.all_ids};
   pulled_.resize(shard_.pull_bytes(pull));
   const ps::Version version = shard_.pull(pull, pulled_.data());
@@ -218,6 +221,7 @@ rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows
     layout->variables.push_back({static_cast<VariableId>(t), table_spec(t, table_rows), kAdagrad, {{static_cast<ShardId>(t % shards_.size()), {0, table_rows}}}});
   for (auto& shard : shards_) {
     co_await shard->configure(kSession, layout, 0, kStepTables, false);
+    co_await shard->announce(kSession, kAnnounced, 0);
     co_await shard->open();
   }
   store_ = std::make_unique<worker::RemoteStore>(*reactor_, *network_);
@@ -227,7 +231,10 @@ rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows
 
 rpc::Task<void> PsStepOverTheWire::step() {
   const StepData& data = steps_[next_ % kIdSets];
-  const StepContext context = step_context(++next_);
+  const std::uint64_t number = ++next_;
+  if (number % kSettledTogether == 0)
+    for (auto& shard : shards_) co_await shard->announce(kSession, kAnnounced, number - kUnderWay);
+  const StepContext context = step_context(number);
   worker::RemoteStep remote(*store_);
   std::vector<Read> reads;
   std::vector<Update> updates;

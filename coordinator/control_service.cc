@@ -9,7 +9,7 @@ namespace {
 
 class Service final : public wire::CoordinatorControl::Server {
  public:
-  explicit Service(Engine& engine) : engine_(engine) {}
+  Service(Engine& engine, rpc::Connection& connection) : engine_(engine), connection_(connection) {}
   kj::Promise<void> status(StatusContext context) override {
     context.getResults().setJson(engine_.status_json().c_str());
     return kj::READY_NOW;
@@ -19,14 +19,17 @@ class Service final : public wire::CoordinatorControl::Server {
 
  private:
   rpc::Task<void> stop_task() {
+    connection_.allow({rpc::Role::kTool, rpc::Role::kCoordinator}, "CoordinatorControl.stop");
     engine_.request_stop();
     co_return;
   }
   rpc::Task<void> save_task(SaveContext context) {
+    connection_.allow({rpc::Role::kTool, rpc::Role::kCoordinator}, "CoordinatorControl.save");
     auto name = co_await engine_.save_by_policy();
     context.getResults().setCheckpoint(name.c_str());
   }
   Engine& engine_;
+  rpc::Connection& connection_;
 };
 
 }  // namespace
@@ -41,7 +44,9 @@ ControlServer::ControlServer(Engine& engine, rpc::Reactor& reactor, rpc::Network
   accept.role = rpc::Role::kCoordinator;
   accept.token = options.token;
   accept.insecure = options.insecure;
-  auto serve = [&engine](const rpc::PeerInfo&, rpc::Connection&) -> capnp::Capability::Client { return wire::CoordinatorControl::Client(kj::heap<Service>(engine)); };
+  auto serve = [&engine](const rpc::PeerInfo&, rpc::Connection& connection) -> capnp::Capability::Client {
+    return wire::CoordinatorControl::Client(kj::heap<Service>(engine, connection));
+  };
   std::vector<rpc::Endpoint> endpoints{{&reactor, serve}};
   impl_->acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.address), std::move(accept), std::move(endpoints));
 }

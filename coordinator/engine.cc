@@ -71,6 +71,7 @@ void Engine::pump() {
   }
   dispatch_queued();
   send_dispatched();
+  if (announcement_due()) announce_due_.notify_all();
 }
 
 // Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is walked through in order.
@@ -90,7 +91,9 @@ bool Engine::may_go(const Closure& next) {
     sync_layout();
     return false;
   }
-  return !next.function->uses_variables || (all_ps_ready() && !layout_busy_);  // else ps_loop and sync_layout pump again
+  wanted_below_ = std::max(wanted_below_, next.sequence + 1);
+  // Else ps_loop, sync_layout and announce_loop pump again.
+  return !next.function->uses_variables || (all_ps_ready() && !layout_busy_ && next.sequence < closures_below_);
 }
 
 void Engine::dispatch_next(Lane& lane) {
@@ -203,7 +206,7 @@ void Engine::send_dispatched() {
 }
 
 LaneMessage Engine::next_message(Lane& lane) {
-  LaneMessage message{.low_watermark = queue_->low_watermark(), .layout_version = lane.layout_version, .lane_number = lane.number};
+  LaneMessage message{.layout_version = lane.layout_version, .lane_number = lane.number};
   const std::size_t most = (lane.window.size() + 1) / 2;  // so that the lane works on one while the other travels
   std::size_t count = 0;
   for (; count < std::min(most, lane.outbox.size()); ++count) {

@@ -5,6 +5,7 @@
 //   dispatch        engine.cc            queue -> lane -> result
 //   workers         engine_workers.cc    connect, watch, fence and put back
 //   ps              engine_ps.cc         connect, watch, rebuild a lost one
+//   announcements   engine_announce.cc   which closures there are, told to shards
 //   layout          engine_layout.cc     tables on shards and lanes
 //   checkpoints     engine_checkpoint.cc the cut, save, restore
 //   Thread  the reactor's, but for queue(), functions and stats(), which any thread may use.
@@ -137,6 +138,7 @@ class Engine {
     std::uint64_t incarnation = 0;
     TimePoint lost_at{};
     bool ready = false, lost_for_good = false;
+    std::uint64_t closures_below = 0;  // announced to all of its shards
     std::string trouble = "not yet connected";
     std::string status;
     std::size_t open_loss = kNoLoss;
@@ -227,6 +229,16 @@ class Engine {
   rpc::Task<void> dial_once(Member* member, rpc::Task<void> (Engine::*connect)(Member*));
   std::vector<std::string> not_connected() const;
 
+  // ---- what shards know of closures ----
+  struct Announced {
+    std::uint64_t closures_below = 0, settled_below = 0;
+  };
+  bool announcement_due() const;
+  Announced next_announcement();
+  rpc::Task<void> announce_to(Ps* ps, Announced word);
+  rpc::Task<void> announce_in_time(Ps* ps, Announced word);
+  rpc::Task<void> announce_loop();
+
   // ---- layout ----
   void sync_layout();
   void synced(std::shared_ptr<const Layout> layout);
@@ -282,6 +294,10 @@ class Engine {
   std::vector<std::uint64_t> skipped_rows_;  // beside pipeline_book_
   std::uint64_t next_incarnation_ = 1;
   std::uint64_t fences_ = 0;      // raised so far: who opens a shard must not miss one
+  Announced announced_;           // the newest word
+  std::uint64_t closures_below_ = 0;  // every ps knows of those
+  std::uint64_t wanted_below_ = 0;    // above all that were sent, or are to be sent next
+  rpc::Signal announce_due_;
   std::uint64_t synced_version_ = 0;
   std::shared_ptr<const Layout> synced_;
   bool resync_ = false;           // a ps has tables that others may lack

@@ -135,6 +135,7 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   do {
     fences = fences_;
     co_await fence_lost_lanes_on(ps);
+    co_await announce_to(ps, next_announcement());
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
   } while (fences != fences_);
   ps->needs_rows = false;

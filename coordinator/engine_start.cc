@@ -46,6 +46,7 @@ rpc::Task<void> Engine::start() {
   for (auto& ps : ps_) tasks_.spawn(ps->name, ps_loop(ps.get()));
   for (auto& worker : workers_) tasks_.spawn(worker->name, worker_loop(worker.get()));
   tasks_.spawn("watch for workers", watch_for_no_workers());
+  tasks_.spawn("announce closures", announce_loop());
   refresh_status();
   pump();
 }

@@ -22,7 +22,6 @@ struct LaneTake {
 struct LaneMessage {
   std::vector<std::shared_ptr<Closure>> closures;
   std::vector<LaneTake> takes;  // of all of them, in their order
-  std::uint64_t low_watermark = 0;
   std::uint64_t layout_version = 0;
   std::size_t lane_number = 0;
   std::size_t bytes = 0;  // about, of the closures

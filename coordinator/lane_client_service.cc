@@ -58,7 +58,6 @@ const Tensor& argument(const Closure& closure, std::size_t i, std::size_t lane) 
 void write_closure(wire::Closure::Builder out, const Closure& closure, std::span<const LaneTake> takes, const LaneMessage& message) {
   out.setSequence(closure.sequence);
   out.setFunction(closure.function->id);
-  out.setLowWatermark(message.low_watermark);
   out.setGlobalStep(closure.global_step);
   out.setLayoutVersion(message.layout_version);
   if (!closure.arguments.empty()) {

@@ -48,6 +48,7 @@ class ShardClient {
   rpc::Task<ShardVersion> configure(std::uint64_t session, std::shared_ptr<const Layout> layout,
                                     VariableId first, VariableId last);
   rpc::Task<void> open();
+  rpc::Task<void> announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below);
   rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive);
   rpc::Task<ShardMark> mark(std::uint64_t checkpoint);
   rpc::Task<ShardSaved> save(std::uint64_t checkpoint, std::string folder);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "coordinator/reply_wire.h"
 #include "coordinator/shard_client.h"
@@ -29,6 +30,9 @@ void write_table(wire::Table::Builder out, const VariableLayout& variable, const
     list[i].setEnd(parts[i].second.end);
   }
 }
+
+// A program may name a folder as its own working directory has it.
+std::string at_any_process(const std::string& folder) { return std::filesystem::absolute(folder).lexically_normal().string(); }
 
 }  // namespace
 
@@ -77,6 +81,14 @@ rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
 
 rpc::Task<void> ShardClient::open() { co_await stub_->shard.openRequest().send().ignoreResult(); }
 
+rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below) {
+  auto request = stub_->shard.announceRequest();
+  request.setSession(session);
+  request.setClosuresBelow(closures_below);
+  request.setSettledBelow(settled_below);
+  co_await request.send().ignoreResult();
+}
+
 rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive) {
   auto request = stub_->shard.fenceRequest();
   request.setSession(session);
@@ -96,7 +108,7 @@ rpc::Task<ShardMark> ShardClient::mark(std::uint64_t checkpoint) {
 rpc::Task<ShardSaved> ShardClient::save(std::uint64_t checkpoint, std::string folder) {
   auto request = stub_->shard.saveRequest();
   request.setCheckpoint(checkpoint);
-  request.setFolder(folder.c_str());
+  request.setFolder(at_any_process(folder).c_str());
   auto response = co_await request.send();
   co_return read_saved(response);
 }
@@ -110,7 +122,7 @@ rpc::Task<void> ShardClient::drop_mark(std::uint64_t checkpoint) {
 rpc::Task<std::uint64_t> ShardClient::restore(std::string folder, std::vector<std::string> databases, AppliedClosures applied,
                                               std::vector<VariableId> variables) {
   auto request = stub_->shard.restoreRequest();
-  request.setFolder(folder.c_str());
+  request.setFolder(at_any_process(folder).c_str());
   auto names = request.initDatabases(static_cast<unsigned>(databases.size()));
   for (unsigned i = 0; i < names.size(); ++i) names.set(i, databases[i].c_str());
   auto set = request.initApplied();

@@ -24,7 +24,6 @@ struct StepContext {
   std::uint64_t layout_version = 0;
   std::uint64_t closure = 0;       // sequence number
   std::uint64_t incarnation = 0;   // the worker's; a fenced one is refused
-  std::uint64_t low_watermark = 0; // every closure below it is settled
   std::int64_t global_step = 0;
   std::int32_t replica = 0;        // i of n in sync
   std::int32_t replicas = 1;

@@ -38,6 +38,19 @@ void AppliedPushes::add(std::uint64_t closure, std::uint32_t push_number, std::u
   above_[closure].push_back({push_number, slice, counter});
 }
 
+void AppliedPushes::announce(std::uint64_t closures_below, std::uint64_t settled_below) {
+  if (settled_below > closures_below)
+    throw InvalidArgumentError(str("of the closures below ", closures_below, " those below ", settled_below, " are said to have ended"));
+  announced_ = std::max(announced_, closures_below);
+  raise_watermark(settled_below);
+}
+
+void AppliedPushes::verify_announced(std::uint64_t closure) const {
+  if (closure >= announced_)
+    throw InvalidArgumentError(str("closure ", closure, " is unknown here: the coordinator has announced closures below ", announced_,
+                                   " to this shard; only a closure that it sent may push"));
+}
+
 void AppliedPushes::raise_watermark(std::uint64_t low) {
   if (low <= low_) return;
   low_ = low;
@@ -67,7 +80,8 @@ void AppliedPushes::verify(const AppliedSet& set) const {
 
 void AppliedPushes::restore(const AppliedSet& set) {
   verify(set);
-  clear();
+  low_ = 0;
+  above_.clear();
   merge(set);
 }
 
@@ -80,7 +94,7 @@ void AppliedPushes::merge(const AppliedSet& set) {
 }
 
 void AppliedPushes::clear() {
-  low_ = 0;
+  low_ = announced_ = 0;
   above_.clear();
 }
 

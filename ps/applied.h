@@ -15,11 +15,19 @@ struct AppliedSet {
 };
 
 // Of one session.  Thread: the shard's own.  Memory: what lies above the watermark, at most `closures_max` closures.
+//
+// Which closures there are, and below which watermark all are settled, is the coordinator's to say (announce). A worker's word for either
+// would let one wrong push make every later one a duplicate: acknowledged and never applied.
 class AppliedPushes {
  public:
   explicit AppliedPushes(std::size_t closures_max = std::size_t{1} << 20) : closures_max_(closures_max) {}
 
   std::uint64_t low_watermark() const { return low_; }
+  // There are closures below `closures_below`, and those below `settled_below` have ended. Neither goes back.
+  //   Errors  InvalidArgument: more have ended than there are.
+  void announce(std::uint64_t closures_below, std::uint64_t settled_below);
+  // InvalidArgument: a closure that was not announced.
+  void verify_announced(std::uint64_t closure) const;
   // Applied, or below the watermark: to be refused as a duplicate.
   bool contains(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice) const;
   // Whether any slice of the push was.
@@ -30,9 +38,6 @@ class AppliedPushes {
   void check_room(std::uint64_t closure) const;
   // `counter`: the shard's, after the push; 0 for a slice that it does not count, since another one of the push came first.
   void add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice, std::uint64_t counter);
-  // Closures below it are settled. It never goes back.
-  void raise_watermark(std::uint64_t low);
-
   // As at the cut, where every closure is in whole or not at all.
   AppliedSet snapshot() const;
   // `set` alone, or besides what was applied.  Errors  InvalidArgument: not ascending, or more than there is room for.
@@ -42,6 +47,7 @@ class AppliedPushes {
 
  private:
   void verify(const AppliedSet& set) const;
+  void raise_watermark(std::uint64_t low);
   static constexpr std::uint32_t kEveryPush = UINT32_MAX;
   struct Applied {
     std::uint32_t push_number, slice;
@@ -49,6 +55,7 @@ class AppliedPushes {
   };
   std::size_t closures_max_;
   std::uint64_t low_ = 0;
+  std::uint64_t announced_ = 0;
   std::map<std::uint64_t, std::vector<Applied>> above_;
 };
 

@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "core/machine.h"
 #include "rpc/memory_use.h"
+#include "rpc/task.h"
 
 namespace cairn::ps {
 namespace {
@@ -35,7 +36,7 @@ Json shard_json(const ShardCounters& shard) {
 
 class ControlService final : public wire::PsControl::Server {
  public:
-  explicit ControlService(std::shared_ptr<ControlHost> host) : host_(std::move(host)) {}
+  ControlService(std::shared_ptr<ControlHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection) {}
 
  protected:
   kj::Promise<void> ping(PingContext context) override {
@@ -50,13 +51,16 @@ class ControlService final : public wire::PsControl::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> shutdown(ShutdownContext context) override {
-    const std::string reason(context.getParams().getReason());
-    if (host_->shutdown) host_->shutdown(reason);
-    return kj::READY_NOW;
+    return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kCoordinator}, "PsControl.shutdown");
+      const std::string reason(context.getParams().getReason());
+      if (host_->shutdown) host_->shutdown(reason);
+    });
   }
 
  private:
   std::shared_ptr<ControlHost> host_;
+  rpc::Connection& connection_;
 };
 
 }  // namespace
@@ -75,6 +79,8 @@ std::string status_json(const ControlHost& host) {
   return json_text(all);
 }
 
-wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host) { return kj::heap<ControlService>(std::move(host)); }
+wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host, rpc::Connection& connection) {
+  return kj::heap<ControlService>(std::move(host), connection);
+}
 
 }  // namespace cairn::ps

@@ -8,6 +8,7 @@
 
 #include "ps/counters.h"
 #include "rpc/cairn.capnp.h"
+#include "rpc/connection.h"
 
 namespace cairn::ps {
 
@@ -22,6 +23,7 @@ struct ControlHost {
 };
 
 std::string status_json(const ControlHost& host);
-wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host);
+// `connection` outlives what is returned, as rpc::Endpoint::serve has it.
+wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host, rpc::Connection& connection);
 
 }  // namespace cairn::ps

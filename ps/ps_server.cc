@@ -23,7 +23,7 @@ struct PsServer::Impl {
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
     options.shard.incarnation = options.incarnation;
     std::vector<rpc::Endpoint> endpoints;
-    endpoints.push_back({&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection&) { return serve_control(control); }});
+    endpoints.push_back({&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection& connection) { return serve_control(control, connection); }});
     for (std::uint32_t i = 0; i < options.shards; ++i) endpoints.push_back(make_shard(i, offload, store));
     control->index = options.index;
     control->incarnation = options.incarnation;

@@ -240,6 +240,12 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
   return version();
 }
 
+void Shard::announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below) {
+  if (session != session_ || session == 0)
+    throw FailedPreconditionError(str("this shard belongs to session ", session_, ", the closures announced to session ", session));
+  applied_.announce(closures_below, settled_below);
+}
+
 void Shard::fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive) {
   if (session != session_) return;  // that session's workers are refused as it is
   fence_.raise(newest, alive);

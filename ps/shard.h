@@ -86,6 +86,10 @@ class Shard {
   // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the version then counts it not yet).
   PushResult push(const PushRequest& request);
 
+  // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is refused.
+  //   Errors  FailedPrecondition: another session; InvalidArgument: more have ended than there are.
+  void announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below);
+
   // Refuses from now on what worker incarnations up to `newest` send, other than those `alive`, and forgets their unfinished
   // pushes. Who was refused once stays so. Another session: nothing.
   void fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive);

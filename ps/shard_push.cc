@@ -12,6 +12,7 @@ namespace cairn::ps {
 PushResult Shard::push(const PushRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);
+  applied_.verify_announced(request.step.closure);
   if (applied_.contains(request.step.closure, request.step.push_number, request.slice)) return duplicate(request);
   if (request.pulled.incarnation != 0 && request.pulled.incarnation != incarnation_) {
     ShardCounters::add(counters_.outdated, 1);
@@ -59,7 +60,6 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   const bool counted = applied_.begun(step.closure, step.push_number);  // with the first slice of it
   const std::uint64_t staleness = counted ? 0 : count_push(request);
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
-  applied_.raise_watermark(std::min(step.low_watermark, step.closure));
   if (request.slice == 0) staging_.forget(step.closure, step.push_number);
   return {version(), staleness, false};
 }

@@ -23,11 +23,15 @@ class ShardService final : public wire::Shard::Server {
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
-    return rpc::at_once([&] { answer_pull(context); });
+    return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.pull");
+      answer_pull(context);
+    });
   }
   kj::Promise<void> push(PushContext context) override {
     std::optional<kj::Promise<void>> unused;
     auto answered = rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.push");
       DecodedPush push = read_push(context.getParams(), shared_);
       if (push.request.pieces > 1) unused = keep_values(push);
       const TraceSpan span("apply a push", push.request.step.closure);
@@ -43,6 +47,7 @@ class ShardService final : public wire::Shard::Server {
   }
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
+      connection_.allow_coordinator("Shard.configure", context.getParams().getSession());
       const Configuration configuration = read_configuration(context.getParams());
       take_charge();
       const bool news = configuration.session != host_->shard.session();
@@ -53,20 +58,20 @@ class ShardService final : public wire::Shard::Server {
   }
   kj::Promise<void> open(OpenContext) override {
     return rpc::at_once([&] {
-      verify_not_replaced();
+      from_coordinator("Shard.open");
       host_->shard.open();
     });
   }
   kj::Promise<void> fence(FenceContext context) override {
     return rpc::at_once([&] {
-      verify_not_replaced();
+      from_coordinator("Shard.fence");
       const auto params = context.getParams();
       host_->shard.fence(params.getSession(), params.getNewest(), read_alive(params));
     });
   }
   kj::Promise<void> mark(MarkContext context) override {
     return rpc::at_once([&] {
-      verify_not_replaced();
+      from_coordinator("Shard.mark");
       const MarkResult marked = host_->shard.mark(context.getParams().getCheckpoint());
       auto results = context.initResults();
       write(results.initVersion(), marked.version);
@@ -75,16 +80,38 @@ class ShardService final : public wire::Shard::Server {
   }
   kj::Promise<void> dropMark(DropMarkContext context) override {
     return rpc::at_once([&] {
-      verify_not_replaced();
+      from_coordinator("Shard.dropMark");
       host_->shard.drop_mark(context.getParams().getCheckpoint());
     });
   }
-  kj::Promise<void> save(SaveContext context) override { return unless_replaced(save_and_answer(host_, context)); }
-  kj::Promise<void> restore(RestoreContext context) override { return unless_replaced(restore_and_answer(host_, context)); }
+  kj::Promise<void> announce(AnnounceContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.announce");
+      const auto params = context.getParams();
+      host_->shard.announce(params.getSession(), params.getClosuresBelow(), params.getSettledBelow());
+    });
+  }
+  kj::Promise<void> save(SaveContext context) override {
+    try {
+      from_coordinator("Shard.save");
+      return connection_.guard(save_and_answer(host_, context));
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+  }
+  kj::Promise<void> restore(RestoreContext context) override {
+    try {
+      from_coordinator("Shard.restore");
+      return connection_.guard(restore_and_answer(host_, context));
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+  }
 
  private:
-  // What the coordinator sent by a connection that it has given up may arrive after what it sent by the next one, or after
-  // its successor has begun: a late restore would take the rows from under those who work with them.
+  // What the coordinator sent by a connection that it has given up may arrive after what it sent by
+  // the next one, or after its successor has begun: a late restore would take the rows from under
+  // those who work with them.
   void take_charge() {
     verify_not_replaced();
     if (number_ == host_->in_charge) return;
@@ -95,13 +122,11 @@ class ShardService final : public wire::Shard::Server {
     if (number_ < host_->in_charge)
       throw UnavailableError(str(host_->database, ": a later connection has configured this shard and is in charge of it; connect anew"));
   }
-  kj::Promise<void> unless_replaced(rpc::Task<void> call) {
-    try {
-      verify_not_replaced();
-    } catch (...) {
-      return rpc::to_kj(std::current_exception());
-    }
-    return connection_.guard(std::move(call));
+  // Of the session that this shard was configured for; before that there is none to protect, and the shard says so itself.
+  void from_coordinator(std::string_view call) const {
+    const std::uint64_t session = host_->shard.session();
+    connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
+    verify_not_replaced();
   }
 
   // A piece waits where it came, until the last one is there. Where that is shared memory the worker may use it again once it has
@@ -174,7 +199,7 @@ class ShardService final : public wire::Shard::Server {
   }
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
-    const std::string folder(context.getParams().getFolder());
+    const std::string folder = read_folder(context.getParams().getFolder());
     const SavedDatabase saved = co_await save_shard(host, context.getParams().getCheckpoint(), folder);
     auto results = context.initResults();
     results.setRows(saved.rows);
@@ -194,7 +219,7 @@ class ShardService final : public wire::Shard::Server {
     std::vector<VariableId> only;
     for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables")) only.push_back(id);
     const RestoredRows restored =
-        co_await restore_shard(host, std::string(params.getFolder()), std::move(databases), read_applied(params.getApplied()), std::move(only));
+        co_await restore_shard(host, read_folder(params.getFolder()), std::move(databases), read_applied(params.getApplied()), std::move(only));
     auto results = context.initResults();
     results.setRows(restored.report.rows);
     results.setBytes(restored.bytes);

@@ -1,7 +1,9 @@
 #include "ps/wire_requests.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/kernels/cpu/bulk_copy.h"
@@ -66,7 +68,6 @@ StepContext read_step(wire::Step::Reader in) {
   step.layout_version = in.getLayoutVersion();
   step.closure = in.getClosure();
   step.incarnation = in.getIncarnation();
-  step.low_watermark = in.getLowWatermark();
   step.global_step = in.getGlobalStep();
   step.replica = in.getReplica();
   step.replicas = in.getReplicas();
@@ -131,6 +132,15 @@ AppliedSet read_applied(wire::AppliedSet::Reader in) {
   AppliedSet set{in.getLowWatermark(), {}};
   for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures")) set.closures.emplace_back(range.getBegin(), range.getEnd());
   return set;
+}
+
+std::string read_folder(capnp::Text::Reader in) {
+  std::string folder = wire::read_name(in);
+  const std::filesystem::path path(folder);
+  const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
+  if (!path.is_absolute() || climbs || folder.find('\0') != std::string::npos)
+    throw InvalidArgumentError(str("checkpoint folder \"", folder, "\": a ps takes an absolute path without \"..\""));
+  return folder;
 }
 
 void write(wire::Version::Builder out, const Version& version) {

@@ -40,6 +40,8 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
+// Of a checkpoint: one absolute path without "..", so that no two processes take it for two folders.
+std::string read_folder(capnp::Text::Reader in);
 void write(wire::Version::Builder out, const Version& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);
 

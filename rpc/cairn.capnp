@@ -3,6 +3,7 @@
 #
 # Every process listens on one address with numbered endpoints: 0 is its control service, 1 and up are its shards (a ps) or its
 # lanes (a worker). The hello that opens a connection names the endpoint. Errors carry a code of core/error.h.
+# Who may make a call is told by the role in the hello. A number that has gone is `retired`: nobody reads it.
 
 using Cxx = import "/capnp/c++.capnp";
 using Core = import "/core/graph.capnp";
@@ -14,7 +15,7 @@ struct Step {
   layoutVersion @1 :UInt64;
   closure @2 :UInt64;
   incarnation @3 :UInt64;      # the worker's
-  lowWatermark @4 :UInt64;     # every closure below it is settled
+  retired @4 :UInt64;
   globalStep @5 :Int64;
   replica @6 :Int32;
   replicas @7 :Int32 = 1;
@@ -136,6 +137,11 @@ interface Shard {
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the
   # next open(). Of all tables, from no database: a new beginning, as if the tables had just been made.
   restore @8 (folder :Text, databases :List(Text), applied :AppliedSet, variables :List(UInt32)) -> (rows :UInt64, bytes :UInt64);
+
+  # The coordinator's word on the closures of its session: their numbers lie below `closuresBelow`, and those below `settledBelow`
+  # have ended. A push of a closure at or above the one is refused with InvalidArgument, of one below the other it is a duplicate.
+  # Neither ever goes back. Said before `open`, and again well before the numbers are used up.
+  announce @9 (session :UInt64, closuresBelow :UInt64, settledBelow :UInt64) -> ();
 }
 
 # ---- worker ----
@@ -181,7 +187,7 @@ struct Closure {
   function @1 :UInt32;                  # as registered
   arguments @2 :List(Core.TensorData);
   takes @3 :List(Take);                 # one an iterator argument
-  lowWatermark @4 :UInt64;
+  retired @4 :UInt64;
   globalStep @5 :Int64;
   layoutVersion @6 :UInt64;
 }

@@ -98,6 +98,22 @@ void Connection::verify_reading(std::size_t kept) {
                                    unread_bytes_max_, ": its connection is closed"));
 }
 
+void Connection::allow(std::initializer_list<Role> roles, std::string_view call) const {
+  std::string names;
+  for (const Role role : roles) {
+    if (peer_.role == role) return;
+    names += str(names.empty() ? "" : " or ", role_name(role));
+  }
+  throw PermissionDeniedError(str(call, " is for the ", names, ": ", peer_.name(), " at ", peer_.address, " may not call it"));
+}
+
+void Connection::allow_coordinator(std::string_view call, std::uint64_t session) const {
+  allow({Role::kCoordinator}, call);
+  if (peer_.session != session)
+    throw FailedPreconditionError(str(call, ": this connection is of session ", peer_.session, ", the call is about session ", session,
+                                      ", which another coordinator may have begun"));
+}
+
 bool Connection::connected() const { return rpc_->connected; }
 
 kj::Promise<void> Connection::on_disconnect() { return rpc_->ended.addBranch(); }

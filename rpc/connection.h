@@ -4,8 +4,10 @@
 #include <kj/async.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "rpc/byte_stream.h"
 #include "rpc/credit.h"
@@ -72,6 +74,13 @@ class Connection {
   // connection is closed. `kept`: bytes of answers that the caller holds back for it.
   //   Errors  ResourceExhausted: above unread_bytes_max.
   void verify_reading(std::size_t kept = 0);
+
+  // For a server method, `call`: only these may make it, as their hello told who they are.
+  //   Errors  PermissionDenied: another role, named.
+  void allow(std::initializer_list<Role> roles, std::string_view call) const;
+  // For a server method that belongs to a session: a coordinator that this one has replaced, or one to come, may not make it.
+  //   Errors  PermissionDenied: not the coordinator; FailedPrecondition: of another session, both named.
+  void allow_coordinator(std::string_view call, std::uint64_t session) const;
 
   const PeerInfo& peer() const { return peer_; }
   Reactor& reactor() { return reactor_; }

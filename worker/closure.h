@@ -27,7 +27,6 @@ struct Closure {
   FunctionId function = 0;
   std::vector<Tensor> arguments;
   std::vector<Take> takes;           // one an iterator argument
-  std::uint64_t low_watermark = 0;
   std::int64_t global_step = 0;
   std::uint64_t layout_version = 0;  // the oldest layout that serves it
 };

@@ -9,7 +9,7 @@ namespace {
 
 class ControlService final : public wire::WorkerControl::Server {
  public:
-  explicit ControlService(ControlHooks hooks) : hooks_(std::move(hooks)) {}
+  ControlService(ControlHooks hooks, rpc::Connection& connection) : hooks_(std::move(hooks)), connection_(connection) {}
 
   kj::Promise<void> ping(PingContext context) override {
     return rpc::at_once([&] {
@@ -25,6 +25,7 @@ class ControlService final : public wire::WorkerControl::Server {
   }
   kj::Promise<void> shutdown(ShutdownContext context) override {
     return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kCoordinator}, "WorkerControl.shutdown");
       const auto reason = context.getParams().getReason();
       hooks_.shutdown({reason.begin(), reason.size()});
     });
@@ -32,10 +33,13 @@ class ControlService final : public wire::WorkerControl::Server {
 
  private:
   ControlHooks hooks_;
+  rpc::Connection& connection_;
 };
 
 }  // namespace
 
-capnp::Capability::Client make_control_service(ControlHooks hooks) { return wire::WorkerControl::Client(kj::heap<ControlService>(std::move(hooks))); }
+capnp::Capability::Client make_control_service(ControlHooks hooks, rpc::Connection& connection) {
+  return wire::WorkerControl::Client(kj::heap<ControlService>(std::move(hooks), connection));
+}
 
 }  // namespace cairn::worker

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "rpc/connection.h"
+
 namespace cairn::worker {
 
 struct WorkerState {
@@ -21,6 +23,7 @@ struct ControlHooks {
   std::function<void(const std::string& reason)> shutdown;  // called once the answer is on its way
 };
 
-capnp::Capability::Client make_control_service(ControlHooks hooks);
+// `connection` outlives what is returned, as rpc::Endpoint::serve has it.
+capnp::Capability::Client make_control_service(ControlHooks hooks, rpc::Connection& connection);
 
 }  // namespace cairn::worker

@@ -218,7 +218,6 @@ StepContext Lane::context(const Closure& closure) const {
   step.layout_version = closure.layout_version;  // what it was sent by, though the lane may know a newer one
   step.closure = closure.sequence;
   step.incarnation = config_.incarnation;
-  step.low_watermark = closure.low_watermark;
   step.global_step = closure.global_step;
   return step;
 }

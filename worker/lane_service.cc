@@ -26,16 +26,21 @@ class LaneService final : public wire::Lane::Server {
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
       auto in = context.getParams();
+      connection_.allow_coordinator("Lane.configure", in.getSession());
       const auto encoding = in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding, in.getIncarnation(),
                         in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32});
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {
-    return rpc::at_once([&] { lane_->set_layout(read(context.getParams().getLayout())); });
+    return rpc::at_once([&] {
+      from_coordinator("Lane.setLayout");
+      lane_->set_layout(read(context.getParams().getLayout()));
+    });
   }
   kj::Promise<void> register_(RegisterContext context) override {
     return rpc::at_once([&] {
+      from_coordinator("Lane.register");
       auto in = context.getParams();
       const auto graph = bytes(in.getGraph());
       lane_->register_function(in.getFunction(), parse_graph(graph), graph.size());
@@ -43,17 +48,22 @@ class LaneService final : public wire::Lane::Server {
   }
   kj::Promise<void> openPipeline(OpenPipelineContext context) override {
     return rpc::at_once([&] {
+      from_coordinator("Lane.openPipeline");
       auto in = context.getParams();
       const auto description = bytes(in.getDescription());
       lane_->open_pipeline(in.getPipeline(), parse_dataset(description), description.size());
     });
   }
   kj::Promise<void> closePipeline(ClosePipelineContext context) override {
-    return rpc::at_once([&] { lane_->close_pipeline(context.getParams().getPipeline()); });
+    return rpc::at_once([&] {
+      from_coordinator("Lane.closePipeline");
+      lane_->close_pipeline(context.getParams().getPipeline());
+    });
   }
 
   kj::Promise<void> run(RunContext context) override {
     try {
+      from_coordinator("Lane.run");
       connection_.verify_reading(ready_words_ * sizeof(capnp::word));
       take(wire::bounded(context.getParams().getClosures(), wire::kListMax, "closures of a call"));
     } catch (...) {
@@ -67,12 +77,28 @@ class LaneService final : public wire::Lane::Server {
     context.allowCancellation();
     return connection_.guard(wait_for_results(context));
   }
-  kj::Promise<void> holdPushes(HoldPushesContext context) override { return connection_.guard(hold(context)); }
+  kj::Promise<void> holdPushes(HoldPushesContext context) override {
+    try {
+      from_coordinator("Lane.holdPushes");
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
+    return connection_.guard(hold(context));
+  }
   kj::Promise<void> releasePushes(ReleasePushesContext) override {
-    return rpc::at_once([&] { lane_->release_pushes(this); });
+    return rpc::at_once([&] {
+      from_coordinator("Lane.releasePushes");
+      lane_->release_pushes(this);
+    });
   }
 
  private:
+  // Of the session that the lane works for: one that was replaced has no say over its successor's lane.
+  void from_coordinator(std::string_view call) const {
+    const std::uint64_t session = lane_->stats().session;
+    connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
+  }
+
   struct Ready {
     ClosureResult result;
     std::uint64_t words;

@@ -53,7 +53,6 @@ Closure read(wire::Closure::Reader in) {
   Closure out;
   out.sequence = in.getSequence();
   out.function = in.getFunction();
-  out.low_watermark = in.getLowWatermark();
   out.global_step = in.getGlobalStep();
   out.layout_version = in.getLayoutVersion();
   if (in.hasArguments()) {

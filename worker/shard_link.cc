@@ -47,7 +47,6 @@ void write(wire::Step::Builder out, const StepContext& step) {
   out.setLayoutVersion(step.layout_version);
   out.setClosure(step.closure);
   out.setIncarnation(step.incarnation);
-  out.setLowWatermark(step.low_watermark);
   out.setGlobalStep(step.global_step);
   out.setReplica(step.replica);
   out.setReplicas(step.replicas);

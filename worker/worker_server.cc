@@ -95,7 +95,7 @@ rpc::Endpoint WorkerServer::control_endpoint() {
   };
   hooks.json = [self] { return self().status_json(); };
   hooks.shutdown = [self](const std::string& reason) { self().on_shutdown_(reason); };
-  return {&reactor_, [hooks](const rpc::PeerInfo&, rpc::Connection&) { return make_control_service(hooks); }};
+  return {&reactor_, [hooks](const rpc::PeerInfo&, rpc::Connection& connection) { return make_control_service(hooks, connection); }};
 }
 
 rpc::Endpoint WorkerServer::lane_endpoint(const LaneSeat& seat) {

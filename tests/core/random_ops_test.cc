@@ -70,7 +70,6 @@ TEST(RandomOperations, AClosureRunAgainDrawsWhatItDrewBefore) {
   retry.session = 3;
   retry.incarnation = 9;  // another worker
   retry.layout_version = 2;
-  retry.low_watermark = 16;
   retry.push_number = 1;
   Workspace used;
   run_at(function, step_of(40), used);

@@ -13,11 +13,12 @@
 
 namespace cairn::fuzz {
 
-inline rpc::Hello hello_to_shard() {
+inline rpc::Hello hello_to_shard(rpc::Role role = rpc::Role::kWorker) {
   rpc::Hello hello;
   hello.cluster = "test";
   hello.token = "secret";
-  hello.role = rpc::Role::kWorker;
+  hello.role = role;
+  hello.session = 7;
   hello.incarnation = 1;
   hello.endpoint = 1;
   return hello;
@@ -43,16 +44,16 @@ struct ServedPs {
   ps::PsServer server{reactor, network.host("ps"), *offload, *store, small_ps()};
 
   // A stream on which everything up to an accepted hello has been said.
-  kj::Own<rpc::ByteStream> greeted_stream() {
+  kj::Own<rpc::ByteStream> greeted_stream(rpc::Role role) {
     auto socket = reactor.wait(network.host("rogue").dial(reactor, server.address()));
     auto stream = socket->attach(reactor, rpc::kPlainStream);
-    auto greeted = rpc::greet(*stream, hello_to_shard(), "ps", nullptr);
+    auto greeted = rpc::greet(*stream, hello_to_shard(role), "ps", nullptr);
     reactor.wait(std::move(greeted));
     return stream;
   }
   // True: the ps answers a call of somebody else.
   bool answers() {
-    auto connection = reactor.wait(network.host("worker").connect(reactor, server.address(), hello_to_shard(), std::chrono::seconds(5)));
+    auto connection = reactor.wait(network.host("worker").connect(reactor, server.address(), hello_to_shard(rpc::Role::kCoordinator), std::chrono::seconds(5)));
     auto shard = connection->bootstrap<wire::Shard>();
     auto fenced = shard.fenceRequest().send().ignoreResult();
     reactor.wait(reactor.with_deadline(kj::mv(fenced), std::chrono::seconds(5), "a good peer's call"));

@@ -28,6 +28,7 @@ struct World {
     shard.configure({kSession, 1, 42,
                      {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}}, {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}}, {2, variable("b", {5}), {}, {{0, {0, 5}}}}},
                      false});
+    shard.announce(kSession, 1 << 20, 0);
     shard.open();
   }
 

@@ -23,13 +23,25 @@ inline rpc::Hello hello_to(std::uint32_t endpoint) {
   return hello;
 }
 
-// One connection to one shard (endpoint 1 and up), with blocking calls.
+inline rpc::Hello coordinator_hello_to(std::uint32_t endpoint, std::uint64_t session = ShardHarness::kSession) {
+  rpc::Hello hello = hello_to(endpoint);
+  hello.role = rpc::Role::kCoordinator;
+  hello.session = session;
+  return hello;
+}
+
+// A worker's connection to one shard (endpoint 1 and up) and the coordinator's, with blocking calls.
 class ShardClient {
  public:
   ShardClient(rpc::Reactor& reactor, rpc::Network& network, const rpc::Address& address, std::uint32_t shard = 0, rpc::ConnectionOptions options = {})
       : reactor_(reactor),
-        connection_(reactor.wait(network.connect(reactor, address, hello_to(shard + 1), kPatience, options))),
-        shard(connection_->bootstrap<wire::Shard>()) {}
+        network_(network),
+        address_(address),
+        endpoint_(shard + 1),
+        connection_(reactor.wait(network.connect(reactor, address, hello_to(endpoint_), kPatience, options))),
+        coordinator_(dial(ShardHarness::kSession)),
+        shard(connection_->bootstrap<wire::Shard>()),
+        ruled(coordinator_->bootstrap<wire::Shard>()) {}
 
   template <typename Promise>
   auto wait(Promise promise) {
@@ -37,7 +49,12 @@ class ShardClient {
   }
 
   void configure(const std::vector<TableConfig>& tables, std::uint64_t session = ShardHarness::kSession) {
-    auto request = shard.configureRequest();
+    if (session != session_) {
+      coordinator_ = dial(session);
+      ruled = coordinator_->bootstrap<wire::Shard>();
+    }
+    session_ = session;
+    auto request = ruled.configureRequest();
     request.setSession(session);
     request.setLayoutVersion(1);
     request.setSeed(42);
@@ -56,7 +73,17 @@ class ShardClient {
     }
     wait(request.send().ignoreResult());
   }
-  void open() { wait(shard.openRequest().send().ignoreResult()); }
+  void open() {
+    announce(ShardHarness::kClosures, 0);
+    wait(ruled.openRequest().send().ignoreResult());
+  }
+  void announce(std::uint64_t closures_below, std::uint64_t settled_below) {
+    auto request = ruled.announceRequest();
+    request.setSession(session_);
+    request.setClosuresBelow(closures_below);
+    request.setSettledBelow(settled_below);
+    wait(request.send().ignoreResult());
+  }
 
   kj::Promise<Floats> pull_later(VariableId variable, std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
     auto request = shard.pullRequest();
@@ -98,18 +125,18 @@ class ShardClient {
   }
 
   void mark(std::uint64_t checkpoint) {
-    auto request = shard.markRequest();
+    auto request = ruled.markRequest();
     request.setCheckpoint(checkpoint);
     wait(request.send().ignoreResult());
   }
   kj::Promise<capnp::Response<wire::Shard::SaveResults>> save_later(std::uint64_t checkpoint, const std::string& folder) {
-    auto request = shard.saveRequest();
+    auto request = ruled.saveRequest();
     request.setCheckpoint(checkpoint);
     request.setFolder(folder);
     return request.send();
   }
   std::uint64_t restore(const std::string& folder, const std::vector<std::string>& databases) {
-    auto request = shard.restoreRequest();
+    auto request = ruled.restoreRequest();
     request.setFolder(folder);
     auto names = request.initDatabases(static_cast<unsigned>(databases.size()));
     for (unsigned i = 0; i < names.size(); ++i) names.set(i, databases[i]);
@@ -119,11 +146,20 @@ class ShardClient {
   rpc::Connection& connection() { return *connection_; }
 
  private:
+  std::unique_ptr<rpc::Connection> dial(std::uint64_t session) {
+    return reactor_.wait(network_.connect(reactor_, address_, coordinator_hello_to(endpoint_, session), kPatience));
+  }
+
   rpc::Reactor& reactor_;
-  std::unique_ptr<rpc::Connection> connection_;
+  rpc::Network& network_;
+  rpc::Address address_;
+  std::uint32_t endpoint_;
+  std::uint64_t session_ = ShardHarness::kSession;
+  std::unique_ptr<rpc::Connection> connection_, coordinator_;
 
  public:
-  wire::Shard::Client shard;
+  wire::Shard::Client shard;  // as a worker has it,
+  wire::Shard::Client ruled;  // and as the coordinator has
 };
 
 inline PsServerOptions server_options(std::string listen, std::uint32_t shards) {

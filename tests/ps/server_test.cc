@@ -54,6 +54,67 @@ TEST(ShardService, ErrorsKeepTheirCodeAndNameTheTask) {
   }
 }
 
+// What became of a call: "Code: message".
+template <typename Request>
+std::string refusal(ShardClient& client, Request request) {
+  try {
+    client.wait(request.send().ignoreResult());
+  } catch (const Error& error) {
+    return str(code_name(error.code()), ": ", error.what());
+  }
+  return "nothing was refused";
+}
+
+TEST(ShardService, AWorkerPullsAndPushesAndNothingElse) {
+  SimulatedPs ps;
+  ShardClient client = ps.client();
+  client.configure(one_table());
+  client.open();
+  client.mark(1);
+  auto refused = [](const std::string& call) { return HasSubstr(call + " is for the chief: /job:worker/task:0 at "); };
+
+  EXPECT_THAT(refusal(client, client.shard.configureRequest()), refused("PermissionDenied: Shard.configure"));
+  EXPECT_THAT(refusal(client, client.shard.openRequest()), refused("Shard.open"));
+  EXPECT_THAT(refusal(client, client.shard.announceRequest()), refused("Shard.announce"));
+  EXPECT_THAT(refusal(client, client.shard.fenceRequest()), refused("Shard.fence"));
+  EXPECT_THAT(refusal(client, client.shard.markRequest()), refused("Shard.mark"));
+  EXPECT_THAT(refusal(client, client.shard.saveRequest()), refused("Shard.save"));
+  EXPECT_THAT(refusal(client, client.shard.dropMarkRequest()), refused("Shard.dropMark"));
+  EXPECT_THAT(refusal(client, client.shard.restoreRequest()), refused("Shard.restore"));
+  EXPECT_THAT(refusal(client, client.ruled.pushRequest()), HasSubstr("PermissionDenied: Shard.push is for the worker: /job:chief/task:0 at "));
+  EXPECT_THAT(refusal(client, client.ruled.pullRequest()), HasSubstr("Shard.pull is for the worker"));
+  EXPECT_EQ(client.pull(0).size(), static_cast<std::size_t>(kTableRows) * 16);
+}
+
+TEST(ShardService, ACoordinatorThatWasReplacedHasNoSayAnyMore) {
+  SimulatedPs ps;
+  ShardClient old = ps.client(), young = ps.client();
+  old.configure(one_table());
+  old.open();
+  young.configure(one_table(), ShardHarness::kSession + 1);
+
+  EXPECT_THAT(refusal(old, old.ruled.openRequest()), HasSubstr("FailedPrecondition: Shard.open: this connection is of session 7, the call is about session 8"));
+  EXPECT_THAT(refusal(old, old.ruled.markRequest()), HasSubstr("session 8"));
+  auto request = old.ruled.configureRequest();
+  request.setSession(ShardHarness::kSession + 1);
+  EXPECT_THAT(refusal(old, kj::mv(request)), HasSubstr("this connection is of session 7"));
+  young.open();
+}
+
+TEST(ShardService, ACheckpointsFolderIsOnePathForAllProcesses) {
+  SimulatedPs ps;
+  ShardClient client = ps.client();
+  client.configure(one_table());
+  client.open();
+  for (const std::string folder : {"c", "/c/../elsewhere", "..", ""}) {
+    SCOPED_TRACE(folder);
+    client.mark(5);
+    EXPECT_THROW(client.wait(client.save_later(5, folder)), InvalidArgumentError);
+    EXPECT_THROW(client.restore(folder, {"ps-0-shard-0"}), InvalidArgumentError);
+    EXPECT_EQ(client.pull(0).size(), static_cast<std::size_t>(kTableRows) * 16);  // it is still open
+  }
+}
+
 TEST(ShardService, APushWhoseAnswerWasLostIsAppliedOnce) {
   SimulatedPs ps;
   ShardClient client = ps.client();
@@ -141,14 +202,14 @@ TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {
   client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   const Floats at_mark = client.pull(0);
   client.mark(5);
-  auto saving = client.save_later(5, "c/ckpt-00000005");
+  auto saving = client.save_later(5, "/c/ckpt-00000005");
   for (std::uint64_t closure = 2; closure < 6; ++closure) client.push(closure, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   const auto saved = client.wait(kj::mv(saving));
   EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kTableRows));
   EXPECT_STREQ(saved.getFiles()[0].getName().cStr(), "ps-0-shard-0/rows");
   EXPECT_NE(client.pull(0), at_mark);
 
-  EXPECT_EQ(client.restore("c/ckpt-00000005", {"ps-0-shard-0"}), static_cast<std::uint64_t>(kTableRows));
+  EXPECT_EQ(client.restore("/c/ckpt-00000005", {"ps-0-shard-0"}), static_cast<std::uint64_t>(kTableRows));
   EXPECT_THROW(client.pull(0), UnavailableError);
   client.open();
   EXPECT_EQ(client.pull(0), at_mark);
@@ -161,13 +222,13 @@ TEST(ShardService, ASaveWhoseConnectionIsLostDropsItsMark) {
   client.open();
   client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(5);
-  auto saving = client.save_later(5, "c/ckpt-00000005");
+  auto saving = client.save_later(5, "/c/ckpt-00000005");
   ps.network.cut("ps", "worker");
   EXPECT_THROW(client.wait(kj::mv(saving)), UnavailableError);
   ps.network.heal_all();
   ShardClient again = ps.client();
   again.mark(6);
-  EXPECT_GT(again.wait(again.save_later(6, "c/ckpt-00000006")).getRows(), 0u);
+  EXPECT_GT(again.wait(again.save_later(6, "/c/ckpt-00000006")).getRows(), 0u);
 }
 
 // Messages of different connections arrive in any order: what was sent before a connection was given up may come after what
@@ -194,12 +255,12 @@ TEST(ShardService, ARotOnTheDiskIsDataLossAndNeverHalfAModel) {
   client.open();
   client.push(1, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   client.mark(5);
-  client.wait(client.save_later(5, "c"));
-  ps.disk.flip_bit("c/ps-0-shard-0/rows", ps.disk.size("c/ps-0-shard-0/rows") - 100);
-  EXPECT_THROW(client.restore("c", {"ps-0-shard-0"}), DataLossError);
+  client.wait(client.save_later(5, "/c"));
+  ps.disk.flip_bit("/c/ps-0-shard-0/rows", ps.disk.size("/c/ps-0-shard-0/rows") - 100);
+  EXPECT_THROW(client.restore("/c", {"ps-0-shard-0"}), DataLossError);
   EXPECT_THROW(client.open(), FailedPreconditionError);
-  EXPECT_THROW(client.restore("c", {"../elsewhere"}), InvalidArgumentError);
-  EXPECT_THROW(client.restore("c", {"ps-9-shard-9"}), NotFoundError);
+  EXPECT_THROW(client.restore("/c", {"../elsewhere"}), InvalidArgumentError);
+  EXPECT_THROW(client.restore("/c", {"ps-9-shard-9"}), NotFoundError);
 }
 
 TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
@@ -209,7 +270,7 @@ TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
   client.open();
   client.pull(0);
   ps.reactor.run_ready();
-  auto connection = ps.reactor.wait(ps.network.host("chief").connect(ps.reactor, ps.server.address(), hello_to(0), kPatience));
+  auto connection = ps.reactor.wait(ps.network.host("chief").connect(ps.reactor, ps.server.address(), coordinator_hello_to(0), kPatience));
   auto control = connection->bootstrap<wire::PsControl>();
   kj::Promise<capnp::Response<wire::PsControl::PingResults>> pinged = control.pingRequest().send();
   const auto pong = ps.reactor.wait(kj::mv(pinged));
@@ -220,6 +281,9 @@ TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
   const auto status = ps.reactor.wait(kj::mv(asked));
   EXPECT_THAT(std::string(status.getJson()), testing::AllOf(HasSubstr("\"rows\":3000"), HasSubstr("\"pulls\":1")));
 
+  auto stranger = ps.reactor.wait(ps.network.host("worker").connect(ps.reactor, ps.server.address(), hello_to(0), kPatience));
+  auto asked_by_a_worker = stranger->bootstrap<wire::PsControl>().shutdownRequest().send().ignoreResult();
+  EXPECT_THROW(ps.reactor.wait(kj::mv(asked_by_a_worker)), PermissionDeniedError);
   std::string reason;
   ps.server.on_shutdown([&](const std::string& told) { reason = told; });
   auto shutdown = control.shutdownRequest();

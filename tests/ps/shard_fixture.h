@@ -34,8 +34,10 @@ class ShardHarness {
 
   explicit ShardHarness(std::vector<TableConfig> tables, ShardOptions options = {.incarnation = 100}) : shard(clock, options) {
     shard.configure({kSession, 1, 42, std::move(tables)});
+    shard.announce(kSession, kClosures, 0);
     shard.open();
   }
+  static constexpr std::uint64_t kClosures = std::uint64_t{1} << 32;  // announced
 
   StepContext step(std::uint64_t closure, std::uint32_t push_number = 0, std::uint64_t worker = 1) const {
     StepContext step;
@@ -44,7 +46,6 @@ class ShardHarness {
     step.closure = closure;
     step.incarnation = worker;
     step.push_number = push_number;
-    step.low_watermark = low_watermark;
     return step;
   }
 
@@ -81,7 +82,6 @@ class ShardHarness {
 
   ManualClock clock;
   Shard shard;
-  std::uint64_t low_watermark = 0;
 };
 
 inline void restore(Shard& shard, const std::vector<Shard::FrozenRecord>& records, const AppliedSet& applied = {}) {

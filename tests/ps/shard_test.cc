@@ -120,13 +120,43 @@ TEST(ShardPush, EachPushOfAClosureCountsForItself) {
 TEST(ShardPush, BelowTheLowWatermarkEverythingIsADuplicate) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   shard.push(shard.step(10), 0, {0}, {1, 1});
-  shard.low_watermark = 12;
   shard.push(shard.step(12), 0, {0}, {1, 1});
+  shard.shard.announce(ShardHarness::kSession, ShardHarness::kClosures, 12);
 
   EXPECT_TRUE(shard.push(shard.step(11), 0, {0}, {1, 1}).duplicate);  // never seen, but settled
   EXPECT_TRUE(shard.push(shard.step(10), 0, {0}, {1, 1}).duplicate);
   EXPECT_FALSE(shard.push(shard.step(13), 0, {0}, {1, 1}).duplicate);
   EXPECT_THAT(shard.pull(0, {0}), ElementsAre(-3, -3));
+}
+
+TEST(ShardPush, AClosureThatTheCoordinatorHasNotAnnouncedIsRefusedAndHidesNoOther) {
+  ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
+  try {
+    shard.push(shard.step(std::uint64_t{1} << 62), 0, {0}, {1, 1});
+    ADD_FAILURE() << "a closure of no coordinator was applied";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("announced closures below 4294967296"));
+  }
+  EXPECT_THAT(shard.pull(0, {0}), ElementsAre(0, 0));
+  EXPECT_FALSE(shard.push(shard.step(1), 0, {0}, {1, 1}).duplicate);
+  EXPECT_THAT(shard.pull(0, {0}), ElementsAre(-1, -1));
+}
+
+TEST(ShardPush, WhatIsAnnouncedNeverGoesBackAndEndsWithItsSession) {
+  ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
+  shard.shard.announce(ShardHarness::kSession, 10, 5);  // an old word, late
+  EXPECT_FALSE(shard.push(shard.step(ShardHarness::kClosures - 1), 0, {0}, {1, 1}).duplicate);
+  EXPECT_TRUE(shard.push(shard.step(4), 0, {0}, {1, 1}).duplicate);
+  EXPECT_THROW(shard.shard.announce(ShardHarness::kSession, 10, 11), InvalidArgumentError);
+  EXPECT_THROW(shard.shard.announce(ShardHarness::kSession + 1, 10, 5), FailedPreconditionError);
+
+  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}, false});
+  shard.shard.open();
+  StepContext step = shard.step(4);
+  step.session = ShardHarness::kSession + 1;
+  EXPECT_THROW(shard.push(step, 0, {0}, {1, 1}), InvalidArgumentError);
+  shard.shard.announce(ShardHarness::kSession + 1, 10, 0);
+  EXPECT_FALSE(shard.push(step, 0, {0}, {1, 1}).duplicate);
 }
 
 TEST(ShardPush, AFencedWorkerIsRefusedAndItsRetryElsewhereIsNot) {
@@ -166,6 +196,7 @@ TEST(ShardPush, WhatWasSentByALayoutFromBeforeTheShardBeganIsAborted) {
   ManualClock clock;
   Shard shard(clock, {.incarnation = 1});
   shard.configure({7, 5, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
+  shard.announce(7, 2, 0);
   shard.open();
   StepContext step;
   step.session = 7;
@@ -477,6 +508,7 @@ TEST(ShardConfigure, ANewSessionForgetsTheOldOne) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
   shard.push(shard.step(1), 0, {0}, {1, 1});
   shard.shard.configure({8, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
+  shard.shard.announce(8, 2, 0);
   shard.shard.open();
   StepContext step = shard.step(1);
   step.session = 8;

@@ -22,14 +22,15 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
-constexpr std::uint64_t kSession = 7;
+constexpr std::uint64_t kSession = 7, kClosures = 1 << 20;
 constexpr std::size_t kGrowthMbMax = 300;  // a sanitizer keeps some of what was freed
 
-rpc::Hello good_hello() {
+rpc::Hello good_hello(rpc::Role role = rpc::Role::kWorker) {
   rpc::Hello hello;
   hello.cluster = "test";
   hello.token = "secret";
-  hello.role = rpc::Role::kWorker;
+  hello.role = role;
+  hello.session = kSession;
   hello.incarnation = 5;
   hello.endpoint = 1;
   return hello;
@@ -45,7 +46,8 @@ class HostilePeers : public ::testing::Test {
     ps_.emplace(tools::Command{.arguments = {std::string(CAIRN_PROGRAMS) + "/cairn-ps", "--listen", address_, "--cluster-id", "test", "--token",
                                                          "secret", "--transport", "tcp", "--log-file", folder_.path() + "/ps.log"},
                                            .output_file = folder_.path() + "/output"});
-    good_ = connected();
+    chief_ = connected(rpc::Role::kCoordinator);
+    good_ = connected(rpc::Role::kWorker);
     shard_.emplace(good_->bootstrap<wire::Shard>());
     configure();
   }
@@ -55,10 +57,10 @@ class HostilePeers : public ::testing::Test {
     return reactor_->wait(reactor_->with_deadline(kj::mv(promise), kPatience, "the test's call"));
   }
   // Until the process listens.
-  std::unique_ptr<rpc::Connection> connected() {
+  std::unique_ptr<rpc::Connection> connected(rpc::Role role) {
     for (const Duration until = reactor_->now() + kPatience;;) {
       try {
-        return reactor_->wait(network_->connect(*reactor_, rpc::Address::parse(address_), good_hello(), kPatience));
+        return reactor_->wait(network_->connect(*reactor_, rpc::Address::parse(address_), good_hello(role), kPatience));
       } catch (const UnavailableError&) {
         if (reactor_->now() > until) throw;
       }
@@ -66,14 +68,19 @@ class HostilePeers : public ::testing::Test {
     }
   }
   void configure() {
-    auto request = shard_->configureRequest();
+    auto shard = chief_->bootstrap<wire::Shard>();
+    auto request = shard.configureRequest();
     request.setSession(kSession);
     auto table = request.initTables(1)[0];
     wire::write(table.initSpec(), VariableSpec{.name = "w", .shape = {}, .initializer = Initializer::zeros()});
     wire::write(table.initRule(), UpdateRule{});
     table.initParts(1)[0].setEnd(1);
     wait(request.send().ignoreResult());
-    wait(shard_->openRequest().send().ignoreResult());
+    auto announced = shard.announceRequest();
+    announced.setSession(kSession);
+    announced.setClosuresBelow(kClosures);
+    wait(announced.send().ignoreResult());
+    wait(shard.openRequest().send().ignoreResult());
   }
   // A step of the good peer's: adds one.
   void train() {
@@ -133,7 +140,7 @@ class HostilePeers : public ::testing::Test {
   std::unique_ptr<rpc::Reactor> reactor_ = rpc::make_reactor();
   std::unique_ptr<rpc::Network> network_ = rpc::make_socket_network(rpc::Transport::kTcp);
   std::optional<tools::ChildProcess> ps_;
-  std::unique_ptr<rpc::Connection> good_;
+  std::unique_ptr<rpc::Connection> chief_, good_;
   std::optional<wire::Shard::Client> shard_;
   std::uint64_t closures_ = 0;
 };
@@ -172,7 +179,7 @@ TEST_F(HostilePeers, AThousandIdleOnesAndAnEndlessHelloKeepNobodyOut) {
     idle.push_back(stranger());
     if (i % 20 == 0) train();
   }
-  EXPECT_TRUE(connected()->connected());  // at once: no idle stream is waited for
+  EXPECT_TRUE(connected(rpc::Role::kWorker)->connected());  // at once: no idle stream is waited for
   expect_end(*endless);
   for (int i = 0; i < 50; ++i) train();
 

@@ -75,7 +75,7 @@ class SteppedPs {
 
   void step() {
     RemoteStep remote(store_);
-    StepContext context{.session = kSession, .layout_version = 1, .closure = ++closure_, .incarnation = 1, .low_watermark = closure_};
+    StepContext context{.session = kSession, .layout_version = 1, .closure = ++closure_, .incarnation = 1};
     wave([&](Done done) { remote.pull(context, reads_, std::move(done)); });
     wave([&](Done done) { remote.push(context, updates_, std::move(done)); });
     for (Read& read : reads_) read.value = {};
@@ -88,11 +88,11 @@ class SteppedPs {
     options.listen = "tcp://127.0.0.1:0";
     return options;
   }
-  static rpc::Hello hello(std::uint32_t endpoint) {
+  static rpc::Hello hello(std::uint32_t endpoint, rpc::Role role = rpc::Role::kWorker) {
     rpc::Hello hello;
     hello.cluster = "test";
     hello.session = kSession;
-    hello.role = rpc::Role::kWorker;
+    hello.role = role;
     hello.endpoint = endpoint;
     return hello;
   }
@@ -108,8 +108,9 @@ class SteppedPs {
     reactor_->wait(kj::mv(ended.promise));
   }
   void configure(const std::shared_ptr<const Layout>& layout, VariableId tables) {
-    ShardClient shard(reactor_->wait(network_->connect(*reactor_, server_.address(), hello(1), std::chrono::seconds(10))), 0);
+    ShardClient shard(reactor_->wait(network_->connect(*reactor_, server_.address(), hello(1, rpc::Role::kCoordinator), std::chrono::seconds(10))), 0);
     reactor_->wait(shard.configure(kSession, layout, 0, tables, false));
+    reactor_->wait(shard.announce(kSession, 1 << 20, 0));
     reactor_->wait(shard.open());
   }
 

@@ -25,11 +25,11 @@ class WorkerServerTest : public testing::Test {
     server = std::make_unique<WorkerServer>(cluster.reactor, cluster.network.host("worker3"), options);
   }
 
-  std::unique_ptr<rpc::Connection> connect(std::uint32_t endpoint) {
+  std::unique_ptr<rpc::Connection> connect(std::uint32_t endpoint, rpc::Role role = rpc::Role::kCoordinator, std::uint64_t session = 5) {
     rpc::Hello hello;
     hello.cluster = "test";
-    hello.role = rpc::Role::kCoordinator;
-    hello.session = 5;
+    hello.role = role;
+    hello.session = session;
     hello.endpoint = endpoint;
     return cluster.reactor.wait(cluster.network.host("chief").connect(cluster.reactor, server->address(), hello, std::chrono::seconds(10)));
   }

@@ -79,6 +79,23 @@ TEST_F(WorkerServerTest, WhenTheCoordinatorGoesItsClosuresGoAndItsFunctionsStay)
   EXPECT_EQ(run(lane, {{7, {1}}}).size(), 1u);
 }
 
+TEST_F(WorkerServerTest, OnlyTheCoordinatorOfItsSessionSpeaksToALane) {
+  auto connection = connect(1), worker = connect(1, rpc::Role::kWorker), later = connect(1, rpc::Role::kCoordinator, 6);
+  auto lane = connection->bootstrap<wire::Lane>(), stranger = worker->bootstrap<wire::Lane>(), successor = later->bootstrap<wire::Lane>();
+  configure(lane);
+  auto refused = [this](auto request) { return error_of([&] { wait(request.send().ignoreResult()); }); };
+
+  EXPECT_THAT(refused(stranger.configureRequest()), HasSubstr("PermissionDenied: Lane.configure is for the chief: /job:worker/task:0 at "));
+  EXPECT_THAT(refused(stranger.setLayoutRequest()), HasSubstr("Lane.setLayout is for the chief"));
+  EXPECT_THAT(refused(stranger.registerRequest()), HasSubstr("Lane.register is for the chief"));
+  EXPECT_THAT(refused(stranger.openPipelineRequest()), HasSubstr("Lane.openPipeline is for the chief"));
+  EXPECT_THAT(refused(stranger.closePipelineRequest()), HasSubstr("Lane.closePipeline is for the chief"));
+  EXPECT_THAT(refused(stranger.runRequest()), HasSubstr("Lane.run is for the chief"));
+  EXPECT_THAT(refused(stranger.holdPushesRequest()), HasSubstr("Lane.holdPushes is for the chief"));
+  EXPECT_THAT(refused(stranger.releasePushesRequest()), HasSubstr("Lane.releasePushes is for the chief"));
+  EXPECT_THAT(refused(successor.runRequest()), HasSubstr("FailedPrecondition: Lane.run: this connection is of session 6, the call is about session 5"));
+}
+
 TEST_F(WorkerServerTest, PushesHeldByACoordinatorThatGoesAreHeldNoLonger) {
   auto holder = connect(1);
   auto holding = holder->bootstrap<wire::Lane>();
@@ -125,6 +142,7 @@ TEST(WorkerServerThreads, LanesOnThreadsOfTheirOwnAnswerOverASocket) {
   rpc::Hello hello;
   hello.cluster = "test";
   hello.role = rpc::Role::kCoordinator;
+  hello.session = 1;
   auto body = [](const std::vector<TraceArgument>& arguments) { return Outputs{{"", std::get<Array>(arguments[0]) + 1.0f}}; };
   const auto traced = trace(body, {TensorType{DType::kFloat32, {}}});
   for (std::uint32_t endpoint : {1u, 2u}) {
