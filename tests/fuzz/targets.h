@@ -22,6 +22,7 @@ void manifest(Bytes input);     // storage: MANIFEST.json
 void reply(Bytes input);        // coordinator: what ps and workers answer
 void row_block(Bytes input);    // storage: the records of a checkpoint's database, keys and values
 void rpc_stream(Bytes input);   // rpc: everything after an accepted hello, served by a real ps
+void sequence(Bytes input);     // rpc, ps, worker: calls in a row, from several peers, served by a real ps and a real worker
 void shard_message(Bytes input);  // ps: pull, push, configure, restore, and what a shard does with them
 
 struct Target {
@@ -31,6 +32,7 @@ struct Target {
 inline constexpr Target kTargets[] = {
     {"csv", csv},           {"dataset", dataset},   {"error_text", error_text}, {"graph", graph},
     {"hello", hello},       {"job", job},           {"lane_message", lane_message}, {"manifest", manifest},
-    {"reply", reply},       {"row_block", row_block}, {"rpc_stream", rpc_stream}, {"shard_message", shard_message}};
+    {"reply", reply},       {"row_block", row_block}, {"rpc_stream", rpc_stream}, {"sequence", sequence},
+    {"shard_message", shard_message}};
 
 }  // namespace cairn::fuzz
