@@ -150,7 +150,7 @@ TEST(ShardPush, WhatIsAnnouncedNeverGoesBackAndEndsWithItsSession) {
   EXPECT_THROW(shard.shard.announce(ShardHarness::kSession, 10, 11), InvalidArgumentError);
   EXPECT_THROW(shard.shard.announce(ShardHarness::kSession + 1, 10, 5), FailedPreconditionError);
 
-  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}, false});
+  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {2, 2}), sgd())}});
   shard.shard.open();
   StepContext step = shard.step(4);
   step.session = ShardHarness::kSession + 1;
