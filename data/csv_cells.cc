@@ -114,13 +114,13 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
 }
 
 std::string ColumnDecoder::complaint(std::string_view cell) const {
-  const std::string shown = printable(cell), cure = line_cure(names_);
+  const std::string shown = printable(cell);
   if (label_ != nullptr)
-    return str("\"", shown, "\" is none of the label's positive and negative values; ", cure);
+    return str("\"", shown, "\" is none of the label's positive and negative values");
   if (cell.empty() || cell == unknown_) return unknown_complaint(shown, names_);
   if (binary_ && parses_as(cell, column_.dtype))
-    return str("\"", shown, "\" is no label of two classes, which lies in [0, 1]; ", cure);
-  return str("\"", shown, "\" is no ", dtype_name(column_.dtype), "; ", cure);
+    return str("\"", shown, "\" is no label of two classes, which lies in [0, 1]");
+  return str("\"", shown, "\" is no ", dtype_name(column_.dtype));
 }
 
 }  // namespace cairn

@@ -28,7 +28,7 @@ class ColumnDecoder {
   const RawColumn& decoded() const { return decoded_; }
   // As columns of a block: one, or values and row splits.
   void append_to(std::vector<Tensor>& columns) const;
-  // Why `cell` is bad, and the cure.
+  // Why `cell` is bad.
   std::string complaint(std::string_view cell) const;
   const std::string& name() const { return column_.name; }
 

@@ -29,13 +29,12 @@ std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, Opti
                  cpp ? "CsvSchema::strict" : "data.csv.strict", ")");
       break;
   }
-  return what + plain + "; otherwise " + line_cure(names);
+  return what + plain;
 }
 
 std::string unknown_complaint(const std::string& shown, OptionNames names) {
   const std::string what = str("the value is unknown (\"", shown, "\")");
-  if (names == OptionNames::kJobFile) return str(what, "; ", line_cure(names));
-  return str(what, " and the column has no default_value; give it one, ", line_cure(names));
+  return names == OptionNames::kJobFile ? what : what + " and the column has no default_value; give it one";
 }
 
 }  // namespace cairn

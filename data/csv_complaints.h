@@ -7,9 +7,9 @@
 
 namespace cairn {
 
-// "mend the line, or leave such lines out with ...": of any bad line.
+// "mend the line, or leave such lines out with ...": of any line that ends the run.
 std::string line_cure(OptionNames names);
-// What is wrong with a quote, and the cures.
+// What is wrong with a quote, and how the schema would allow it.
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names);
 // Of a cell that is empty or unknown, in a column that wants a value.
 std::string unknown_complaint(const std::string& shown, OptionNames names);

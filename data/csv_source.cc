@@ -180,14 +180,13 @@ class CsvSource final : public Stage {
   }
   void refuse_record() {
     if (!must_tell()) return;
-    const OptionNames names = csv_.options.names;
     const QuoteFault& quote = cells_.fault_quote;
     if (quote.kind != QuoteFault::Kind::kNone)
-      return tell(cells_.fault_row.line, quote.column, quote_complaint(quote.kind, csv_.schema, names));
+      return tell(cells_.fault_row.line, quote.column, quote_complaint(quote.kind, csv_.schema, csv_.options.names));
     const bool is_short = cells_.fault_cells < reader_->fields();
     tell(cells_.fault_row.line, 0,
          str(is_short ? "a short row: " : "a long row: ", cells_.fault_cells, " cells where ", reader_->fields(),
-             " are expected; ", line_cure(names)));
+             " are expected"));
   }
   // Counts a line that is left out. False: nobody asks why it is.
   bool must_tell() {
@@ -197,7 +196,8 @@ class CsvSource final : public Stage {
   }
   void tell(std::int64_t line, std::int64_t column, const std::string& why) {
     const std::string place = str(csv_.paths[file_], ":", line, ":", column > 0 ? str(column, ": ") : " ", why);
-    if (csv_.options.on_error == OnError::kFail) throw InvalidArgumentError(place);
+    if (csv_.options.on_error == OnError::kFail)
+      throw InvalidArgumentError(str(place, "; ", line_cure(csv_.options.names)));
     ++told_;
     events_.on_skipped_row(place);
   }

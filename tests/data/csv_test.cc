@@ -163,8 +163,9 @@ TEST(Csv, StrictRefusesAQuoteWithinACell) {
 TEST(Csv, MessagesNameTheJobFilesKeysToAJob) {
   TempFolder folder;
   auto complaint = [&](const std::string& line) {
-    const auto all = read_leniently(folder.write("a.csv", line + "\n"), two_columns(), OptionNames::kJobFile).complaints;
-    return all.empty() ? "none" : all.front();
+    const std::string path = folder.write("a.csv", line + "\n");
+    const CsvOptions options{OnError::kFail, OptionNames::kJobFile};
+    return error_of([&] { read_all(Dataset::csv(path, two_columns(), options)); }).substr(17 + path.size());
   };
   EXPECT_EQ(complaint("x,a"),
             ":1:1: column \"n\": \"x\" is no int32; mend the line, or leave such lines out with data.skip_bad_rows = true");
