@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "rpc/command_line.h"
 #include "rpc/hello.h"
 #include "rpc/token.h"
 
@@ -36,10 +37,9 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
   app.add_option("--parent-pid", flags.parent_pid, "End when this process does");
   app.add_option(program.threads_flag, flags.threads, program.threads_help)->check(CLI::Range(1, 1024));
   if (program.add_flags) program.add_flags(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    parsed.exit_code = app.exit(error);
+  add_version_flag(app);
+  if (const auto ended = parse_command_line(app, argc, argv)) {
+    parsed.exit_code = *ended;
     return parsed;
   }
   if (flags.token.empty()) flags.token = token_file.empty() ? token_of_environment() : read_token(token_file);

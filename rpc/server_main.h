@@ -55,7 +55,7 @@ struct GivenFlags {
 void apply_tf_config(const std::string& text, Role role, GivenFlags given, ServerFlags& flags);
 
 // Serves until SIGTERM, SIGINT, a shutdown call or the parent's end. Prints "NAME INDEX listening on ADDRESS" when ready.
-// The exit status: 0 after an orderly end, 1 after an Error (printed), CLI11's for wrong flags.
+// The exit status: 0 after an orderly end, 1 after an Error (printed), 2 for wrong flags.
 int server_main(int argc, char** argv, const ServerProgram& program);
 
 }  // namespace cairn::rpc

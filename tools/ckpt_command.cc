@@ -6,8 +6,10 @@
 
 #include "core/disk.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
+#include "tools/checkpoint_path.h"
 #include "tools/run_address.h"
 
 namespace cairn::tools {
@@ -29,31 +31,33 @@ std::uint64_t bytes_of(const Manifest& manifest) {
   return bytes;
 }
 
-bool is_checkpoint(const std::string& path) { return system_disk().exists(path + "/" + storage::kManifestFile); }
+enum class Form { kText, kJson };
 
-// A checkpoint's own folder, or the newest of a folder of checkpoints.
-std::string resolve(const std::string& path) {
-  if (is_checkpoint(path)) return path;
-  auto latest = storage::CheckpointFolder(system_disk(), path).latest();
-  if (!latest) throw NotFoundError(str("there is no checkpoint at ", path, ": neither a ", storage::kManifestFile, " nor folders ckpt-NNNNNNNN with one"));
-  return latest->path;
-}
+void print_json(const Json& json) { std::printf("%s\n", json_text(json, 2).c_str()); }
 
-int list(const std::string& folder) {
-  auto all = storage::CheckpointFolder(system_disk(), folder).list();
-  if (all.empty()) throw NotFoundError(str("there is no checkpoint in ", folder));
-  for (const auto& entry : all) {
-    Manifest manifest = storage::read_manifest(system_disk(), entry.path);
-    std::printf("%s  step %-9lld %s  %zu variables, %zu databases, %.2f MB\n", entry.path.c_str(), static_cast<long long>(manifest.global_step),
-                time_text(manifest.saved_at_us).c_str(), manifest.variables.size(), manifest.databases.size(),
-                static_cast<double>(bytes_of(manifest)) / 1e6);
+int list(const std::string& folder, Form form) {
+  Json all = Json::array();
+  for (const std::string& path : checkpoints_at(folder)) {
+    const Manifest manifest = storage::read_manifest(system_disk(), path);
+    if (form == Form::kJson) {
+      all.push_back({{"path", path},
+                     {"global_step", manifest.global_step},
+                     {"saved_at", time_text(manifest.saved_at_us)},
+                     {"variables", manifest.variables.size()},
+                     {"databases", manifest.databases.size()},
+                     {"bytes", bytes_of(manifest)}});
+      continue;
+    }
+    std::printf("%s  step %-9lld %s  %zu variables, %zu databases, %.2f MB\n", path.c_str(),
+                static_cast<long long>(manifest.global_step), time_text(manifest.saved_at_us).c_str(),
+                manifest.variables.size(), manifest.databases.size(), static_cast<double>(bytes_of(manifest)) / 1e6);
   }
+  if (form == Form::kJson) print_json(all);
   return 0;
 }
 
-int show(const std::string& path) {
-  Manifest manifest = storage::read_manifest(system_disk(), resolve(path));
-  std::printf("%s\n  step %lld, saved %s, session %llu\n", resolve(path).c_str(), static_cast<long long>(manifest.global_step),
+void print(const std::string& path, const Manifest& manifest) {
+  std::printf("%s\n  step %lld, saved %s, session %llu\n", path.c_str(), static_cast<long long>(manifest.global_step),
               time_text(manifest.saved_at_us).c_str(), static_cast<unsigned long long>(manifest.session));
   std::printf("  variables\n");
   for (const auto& variable : manifest.variables) {
@@ -70,34 +74,48 @@ int show(const std::string& path) {
   std::printf("  datasets\n");
   for (const auto& position : manifest.datasets)
     std::printf("    %-40s next element %llu\n", position.pipeline.c_str(), static_cast<unsigned long long>(position.ordinal));
+}
+
+int show(const std::string& given, Form form) {
+  const std::string path = checkpoint_at(given);
+  const Manifest manifest = storage::read_manifest(system_disk(), path);
+  if (form == Form::kJson)
+    print_json({{"path", path}, {"manifest", parse_json(storage::to_text(manifest), path)}});
+  else
+    print(path, manifest);
   return 0;
 }
 
-int verify(const std::string& path) {
-  std::vector<std::string> checkpoints;
-  if (is_checkpoint(path))
-    checkpoints.push_back(path);
-  else
-    for (const auto& entry : storage::CheckpointFolder(system_disk(), path).list()) checkpoints.push_back(entry.path);
-  if (checkpoints.empty()) throw NotFoundError(str("there is no checkpoint at ", path));
+int verify(const std::string& given, Form form) {
   auto store = storage::make_rocks_row_store();
   bool clean = true;
-  for (const auto& checkpoint : checkpoints) {
-    storage::VerifyReport report = storage::verify(system_disk(), *store, checkpoint);
+  Json all = Json::array();
+  for (const auto& path : checkpoints_at(given)) {
+    const storage::VerifyReport report = storage::verify(system_disk(), *store, path);
     clean &= report.clean();
-    std::printf("%s: %s (%llu files, %llu blocks, %llu rows, %.2f MB)\n", checkpoint.c_str(), report.clean() ? "clean" : "DAMAGED",
+    if (form == Form::kJson) {
+      all.push_back({{"path", path}, {"clean", report.clean()}, {"files", report.files}, {"blocks", report.blocks},
+                     {"rows", report.rows}, {"bytes", report.bytes}, {"problems", report.problems}});
+      continue;
+    }
+    std::printf("%s: %s (%llu files, %llu blocks, %llu rows, %.2f MB)\n", path.c_str(), report.clean() ? "clean" : "DAMAGED",
                 static_cast<unsigned long long>(report.files), static_cast<unsigned long long>(report.blocks),
                 static_cast<unsigned long long>(report.rows), static_cast<double>(report.bytes) / 1e6);
     for (const auto& problem : report.problems) std::printf("  %s\n", problem.c_str());
   }
+  if (form == Form::kJson) print_json(all);
   return clean ? 0 : 1;
 }
 
-void add(CLI::App& parent, const std::string& name, const std::string& what, const std::string& path_is, int (*run)(const std::string&), int& status) {
+using Run = int (*)(const std::string& path, Form form);
+
+void add(CLI::App& parent, const std::string& name, const std::string& what, const std::string& path_is, Run run, int& status) {
   auto path = std::make_shared<std::string>("checkpoints");
+  auto as_json = std::make_shared<bool>(false);
   CLI::App* command = parent.add_subcommand(name, what);
   command->add_option("path", *path, path_is)->capture_default_str();
-  command->callback([path, run, &status] { status = run(*path); });
+  command->add_flag("--json", *as_json, "As JSON");
+  command->callback([path, as_json, run, &status] { status = run(*path, *as_json ? Form::kJson : Form::kText); });
 }
 
 struct SaveRequest {
@@ -128,9 +146,9 @@ void add_save(CLI::App& parent, int& status) {
 void add_ckpt_command(CLI::App& app, int& status) {
   CLI::App* ckpt = app.add_subcommand("ckpt", "Look at checkpoints, and ask for one");
   ckpt->require_subcommand(1);
-  add(*ckpt, "ls", "List the checkpoints of a folder", "A folder of checkpoints", list, status);
-  add(*ckpt, "show", "Show what a checkpoint holds", "A checkpoint, or a folder: its newest", show, status);
-  add(*ckpt, "verify", "Read every byte and compare it with the manifest", "A checkpoint, or a folder: all of them", verify, status);
+  add(*ckpt, "ls", "List the checkpoints of a folder", "A folder of checkpoints, or a run's", list, status);
+  add(*ckpt, "show", "Show what a checkpoint holds", "A checkpoint, or a folder of them or of a run: the newest", show, status);
+  add(*ckpt, "verify", "Read every byte and compare it with the manifest", "A checkpoint, or a folder of them or of a run: all of them", verify, status);
   add_save(*ckpt, status);
 }
 

@@ -53,6 +53,12 @@ void read_csv(TomlTable table, CsvSchema& csv) {
   if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
   require(delimiter.size() == 1, table, str(table.path("delimiter"), " must be one character"));
   csv.delimiter = delimiter[0];
+  std::string quote = "\"";
+  table.read("quote", quote);
+  require(quote.size() <= 1, table, str(table.path("quote"), " must be one character, or empty: quotes are ordinary then"));
+  csv.quote = quote.empty() ? '\0' : quote[0];
+  table.read("cell_lines_max", csv.cell_lines_max);
+  table.read("strict", csv.strict);
   table.read("header", csv.header);
   table.read("comment", csv.comment);
   table.read("unknown", csv.unknown);

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/ops.h"
+#include "data/byte_source.h"
+#include "tools/job_warnings.h"
 
 namespace cairn::tools {
 namespace {
@@ -15,7 +17,7 @@ Dataset source(const Job& job, const std::vector<std::string>& files) {
   }
   CsvSchema schema = job.data.csv;
   schema.label.binary = true;
-  CsvOptions options;
+  CsvOptions options{.names = OptionNames::kJobFile};
   if (job.data.skip_bad_rows) options.on_error = OnError::kSkipAndCount;
   return Dataset::csv(files, schema, options);
 }
@@ -64,11 +66,16 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
       if (rows.size() == 1) made.ids.push_back({name, rows.front()});
       for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i) made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
     }
+    for (const auto& path : job.data.train)
+      if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
+    refuse_empty_files(made.lines, "data.train");
     made.examples = cardinality(data);
     return made;
   }
   const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
-  made.examples = known != nullptr ? cardinality(data) : fitted.examples;
+  made.lines = fitted.lines;
+  made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
+  refuse_empty_files(made.lines, "data.train");
   if (!fitted.numeric.empty()) {
     made.columns.push_back(FeatureColumn::numeric(fitted.numeric));
     made.numeric = true;

@@ -30,6 +30,7 @@ struct FittedFeatures {
   bool numeric = false;                // there is a column "numeric"
   std::vector<std::string> plain;      // float columns of the data that the model reads as they are (records)
   std::int64_t examples = 0;           // of the training data
+  LinesRead lines;                     // of the training data, as CSV
 };
 
 // What the job wants to know of its training data.

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -16,6 +15,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "tools/run_folder.h"
 
 namespace cairn::tools {
 namespace {
@@ -29,14 +29,6 @@ std::string random_hex(std::size_t bytes) {
     hex += "0123456789abcdef"[byte & 15];
   }
   return hex;
-}
-
-std::string stamp(const char* format) {
-  std::time_t seconds = system_clock().wall_microseconds() / 1'000'000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[64];
-  return {text, std::strftime(text, sizeof text, format, &parts)};
 }
 
 void verify(const LocalClusterOptions& options) {
@@ -107,7 +99,7 @@ LocalCluster::LocalCluster(LocalClusterOptions options, std::function<void(const
   need_program(options_.programs + "/cairn-ps");
   need_program(options_.programs + "/cairn-worker");
   if (options_.token.empty()) options_.token = random_hex(16);
-  if (options_.dir.empty()) options_.dir = str("runs/", stamp("%Y%m%d-%H%M%S"), "-", ::getpid());
+  if (options_.dir.empty()) options_.dir = new_run_folder();
   options_.dir = std::filesystem::absolute(options_.dir).lexically_normal().string();
   system_disk().make_folder(options_.dir + "/logs");
   lock_ = std::make_unique<Lock>(options_.dir);
@@ -214,7 +206,7 @@ void LocalCluster::write_description() {
                      {"log", log_file(state.role, state.index)}});
   Json description{{"format", 1}, {"cluster_id", cluster_id_}, {"transport", options_.transport},
                    {"token_file", token_file()}, {"supervisor_pid", ::getpid()}, {"running", running_},
-                   {"written", stamp("%Y-%m-%dT%H:%M:%SZ")}, {"tasks", tasks}};
+                   {"written", time_stamp("%Y-%m-%dT%H:%M:%SZ")}, {"tasks", tasks}};
   system_disk().write_atomically(options_.dir + "/cluster.json", json_text(description, 2) + "\n");
 }
 

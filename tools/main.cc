@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "core/error.h"
+#include "rpc/command_line.h"
 #include "tools/ckpt_command.h"
 #include "tools/generate_command.h"
 #include "tools/status_command.h"
@@ -20,10 +21,9 @@ int main(int argc, char** argv) {
   cairn::tools::add_stop_command(app, status);
   cairn::tools::add_ckpt_command(app, status);
   cairn::tools::add_generate_command(app, status);
+  cairn::rpc::add_version_flag(app);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
   } catch (const cairn::Error& error) {
     std::fprintf(stderr, "cairn: %s\n", error.what());
     return 1;

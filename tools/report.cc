@@ -3,8 +3,14 @@
 #include "core/json.h"
 
 namespace cairn::tools {
+namespace {
 
-std::string report_json(const Job& job, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts) {
+Json skipped_json(const LinesRead& lines) { return {{"rows", lines.skipped}, {"first", lines.first_skipped}}; }
+
+}  // namespace
+
+std::string report_json(const Job& job, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts,
+                        const LinesRead& train_lines) {
   const EngineStats& stats = outcome.stats;
   Json report{{"job", job.name},
               {"completed", !outcome.interrupted},
@@ -21,6 +27,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
               {"retried_closures", stats.retried},
               {"lost_updates", stats.lost_updates},
               {"skipped_rows", stats.skipped_rows},
+              {"skipped", {{"train", skipped_json(train_lines)}, {"test", skipped_json(outcome.test_lines)}}},
               {"losses", Json::array()},
               {"checkpoint", outcome.checkpoint},
               {"checkpoints_saved", stats.checkpoints},

@@ -1,22 +1,16 @@
 #include "tools/run_address.h"
 
-#include <filesystem>
-
 #include "core/disk.h"
 #include "core/error.h"
 #include "rpc/token.h"
+#include "tools/run_folder.h"
 
 namespace cairn::tools {
 namespace {
-namespace fs = std::filesystem;
 
-// The newest run below runs/ : its name begins with the time of its start.
-std::string newest_run() {
-  std::string newest;
-  std::error_code none;
-  for (const auto& entry : fs::directory_iterator("runs", none))
-    if (fs::exists(entry.path() / "cluster.json") && entry.path().string() > newest)
-      newest = entry.path().string();
+std::string newest_cluster() {
+  const std::string newest = newest_run(
+      [](const std::string& folder) { return system_disk().exists(folder + "/cluster.json"); });
   if (newest.empty())
     throw NotFoundError(
         "there is no run below ./runs: give the run's folder, or --address of its chief");
@@ -38,13 +32,14 @@ RunAddress find_run(const RunChoice& choice) {
   run.coordinator = {choice.address, choice.cluster, ""};
   if (!choice.token_file.empty()) run.coordinator.token = rpc::read_token(choice.token_file);
   if (!choice.address.empty()) return run;
-  run.dir = choice.dir.empty() ? newest_run() : choice.dir;
+  run.dir = choice.dir.empty() ? newest_cluster() : choice.dir;
   const std::string file = run.dir + "/cluster.json";
   run.description = parse_json(system_disk().read(file), file);
   run.running = run.description.value("running", false);
   if (!run.running) return run;
   run.coordinator.cluster = run.description.value("cluster_id", choice.cluster);
-  run.coordinator.token = rpc::read_token(run.description.value("token_file", ""));
+  const std::string token = run.description.value("token_file", "");
+  run.coordinator.token = token.empty() ? rpc::token_of_environment() : rpc::read_token(token);
   for (const auto& task : run.description["tasks"])
     if (task.value("role", "") == "chief") run.coordinator.address = task.value("address", "");
   return run;

@@ -10,8 +10,11 @@
 #include "coordinator/task_roles.h"
 #include "core/disk.h"
 #include "core/log.h"
-#include "storage/checkpoint_folder.h"
+#include "rpc/token.h"
+#include "tools/checkpoint_path.h"
+#include "tools/given_cluster.h"
 #include "tools/job_limits.h"
+#include "tools/job_warnings.h"
 #include "tools/local_cluster.h"
 #include "tools/report.h"
 #include "tools/resume.h"
@@ -82,13 +85,17 @@ ParameterServerOptions strategy_options(const Job& job) {
   return options;
 }
 
-std::string find_resume(const std::string& wanted, const std::string& folder) {
-  if (wanted.empty()) return "";
-  std::string where = wanted == "latest" ? folder : wanted;
-  if (system_disk().exists(where + "/" + storage::kManifestFile)) return where;
-  auto latest = storage::CheckpointFolder(system_disk(), where).latest();
-  if (!latest) throw NotFoundError(str("--resume: there is no checkpoint in ", where, "; `cairn ckpt ls ", where, "` shows what is there"));
-  return latest->path;
+// `folder` is where this run saves. "latest" is the newest there, if the command line or the job names that folder.
+std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder) {
+  if (request.resume.empty()) return "";
+  const bool named = !request.dir.empty() || !request.checkpoints.empty() || !job.checkpoint.folder.empty();
+  try {
+    const bool newest = request.resume == "latest" && !named;
+    const std::string found = newest ? latest_checkpoint() : checkpoint_at(request.resume == "latest" ? folder : request.resume);
+    return std::filesystem::absolute(found).lexically_normal().string();
+  } catch (const NotFoundError& error) {
+    throw NotFoundError(str("--resume: ", error.what()));
+  }
 }
 
 struct Prepared {
@@ -101,9 +108,13 @@ Prepared prepare(const TrainRequest& request) {
   apply(request, prepared.job);
   TimePoint before = system_clock().now();
   prepared.features = fit_features(prepared.job);
-  std::printf("%s: %lld training examples, %zu id features%s (read in %.2f s)\n", prepared.job.name.c_str(),
+  const std::int64_t skipped = prepared.features.lines.skipped;
+  const std::string bad = skipped > 0 ? str(", ", skipped, " bad rows left out") : "";
+  std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)\n", prepared.job.name.c_str(),
               static_cast<long long>(prepared.features.examples), prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",
-              std::chrono::duration<double>(system_clock().now() - before).count());
+              bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count());
+  for (const std::string& warning : optimizer_warnings(prepared.job, prepared.features))
+    std::fprintf(stderr, "%s\n", warning.c_str());
   return prepared;
 }
 
@@ -111,7 +122,7 @@ TrainingOutcome train(const Prepared& prepared, const TrainRequest& request, Par
                       std::function<void(double)> on_progress) {
   TrainerOptions options;
   options.checkpoint_folder = folder;
-  options.resume = find_resume(request.resume, folder);
+  options.resume = find_resume(request, prepared.job, folder);
   options.partial = request.partial;
   options.new_data = request.new_data;
   options.on_progress = std::move(on_progress);
@@ -126,8 +137,10 @@ TrainingOutcome train(const Prepared& prepared, const TrainRequest& request, Par
 }
 
 int finish(const Prepared& prepared, const TrainRequest& request, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts) {
-  std::string report = report_json(prepared.job, outcome, restarts);
+  std::string report = report_json(prepared.job, outcome, restarts, prepared.features.lines);
   if (!request.report.empty()) system_disk().write_atomically(request.report, report);
+  for (const auto& [lines, key] : {std::pair(&prepared.features.lines, "data.train"), std::pair(&outcome.test_lines, "data.test")})
+    if (const std::string text = skipped_rows_text(*lines, key); !text.empty()) std::printf("%s\n", text.c_str());
   if (outcome.stats.lost_updates > 0 || outcome.stats.retried > 0)
     std::printf("recovered: %llu closures ran again, %llu updates were lost with a ps\n", static_cast<unsigned long long>(outcome.stats.retried),
                 static_cast<unsigned long long>(outcome.stats.lost_updates));
@@ -195,9 +208,13 @@ int train_on_given_cluster(const TrainRequest& request) {
   verify_parameter_server_cluster(resolver);
   prepared.job.cluster.ps = static_cast<int>(resolver.cluster_spec().task_count("ps"));
   prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
-  ParameterServerStrategy strategy(resolver, strategy_options(prepared.job));
-  std::string dir = request.dir.empty() ? "." : request.dir;
-  TrainingOutcome outcome = train(prepared, request, strategy, checkpoint_folder(request, prepared.job, dir), {});
+  const GivenClusterRun run(request.dir, {resolver.cluster_spec(), request.cluster_id, request.token_file});
+  std::printf("the run's folder is %s\n", run.dir().c_str());
+  ParameterServerOptions options = strategy_options(prepared.job);
+  if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;
+  if (!request.token_file.empty()) options.engine.token = rpc::read_token(request.token_file);
+  ParameterServerStrategy strategy(resolver, options);
+  TrainingOutcome outcome = train(prepared, request, strategy, checkpoint_folder(request, prepared.job, run.dir()), {});
   return finish(prepared, request, outcome, {});
 }
 
@@ -207,7 +224,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--dir", request.dir, "Folder of this run");
   app.add_option("--checkpoints", request.checkpoints, "Folder of the checkpoints");
   CLI::Option* resume = app.add_option("--resume", request.resume,
-                                       "Go on from a checkpoint: its folder, or \"latest\"");
+                                       "Go on from a checkpoint: its folder, a folder of them, a run's, or \"latest\"");
   app.add_flag("--partial", request.partial,
                "With --resume: what does not match the checkpoint begins anew, instead of an error")
       ->needs(resume);

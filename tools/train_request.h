@@ -12,7 +12,7 @@ struct TrainRequest {
   std::string report;                       // JSON file to write; empty: none
   std::string dir;                          // of the run; empty: a new one under runs/
   std::string checkpoints;                  // folder; empty: the job's, or RUN_DIR/checkpoints
-  std::string resume;                       // a checkpoint's folder, a folder of checkpoints, or "latest"
+  std::string resume;                       // a checkpoint's folder, a folder of checkpoints, a run's, or "latest"
   std::vector<std::string> kills;
   std::optional<int> ps, workers, shards, lanes;
   std::optional<std::uint32_t> pipeline_depth;
@@ -23,6 +23,7 @@ struct TrainRequest {
   bool no_recovery = false;
   bool partial = false;   // what does not match the checkpoint begins anew
   bool new_data = false;  // go on from the checkpoint with data that it has not seen
+  std::string cluster_id, token_file;       // of a given cluster; empty: as the environment has them
 };
 
 }  // namespace cairn::tools

@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/ops.h"
 #include "nn/losses.h"
+#include "tools/job_warnings.h"
 #include "tools/resume.h"
 
 namespace cairn::tools {
@@ -51,7 +52,9 @@ void Trainer::make_datasets() {
       "train");
   if (data.test.empty()) return;
   Dataset test = test_source(job_, features_);
-  test_batches_ = (cardinality(test) + job_.evaluation.batch - 1) / job_.evaluation.batch;
+  test_batches_ = (cardinality(test, &outcome_.test_lines) + job_.evaluation.batch - 1) / job_.evaluation.batch;
+  refuse_empty_files(outcome_.test_lines, "data.test");
+  if (test_batches_ == 0) throw InvalidArgumentError(str("data.test holds no examples. ", skipped_rows_text(outcome_.test_lines, "data.test")));
   test_data_ = coordinator_.create_shared_dataset(test.batch(job_.evaluation.batch).repeat(), "test");
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "coordinator/cluster_coordinator.h"
+#include "data/lines_read.h"
 #include "nn/metrics.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
@@ -34,6 +35,7 @@ struct TrainingOutcome {
   bool interrupted = false;
   bool stopped = false;  // interrupted by `cairn stop`
   std::string checkpoint;
+  LinesRead test_lines;           // what reading the test data came across; the training data's are in FittedFeatures
   EngineStats stats;
 };
 

@@ -129,10 +129,16 @@ TEST_F(MainJob, RunsOnServersStartedByHand) {
   auto config = [&](const std::string& type, int index) {
     return std::vector<std::string>{"TF_CONFIG=" + json_text({{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}})};
   };
-  ChildProcess servers[] = {start({"cairn-ps"}, config("ps", 0), "ps-0"), start({"cairn-ps"}, config("ps", 1), "ps-1"),
-                            start({"cairn-worker"}, config("worker", 0), "worker-0")};
-  EXPECT_EQ(run({"cairn-coordinator", "examples/adult.toml", "--epochs", "1", "--dir", file("run"), "--report", file("report.json")}, config("chief", 0)), 0)
+  folder_.write("token", "secret\n");
+  auto joining = [&](std::vector<std::string> program) {
+    for (const std::string& flag : {std::string("--cluster-id"), std::string("mine"), std::string("--token-file"), file("token")}) program.push_back(flag);
+    return program;
+  };
+  ChildProcess servers[] = {start(joining({"cairn-ps"}), config("ps", 0), "ps-0"), start(joining({"cairn-ps"}), config("ps", 1), "ps-1"),
+                            start(joining({"cairn-worker"}), config("worker", 0), "worker-0")};
+  EXPECT_EQ(run(joining({"cairn-coordinator", "examples/adult.toml", "--epochs", "1", "--dir", file("run"), "--report", file("report.json")}), config("chief", 0)), 0)
       << output() << folder_.read("ps-0");
+  EXPECT_EQ(run({"cairn", "ckpt", "verify", file("run")}), 0) << output();
   EXPECT_GE(report()["metrics"]["auc"].get<double>(), 0.88);
   for (auto& server : servers) {
     server.send(SIGTERM);

@@ -43,6 +43,13 @@ TEST_F(LocalClusterTest, EveryTaskIsToldTheClusterAndItself) {
   EXPECT_NE(config["cluster"]["worker"][0], config["cluster"]["worker"][1]);
 }
 
+// As on a full disk: the description cannot be written, neither at the start nor when all ends.
+TEST_F(LocalClusterTest, AFolderThatTakesNoDescriptionIsAnErrorAndNotTheEndOfTheProcess) {
+  std::filesystem::create_directories(folder_.path() + "/run/cluster.json/taken");
+  LocalCluster cluster(options());
+  EXPECT_THROW(cluster.start(), Error);
+}
+
 TEST_F(LocalClusterTest, ServersGetTheirFlagsAndLogToTheirFiles) {
   std::string fifo = folder_.path() + "/fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);

@@ -1,0 +1,32 @@
+// The run folder of a coordinator whose cluster somebody else started.
+#pragma once
+#include <string>
+
+#include "coordinator/cluster_spec.h"
+
+namespace cairn::tools {
+
+struct GivenCluster {
+  ClusterSpec tasks;
+  std::string cluster_id, token_file;  // token_file empty: none, or in the environment
+};
+
+// While it lives, `cairn status` finds the cluster by the folder's cluster.json. Below `cairn up`, which has written one,
+// the folder is that run's and nothing is written.
+//   Errors  the disk's.
+class GivenClusterRun {
+ public:
+  // `dir` empty: CAIRN_RUN_DIR, else a new folder below ./runs.
+  GivenClusterRun(const std::string& dir, GivenCluster cluster);
+  ~GivenClusterRun();
+  GivenClusterRun(const GivenClusterRun&) = delete;
+  const std::string& dir() const { return dir_; }
+
+ private:
+  void describe(bool running) const;
+  std::string dir_;
+  GivenCluster cluster_;
+  bool described_ = true;  // by us
+};
+
+}  // namespace cairn::tools

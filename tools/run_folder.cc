@@ -1,0 +1,33 @@
+#include "tools/run_folder.h"
+
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace cairn::tools {
+
+std::string time_stamp(const char* format) {
+  std::time_t seconds = system_clock().wall_microseconds() / 1'000'000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+std::string new_run_folder() { return str("runs/", time_stamp("%Y%m%d-%H%M%S"), "-", ::getpid()); }
+
+std::string newest_run(const std::function<bool(const std::string& folder)>& wanted) {
+  std::string newest;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("runs", none)) {
+    const std::string folder = entry.path().string();
+    if (folder > newest && wanted(folder)) newest = folder;
+  }
+  return newest;
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,15 @@
+// Folders of runs: where a new one goes, and which is the newest.
+#pragma once
+#include <functional>
+#include <string>
+
+namespace cairn::tools {
+
+// "runs/20261121-110902-26059": below the working folder, by the time and the process.
+std::string new_run_folder();
+// The current UTC time, as strftime() writes it.
+std::string time_stamp(const char* format);
+// The newest folder below ./runs that is `wanted`; empty: there is none. Names begin with the time of the run's start.
+std::string newest_run(const std::function<bool(const std::string& folder)>& wanted);
+
+}  // namespace cairn::tools
