@@ -1,14 +1,12 @@
 // Click logs as files.
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
-#include "core/disk.h"
 #include "core/error.h"
+#include "core/output_file.h"
 #include "data/criteo_like.h"
 
 namespace cairn {
@@ -22,34 +20,6 @@ struct Record {
   std::int32_t ids[kCriteoIds];
 };
 static_assert(sizeof(Record) == 160);
-
-// A file that is there under its name only once it is whole.
-class NewFile {
- public:
-  explicit NewFile(std::string path) : path_(std::move(path)), part_(path_ + ".part"), out_(part_, std::ios::binary | std::ios::trunc) {
-    if (!out_) raise_disk_error(errno, "creating", part_);
-  }
-  ~NewFile() {
-    if (out_.is_open()) {
-      out_.close();
-      system_disk().remove(part_);
-    }
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  void write(const std::string& bytes) {
-    if (!out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) raise_disk_error(errno, "writing", part_);
-  }
-  void finish() {
-    if (!out_.flush()) raise_disk_error(errno, "writing", part_);
-    out_.close();
-    system_disk().rename(part_, path_);
-  }
-
- private:
-  std::string path_, part_;
-  std::ofstream out_;
-};
 
 // How well the hidden logits sort and foretell the labels that were drawn from them.
 class Judge {
@@ -104,7 +74,7 @@ void append_line(const CriteoExample& example, std::string& out) {
 template <typename Append>
 CriteoSummary write(const CriteoLike& clicks, std::int64_t begin, std::int64_t end, const std::string& path, Append append) {
   if (begin < 0 || end < begin) throw InvalidArgumentError(str("rows ", begin, " to ", end, " of the click logs: the first must not be negative nor beyond the last"));
-  NewFile file(path);
+  OutputFile file(path);
   Judge judge;
   std::string bytes;
   for (std::int64_t row = begin; row < end; ++row) {
