@@ -125,6 +125,13 @@ void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy, cons
   });
 }
 
+void ClusterCoordinator::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
+  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
+    engine.hold_folder(std::move(lock));
+    co_return;
+  });
+}
+
 RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint,
                                           const RestoreOptions& options) {
   EngineHost& host = strategy_.host();

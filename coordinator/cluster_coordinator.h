@@ -68,6 +68,8 @@ class ClusterCoordinator {
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
+  // Saves into that folder go by this lock from now on (EngineOptions::folder_lock).
+  void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
   // From a checkpoint's folder. Variables that are made later get their rows when they are made;
   // the status tells what matches.
   //   Errors  FailedPrecondition: a variable made so far has another dtype or shape there.

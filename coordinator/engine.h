@@ -13,6 +13,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,9 +40,14 @@
 #include "rpc/task_group.h"
 
 namespace cairn {
+#include "storage/manifest.h"
 
 class Engine {
  public:
+namespace storage {
+struct FolderLock;
+}
+
   struct Restored;  // the checkpoint that rows are restored from: engine_restored.h
   struct Cut;
   // All references outlive the engine.
@@ -94,6 +100,7 @@ class Engine {
   // One now, under that policy. FailedPrecondition: there is none.
   rpc::Task<std::string> save_by_policy();
 
+  void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
  private:
   struct Worker;
   struct Lane {
@@ -265,6 +272,8 @@ class Engine {
   rpc::Task<void> commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata);
   void take_positions(Cut& cut);
   void save_if_due();
+  std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
+  void goes_on_from(const Restored& source);
   rpc::Task<void> save_and_forget();
   rpc::Task<void> timed_saves();
   void restore_positions();
@@ -337,3 +346,5 @@ class Engine {
 };
 
 }  // namespace cairn
+  std::vector<storage::Ancestor> ancestors_;     // of this session
+  std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;  // on the folders that it saves to

@@ -6,11 +6,14 @@
 #include "coordinator/engine_restored.h"
 #include "coordinator/manifest_io.h"
 #include "core/log.h"
+#include "storage/folder_lock.h"
 
 namespace cairn {
 namespace {
 constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 constexpr Duration kTimer = std::chrono::milliseconds(50);
+constexpr Duration kLockPatience = std::chrono::seconds(2);  // for a process that has just been killed
+constexpr std::size_t kAncestorsMax = 256;  // whoever was resumed more often has left the first of them long ago
 
 // Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes, is no fault of the program's.
 void verify_is_a_loss(const std::exception_ptr& error) {
@@ -65,8 +68,14 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
   const TimePoint began = parts_.clock.now();
   std::uint64_t id = 0;
   Disk* disk = &parts_.disk;
-  std::function<void()> choose = [disk, &id, folder = policy.folder] { id = next_checkpoint_id(*disk, folder); };
+  auto lock = lock_of(policy.folder);
+  const Clock* clock = &parts_.clock;
+  std::function<void()> choose = [disk, clock, &id, &lock, folder = policy.folder] {
+    if (!lock) lock = storage::lock_folder(*disk, folder, *clock, kLockPatience);
+    id = next_checkpoint_id(*disk, folder);
+  };
   co_await on_disk_thread(choose);
+  locks_[policy.folder] = lock;
   std::string name = checkpoint_path(policy.folder, id);
   auto cut = std::make_shared<Cut>(co_await make_cut(id));
   std::exception_ptr error;
@@ -86,6 +95,24 @@ rpc::Task<std::string> Engine::save_one(CheckpointPolicy policy, std::string met
   stats_.last_checkpoint = name;
   stats_.last_checkpoint_seconds = seconds_since(began);
   co_return name;
+}
+
+// Held until the engine goes. The program's own, if it has one already; null: it is to be taken.
+std::shared_ptr<const storage::FolderLock> Engine::lock_of(const std::string& folder) const {
+  const auto found = locks_.find(folder);
+  if (found != locks_.end()) return found->second;
+  const auto& given = options_.folder_lock;
+  return given && given->folder == folder ? given : nullptr;
+}
+
+void Engine::hold_folder(std::shared_ptr<const storage::FolderLock> lock) { locks_[lock->folder] = std::move(lock); }
+
+// What is saved from now on belongs to the run that saved `source`, with what it had gone on from.
+void Engine::goes_on_from(const Restored& source) {
+  if (source.session == session_) return;
+  ancestors_ = source.ancestors;
+  ancestors_.push_back({source.session, source.checkpoint});
+  if (ancestors_.size() > kAncestorsMax) ancestors_.erase(ancestors_.begin());
 }
 
 // Ends when every shard has: nobody still writes into a folder that is swept.
@@ -236,7 +263,9 @@ void Engine::take_positions(Cut& cut) {
 rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata) {
   auto restored = std::make_shared<Restored>();
   restored->folder = name;
+  restored->checkpoint = cut->id;
   restored->session = session_;
+  restored->ancestors = ancestors_;
   restored->global_step = cut->global_step;
   restored->lost_updates = cut->lost_updates;
   restored->applied = cut->applied;
@@ -249,7 +278,7 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
   Disk* disk = &parts_.disk;
   std::function<void()> write = [=] {
     write_manifest(*disk, name, *restored, *cut, metadata, wall);
-    keep_last_checkpoints(*disk, policy.folder, policy.keep_last);
+    keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);
   };
   co_await on_disk_thread(write);
   restored->covers = cut->covers;
@@ -296,6 +325,7 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   lost_before_ = source->lost_updates;
   lost_undone_ = stats_.lost_updates;
   newest_ = restored_ = source;
+  goes_on_from(*source);
   global_step_ = next_step_ = saved_at_step_ = source->global_step;
   {
     std::lock_guard hold(shared_mutex_);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "core/clock.h"
 
 namespace cairn {
+
+namespace storage {
+struct FolderLock;
+}
 
 // When to save, where, and what to keep. With steps and seconds both, a save is due at whichever comes first.
 struct CheckpointPolicy {
@@ -43,6 +48,11 @@ struct EngineOptions {
   Duration worker_wait = std::chrono::minutes(10);  // how long the program goes on without any worker
 };
 
+  int waits_signal = 0;              // SIGUSR1, say: the engine then writes to the log what it waits for; 0: none
+  Duration stuck_after = std::chrono::seconds(60);  // a closure without progress for so long is told of
+  // On the folder that checkpoints go to, if the program has taken it already (storage/folder_lock.h). Other folders are locked
+  // at the first save.
+  std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
 // A task that was lost, and what it cost.
 struct LossReport {
   std::string task;               // "/job:ps/task:1"

@@ -10,13 +10,16 @@
 #include "coordinator/pipelines.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/shard_client.h"
+#include "storage/manifest.h"
 
 namespace cairn {
 
 struct Engine::Restored {
   std::string folder;
   std::vector<std::string> databases;       // folders of the shards' databases, relative to `folder`
+  std::uint64_t checkpoint = 0;             // its number in its folder
   std::uint64_t session = 0;
+  std::vector<storage::Ancestor> ancestors;  // of the session
   std::uint64_t seed = 0;
   std::int64_t global_step = 0;
   std::uint64_t lost_updates = 0;           // on the way to it

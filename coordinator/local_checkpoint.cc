@@ -1,5 +1,7 @@
 #include "coordinator/local_checkpoint.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -9,7 +11,9 @@
 #include "coordinator/manifest_io.h"
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/random.h"
 #include "storage/checkpoint_folder.h"
+#include "storage/folder_lock.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"
 
@@ -199,6 +203,14 @@ class CheckpointSource final : public VariableSource {
   bool partial_ = false;
 };
 
+// So that keep_last removes what this process saved, and nobody else's.
+std::uint64_t session_of_this_process() {
+  static const std::uint64_t session =
+      random_key(static_cast<std::uint64_t>(system_clock().wall_microseconds()),
+                 static_cast<std::uint64_t>(::getpid()));
+  return session;
+}
+
 std::vector<ProgramVariable> variables_of(LocalRuntime& runtime) {
   std::vector<ProgramVariable> made;
   for (VariableId id = 0; id < runtime.variables().size(); ++id)
@@ -218,6 +230,9 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
   const LocalStore& store = runtime.store();
   storage::Manifest manifest;
+  const auto lock =
+      storage::lock_folder(place.disk, policy.folder, system_clock(), std::chrono::seconds(2));
+  manifest.session = session_of_this_process();
   manifest.checkpoint = next_checkpoint_id(place.disk, policy.folder);
   manifest.global_step = global_step;
   manifest.saved_at_us = system_clock().wall_microseconds();
@@ -233,7 +248,8 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
     place.disk.remove_tree(path);
     throw;
   }
-  keep_last_checkpoints(place.disk, policy.folder, policy.keep_last);
+  storage::CheckpointFolder(place.disk, policy.folder)
+      .prune(std::max<std::size_t>(policy.keep_last, 1), {manifest.session, {}});
   return path;
 }
 

@@ -72,6 +72,7 @@ void write_manifest(Disk& disk, const std::string& path, const Engine::Restored&
   manifest.saved_at_us = wall_microseconds;
   manifest.lost_updates = checkpoint.lost_updates;
   manifest.session = checkpoint.session;
+  manifest.ancestors = checkpoint.ancestors;
   manifest.seed = cut.layout->seed;
   manifest.layout_version = cut.layout->version;
   manifest.low_watermark = checkpoint.applied.low_watermark;
@@ -96,7 +97,9 @@ Engine::Restored read_manifest(Disk& disk, const std::string& path) {
   storage::Manifest manifest = storage::read_manifest(disk, path);
   Engine::Restored restored;
   restored.folder = path;
+  restored.checkpoint = manifest.checkpoint;
   restored.session = manifest.session;
+  restored.ancestors = manifest.ancestors;
   restored.seed = manifest.seed;
   restored.global_step = manifest.global_step;
   restored.lost_updates = manifest.lost_updates;
@@ -107,8 +110,8 @@ Engine::Restored read_manifest(Disk& disk, const std::string& path) {
   return restored;
 }
 
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep) {
-  storage::CheckpointFolder(disk, folder).prune(std::max<std::size_t>(keep, 1));
+void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep, const Engine::Restored& checkpoint) {
+  storage::CheckpointFolder(disk, folder).prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
 }
 
 }  // namespace cairn

@@ -19,6 +19,7 @@ void write_manifest(Disk& disk, const std::string& path, const Engine::Restored&
 storage::DatabaseInfo database_of(const ShardSaved& shard);
 // NotFound, DataLoss: as storage has them.
 Engine::Restored read_manifest(Disk& disk, const std::string& path);
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep);
+// Of those that the saver of `checkpoint` and its ancestors saved.
+void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep, const Engine::Restored& checkpoint);
 
 }  // namespace cairn

@@ -1,5 +1,9 @@
 #include "core/clock.h"
 
+#include <ctime>
+
+#include "core/utc.h"
+
 namespace cairn {
 namespace {
 class SystemClock final : public Clock {
@@ -15,5 +19,13 @@ class SystemClock final : public Clock {
 const Clock& system_clock() {
   static const SystemClock clock;
   return clock;
+}
+
+std::string utc_text(std::int64_t microseconds) {
+  const std::time_t seconds = microseconds / 1'000'000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts)};
 }
 }  // namespace cairn

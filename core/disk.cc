@@ -1,6 +1,7 @@
 #include "core/disk.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,10 +12,12 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
 #include "core/failpoint.h"
+#include "core/log.h"
 
 namespace cairn {
 namespace {
@@ -93,6 +96,29 @@ class File {
   int fd_;
 };
 
+// Held by an open file: the system lets go of it with the process, however that ends.
+class FileLock final : public DiskLock {
+ public:
+  explicit FileLock(const std::string& path) : fd_(check(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644), "opening", path)) {}
+  ~FileLock() override { ::close(fd_); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+  bool take(const std::string& path) const {
+    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno == EWOULDBLOCK || errno == EINTR) return false;
+    log_warning(path, " cannot be locked (", std::generic_category().message(errno), "): see to it that nobody else writes beside it");
+    return true;
+  }
+  // For people: a lock that cannot say who has it is a lock all the same.
+  void sign(const std::string& holder) const {
+    if (::ftruncate(fd_, 0) == 0) [[maybe_unused]] const ssize_t n = ::pwrite(fd_, holder.data(), holder.size(), 0);
+  }
+
+ private:
+  int fd_;
+};
+
 void sync_folder(const std::string& folder) { File(folder, O_RDONLY | O_DIRECTORY, "opening the folder").sync(); }
 
 class SystemDisk final : public Disk {
@@ -159,6 +185,14 @@ class SystemDisk final : public Disk {
     failpoint("file.renamed");
     sync_folder(folder_of(to));
     if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
+  }
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder, Duration patience) override {
+    constexpr auto kLook = std::chrono::milliseconds(50);
+    auto lock = std::make_unique<FileLock>(path);
+    for (const TimePoint until = system_clock().now() + patience; !lock->take(path); std::this_thread::sleep_for(kLook))
+      if (system_clock().now() >= until) throw FailedPreconditionError(read(path));
+    lock->sign(holder);
+    return lock;
   }
 
  private:

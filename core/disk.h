@@ -8,10 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/clock.h"
+
 namespace cairn {
 
 // The error that the system's number means, naming the file and what was being done with it.
 [[noreturn]] void raise_disk_error(int error, std::string_view doing, const std::string& path);
+
+// The right to something that one process has at a time, until this goes or the process does.
+class DiskLock {
+ public:
+  virtual ~DiskLock() = default;
+};
 
 // Errors: NotFound, AlreadyExists, PermissionDenied, ResourceExhausted (disk full), DataLoss (cannot be read), each with the path.
 // Thread: any; calls may block, so a loop hands them to Offload.
@@ -28,6 +36,10 @@ class Disk {
   virtual void remove(const std::string& path) = 0;                                  // a file; fine if absent
   virtual void remove_tree(const std::string& path) = 0;
   virtual void rename(const std::string& from, const std::string& to) = 0;           // and syncs the folder
+  // The lock that the file `path` stands for, made if need be; `holder` is kept in it, for whoever finds it taken. Where the file
+  // system knows no locks there is a warning and a lock that keeps nobody out.
+  //   Errors  FailedPrecondition: it stayed taken for `patience`; its text is what the holder wrote.
+  virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder, Duration patience) = 0;
 };
 
 Disk& system_disk();

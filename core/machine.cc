@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -38,6 +39,12 @@ std::size_t private_memory_bytes(int pid) {
     if ((name == "RssAnon:" || name == "RssShmem:") && status >> kilobytes) bytes += kilobytes << 10;
   }
   return bytes;
+}
+
+std::string process_text() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
+  return str("pid ", ::getpid(), " on host ", host.data());
 }
 
 }  // namespace cairn

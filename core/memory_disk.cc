@@ -156,4 +156,30 @@ void MemoryDisk::rename(const std::string& from, const std::string& to) {
   folders_ = std::move(folders);
 }
 
+class MemoryDisk::Lock final : public DiskLock {
+ public:
+  Lock(std::shared_ptr<Locks> locks, std::string path) : locks_(std::move(locks)), path_(std::move(path)) {}
+  ~Lock() override {
+    std::lock_guard hold(locks_->mutex);
+    locks_->holders.erase(path_);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::shared_ptr<Locks> locks_;
+  std::string path_;
+};
+
+std::unique_ptr<DiskLock> MemoryDisk::lock(const std::string& path, const std::string& holder, Duration) {
+  {
+    std::lock_guard hold(mutex_);
+    check_power();
+  }
+  std::lock_guard hold(locks_->mutex);
+  const auto [found, fresh] = locks_->holders.emplace(normal(path), holder);
+  if (!fresh) throw FailedPreconditionError(found->second);
+  return std::make_unique<Lock>(locks_, normal(path));
+}
+
 }  // namespace cairn

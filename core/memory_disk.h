@@ -35,8 +35,14 @@ class MemoryDisk final : public Disk {
   void remove(const std::string& path) override;
   void remove_tree(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder, Duration patience) override;  // never waits
 
  private:
+  struct Locks {
+    std::mutex mutex;  // guards the holders: a lock may go on any thread
+    std::map<std::string, std::string> holders;
+  };
+  class Lock;
   struct Crash {
     std::uint64_t writes_left, kept;
   };
@@ -50,6 +56,7 @@ class MemoryDisk final : public Disk {
   std::uint64_t capacity_ = std::numeric_limits<std::uint64_t>::max();
   std::optional<Crash> crash_;
   bool down_ = false;
+  std::shared_ptr<Locks> locks_ = std::make_shared<Locks>();
 };
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 
 #include "core/error.h"
@@ -56,13 +57,50 @@ std::uint64_t CheckpointFolder::next_id() const {
   return next;
 }
 
-std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last) {
-  const std::vector<CheckpointEntry> all = list();
-  std::set<std::string> kept;
-  for (std::size_t i = all.size() - std::min(all.size(), keep_last); i < all.size(); ++i) {
-    std::string name = last_name(all[i].path);  // and the chain of bases below it
-    while (!name.empty() && kept.insert(name).second && disk_.exists(folder_ + "/" + name + "/" + kManifestFile))
-      name = read_manifest(disk_, folder_ + "/" + name).base;
+bool Lineage::holds(std::uint64_t saver, std::uint64_t checkpoint) const {
+  if (saver == session) return true;
+  return std::any_of(ancestors.begin(), ancestors.end(), [&](const Ancestor& one) {
+    return one.session == saver && checkpoint <= one.checkpoint;
+  });
+}
+
+// The manifests that can be read, by the name of their checkpoint, and the names of those that cannot.
+struct CheckpointFolder::Known {
+  std::map<std::string, Manifest> manifests;
+  std::set<std::string> unreadable;
+};
+
+CheckpointFolder::Known CheckpointFolder::read_all() const {
+  Known known;
+  for (const CheckpointEntry& entry : list()) {
+    const std::string name = last_name(entry.path);
+    try {
+      known.manifests.emplace(name, read_manifest(disk_, entry.path));
+    } catch (const DataLossError&) {
+      known.unreadable.insert(name);
+    } catch (const UnimplementedError&) {  // a later release's
+      known.unreadable.insert(name);
+    }
+  }
+  return known;
+}
+
+std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run) {
+  const Known known = read_all();
+  std::set<std::string> kept = known.unreadable;
+  std::vector<std::string> own;  // oldest first, as their names sort
+  for (const CheckpointEntry& entry : list()) {
+    const auto found = known.manifests.find(last_name(entry.path));
+    if (found != known.manifests.end() && run.holds(found->second.session, entry.id)) own.push_back(found->first);
+  }
+  own.resize(own.size() - std::min(own.size(), keep_last));
+  const std::set<std::string> old(own.begin(), own.end());
+  for (const auto& [name, manifest] : known.manifests) {
+    if (old.contains(name)) continue;
+    for (std::string below = name; !below.empty() && kept.insert(below).second;) {  // and the chain of bases below it
+      const auto base = known.manifests.find(below);
+      below = base == known.manifests.end() ? std::string() : base->second.base;
+    }
   }
   std::vector<std::string> removed;
   for (const std::string& name : disk_.list(folder_)) {

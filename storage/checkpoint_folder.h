@@ -16,7 +16,14 @@ struct CheckpointEntry {
   std::string path;
 };
 
-// Thread: any that may block on files; one writer a folder.
+// Whose checkpoints are whose: those of a session, and those that it went on from. What an ancestor saved later is not.
+struct Lineage {
+  std::uint64_t session = 0;
+  std::vector<Ancestor> ancestors;
+  bool holds(std::uint64_t saver, std::uint64_t checkpoint) const;
+};
+
+// Thread: any that may block on files; one writer a folder (folder_lock.h).
 class CheckpointFolder {
  public:
   CheckpointFolder(Disk& disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
@@ -28,11 +35,14 @@ class CheckpointFolder {
   std::vector<CheckpointEntry> list() const;      // those that have a manifest, oldest first
   std::optional<CheckpointEntry> latest() const;
   std::uint64_t next_id() const;                  // above all there are, with a manifest or without
-  // Removes all but the newest `keep_last` (and what they are deltas of), and leftovers without a manifest. For after a
-  // commit, while nobody writes a further checkpoint.  Result  what was removed.
-  std::vector<std::string> prune(std::size_t keep_last);
+  // Removes, of the checkpoints of `run`, all but the newest `keep_last` (and what any that stays is a delta of), and leftovers
+  // without a manifest. Those of other runs stay, as does what cannot be read. For after a commit, while nobody writes a further
+  // checkpoint.  Result  what was removed.
+  std::vector<std::string> prune(std::size_t keep_last, const Lineage& run);
 
  private:
+  struct Known;
+  Known read_all() const;
   Disk& disk_;
   std::string folder_;
 };

@@ -51,12 +51,20 @@ struct DatasetPosition {
   bool operator==(const DatasetPosition&) const = default;
 };
 
+// A session that a run went on from, and the checkpoint of it at which it did.
+struct Ancestor {
+  std::uint64_t session = 0;
+  std::uint64_t checkpoint = 0;
+  bool operator==(const Ancestor&) const = default;
+};
+
 struct Manifest {
   std::uint64_t checkpoint = 0;
   std::int64_t global_step = 0;
   std::int64_t saved_at_us = 0;    // since 1970 UTC
   std::uint64_t lost_updates = 0;  // counted in the step, but gone with a ps that was lost on the way: the model lacks up to so many
   std::uint64_t session = 0;
+  std::vector<Ancestor> ancestors; // of the session, the oldest first: what it was resumed from, and that, and so on
   std::uint64_t seed = 0;          // of the initial values: rows that no database holds come from it
   std::uint64_t layout_version = 0;
   std::vector<VariableInfo> variables;

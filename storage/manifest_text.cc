@@ -57,6 +57,8 @@ struct Integer {
   }
 };
 
+Ancestor read_ancestor(const Json& json) { return {Integer{json.at(0)}, Integer{json.at(1)}}; }
+
 RowRange read_part(const Json& json) { return {Integer{json.at(0)}, Integer{json.at(1)}}; }
 
 Ranges read_ranges(const Json& json) {
@@ -105,6 +107,8 @@ Manifest read_json(const Json& json) {
   out.saved_at_us = Integer{json.at("saved_at_us")};
   if (json.contains("lost_updates")) out.lost_updates = Integer{json.at("lost_updates")};
   out.session = Integer{json.at("session")};
+  if (json.contains("ancestors"))  // absent in older ones
+    for (const Json& ancestor : json.at("ancestors")) out.ancestors.push_back(read_ancestor(ancestor));
   out.seed = Integer{json.at("seed")};
   out.layout_version = Integer{json.at("layout_version")};
   for (const Json& variable : json.at("variables")) out.variables.push_back(read_variable(variable));
@@ -143,12 +147,15 @@ std::string_view checked_body(std::string_view text, const std::string& path) {
 
 std::string to_text(const Manifest& manifest) {
   const Json metadata = parse_json(manifest.metadata, "a checkpoint's metadata");
+  Json ancestors = Json::array();
+  for (const Ancestor& ancestor : manifest.ancestors) ancestors.push_back({ancestor.session, ancestor.checkpoint});
   const Json json = {{"format", kManifestVersion},
                      {"checkpoint", manifest.checkpoint},
                      {"global_step", manifest.global_step},
                      {"saved_at_us", manifest.saved_at_us},
                      {"lost_updates", manifest.lost_updates},
                      {"session", manifest.session},
+                     {"ancestors", ancestors},
                      {"seed", manifest.seed},
                      {"layout_version", manifest.layout_version},
                      {"base", manifest.base},

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <fstream>
 
 #include "core/error.h"
 #include "core/memory_disk.h"
+#include "storage/folder_lock.h"
 #include "storage/range_read.h"
 #include "tests/storage/fixture.h"
 
@@ -140,10 +143,74 @@ TEST(CheckpointFolder, PruningKeepsTheNewestAndTheirBases) {
   commit(disk, folder.path(5), delta);
   write_database(*store, folder.path(6) + "/ps-0-shard-0");  // what a failed save left
 
-  EXPECT_THAT(folder.prune(2), ElementsAre("c/ckpt-00000001", "c/ckpt-00000002", "c/ckpt-00000006"));
+  EXPECT_THAT(folder.prune(2, {.session = delta.session, .ancestors = {}}), ElementsAre("c/ckpt-00000001", "c/ckpt-00000002", "c/ckpt-00000006"));
   std::vector<std::uint64_t> ids;
   for (const CheckpointEntry& entry : folder.list()) ids.push_back(entry.id);
   EXPECT_THAT(ids, ElementsAre(3, 4, 5));
+}
+
+std::vector<std::uint64_t> ids_of(const CheckpointFolder& folder) {
+  std::vector<std::uint64_t> ids;
+  for (const CheckpointEntry& entry : folder.list()) ids.push_back(entry.id);
+  return ids;
+}
+
+void write_of_session(MemoryDisk& disk, RowStore& store, const CheckpointFolder& folder, std::uint64_t id, std::uint64_t session) {
+  Manifest manifest = write_checkpoint(disk, store, folder.path(id), id);
+  manifest.session = session;
+  commit(disk, folder.path(id), manifest);
+}
+
+TEST(CheckpointFolder, PruningLeavesTheCheckpointsOfOtherRunsAlone) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  CheckpointFolder folder(disk, "c");
+  write_of_session(disk, *store, folder, 255, 7);  // the good model
+  for (const std::uint64_t id : {256, 257, 258}) write_of_session(disk, *store, folder, id, 8);
+
+  EXPECT_THAT(folder.prune(1, {.session = 8, .ancestors = {}}), ElementsAre("c/ckpt-00000256", "c/ckpt-00000257"));
+  EXPECT_THAT(ids_of(folder), ElementsAre(255, 258));
+}
+
+TEST(CheckpointFolder, PruningCountsWhatTheRunWentOnFromAndNotWhatCameAfterThat) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  CheckpointFolder folder(disk, "c");
+  for (const std::uint64_t id : {1, 2, 3}) write_of_session(disk, *store, folder, id, 7);
+  for (const std::uint64_t id : {4, 5}) write_of_session(disk, *store, folder, id, 8);  // resumed from 2
+
+  EXPECT_THAT(folder.prune(2, {.session = 8, .ancestors = {{7, 2}}}), ElementsAre("c/ckpt-00000001", "c/ckpt-00000002"));
+  EXPECT_THAT(ids_of(folder), ElementsAre(3, 4, 5));
+}
+
+TEST(CheckpointFolder, PruningLeavesWhatItCannotRead) {
+  MemoryDisk disk;
+  const auto store = make_memory_row_store(disk);
+  CheckpointFolder folder(disk, "c");
+  for (const std::uint64_t id : {1, 2, 3}) write_of_session(disk, *store, folder, id, 8);
+  disk.flip_bit(folder.path(1) + "/" + kManifestFile, 40);
+
+  EXPECT_THAT(folder.prune(1, {.session = 8, .ancestors = {}}), ElementsAre("c/ckpt-00000002"));
+  EXPECT_THAT(ids_of(folder), ElementsAre(1, 3));
+}
+
+void expect_lock_names_its_holder(Disk& disk, const std::string& folder) {
+  auto first = lock_folder(disk, folder, system_clock(), Duration(0));
+  try {
+    lock_folder(disk, folder, system_clock(), Duration(0));
+    ADD_FAILURE() << "two have the lock";
+  } catch (const FailedPreconditionError& taken) {
+    EXPECT_THAT(taken.what(), AllOf(HasSubstr(folder), HasSubstr(str("pid ", ::getpid(), " on host ")), HasSubstr(" since 20")));
+  }
+  first.reset();
+  EXPECT_NO_THROW(lock_folder(disk, folder, system_clock(), Duration(0)));
+}
+
+TEST(FolderLock, OneHasItAndIsNamed) {
+  MemoryDisk memory;
+  expect_lock_names_its_holder(memory, "c");
+  const TempFolder folder;
+  expect_lock_names_its_holder(system_disk(), folder.path() + "/c");
 }
 
 TEST(Verify, ASoundCheckpointIsReadWhole) {
