@@ -3,6 +3,7 @@
 //
 //   beginning, end  engine_start.cc      connect, join the session, let go
 //   dispatch        engine.cc            queue -> lane -> result
+//   joining         engine_join.cc       one coordinator at a time
 //   workers         engine_workers.cc    connect, watch, fence and put back
 //   ps              engine_ps.cc         connect, watch, rebuild a lost one
 //   announcements   engine_announce.cc   which closures there are, told to shards
@@ -132,6 +133,7 @@ struct FolderLock;
     std::uint64_t process = 0;      // the incarnation that its process told
     TimePoint lost_at{};
     bool ready = false;
+    std::uint64_t served = 0;       // that of the process which was last ready for this session
     std::string trouble = "not yet connected";
     std::string status;             // its own JSON, polled
     std::size_t open_loss = kNoLoss;
@@ -148,6 +150,7 @@ struct FolderLock;
     std::uint64_t closures_below = 0;  // announced to all of its shards
     std::string trouble = "not yet connected";
     std::string status;
+    std::uint64_t served = 0;       // that of the process which was last ready for this session
     std::size_t open_loss = kNoLoss;
     bool needs_rows = false;          // its process is new, or a restore has not ended: it must be rebuilt before it serves
     std::uint64_t served = 0;         // the process that became part of the session last
@@ -208,6 +211,9 @@ struct FolderLock;
   rpc::Task<void> worker_loop(Worker* worker);
   rpc::Task<void> configure_lanes(Worker* worker);
   rpc::Task<void> watch_worker(Worker* worker);
+  template <typename Client, typename Member>
+  rpc::Task<void> join(Client* client, Member* member, std::uint64_t process);
+  [[noreturn]] void give_way(const std::string& other);
   rpc::Task<void> give_up_worker(Worker* worker);
   rpc::Task<void> fence_lost_lanes();
   rpc::Task<void> fence_lost_lanes_on(Ps* ps);

@@ -38,6 +38,7 @@ struct EngineOptions {
   bool bfloat16_wire = false;        // rows and gradients travel as bfloat16
   Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
   bool recovery = true;              // false: a lost ps is an error at once
+  bool take_over = false;            // of a cluster at which another coordinator is at work: that one is ended
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   int heartbeats_missed_max = 5;
   Duration start_timeout = std::chrono::seconds(60);  // for all tasks together

@@ -15,6 +15,8 @@ rpc::Task<void> Engine::connect_ps(Ps* ps) {
   const rpc::PeerInfo peer = control->peer();
   if (peer.role != rpc::Role::kPs)
     throw FailedPreconditionError(str(ps->name, ": at ", ps->address, " there is ", peer.name(), "; correct the cluster's addresses"));
+  auto client = std::make_unique<PsControlClient>(std::move(control));
+  co_await join(client.get(), ps, peer.incarnation);
   std::uint32_t shards = peer.endpoints - 1;
   if (started_) {
     std::uint32_t wanted = registry_->layout()->servers[ps->index].shards;
@@ -30,7 +32,7 @@ rpc::Task<void> Engine::connect_ps(Ps* ps) {
   }
   ps->shards = std::move(clients);
   ps->incarnation = peer.incarnation;
-  ps->control = std::make_unique<PsControlClient>(std::move(control));
+  ps->control = std::move(client);
 }
 
 rpc::Task<void> Engine::ps_loop(Ps* ps) {
@@ -148,6 +150,7 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
     count_lost_updates(*ps);
   }
   ps->ready = true;
+  ps->served = ps->incarnation;
   ps->trouble.clear();
   synced(layout);
   if (!started_) co_return;

@@ -15,6 +15,8 @@ rpc::Task<void> Engine::connect_worker(Worker* worker) {
   const rpc::PeerInfo peer = control->peer();
   if (peer.role != rpc::Role::kWorker)
     throw FailedPreconditionError(str(worker->name, ": at ", worker->address, " there is ", peer.name(), "; correct the cluster's addresses"));
+  auto client = std::make_unique<WorkerControlClient>(std::move(control));
+  co_await join(client.get(), worker, peer.incarnation);
   std::uint32_t lanes = peer.endpoints - 1;
   // Datasets were dealt out to the lanes that were there at the start: one that comes back with more is sent no more closures at once.
   if (started_) lanes = std::min(lanes, static_cast<std::uint32_t>(worker->lanes.size()));
@@ -28,7 +30,7 @@ rpc::Task<void> Engine::connect_worker(Worker* worker) {
     worker->lanes[i]->client = std::make_unique<LaneClient>(std::move(connection));
   }
   worker->process = peer.incarnation;
-  worker->control = std::make_unique<WorkerControlClient>(std::move(control));
+  worker->control = std::move(client);
 }
 
 // A connection is a life of its own: nothing that an earlier one brought to the worker is relied upon.
@@ -54,6 +56,7 @@ rpc::Task<void> Engine::configure_lanes(Worker* worker) {
     weigh(*lane);
   }
   worker->ready = true;
+  worker->served = worker->process;
   worker->trouble.clear();
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "coordinator/claim.h"
 #include "coordinator/closure.h"
 #include "core/layout.h"
 #include "rpc/connection.h"
@@ -83,6 +84,7 @@ class WorkerControlClient {
   ~WorkerControlClient();
   kj::Promise<void> ping();
   rpc::Task<std::string> status();
+  rpc::Task<JoinAnswer> join(JoinRequest wanted);
   rpc::Connection& connection() { return *connection_; }
 
  private:

@@ -160,4 +160,11 @@ rpc::Task<std::string> WorkerControlClient::status() {
   co_return std::string(response.getJson());
 }
 
+rpc::Task<JoinAnswer> WorkerControlClient::join(JoinRequest wanted) {
+  auto request = stub_->control.joinRequest();
+  write_join(request.initClaim(), wanted);
+  auto response = co_await request.send();
+  co_return read_join(response.getAnswer());
+}
+
 }  // namespace cairn

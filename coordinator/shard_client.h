@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/claim.h"
 #include "core/layout.h"
 #include "rpc/connection.h"
 
@@ -74,6 +75,7 @@ class PsControlClient {
   ~PsControlClient();
   kj::Promise<void> ping();
   rpc::Task<std::string> status();
+  rpc::Task<JoinAnswer> join(JoinRequest wanted);
   rpc::Connection& connection() { return *connection_; }
 
  private:

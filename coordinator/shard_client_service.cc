@@ -155,4 +155,11 @@ rpc::Task<std::string> PsControlClient::status() {
   co_return std::string(response.getJson());
 }
 
+rpc::Task<JoinAnswer> PsControlClient::join(JoinRequest wanted) {
+  auto request = stub_->control.joinRequest();
+  write_join(request.initClaim(), wanted);
+  auto response = co_await request.send();
+  co_return read_join(response.getAnswer());
+}
+
 }  // namespace cairn

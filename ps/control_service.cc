@@ -3,6 +3,7 @@
 #include "core/json.h"
 #include "core/machine.h"
 #include "rpc/memory_use.h"
+#include "rpc/seat.h"
 #include "rpc/task.h"
 
 namespace cairn::ps {
@@ -36,11 +37,13 @@ Json shard_json(const ShardCounters& shard) {
 
 class ControlService final : public wire::PsControl::Server {
  public:
-  ControlService(std::shared_ptr<ControlHost> host, rpc::Connection& connection) : host_(std::move(host)), connection_(connection) {}
+  ControlService(std::shared_ptr<ControlHost> host, rpc::Connection& connection)
+      : host_(std::move(host)), connection_(connection), seat_(host_->holder, connection) {}
 
  protected:
   kj::Promise<void> ping(PingContext context) override {
     auto status = context.initResults().initStatus();
+    seat_.heard();
     status.setIncarnation(host_->incarnation);
     status.setShards(static_cast<std::uint32_t>(host_->shards.size()));
     status.setSession(host_->session);
@@ -58,9 +61,17 @@ class ControlService final : public wire::PsControl::Server {
     });
   }
 
+  kj::Promise<void> join(JoinContext context) override {
+    return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kCoordinator}, "PsControl.join");
+      seat_.join(context.getParams().getClaim(), host_->session, context.initResults().initAnswer());
+    });
+  }
+
  private:
   std::shared_ptr<ControlHost> host_;
   rpc::Connection& connection_;
+  rpc::Seat seat_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ps/counters.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
+#include "rpc/holder.h"
 
 namespace cairn::ps {
 
@@ -20,6 +21,7 @@ struct ControlHost {
   std::string address;
   std::vector<const ShardCounters*> shards;
   std::function<void(const std::string& reason)> shutdown;
+  std::shared_ptr<rpc::Holder> holder;  // the coordinator that it works for
 };
 
 std::string status_json(const ControlHost& host);

@@ -22,6 +22,7 @@ struct PsServer::Impl {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
     options.shard.incarnation = options.incarnation;
+    control->holder = std::make_shared<rpc::Holder>(reactor.clock());
     std::vector<rpc::Endpoint> endpoints;
     endpoints.push_back({&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection& connection) { return serve_control(control, connection); }});
     for (std::uint32_t i = 0; i < options.shards; ++i) endpoints.push_back(make_shard(i, offload, store));

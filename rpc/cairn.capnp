@@ -90,10 +90,26 @@ struct PsStatus {
   session @2 :UInt64;
 }
 
+# A coordinator asks for its place here before it configures anything. While another one is at work here, that is named in `holder`,
+# and the place is granted only with `takeOver`, which ends the other's connection. A coordinator counts as gone when its
+# connection has ended or nothing was heard of it for `silenceMs`.
+struct Claim {
+  session @0 :UInt64;
+  who @1 :Text;                # for people: process and host
+  silenceMs @2 :UInt32;
+  takeOver @3 :Bool;
+}
+struct ClaimAnswer {
+  granted @0 :Bool;
+  holder @1 :Text;             # whom it found at work; empty: nobody
+  configured @2 :UInt64;       # the session that this process was last configured for; 0: none
+}
+
 interface PsControl {
   ping @0 () -> (status :PsStatus);
   status @1 () -> (json :Text);            # for people and `cairn status`
   shutdown @2 (reason :Text) -> ();
+  join @3 (claim :Claim) -> (answer :ClaimAnswer);
 }
 
 # Bulk that lies in the memory that dialler and acceptor share (offered with the hello): a multiple of 8, and how many bytes.
@@ -217,6 +233,7 @@ interface WorkerControl {
   ping @0 () -> (status :WorkerStatus);
   status @1 () -> (json :Text);
   shutdown @2 (reason :Text) -> ();
+  join @3 (claim :Claim) -> (answer :ClaimAnswer);
 }
 
 interface Lane {

@@ -2,6 +2,7 @@
 
 #include "rpc/cairn.capnp.h"
 #include "rpc/error_wire.h"
+#include "rpc/seat.h"
 #include "rpc/task.h"
 
 namespace cairn::worker {
@@ -9,9 +10,11 @@ namespace {
 
 class ControlService final : public wire::WorkerControl::Server {
  public:
-  ControlService(ControlHooks hooks, rpc::Connection& connection) : hooks_(std::move(hooks)), connection_(connection) {}
+  ControlService(ControlHooks hooks, rpc::Connection& connection)
+      : hooks_(std::move(hooks)), connection_(connection), seat_(hooks_.holder, connection) {}
 
   kj::Promise<void> ping(PingContext context) override {
+    seat_.heard();
     return rpc::at_once([&] {
       const WorkerState state = hooks_.state();
       auto out = context.getResults().initStatus();
@@ -30,10 +33,18 @@ class ControlService final : public wire::WorkerControl::Server {
       hooks_.shutdown({reason.begin(), reason.size()});
     });
   }
+  kj::Promise<void> join(JoinContext context) override {
+    return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kCoordinator}, "WorkerControl.join");
+      seat_.join(context.getParams().getClaim(), hooks_.state().session,
+                 context.getResults().initAnswer());
+    });
+  }
 
  private:
   ControlHooks hooks_;
   rpc::Connection& connection_;
+  rpc::Seat seat_;
 };
 
 }  // namespace

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "rpc/connection.h"
+#include "rpc/holder.h"
 
 namespace cairn::worker {
 
@@ -21,6 +23,7 @@ struct ControlHooks {
   std::function<WorkerState()> state;
   std::function<std::string()> json;                        // for people
   std::function<void(const std::string& reason)> shutdown;  // called once the answer is on its way
+  std::shared_ptr<rpc::Holder> holder;                      // the coordinator that it works for
 };
 
 // `connection` outlives what is returned, as rpc::Endpoint::serve has it.

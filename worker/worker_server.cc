@@ -95,6 +95,7 @@ rpc::Endpoint WorkerServer::control_endpoint() {
   };
   hooks.json = [self] { return self().status_json(); };
   hooks.shutdown = [self](const std::string& reason) { self().on_shutdown_(reason); };
+  hooks.holder = std::make_shared<rpc::Holder>(reactor_.clock());
   return {&reactor_, [hooks](const rpc::PeerInfo&, rpc::Connection& connection) { return make_control_service(hooks, connection); }};
 }
 

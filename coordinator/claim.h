@@ -1,0 +1,23 @@
+// What a coordinator asks of a task before it uses it, and what it is answered (rpc/holder.h).
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/clock.h"
+
+namespace cairn {
+
+struct JoinRequest {
+  std::uint64_t session = 0;
+  std::string who;
+  Duration silence{0};
+  bool take_over = false;
+};
+
+struct JoinAnswer {
+  bool granted = false;
+  std::string holder;            // the coordinator that was found at work there; empty: none
+  std::uint64_t configured = 0;  // the session that the task was last configured for
+};
+
+}  // namespace cairn
