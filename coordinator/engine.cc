@@ -294,8 +294,9 @@ void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& r
     std::lock_guard hold(shared_mutex_);
     ++stats_.updates;
     stats_.global_step = global_step_;
-    stats_.staleness_max = std::max(stats_.staleness_max, reply.staleness);
-    stats_.staleness_mean += (static_cast<double>(reply.staleness) - stats_.staleness_mean) / static_cast<double>(stats_.updates);
+    stats_.staleness.add(reply.staleness);
+    stats_.staleness_max = stats_.staleness.max();
+    stats_.staleness_mean = stats_.staleness.mean();
     auto first_push = [&](std::size_t& loss) {
       if (loss == kNoLoss) return;
       LossReport& report = stats_.losses[loss];

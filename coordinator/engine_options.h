@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/cluster_spec.h"
+#include "coordinator/staleness.h"
 #include "coordinator/variable_registry.h"
 #include "core/arithmetic.h"
 #include "core/clock.h"
@@ -70,7 +71,8 @@ struct EngineStats {
   std::uint64_t updates = 0;             // closures that pushed and are committed
   std::uint64_t retried = 0;
   std::uint64_t lost_updates = 0;
-  double staleness_mean = 0;
+  StalenessHistogram staleness;
+  double staleness_mean = 0;             // of these
   std::uint64_t staleness_max = 0;
   std::uint32_t workers_ready = 0, workers = 0, ps_ready = 0, ps = 0;
   std::uint64_t skipped_rows = 0;

@@ -1,6 +1,7 @@
 // What the engine tells people: a JSON snapshot, refreshed on the loop and read by anybody.
 
 #include "coordinator/engine.h"
+#include "coordinator/staleness_json.h"
 #include "core/json.h"
 #include "core/machine.h"
 #include "rpc/memory_use.h"
@@ -76,6 +77,9 @@ std::string Engine::make_status() const {
   for (const auto& worker : workers_) {
     Json task = task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
+              {"staleness_p50", now.staleness.quantile(0.5)},
+              {"staleness_p99", now.staleness.quantile(0.99)},
+              {"staleness_histogram", histogram_json(now.staleness)},
     status["workers"].push_back(std::move(task));
   }
   for (const LossReport& loss : now.losses)

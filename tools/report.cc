@@ -1,5 +1,6 @@
 #include "tools/report.h"
 
+#include "coordinator/staleness_json.h"
 #include "core/json.h"
 
 namespace cairn::tools {
@@ -22,7 +23,11 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
               {"examples", outcome.examples},
               {"seconds", outcome.seconds},
               {"examples_per_s", outcome.examples_per_s},
-              {"staleness", {{"mean", stats.staleness_mean}, {"max", stats.staleness_max}}},
+              {"staleness", {{"mean", stats.staleness_mean},
+                             {"max", stats.staleness_max},
+                             {"p50", stats.staleness.quantile(0.5)},
+                             {"p99", stats.staleness.quantile(0.99)},
+                             {"histogram", histogram_json(stats.staleness)}}},
               {"restarts", Json::object()},
               {"retried_closures", stats.retried},
               {"lost_updates", stats.lost_updates},

@@ -41,9 +41,10 @@ void print_task(const Json& task, const Json& description) {
 }
 
 void print(const Json& status, const Json& description) {
-  std::printf("step %lld after %s; %lld closures queued, %lld running, %lld run again; staleness %.1f (at most %lld)\n",
+  std::printf("step %lld after %s; %lld closures queued, %lld running, %lld run again; staleness %.1f (half at most %lld, 99 %% at most %lld, all at most %lld)\n",
               status.value("global_step", 0ll), seconds_text(status.value("uptime_seconds", 0.0)).c_str(), status.value("queued", 0ll),
-              status.value("inflight", 0ll), status.value("retried", 0ll), status.value("staleness_mean", 0.0), status.value("staleness_max", 0ll));
+              status.value("inflight", 0ll), status.value("retried", 0ll), status.value("staleness_mean", 0.0), status.value("staleness_p50", 0ll), status.value("staleness_p99", 0ll),
+              status.value("staleness_max", 0ll));
   std::printf("checkpoints: %lld, the last %s; updates lost: %lld\n", status.value("checkpoints", 0ll),
               status.value("last_checkpoint", std::string("-")).c_str(), status.value("lost_updates", 0ll));
   std::printf("coordinator:%s\n", memory_text(status).c_str());
