@@ -2,6 +2,7 @@
 
 #include "core/json.h"
 #include "core/machine.h"
+#include "rpc/error_wire.h"
 #include "rpc/memory_use.h"
 #include "rpc/seat.h"
 #include "rpc/task.h"
@@ -42,8 +43,8 @@ class ControlService final : public wire::PsControl::Server {
 
  protected:
   kj::Promise<void> ping(PingContext context) override {
-    auto status = context.initResults().initStatus();
     seat_.heard();
+    auto status = context.initResults().initStatus();
     status.setIncarnation(host_->incarnation);
     status.setShards(static_cast<std::uint32_t>(host_->shards.size()));
     status.setSession(host_->session);
@@ -60,7 +61,6 @@ class ControlService final : public wire::PsControl::Server {
       if (host_->shutdown) host_->shutdown(reason);
     });
   }
-
   kj::Promise<void> join(JoinContext context) override {
     return rpc::at_once([&] {
       connection_.allow({rpc::Role::kCoordinator}, "PsControl.join");
@@ -86,6 +86,7 @@ std::string status_json(const ControlHost& host) {
                     {"buffer_bytes", rpc::buffer_bytes()},
                     {"address", host.address},
                     {"session", host.session},
+                    {"connections", host.connections ? host.connections() : 0},
                     {"shards", std::move(shards)}};
   return json_text(all);
 }

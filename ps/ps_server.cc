@@ -62,6 +62,7 @@ struct PsServer::Impl {
     accept.connection = options.connection;
     acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.listen), std::move(accept), std::move(endpoints));
     control->address = acceptor->address().str();
+    control->connections = [this] { return acceptor->connections(); };
   }
 
   void set_session(std::uint64_t session) {
@@ -71,6 +72,7 @@ struct PsServer::Impl {
 
   void stop() {
     told.reset();
+    control->connections = nullptr;
     acceptor->stop();
     for (const auto& thread : threads) thread->stop();
   }
@@ -94,6 +96,11 @@ std::uint64_t PsServer::incarnation() const { return impl_->options.incarnation;
 std::size_t PsServer::shards() const { return impl_->hosts.size(); }
 const ShardCounters& PsServer::counters(std::size_t shard) const { return impl_->hosts.at(shard)->shard.counters(); }
 std::string PsServer::status_json() const { return ps::status_json(*impl_->control); }
+std::vector<rpc::NamedLoop> PsServer::loops() const {
+  std::vector<rpc::NamedLoop> loops;
+  for (std::size_t i = 0; i < impl_->threads.size(); ++i) loops.push_back({str("shard ", i), impl_->threads[i]->reactor().mailbox()});
+  return loops;
+}
 void PsServer::on_shutdown(std::function<void(const std::string&)> handler) { impl_->shutdown = std::move(handler); }
 void PsServer::stop() { impl_->stop(); }
 

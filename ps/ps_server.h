@@ -10,6 +10,7 @@
 #include "ps/shard.h"
 #include "rpc/network.h"
 #include "rpc/server.h"
+#include "rpc/waits.h"
 #include "storage/row_store.h"
 
 namespace cairn::ps {
@@ -40,6 +41,7 @@ class PsServer {
   std::size_t shards() const;
   const ShardCounters& counters(std::size_t shard) const;  // of shard 0, 1, ...
   std::string status_json() const;
+  std::vector<rpc::NamedLoop> loops() const;  // of the shards, where they have loops of their own
   // Called once when somebody asked over the wire for this process to end.
   void on_shutdown(std::function<void(const std::string& reason)> handler);
   // Ends connections and threads. Idempotent.

@@ -22,8 +22,17 @@ Task<void> watch_parent(Reactor& reactor, int pid) {
   reactor.stop();
 }
 
+// What SIGUSR1 asks for.
+Task<void> tell_waits(Reactor& reactor, const RunningServer& server) {
+  log_info("waits: this process is asked what it waits for; it stands at ", server.status_json());
+  log_tasks_here("control");
+  auto others = log_tasks_of(reactor, server.loops());
+  co_await std::move(others);
+}
+
 int serve(const ServerProgram& program, const ServerFlags& flags) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGUSR1, SIG_IGN);  // until there is somebody to ask
   auto reactor = make_reactor();
   auto network = make_socket_network(flags.transport);
   {
@@ -37,6 +46,7 @@ int serve(const ServerProgram& program, const ServerFlags& flags) {
       reactor->post([&] { reactor->stop(); });  // the answer goes first
     });
     TaskGroup watches;
+    auto questions = on_signal(*reactor, {SIGUSR1}, [&](int) { watches.spawn("telling what this process waits for", tell_waits(*reactor, *server)); });
     if (flags.parent_pid != 0) watches.spawn("watching the parent", watch_parent(*reactor, flags.parent_pid));
     const auto ready = str(program.name, " ", flags.index, " listening on ", server->address().str());
     log_info(ready);

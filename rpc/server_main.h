@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rpc/network.h"
 #include "rpc/reactor.h"
+#include "rpc/waits.h"
 
 namespace CLI {
 class App;
@@ -34,6 +36,8 @@ class RunningServer {
   virtual const Address& address() const = 0;
   virtual void on_shutdown(std::function<void(const std::string& reason)> handler) = 0;
   virtual void stop() = 0;
+  virtual std::string status_json() const = 0;
+  virtual std::vector<NamedLoop> loops() const = 0;  // besides the one of server_main()
 };
 
 struct ServerProgram {

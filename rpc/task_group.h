@@ -3,8 +3,11 @@
 #include <kj/async.h>
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "core/clock.h"
 #include "core/error.h"
 #include "rpc/task.h"
 
@@ -18,7 +21,7 @@ class TaskGroup final : private kj::TaskSet::ErrorHandler {
   explicit TaskGroup(OnError on_error = {});
   ~TaskGroup() noexcept;  // cancels what still runs; never from inside one of its own tasks
 
-  // Starts `task` at once. `what` names it in error reports.
+  // Starts `task` at once. `what` names it in error reports and among what the loop waits for.
   void spawn(std::string what, Task<void> task);
   void spawn(std::string what, kj::Promise<void> promise);
   void cancel_all();
@@ -27,9 +30,24 @@ class TaskGroup final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> on_empty() { return tasks_->onEmpty(); }
 
  private:
+  friend struct TasksOfThread;
+  struct Named;
   void taskFailed(kj::Exception&& error) override;
+  void enlist();
   OnError on_error_;
-  kj::Own<kj::TaskSet> tasks_;
+  std::shared_ptr<struct TasksOfThread> home_;  // of the thread that spawns; this group is in its list
+  TaskGroup *before_ = nullptr, *after_ = nullptr;
+  Named* newest_ = nullptr;
+  kj::Own<kj::TaskSet> tasks_;  // last: its tasks leave the list above
 };
+
+// Tasks of one name that have not ended.
+struct WaitingTasks {
+  std::string what;
+  std::size_t count = 0;
+  Duration oldest{0};  // since it was spawned
+};
+// Those of all groups of this thread, the oldest first.
+std::vector<WaitingTasks> tasks_of_this_thread();
 
 }  // namespace cairn::rpc

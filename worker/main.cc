@@ -10,6 +10,8 @@ class Running final : public cairn::rpc::RunningServer {
   const cairn::rpc::Address& address() const override { return server_.address(); }
   void on_shutdown(std::function<void(const std::string&)> handler) override { server_.on_shutdown(std::move(handler)); }
   void stop() override { server_.stop(); }
+  std::string status_json() const override { return server_.status_json(); }
+  std::vector<cairn::rpc::NamedLoop> loops() const override { return server_.loops(); }
 
  private:
   cairn::worker::WorkerServer server_;

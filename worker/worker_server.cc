@@ -127,6 +127,7 @@ std::string WorkerServer::status_json() const {
     out["lanes"].push_back({{"session", stats.session.load()}, {"functions", stats.functions.load()}, {"closures_done", stats.closures_done.load()},
                             {"closures_failed", stats.closures_failed.load()}, {"closures_here", stats.closures_here.load()},
                             {"iterators_opened", stats.iterators_opened.load()}});
+           {"connections", acceptor_->connections()},
   }
   return json_text(out);
 }
@@ -138,3 +139,10 @@ void WorkerServer::stop() {
 }
 
 }  // namespace cairn::worker
+std::vector<rpc::NamedLoop> WorkerServer::loops() const {
+  std::vector<rpc::NamedLoop> loops;
+  for (std::size_t i = 0; i < seats_.size(); ++i)
+    if (seats_[i]->thread) loops.push_back({str("lane ", i), seats_[i]->reactor->mailbox()});
+  return loops;
+}
+

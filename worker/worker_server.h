@@ -12,6 +12,7 @@
 #include "core/offload.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
+#include "rpc/waits.h"
 #include "worker/lane.h"
 
 namespace cairn::rpc {
@@ -50,6 +51,7 @@ class WorkerServer {
   const rpc::Address& address() const;
   std::uint64_t incarnation() const { return options_.incarnation; }
   std::string status_json() const;
+  std::vector<rpc::NamedLoop> loops() const;  // of the lanes, where they have loops of their own
   // `handler(reason)` when somebody asks this worker to end. The default logs it.
   void on_shutdown(std::function<void(const std::string&)> handler);
   // Ends every connection and lane. Closures at work are dropped. Idempotent.
