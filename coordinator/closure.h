@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "core/clock.h"
@@ -35,6 +36,7 @@ inline constexpr Duration kForever = std::chrono::hours(24 * 365);
 // A function as the workers know it.
 struct RegisteredFunction {
   std::uint32_t id = 0;
+  std::string name;       // of the first function that is this graph: for people
   std::shared_ptr<const ConcreteFunction> concrete;
   bool updates = false;   // it pushes
   bool uses_variables = false;

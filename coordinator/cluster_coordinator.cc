@@ -45,7 +45,7 @@ ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy) : stra
 RemoteValue ClusterCoordinator::schedule(Function& function, const std::vector<ScheduleArgument>& arguments) {
   Engine& engine = engine_of(strategy_);
   auto closure = std::make_shared<Closure>();
-  closure->function = engine.register_function(function.concrete(signature_of(arguments), strategy_));
+  closure->function = engine.register_function(function.concrete(signature_of(arguments), strategy_), function.name());
   closure->layout_version = closure->function->uses_variables ? engine.registry().version() : 0;
   for (const ScheduleArgument& argument : arguments) {
     if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {

@@ -17,7 +17,7 @@ constexpr std::size_t kCallsWaiting = 2;        // at a lane: while one answers,
 }  // namespace
 
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
-    : parts_(parts), options_(std::move(options)), mailbox_(parts.reactor.mailbox()) {
+    : parts_(parts), options_(std::move(options)), stuck_watch_(options_.stuck_after), mailbox_(parts.reactor.mailbox()) {
   born_ = parts_.clock.now();
   // Not the clock alone: two coordinators of one millisecond must differ.
   session_ = options_.session;
@@ -32,13 +32,14 @@ Engine::~Engine() { stop(); }
 
 double Engine::seconds_since(TimePoint then) const { return std::chrono::duration<double>(parts_.clock.now() - then).count(); }
 
-std::shared_ptr<const RegisteredFunction> Engine::register_function(std::shared_ptr<const ConcreteFunction> concrete) {
+std::shared_ptr<const RegisteredFunction> Engine::register_function(std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
   std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
   std::lock_guard hold(shared_mutex_);
   auto& entry = functions_[key];
   if (!entry) {
     auto made = std::make_shared<RegisteredFunction>();
     made->id = static_cast<std::uint32_t>(functions_.size() - 1);
+    made->name = name;
     made->updates = concrete->graph.updates_variables();
     made->uses_variables = !concrete->graph.variables.empty();
     made->elements = concrete->graph.elements_taken();

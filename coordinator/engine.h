@@ -13,8 +13,8 @@
 #pragma once
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +31,7 @@
 #include "coordinator/restore_status.h"
 #include "coordinator/send_window.h"
 #include "coordinator/shard_client.h"
+#include "coordinator/stuck_watch.h"
 #include "coordinator/variable_registry.h"
 #include "core/clock.h"
 #include "core/disk.h"
@@ -39,16 +40,16 @@
 #include "rpc/network.h"
 #include "rpc/signal.h"
 #include "rpc/task_group.h"
-
-namespace cairn {
 #include "storage/manifest.h"
 
-class Engine {
- public:
+namespace cairn {
+
 namespace storage {
 struct FolderLock;
 }
 
+class Engine {
+ public:
   struct Restored;  // the checkpoint that rows are restored from: engine_restored.h
   struct Cut;
   // All references outlive the engine.
@@ -70,11 +71,12 @@ struct FolderLock;
   // ---- any thread ----
   ClosureQueue& queue() { return *queue_; }
   VariableRegistry& registry() { return *registry_; }  // after start()
-  std::shared_ptr<const RegisteredFunction> register_function(std::shared_ptr<const ConcreteFunction> concrete);
+  std::shared_ptr<const RegisteredFunction> register_function(std::shared_ptr<const ConcreteFunction> concrete, const std::string& name);
   std::size_t lane_count() const { return lane_count_; }  // of the whole cluster; after start()
   EngineStats stats() const;
   std::string status_json() const;  // as of at most 200 ms ago; before start() has ended, too
   std::vector<std::string> missing() const;  // tasks that start() waits for, each with what is wrong, as of as long ago
+  void log_waits();  // what it waits for, to the log; on the loop
   const EngineOptions& options() const { return options_; }
   // Has somebody asked that the program end? Asking says that it would.
   bool stop_requested() {
@@ -98,10 +100,10 @@ struct FolderLock;
   void expect_partial_restore();
   // Saves by itself from now on.
   void save_by(CheckpointPolicy policy, std::string metadata);
+  void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
   // One now, under that policy. FailedPrecondition: there is none.
   rpc::Task<std::string> save_by_policy();
 
-  void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
  private:
   struct Worker;
   struct Lane {
@@ -131,11 +133,12 @@ struct FolderLock;
     std::unique_ptr<WorkerControlClient> control;
     std::vector<std::unique_ptr<Lane>> lanes;
     std::uint64_t process = 0;      // the incarnation that its process told
+    std::uint64_t served = 0;       // that of the process which was last ready for this session
     TimePoint lost_at{};
     bool ready = false;
-    std::uint64_t served = 0;       // that of the process which was last ready for this session
     std::string trouble = "not yet connected";
     std::string status;             // its own JSON, polled
+    TimePoint status_at{};
     std::size_t open_loss = kNoLoss;
   };
   struct Ps {
@@ -146,11 +149,12 @@ struct FolderLock;
     std::vector<std::unique_ptr<ShardClient>> shards;
     std::uint64_t incarnation = 0;
     TimePoint lost_at{};
+    std::uint64_t served = 0;       // that of the process which was last ready for this session
     bool ready = false, lost_for_good = false;
     std::uint64_t closures_below = 0;  // announced to all of its shards
     std::string trouble = "not yet connected";
     std::string status;
-    std::uint64_t served = 0;       // that of the process which was last ready for this session
+    TimePoint status_at{};
     std::size_t open_loss = kNoLoss;
     bool needs_rows = false;          // its process is new, or a restore has not ended: it must be rebuilt before it serves
     std::uint64_t served = 0;         // the process that became part of the session last
@@ -207,13 +211,13 @@ struct FolderLock;
 
   // ---- workers ----
   rpc::Hello hello(std::uint32_t endpoint) const;
+  template <typename Client, typename Member>
+  rpc::Task<void> join(Client* client, Member* member, std::uint64_t process);
+  [[noreturn]] void give_way(const std::string& other);
   rpc::Task<void> connect_worker(Worker* worker);
   rpc::Task<void> worker_loop(Worker* worker);
   rpc::Task<void> configure_lanes(Worker* worker);
   rpc::Task<void> watch_worker(Worker* worker);
-  template <typename Client, typename Member>
-  rpc::Task<void> join(Client* client, Member* member, std::uint64_t process);
-  [[noreturn]] void give_way(const std::string& other);
   rpc::Task<void> give_up_worker(Worker* worker);
   rpc::Task<void> fence_lost_lanes();
   rpc::Task<void> fence_lost_lanes_on(Ps* ps);
@@ -264,6 +268,8 @@ struct FolderLock;
 
   // ---- checkpoints ----
   rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
+  std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
+  void goes_on_from(const Restored& source);
   rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
   rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard, std::string folder);
   void drop_marks(std::uint64_t mark);
@@ -278,11 +284,16 @@ struct FolderLock;
   rpc::Task<void> commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata);
   void take_positions(Cut& cut);
   void save_if_due();
-  std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
-  void goes_on_from(const Restored& source);
   rpc::Task<void> save_and_forget();
   rpc::Task<void> timed_saves();
   void restore_positions();
+
+  // ---- who waits for what: engine_stuck.cc ----
+  std::string queued_for(const Closure& closure) const;
+  std::string doing_of(const ToldClosure& told) const;
+  void see_lane(const Lane& lane, const std::vector<ToldClosure>& told, std::vector<ClosureSight>& out) const;
+  std::vector<ClosureSight> see_closures();
+  void look_for_stuck();
 
   rpc::Task<void> publish_status();
   void refresh_status();
@@ -338,6 +349,8 @@ struct FolderLock;
   std::optional<CheckpointPolicy> policy_;
   std::string policy_metadata_;
   std::int64_t saved_at_step_ = 0;
+  std::vector<storage::Ancestor> ancestors_;     // of this session
+  std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;  // on the folders that it saves to
 
   TimePoint saved_at_{};              // when the last automatic checkpoint began or ended
 
@@ -347,10 +360,11 @@ struct FolderLock;
   std::string status_;
   std::vector<std::string> missing_;
 
+  StuckWatch stuck_watch_;
+  std::vector<StuckClosure> stuck_;
+
   std::shared_ptr<rpc::Mailbox> mailbox_;
   rpc::TaskGroup tasks_;  // last: cancelled first
 };
 
 }  // namespace cairn
-  std::vector<storage::Ancestor> ancestors_;     // of this session
-  std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;  // on the folders that it saves to

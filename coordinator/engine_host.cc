@@ -1,6 +1,8 @@
 #include "coordinator/engine_host.h"
 
+#include <csignal>
 #include <future>
+#include <utility>
 
 #include "coordinator/control_server.h"
 #include "coordinator/engine.h"
@@ -20,6 +22,7 @@ class ThreadHost final : public EngineHost {
         auto busy = [mailbox = thread_.reactor().mailbox()](Duration soon) { mailbox->stay_awake(soon); };
         engine_ = std::make_unique<Engine>(parts, std::move(options), make_thread_waiting(std::move(busy)));
         tasks_ = std::make_unique<rpc::TaskGroup>();
+        answer_signal(engine_->options().waits_signal);
       });
       thread_.run([this] { serve_status(); });
       auto started = begin([](Engine& engine) { return engine.start(); });
@@ -69,9 +72,13 @@ class ThreadHost final : public EngineHost {
       outcome->set_exception(std::current_exception());
     }
   }
+  void answer_signal(int signal) {
+    if (signal != 0) questions_ = rpc::on_signal(thread_.reactor(), {signal}, [this](int) { engine_->log_waits(); });
+  }
   void close() {
     try {
       thread_.run([this] {
+        if (std::exchange(questions_, nullptr)) std::signal(engine_->options().waits_signal, SIG_IGN);  // one that comes late ends nothing
         control_.reset();
         tasks_.reset();
         engine_.reset();
@@ -88,6 +95,7 @@ class ThreadHost final : public EngineHost {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<rpc::TaskGroup> tasks_;
   std::unique_ptr<ControlServer> control_;
+  std::shared_ptr<void> questions_;
 };
 
 // Waiting in a simulation is letting its time pass.

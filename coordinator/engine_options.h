@@ -38,8 +38,8 @@ struct EngineOptions {
   std::size_t queue_capacity = 256 * 1024;
   bool bfloat16_wire = false;        // rows and gradients travel as bfloat16
   Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
-  bool recovery = true;              // false: a lost ps is an error at once
   bool take_over = false;            // of a cluster at which another coordinator is at work: that one is ended
+  bool recovery = true;              // false: a lost ps is an error at once
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   int heartbeats_missed_max = 5;
   Duration start_timeout = std::chrono::seconds(60);  // for all tasks together
@@ -48,13 +48,13 @@ struct EngineOptions {
   std::function<void(const std::vector<std::string>& missing)> on_start_wait = {};
   Duration ps_wait = std::chrono::minutes(10);      // how long a lost ps may take to come back
   Duration worker_wait = std::chrono::minutes(10);  // how long the program goes on without any worker
-};
-
   int waits_signal = 0;              // SIGUSR1, say: the engine then writes to the log what it waits for; 0: none
   Duration stuck_after = std::chrono::seconds(60);  // a closure without progress for so long is told of
   // On the folder that checkpoints go to, if the program has taken it already (storage/folder_lock.h). Other folders are locked
   // at the first save.
   std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
+};
+
 // A task that was lost, and what it cost.
 struct LossReport {
   std::string task;               // "/job:ps/task:1"

@@ -31,6 +31,18 @@ Json task_json(const std::string& name, const std::string& address, bool ready, 
   return task;
 }
 
+Json stuck_json(const StuckClosure& stuck) {
+  const ClosureSight& at = stuck.sight;
+  Json out{{"sequence", at.sequence}, {"function", at.function}, {"step", at.step}, {"seconds", std::chrono::duration<double>(stuck.still).count()}};
+  if (!at.worker.empty()) {
+    out["worker"] = at.worker;
+    out["lane"] = at.lane;
+  }
+  out["waits_for"] = at.waits_for;
+  out["text"] = stuck_text(stuck);
+  return out;
+}
+
 }  // namespace
 
 EngineStats Engine::stats() const {
@@ -64,6 +76,9 @@ std::string Engine::make_status() const {
               {"lost_updates", now.lost_updates},
               {"staleness_mean", now.staleness_mean},
               {"staleness_max", now.staleness_max},
+              {"staleness_p50", now.staleness.quantile(0.5)},
+              {"staleness_p99", now.staleness.quantile(0.99)},
+              {"staleness_histogram", histogram_json(now.staleness)},
               {"checkpoints", now.checkpoints},
               {"checkpoints_failed", now.checkpoints_failed},
               {"checkpoint_error", now.checkpoint_error},
@@ -72,16 +87,15 @@ std::string Engine::make_status() const {
               {"buffer_bytes", rpc::buffer_bytes()},
               {"ps", Json::array()},
               {"workers", Json::array()},
+              {"stuck", Json::array()},
               {"losses", Json::array()}};
   for (const auto& ps : ps_) status["ps"].push_back(task_json(ps->name, ps->address, ps->ready, ps->trouble, ps->status));
   for (const auto& worker : workers_) {
     Json task = task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
-              {"staleness_p50", now.staleness.quantile(0.5)},
-              {"staleness_p99", now.staleness.quantile(0.99)},
-              {"staleness_histogram", histogram_json(now.staleness)},
     status["workers"].push_back(std::move(task));
   }
+  for (const StuckClosure& one : stuck_) status["stuck"].push_back(stuck_json(one));
   for (const LossReport& loss : now.losses)
     status["losses"].push_back({{"task", loss.task},
                                 {"reason", loss.reason},
@@ -101,6 +115,7 @@ rpc::Task<void> poll(rpc::Reactor* reactor, Task* task) {
     std::string what = "asking for the status of " + task->name;
     std::string answer = co_await reactor->with_deadline(task->control->status(), kPollDeadline, what);
     task->status = std::move(answer);
+    task->status_at = reactor->clock().now();
   } catch (const Error&) {
     // The heartbeat judges; a slow answer is no news.
   }
@@ -125,6 +140,7 @@ rpc::Task<void> Engine::publish_status() {
       for (auto& ps : ps_) tasks_.spawn("poll a ps", poll(&parts_.reactor, ps.get()));
       for (auto& worker : workers_) tasks_.spawn("poll a worker", poll(&parts_.reactor, worker.get()));
     }
+    if (round % kPollEvery == kPollEvery - 1) look_for_stuck();  // with answers that are as new as they get
     refresh_status();
     co_await parts_.reactor.sleep(kRefresh);
   }

@@ -87,7 +87,7 @@ std::vector<Tensor> ParameterServerStrategy::run_now(const ConcreteFunction& fun
   auto concrete = std::make_shared<ConcreteFunction>(function);
   concrete->bytes = serialize(concrete->graph);
   concrete->hash = content_hash(concrete->bytes);
-  closure->function = engine.register_function(std::move(concrete));
+  closure->function = engine.register_function(std::move(concrete), "a read or an assignment");
   closure->layout_version = engine.registry().version();
   RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
   engine.queue().put(std::move(closure));

@@ -50,6 +50,7 @@ void print(const Json& status, const Json& description) {
   std::printf("coordinator:%s\n", memory_text(status).c_str());
   for (const auto& task : status["ps"]) print_task(task, description);
   for (const auto& task : status["workers"]) print_task(task, description);
+  for (const auto& one : status.value("stuck", Json::array())) std::printf("  stuck: %s\n", one.value("text", "").c_str());
   for (const auto& loss : status["losses"]) {
     double back = loss.value("back_after_seconds", -1.0);
     std::printf("  lost: %s after %s (%s), %s\n", loss.value("task", "").c_str(), seconds_text(loss.value("at_seconds", 0.0)).c_str(),

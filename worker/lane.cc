@@ -28,9 +28,10 @@ struct Lane::Function {
 
 // One closure at work. Ended by its end or by cancellation, in which case its workspace is not used again.
 struct Lane::Run {
-  Run(Lane& owner, std::shared_ptr<Function> what, const void* caller)
-      : lane(owner), function(std::move(what)), pushes_as(caller == nullptr ? this : caller) {
+  Run(Lane& owner, std::shared_ptr<Function> what, std::uint64_t sequence, const void* caller)
+      : lane(owner), function(std::move(what)), slot(lane.stats_.doing.take()), pushes_as(caller == nullptr ? this : caller) {
     ++lane.stats_.closures_here;
+    if (slot != nullptr) slot->begin(sequence, lane.reactor_.now());
   }
   ~Run() {
     // The store first: what is under way must not find its caller gone.
@@ -39,6 +40,7 @@ struct Lane::Run {
     lane.computing_.forget(this);
     lane.pushes_.withdraw(pushes_as);
     if (pushes_as == this) lane.pushes_.leave(this);
+    lane.stats_.doing.give(slot);
     if (finished && workspace && plan == function->plan) function->workspaces.push_back(std::move(workspace));
     --lane.stats_.closures_here;
     ++(finished ? lane.stats_.closures_done : lane.stats_.closures_failed);
@@ -46,8 +48,13 @@ struct Lane::Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
+  void now(Doing doing) const {
+    if (slot != nullptr) slot->set(doing, lane.reactor_.now());
+  }
+
   Lane& lane;
   std::shared_ptr<Function> function;
+  DoingSlot* slot;
   const void* const pushes_as;  // its name at the gate
   std::vector<std::vector<Element>> elements;
   std::vector<Position> positions;
@@ -260,17 +267,24 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
   auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
   run.plan = run.function->plan;
   run.workspace = run.function->workspace();
-  run.store.emplace(store_);
+  run.store.emplace(store_, run.slot);
   run.step.emplace(run.plan, *run.workspace, *run.store, context(closure), closure.arguments, std::move(run.elements));
   Run* const self = &run;
-  run.step->before_push([this, self](std::function<void()> go) { pushes_.pass(self->pushes_as, std::move(go)); });
+  run.step->before_push([this, self](std::function<void()> go) {
+    if (pushes_.held()) self->now(Doing::kHeld);
+    pushes_.pass(self->pushes_as, std::move(go));
+  });
   auto done = [self, fulfiller](std::exception_ptr failure) {
     self->failure = failure;
     (*fulfiller)->fulfill();
   };
   // What precedes the first pull runs at once. At depth 1 there is nobody whose pull could go first.
   auto yield = [this, self](std::function<void()> go) {
-    if (self->starting || config_.pipeline_depth == 1) return go();
+    if (self->starting || config_.pipeline_depth == 1) {
+      self->now(Doing::kComputing);
+      return go();
+    }
+    self->now(Doing::kWaitingToCompute);
     computing_.ask(self, [this, self, go = std::move(go)] { compute(*self, go); });
   };
   run.starting = true;
@@ -280,6 +294,7 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
 }
 
 void Lane::compute(const Run& run, const std::function<void()>& go) {
+  run.now(Doing::kComputing);
   const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back), began = reactor_.now();
   go();
   lookahead_.took(idled, reactor_.now() - began);
@@ -295,11 +310,13 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   const Held held(*this, closure);
   const TraceSpan span("closure at its lane", closure.sequence, TraceSpan::Kind::kOverlapping);
   Turnstile::Pass ready = co_await prepared_.enter();
-  Run run(*this, what, caller);
+  Run run(*this, what, closure.sequence, caller);
   Turnstile::Pass reading = co_await reading_.enter();  // an iterator that is overtaken has to be opened again
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();  // reading may take long: let pulls leave first
+  run.now(Doing::kReading);
   take_elements(closure, *what, run);
   reading.leave();
+  run.now(Doing::kWaitingForPlace);
   const Duration from = reactor_.now();
   Turnstile::Pass work = co_await at_work_.enter(what->company);
   run.held_back = reactor_.now() - from;

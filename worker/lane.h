@@ -21,6 +21,7 @@
 #include "rpc/task.h"
 #include "worker/admission.h"
 #include "worker/closure.h"
+#include "worker/doing.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
 #include "worker/remote_store.h"
@@ -54,6 +55,7 @@ struct LaneStats {
   std::atomic<std::uint64_t> closures_here{0};   // running or waiting
   std::atomic<std::uint64_t> functions{0};
   std::atomic<std::uint64_t> iterators_opened{0};  // more than the pipelines: elements were taken again, or out of their order
+  DoingBoard doing;                              // of the closures that have begun
 };
 
 class Lane {

@@ -106,7 +106,22 @@ std::shared_ptr<ShardLink> RemoteStore::find_link(ShardId shard) const {
   return found == links_.end() ? nullptr : found->second.link;
 }
 
-RemoteStep::RemoteStep(RemoteStore& store) : store_(store), routing_(store.routing()) {}
+// One call of a wave, as status tells of it.
+class RemoteStep::Call {
+ public:
+  Call(RemoteStep& step, const ShardLink& link, Doing doing)
+      : step_(step), id_(step.calls_.begin(doing, {link.shard().ps, link.shard().endpoint - 1}, step.store_.reactor().now())) {}
+  ~Call() { step_.calls_.end(id_, step_.store_.reactor().now()); }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  void now(Doing doing) { step_.calls_.set(id_, doing, step_.store_.reactor().now()); }
+
+ private:
+  RemoteStep& step_;
+  CallsUnderWay::Id id_;
+};
+
+RemoteStep::RemoteStep(RemoteStore& store, DoingSlot* slot) : store_(store), routing_(store.routing()), calls_(slot) {}
 
 std::shared_ptr<ShardLink> RemoteStep::link(ShardId shard) {
   const auto& now = store_.routing();
@@ -182,9 +197,12 @@ Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, c
 
 rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request, bool& failed) {
   auto link = this->link(request.shard);
+  Call told(*this, *link, link->connected() ? Doing::kWaitingToPull : Doing::kConnecting);
   if (!link->connected()) co_await link->connect();  // who is there decides where the blobs go
+  told.now(Doing::kWaitingToPull);
   const rpc::Credit leave = co_await link->leave(rpc::Way::kIn, request.value_bytes);
   if (failed) co_return;
+  told.now(Doing::kPulling);
   CallOfWave of_wave(failed);
   PullCall call;
   call.step = step;
@@ -323,9 +341,12 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
 
 rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece, bool& failed) {
   auto link = this->link(request.shard);
+  Call told(*this, *link, link->connected() ? Doing::kWaitingToPush : Doing::kConnecting);
   if (!link->connected()) co_await link->connect();
+  told.now(Doing::kWaitingToPush);
   const rpc::Credit leave = co_await link->leave(rpc::Way::kOut, request.value_bytes);
   if (failed) co_return;
+  told.now(Doing::kPushing);
   CallOfWave of_wave(failed);
   PushCall call;
   call.step = step;

@@ -13,6 +13,7 @@
 #include "core/variable_store.h"
 #include "rpc/reactor.h"
 #include "rpc/task_group.h"
+#include "worker/doing.h"
 #include "worker/part_cache.h"
 #include "worker/routing.h"
 #include "worker/shard_link.h"
@@ -62,7 +63,8 @@ class RemoteStore {
 //            values of an update, which it co-owns: whoever reuses memory must not do so after a cancelled push.
 class RemoteStep final : public VariableStore {
  public:
-  explicit RemoteStep(RemoteStore& store);
+  // `slot` is told what the step waits for; null: nobody wants to know.
+  explicit RemoteStep(RemoteStore& store, DoingSlot* slot = nullptr);
 
   void pull(const StepContext& step, std::span<Read> reads, Done done) override;
   void push(const StepContext& step, std::span<Update> updates, Done done) override;
@@ -76,6 +78,7 @@ class RemoteStep final : public VariableStore {
   rpc::Task<void> pull_all(StepContext step, std::span<Read> reads, std::vector<ShardRequest> requests, Done done);
   rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request, bool& failed);
   rpc::Task<void> push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done);
+  class Call;
   struct Piece {
     std::uint32_t number = 0, count = 1;
   };
@@ -104,6 +107,7 @@ class RemoteStep final : public VariableStore {
   std::uint64_t staleness_ = 0;
   bool updated_ = false;
   std::uint32_t pushes_ = 0;  // waves pushed so far
+  CallsUnderWay calls_;
   rpc::TaskGroup tasks_;  // last: what it runs uses all of the above
 };
 

@@ -20,6 +20,15 @@ std::uint64_t random_incarnation() {
   return drawn;
 }
 
+Json closure_json(const DoingSlot::Seen& seen, Duration now) {
+  Json out{{"sequence", seen.sequence}, {"doing", doing_text(seen.doing)}, {"seconds", std::chrono::duration<double>(now - seen.since).count()}};
+  if (has_shard(seen.doing)) {
+    out["ps"] = seen.at.ps;
+    out["shard"] = seen.at.shard;
+  }
+  return out;
+}
+
 }  // namespace
 
 // A lane and the thread it works on. The lane is kept by its reactor, which destroys it on its thread.
@@ -118,18 +127,27 @@ std::string WorkerServer::status_json() const {
   Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)},
            {"address", address().str()},
            {"incarnation", options_.incarnation},
+           {"connections", acceptor_->connections()},
            {"memory_bytes", private_memory_bytes()},
            {"buffer_bytes", rpc::buffer_bytes()},
            {"shared_bytes", rpc::shared_bytes()},
            {"lanes", Json::array()}};
   for (const auto& seat : seats_) {
     const LaneStats& stats = *seat->stats;
+    Json closures = Json::array();
+    for (const DoingSlot::Seen& seen : stats.doing.seen()) closures.push_back(closure_json(seen, reactor_.now()));
     out["lanes"].push_back({{"session", stats.session.load()}, {"functions", stats.functions.load()}, {"closures_done", stats.closures_done.load()},
                             {"closures_failed", stats.closures_failed.load()}, {"closures_here", stats.closures_here.load()},
-                            {"iterators_opened", stats.iterators_opened.load()}});
-           {"connections", acceptor_->connections()},
+                            {"iterators_opened", stats.iterators_opened.load()}, {"closures", std::move(closures)}});
   }
   return json_text(out);
+}
+
+std::vector<rpc::NamedLoop> WorkerServer::loops() const {
+  std::vector<rpc::NamedLoop> loops;
+  for (std::size_t i = 0; i < seats_.size(); ++i)
+    if (seats_[i]->thread) loops.push_back({str("lane ", i), seats_[i]->reactor->mailbox()});
+  return loops;
 }
 
 void WorkerServer::stop() {
@@ -139,10 +157,3 @@ void WorkerServer::stop() {
 }
 
 }  // namespace cairn::worker
-std::vector<rpc::NamedLoop> WorkerServer::loops() const {
-  std::vector<rpc::NamedLoop> loops;
-  for (std::size_t i = 0; i < seats_.size(); ++i)
-    if (seats_[i]->thread) loops.push_back({str("lane ", i), seats_[i]->reactor->mailbox()});
-  return loops;
-}
-
