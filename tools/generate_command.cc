@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "core/output_file.h"
 #include "data/criteo_like.h"
+#include "tools/user_files.h"
 
 namespace cairn::tools {
 namespace {
@@ -12,16 +14,19 @@ namespace {
 struct Request {
   std::string path, format = "records";
   std::int64_t rows = 0, first = 0, table_rows_max = 2'000'000;
+  bool overwrite = false;
   CriteoLikeOptions options;
 };
 
 int generate(const Request& request) {
+  verify_new_file(request.path, request.overwrite ? Overwrite::kYes : Overwrite::kNo);
   CriteoLikeOptions options = request.options;
   options.table_rows = criteo_table_rows(request.table_rows_max);
   const CriteoLike clicks(options);
   const auto write = request.format == "tsv" ? write_criteo_tsv : write_criteo_records;
   const CriteoSummary made = write(clicks, request.first, request.first + request.rows, request.path);
-  std::printf("%s: %lld rows, %.1f %% positive; the hidden model's own AUC is %.4f, its log loss %.4f: none can do better\n", request.path.c_str(),
+  std::FILE* const told = output_place(request.path).in_place ? stderr : stdout;  // the data may go to standard output
+  std::fprintf(told, "%s: %lld rows, %.1f %% positive; the hidden model's own AUC is %.4f, its log loss %.4f: none can do better\n", request.path.c_str(),
               static_cast<long long>(made.rows), 100 * made.positives, made.auc, made.log_loss);
   return 0;
 }
@@ -40,6 +45,7 @@ void add_generate_command(CLI::App& app, int& status) {
   criteo->add_option("--seed", request->options.seed, "Of ids, labels and the hidden model: test data take the training data's")->capture_default_str();
   criteo->add_option("--exponent", request->options.exponent, "Of the ids' power law; 0: uniform")->check(CLI::Range(0.0, 10.0))->capture_default_str();
   criteo->add_option("--table-rows-max", request->table_rows_max, "Larger tables are cut to this; the largest has 10,131,227 rows")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))->capture_default_str();
+  criteo->add_flag("--overwrite", request->overwrite, "Replace a file that is there already");
   criteo->callback([request, &status] { status = generate(*request); });
 }
 

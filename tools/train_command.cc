@@ -11,6 +11,7 @@
 #include "core/disk.h"
 #include "core/log.h"
 #include "rpc/token.h"
+#include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"
 #include "tools/given_cluster.h"
 #include "tools/job_limits.h"
@@ -20,9 +21,13 @@
 #include "tools/resume.h"
 #include "tools/train_request.h"
 #include "tools/trainer.h"
+#include "tools/user_files.h"
 
 namespace cairn::tools {
 namespace {
+
+constexpr Duration kLockPatience = std::chrono::seconds(2);       // for a run that was just killed,
+constexpr Duration kTakeOverPatience = std::chrono::seconds(60);  // or that ends because its cluster was taken from it
 
 std::atomic<bool> interrupted{false};
 
@@ -98,6 +103,8 @@ std::string find_resume(const TrainRequest& request, const Job& job, const std::
   }
 }
 
+Overwrite overwrite_of(const TrainRequest& request) { return request.overwrite ? Overwrite::kYes : Overwrite::kNo; }
+
 struct Prepared {
   Job job;
   FittedFeatures features;
@@ -138,7 +145,7 @@ TrainingOutcome train(const Prepared& prepared, const TrainRequest& request, Par
 
 int finish(const Prepared& prepared, const TrainRequest& request, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts) {
   std::string report = report_json(prepared.job, outcome, restarts, prepared.features.lines);
-  if (!request.report.empty()) system_disk().write_atomically(request.report, report);
+  if (!request.report.empty()) write_report(request.report, report);
   for (const auto& [lines, key] : {std::pair(&prepared.features.lines, "data.train"), std::pair(&outcome.test_lines, "data.test")})
     if (const std::string text = skipped_rows_text(*lines, key); !text.empty()) std::printf("%s\n", text.c_str());
   if (outcome.stats.lost_updates > 0 || outcome.stats.retried > 0)
@@ -156,8 +163,22 @@ std::string checkpoint_folder(const TrainRequest& request, const Job& job, const
   return std::filesystem::absolute(folder).lexically_normal().string();  // every process must find it under this name
 }
 
+// What is told of whatever makes no progress.
+void set_waits(const TrainRequest& request, EngineOptions& options) {
+  options.waits_signal = SIGUSR1;
+  if (request.stuck_after_seconds)
+    options.stuck_after = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(*request.stuck_after_seconds, 1e9)));
+}
+
+// Before anything is done: a run that may not save is not begun.
+std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request, const std::string& folder, Duration patience) {
+  return claim_checkpoint_folder(system_disk(), folder, find_resume(request.resume, folder), overwrite_of(request), patience);
+}
+
 int train_on_local_cluster(const TrainRequest& request) {
   watch_signals();
+  std::signal(SIGUSR1, SIG_IGN);  // until the coordinator is there to answer
+  if (!request.report.empty()) verify_report_path(request.report, overwrite_of(request));
   Prepared prepared = prepare(request);
   const JobCluster& wanted = prepared.job.cluster;
   LocalClusterOptions options;
@@ -184,15 +205,18 @@ int train_on_local_cluster(const TrainRequest& request) {
   log_to(cluster.dir() + "/logs/chief-0.log", "cairn");  // beside the roles' logs: the terminal belongs to the progress
   std::printf("cluster: %d ps and %d workers, logs in %s/logs\n", wanted.ps, wanted.workers, cluster.dir().c_str());
   std::fflush(stdout);
+  const std::string checkpoints = checkpoint_folder(request, prepared.job, cluster.dir());
+  const auto lock = claim(request, checkpoints, kLockPatience);
   cluster.start();
   ParameterServerOptions strategy = strategy_options(prepared.job);
+  set_waits(request, strategy.engine);
   strategy.engine.cluster_id = cluster.cluster_id();
   strategy.engine.token = cluster.token();
+  strategy.engine.folder_lock = lock;
   TrainingOutcome outcome;
   {
     ParameterServerStrategy parameter_servers(TFConfigClusterResolver(cluster.tf_config("chief", 0)), strategy);
-    outcome = train(prepared, request, parameter_servers, checkpoint_folder(request, prepared.job, cluster.dir()),
-                    on_progress);
+    outcome = train(prepared, request, parameter_servers, checkpoints, on_progress);
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")}, {"worker", cluster.supervisor().restarts("worker")}};
   cluster.stop();
@@ -203,6 +227,8 @@ int train_on_local_cluster(const TrainRequest& request) {
 
 int train_on_given_cluster(const TrainRequest& request) {
   watch_signals();
+  std::signal(SIGUSR1, SIG_IGN);
+  if (!request.report.empty()) verify_report_path(request.report, overwrite_of(request));
   Prepared prepared = prepare(request);
   TFConfigClusterResolver resolver;
   verify_parameter_server_cluster(resolver);
@@ -210,11 +236,17 @@ int train_on_given_cluster(const TrainRequest& request) {
   prepared.job.cluster.workers = static_cast<int>(resolver.cluster_spec().task_count("worker"));
   const GivenClusterRun run(request.dir, {resolver.cluster_spec(), request.cluster_id, request.token_file});
   std::printf("the run's folder is %s\n", run.dir().c_str());
+  const std::string checkpoints = checkpoint_folder(request, prepared.job, run.dir());
   ParameterServerOptions options = strategy_options(prepared.job);
   if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;
   if (!request.token_file.empty()) options.engine.token = rpc::read_token(request.token_file);
+  set_waits(request, options.engine);
+  options.engine.take_over = request.take_over;
+  // The coordinator that is to be ended may have the folder until it is.
+  if (!request.take_over) options.engine.folder_lock = claim(request, checkpoints, kLockPatience);
   ParameterServerStrategy strategy(resolver, options);
-  TrainingOutcome outcome = train(prepared, request, strategy, checkpoint_folder(request, prepared.job, run.dir()), {});
+  if (request.take_over) ClusterCoordinator(strategy).hold_folder(claim(request, checkpoints, kTakeOverPatience));
+  TrainingOutcome outcome = train(prepared, request, strategy, checkpoints, {});
   return finish(prepared, request, outcome, {});
 }
 
@@ -222,6 +254,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("job", request.job_file, "The job, a TOML file (docs/job-file.md)")->required();
   app.add_option("--report", request.report, "Write the outcome to this file, as JSON");
   app.add_option("--dir", request.dir, "Folder of this run");
+  app.add_flag("--overwrite", request.overwrite, "Replace a --report that is none of ours; save beside checkpoints of another run");
   app.add_option("--checkpoints", request.checkpoints, "Folder of the checkpoints");
   CLI::Option* resume = app.add_option("--resume", request.resume,
                                        "Go on from a checkpoint: its folder, a folder of them, a run's, or \"latest\"");
@@ -244,6 +277,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--arithmetic", request.arithmetic, "What matrix products are computed in: float32 or bfloat16");
   app.add_option("--wire", request.wire, "What rows and gradients travel as: float32 or bfloat16");
   app.add_option("--ps-wait", request.ps_wait_seconds, "Seconds that a lost ps may take to come back");
+  app.add_option("--stuck-after", request.stuck_after_seconds, "Seconds without progress after which a closure is told of (60)")->check(CLI::PositiveNumber);
   app.add_flag("--no-recovery", request.no_recovery, "A lost ps is an error at once");
 }
 

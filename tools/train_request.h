@@ -13,11 +13,13 @@ struct TrainRequest {
   std::string dir;                          // of the run; empty: a new one under runs/
   std::string checkpoints;                  // folder; empty: the job's, or RUN_DIR/checkpoints
   std::string resume;                       // a checkpoint's folder, a folder of checkpoints, a run's, or "latest"
+  bool overwrite = false;                   // a report or checkpoints that are no business of this run may be there
+  bool take_over = false;                   // of a cluster at which another coordinator is at work
   std::vector<std::string> kills;
   std::optional<int> ps, workers, shards, lanes;
   std::optional<std::uint32_t> pipeline_depth;
   std::optional<std::int64_t> steps, steps_per_closure;
-  std::optional<double> epochs, ps_wait_seconds;
+  std::optional<double> epochs, ps_wait_seconds, stuck_after_seconds;
   std::optional<std::uint64_t> seed;
   std::optional<std::string> transport, wire, arithmetic, checkpoint_every, evaluate_every, model;
   bool no_recovery = false;

@@ -1,0 +1,45 @@
+#include "tools/user_files.h"
+
+#include "core/disk.h"
+#include "core/error.h"
+#include "core/json.h"
+#include "core/output_file.h"
+
+namespace cairn::tools {
+namespace {
+
+constexpr std::uint64_t kReportBytesMax = std::uint64_t{16} << 20;
+
+// By what only a report has: tools/report.cc writes these.
+bool is_report(const OutputPlace& place) {
+  if (place.bytes > kReportBytesMax) return false;
+  try {
+    const Json there = parse_json(system_disk().read(place.path), place.path);
+    return there.is_object() && there.contains("job") && there.contains("completed") && there.contains("lost_updates");
+  } catch (const InvalidArgumentError&) {
+    return false;
+  }
+}
+
+[[noreturn]] void refuse(const std::string& path, const char* what) {
+  throw AlreadyExistsError(str(path, " is there already", what, ": name another file, or replace it with --overwrite"));
+}
+
+}  // namespace
+
+void verify_report_path(const std::string& path, Overwrite overwrite) {
+  const OutputPlace place = output_place(path);
+  if (place.bytes > 0 && overwrite == Overwrite::kNo && !is_report(place)) refuse(path, " and is no report of a run");
+}
+
+void write_report(const std::string& path, const std::string& text) {
+  OutputFile file(path);
+  file.write(text);
+  file.finish();
+}
+
+void verify_new_file(const std::string& path, Overwrite overwrite) {
+  if (output_place(path).bytes > 0 && overwrite == Overwrite::kNo) refuse(path, "");
+}
+
+}  // namespace cairn::tools
