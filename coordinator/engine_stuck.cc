@@ -152,7 +152,8 @@ void Engine::log_waits() {
     const ClosureSight& at = sights[i];
     const std::string place = at.worker.empty() ? std::string("the head of the queue") : str(at.worker, " lane ", at.lane);
     const std::string since = at.since < Duration(0) ? std::string() : str(", for ", fixed(std::chrono::duration<double>(at.since).count(), 1), " s");
-    log_info("waits: closure ", at.sequence, " (", at.function, ", step ", at.step, ") at ", place, ": ", at.waits_for, since);
+    const std::string step = at.step < 0 ? std::string() : str(", step ", at.step);
+    log_info("waits: closure ", at.sequence, " (", at.function, step, ") at ", place, ": ", at.waits_for, since);
   }
   rpc::log_tasks_here("the coordinator's loop");
 }
