@@ -79,7 +79,7 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const std::
     if (i > 0 && !(dataset.element_spec() == spec))
       throw InvalidArgumentError(str("the dataset function gave pipeline ", i, " other columns than pipeline 0"));
     spec = dataset.element_spec();
-    descriptions.push_back(serialize(dataset));
+    descriptions.push_back(serialize(dataset.for_pipeline(context(i).input_pipeline_id)));
   }
   PerWorkerDatasetHandle made;
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {

@@ -53,8 +53,9 @@ class ClusterCoordinator {
     return Fetcher{limit}(structure);
   }
 
-  // `dataset_fn` is called once a lane of each worker, with the pipeline's true number. Its position is kept over a worker's
-  // death; files must be visible to the workers under the same names.
+  // `dataset_fn` is called once per lane of each worker, with the pipeline's true number. Its position is kept over a worker's
+  // death; files must be visible to the workers under the same names. Each pipeline shuffles in an order of its own
+  // (Dataset::for_pipeline), whether or not dataset_fn shards.
   //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A dataset that can be described
   //           and not read is a ClosureInput of the closures that take from it. InvalidArgument: pipelines with other columns.
   PerWorkerDatasetHandle create_per_worker_dataset(const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");

@@ -99,7 +99,24 @@ Dataset Dataset::features(std::vector<FeatureColumn> columns) const {
 
 Dataset Dataset::shuffle(std::int64_t buffer_size, std::uint64_t seed, ShuffleOptions options) const {
   check_at_least("shuffle: buffer_size", buffer_size, 1);
-  return same_elements(*this, "shuffle", ShuffleSpec{buffer_size, seed, options.reshuffle_each_iteration});
+  check_at_least("shuffle: pipeline", options.pipeline, 0);
+  const auto pipeline = static_cast<std::uint64_t>(options.pipeline);
+  return same_elements(*this, "shuffle", ShuffleSpec{buffer_size, seed, options.reshuffle_each_iteration, pipeline});
+}
+
+Dataset Dataset::for_pipeline(std::int64_t id) const {
+  check_at_least("for_pipeline: id", id, 0);
+  std::vector<std::shared_ptr<StageSpec>> chain;  // the last stage first
+  bool order_chooses = false;
+  for (auto spec = last_; spec != nullptr; spec = spec->input) {
+    auto& copy = chain.emplace_back(std::make_shared<StageSpec>(*spec));
+    order_chooses |= std::holds_alternative<ShardSpec>(spec->kind) || std::holds_alternative<TakeSpec>(spec->kind) ||
+                     std::holds_alternative<SkipSpec>(spec->kind);
+    auto* shuffle = std::get_if<ShuffleSpec>(&copy->kind);
+    if (shuffle != nullptr && !order_chooses) shuffle->pipeline = static_cast<std::uint64_t>(id);
+  }
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) chain[i]->input = chain[i + 1];
+  return chain.empty() ? *this : Dataset(chain.front());
 }
 
 Dataset Dataset::repeat(std::int64_t count) const {

@@ -36,6 +36,7 @@ struct BatchOptions {
 
 struct ShuffleOptions {
   bool reshuffle_each_iteration = true;  // another order in each epoch of a repeat() above
+  std::int64_t pipeline = 0;             // part of the seed: see Dataset::for_pipeline()
 };
 
 struct CacheOptions {
@@ -70,7 +71,13 @@ class Dataset {
   // Blocks of buffer_size consecutive elements, each in an order drawn from (seed, epoch, block). The reference slides
   // a buffer over the data instead; cut into blocks, a shuffled iterator is resumed exactly by reading one block again,
   // and its state stays a few bytes. How far an element can move is alike: about a buffer.
+  //   Errors  InvalidArgument: a buffer_size below 1, a pipeline below 0.
   Dataset shuffle(std::int64_t buffer_size, std::uint64_t seed = 0, ShuffleOptions options = {}) const;
+  // The same elements in the orders of input pipeline `id`, where several pipelines read the same data: each shuffle() has an
+  // order of its own per pipeline, also under one seed. A shuffle() with a shard(), take() or skip() anywhere above it keeps
+  // its order, which decides there which elements go on. Pipeline 0 is the dataset itself.
+  // ClusterCoordinator::create_per_worker_dataset calls it.
+  Dataset for_pipeline(std::int64_t id) const;
   Dataset repeat(std::int64_t count = -1) const;  // -1: without end. A pass without elements ends it
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;

@@ -102,6 +102,7 @@ struct Shuffle {
   bufferSize @0 :Int64;
   seed @1 :UInt64;
   reshuffle @2 :Bool;
+  pipeline @3 :UInt64;         # part of the seed; at most 2^63 - 1
 }
 
 struct Batch {

@@ -196,6 +196,7 @@ void write_kind(pipeline::Stage::Builder stage, const ShuffleSpec& spec) {
   out.setBufferSize(spec.buffer_size);
   out.setSeed(spec.seed);
   out.setReshuffle(spec.reshuffle);
+  out.setPipeline(spec.pipeline);
 }
 void write_kind(pipeline::Stage::Builder stage, const BatchSpec& spec) {
   auto out = stage.initBatch();
@@ -245,9 +246,12 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::TENSORS: return read_tensors(in.getTensors());
     case pipeline::Stage::FEATURES: return read_features(below, in.getFeatures());
     case pipeline::Stage::MAP_GRAPH: return read_map(below, in.getMapGraph());
-    case pipeline::Stage::SHUFFLE:
-      return below.shuffle(in.getShuffle().getBufferSize(), in.getShuffle().getSeed(),
-                           {in.getShuffle().getReshuffle()});
+    case pipeline::Stage::SHUFFLE: {
+      const auto shuffle = in.getShuffle();
+      // Beyond int64 it is negative here, and refused.
+      const ShuffleOptions options{shuffle.getReshuffle(), static_cast<std::int64_t>(shuffle.getPipeline())};
+      return below.shuffle(shuffle.getBufferSize(), shuffle.getSeed(), options);
+    }
     case pipeline::Stage::BATCH: return below.batch(in.getBatch().getN(), {in.getBatch().getDropRemainder()});
     case pipeline::Stage::REPEAT: return below.repeat(in.getRepeat());
     case pipeline::Stage::TAKE: return below.take(in.getTake());

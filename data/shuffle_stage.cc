@@ -10,7 +10,7 @@ namespace {
 class ShuffleStage final : public StageOver {
  public:
   ShuffleStage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt, std::size_t bytes_max)
-      : StageOver(std::move(input)), spec_(spec), key_(random_key(spec.seed, salt)), bytes_max_(bytes_max) {}
+      : StageOver(std::move(input)), spec_(spec), key_(key_of(spec, salt)), bytes_max_(bytes_max) {}
 
   Block next(std::int64_t most) override {
     if (!fill()) return {};
@@ -62,6 +62,12 @@ class ShuffleStage final : public StageOver {
   }
 
  private:
+  // Pipelines that read the same data must not read it in the same order; they are told apart by their own number, not by
+  // the lane that reads, so that an element taken again elsewhere is the same one.
+  static std::uint64_t key_of(const ShuffleSpec& spec, std::uint64_t salt) {
+    const std::uint64_t key = random_key(spec.seed, salt);
+    return spec.pipeline == 0 ? key : random_key(key, spec.pipeline);
+  }
   // Has a block with elements left; false: the data is at its end.
   bool fill() {
     if (!buffer_.empty()) return true;

@@ -42,6 +42,7 @@ struct ShuffleSpec {
   std::int64_t buffer_size = 1;
   std::uint64_t seed = 0;
   bool reshuffle = true;
+  std::uint64_t pipeline = 0;  // the input pipeline's number, which tells its order from those of the others
 };
 struct BatchSpec {
   std::int64_t n = 1;

@@ -159,6 +159,37 @@ TEST_F(Schedule, EveryLaneReadsItsOwnPipeline) {
   EXPECT_EQ(seen.size(), 60u);  // no element twice
 }
 
+// The first elements of each pipeline, by the lane that read them.
+std::map<float, std::vector<std::int64_t>> read_by_each_lane(const std::function<Dataset(const InputContext&)>& dataset_fn) {
+  SimulatedCluster cluster({.ps = 1, .workers = 3});
+  ClusterCoordinator coordinator(cluster.strategy());
+  auto data = coordinator.create_per_worker_dataset(dataset_fn);
+  auto lane = coordinator.create_per_worker_values(
+      [](const InputContext& context) { return Tensor::scalar(static_cast<float>(context.input_pipeline_id)); });
+  Function next = cluster.strategy().function([](Iterator input, Array who) {
+    return std::vector<Array>{input.get_next().features["value"], who + Array(0.0f)};
+  });
+  std::vector<RemoteValue> got;
+  for (int i = 0; i < 60; ++i) got.push_back(coordinator.schedule(next, {data, lane}));
+  std::map<float, std::vector<std::int64_t>> read;
+  for (auto& value : got) {
+    auto both = value.get_all(kPatience);
+    read[both[1].item<float>()].push_back(both[0].item<std::int64_t>());
+  }
+  for (auto& [who, values] : read) values.resize(std::min<std::size_t>(values.size(), 5));
+  return read;
+}
+
+TEST(Pipelines, ThatReadTheSameDataShuffleItEachInItsOwnOrder) {
+  auto fn = [](const InputContext&) { return Dataset::range(1000).shuffle(1000, 7).batch(1); };
+  auto read = read_by_each_lane(fn);
+  ASSERT_EQ(read.size(), 3u);
+  std::set<std::vector<std::int64_t>> orders;
+  for (const auto& [who, values] : read) orders.insert(values);
+  EXPECT_EQ(orders.size(), 3u) << "two workers were given the same examples in the same order";
+  EXPECT_EQ(read_by_each_lane(fn), read) << "another run reads other orders";
+}
+
 TEST(Results, OfOneMessageDoNotWaitForEachOther) {
   SimulatedCluster cluster({.ps = 2, .workers = 1});
   ClusterCoordinator coordinator(cluster.strategy());

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <set>
+
 #include "core/random.h"
 #include "data/dataset_wire.h"
 #include "tests/data/testing.h"
@@ -216,6 +219,43 @@ TEST(Prefetch, KeepsOrderAndRaisesAnErrorAtItsPlaceEachTime) {
   for (int i = 0; i < 3; ++i)
     EXPECT_THAT(error_of([&] { iterator->next(); }), HasSubstr("a.csv:3:1: column \"n\": \"x\" is no int64"));
   EXPECT_EQ(iterator->ordinal(), 2);
+}
+
+TEST(Pipelines, OfOneDatasetHaveOrdersOfTheirOwnAndResumeInThem) {
+  const Dataset dataset = Dataset::range(100).shuffle(40, 7).batch(3).shuffle(5, 7).repeat(2);
+  EXPECT_EQ(read_all(dataset.for_pipeline(0)), read_all(dataset));
+  EXPECT_EQ(serialize(dataset.for_pipeline(0)), serialize(dataset));
+  std::set<std::vector<std::string>> orders;
+  for (std::int64_t id = 0; id < 4; ++id) {
+    const Dataset mine = dataset.for_pipeline(id);
+    const std::vector<std::string> whole = read_all(mine);
+    orders.insert(whole);
+    EXPECT_EQ(read_all(parse_dataset(serialize(mine))), whole) << "another order after the wire";
+    auto values = values_of(mine);
+    std::sort(values.begin(), values.end());
+    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], static_cast<std::int64_t>(i / 2));
+
+    auto iterator = open(mine);
+    for (int i = 0; i < 17; ++i) iterator->next();
+    auto resumed = open(parse_dataset(serialize(mine)), iterator->state());
+    EXPECT_EQ(rest_of(*resumed), std::vector(whole.begin() + 17, whole.end()));
+  }
+  EXPECT_EQ(orders.size(), 4u);
+  EXPECT_THROW(open(dataset.for_pipeline(1), open(dataset.for_pipeline(2))->state()), InvalidArgumentError);
+}
+
+TEST(Pipelines, AnOrderThatChoosesElementsIsSharedByAllOfThem) {
+  const Dataset shuffled = Dataset::range(100).shuffle(100, 7);
+  for (const Dataset& chosen : {shuffled.shard(4, 1), shuffled.take(10), shuffled.batch(2).skip(3)})
+    EXPECT_EQ(read_all(chosen.for_pipeline(3)), read_all(chosen));
+  const Dataset both = shuffled.take(50).shuffle(50, 7);  // which 50: shared; their order: not
+  auto elements = [](const Dataset& dataset) {
+    auto all = read_all(dataset);
+    return std::set(all.begin(), all.end());
+  };
+  EXPECT_EQ(elements(both.for_pipeline(3)), elements(both));
+  EXPECT_NE(read_all(both.for_pipeline(3)), read_all(both));
+  EXPECT_THROW(shuffled.for_pipeline(-1), InvalidArgumentError);
 }
 
 }  // namespace
