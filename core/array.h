@@ -6,8 +6,12 @@
 //   Errors  InvalidArgument from the operation that was given wrong dtypes or shapes, naming both.
 //   Thread  an Array may be copied across threads; recording belongs to one.
 #pragma once
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/tensor.h"
@@ -18,12 +22,15 @@ struct ArrayNode;  // core/recording.h
 
 class Array {
  public:
-  Array() = default;                      // no value
-  Array(float value);                     // scalar constants  NOLINT(google-explicit-constructor)
-  Array(double value);                    // float32          NOLINT(google-explicit-constructor)
-  Array(int value);                       // int32            NOLINT(google-explicit-constructor)
-  Array(std::int64_t value);              // NOLINT(google-explicit-constructor)
-  Array(Tensor value);                    // a constant       NOLINT(google-explicit-constructor)
+  Array() = default;  // no value
+  // Scalar constants. A floating-point number is float32, a bool is bool. An integer is int32, or int64 where its type
+  // has more values; beside an array or a variable of another number type it takes that type: x + 1, ids * 2.
+  //   Errors  InvalidArgument: an integer beyond int64, or beyond the type that it would take.
+  template <std::floating_point T>
+  Array(T value) : Array(of_float(static_cast<float>(value))) {}  // NOLINT(google-explicit-constructor)
+  template <std::integral T>
+  Array(T value) : Array(of_integer(value)) {}  // NOLINT(google-explicit-constructor)
+  Array(Tensor value);  // a constant  NOLINT(google-explicit-constructor)
   Array(std::shared_ptr<const ArrayNode> node, int output) : node_(std::move(node)), output_(output) {}
 
   bool defined() const { return node_ != nullptr; }
@@ -37,10 +44,37 @@ class Array {
 
   const std::shared_ptr<const ArrayNode>& node() const { return node_; }
   int output() const { return output_; }
+  // This array, or, if it was made of a C++ integer, the same number as `dtype`, where that is a number type.
+  Array beside(DType dtype) const;
+
+  // Not usable: it says why `if (x < y)` cannot be.
+  template <typename Never = void>
+  explicit operator bool() const {
+    static_assert(!std::is_void_v<Never>,
+                  "An Array has no truth value while it is recorded: choose by where(condition, a, b), "
+                  "or ask for the value by eval().item<bool>()");
+    return false;
+  }
 
  private:
+  static Array of_float(float value);
+  static Array of_bool(bool value);
+  static Array of_int(std::int64_t value, DType dtype);
+  [[noreturn]] static void refuse_unsigned(std::uint64_t value);
+  template <std::integral T>
+  static Array of_integer(T value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return of_bool(value);
+    } else {
+      const auto wide = static_cast<std::int64_t>(value);
+      if (std::is_unsigned_v<T> && wide < 0) refuse_unsigned(static_cast<std::uint64_t>(value));
+      return of_int(wide, std::numeric_limits<T>::digits <= 31 ? DType::kInt32 : DType::kInt64);
+    }
+  }
+
   std::shared_ptr<const ArrayNode> node_;
   int output_ = 0;
+  bool integer_literal_ = false;
 };
 
 // The gradient of a gather: row rows[i] belongs to id ids[i]; equal ids may repeat and mean their sum.

@@ -1,6 +1,7 @@
 // The operations on arrays. Each records one node named like the function; kernels live in core/kernels/.
 //
-// Elementwise binary operations broadcast as NumPy does; axes may be negative; dtypes must agree (cast() says otherwise).
+// Elementwise binary operations broadcast as NumPy does; axes may be negative; dtypes must agree (cast() says otherwise),
+// but a C++ integer takes the dtype of the array beside it.
 // An unknown leading dimension stays unknown through every operation that keeps it. Errors: InvalidArgument, when recording, for
 // dtypes and known dimensions that do not fit; when run, for the unknown ones, naming the operation and the shapes.
 #pragma once
@@ -70,6 +71,17 @@ inline Array operator-(const Array& a, const Array& b) { return sub(a, b); }
 inline Array operator*(const Array& a, const Array& b) { return mul(a, b); }
 inline Array operator/(const Array& a, const Array& b) { return div(a, b); }
 inline Array operator-(const Array& x) { return neg(x); }
+inline Array& operator+=(Array& a, const Array& b) { return a = add(a, b); }
+inline Array& operator-=(Array& a, const Array& b) { return a = sub(a, b); }
+inline Array& operator*=(Array& a, const Array& b) { return a = mul(a, b); }
+inline Array& operator/=(Array& a, const Array& b) { return a = div(a, b); }
+// Element by element, as equal() and its kin: bool arrays, which where(), cast() and reductions take and `if` does not.
+inline Array operator==(const Array& a, const Array& b) { return equal(a, b); }
+inline Array operator!=(const Array& a, const Array& b) { return not_equal(a, b); }
+inline Array operator<(const Array& a, const Array& b) { return less(a, b); }
+inline Array operator<=(const Array& a, const Array& b) { return less_equal(a, b); }
+inline Array operator>(const Array& a, const Array& b) { return greater(a, b); }
+inline Array operator>=(const Array& a, const Array& b) { return greater_equal(a, b); }
 
 // ---- linear algebra ----
 // [m, k] x [k, n] -> [m, n]. Attributes transpose_a, transpose_b (bool).

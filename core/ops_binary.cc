@@ -112,22 +112,42 @@ const OpDef kBinaryOps[] = {
 
 std::span<const OpDef> binary_ops() { return kBinaryOps; }
 
-Array add(const Array& a, const Array& b) { return record("add", {a, b}); }
-Array sub(const Array& a, const Array& b) { return record("sub", {a, b}); }
-Array mul(const Array& a, const Array& b) { return record("mul", {a, b}); }
-Array div(const Array& a, const Array& b) { return record("div", {a, b}); }
-Array floor_mod(const Array& a, const Array& b) { return record("floor_mod", {a, b}); }
-Array maximum(const Array& a, const Array& b) { return record("maximum", {a, b}); }
-Array minimum(const Array& a, const Array& b) { return record("minimum", {a, b}); }
-Array pow(const Array& a, const Array& b) { return record("pow", {a, b}); }
-Array equal(const Array& a, const Array& b) { return record("equal", {a, b}); }
-Array not_equal(const Array& a, const Array& b) { return record("not_equal", {a, b}); }
-Array less(const Array& a, const Array& b) { return record("less", {a, b}); }
-Array less_equal(const Array& a, const Array& b) { return record("less_equal", {a, b}); }
-Array greater(const Array& a, const Array& b) { return record("greater", {a, b}); }
-Array greater_equal(const Array& a, const Array& b) { return record("greater_equal", {a, b}); }
-Array logical_and(const Array& a, const Array& b) { return record("logical_and", {a, b}); }
-Array logical_or(const Array& a, const Array& b) { return record("logical_or", {a, b}); }
-Array where(const Array& condition, const Array& a, const Array& b) { return record("where", {condition, a, b}); }
+namespace {
+
+// A C++ integer takes the other operand's number type; of two integers the wider type holds both.
+std::pair<Array, Array> of_one_type(const Array& a, const Array& b) {
+  if (!a.defined() || !b.defined() || a.dtype() == b.dtype()) return {a, b};
+  const Array first = a.dtype() == DType::kInt32 ? a.beside(b.dtype()) : a;
+  const Array second = b.beside(first.dtype());
+  return {first.beside(second.dtype()), second};
+}
+
+Array record_binary(std::string_view op, const Array& a, const Array& b) {
+  auto [first, second] = of_one_type(a, b);
+  return record(op, {first, second});
+}
+
+}  // namespace
+
+Array add(const Array& a, const Array& b) { return record_binary("add", a, b); }
+Array sub(const Array& a, const Array& b) { return record_binary("sub", a, b); }
+Array mul(const Array& a, const Array& b) { return record_binary("mul", a, b); }
+Array div(const Array& a, const Array& b) { return record_binary("div", a, b); }
+Array floor_mod(const Array& a, const Array& b) { return record_binary("floor_mod", a, b); }
+Array maximum(const Array& a, const Array& b) { return record_binary("maximum", a, b); }
+Array minimum(const Array& a, const Array& b) { return record_binary("minimum", a, b); }
+Array pow(const Array& a, const Array& b) { return record_binary("pow", a, b); }
+Array equal(const Array& a, const Array& b) { return record_binary("equal", a, b); }
+Array not_equal(const Array& a, const Array& b) { return record_binary("not_equal", a, b); }
+Array less(const Array& a, const Array& b) { return record_binary("less", a, b); }
+Array less_equal(const Array& a, const Array& b) { return record_binary("less_equal", a, b); }
+Array greater(const Array& a, const Array& b) { return record_binary("greater", a, b); }
+Array greater_equal(const Array& a, const Array& b) { return record_binary("greater_equal", a, b); }
+Array logical_and(const Array& a, const Array& b) { return record_binary("logical_and", a, b); }
+Array logical_or(const Array& a, const Array& b) { return record_binary("logical_or", a, b); }
+Array where(const Array& condition, const Array& a, const Array& b) {
+  auto [first, second] = of_one_type(a, b);
+  return record("where", {condition, first, second});
+}
 
 }  // namespace cairn

@@ -1,6 +1,7 @@
 #include "core/recording.h"
 
 #include <atomic>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -75,11 +76,34 @@ const Tensor* constant_value(const Array& array) {
   return &array.node()->attributes.get<Tensor>("value");
 }
 
-Array::Array(float value) : Array(constant(Tensor::scalar(value))) {}
-Array::Array(double value) : Array(static_cast<float>(value)) {}
-Array::Array(int value) : Array(constant(Tensor::scalar<std::int32_t>(value))) {}
-Array::Array(std::int64_t value) : Array(constant(Tensor::scalar(value))) {}
 Array::Array(Tensor value) : Array(constant(std::move(value))) {}
+
+Array Array::of_float(float value) { return constant(Tensor::scalar(value)); }
+Array Array::of_bool(bool value) { return constant(Tensor::scalar(value)); }
+
+Array Array::of_int(std::int64_t value, DType dtype) {
+  if (dtype == DType::kInt32 && !std::in_range<std::int32_t>(value))
+    throw InvalidArgumentError(str("the number ", value, " does not fit into int32; cast the array beside it to int64"));
+  const bool small = dtype == DType::kInt32;
+  Array made = constant(small ? Tensor::scalar(static_cast<std::int32_t>(value)) : Tensor::scalar(value));
+  made.integer_literal_ = true;
+  return made;
+}
+
+void Array::refuse_unsigned(std::uint64_t value) {
+  throw InvalidArgumentError(str("the number ", value, " is beyond int64, the largest integer type of arrays"));
+}
+
+Array Array::beside(DType dtype) const {
+  if (!integer_literal_ || dtype == this->dtype()) return *this;
+  const Tensor* number = constant_value(*this);
+  CAIRN_CHECK(number != nullptr, "an integer literal is a constant");
+  const std::int64_t value =
+      number->dtype() == DType::kInt32 ? number->item<std::int32_t>() : number->item<std::int64_t>();
+  if (dtype == DType::kFloat32) return of_float(static_cast<float>(value));
+  if (dtype == DType::kInt32 || dtype == DType::kInt64) return of_int(value, dtype);
+  return *this;
+}
 
 const TensorType& Array::type() const {
   if (!defined()) throw InvalidArgumentError("the Array has no value");

@@ -48,6 +48,9 @@ void record_update(const Variable& variable, const UpdateRule& rule, bool sparse
   }
 }
 
+// `value`, or, where it is a C++ integer, the same number in the variable's type.
+Array of_type(const Variable& variable, const Array& value) { return value.defined() ? value.beside(checked(variable).dtype) : value; }
+
 void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, const Array& rows) {
   const VariableSpec& spec = checked(variable);
   if (spec.shape.rank() == 0) throw InvalidArgumentError(str("the variable \"", spec.name, "\" is a scalar and has no rows"));
@@ -66,9 +69,9 @@ Array Variable::read() const {
   return record_read(*this, "read_variable", {});
 }
 Array Variable::gather(const Array& ids) const { return record_read(*this, "gather_variable", {ids}); }
-void Variable::assign(const Array& value) const { record_update(*this, {RuleKind::kAssign, {}}, false, {value}); }
-void Variable::assign_add(const Array& value) const { record_update(*this, {RuleKind::kAssignAdd, {}}, false, {value}); }
-void Variable::assign_sub(const Array& value) const { record_update(*this, {RuleKind::kAssignSub, {}}, false, {value}); }
+void Variable::assign(const Array& value) const { record_update(*this, {RuleKind::kAssign, {}}, false, {of_type(*this, value)}); }
+void Variable::assign_add(const Array& value) const { record_update(*this, {RuleKind::kAssignAdd, {}}, false, {of_type(*this, value)}); }
+void Variable::assign_sub(const Array& value) const { record_update(*this, {RuleKind::kAssignSub, {}}, false, {of_type(*this, value)}); }
 void Variable::scatter_add(const Array& ids, const Array& rows) const { record_scatter(*this, RuleKind::kAssignAdd, ids, rows); }
 void Variable::scatter_update(const Array& ids, const Array& rows) const { record_scatter(*this, RuleKind::kAssign, ids, rows); }
 
