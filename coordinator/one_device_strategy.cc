@@ -55,7 +55,13 @@ std::shared_ptr<const IteratorSource> OneDeviceStrategy::iterate(const Dataset& 
   return std::make_shared<LocalIterator>(dataset, *state_->offload);
 }
 
-std::vector<Tensor> OneDeviceStrategy::run(Function& function, const std::vector<Argument>& arguments) {
+std::shared_ptr<const IteratorSource> OneDeviceStrategy::iterate(const DatasetFunction& dataset_fn) const {
+  Dataset dataset = dataset_fn({});
+  if (!dataset.defined()) throw InvalidArgumentError("iterate: the dataset function returned no dataset");
+  return iterate(dataset);
+}
+
+std::vector<Tensor> OneDeviceStrategy::run_step(Function& function, const std::vector<Argument>& arguments) {
   auto concrete = function.concrete(arguments, *this);
   auto& [kept, plan] = state_->plans[concrete.get()];
   if (!plan) {

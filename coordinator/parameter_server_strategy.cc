@@ -55,7 +55,7 @@ void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRu
   host_->engine().registry().add_slots(variable.name(), rule);
 }
 
-std::vector<Tensor> ParameterServerStrategy::run(Function& function, const std::vector<Argument>& arguments) {
+std::vector<Tensor> ParameterServerStrategy::run_step(Function& function, const std::vector<Argument>& arguments) {
   std::vector<ScheduleArgument> scheduled;
   for (const Argument& argument : arguments) {
     if (auto* tensor = std::get_if<Tensor>(&argument)) {

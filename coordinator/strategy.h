@@ -1,5 +1,6 @@
 // Strategies: where variables live and how a step runs. The model's code does not change with them.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,12 +8,14 @@
 #include "coordinator/cluster_resolver.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/restore_status.h"
+#include "coordinator/run_values.h"
 #include "core/eager.h"
 #include "core/executor.h"
 #include "core/function.h"
 #include "core/layout.h"
 #include "core/variable.h"
 #include "data/dataset.h"
+#include "data/input_context.h"
 #include "rpc/transport.h"
 
 namespace cairn {
@@ -30,6 +33,15 @@ class Strategy : public VariableCreator {
     return Function(std::move(callable), std::move(name));
   }
   virtual int num_replicas_in_sync() const { return 1; }
+  // Runs `function` once on every replica, with its arguments, and returns what the replicas returned; there is one
+  // replica, so each is the value itself.
+  //   Within a function that is being traced it records: the function's operations and effects become part of that one,
+  //   each time that run() is called there, and happen whenever that function runs. The results are then Arrays without
+  //   a value yet, and datasets are passed as Iterators of the function being traced.
+  //   Errors  those of tracing and of the step; OutOfRange at the end of the data. In a traced function: FailedPrecondition,
+  //           if it belongs to another strategy; InvalidArgument, if a dataset is passed that is none of its arguments, or
+  //           if `function` would run itself.
+  RunResult run(Function& function, const std::vector<RunArgument>& arguments = {});
   // What a dataset of global batches is for this strategy's replicas. With one replica in sync it stays as it is.
   virtual Dataset experimental_distribute_dataset(const Dataset& dataset) const { return dataset; }
   // What `Checkpoint` asks for: all variables with their slots, and the step. One format for all
@@ -37,6 +49,14 @@ class Strategy : public VariableCreator {
   virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") = 0;
   virtual RestoreStatus restore(const std::string& checkpoint,
                                 const RestoreOptions& options = {}) = 0;
+  // The same for a function that makes the dataset of one input pipeline.
+  using DatasetFunction = std::function<Dataset(const InputContext&)>;
+  virtual DatasetFunction distribute_datasets_from_function(DatasetFunction dataset_fn) const { return dataset_fn; }
+
+ private:
+  // One run now, outside of any trace.
+  virtual std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) = 0;
+  RunResult record_run(Function& function, const std::vector<RunArgument>& arguments);
 };
 
 // One process, one device, no server: the default, and the yardstick for what distribution costs.
@@ -49,10 +69,9 @@ class OneDeviceStrategy : public Strategy {
   Variable create_variable(VariableSpec spec) override;
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
 
-  // An iterator of this process over `dataset`, to be passed to run().
+  // An iterator of this process over `dataset`, or over what `dataset_fn` makes for the only pipeline: to be passed to run().
   std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) const;
-  // Runs one step. Errors: the step's own; OutOfRange at the end of the data.
-  std::vector<Tensor> run(Function& function, const std::vector<Argument>& arguments = {});
+  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) const;
   LocalStore& store();
   // Iterators have no names here: where they stand is not in a checkpoint, and positions that one
   // has are left alone.
@@ -60,6 +79,7 @@ class OneDeviceStrategy : public Strategy {
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
 
  private:
+  std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) override;
   struct State;
   std::unique_ptr<State> state_;
 };
@@ -100,14 +120,14 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
   // auto beside = strategy.colocate_vars_with(table);   Errors, when a variable is made: `variable` is in several parts.
   Colocation colocate_vars_with(const Variable& variable) { return Colocation(colocated_, variable.name()); }
-  // One run of `function`, as a closure on any worker, and its outputs: for a value in between. Steps are for schedule().
-  //   Errors  those of schedule() and of the closure.
-  std::vector<Tensor> run(Function& function, const std::vector<Argument>& arguments = {});
+  // run(), outside of a traced function: one closure on any worker, waited for. For a value in between; steps are for
+  // ClusterCoordinator::schedule().  Errors  those of schedule() and of the closure.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
   EngineHost& host() { return *host_; }
 
  private:
+  std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
   std::unique_ptr<EngineHost> host_;
   std::vector<std::string> colocated_;  // the innermost last

@@ -1,6 +1,7 @@
 #include "core/function.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/lowering.h"
 #include "core/recording.h"
@@ -79,6 +80,20 @@ ConcreteFunction trace(const Function::Body& body, const std::vector<SignatureEn
 }
 
 struct Function::State {
+  // While the callable is called; it must not be called by itself.
+  class [[nodiscard]] Tracing {
+   public:
+    explicit Tracing(State& state) : state_(state) {
+      if (std::exchange(state_.tracing, true))
+        throw InvalidArgumentError(str("the function \"", state_.name, "\" runs itself while it is traced, which has no end"));
+    }
+    ~Tracing() { state_.tracing = false; }
+    Tracing(const Tracing&) = delete;
+    Tracing& operator=(const Tracing&) = delete;
+
+   private:
+    State& state_;
+  };
   struct Traced {
     std::vector<SignatureEntry> signature;
     const VariableCreator* creator;  // another strategy has other variables
@@ -88,10 +103,16 @@ struct Function::State {
   std::size_t arguments;
   std::string name;
   std::vector<Traced> traced;  // few: a signature is a dataset's or a handful of scalars
+  bool tracing = false;
+
+  void want_arguments(std::size_t passed) const {
+    if (passed != arguments)
+      throw InvalidArgumentError(str(name, " takes ", arguments, " arguments; ", passed, " were passed"));
+  }
 };
 
 std::shared_ptr<Function::State> Function::make_state(Body body, std::size_t arguments, std::string name) {
-  return std::make_shared<State>(State{std::move(body), arguments, std::move(name), {}});
+  return std::make_shared<State>(State{std::move(body), arguments, std::move(name), {}, false});
 }
 
 const std::string& Function::name() const {
@@ -101,8 +122,7 @@ const std::string& Function::name() const {
 
 std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Argument>& arguments, VariableCreator& creator) {
   if (!state_) throw FailedPreconditionError("the Function is empty");
-  if (arguments.size() != state_->arguments)
-    throw InvalidArgumentError(str(state_->name, " takes ", state_->arguments, " arguments; ", arguments.size(), " were passed"));
+  state_->want_arguments(arguments.size());
   std::vector<SignatureEntry> signature;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const auto* value = std::get_if<Tensor>(&arguments[i]);
@@ -113,9 +133,19 @@ std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Arg
   for (const auto& known : state_->traced)
     if (known.creator == &creator && known.signature == signature) return known.function;
   Scope scope(creator);
+  const State::Tracing tracing(*state_);
   auto function = std::make_shared<const ConcreteFunction>(trace(state_->body, signature));
   state_->traced.push_back({std::move(signature), &creator, function});
   return function;
+}
+
+Outputs Function::inlined(const std::vector<TraceArgument>& arguments) const {
+  if (!state_) throw FailedPreconditionError("the Function is empty");
+  if (TraceContext::current() == nullptr)
+    throw FailedPreconditionError(str("no function is being traced that \"", state_->name, "\" could become part of"));
+  state_->want_arguments(arguments.size());
+  const State::Tracing tracing(*state_);
+  return state_->body(arguments);
 }
 
 }  // namespace cairn

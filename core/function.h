@@ -5,7 +5,7 @@
 // The callable takes Arrays and Iterators, and returns nothing, an Array, a vector of Arrays, named Arrays (Outputs), or a nest of
 // vectors, maps, pairs and tuples, whose leaves are named by their way: "b/1/0". It is called with recording arrays; what it
 // records is the function. It must not depend on values: they are not there.
-//   Thread  one at a time a Function object.
+//   Thread  one at a time per Function object.
 #pragma once
 #include <functional>
 #include <map>
@@ -88,6 +88,11 @@ class Function {
   // The graph for these arguments, traced at the first call for their signature (dtypes, ranks and dimensions with axis 0 of
   // tensors of rank >= 1 unknown; element specs) with `creator`'s scope open. Errors while tracing are the callable's own.
   std::shared_ptr<const ConcreteFunction> concrete(const std::vector<Argument>& arguments, VariableCreator& creator);
+  // Calls the callable within the function that is being traced on this thread: what it records becomes part of that one.
+  // It is called again for each such use.
+  //   Errors  FailedPrecondition: nothing is being traced. InvalidArgument: other arguments than it takes, or it is being
+  //           traced already: it would run itself without end. Else the callable's own.
+  Outputs inlined(const std::vector<TraceArgument>& arguments) const;
   const std::string& name() const;
   bool defined() const { return state_ != nullptr; }
 
