@@ -70,7 +70,8 @@ class MaxSize final : public Partitioner {
  public:
   explicit MaxSize(MaxSizeOptions options) : options_(options) {
     check_positive("MaxSize", "max_shard_bytes", options.max_shard_bytes);
-    if (options.max_shards) check_positive("MaxSize", "max_shards", *options.max_shards);
+    if (options_.max_shards == 0) options_.max_shards.reset();  // as in the reference: no bound
+    if (options_.max_shards) check_positive("MaxSize", "max_shards", *options_.max_shards);
     check_positive("MaxSize", "bytes_per_string", options.bytes_per_string);
   }
   std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis) const override {

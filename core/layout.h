@@ -75,10 +75,10 @@ struct MinSizeOptions {
 };
 struct MaxSizeOptions {
   std::int64_t max_shard_bytes = 0;  // required
-  std::optional<std::int64_t> max_shards = std::nullopt;  // none: no bound
+  std::optional<std::int64_t> max_shards = std::nullopt;  // none, or 0: no bound
   std::int64_t bytes_per_string = 16;
 };
-// InvalidArgument: an option below 1.
+// InvalidArgument: an option below 1, but for MaxSize's max_shards of 0.
 std::shared_ptr<const Partitioner> FixedShardsPartitioner(std::int64_t num_shards);
 std::shared_ptr<const Partitioner> MinSizePartitioner(MinSizeOptions options);
 std::shared_ptr<const Partitioner> MaxSizePartitioner(MaxSizeOptions options);

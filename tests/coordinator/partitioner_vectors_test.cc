@@ -66,8 +66,8 @@ void divides_what_is_known_of_a_shape(const Json& test) {
   divides_a_variable(test);
 }
 
-// "min_bytes_neg": the partitioner, its option, and -4 or 0.
-void refuses_an_option_below_one(const Json& test) {
+// "min_bytes_neg": the partitioner, its option, and -4 or 0. All are refused, but a bound of no shards, which is none.
+void makes_or_refuses_a_partitioner(const Json& test) {
   const std::string name = test.at("in").at("case");
   const std::int64_t value = name.ends_with("_neg") ? -4 : 0;
   Json in = {{"partitioner", name.starts_with("min")   ? "MinSize"
@@ -81,20 +81,25 @@ void refuses_an_option_below_one(const Json& test) {
   if (option.empty() || !(name.ends_with("_neg") || name.ends_with("_0")))
     return testing::fail_unknown(test, "the option");
   in[option] = value;
-  EXPECT_TRUE(testing::refused(test.at("out")));
-  EXPECT_THROW(partitioner_of(in), InvalidArgumentError);
+  const bool unbounded = name == "max_shards_0";
+  EXPECT_EQ(testing::refused(test.at("out")), !unbounded);
+  if (unbounded)
+    EXPECT_EQ((*partitioner_of(in))(Shape{64, 1}, DType::kFloat32, 0), (std::vector<std::int64_t>{4, 1}));
+  else
+    EXPECT_THROW(partitioner_of(in), InvalidArgumentError);
 }
 
-TEST(Vectors, Partitioners) {
-  testing::run_cases("partitioners", {{"fixed", divides_a_variable},
-                                      {"fixed_odd", divides_a_variable},
-                                      {"min_size", divides_a_variable},
-                                      {"max_size", divides_a_variable},
-                                      {"bytes_per_string", divides_a_variable},
-                                      {"axis", divides_a_variable},
-                                      {"unknown_shape", divides_what_is_known_of_a_shape},
-                                      {"constructor_errors", refuses_an_option_below_one}});
-}
+const testing::Kinds kPartitionersKinds = {{"fixed", divides_a_variable},
+                                           {"fixed_odd", divides_a_variable},
+                                           {"min_size", divides_a_variable},
+                                           {"max_size", divides_a_variable},
+                                           {"bytes_per_string", divides_a_variable},
+                                           {"axis", divides_a_variable},
+                                           {"unknown_shape", divides_what_is_known_of_a_shape},
+                                           {"constructor_errors", makes_or_refuses_a_partitioner}};
+
+TEST(Vectors, Partitioners) { testing::run_cases("partitioners", kPartitionersKinds); }
+TEST(Vectors, PartitionersOfFormsThatWereNotRecorded) { testing::run_more_cases("partitioners", kPartitionersKinds); }
 
 }  // namespace
 }  // namespace cairn

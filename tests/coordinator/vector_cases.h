@@ -12,8 +12,9 @@ namespace cairn::testing {
 
 using CaseFunction = std::function<void(const Json& test)>;
 
-inline void run_cases(const std::string& topic, const std::map<std::string, CaseFunction>& kinds) {
-  const Json vectors = load_vectors(topic);
+using Kinds = std::map<std::string, CaseFunction>;
+
+inline void run_cases_of(const Json& vectors, const std::string& topic, const Kinds& kinds) {
   EXPECT_FALSE(vectors.at("cases").empty());
   for (const Json& test : vectors.at("cases")) {
     SCOPED_TRACE(topic + ", case " + test.at("id").get<std::string>());
@@ -29,6 +30,13 @@ inline void run_cases(const std::string& topic, const std::map<std::string, Case
       ADD_FAILURE() << "threw: " << error.what();
     }
   }
+}
+
+// The recorded cases, and those of tests/vectors/more: forms of a case that other recordings of the topic hold.
+inline void run_cases(const std::string& topic, const Kinds& kinds) { run_cases_of(load_vectors(topic), topic, kinds); }
+inline void run_more_cases(const std::string& topic, const Kinds& kinds) {
+  const std::string path = "tests/vectors/more/" + topic + ".json";
+  run_cases_of(parse_json(system_disk().read(path), path), topic, kinds);
 }
 
 // The case itself is of a known kind, but what it asks for is not.

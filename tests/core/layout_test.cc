@@ -10,8 +10,14 @@ TEST(Partitioners, RefuseOptionsBelowOneAndUnknownShapes) {
   EXPECT_THROW(MinSizePartitioner({.max_shards = 0}), InvalidArgumentError);
   EXPECT_THROW(MinSizePartitioner({.bytes_per_string = 0}), InvalidArgumentError);
   EXPECT_THROW(MaxSizePartitioner({.max_shard_bytes = 0}), InvalidArgumentError);
-  EXPECT_THROW(MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 0}), InvalidArgumentError);
+  EXPECT_THROW(MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = -1}), InvalidArgumentError);
   EXPECT_THROW((*FixedShardsPartitioner(2))(Shape{Shape::kUnknown, 4}, DType::kFloat32), InvalidArgumentError);
+}
+
+TEST(Partitioners, OfAGreatestSizeTakeZeroShardsForNoBound) {
+  const Shape shape{10, 1};
+  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 0}))(shape, DType::kFloat32), (std::vector<std::int64_t>{5, 1}));
+  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 2}))(shape, DType::kFloat32), (std::vector<std::int64_t>{2, 1}));
 }
 
 TEST(Partitioners, CutAlongTheAxisAsked) {
