@@ -3,6 +3,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 #include "coordinator/local_checkpoint.h"
+#include "core/recording.h"
 #include "data/dataset_wire.h"
 
 namespace cairn {
@@ -42,7 +43,13 @@ Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn,
 
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy) : strategy_(strategy) {}
 
+RemoteValue ClusterCoordinator::schedule_nothing() { CAIRN_CHECK(false, "a call of schedule that does not compile"); }
+
 RemoteValue ClusterCoordinator::schedule(Function& function, const std::vector<ScheduleArgument>& arguments) {
+  if (TraceContext::current() != nullptr)
+    throw FailedPreconditionError(str("schedule: a function is being traced on this thread, so \"", function.name(),
+                                      "\" would run once, now, and not whenever that function runs; make it a part of that ",
+                                      "function with strategy.run(), or schedule it outside"));
   Engine& engine = engine_of(strategy_);
   auto closure = std::make_shared<Closure>();
   closure->function = engine.register_function(function.concrete(signature_of(arguments), strategy_), function.name());

@@ -10,6 +10,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "coordinator/closure.h"
@@ -34,7 +36,19 @@ class PerWorkerValues {
 };
 
 using PerWorkerDatasetHandle = std::shared_ptr<const PerWorkerDataset>;
-using ScheduleArgument = std::variant<Tensor, PerWorkerDatasetHandle, PerWorkerValues>;
+
+// An argument of schedule(): a Tensor, an Array or a number (its value now), a per-worker dataset, per-worker values.
+struct ScheduleArgument : std::variant<Tensor, PerWorkerDatasetHandle, PerWorkerValues> {
+  using Value = std::variant<Tensor, PerWorkerDatasetHandle, PerWorkerValues>;
+  template <typename T>
+    requires(!std::is_same_v<std::remove_cvref_t<T>, ScheduleArgument>)
+  ScheduleArgument(T&& value)  // NOLINT(google-explicit-constructor)
+      : Value(converted(std::forward<T>(value))) {}
+
+ private:
+  template <typename T>
+  static Value converted(T&& value);
+};
 
 class ClusterCoordinator {
  public:
@@ -42,7 +56,15 @@ class ClusterCoordinator {
 
   // Queues one run of `function` on any worker. Never waits for a worker, only while the queue (262,144) is full.
   //   Errors  tracing's own, at once; the first error of a closure that failed before (then this one is not queued).
+  //           FailedPrecondition: called while a function is being traced, where Strategy::run records.
   RemoteValue schedule(Function& function, const std::vector<ScheduleArgument>& arguments = {});
+  // Not usable: they say what is wrong with a call that does not fit.
+  template <typename F>
+    requires(!std::is_same_v<F, Function&>)
+  RemoteValue schedule(F&& function, const std::vector<ScheduleArgument>& arguments = {});
+  template <typename A, typename... More>
+    requires(sizeof...(More) > 0 || !std::is_convertible_v<A&&, const std::vector<ScheduleArgument>&>)
+  RemoteValue schedule(Function& function, A&& argument, More&&... more);
   // Until every closure is done. Errors: the first that a closure raised, once; DeadlineExceeded.
   void join(Duration limit = kForever);
   bool done();  // would join() return at once? Raises as it does
@@ -87,6 +109,7 @@ class ClusterCoordinator {
 
  private:
   InputContext context(std::size_t pipeline) const;
+  [[noreturn]] static RemoteValue schedule_nothing();  // behind calls that do not compile
   ParameterServerStrategy& strategy_;
 };
 
@@ -104,5 +127,41 @@ class Checkpoint {
  private:
   Strategy* strategy_ = nullptr;
 };
+
+// ---- templates ----
+template <typename T>
+ScheduleArgument::Value ScheduleArgument::converted(T&& value) {
+  using Plain = std::remove_cvref_t<T>;
+  constexpr bool kFits = std::is_constructible_v<Value, T&&>, kRemote = std::is_same_v<Plain, RemoteValue>;
+  constexpr bool kIsArray = std::is_convertible_v<T&&, Array>;
+  static_assert(!kRemote,
+                "A RemoteValue cannot be an argument of schedule: its closure may not have run yet. Pass value.get(), which "
+                "waits for it, or do both steps in one function");
+  static_assert(kFits || kIsArray || kRemote,
+                "An argument of schedule is a Tensor, an Array, a number, or a per-worker dataset or per-worker values of "
+                "this ClusterCoordinator; anything else is captured by the function");
+  if constexpr (kFits)
+    return Value(std::forward<T>(value));
+  else if constexpr (kIsArray)
+    return Array(std::forward<T>(value)).eval();
+  else
+    return Tensor();
+}
+
+template <typename F>
+  requires(!std::is_same_v<F, Function&>)
+RemoteValue ClusterCoordinator::schedule(F&&, const std::vector<ScheduleArgument>&) {
+  static_assert(std::is_void_v<F>,
+                "schedule takes a Function that has a name, so that it is traced once: Function step = "
+                "strategy.function([...](...) {...}); coordinator.schedule(step, {...})");
+  return schedule_nothing();
+}
+
+template <typename A, typename... More>
+  requires(sizeof...(More) > 0 || !std::is_convertible_v<A&&, const std::vector<ScheduleArgument>&>)
+RemoteValue ClusterCoordinator::schedule(Function&, A&&, More&&...) {
+  static_assert(std::is_void_v<A>, "The arguments of schedule stand in braces: coordinator.schedule(step, {x, batches})");
+  return schedule_nothing();
+}
 
 }  // namespace cairn

@@ -120,13 +120,13 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
   // auto beside = strategy.colocate_vars_with(table);   Errors, when a variable is made: `variable` is in several parts.
   Colocation colocate_vars_with(const Variable& variable) { return Colocation(colocated_, variable.name()); }
-  // run(), outside of a traced function: one closure on any worker, waited for. For a value in between; steps are for
-  // ClusterCoordinator::schedule().  Errors  those of schedule() and of the closure.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
   EngineHost& host() { return *host_; }
 
  private:
+  // run(), outside of a traced function: one closure on any worker, waited for. For a value in between; steps are for
+  // ClusterCoordinator::schedule().  Errors  those of schedule() and of the closure.
   std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
   std::unique_ptr<EngineHost> host_;

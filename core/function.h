@@ -152,9 +152,25 @@ struct Flattener {
   static std::string below(const std::string& path, const std::string& name) { return path.empty() ? name : path + "/" + name; }
 };
 
+// Whether a function may return a T.
+template <typename T>
+struct IsStructure : std::is_convertible<T, Array> {};
+template <>
+struct IsStructure<Outputs> : std::true_type {};
+template <typename T>
+struct IsStructure<std::vector<T>> : IsStructure<T> {};
+template <typename T>
+struct IsStructure<std::map<std::string, T>> : IsStructure<T> {};
+template <typename A, typename B>
+struct IsStructure<std::pair<A, B>> : std::bool_constant<IsStructure<A>::value && IsStructure<B>::value> {};
+template <typename... T>
+struct IsStructure<std::tuple<T...>> : std::bool_constant<(IsStructure<T>::value && ...)> {};
+
 template <typename R>
 Outputs to_outputs(R&& result) {
   using T = std::remove_cvref_t<R>;
+  static_assert(IsStructure<T>::value,
+                "A traced function returns nothing, an Array, Outputs, or vectors, maps, pairs and tuples of such");
   if constexpr (std::is_same_v<T, Outputs>) {
     return std::forward<R>(result);
   } else if constexpr (std::is_same_v<T, std::vector<Array>>) {
@@ -164,10 +180,8 @@ Outputs to_outputs(R&& result) {
   } else if constexpr (std::is_convertible_v<T, Array>) {
     return {{"", Array(std::forward<R>(result))}};
   } else {
-    static_assert(requires(Flattener flat, const T& structure) { flat.add(structure, ""); },
-                  "a function returns nothing, an Array, Outputs, or vectors, maps, pairs and tuples of such");
     Flattener flat;
-    flat.add(result, "");
+    if constexpr (IsStructure<T>::value) flat.add(result, "");
     return std::move(flat.leaves);
   }
 }
@@ -177,12 +191,27 @@ template <typename R, typename... A>
 struct CallableTraits<R (*)(A...)> {
   using Result = R;
   using Arguments = std::tuple<std::remove_cvref_t<A>...>;
+  // Arrays and Iterators, by value or by const reference.
+  template <typename T>
+  static constexpr bool kTraced =
+      (std::is_same_v<std::remove_cvref_t<T>, Array> || std::is_same_v<std::remove_cvref_t<T>, Iterator>) &&
+      (!std::is_lvalue_reference_v<T> || std::is_const_v<std::remove_reference_t<T>>);
+  static constexpr bool kTakesWhatIsTraced = (kTraced<A> && ...);
 };
+template <typename R, typename... A>
+struct CallableTraits<R (*)(A...) noexcept> : CallableTraits<R (*)(A...)> {};
 template <typename C, typename R, typename... A>
 struct CallableTraits<R (C::*)(A...) const> : CallableTraits<R (*)(A...)> {};
 template <typename C, typename R, typename... A>
 struct CallableTraits<R (C::*)(A...)> : CallableTraits<R (*)(A...)> {};
+template <typename C, typename R, typename... A>
+struct CallableTraits<R (C::*)(A...) const noexcept> : CallableTraits<R (*)(A...)> {};
+template <typename C, typename R, typename... A>
+struct CallableTraits<R (C::*)(A...) noexcept> : CallableTraits<R (*)(A...)> {};
 
+// A lambda, a function or a function object whose parameters can be told: neither generic nor overloaded.
+template <typename F>
+concept PlainCallable = (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>) || requires { &F::operator(); };
 template <typename T>
 T trace_argument(const TraceArgument& argument, std::size_t index) {
   const T* typed = std::get_if<T>(&argument);
@@ -206,11 +235,22 @@ Outputs call_with(F& callable, const std::vector<TraceArgument>& arguments, std:
 template <typename F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, Function>)
 Function::Function(F callable, std::string name) {
-  constexpr std::size_t kCount = std::tuple_size_v<typename detail::CallableTraits<F>::Arguments>;
-  Body body = [callable = std::move(callable)](const std::vector<TraceArgument>& arguments) mutable {
-    return detail::call_with(callable, arguments, std::make_index_sequence<kCount>{});
-  };
-  state_ = make_state(std::move(body), kCount, std::move(name));
+  static_assert(detail::PlainCallable<F>,
+                "A Function is made of a lambda or a function that takes Arrays and Iterators. What was passed cannot be "
+                "called, or is generic or overloaded: write the types of its parameters, [](Array x, Iterator batches) {...}");
+  if constexpr (detail::PlainCallable<F>) {
+    using Traits = detail::CallableTraits<F>;
+    static_assert(Traits::kTakesWhatIsTraced,
+                  "A traced function takes Arrays and Iterators, by value or by const reference, and nothing else: it is called "
+                  "once with recording arrays. Capture other values, or pass them as Tensors and take them as Arrays");
+    if constexpr (Traits::kTakesWhatIsTraced) {
+      constexpr std::size_t kCount = std::tuple_size_v<typename Traits::Arguments>;
+      Body body = [callable = std::move(callable)](const std::vector<TraceArgument>& arguments) mutable {
+        return detail::call_with(callable, arguments, std::make_index_sequence<kCount>{});
+      };
+      state_ = make_state(std::move(body), kCount, std::move(name));
+    }
+  }
 }
 
 }  // namespace cairn

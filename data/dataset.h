@@ -132,13 +132,20 @@ std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 // ---- templates ----
 template <typename F>
 Dataset Dataset::map(F function) const {
+  constexpr bool kOfBatch = std::is_invocable_v<F&, const Batch&>, kOfFeatures = std::is_invocable_v<F&, const Features&>;
+  constexpr bool kOfBoth = std::is_invocable_v<F&, const Features&, const Array&>;
+  static_assert(kOfBatch || kOfFeatures || kOfBoth,
+                "The function of Dataset::map takes (Features), (Features, Array label) or (Batch), by value or by const "
+                "reference");
   return map_batch([function = std::move(function)](const Batch& batch) mutable -> Outputs {
-    if constexpr (std::is_invocable_v<F&, const Batch&>) {
+    if constexpr (kOfBatch) {
       return detail::to_outputs(function(batch));
-    } else if constexpr (std::is_invocable_v<F&, const Features&, const Array&>) {
+    } else if constexpr (kOfBoth) {
       return detail::to_outputs(function(batch.features, batch.label));
-    } else {
+    } else if constexpr (kOfFeatures) {
       return detail::to_outputs(function(batch.features));
+    } else {
+      return {};
     }
   });
 }

@@ -168,6 +168,16 @@ TYPED_TEST(NestedRun, WhatCannotBeRecordedIsRefusedWithTheCure) {
   EXPECT_EQ(this->run(one, {Tensor::scalar(1.0f)}).at(0).template item<float>(), 2.0f);
 }
 
+TEST(NestedSchedule, WithinAFunctionThatIsBeingTracedIsRefused) {
+  OnServers place;
+  Variable w = place.strategy().create_variable({.name = "w", .shape = {}});
+  Function inner = place.strategy().function([&] { w.assign_add(1.0f); }, "inner");
+  Function outer = place.strategy().function([&] { place.coordinator.schedule(inner); });
+  EXPECT_THAT(message_of([&] { place.coordinator.schedule(outer); }), HasSubstr("strategy.run()"));
+  place.coordinator.join(kPatience);
+  EXPECT_EQ(value_of(w), 0.0f);
+}
+
 TEST(Run, OutsideOfAFunctionGivesValues) {
   OneDeviceStrategy strategy;
   Function sums = strategy.function([](Array x) { return std::vector<Array>{x + 1, x + 2}; });
