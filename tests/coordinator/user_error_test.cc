@@ -67,11 +67,12 @@ TEST_F(UserError, IsRaisedInTimeThoughAnotherClosureHangs) {
   Function read = cluster.strategy().function([&] { return reduce_sum(v.read()); });
   for (int i = 0; i < 2; ++i) coordinator.schedule(read);  // both workers know it
   coordinator.join(kPatience);
-  for (const char* ps : {"ps0", "ps1"}) cluster.network().partition_both("worker1", ps);
+  for (const char* worker : {"worker0", "worker1"})
+    for (const char* ps : {"ps0", "ps1"}) cluster.network().partition_both(worker, ps);
   const Duration began = cluster.reactor().now();
 
-  schedule_failing();          // to worker 0, which is first where both are free
-  coordinator.schedule(read);  // to worker 1, which reaches no ps and is alive
+  schedule_failing();          // whichever worker has it: the row's number is looked at before any ps is asked
+  coordinator.schedule(read);  // to the other, which reaches no ps and is alive
   EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
 
   EXPECT_EQ(coordinator.counts().inflight, 1u);
