@@ -213,6 +213,7 @@ class Engine {
   rpc::Hello hello(std::uint32_t endpoint) const;
   template <typename Client, typename Member>
   rpc::Task<void> join(Client* client, Member* member, std::uint64_t process);
+  rpc::Task<void> show_life();
   [[noreturn]] void give_way(const std::string& other);
   rpc::Task<void> connect_worker(Worker* worker);
   rpc::Task<void> worker_loop(Worker* worker);

@@ -41,6 +41,18 @@ rpc::Task<void> Engine::join(Client* client, Member* member, std::uint64_t proce
 template rpc::Task<void> Engine::join<PsControlClient, Engine::Ps>(PsControlClient*, Ps*, std::uint64_t);
 template rpc::Task<void> Engine::join<WorkerControlClient, Engine::Worker>(WorkerControlClient*, Worker*, std::uint64_t);
 
+// While others are still dialled or given their tables, those that have been joined are told that we live.
+rpc::Task<void> Engine::show_life() {
+  const auto ping = [this](auto& member) {
+    if (member->control) tasks_.spawn("a ping", member->control->ping().catch_([](kj::Exception&&) {}));
+  };
+  while (!started_) {
+    for (auto& ps : ps_) ping(ps);
+    for (auto& worker : workers_) ping(worker);
+    co_await parts_.reactor.sleep(options_.heartbeat_interval);
+  }
+}
+
 // What was here is gone: the program is told, instead of waiting for tasks that work for another.
 void Engine::give_way(const std::string& other) {
   const std::string text = str("another coordinator has taken over this cluster: ", other, ". What this one trained since its last checkpoint is gone");

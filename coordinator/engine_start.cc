@@ -22,6 +22,7 @@ rpc::Task<void> Engine::start() {
     *workers_.back() = Worker{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
   }
   tasks_.spawn("status", publish_status());  // `cairn status` says who is missing
+  tasks_.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();
 
   std::vector<ShardServer> servers;
