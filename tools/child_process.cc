@@ -68,6 +68,7 @@ void redirect(const char* output) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != launch.parent) ::_exit(127);  // the parent died before the line above took effect
   if (launch.own_group) ::setpgid(0, 0);
+  ::signal(SIGPIPE, SIG_DFL);  // what we ignore is ours to ignore
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -174,9 +174,9 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.refuse_unknown();
 }
 
-Every read_every(TomlTable& table) {
+Every read_every(TomlTable& table, const Every& otherwise) {
   const toml::node* found = table.node("every");
-  if (found == nullptr) return {};
+  if (found == nullptr) return otherwise;
   std::string text = found->is_integer() ? std::to_string(*found->value<std::int64_t>()) : table.convert<std::string>(*found, "every");
   return parse_every(text, str(table.place(*found), ": ", table.path("every")));
 }
@@ -243,11 +243,11 @@ Job parse_job(const std::string& text, const std::string& path) {
   TomlTable checkpoint = root.table("checkpoint");
   checkpoint.read("folder", job.checkpoint.folder);
   checkpoint.read("keep_last", job.checkpoint.keep_last);
-  job.checkpoint.every = read_every(checkpoint);
+  job.checkpoint.every = read_every(checkpoint, job.checkpoint.every);
   checkpoint.refuse_unknown();
   TomlTable evaluation = root.table("evaluation");
   evaluation.read("batch", job.evaluation.batch);
-  job.evaluation.every = read_every(evaluation);
+  job.evaluation.every = read_every(evaluation, job.evaluation.every);
   evaluation.refuse_unknown();
   root.refuse_unknown();
   verify_job(job, [&](const std::string& key) {

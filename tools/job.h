@@ -64,7 +64,7 @@ struct JobCluster {
   std::int64_t steps_per_closure = 1;
 };
 
-// "500" steps, "30s", or "10%" of the run; empty: never.
+// "500" steps, "30s", or "10%" of the run; empty: never. Where several are set, whichever comes first.
 struct Every {
   std::int64_t steps = 0;
   double seconds = 0;
@@ -75,7 +75,7 @@ Every parse_every(const std::string& text, const std::string& where);  // Invali
 
 struct JobCheckpoint {
   std::string folder;                    // empty: RUN_DIR/checkpoints
-  Every every;
+  Every every = {.seconds = 600, .share = 0.1};
   std::size_t keep_last = 5;
 };
 

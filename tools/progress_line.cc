@@ -1,31 +1,55 @@
 #include "tools/progress_line.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <vector>
 
 namespace cairn::tools {
 namespace {
+
 constexpr Duration kLiveEvery = std::chrono::milliseconds(250), kPlainEvery = std::chrono::seconds(5);
+constexpr std::size_t kColumns = 80;  // of a terminal that does not say
+
+// Asked each time: windows change their size.
+std::size_t terminal_columns() {
+  winsize size{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kColumns;
 }
 
-std::string progress_text(const Progress& p) {
-  char text[256];
-  int n = std::snprintf(text, sizeof text, "step %lld/%lld  %.0f examples/s  loss %.4f", static_cast<long long>(p.step),
-                        static_cast<long long>(p.steps), p.examples_per_s, p.loss);
-  std::string line(text, static_cast<std::size_t>(n));
-  if (p.auc >= 0) {
-    std::snprintf(text, sizeof text, "  AUC %.4f", p.auc);
-    line += text;
-  }
-  std::snprintf(text, sizeof text, "  staleness %.1f  workers %u/%u  ps %u/%u", p.staleness, p.workers_up, p.workers, p.ps_up, p.ps);
-  line += text;
+template <typename... Values>
+std::string formatted(const char* format, Values... values) {
+  char text[160];
+  const int n = std::snprintf(text, sizeof text, format, values...);
+  return {text, static_cast<std::size_t>(std::clamp<int>(n, 0, sizeof text - 1))};
+}
+
+}  // namespace
+
+std::string progress_text(const Progress& p, std::size_t columns) {
+  struct Part {
+    std::string text;
+    int rank;  // the highest goes first
+  };
+  std::vector<Part> parts{{formatted("step %lld/%lld", static_cast<long long>(p.step), static_cast<long long>(p.steps)), 0},
+                          {formatted("%.0f examples/s", p.examples_per_s), 2},
+                          {formatted("loss %.4f", p.loss), 1}};
+  if (p.auc >= 0) parts.push_back({formatted("AUC %.4f", p.auc), 4});
+  parts.push_back({formatted("staleness %.1f", p.staleness), 6});
+  parts.push_back({formatted("workers %u/%u  ps %u/%u", p.workers_up, p.workers, p.ps_up, p.ps), 5});
   if (p.seconds_left >= 0) {
-    auto left = static_cast<long long>(p.seconds_left + 0.5);
-    std::snprintf(text, sizeof text, "  %lld:%02lld left", left / 60, left % 60);
-    line += text;
+    const auto left = static_cast<long long>(p.seconds_left + 0.5);
+    parts.push_back({formatted("%lld:%02lld left", left / 60, left % 60), 3});
   }
-  return line;
+  for (;;) {
+    std::string line;
+    for (const Part& part : parts) line += (line.empty() ? "" : "  ") + part.text;
+    if (line.size() <= columns || parts.size() == 1) return line.substr(0, columns);
+    parts.erase(std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+  }
 }
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDOUT_FILENO) == 1) {}
@@ -35,20 +59,27 @@ ProgressLine::~ProgressLine() {
   std::fflush(stdout);
 }
 
-bool ProgressLine::due() const { return system_clock().now() - last_ >= (terminal_ ? kLiveEvery : kPlainEvery); }
+bool ProgressLine::due() const {
+  std::lock_guard hold(mutex_);
+  return system_clock().now() - last_ >= (terminal_ ? kLiveEvery : kPlainEvery);
+}
 
 void ProgressLine::show(const Progress& progress) {
+  std::lock_guard hold(mutex_);
   last_ = system_clock().now();
-  std::string text = progress_text(progress);
+  // The last column stays free: some terminals wrap as soon as it is filled.
+  const std::string text = terminal_ ? progress_text(progress, terminal_columns() - 1) : progress_text(progress);
   std::printf(terminal_ ? "\r\x1b[K%s" : "%s\n", text.c_str());
   std::fflush(stdout);
   live_ = terminal_;
 }
 
 void ProgressLine::say(const std::string& text) {
+  std::lock_guard hold(mutex_);
   std::printf(live_ ? "\r\x1b[K%s\n" : "%s\n", text.c_str());
   std::fflush(stdout);
   live_ = false;
+  if (terminal_) last_ = {};  // the live line comes back with the next look
 }
 
 }  // namespace cairn::tools

@@ -1,5 +1,6 @@
 // ProgressLine: how a long run shows itself: one live line on a terminal, plain lines now and then elsewhere.
 #pragma once
+#include <mutex>
 #include <string>
 
 #include "core/clock.h"
@@ -15,9 +16,11 @@ struct Progress {
   double seconds_left = -1;
 };
 
-std::string progress_text(const Progress& progress);
+// In at most `columns` characters: what matters least is left out first, and what then does not fit is cut off.
+std::string progress_text(const Progress& progress, std::size_t columns = static_cast<std::size_t>(-1));
 
-// Thread: one.
+// Output that nobody takes any more (a closed terminal, `| head`) is dropped without a word, if SIGPIPE is ignored.
+// Thread: any.
 class ProgressLine {
  public:
   ProgressLine();
@@ -28,7 +31,8 @@ class ProgressLine {
   void say(const std::string& text);
 
  private:
-  bool terminal_;
+  const bool terminal_;
+  mutable std::mutex mutex_;  // guards the two below and the terminal: a log line must not tear the live one
   bool live_ = false;
   TimePoint last_{};
 };

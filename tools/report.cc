@@ -14,7 +14,8 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
                         const LinesRead& train_lines) {
   const EngineStats& stats = outcome.stats;
   Json report{{"job", job.name},
-              {"completed", !outcome.interrupted},
+              {"completed", !outcome.ended_early() && outcome.failure.empty()},
+              {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
               {"cluster", {{"ps", job.cluster.ps}, {"workers", job.cluster.workers}, {"shards", job.cluster.shards}, {"lanes", job.cluster.lanes},
                            {"pipeline_depth", job.cluster.pipeline_depth}, {"transport", job.cluster.transport}, {"wire", job.cluster.wire}, {"arithmetic", job.cluster.arithmetic}}},
               {"metrics", Json::object()},
@@ -37,6 +38,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome, const st
               {"checkpoint", outcome.checkpoint},
               {"checkpoints_saved", stats.checkpoints},
               {"checkpoints_failed", stats.checkpoints_failed},
+              {"last_checkpoint_error", stats.checkpoint_error.empty() ? Json(nullptr) : Json(stats.checkpoint_error)},
               {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;

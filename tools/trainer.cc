@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "core/json.h"
 #include "core/ops.h"
@@ -13,6 +14,7 @@ namespace cairn::tools {
 namespace {
 
 constexpr std::int64_t kStepsAhead = 2048;  // scheduled and not done: enough to keep every window full
+constexpr double kStepsMax = 0x1p50;  // sums of two, and of a closure's steps, are exact whole numbers
 constexpr Duration kDrain = std::chrono::seconds(60);  // for what runs when the user interrupts
 constexpr Duration kLook = std::chrono::milliseconds(100);  // how long the loop waits before it looks around again
 
@@ -21,14 +23,30 @@ std::int64_t steps_in(const Every& every, std::int64_t total) {
   return every.steps;
 }
 
+// Waits a little. Errors  the closure's.
+bool ready_soon(const RemoteValue& value) {
+  if (value.ready()) return true;
+  try {
+    value.get_all(kLook);
+    return true;
+  } catch (const DeadlineExceededError&) {
+    return false;
+  }
+}
+
 double seconds_since(TimePoint then) { return std::chrono::duration<double>(system_clock().now() - then).count(); }
 
 }  // namespace
 
 Trainer::Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy, TrainerOptions options)
-    : job_(job), features_(features), strategy_(strategy), coordinator_(strategy), options_(std::move(options)), network_(job, features) {
+    : job_(job), features_(features), strategy_(strategy), coordinator_(strategy), options_(std::move(options)), network_(job, features), line_(*options_.line) {
   const double batch = static_cast<double>(job.data.batch);
-  total_steps_ = job.data.steps > 0 ? job.data.steps : std::llround(std::ceil(job.data.epochs * static_cast<double>(features.examples) / batch));
+  const double steps = job.data.steps > 0 ? static_cast<double>(job.data.steps)
+                                          : std::ceil(job.data.epochs * static_cast<double>(features.examples) / batch);
+  if (!(steps >= 1 && steps <= kStepsMax))
+    throw InvalidArgumentError(str(job.name, ": ", job.data.epochs, " epochs of ", features.examples, " examples, ", job.data.batch,
+                                   " a step, are ", steps, " steps: from 1 to ", kStepsMax, " are possible"));
+  total_steps_ = static_cast<std::int64_t>(steps);
   // Whole closures: a run may take up to steps_per_closure - 1 steps more than asked.
   const std::int64_t unit = job.cluster.steps_per_closure;
   total_steps_ = (total_steps_ + unit - 1) / unit * unit;
@@ -74,7 +92,7 @@ void Trainer::make_functions() {
   evaluate_ = strategy_.function(
       [this](Iterator input) {
         Batch batch = input.get_next();
-        Array probability = nn::probability(network_.logits(batch.features));
+        Array probability = nn::probability(check_numerics(network_.logits(batch.features), "the model's output"));
         Outputs summaries;
         for (const auto& metric : metrics_) summaries.emplace_back(metric->name(), metric->summary(probability, batch.label));
         return summaries;
@@ -103,38 +121,89 @@ void Trainer::resume() {
 }
 
 TrainingOutcome Trainer::run() {
+  begin();
+  try {
+    train();
+  } catch (const Error&) {
+    raise_with_checkpoint();
+  }
+  show(true);
+  save_model();
+  if (!outcome_.ended_early() && test_batches_ > 0) evaluate_at_end();
+  outcome_.stats = coordinator_.stats();
+  return outcome_;
+}
+
+void Trainer::begin() {
   const std::int64_t own_steps = total_steps_;
   if (!options_.resume.empty()) resume();
-  CheckpointPolicy policy{options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
-                          job_.checkpoint.every.seconds, job_.checkpoint.keep_last};
-  coordinator_.save_automatically(policy,
-                                  metadata());  // if never by itself, then when it is asked to
+  policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps), job_.checkpoint.every.seconds,
+             job_.checkpoint.keep_last};
+  coordinator_.save_automatically(policy_, metadata());  // if never by itself, then when it is asked to
   next_evaluation_ = evaluation_every_ > 0 ? (scheduled_ / evaluation_every_ + 1) * evaluation_every_ : total_steps_ + 1;
+}
+
+void Trainer::train() {
   started_ = evaluated_at_ = system_clock().now();
-  while (done_ < total_steps_ && !outcome_.interrupted) {
+  while (done_ < total_steps_ && !outcome_.ended_early()) {
     schedule_up_to(std::min(total_steps_, done_ + kStepsAhead));
     collect();
     tell_progress();
     if (line_.due()) show(false);
     if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 && seconds_since(evaluated_at_) > job_.evaluation.every.seconds) schedule_evaluation();
     outcome_.stopped = coordinator_.stop_requested();
-    if (outcome_.stopped || (options_.interrupted != nullptr && *options_.interrupted))
-      outcome_.interrupted = true;
+    look_for_interrupt();
   }
   outcome_.seconds = seconds_since(started_);
-  if (outcome_.interrupted) abandon_the_rest();
-  if (!outcome_.interrupted && test_batches_ > 0) schedule_evaluation();
-  while (!running_.empty() || (!evaluations_.empty() && !outcome_.interrupted)) {
-    collect();
-    tell_progress();
-  }
+  if (outcome_.ended_early()) abandon_the_rest();
   outcome_.steps = done_;
   outcome_.examples = (done_ - first_step_) * job_.data.batch;
   outcome_.examples_per_s = static_cast<double>(outcome_.examples) / outcome_.seconds;
-  show(true);
-  outcome_.checkpoint = coordinator_.save(policy, metadata());
-  outcome_.stats = coordinator_.stats();
-  return outcome_;
+}
+
+void Trainer::look_for_interrupt() {
+  if (options_.interrupted == nullptr || outcome_.interrupted != 0) return;
+  outcome_.interrupted = *options_.interrupted;
+  if (outcome_.interrupted == 0) return;
+  line_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ", done_,
+                ": the run is saved and ends; once more ends it at once"));
+}
+
+void Trainer::save_model() {
+  try {
+    outcome_.checkpoint = coordinator_.save(policy_, metadata());
+  } catch (const Error& error) {
+    outcome_.failure = str("the model could not be saved at the end: ", error.what());
+  }
+}
+
+void Trainer::evaluate_at_end() {
+  try {
+    schedule_evaluation();
+    while (!evaluations_.empty() && outcome_.interrupted == 0) {
+      collect();
+      tell_progress();
+      look_for_interrupt();
+    }
+  } catch (const Error& error) {
+    outcome_.failure += str(outcome_.failure.empty() ? "" : "; and ", "the evaluation at the end failed: ", error.what());
+  }
+}
+
+// Names what the run can be taken up from again.
+void Trainer::raise_with_checkpoint() const {
+  ErrorParts parts = error_parts(std::current_exception());
+  const std::string saved = coordinator_.stats().last_checkpoint;
+  const std::string& newest = saved.empty() ? options_.resume : saved;
+  parts.message += newest.empty() ? "; no checkpoint had been made yet"
+                                  : str("; the newest checkpoint is ", newest, ": mend the cause, then go on with --resume ", newest);
+  throw_error(parts);
+}
+
+void Trainer::tell_failed_saves(const EngineStats& stats) {
+  if (stats.checkpoints_failed == failed_saves_told_) return;
+  failed_saves_told_ = stats.checkpoints_failed;
+  line_.say(str("a checkpoint failed, the run goes on and tries again: ", stats.checkpoint_error));
 }
 
 void Trainer::tell_progress() const {
@@ -146,7 +215,11 @@ void Trainer::abandon_the_rest() {
   coordinator_.cancel();
   running_.clear();
   evaluations_.clear();
-  coordinator_.join(kDrain);
+  try {
+    coordinator_.join(kDrain);
+  } catch (const Error& error) {  // it must not cost what was trained
+    line_.say(str("what was still running did not end well: ", error.what()));
+  }
   done_ = std::min(total_steps_, coordinator_.stats().global_step);
 }
 
@@ -187,21 +260,18 @@ void Trainer::take_results() {
     outcome_.loss = done_ == first_step_ ? loss : 0.98 * outcome_.loss + 0.02 * loss;
     done_ += job_.cluster.steps_per_closure;
   };
-  if (!running_.empty() && !running_.front().ready()) {
-    try {
-      running_.front().get_all(kLook);
-    } catch (const DeadlineExceededError&) {
-      return;
-    }
-  }
+  if (!running_.empty() && !ready_soon(running_.front())) return;
   while (!running_.empty() && running_.front().ready()) {
     take(running_.front());
     running_.pop_front();
   }
   while (!evaluations_.empty()) {
     auto& parts = evaluations_.front().parts;
-    bool complete = std::all_of(parts.begin(), parts.end(), [](const RemoteValue& part) { return part.ready(); });
-    if (!complete && !running_.empty()) return;
+    const auto waiting = std::find_if(parts.begin(), parts.end(), [](const RemoteValue& part) { return !part.ready(); });
+    if (waiting != parts.end()) {
+      if (!running_.empty() || !ready_soon(*waiting)) return;
+      continue;
+    }
     Evaluation evaluation = std::move(evaluations_.front());
     evaluations_.pop_front();
     finish_evaluation(std::move(evaluation));
@@ -238,6 +308,7 @@ void Trainer::show(bool at_end) {
   progress.ps = stats.ps;
   if (!at_end && steps_per_s > 0) progress.seconds_left = static_cast<double>(total_steps_ - done_) / steps_per_s;
   line_.show(progress);
+  tell_failed_saves(stats);
 }
 
 }  // namespace cairn::tools

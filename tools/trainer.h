@@ -23,7 +23,8 @@ struct TrainerOptions {
   bool partial = false;   // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
   std::function<void(double)> on_progress;    // 0..1, several times a second; what it throws ends the run
-  const std::atomic<bool>* interrupted = nullptr;
+  const std::atomic<int>* interrupted = nullptr;  // the number of the signal that asks for the end; 0: none
+  ProgressLine* line = nullptr;               // where the run shows itself; never null
 };
 
 struct TrainingOutcome {
@@ -32,18 +33,23 @@ struct TrainingOutcome {
   double examples_per_s = 0;
   double seconds = 0;             // of training, from the first step's schedule to the last step's end
   std::int64_t steps = 0, examples = 0;
-  bool interrupted = false;
-  bool stopped = false;  // interrupted by `cairn stop`
-  std::string checkpoint;
+  int interrupted = 0;            // the signal that ended it early
+  bool stopped = false;           // ended early by `cairn stop`
+  std::string failure;            // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
+  std::string checkpoint;         // the one at the end; empty: it failed
   LinesRead test_lines;           // what reading the test data came across; the training data's are in FittedFeatures
   EngineStats stats;
+
+  bool ended_early() const { return stopped || interrupted != 0; }
 };
 
 // Thread: one.
 class Trainer {
  public:
   Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy, TrainerOptions options);
-  // Errors: the first that a step, an evaluation or a save raised.
+  // Trains, saves, and only then evaluates a last time: what is bad in the test data must not cost the model.
+  //   Errors  the first that a step or an evaluation on the way raised, with the newest checkpoint; what goes wrong behind the
+  //           last step is told by the outcome.
   TrainingOutcome run();
 
  private:
@@ -53,6 +59,13 @@ class Trainer {
   };
   void make_functions();
   void make_datasets();
+  void begin();
+  void train();
+  void save_model();
+  void evaluate_at_end();
+  void look_for_interrupt();
+  void tell_failed_saves(const EngineStats& stats);
+  [[noreturn]] void raise_with_checkpoint() const;
   void tell_progress() const;
   void resume();
   void abandon_the_rest();
@@ -77,9 +90,11 @@ class Trainer {
   std::vector<std::unique_ptr<nn::Metric>> metrics_;
   std::deque<RemoteValue> running_;
   std::deque<Evaluation> evaluations_;
+  CheckpointPolicy policy_;
+  std::uint64_t failed_saves_told_ = 0;
   TrainingOutcome outcome_;
   TimePoint started_{}, evaluated_at_{};
-  ProgressLine line_;
+  ProgressLine& line_;
 };
 
 }  // namespace cairn::tools

@@ -1,0 +1,55 @@
+#include "tools/interrupt.h"
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace cairn::tools {
+namespace {
+
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+constexpr std::int64_t kEchoMs = 300;
+
+std::atomic<int> first{0};
+std::atomic<std::int64_t> first_at{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// Calls only what POSIX lets a handler call.
+void on_signal(int number) {
+  int none = 0;
+  if (first.compare_exchange_strong(none, number)) {
+    first_at = now_ms();
+    return;
+  }
+  if (number == SIGHUP || now_ms() - first_at < kEchoMs) return;
+  ::signal(number, SIG_DFL);
+  ::raise(number);  // blocked while we handle it: it ends the process when we return
+}
+
+}  // namespace
+
+Interrupts::Interrupts() {
+  first = 0;
+  struct sigaction action {};
+  action.sa_flags = SA_RESTART;
+  for (int i = 0; i < 4; ++i) {
+    action.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : on_signal;
+    ::sigaction(kSignals[i], nullptr, &before_[i]);
+    if (kSignals[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;
+    ::sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+Interrupts::~Interrupts() {
+  for (int i = 0; i < 4; ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+}
+
+const std::atomic<int>& Interrupts::signal() { return first; }
+
+}  // namespace cairn::tools

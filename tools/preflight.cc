@@ -1,0 +1,66 @@
+#include "tools/preflight.h"
+
+#include <unistd.h>
+
+#include <exception>
+
+#include "core/error.h"
+#include "core/output_file.h"
+#include "data/fit.h"
+#include "tools/job_warnings.h"
+
+namespace cairn::tools {
+namespace {
+
+// Some bytes that a disk without room does not take.
+constexpr std::size_t kProbeBytes = 4096;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what, const std::string& cure) {
+  ErrorParts parts = error_parts(std::current_exception());
+  parts.message = str("the ", what, " could not be written to ", path, " at the end: ", parts.message, "; mend that, or ", cure);
+  throw_error(parts);
+}
+
+void write_and_remove(Disk& disk, const std::string& folder) {
+  const std::string probe = str(folder, "/.cairn-probe-", ::getpid());
+  try {
+    disk.write_atomically(probe, std::string(kProbeBytes, ' '));
+  } catch (const Error&) {
+    const std::exception_ptr error = std::current_exception();
+    try {
+      disk.remove(probe);
+    } catch (const Error&) {  // it is not there, or goes no more than it came
+    }
+    std::rethrow_exception(error);
+  }
+  disk.remove(probe);
+}
+
+}  // namespace
+
+void try_folder(Disk& disk, const std::string& folder, const std::string& what, const std::string& cure) {
+  try {
+    disk.make_folder(folder);
+    write_and_remove(disk, folder);
+  } catch (const Error&) {
+    refuse(folder, what, cure);
+  }
+}
+
+void try_file(Disk& disk, const std::string& path, const std::string& what, const std::string& cure) {
+  try {
+    const OutputPlace place = output_place(path);
+    if (!place.in_place) write_and_remove(disk, folder_of(place.path));  // a device takes what it takes
+  } catch (const Error&) {
+    refuse(path, what, cure);
+  }
+}
+
+void try_test_data(const Job& job, const FittedFeatures& features) {
+  if (job.data.test.empty()) return;
+  const Dataset test = test_source(job, features);
+  const Fit read = fit(job.data.format == "csv" ? test : test.take(job.evaluation.batch), {});
+  refuse_empty_files(read.lines, "data.test");
+}
+
+}  // namespace cairn::tools
