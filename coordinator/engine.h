@@ -8,7 +8,8 @@
 //   ps              engine_ps.cc         connect, watch, rebuild a lost one
 //   announcements   engine_announce.cc   which closures there are, told to shards
 //   layout          engine_layout.cc     tables on shards and lanes
-//   checkpoints     engine_checkpoint.cc the cut, save, restore
+//   checkpoints     engine_cut.cc        the cut
+//                   engine_checkpoint.cc save, restore
 //   Thread  the reactor's, but for queue(), functions and stats(), which any thread may use.
 #pragma once
 #include <atomic>
