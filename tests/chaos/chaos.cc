@@ -1,17 +1,20 @@
 // Runs a cluster of real processes and does them harm, by a seed:
 //
 //   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed, anybody is stopped, connections cut or partitioned
-//   cairn-chaos --mode saving          the coordinator, a ps or a worker is killed, again and again, while checkpoints are made; after each
-//                                      the newest one must be sound, and what the coordinator restores from it must be complete
+//   cairn-chaos --mode saving          the coordinator, a ps, a worker or all of them are killed, again and again, some twice in a row, while
+//                                      checkpoints are made; after each the newest one must be sound, what the coordinator restores from
+//                                      it must be one cut, and in the end each closure must have counted once
 //   cairn-chaos --mode failpoints      the process that passes each failpoint (core/failpoint.h) dies there
 //   cairn-chaos --mode recovery        how long until work goes on after a worker, a ps with 100 MB, the coordinator is killed
 #include <poll.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "core/disk.h"
@@ -39,6 +42,7 @@ struct Options {
 };
 
 std::string checkpoints_of(const Options& options) { return options.cluster.folder + "/checkpoints"; }
+std::string finish_of(const Options& options) { return options.cluster.folder + "/finish"; }
 
 class Chaos {
  public:
@@ -73,18 +77,14 @@ class Chaos {
     int sound = 0;
     for (int i = 0; i < options_.harm; ++i) {
       if (chief_ended(milliseconds(between(20, 1500)))) throw DataLossError("the exerciser ended: " + tail());
-      const std::string victim = pick({"chief", "ps", "worker"});
-      ++done_["kill " + job_of(victim)];
-      cluster_.kill(victim);
-      // While nobody makes or prunes checkpoints.
-      if (victim != "chief") cluster_.process("chief").send(SIGSTOP);
-      sound += newest_is_sound();
-      if (victim != "chief") cluster_.process("chief").send(SIGCONT);
-      cluster_.start(victim);
+      sound += blow();
     }
     if (chief_ended(std::chrono::seconds(3))) throw DataLossError("the exerciser ended: " + tail());
-    std::printf("%s: %d checkpoints were sound; the last words: %s\n", done().c_str(), sound, tail(1).c_str());
-    return 0;
+    std::ofstream(finish_of(options_)).put(10);
+    if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());
+    const int code = cluster_.process("chief").wait().shell_code();
+    std::printf("%s: %d checkpoints were sound; %s\n", done().c_str(), sound, tail(code == 0 ? 1 : 8).c_str());
+    return code;
   }
 
  private:
@@ -98,6 +98,51 @@ class Chaos {
   bool chief_ended(milliseconds within) {
     pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
     return ::poll(&wait, 1, static_cast<int>(within.count())) == 1;
+  }
+
+  std::vector<std::string> everybody() const {
+    std::vector<std::string> all{"chief"};
+    for (int i = 0; i < options_.cluster.ps; ++i) all.push_back(str("ps", i));
+    for (int i = 0; i < options_.cluster.workers; ++i) all.push_back(str("worker", i));
+    return all;
+  }
+
+  // Harm to a run that saves. How many checkpoints were sound after it?
+  int blow() {
+    switch (between(0, 7)) {
+      case 0: return kill_and_start("kill everybody", everybody());
+      case 1: return kill_twice("kill ps twice", pick({"ps"}));
+      case 2: return kill_twice("kill chief twice", "chief");
+      case 3: return stop_for_long(pick({"chief", "ps", "worker"}));
+      default: {
+        const std::string victim = pick({"chief", "ps", "worker"});
+        return kill_and_start("kill " + job_of(victim), {victim});
+      }
+    }
+  }
+  int kill_and_start(const std::string& what, const std::vector<std::string>& victims) {
+    ++done_[what];
+    for (const auto& victim : victims) cluster_.kill(victim);
+    const bool chief = std::find(victims.begin(), victims.end(), "chief") != victims.end();
+    // While nobody makes or prunes checkpoints.
+    if (!chief) cluster_.process("chief").send(SIGSTOP);
+    const int sound = newest_is_sound();
+    if (!chief) cluster_.process("chief").send(SIGCONT);
+    for (const auto& victim : victims) cluster_.start(victim);
+    return sound;
+  }
+  int kill_twice(const std::string& what, const std::string& victim) {
+    cluster_.kill(victim);
+    cluster_.start(victim);
+    if (chief_ended(milliseconds(between(0, 400)))) throw DataLossError("the exerciser ended: " + tail());
+    return kill_and_start(what, {victim});
+  }
+  int stop_for_long(const std::string& victim) {
+    ++done_["stop " + job_of(victim)];
+    cluster_.process(victim).send(SIGSTOP);
+    chief_ended(milliseconds(1500));  // it is taken for dead
+    cluster_.process(victim).send(SIGCONT);
+    return 0;
   }
 
   void harm_once() {
@@ -177,7 +222,7 @@ int die_everywhere(Options options) {
   for (const char* place : failpoints()) {
     if (!std::string_view(place).starts_with(options.places)) continue;
     options.cluster.folder = folder + "/" + place;
-    options.cluster.exerciser = {"--closures", "1000", "--checkpoints", checkpoints_of(options)};
+    options.cluster.exerciser = {"--ps", std::to_string(options.cluster.ps), "--closures", "1000", "--checkpoints", checkpoints_of(options)};
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
     options.cluster.die_at = {{victim, str(place, ":2")}};
     Chaos chaos(options);
@@ -204,10 +249,10 @@ int main(int argc, char** argv) {
   app.add_option("--workers", cluster.workers);
   app.add_option("--closures", options.closures);
   CLI11_PARSE(app, argc, argv);
-  cluster.exerciser = {"--depth", std::to_string(options.depth)};
+  cluster.exerciser = {"--depth", std::to_string(options.depth), "--ps", std::to_string(cluster.ps)};
   if (options.mode == "once") cluster.exerciser.insert(cluster.exerciser.end(), {"--closures", std::to_string(options.closures)});
   if (options.mode == "flights") cluster.exerciser.push_back("--flights");
-  if (options.mode == "saving") cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options)});
+  if (options.mode == "saving") cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options), "--finish-when", finish_of(options)});
   if (options.mode == "recovery") cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
   try {
     if (options.mode == "recovery") return measure_recovery(cluster, options.harm);

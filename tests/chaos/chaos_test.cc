@@ -26,6 +26,8 @@ TEST_F(ChaosTest, ClosuresCountOnceAtDepthFour) { expect_good({"--mode", "once",
 TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) { expect_good({"--mode", "once", "--harm", "15", "--transport", "unix"}); }
 TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) { expect_good({"--mode", "saving", "--harm", "12"}); }
 
+TEST_F(ChaosTest, CheckpointsAreWholeAtDepthFour) { expect_good({"--mode", "saving", "--harm", "12", "--depth", "4", "--seed", "2"}); }
+
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverAPsDies) { expect_good({"--mode", "failpoints", "--workers", "1", "--places", "rows."}); }
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverTheCoordinatorDies) { expect_good({"--mode", "failpoints", "--workers", "1", "--places", "file."}); }
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverPruningEnds) { expect_good({"--mode", "failpoints", "--workers", "1", "--places", "prune."}); }

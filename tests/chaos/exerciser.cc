@@ -1,11 +1,14 @@
 // A user's program for tests: closures that count, so that whatever is lost or done twice shows.
 //
 //   cairn-exerciser --closures N [--flights] [--depth D]      runs them all; ends with 0 if every count is exact
-//   cairn-exerciser --checkpoints FOLDER                      goes on from the newest checkpoint, and saves all the time
+//   cairn-exerciser --checkpoints FOLDER --finish-when FILE   goes on from the newest checkpoint, and saves all the time; once the file
+//                                                             is there, ends with 0 if every count is exact, less what is reported lost
 //   cairn-exerciser --recovery FOLDER                         runs, and says when it goes on after a loss
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <set>
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine.h"
@@ -15,6 +18,7 @@
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tests/simulation/cut.h"
+#include "tests/simulation/life.h"
 #include "tests/simulation/program.h"
 
 namespace cairn::chaos {
@@ -35,52 +39,62 @@ std::string text(const Values& values) {
   return str("v = ", values.v, ", w = ", values.w, ", rows = ", simulation::total(values.rows), ", hashed = ", simulation::total(values.hashed));
 }
 
-void check_rows(const char* table, const simulation::RowCounts& now, const simulation::RowCounts& due) {
-  for (std::size_t i = 0; i < due.size(); ++i)
-    check(now[i] == due[i], str("row ", due[i].first, " of ", table, " is ", now[i].second, ", not ", due[i].second));
+std::shared_ptr<const Layout> layout_of(Program& program) {
+  return program.coordinator.strategy().host().engine().registry().layout();
+}
+
+// All `until` closures have ended: was each counted once?
+void judge(Program& program, const Scenario& scenario, const simulation::Base& base, std::int64_t until) {
+  const simulation::Due due = simulation::due(scenario, {{0, static_cast<std::uint64_t>(until)}});
+  const Values values = simulation::values_of(program, due);
+  const EngineStats stats = program.coordinator.stats();
+  std::printf("%s of %lld closures, %lld of them restored; %llu ran again, %zu losses, %llu updates lost\n", text(values).c_str(), static_cast<long long>(until),
+              static_cast<long long>(base.step), static_cast<unsigned long long>(program.coordinator.counts().retried), stats.losses.size(),
+              static_cast<unsigned long long>(stats.lost_updates));
+  std::fflush(stdout);
+  const auto lost = simulation::losses_by_ps(stats, scenario.ps);
+  for (const auto& complaint : simulation::judge_life(scenario, base, due, until, values, *layout_of(program), lost)) check(false, complaint);
 }
 
 void run_all(Program& program, const Scenario& scenario) {
   for (std::int64_t i = 0; i < scenario.closures; ++i) program.coordinator.schedule(program.add, {program.data});
   program.coordinator.join();
-  const simulation::Due due = simulation::due(scenario);
-  const Values values = simulation::values_of(program, due);
-  const EngineStats stats = program.coordinator.stats();
-  std::printf("%s of %lld closures; %llu ran again, %zu losses\n", text(values).c_str(), static_cast<long long>(scenario.closures),
-              static_cast<unsigned long long>(program.coordinator.counts().retried), stats.losses.size());
-  check(values.v == scenario.closures && values.w == scenario.closures, "closures were lost or counted twice");
-  check_rows("rows", values.rows, due.rows);
-  check_rows("hashed", values.hashed, due.hashed);
+  judge(program, scenario, simulation::fresh_base(scenario), scenario.closures);
 }
 
 // What was acknowledged before the checkpoint was begun must be in it, but for what it says went with a lost ps.
-std::int64_t resume(Program& program, const Scenario& scenario, const std::string& folder) {
+simulation::Base resume(Program& program, const Scenario& scenario, const std::string& folder) {
   auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
-  if (!newest) return 0;
+  if (!newest) return simulation::fresh_base(scenario);
   const auto manifest = storage::read_manifest(system_disk(), newest->path);
   program.coordinator.restore(newest->path);
-  const Values values = simulation::values_of(program, simulation::due(scenario));
+  const Values values = simulation::values_of(program, simulation::due(scenario, {}));
   const std::int64_t acknowledged = std::stoll(manifest.metadata), step = manifest.global_step;
   std::printf("restored %s: step %lld, %s, %llu lost, %lld were acknowledged\n", newest->path.c_str(), static_cast<long long>(step), text(values).c_str(),
               static_cast<unsigned long long>(manifest.lost_updates), static_cast<long long>(acknowledged));
-  const auto layout = program.coordinator.strategy().host().engine().registry().layout();
-  for (const auto& complaint : simulation::judge_cut(scenario, manifest, values, *layout, {0, 1, 2, 3}).complaints) check(false, "the checkpoint is no cut: " + complaint);
+  std::set<int> any;
+  for (int i = 0; i < scenario.ps; ++i) any.insert(i);
+  for (const auto& complaint : simulation::judge_cut(scenario, manifest, values, *layout_of(program), any).complaints) check(false, "the checkpoint is no cut: " + complaint);
   check(step >= acknowledged, "what was acknowledged before the checkpoint was begun is missing in it");
-  return step;
+  return {values, simulation::committed_at(manifest, scenario), step};
 }
 
-void run_and_save(Program& program, const Scenario& scenario, const std::string& folder) {
-  const std::int64_t before = resume(program, scenario, folder);
-  std::int64_t scheduled = before;
+void run_and_save(Program& program, const Scenario& scenario, const std::string& folder, const std::string& finish_when) {
+  const simulation::Base base = resume(program, scenario, folder);
+  const std::int64_t before = base.step;
+  std::int64_t scheduled = before, last = scenario.closures;
   const std::uint64_t reads = program.coordinator.counts().finished;  // reading values is closures as well
   auto finished = [&] { return before + static_cast<std::int64_t>(program.coordinator.counts().finished - reads); };
-  while (finished() < scenario.closures) {
-    for (; scheduled < std::min(scenario.closures, finished() + kAhead); ++scheduled) program.coordinator.schedule(program.add, {program.data});
+  while (finished() < last) {
+    if (!finish_when.empty() && std::filesystem::exists(finish_when)) last = std::min(last, scheduled);
+    for (; scheduled < std::min(last, finished() + kAhead); ++scheduled) program.coordinator.schedule(program.add, {program.data});
     const std::int64_t acknowledged = finished();
     const std::string saved = program.coordinator.save({.folder = folder, .keep_last = 3}, std::to_string(acknowledged));
     std::printf("acknowledged %lld, saved %s\n", static_cast<long long>(acknowledged), saved.c_str());
     std::fflush(stdout);
   }
+  program.coordinator.join();
+  judge(program, scenario, base, last);
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -117,15 +131,19 @@ int main(int argc, char** argv) {
   scenario.rows = 1000;
   scenario.closures = std::int64_t{1} << 40;
   scenario.spread = simulation::Spread::kEveryShard;
-  std::string checkpoints, recovery;
+  scenario.ps = 2;
+  std::string checkpoints, recovery, finish_when;
   bool flights = false;
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
   app.add_option("--closures", scenario.closures);
   app.add_flag("--flights", flights);
-  app.add_option("--depth", scenario.pipeline_depth);
+  app.add_option("--depth", scenario.pipeline_depth, "Deeper than 1: closures update by a rule, so that they overlap");
+  app.add_option("--ps", scenario.ps, "How many there are in the cluster");
   app.add_option("--checkpoints", checkpoints);
+  app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
+  if (scenario.pipeline_depth > 1) scenario.updates = simulation::Updates::kByRule;
   if (!recovery.empty()) scenario.rows = kLargeRows;
   if (flights) {
     scenario.job = simulation::Job::kFlights;
@@ -147,7 +165,7 @@ int main(int argc, char** argv) {
     else if (checkpoints.empty())
       run_all(program, scenario);
     else
-      run_and_save(program, scenario, checkpoints);
+      run_and_save(program, scenario, checkpoints, finish_when);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn-exerciser: %s\n", error.what());

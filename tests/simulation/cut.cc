@@ -18,9 +18,9 @@ Ranges committed_elements(const storage::Manifest& manifest) {
   return all;
 }
 
-class Judge {
+class CutJudge {
  public:
-  Judge(const Scenario& scenario, const storage::Manifest& manifest, const Layout& layout, const std::set<int>& may_lack)
+  CutJudge(const Scenario& scenario, const storage::Manifest& manifest, const Layout& layout, const std::set<int>& may_lack)
       : scenario_(scenario), manifest_(manifest), layout_(layout), may_lack_(may_lack) {}
 
   void judge(const Values& values) {
@@ -109,7 +109,7 @@ int ps_of(ShardId shard, const Layout& layout) {
 Due committed_at(const storage::Manifest& manifest, const Scenario& scenario) { return due(scenario, committed_elements(manifest)); }
 
 CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest, const Values& values, const Layout& layout, const std::set<int>& may_lack) {
-  Judge judge(scenario, manifest, layout, may_lack);
+  CutJudge judge(scenario, manifest, layout, may_lack);
   std::int64_t elements = 0;
   for (const auto& [begin, end] : committed_elements(manifest)) elements += static_cast<std::int64_t>(end - begin);
   if (elements != manifest.global_step) judge.complain(str(elements, " elements of the data are committed at step ", manifest.global_step));

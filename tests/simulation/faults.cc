@@ -10,8 +10,8 @@ using std::chrono::milliseconds;
 }  // namespace
 
 std::int64_t World::finished() const {
-  if (!program_) return done_before_;
-  return done_before_ + static_cast<std::int64_t>(program_->coordinator.counts().finished);
+  if (!program_) return base_.step;
+  return base_.step + static_cast<std::int64_t>(program_->coordinator.counts().finished);
 }
 
 void World::tick() {

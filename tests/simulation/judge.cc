@@ -23,15 +23,10 @@ void World::pushed(const StepContext& step, bool applied) {
   last = {step.incarnation, watched_};
 }
 
-std::vector<std::uint64_t> World::losses_by_ps() {
-  std::vector<std::uint64_t> lost(static_cast<std::size_t>(scenario_.ps), 0);
-  for (const LossReport& loss : program_->coordinator.stats().losses)
-    for (int i = 0; i < scenario_.ps; ++i)
-      if (loss.task == str("/job:ps/task:", i)) lost[static_cast<std::size_t>(i)] += loss.lost_updates;
-  return lost;
-}
+std::vector<std::uint64_t> World::lost_in_this_life() const { return losses_by_ps(program_->coordinator.stats(), scenario_.ps); }
+
 void World::note_losses() {
-  auto lost = losses_by_ps();
+  auto lost = lost_in_this_life();
   for (int i = 0; i < scenario_.ps; ++i)
     if (lost[static_cast<std::size_t>(i)] > 0 && !lost_ever_.contains(i)) complain(str("ps ", i, " was never killed, and ", lost[static_cast<std::size_t>(i)], " updates are reported lost there"));
 }
@@ -47,53 +42,9 @@ void World::judge_values() {
   const Values now = values_of(*program_, due_);
   cluster_.run_for(std::chrono::milliseconds(100));  // a ps answers before the loss report is written
   note_losses();
-  const auto lost = losses_by_ps();
   const auto layout = cluster_.strategy().host().engine().registry().layout();
-  judge_numbers(*layout, lost, now);
-  judge_table("rows", *layout, lost, &Values::rows, &Due::rows, now);
-  judge_table("hashed", *layout, lost, &Values::hashed, &Due::hashed, now);
+  for (auto& complaint : judge_life(scenario_, base_, due_, scenario_.closures, now, *layout, lost_in_this_life())) complain(std::move(complaint));
   verdict_.fingerprint = random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)), static_cast<std::uint64_t>(total(now.rows)));
-}
-
-void World::judge_numbers(const Layout& layout, const std::vector<std::uint64_t>& lost, const Values& now) {
-  const std::int64_t added = scenario_.closures - done_before_;
-  auto judge_one = [&](const char* name, const Part& part, std::int64_t before, std::int64_t value) {
-    const int ps = ps_of(part.shard, layout);
-    const std::int64_t expected = before + added - static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
-    if (value != expected)
-      complain(str(name, " on ps ", ps, " is ", value, ", not ", expected, " (", before, " restored, ", added, " closures since, ", lost[static_cast<std::size_t>(ps)], " reported lost)"));
-  };
-  judge_one("v", layout.find("v")->parts.front(), base_.v, now.v);
-  judge_one("w", layout.find("w")->parts.front(), base_.w, now.w);
-  if (scenario_.wide == 0) return;
-  for (const Part& part : layout.find("wide")->parts)
-    for (auto i = static_cast<std::size_t>(part.rows.begin); i < static_cast<std::size_t>(part.rows.end); ++i) judge_one("wide", part, base_.wide.at(i), now.wide.at(i));
-}
-
-// In this life each row was added to as often as the elements ask for that it began with uncommitted, less what its ps has lost: where a
-// closure reaches each shard, every shard's rows together lack just what is reported, else those of a ps at most that.
-void World::judge_table(const char* table, const Layout& layout, const std::vector<std::uint64_t>& lost, RowCounts Values::* now_at, RowCounts Due::* due_at, const Values& now) {
-  std::map<int, std::int64_t> lacks;
-  for (const Part& part : layout.find(table)->parts) {
-    const int ps = ps_of(part.shard, layout);
-    const auto lost_here = static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
-    std::int64_t missing = 0;
-    for (std::size_t i = 0; i < (due_.*due_at).size(); ++i) {
-      const auto [row, whole] = (due_.*due_at)[i];
-      if (row < part.rows.begin || row >= part.rows.end) continue;
-      const std::int64_t asked = whole - (base_due_.*due_at)[i].second, added = (now.*now_at)[i].second - (base_.*now_at)[i].second;
-      if (added > asked || asked - added > lost_here)
-        complain(str("row ", row, " of ", table, " on ps ", ps, " was added to ", added, " times, not ", asked, "; ", lost_here, " are reported lost there"));
-      missing += asked - added;
-    }
-    lacks[ps] += missing;
-    if (scenario_.spread == Spread::kEveryShard && missing != lost_here)
-      complain(str("the rows of ", table, " on shard ", part.shard, " of ps ", ps, " lack ", missing, " updates, ", lost_here, " are reported lost there"));
-  }
-  if (scenario_.spread == Spread::kEveryShard || scenario_.job == Job::kFlights) return;
-  for (const auto& [ps, missing] : lacks)
-    if (missing > static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]))
-      complain(str("the rows of ", table, " on ps ", ps, " lack ", missing, " updates, ", lost[static_cast<std::size_t>(ps)], " are reported lost there"));
 }
 
 void World::judge_checkpoints() {
@@ -106,7 +57,7 @@ void World::judge_checkpoints() {
   }
   auto latest = folder.latest();
   if (!latest) return;
-  const auto lost = losses_by_ps();
+  const auto lost = lost_in_this_life();
   program_->coordinator.restore(latest->path);
   const auto lacks = judge_restored(latest->path, storage::read_manifest(cluster_.disk(), latest->path), values_of(*program_, due_));
   if (latest->path == base_checkpoint_) return;

@@ -68,6 +68,32 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   return fault;
 }
 
+// What comes together where a machine room loses power, or where what killed a process is still there when it is back.
+std::vector<Fault> draw_blow(Draw& draw, const Scenario& scenario) {
+  Fault first{.kind = Kind::kKillChief, .at_closure = draw.between(0, scenario.closures - 1)};
+  first.then = draw.time(microseconds(1), microseconds(5'000));
+  first.lasts = draw.time(microseconds(100), microseconds(400'000));
+  std::vector<Fault> blow;
+  auto add = [&](Kind kind, int a) {
+    blow.push_back(first);
+    blow.back().kind = kind;
+    blow.back().a = a;
+  };
+  const int what = draw.index(4);
+  if (what == 0) {  // everybody
+    for (int i = 0; i < scenario.ps; ++i) add(Kind::kKillPs, i);
+    for (int i = 0; i < scenario.workers; ++i) add(Kind::kKillWorker, i);
+  } else if (what == 1) {
+    add(Kind::kKillPs, draw.index(scenario.ps));
+  }
+  if (what != 1) add(Kind::kKillChief, 0);
+  if (what != 0) {  // and again, soon after it is back
+    blow.push_back(blow.back());
+    blow.back().then += first.lasts + draw.time(microseconds(10), microseconds(300'000));
+  }
+  return blow;
+}
+
 // Rows of 4 KB make blocks of sixteen rows, so that a checkpoint of a small job meets several of them.
 constexpr std::int64_t kWideRow = 1024, kPieceRow = 16;
 
@@ -121,6 +147,11 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   draw_program(scenario, mix);
   const std::vector<Kind> kinds = kinds_of(mix, scenario);
   for (std::int64_t i = 0; i < faults; ++i) scenario.faults.push_back(draw_fault(draw, scenario, kinds));
+  Draw blows(seed, "blow");
+  if ((mix == Mix::kEverything || mix == Mix::kSlices) && blows.index(3) == 0) {
+    const std::vector<Fault> blow = draw_blow(blows, scenario);
+    scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
+  }
   return scenario;
 }
 

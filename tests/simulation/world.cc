@@ -72,13 +72,11 @@ void World::begin_life() {
   last_pushed_.clear();
   fenced_.clear();
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
-  base_ = zero_values(scenario_);
-  base_due_ = due(scenario_, {});
+  base_ = fresh_base(scenario_);
   base_lacks_.clear();
   base_checkpoint_.clear();
-  done_before_ = 0;
   if (lives_++ > 0) resume();
-  for (std::int64_t i = done_before_; i < scenario_.closures; ++i) program_->coordinator.schedule(program_->add, {program_->data});
+  for (std::int64_t i = base_.step; i < scenario_.closures; ++i) program_->coordinator.schedule(program_->add, {program_->data});
   if (scenario_.checkpoint_every > 0) program_->coordinator.save_automatically({.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});
 }
 
@@ -98,10 +96,8 @@ void World::resume() {
       cluster_.run_for(milliseconds(50));
     }
   }
-  base_ = values_of(*program_, due_);
-  base_due_ = committed_at(manifest, scenario_);
-  base_lacks_ = judge_restored(base_checkpoint_, manifest, base_);
-  done_before_ = program_->coordinator.stats().global_step;
+  base_ = {values_of(*program_, due_), committed_at(manifest, scenario_), program_->coordinator.stats().global_step};
+  base_lacks_ = judge_restored(base_checkpoint_, manifest, base_.values);
 }
 
 void World::end_life() {

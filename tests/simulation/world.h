@@ -8,6 +8,7 @@
 #include "ps/shard.h"
 #include "tests/coordinator/simulated_cluster.h"
 #include "tests/simulation/cut.h"
+#include "tests/simulation/life.h"
 #include "tests/simulation/program.h"
 #include "tests/simulation/run.h"
 
@@ -41,12 +42,10 @@ class World final : private ps::PushObserver {
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
   void pushed(const StepContext& step, bool applied) override;
   void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) override;
-  std::vector<std::uint64_t> losses_by_ps();
+  std::vector<std::uint64_t> lost_in_this_life() const;
   void note_losses();
   std::map<int, std::int64_t> judge_restored(const std::string& checkpoint, const storage::Manifest& manifest, const Values& values);
   void judge_values();
-  void judge_numbers(const Layout& layout, const std::vector<std::uint64_t>& lost, const Values& now);
-  void judge_table(const char* table, const Layout& layout, const std::vector<std::uint64_t>& lost, RowCounts Values::* now_at, RowCounts Due::* due_at, const Values& now);
   void judge_checkpoints();
   void finish_stats();
   void finish_verdict();
@@ -65,12 +64,9 @@ class World final : private ps::PushObserver {
   std::uint64_t watched_ = 0;                      // pushes and fences so far
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
-  // What this life began with: the values that it restored, what its checkpoint counts as committed, and what each ps lacks of that.
-  Values base_;
-  Due base_due_;
-  std::map<int, std::int64_t> base_lacks_;
+  Base base_;                               // of this life
+  std::map<int, std::int64_t> base_lacks_;  // what each ps lacked in it
   std::string base_checkpoint_;
-  std::int64_t done_before_ = 0;
   int lives_ = 0, counted_life_ = 0;
   bool ended_ = false, chief_dies_ = false;
   Duration chief_away_{0};
