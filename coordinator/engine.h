@@ -150,7 +150,6 @@ class Engine {
     std::vector<std::unique_ptr<ShardClient>> shards;
     std::uint64_t incarnation = 0;
     TimePoint lost_at{};
-    std::uint64_t served = 0;       // that of the process which was last ready for this session
     bool ready = false, lost_for_good = false;
     std::uint64_t closures_below = 0;  // announced to all of its shards
     std::string trouble = "not yet connected";

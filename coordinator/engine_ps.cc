@@ -150,7 +150,6 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
     count_lost_updates(*ps);
   }
   ps->ready = true;
-  ps->served = ps->incarnation;
   ps->trouble.clear();
   synced(layout);
   if (!started_) co_return;

@@ -26,8 +26,7 @@ struct World {
   World() {
     const UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}}, adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
     shard.configure({kSession, 1, 42,
-                     {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}}, {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}}, {2, variable("b", {5}), {}, {{0, {0, 5}}}}},
-                     false});
+                     {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}}, {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}}, {2, variable("b", {5}), {}, {{0, {0, 5}}}}}});
     shard.announce(kSession, 1 << 20, 0);
     shard.open();
   }

@@ -109,7 +109,7 @@ class SteppedPs {
   }
   void configure(const std::shared_ptr<const Layout>& layout, VariableId tables) {
     ShardClient shard(reactor_->wait(network_->connect(*reactor_, server_.address(), hello(1, rpc::Role::kCoordinator), std::chrono::seconds(10))), 0);
-    reactor_->wait(shard.configure(kSession, layout, 0, tables, false));
+    reactor_->wait(shard.configure(kSession, layout, 0, tables));
     reactor_->wait(shard.announce(kSession, 1 << 20, 0));
     reactor_->wait(shard.open());
   }
