@@ -218,8 +218,10 @@ class ShardService final : public wire::Shard::Server {
     for (const auto name : wire::bounded(params.getDatabases(), wire::kListMax, "databases")) databases.push_back(wire::read_name(name));
     std::vector<VariableId> only;
     for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables")) only.push_back(id);
-    const RestoredRows restored =
-        co_await restore_shard(host, read_folder(params.getFolder()), std::move(databases), read_applied(params.getApplied()), std::move(only));
+    // A restore from no database is a new beginning, which reads no folder.
+    std::string folder = databases.empty() ? std::string() : read_folder(params.getFolder());
+    const RestoredRows restored = co_await restore_shard(
+        host, std::move(folder), std::move(databases), read_applied(params.getApplied()), std::move(only));
     auto results = context.initResults();
     results.setRows(restored.report.rows);
     results.setBytes(restored.bytes);
