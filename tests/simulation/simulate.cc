@@ -43,9 +43,10 @@ int sweep(Mix mix, std::uint64_t first, std::uint64_t seeds, bool until_bad) {
     if (verdict.good()) continue;
     ++bad;
     tell(scenario, verdict);
-    if (bad > 3 || mix != Mix::kEverything) continue;
-    Scenario least = shrink(scenario, [](const Scenario& smaller) { return !run(smaller).good(); });
-    std::cout << "the least that fails: " << least.str() << "\n  " << run(least).complaints.front() << std::endl;
+    if (bad <= 3 && mix == Mix::kEverything) {
+      Scenario least = shrink(scenario, [](const Scenario& smaller) { return !run(smaller).good(); });
+      std::cout << "the least that fails: " << least.str() << "\n  " << run(least).complaints.front() << std::endl;
+    }
     if (until_bad) return 1;
   }
   std::cout << seeds - bad << " of " << seeds << " seeds are good; " << losses << " losses, " << retried << " closures ran again, " << lost
