@@ -157,6 +157,7 @@ class Engine {
     TimePoint status_at{};
     std::size_t open_loss = kNoLoss;
     bool needs_rows = false;          // its process is new, or a restore has not ended: it must be rebuilt before it serves
+    std::uint64_t served = 0;         // the process that became part of the session last
     std::uint64_t attached = 0;       // how often it became part of the session: a mark is of one of these times
     std::uint64_t missing = 0;        // closures that were committed and that it does without: all of them are reported
     // What became of closures that were sent before it was rebuilt: it has those that its source had applied.

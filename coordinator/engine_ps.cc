@@ -142,6 +142,7 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   } while (fences != fences_);
   ps->needs_rows = false;
   ++ps->attached;
+  ps->served = ps->incarnation;
   if (rebuild) {
     ps->rebuilt_version = layout->version;
     ps->source = source;

@@ -15,7 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr int kLookMs = 100, kLooks = 2000;
+constexpr int kWaitMs = 100, kWaits = 2000;
 
 class Waits : public testing::Test {
  protected:
@@ -31,15 +31,15 @@ class Waits : public testing::Test {
   // Looks at the file until the text is there, as long as the child runs.
   bool comes(ChildProcess& child, const std::string& name, const std::string& text) {
     pollfd ended{.fd = child.pidfd(), .events = POLLIN};
-    for (int i = 0; i < kLooks; ++i) {
+    for (int i = 0; i < kWaits; ++i) {
       if (folder_.read(name).find(text) != std::string::npos) return true;
-      if (::poll(&ended, 1, kLookMs) != 0) return folder_.read(name).find(text) != std::string::npos;
+      if (::poll(&ended, 1, kWaitMs) != 0) return folder_.read(name).find(text) != std::string::npos;
     }
     return false;
   }
   int end_of(ChildProcess& child) {
     pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kLookMs * kLooks), 1) << "it did not end";
+    EXPECT_EQ(::poll(&wait, 1, kWaitMs * kWaits), 1) << "it did not end";
     child.send(SIGKILL);
     return child.wait().shell_code();
   }
