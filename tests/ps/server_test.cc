@@ -243,7 +243,7 @@ TEST(ShardService, WhatAnEarlierConnectionStillAsksForIsRefusedOnceALaterOneHasC
   later.push(1, 0, {1, 2});
 
   EXPECT_THROW(earlier.restore("/nowhere", {}), UnavailableError);
-  EXPECT_THROW(earlier.configure(tables, ShardHarness::kSession + 1), UnavailableError);
+  EXPECT_THROW(earlier.configure(tables), UnavailableError);
   EXPECT_THROW(earlier.mark(1), UnavailableError);
   EXPECT_THAT(later.pull(0), ElementsAre(-1, -2));
 }
