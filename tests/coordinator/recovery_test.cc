@@ -151,7 +151,7 @@ TEST(Checkpoint, IsOneCutAlthoughAWorkerComesBackWhileItIsMade) {
   SimulatedCluster cluster({.ps = 2, .workers = 2, .seed = 5});
   ClusterCoordinator coordinator(cluster.strategy());
   Counters counters(cluster.strategy());
-  auto data = coordinator.create_shared_dataset(numbers(10 * Counters::kRows));
+  auto data = coordinator.create_shared_dataset(Dataset::range(Counters::kRows).repeat().batch(1));
   Function add = count_function(cluster.strategy(), counters);
   for (int i = 0; i < 10; ++i) coordinator.schedule(add, {data});
   coordinator.join(kPatience);
