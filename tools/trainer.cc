@@ -194,9 +194,10 @@ void Trainer::evaluate_at_end() {
 void Trainer::raise_with_checkpoint() const {
   ErrorParts parts = error_parts(std::current_exception());
   const std::string saved = coordinator_.stats().last_checkpoint;
-  const std::string& newest = saved.empty() ? options_.resume : saved;
-  parts.message += newest.empty() ? "; no checkpoint had been made yet"
-                                  : str("; the newest checkpoint is ", newest, ": mend the cause, then go on with --resume ", newest);
+  if (!saved.empty())
+    parts.message += str("; the newest checkpoint is ", saved, ": mend the cause, then go on with --resume ", saved);
+  else  // what it was resumed from may be the very cause
+    parts.message += "; no checkpoint had been made yet";
   throw_error(parts);
 }
 
