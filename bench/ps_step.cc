@@ -220,7 +220,7 @@ rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows
   for (std::size_t t = 0; t < kStepTables; ++t)
     layout->variables.push_back({static_cast<VariableId>(t), table_spec(t, table_rows), kAdagrad, {{static_cast<ShardId>(t % shards_.size()), {0, table_rows}}}});
   for (auto& shard : shards_) {
-    co_await shard->configure(kSession, layout, 0, kStepTables, false);
+    co_await shard->configure(kSession, layout, 0, kStepTables);
     co_await shard->announce(kSession, kAnnounced, 0);
     co_await shard->open();
   }
