@@ -173,7 +173,7 @@ class ShardService final : public wire::Shard::Server {
     write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
     const void* at = buffer.get();
     refer_to(results, at, bytes);
-    connection_.lease(at, std::move(buffer));
+    connection_.lease(std::as_bytes(std::span(buffer.get(), bytes)), std::move(buffer));
   }
 
   static void refer_to(wire::Shard::PullResults::Builder& results, const void* data, std::size_t bytes) {

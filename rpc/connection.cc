@@ -3,6 +3,8 @@
 #include <capnp/rpc-twoparty.h>
 #include <capnp/rpc.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "rpc/error_wire.h"
 #include "rpc/message_stream.h"
@@ -42,6 +44,19 @@ struct Connection::Rpc {
     system.setTraceEncoder([self = std::move(self)](const kj::Exception&) { return kj::heapString(self.data(), self.size()); });
   }
 
+  // An answer whose call was given up never leaves, and its lease would stay. What is leased in this turn of the loop is handed
+  // to the network in it: if that has nothing to send at its end, nobody will claim what is left. The last lease may stay until there is another:
+  // who waits for each answer then pays nothing.
+  void drop_leases_of_nobody() {
+    if (dropping || messages.leased() < 2) return;
+    dropping = true;
+    auto drop = [this] {
+      dropping = false;
+      if (network.getCurrentQueueSize() == 0) messages.drop_leases();
+    };
+    drops = kj::evalLast(kj::mv(drop)).eagerlyEvaluate(nullptr);
+  }
+
   kj::Own<ByteStream> stream;
   PooledMessageStream messages;
   capnp::TwoPartyVatNetwork network;
@@ -49,9 +64,9 @@ struct Connection::Rpc {
   capnp::RpcSystem<twoparty::VatId> system;
   kj::Maybe<capnp::Capability::Client> remote;
   kj::Canceler calls;
-  bool connected = true;
+  bool connected = true, dropping = false;
   kj::ForkedPromise<void> ended = nullptr;
-  kj::Promise<void> watch = kj::READY_NOW;
+  kj::Promise<void> watch = kj::READY_NOW, drops = kj::READY_NOW;
 };
 
 Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, PeerInfo peer, std::string self,
@@ -91,7 +106,8 @@ capnp::Capability::Client Connection::bootstrap_any() {
 void Connection::serve(capnp::Capability::Client bootstrap) { rpc_->bootstrap.served = kj::mv(bootstrap); }
 
 void Connection::verify_reading(std::size_t kept) {
-  const std::size_t queued = queued_bytes() + kept;
+  // What is leased is queued too, but for answers that will never leave: those count as well.
+  const std::size_t queued = std::max(queued_bytes(), rpc_->messages.leased_bytes()) + kept;
   if (queued <= unread_bytes_max_) return;
   close();
   throw ResourceExhaustedError(str(peer_.name(), " at ", peer_.address, " leaves ", queued, " bytes of answers unread, above the bound of ",
@@ -120,9 +136,15 @@ kj::Promise<void> Connection::on_disconnect() { return rpc_->ended.addBranch(); 
 
 void Connection::close() { rpc_->stream->abort(); }
 
-void Connection::lease(const void* data, std::shared_ptr<void> owner) { rpc_->messages.lease(data, std::move(owner)); }
+void Connection::lease(std::span<const std::byte> data, std::shared_ptr<void> owner) {
+  rpc_->messages.lease(data, std::move(owner));
+  rpc_->drop_leases_of_nobody();
+}
 
-void Connection::lease(const void* data, std::vector<ByteStream::Piece> pieces) { rpc_->messages.lease(data, std::move(pieces)); }
+void Connection::lease(const void* data, std::vector<ByteStream::Piece> pieces) {
+  rpc_->messages.lease(data, std::move(pieces));
+  rpc_->drop_leases_of_nobody();
+}
 
 Traffic Connection::traffic() const { return {rpc_->stream->bytes_in(), rpc_->stream->bytes_out()}; }
 

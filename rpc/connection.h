@@ -90,9 +90,9 @@ class Connection {
   // Ends it; pending calls fail on the next turns of the loop.
   void close();
 
-  // Keeps `owner` until a message that refers to external data starting at `data` has left the process. Call it right
+  // Keeps `owner` until a message that refers to the external data `data` has left the process, or never will. Call it right
   // before the message goes (the end of a server method, or send()), with no wait in between.
-  void lease(const void* data, std::shared_ptr<void> owner);
+  void lease(std::span<const std::byte> data, std::shared_ptr<void> owner);
   // The same for external data that stand in several places, or may move: `data` only names them, and nothing may read there but the message
   // as it goes. Together they have as many bytes as were referred to, a multiple of 8.
   void lease(const void* data, std::vector<ByteStream::Piece> pieces);

@@ -176,6 +176,33 @@ void PooledMessageStream::acknowledge() {
   telling_ = all.eagerlyEvaluate([](kj::Exception&&) {});  // who reads or writes next is told
 }
 
+void PooledMessageStream::lease(std::span<const std::byte> data, std::shared_ptr<void> owner) { keep(data.data(), {std::move(owner), {}, data.size()}); }
+
+void PooledMessageStream::lease(const void* data, std::vector<ByteStream::Piece> pieces) {
+  std::size_t bytes = 0;
+  for (const auto& piece : pieces) bytes += piece.bytes.size();
+  keep(data, {nullptr, std::move(pieces), bytes});
+}
+
+void PooledMessageStream::keep(const void* data, Lease lease) {
+  leased_bytes_ += lease.bytes;
+  leases_.emplace(data, std::move(lease));
+}
+
+PooledMessageStream::Lease PooledMessageStream::claim(const void* data) {
+  const auto found = leases_.empty() ? leases_.end() : leases_.find(data);
+  if (found == leases_.end()) return {};
+  Lease lease = std::move(found->second);
+  leases_.erase(found);
+  leased_bytes_ -= lease.bytes;
+  return lease;
+}
+
+void PooledMessageStream::drop_leases() {
+  leases_.clear();
+  leased_bytes_ = 0;
+}
+
 kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
   auto head = std::make_shared<std::vector<std::uint32_t>>((segments.size() + 2) & ~std::size_t{1});  // segments less one, their words, padded
   (*head)[0] = static_cast<std::uint32_t>(segments.size() - 1);
@@ -184,9 +211,7 @@ kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj:
   pieces.reserve(segments.size() + 1);
   pieces.push_back({kj::arrayPtr(head->data(), head->size()).asBytes(), head});
   for (const auto& segment : segments) {
-    const auto leased = leases_.empty() ? leases_.end() : leases_.find(segment.begin());
-    Lease lease = leased == leases_.end() ? Lease{} : std::move(leased->second);
-    if (leased != leases_.end()) leases_.erase(leased);
+    Lease lease = claim(segment.begin());
     if (lease.pieces.empty())
       pieces.push_back({segment.asBytes(), std::move(lease.owner)});
     else

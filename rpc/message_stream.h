@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -20,10 +21,13 @@ class PooledMessageStream final : public capnp::MessageStream {
 
   // Keeps `owner` until nobody reads from a message with a segment that starts at `data` any more: neither this process, nor the other
   // side where the socket refers to our memory. Until then the bytes must not change.
-  void lease(const void* data, std::shared_ptr<void> owner) { leases_.emplace(data, Lease{std::move(owner), {}}); }
+  void lease(std::span<const std::byte> data, std::shared_ptr<void> owner);
   // The same for a segment that `data`, which no other has, only names: the pieces, each with its owner, go in its stead.
-  void lease(const void* data, std::vector<ByteStream::Piece> pieces) { leases_.emplace(data, Lease{nullptr, std::move(pieces)}); }
+  void lease(const void* data, std::vector<ByteStream::Piece> pieces);
+  // Of messages that have not come here yet, and perhaps never will.
   std::size_t leased() const { return leases_.size(); }
+  std::size_t leased_bytes() const { return leased_bytes_; }
+  void drop_leases();
 
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(kj::ArrayPtr<kj::AutoCloseFd> fds,
                                                                     capnp::ReaderOptions options,
@@ -39,7 +43,10 @@ class PooledMessageStream final : public capnp::MessageStream {
   struct Lease {
     std::shared_ptr<void> owner;
     std::vector<ByteStream::Piece> pieces;
+    std::size_t bytes = 0;
   };
+  void keep(const void* data, Lease lease);
+  Lease claim(const void* data);
   using Received = kj::Maybe<capnp::MessageReaderAndFds>;
   kj::Promise<Received> read_on(kj::Own<Message> message);
   void acknowledge();
@@ -51,6 +58,7 @@ class PooledMessageStream final : public capnp::MessageStream {
   std::uint64_t read_ = 0, told_ = 0;        // bytes since then, of whole messages; of those the other side has been told of
   kj::Promise<void> telling_ = kj::READY_NOW;
   std::unordered_multimap<const void*, Lease> leases_;
+  std::size_t leased_bytes_ = 0;
 };
 
 }  // namespace cairn::rpc

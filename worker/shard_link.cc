@@ -29,7 +29,7 @@ capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage or
   const auto named = [size](const void* data) { return capnp::Data::Reader(static_cast<const kj::byte*>(data), size); };
   if (size <= kCopiedBytesMax) return orphanage.newOrphanCopy(named(parts.front().data));
   if (parts.size() == 1) {
-    connection.lease(parts.front().data, parts.front().owner);
+    connection.lease({parts.front().data, size}, parts.front().owner);
     return orphanage.referenceExternalData(named(parts.front().data));
   }
   std::vector<rpc::ByteStream::Piece> pieces;

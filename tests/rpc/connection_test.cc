@@ -215,6 +215,26 @@ TEST(Connection, BulkMemoryGoesBackToThePoolOnceSent) {
   EXPECT_LE(pair.reactor->buffers().unused_bytes(), std::size_t{2} << 20);
 }
 
+// A call and the word that nobody wants its answer, in one turn of the loop: the answer is made, and never leaves.
+TEST(Connection, AnswersOfCallsThatWereGivenUpHoldNoMemory) {
+  EchoPair pair;
+  auto connection = pair.connect();
+  auto client = connection->bootstrap<Echo>();
+  pair.wait(echo(client, 1));
+  const std::size_t before = buffer_bytes();
+  constexpr std::size_t kCalls = 20, kBytes = 1 << 20;
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    {
+      auto request = client.pullRequest();
+      request.setBytes(kBytes);
+      auto given_up = request.send();
+    }
+    pair.wait(echo(client, 2));
+  }
+  EXPECT_LE(buffer_bytes(), before + 3 * kBytes);  // of twenty
+  EXPECT_TRUE(connection->connected());
+}
+
 TEST(MemoryUse, CountsBuffersInUseAndKept) {
   const std::size_t before = buffer_bytes();
   {

@@ -40,7 +40,7 @@ class EchoService final : public Echo::Server {
     auto results = context.getResults(capnp::MessageSize{8, 0});
     auto orphanage = capnp::Orphanage::getForMessageContaining(results);
     results.adoptData(orphanage.referenceExternalData(capnp::Data::Reader(buffer.get(), bytes)));
-    connection_.lease(buffer.get(), buffer);
+    connection_.lease(std::as_bytes(std::span(buffer.get(), bytes)), buffer);
     return kj::READY_NOW;
   }
   kj::Promise<void> push(PushContext context) override {
