@@ -138,7 +138,7 @@ void RemoteStep::pull(const StepContext& step, std::span<Read> reads, Done done)
       return done(nullptr);
     }
     tasks_.spawn("pull", pull_all(step, reads, std::move(requests), std::move(done)));
-  } catch (const Error&) {
+  } catch (...) {
     done(std::current_exception());
   }
 }
@@ -153,7 +153,7 @@ rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, st
     for (const ShardRequest& request : requests) calls.push_back(pull_one(step, reads, request, failed).start());
     auto all = join(std::move(calls));
     co_await kj::mv(all);
-  } catch (const Error&) {
+  } catch (...) {  // also of no memory: who waits is told in any case
     failure = std::current_exception();
   }
   done(failure);
@@ -301,7 +301,7 @@ void RemoteStep::push(const StepContext& step, std::span<Update> updates, Done d
     auto requests = routing_->updates(updates);
     if (requests.empty()) return done(nullptr);
     tasks_.spawn("push", push_all(step, updates, std::move(requests), std::move(done)));
-  } catch (const Error&) {
+  } catch (...) {
     done(std::current_exception());
   }
 }
@@ -333,7 +333,7 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
     }
     auto all = join(std::move(calls));
     co_await kj::mv(all);
-  } catch (const Error&) {
+  } catch (...) {  // also of no memory: who waits is told in any case
     failure = std::current_exception();
   }
   done(failure);
