@@ -25,7 +25,7 @@ class Service final : public wire::CoordinatorControl::Server {
   }
   rpc::Task<void> save_task(SaveContext context) {
     connection_.allow({rpc::Role::kTool, rpc::Role::kCoordinator}, "CoordinatorControl.save");
-    auto name = co_await engine_.save_by_policy();
+    const std::string name = co_await engine_.save_by_policy();
     context.getResults().setCheckpoint(name.c_str());
   }
   Engine& engine_;

@@ -102,8 +102,9 @@ class Engine {
   // Saves by itself from now on.
   void save_by(CheckpointPolicy policy, std::string metadata);
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
-  // One now, under that policy. FailedPrecondition: there is none.
-  rpc::Task<std::string> save_by_policy();
+  // One now, under that policy; all who ask before it has begun share it, and it does not end with them.
+  //   Errors  FailedPrecondition: there is no policy. Those of save().
+  kj::Promise<std::string> save_by_policy();
 
  private:
   struct Worker;
@@ -286,6 +287,7 @@ class Engine {
   void take_positions(Cut& cut);
   void save_if_due();
   rpc::Task<void> save_and_forget();
+  rpc::Task<void> save_for_askers();
   rpc::Task<void> timed_saves();
   void restore_positions();
 
@@ -349,6 +351,7 @@ class Engine {
   std::set<std::string> restored_datasets_;      // names that have their positions, or had none to have
   std::optional<CheckpointPolicy> policy_;
   std::string policy_metadata_;
+  std::vector<kj::Own<kj::PromiseFulfiller<std::string>>> askers_;  // for a checkpoint that has not begun
   std::int64_t saved_at_step_ = 0;
   std::vector<storage::Ancestor> ancestors_;     // of this session
   std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;  // on the folders that it saves to

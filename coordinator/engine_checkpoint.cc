@@ -258,9 +258,31 @@ void Engine::save_by(CheckpointPolicy policy, std::string metadata) {
   if (timed) tasks_.spawn("timed checkpoints", timed_saves());
 }
 
-rpc::Task<std::string> Engine::save_by_policy() {
+kj::Promise<std::string> Engine::save_by_policy() {
   if (!policy_) throw FailedPreconditionError("the program saves no checkpoints by itself: there is no folder to save to");
-  return save(*policy_, policy_metadata_);
+  auto answer = kj::newPromiseAndFulfiller<std::string>();
+  askers_.push_back(kj::mv(answer.fulfiller));
+  if (askers_.size() == 1) tasks_.spawn("a checkpoint that was asked for", save_for_askers());
+  return kj::mv(answer.promise);
+}
+
+// A task of the engine's, not of a peer's call: half a save is not to be given up with a connection.
+rpc::Task<void> Engine::save_for_askers() {
+  while (checkpoint_busy_) co_await changed_.wait();
+  auto askers = std::exchange(askers_, {});
+  std::string name;
+  std::exception_ptr error;
+  try {
+    name = co_await save(*policy_, policy_metadata_);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  for (auto& asker : askers) {
+    if (error)
+      asker->reject(rpc::to_kj(error));
+    else
+      asker->fulfill(std::string(name));
+  }
 }
 
 void Engine::request_stop() {

@@ -12,6 +12,20 @@
 namespace cairn {
 namespace {
 
+// A chief's address in the cluster is where `cairn status` asks. Without one, or where it is taken, the run goes on unasked.
+std::unique_ptr<ControlServer> serve_control(Engine& engine, rpc::Reactor& reactor, rpc::Network& network) {
+  const EngineOptions& options = engine.options();
+  const auto& chief = options.cluster.tasks("chief");
+  if (chief.empty()) return nullptr;
+  const std::string& address = chief.begin()->second;
+  try {
+    return std::make_unique<ControlServer>(engine, reactor, network, ControlServerOptions{address, options.cluster_id, options.token, options.insecure});
+  } catch (const Error& e) {
+    log_warning("the status service cannot listen at ", address, ": ", e.what());
+    return nullptr;
+  }
+}
+
 class ThreadHost final : public EngineHost {
  public:
   ThreadHost(EngineOptions options, rpc::Transport transport)
@@ -24,7 +38,7 @@ class ThreadHost final : public EngineHost {
         tasks_ = std::make_unique<rpc::TaskGroup>();
         answer_signal(engine_->options().waits_signal);
       });
-      thread_.run([this] { serve_status(); });
+      thread_.run([this] { control_ = serve_control(*engine_, thread_.reactor(), *network_); });
       auto started = begin([](Engine& engine) { return engine.start(); });
       const auto& on_wait = engine_->options().on_start_wait;
       while (started.wait_for(kLook) != std::future_status::ready)
@@ -51,19 +65,6 @@ class ThreadHost final : public EngineHost {
     return future;
   }
 
-  // A chief's address in the cluster is where `cairn status` asks. Without one, or where it is taken, the run goes on unasked.
-  void serve_status() {
-    const EngineOptions& options = engine_->options();
-    const auto& chief = options.cluster.tasks("chief");
-    if (chief.empty()) return;
-    const std::string& address = chief.begin()->second;
-    try {
-      control_ = std::make_unique<ControlServer>(*engine_, thread_.reactor(), *network_,
-                                                 ControlServerOptions{address, options.cluster_id, options.token, options.insecure});
-    } catch (const Error& e) {
-      log_warning("the status service cannot listen at ", address, ": ", e.what());
-    }
-  }
   static rpc::Task<void> wrap(std::function<rpc::Task<void>(Engine&)> work, Engine* engine, std::shared_ptr<std::promise<void>> outcome) {
     try {
       co_await work(*engine);
@@ -121,7 +122,8 @@ class SimulatedHost final : public EngineHost {
   SimulatedHost(EngineOptions options, SimulatedParts parts)
       : reactor_(parts.reactor),
         engine_(Engine::Parts{parts.reactor, parts.network, parts.offload, parts.disk, parts.reactor.clock()}, std::move(options),
-                std::make_shared<SimulatedWaiting>(parts.reactor)) {
+                std::make_shared<SimulatedWaiting>(parts.reactor)),
+        control_(serve_control(engine_, parts.reactor, parts.network)) {
     reactor_.wait(engine_.start());
   }
   Engine& engine() override { return engine_; }
@@ -130,6 +132,7 @@ class SimulatedHost final : public EngineHost {
  private:
   rpc::Reactor& reactor_;
   Engine engine_;
+  std::unique_ptr<ControlServer> control_;
 };
 
 }  // namespace

@@ -106,6 +106,7 @@ class SimulatedCluster {
     EngineOptions options = options_.strategy.engine;
     options.session = (random_key(options_.seed, "session") + 2 * ++sessions_) | 1;
     options.variables = {options_.strategy.partitioner, options_.strategy.placement, options_.strategy.seed};
+    options.cluster.add_task("chief", "sim://chief");
     for (int i = 0; i < options_.ps; ++i) options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
     for (int i = 0; i < options_.workers; ++i) options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
     chief_offload_ = make_offload();
