@@ -233,6 +233,7 @@ class Engine {
   rpc::Task<void> give_up_in_silence(Ps* ps);
   rpc::Task<void> attach_ps(Ps* ps);
   void lose_ps(Ps& ps, const std::string& reason);
+  void give_up_ps(Ps& ps, std::exception_ptr error);
   bool all_ps_ready() const;
   std::vector<std::uint64_t> times_attached() const;
   std::vector<ShardClient*> all_shards() const;  // of the ps that are there, in their order; good until the next wait

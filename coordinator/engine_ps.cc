@@ -48,20 +48,23 @@ rpc::Task<void> Engine::ps_loop(Ps* ps) {
       co_await attach_in_time(ps);
     } catch (const Error& e) {
       ps->trouble = e.what();
+      if (e.code() == Code::kDataLoss) give_up_ps(*ps, std::current_exception());  // no waiting makes a damaged checkpoint whole
     }
     if (!ps->ready) {
       ps->shards.clear();
       ps->control.reset();
-      if (!ps->lost_for_good && parts_.clock.now() - ps->lost_at > options_.ps_wait) {
-        ps->lost_for_good = true;
-        queue_->fail_all(std::make_exception_ptr(UnavailableError(
+      if (parts_.clock.now() - ps->lost_at > options_.ps_wait)
+        give_up_ps(*ps, std::make_exception_ptr(UnavailableError(
             str(ps->name, " at ", ps->address, " has been away for ", static_cast<int>(seconds_since(ps->lost_at)), " s: ", ps->trouble), ps->name)));
-      }
       co_await parts_.reactor.sleep(backoff);
       backoff = std::min(backoff * 2, kBackoffMax);
     }
     pump();
   }
+}
+
+void Engine::give_up_ps(Ps& ps, std::exception_ptr error) {
+  if (!std::exchange(ps.lost_for_good, true)) queue_->fail_all(error);
 }
 
 // Ends when the ps counts as lost: its process is silent, or any of its connections ended.
@@ -93,8 +96,7 @@ void Engine::lose_ps(Ps& ps, const std::string& reason) {
     return;
   }
   log_error(ps.name, " is lost (", reason, "), and recovery is off");
-  ps.lost_for_good = true;
-  queue_->fail_all(std::make_exception_ptr(
+  give_up_ps(ps, std::make_exception_ptr(
       UnavailableError(str(ps.name, " at ", ps.address, " is lost: ", reason, ". Restart the cluster and restore the last checkpoint, or run with recovery on"), ps.name)));
 }
 
