@@ -47,10 +47,13 @@ RunAddress find_run(const RunChoice& choice) {
 
 RunAddress find_running(const RunChoice& choice) {
   RunAddress run = find_run(choice);
-  if (!run.running)
-    throw FailedPreconditionError(
-        str("the run in ", run.dir, " has ended; its logs are in ", run.dir, "/logs"));
+  if (!run.running) throw FailedPreconditionError(ended_text(run));
   return run;
+}
+
+std::string ended_text(const RunAddress& run) {
+  const std::string logs = run.dir + "/logs";
+  return str("the run in ", run.dir, " has ended", system_disk().exists(logs) ? "; its logs are in " + logs : "");
 }
 
 }  // namespace cairn::tools

@@ -25,5 +25,7 @@ struct RunAddress {
 RunAddress find_run(const RunChoice& choice);
 // The same; FailedPrecondition: it has ended.
 RunAddress find_running(const RunChoice& choice);
+// For people: that it has ended, and where its logs are, if there are any.
+std::string ended_text(const RunAddress& run);
 
 }  // namespace cairn::tools

@@ -61,8 +61,7 @@ void print(const Json& status, const Json& description) {
 int run(const StatusRequest& request) {
   const RunAddress asked = find_run(request.run);
   if (!asked.running) {
-    std::printf("the run in %s has ended; its logs are in %s/logs\n", asked.dir.c_str(),
-                asked.dir.c_str());
+    std::printf("%s\n", ended_text(asked).c_str());
     return 0;
   }
   std::string answer = ask_status(asked.coordinator);

@@ -171,6 +171,22 @@ TEST_F(ResumeTest, ARunningJobSavesAndStopsWhenItIsAsked) {
   EXPECT_THAT(output(), HasSubstr("has ended"));
 }
 
+TEST_F(ResumeTest, ItsCheckpointsAreToldAsJson) {
+  ASSERT_EQ(train("job.toml", {"--steps", "5"}), 0) << output();
+  const auto told = [&](const std::string& command) {
+    EXPECT_EQ(run({"ckpt", command, path("checkpoints"), "--json"}), 0) << output();
+    return Json::parse(output());
+  };
+  const Json listed = told("ls"), shown = told("show"), verified = told("verify");
+  ASSERT_FALSE(listed.empty());
+  EXPECT_EQ(listed.back().value("path", ""), newest());
+  EXPECT_EQ(shown.value("path", ""), newest());
+  EXPECT_EQ(shown["manifest"].value("global_step", 0), 5);
+  EXPECT_EQ(verified.back().value("path", ""), newest());
+  EXPECT_TRUE(verified.back().value("clean", false));
+  EXPECT_EQ(verified.back()["problems"], Json::array());
+}
+
 TEST_F(ResumeTest, PartialWithoutACheckpointIsAUsageError) {
   EXPECT_NE(train("job.toml", {"--partial"}), 0);
   EXPECT_THAT(output(), HasSubstr("--resume"));
