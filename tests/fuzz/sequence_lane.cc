@@ -120,9 +120,9 @@ void SequencePlayer::control(Line& line) {
     return what == 0 ? keep(control.pingRequest().send()) : keep(control.statusRequest().send());
   }
   auto control = service<wire::CoordinatorControl>(line);
-  if (what == 0) return keep(control.statusRequest().send());
+  if (what != 0 && script_.lies()) return keep(control.stopRequest().send());  // seldom: it ends what is attacked
   if (what == 1) return keep(control.saveRequest().send());
-  keep(control.stopRequest().send());
+  keep(control.statusRequest().send());
 }
 
 }  // namespace cairn::fuzz

@@ -1,3 +1,5 @@
+#include "coordinator/cluster_coordinator.h"
+#include "coordinator/engine_host.h"
 #include "core/log.h"
 #include "core/memory_disk.h"
 #include "core/ops.h"
@@ -45,6 +47,51 @@ worker::WorkerOptions worker_options() {
   return options;
 }
 
+EngineOptions engine_options() {
+  EngineOptions options;
+  options.cluster.add_task("chief", "sim://chief");
+  options.cluster.add_task("ps", "sim://chiefs-ps");
+  options.cluster.add_task("worker", "sim://chiefs-worker");
+  options.cluster_id = "test";
+  options.token = "secret";
+  options.session = kHonestSession - 1;
+  return options;
+}
+
+// A program that saves and stops when it is asked to, with a ps and a worker that nobody else knows of.
+struct Chief {
+  Chief(rpc::SimReactor& reactor, rpc::SimNetwork& network, Offload& offload, Disk& disk, storage::RowStore& store)
+      : ps(reactor, network.host("chiefs-ps"), offload, store, own_ps()),
+        worker(reactor, network.host("chiefs-worker"), own_worker()),
+        strategy(start_simulated_engine(engine_options(), {reactor, network.host("chief"), offload, disk})),
+        coordinator(strategy),
+        v(strategy.create_variable({.name = "v", .shape = {}})),
+        add(strategy.function([this] { v.assign_add(Array(1.0f)); })) {
+    coordinator.save_automatically({.folder = "/chiefs-checkpoints", .keep_last = 2});
+    coordinator.stop_requested();
+  }
+  static ps::PsServerOptions own_ps() {
+    ps::PsServerOptions options = ps_options();
+    options.listen = "sim://chiefs-ps";
+    options.shards = 1;
+    options.incarnation += 2;
+    return options;
+  }
+  static worker::WorkerOptions own_worker() {
+    worker::WorkerOptions options = worker_options();
+    options.address = rpc::Address::parse("sim://chiefs-worker");
+    options.lanes = 1;
+    options.incarnation += 2;
+    return options;
+  }
+  ps::PsServer ps;
+  worker::WorkerServer worker;
+  ParameterServerStrategy strategy;
+  ClusterCoordinator coordinator;
+  Variable v;
+  Function add;
+};
+
 struct Cluster {
   rpc::SimReactor reactor;
   rpc::SimNetwork network{reactor};
@@ -53,20 +100,21 @@ struct Cluster {
   std::unique_ptr<storage::RowStore> store = storage::make_memory_row_store(disk);
   ps::PsServer ps{reactor, network.host("ps"), *offload, *store, ps_options()};
   worker::WorkerServer worker{reactor, network.host("worker"), worker_options()};
+  Chief chief{reactor, network, *offload, disk, *store};
 
   template <typename Sent>
   void wait(Sent sent) {
     auto ended = sent.ignoreResult();
     reactor.wait(reactor.with_deadline(kj::mv(ended), kPatience, "an honest call"));
   }
-  std::unique_ptr<rpc::Connection> connect(const rpc::Address& address) {
+  std::unique_ptr<rpc::Connection> connect(const rpc::Address& address, std::uint32_t endpoint = 1) {
     rpc::Hello hello;
     hello.cluster = "test";
     hello.token = "secret";
     hello.session = kHonestSession;
     hello.role = rpc::Role::kCoordinator;
-    hello.endpoint = 1;
-    return reactor.wait(network.host("chief").connect(reactor, address, hello, kPatience));
+    hello.endpoint = endpoint;
+    return reactor.wait(network.host("honest").connect(reactor, address, hello, kPatience));
   }
   // A coordinator that comes now gets its session, its tables and its answers.
   void serve_an_honest_one() {
@@ -90,17 +138,21 @@ struct Cluster {
     kj::Promise<capnp::Response<wire::Lane::RunResults>> sent = run.send();
     const auto answer = reactor.wait(reactor.with_deadline(kj::mv(sent), kPatience, "an honest closure"));
     CAIRN_CHECK(answer.getResults().size() == 1 && !answer.getResults()[0].hasError(), "an honest closure is computed");
+    const auto to_chief = connect(rpc::Address::parse("sim://chief"), 0);
+    wait(to_chief->bootstrap<wire::CoordinatorControl>().statusRequest().send());
+    chief.coordinator.schedule(chief.add);
+    chief.coordinator.join(kPatience);
   }
 };
 
 }  // namespace
 
-// Calls in a row, from several peers, as an input has them. Whatever they were, ps and worker serve others afterwards.
+// Calls in a row, from several peers, as an input has them. Whatever they were, ps, worker and chief serve others afterwards.
 void sequence(Bytes input) {
   set_log_level(LogLevel::kOff);
   Cluster cluster;
   {
-    SequencePlayer player(cluster.reactor, cluster.network.host("rogue"), {.ps = cluster.ps.address(), .worker = cluster.worker.address(), .ps_incarnation = kIncarnation, .chief = {}}, input);
+    SequencePlayer player(cluster.reactor, cluster.network.host("rogue"), {.ps = cluster.ps.address(), .worker = cluster.worker.address(), .ps_incarnation = kIncarnation, .chief = rpc::Address::parse("sim://chief")}, input);
     player.begin();
     while (player.step()) cluster.reactor.advance(std::chrono::microseconds(200));
   }

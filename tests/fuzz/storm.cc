@@ -1,8 +1,8 @@
-// cairn-storm: peers that mean no good at a living ps and a living worker, thousands of connections of them.
+// cairn-storm: peers that mean no good at a living ps, a living worker and a living chief, thousands of connections of them.
 //
 //   cairn-storm --connections 200000 [--seed 1] [--corpus tests/fuzz/corpus/sequence]
 //
-// Starts both programs (of its own folder), plays sequences like those of the fuzz target `sequence` over sockets and shared memory, and ends
+// Starts the programs (of its own folder), plays sequences like those of the fuzz target `sequence` over sockets and shared memory, and ends
 // with exit status 1 if one of the programs dies, no longer answers an honest peer, or holds more memory than it may. To be built
 // with a sanitizer: the asan preset.
 #include <CLI/CLI.hpp>
@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Duration kPatience = std::chrono::seconds(60);  // for an honest peer's answer
+constexpr Duration kLastBreath = std::chrono::seconds(20);  // of a process that was asked to end
 constexpr std::uint64_t kCheckedEach = 25;                // sequences
 constexpr std::size_t kNoted = 12;                        // of the last sequences, where one has done harm
 
@@ -53,12 +54,11 @@ std::size_t resident_mb(pid_t process) {
 
 class LivingProgram {
  public:
-  LivingProgram(const std::string& program, const std::string& threads, const std::string& folder)
+  LivingProgram(const std::string& program, const std::string& folder, const std::vector<std::string>& more)
       : name_(program),
-        command_{.arguments = {fs::read_symlink("/proc/self/exe").parent_path() / program, "--listen", port_.address(), "--cluster-id", "test", "--token", "secret",
-                               threads, "2", "--log-file", folder + "/" + program + ".log"},
+        command_{.arguments = {fs::read_symlink("/proc/self/exe").parent_path() / program, "--listen", port_.address(), "--cluster-id", "test", "--token", "secret"},
                  .output_file = folder + "/" + program + ".output"},
-        process_(command_) {}
+        process_(with(more)) {}
   rpc::Address address() const { return rpc::Address::parse(port_.address()); }
   const std::string& name() const { return name_; }
   std::size_t memory_mb() const { return resident_mb(process_.pid()); }
@@ -67,7 +67,7 @@ class LivingProgram {
   std::string trouble(std::size_t memory_mb_max) {
     if (const auto status = process_.poll()) {
       if (status->shell_code() != 0) return str(name_, " has ended: ", status->str());
-      process_ = tools::ChildProcess(command_);  // a byte made a call of another a request to end, from a coordinator as far as it knows
+      process_ = tools::ChildProcess(command_);  // it was asked to end, perhaps by a byte that made this of another call
       ++restarts_;
     }
     if (const std::size_t held = memory_mb(); held > memory_mb_max) return str(name_, " holds ", held, " MB, more than ", memory_mb_max);
@@ -75,6 +75,10 @@ class LivingProgram {
   }
 
  private:
+  const tools::Command& with(const std::vector<std::string>& more) {
+    command_.arguments.insert(command_.arguments.end(), more.begin(), more.end());
+    return command_;
+  }
   tools::ReservedPort port_;
   std::string name_;
   tools::Command command_;
@@ -89,31 +93,26 @@ class Storm {
       for (const auto& entry : fs::directory_iterator(options_.corpus)) corpus_.push_back(bytes_of(entry.path()));
     attacked_.ps = ps_.address();
     attacked_.worker = worker_.address();
+    attacked_.chief = chief_.address();
     attacked_.checkpoints = options_.folder + "/checkpoints";
   }
 
   // What went wrong; empty: nothing.
   std::string run() {
-    attacked_.ps_incarnation = incarnation_of(ps_);
-    incarnation_of(worker_);
+    meet_all();
     for (std::uint64_t i = 0; connections_ < options_.connections; ++i) {
-      if (ps_.restarts() + worker_.restarts() != restarts_) {
-        restarts_ = ps_.restarts() + worker_.restarts();
-        attacked_.ps_incarnation = incarnation_of(ps_);
-        incarnation_of(worker_);
-      }
       play(options_.seed + i);
-      std::string trouble = ps_.trouble(options_.memory_mb_max) + worker_.trouble(options_.memory_mb_max);
+      std::string trouble = this->trouble();
       if (trouble.empty() && i % kCheckedEach == 0) trouble = unanswered();
       if (!trouble.empty()) return trouble + last_sequences();
       if (i % 1000 == 999) tell(i + 1);
     }
     return unanswered();
   }
-  void tell(std::uint64_t sequences) {
-    std::printf("%llu sequences, %llu connections; ps %zu MB, worker %zu MB; asked to end and started again %d times\n",
-                static_cast<unsigned long long>(sequences), static_cast<unsigned long long>(connections_), ps_.memory_mb(), worker_.memory_mb(),
-                ps_.restarts() + worker_.restarts());
+  void tell(std::uint64_t sequences) const {
+    std::printf("%llu sequences, %llu connections; ", static_cast<unsigned long long>(sequences), static_cast<unsigned long long>(connections_));
+    for (const LivingProgram* program : programs_) std::printf("%s %zu MB, ", program->name().c_str(), program->memory_mb());
+    std::printf("asked to end and started again %d times\n", restarts());
     std::fflush(stdout);
   }
   std::uint64_t connections() const { return connections_; }
@@ -146,6 +145,24 @@ class Storm {
     connections_ += player.connections();
   }
 
+  int restarts() const {
+    int all = 0;
+    for (const LivingProgram* program : programs_) all += program->restarts();
+    return all;
+  }
+  void meet_all() {
+    for (const LivingProgram* program : programs_) incarnation_of(*program);
+    attacked_.ps_incarnation = incarnation_of(ps_);
+  }
+  // Who has died, or holds too much; empty: nobody. Who was asked to end is there again.
+  std::string trouble() {
+    const int before = restarts();
+    std::string all;
+    for (LivingProgram* program : programs_) all += program->trouble(options_.memory_mb_max);
+    if (all.empty() && restarts() != before) meet_all();
+    return all;
+  }
+
   rpc::Hello honest(std::uint32_t endpoint) const {
     rpc::Hello hello;
     hello.cluster = attacked_.cluster;
@@ -168,9 +185,25 @@ class Storm {
       reactor_->wait(reactor_->sleep(std::chrono::milliseconds(20)));
     }
   }
-  // Each endpoint answers a call; an error is an answer.
+  // Who does not answer an honest peer; empty: all do. One that was asked to end may still accept a connection.
   std::string unanswered() {
+    for (;;) {
+      const std::string silent = ask_all();
+      if (silent.empty()) return "";
+      const int before = restarts();
+      for (const Duration until = reactor_->now() + kLastBreath; restarts() == before;) {
+        if (const std::string worse = trouble(); !worse.empty()) return worse;
+        if (reactor_->now() > until) return silent;
+        reactor_->wait(reactor_->sleep(std::chrono::milliseconds(20)));
+      }
+    }
+  }
+  // Each endpoint is asked something; an error is an answer.
+  std::string ask_all() {
     try {
+      auto to_chief = connect(chief_, 0);
+      auto status = to_chief->bootstrap<wire::CoordinatorControl>().statusRequest().send().ignoreResult();
+      reactor_->wait(reactor_->with_deadline(kj::mv(status), kPatience, "a chief's answer"));
       for (const std::uint32_t endpoint : {1u, 2u}) {
         auto to_shard = connect(ps_, endpoint), to_lane = connect(worker_, endpoint);
         auto opened = to_shard->bootstrap<wire::Shard>().dropMarkRequest().send().ignoreResult().catch_([](kj::Exception&&) {});
@@ -193,17 +226,19 @@ class Storm {
   Options options_;
   std::unique_ptr<rpc::Reactor> reactor_ = rpc::make_reactor();
   std::unique_ptr<rpc::Network> network_ = rpc::make_socket_network();
-  LivingProgram ps_{"cairn-ps", "--shards", options_.folder}, worker_{"cairn-worker", "--lanes", options_.folder};
+  LivingProgram ps_{"cairn-ps", options_.folder, {"--shards", "2", "--log-file", options_.folder + "/ps.log"}};
+  LivingProgram worker_{"cairn-worker", options_.folder, {"--lanes", "2", "--log-file", options_.folder + "/worker.log"}};
+  LivingProgram chief_{"cairn-storm-chief", options_.folder, {"--folder", options_.folder}};
+  const std::vector<LivingProgram*> programs_{&ps_, &worker_, &chief_};
   Attacked attacked_;
   std::vector<std::vector<std::byte>> corpus_;
   std::deque<std::uint64_t> last_;
-  int restarts_ = 0;
   std::uint64_t connections_ = 0;
 };
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Peers that mean no good, at a living ps and worker", "cairn-storm");
+  CLI::App app("Peers that mean no good, at a living ps, worker and chief", "cairn-storm");
   app.add_option("--connections", options.connections, "How many at least")->capture_default_str();
   app.add_option("--seed", options.seed, "Of the first sequence; the next has the next one")->capture_default_str();
   app.add_option("--corpus", options.corpus, "A folder of inputs to begin from")->check(CLI::ExistingDirectory);
@@ -214,7 +249,7 @@ int main(int argc, char** argv) {
   try {
     Storm storm(options);
     const std::string trouble = storm.run();
-    std::printf("%llu connections: %s\n", static_cast<unsigned long long>(storm.connections()), trouble.empty() ? "both programs live and answer" : trouble.c_str());
+    std::printf("%llu connections: %s\n", static_cast<unsigned long long>(storm.connections()), trouble.empty() ? "all programs live and answer" : trouble.c_str());
     if (!trouble.empty()) return 1;
     fs::remove_all(options.folder);
     return 0;
