@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 #include <cstdio>
 #include <vector>
 
@@ -54,8 +55,11 @@ std::string progress_text(const Progress& p, std::size_t columns) {
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDOUT_FILENO) == 1) {}
 
-ProgressLine::~ProgressLine() {
-  if (live_) std::fputs("\n", stdout);
+ProgressLine::~ProgressLine() { end(); }
+
+void ProgressLine::end() {
+  std::lock_guard hold(mutex_);
+  if (std::exchange(live_, false)) std::fputs("\n", stdout);
   std::fflush(stdout);
 }
 

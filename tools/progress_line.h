@@ -24,11 +24,13 @@ std::string progress_text(const Progress& progress, std::size_t columns = static
 class ProgressLine {
  public:
   ProgressLine();
-  ~ProgressLine();  // leaves the terminal on a fresh line
+  ~ProgressLine();  // end()
   bool due() const;             // enough time has passed since the last show
   void show(const Progress& progress);
   // A line of its own above the live one.
   void say(const std::string& text);
+  // Leaves the terminal on a fresh line, below the live one.
+  void end();
 
  private:
   const bool terminal_;

@@ -143,7 +143,8 @@ FittedFeatures features_of(const Prepared& prepared, const TrainRequest& request
 }
 
 // Before anything that may still fail: whatever comes, what was trained is known.
-void tell_outcome(const Prepared& prepared, const TrainingOutcome& outcome) {
+void tell_outcome(const Prepared& prepared, const TrainingOutcome& outcome, ProgressLine& line) {
+  line.end();
   for (const auto& [lines, key] : {std::pair(&prepared.features.lines, "data.train"), std::pair(&outcome.test_lines, "data.test")})
     if (const std::string text = skipped_rows_text(*lines, key); !text.empty()) std::printf("%s\n", text.c_str());
   const EngineStats& stats = outcome.stats;
@@ -278,7 +279,7 @@ int run_on_local_cluster(const TrainRequest& request) {
   {
     ParameterServerStrategy parameter_servers(TFConfigClusterResolver(cluster.tf_config("chief", 0)), strategy);
     outcome = Trainer(prepared.job, features, parameter_servers, std::move(trainer)).run();
-    tell_outcome(prepared, outcome);
+    tell_outcome(prepared, outcome, line);
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")}, {"worker", cluster.supervisor().restarts("worker")}};
   cluster.stop();
@@ -311,7 +312,7 @@ int run_on_given_cluster(const TrainRequest& request) {
   ParameterServerStrategy strategy(resolver, options);
   if (request.take_over) ClusterCoordinator(strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
   const TrainingOutcome outcome = Trainer(prepared.job, features, strategy, std::move(trainer)).run();
-  tell_outcome(prepared, outcome);
+  tell_outcome(prepared, outcome, line);
   return finish(prepared, request, outcome, {});
 }
 

@@ -1,6 +1,14 @@
 #include "tools/progress_line.h"
 
 #include <gmock/gmock.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
+
+#include "core/error.h"
 
 namespace cairn::tools {
 namespace {
@@ -24,6 +32,34 @@ TEST(ProgressText, LeavesOutFirstWhatMattersLeast) {
   EXPECT_THAT(narrow, Not(HasSubstr("staleness")));
   EXPECT_EQ(progress_text(progress(), 20), "step 12345/1234567");
   EXPECT_EQ(progress_text(progress(), 6), "step 1");
+}
+
+// What `work` prints to a terminal.
+std::string on_a_terminal(const std::function<void()>& work) {
+  int ours = -1, theirs = -1;
+  CAIRN_CHECK(::openpty(&ours, &theirs, nullptr, nullptr, nullptr) == 0, "there is a terminal to be had");
+  const int before = ::dup(STDOUT_FILENO);
+  ::dup2(theirs, STDOUT_FILENO);
+  work();
+  ::dup2(before, STDOUT_FILENO);
+  std::array<char, 4096> text;
+  const ssize_t size = ::read(ours, text.data(), text.size());
+  for (const int fd : {ours, theirs, before}) ::close(fd);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+TEST(ProgressLine, WhatIsPrintedAfterItsEndBeginsOnAFreshLine) {
+  const std::string seen = on_a_terminal([] {
+    ProgressLine line;
+    line.say("it begins");
+    line.show(progress());
+    line.end();
+    std::printf("done\n");
+    std::fflush(stdout);
+  });
+  EXPECT_THAT(seen, testing::StartsWith("it begins\r\n"));
+  EXPECT_THAT(seen, testing::HasSubstr("\x1b[Kstep 12345"));
+  EXPECT_THAT(seen, testing::EndsWith("left\r\ndone\r\n"));
 }
 
 }  // namespace
