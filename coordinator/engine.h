@@ -2,7 +2,8 @@
 // breaks, and makes the cut of a checkpoint.
 //
 //   beginning, end  engine_start.cc      connect, join the session, let go
-//   dispatch        engine.cc            queue -> lane -> result
+//   dispatch        engine.cc            queue -> lane
+//   results         engine_results.cc    lane -> result, or another run
 //   joining         engine_join.cc       one coordinator at a time
 //   workers         engine_workers.cc    connect, watch, fence and put back
 //   ps              engine_ps.cc         connect, watch, rebuild a lost one

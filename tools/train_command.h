@@ -12,8 +12,6 @@ struct TrainRequest;
 
 // Adds the subcommand; when it is chosen it runs in CLI's callback and leaves the process's exit status in `status`.
 void add_train_command(CLI::App& app, int& status);
-// The flags that both programs have.
-void add_job_flags(CLI::App& app, TrainRequest& request);
 // Runs the job on the cluster that TF_CONFIG names. The exit status.
 int train_on_given_cluster(const TrainRequest& request);
 

@@ -5,7 +5,13 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace cairn::tools {
+
+struct Job;
 
 struct TrainRequest {
   std::string job_file;
@@ -27,5 +33,11 @@ struct TrainRequest {
   bool new_data = false;  // go on from the checkpoint with data that it has not seen
   std::string cluster_id, token_file;       // of a given cluster; empty: as the environment has them
 };
+
+// The flags that `cairn train` and `cairn-coordinator` both have.
+void add_job_flags(CLI::App& app, TrainRequest& request);
+// Flags override the file, and what they say is checked as the file is.
+//   Errors  InvalidArgument: a value, or flags that contradict each other; names the flag.
+void apply(const TrainRequest& request, Job& job);
 
 }  // namespace cairn::tools
