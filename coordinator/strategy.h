@@ -118,7 +118,8 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
 
   Variable create_variable(VariableSpec spec) override;
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
-  // auto beside = strategy.colocate_vars_with(table);   Errors, when a variable is made: `variable` is in several parts.
+  // auto beside = strategy.colocate_vars_with(table);
+  //   Errors  when a variable is made: `variable` is in several parts.
   Colocation colocate_vars_with(const Variable& variable) { return Colocation(colocated_, variable.name()); }
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;

@@ -59,7 +59,6 @@ class CodedError : public Error {
 };
 }  // namespace detail
 
-// clang-format off
 struct CancelledError final : detail::CodedError<Code::kCancelled> { using CodedError::CodedError; };
 struct UnknownError final : detail::CodedError<Code::kUnknown> { using CodedError::CodedError; };
 struct InvalidArgumentError final : detail::CodedError<Code::kInvalidArgument> { using CodedError::CodedError; };
@@ -76,7 +75,6 @@ struct InternalError final : detail::CodedError<Code::kInternal> { using CodedEr
 struct UnavailableError final : detail::CodedError<Code::kUnavailable> { using CodedError::CodedError; };
 struct DataLossError final : detail::CodedError<Code::kDataLoss> { using CodedError::CodedError; };
 struct UnauthenticatedError final : detail::CodedError<Code::kUnauthenticated> { using CodedError::CodedError; };
-// clang-format on
 
 // A closure's dataset could not give it its elements: a file is missing, a cell does not parse. The one class beside those of
 // the codes, since a caller mends the data and not the function. Its code is that of the dataset's own error; the end of the

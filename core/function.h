@@ -1,6 +1,10 @@
 // Function: a C++ callable that becomes a graph, once for each signature of its arguments.
 //
-//   Function step([&](Iterator input) { auto [features, label] = input.get_next(); ...; return loss; });
+//   Function step([&](Iterator input) {
+//     auto [features, label] = input.get_next();
+//     ...
+//     return loss;
+//   });
 //
 // The callable takes Arrays and Iterators, and returns nothing, an Array, a vector of Arrays, named Arrays (Outputs), or a nest of
 // vectors, maps, pairs and tuples, whose leaves are named by their way: "b/1/0". It is called with recording arrays; what it

@@ -55,12 +55,13 @@ struct Node {
 };
 
 // The effects' operations, by name, with what their nodes carry:
-//   "argument"         attribute index: the plain argument                 -> its value
-//   "iterator_next"    attribute iterator: which iterator argument         -> a value a column of its ElementSpec
-//   "read_variable"    attribute variable: index in Graph::variables       -> the whole value
-//   "gather_variable"  attribute variable; input ids                       -> [ids..., row shape]
-//   "update_variable"  attributes variable, rule (UpdateRule), sparse (bool); inputs: value | ids, rows; then learning_rate if
-//                      the rule is no assignment                           -> nothing
+//   "argument"         attribute index: the plain argument -> its value
+//   "iterator_next"    attribute iterator: which iterator argument -> a value per column of its
+//                      ElementSpec
+//   "read_variable"    attribute variable: index in Graph::variables -> the whole value
+//   "gather_variable"  attribute variable; input ids -> [ids..., row shape]
+//   "update_variable"  attributes variable, rule (UpdateRule), sparse (bool); inputs: value | ids,
+//                      rows; then learning_rate if the rule is no assignment -> nothing
 struct GraphVariable {
   std::string name;  // unique in a strategy; the receiver finds the variable's place by it
   TensorType type;

@@ -27,27 +27,33 @@ enum class RuleKind : std::uint8_t {
   kAssign = 0,            // row = value
   kAssignAdd = 1,         // row += value
   kAssignSub = 2,         // row -= value
-  kSgd = 3,               // constants: -
-  kMomentum = 4,          // constants: momentum, nesterov (0 or 1)                          slots: momentum
-  kAdagrad = 5,           // constants: initial_accumulator, epsilon, epsilon_under_root (0 or 1)     slots: accumulator
-  kAdam = 6,              // constants: beta_1, beta_2, epsilon, share_1, share_2; table rule         slots: m, v
-  kLazyAdam = 7,          // as Adam, given rows only
-  kFtrl = 8,              // constants: learning_rate_power, initial_accumulator, l1, l2, beta, l2_shrinkage   slots: accumulator, linear
-  kMomentumTable = 9,     // as kMomentum, table rule
-  kRowwiseAdagrad = 10,   // constants: initial_accumulator, epsilon                         slots: accumulator, one number a row
-  kRmsProp = 11,          // constants: rho, epsilon, epsilon_under_root, share; table rule; moves given rows only   slots: rms
-  kRmsPropCentered = 12,  // the same                                                        slots: rms, mean
-  kRmsPropMomentum = 13,  // constants: rho, epsilon (under the root), momentum, share       slots: rms, momentum
-  kRmsPropCenteredMomentum = 14,       // the same                                           slots: rms, momentum, mean
+  // Each with its constants, and after the arrow its slots. Row rules, unless they are called table
+  // rules.
+  kSgd = 3,
+  kMomentum = 4,  // momentum, nesterov (0 or 1) -> momentum
+  kAdagrad = 5,   // initial_accumulator, epsilon, epsilon_under_root (0 or 1) -> accumulator
+  kAdam = 6,      // table rule: beta_1, beta_2, epsilon, share_1, share_2 -> m, v
+  kLazyAdam = 7,  // as Adam, given rows only
+  // learning_rate_power, initial_accumulator, l1, l2, beta, l2_shrinkage -> accumulator, linear
+  kFtrl = 8,
+  kMomentumTable = 9,    // as kMomentum, table rule
+  kRowwiseAdagrad = 10,  // initial_accumulator, epsilon -> accumulator, one number per row
+  // Table rule that moves given rows only: rho, epsilon, epsilon_under_root, share -> rms
+  kRmsProp = 11,
+  kRmsPropCentered = 12,               // the same -> rms, mean
+  kRmsPropMomentum = 13,               // rho, epsilon (under the root), momentum, share -> rms, momentum
+  kRmsPropCenteredMomentum = 14,       // the same -> rms, momentum, mean
   kRmsPropMomentumTable = 15,          // as kRmsPropMomentum, table rule
   kRmsPropCenteredMomentumTable = 16,  // as kRmsPropCenteredMomentum, table rule
-  kAmsgrad = 17,          // as Adam, table rule                                             slots: m, v, vhat
-  kAdamax = 18,           // constants: beta_1, beta_2, epsilon, share_1                     slots: m, u
-  kAdamaxTable = 19,      // the same, table rule
-  kNadam = 20,            // constants: beta_1, beta_2, epsilon, schedule_decay, moves_every_row (0 or 1); table rule   slots: m, v
-  kAdadelta = 21,         // constants: rho, epsilon, share                                  slots: gradients, updates
-  kAdadeltaTable = 22,    // the same, table rule
-  kFtrlTable = 23,        // as kFtrl, table rule: a row never named is made anew from its slots, so set to 0
+  kAmsgrad = 17,                       // as Adam, table rule -> m, v, vhat
+  kAdamax = 18,                        // beta_1, beta_2, epsilon, share_1 -> m, u
+  kAdamaxTable = 19,                   // the same, table rule
+  // Table rule: beta_1, beta_2, epsilon, schedule_decay, moves_every_row (0 or 1) -> m, v
+  kNadam = 20,
+  kAdadelta = 21,       // rho, epsilon, share -> gradients, updates
+  kAdadeltaTable = 22,  // the same, table rule
+  // As kFtrl, table rule: a row never named is made anew from its slots, so set to 0.
+  kFtrlTable = 23,
 };
 inline constexpr int kRuleKindCount = 24;
 

@@ -1,8 +1,12 @@
 // Streaming metrics: a step records a small summary of its batch, the program adds the summaries up.
 //
 //   nn::Auc auc;
-//   Function evaluate = strategy.function([&](Iterator input) { ...; return auc.summary(nn::probability(logits), label); });
-//   auc.add(result);  ...  auc.result();
+//   Function evaluate = strategy.function([&](Iterator input) {
+//     ...
+//     return auc.summary(nn::probability(logits), label);
+//   });
+//   auc.add(result);
+//   ... auc.result();
 //
 // The metric object keeps no variable: summaries travel as outputs of closures, and those of several workers, or whole metrics
 // of several processes, add up in any order to the same result.

@@ -10,17 +10,20 @@
 
 namespace cairn::nn {
 
-// The reference has every optimizer twice, with the same arguments and defaults, and arithmetic that differs where gradients are sparse:
+// The reference has every optimizer twice, with the same arguments and defaults, and arithmetic
+// that differs where gradients are sparse. kLegacy is tf.keras.optimizers.legacy, kKeras2 is
+// tf.keras.optimizers of 2.11 to 2.15, and tf_keras:
 //
-//                        kLegacy: tf.keras.optimizers.legacy              kKeras2: tf.keras.optimizers, 2.11 to 2.15, and tf_keras
-//   SGD with momentum,   given rows                                       every row, as from a dense gradient of zeros
-//   Adadelta, Adamax
-//   FTRL                 given rows                                       every row: those never given become 0
-//   RMSprop              with momentum given rows; else every row's       every row's slots decay; with momentum every row moves
-//                        slots decay, given rows move
-//   Nadam                every row's slots decay, given rows move;        every row moves; 0.96^t
+//                        kLegacy                                    kKeras2
+//   SGD with momentum,   given rows                                 every row, as from a dense
+//   Adadelta, Adamax                                                gradient of zeros
+//   FTRL                 given rows                                 every row: those never given
+//                                                                   become 0
+//   RMSprop              with momentum given rows; else every       every row's slots decay; with
+//                        row's slots decay, given rows move         momentum every row moves
+//   Nadam                every row's slots decay, given rows move;  every row moves; 0.96^t
 //                        its momentum warms up by 0.96^(schedule_decay t)
-//   Adagrad, RMSprop     epsilon beside the root (RMSprop with            epsilon under the root
+//   Adagrad, RMSprop     epsilon beside the root (RMSprop with      epsilon under the root
 //                        momentum: under it)
 //   SGD, Adagrad: given rows in both, Adam: every row in both.
 //

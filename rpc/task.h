@@ -1,6 +1,9 @@
 // Task<T>: a C++20 coroutine on the RPC library's event loop.
 //
-//   Task<Rows> pull(...) { auto reply = co_await shard.pullRequest().send(); co_return rows_of(reply); }
+//   Task<Rows> pull(...) {
+//     auto reply = co_await shard.pullRequest().send();
+//     co_return rows_of(reply);
+//   }
 //
 //   Awaits  kj::Promise<U> and Task<U>. Started when awaited or turned into a kj::Promise; runs at once to its first wait.
 //   Errors  only cairn::Error comes out of a co_await: what the library reports is decoded (error_wire.h), a lost

@@ -1,6 +1,6 @@
 // WorkerServer: a whole worker: one listening address, a control service, and lanes, each on a loop of its own.
 //
-//   WorkerServer server(*reactor, *network, {.address = Address::parse("127.0.0.1:0"), .cluster = "ads", .lanes = 2});
+//   WorkerServer server(*reactor, *network, {.address = Address::parse("127.0.0.1:0"), .lanes = 2});
 //   reactor->run();
 #pragma once
 #include <cstdint>

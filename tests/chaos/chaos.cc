@@ -1,11 +1,14 @@
 // Runs a cluster of real processes and does them harm, by a seed:
 //
-//   cairn-chaos --mode once|flights    until cairn-exerciser has counted: workers are killed, anybody is stopped, connections cut or partitioned
-//   cairn-chaos --mode saving          the coordinator, a ps, a worker or all of them are killed, again and again, some twice in a row, while
-//                                      checkpoints are made; after each the newest one must be sound, what the coordinator restores from
-//                                      it must be one cut, and in the end each closure must have counted once
-//   cairn-chaos --mode failpoints      the process that passes each failpoint (core/failpoint.h) dies there
-//   cairn-chaos --mode recovery        how long until work goes on after a worker, a ps with 100 MB, the coordinator is killed
+//   --mode once|flights  until cairn-exerciser has counted: workers are killed, anybody is stopped,
+//                        connections are cut or partitioned
+//   --mode saving        the coordinator, a ps, a worker or all of them are killed, again and again,
+//                        some twice in a row, while checkpoints are made; after each the newest one
+//                        must be sound, what the coordinator restores from it must be one cut, and in
+//                        the end each closure must have counted once
+//   --mode failpoints    the process that passes each failpoint (core/failpoint.h) dies there
+//   --mode recovery      how long until work goes on after a worker, a ps with 100 MB, the coordinator
+//                        is killed
 #include <poll.h>
 #include <signal.h>
 

@@ -1,9 +1,12 @@
 // A user's program for tests: closures that count, so that whatever is lost or done twice shows.
 //
-//   cairn-exerciser --closures N [--flights] [--depth D]      runs them all; ends with 0 if every count is exact
-//   cairn-exerciser --checkpoints FOLDER --finish-when FILE   goes on from the newest checkpoint, and saves all the time; once the file
-//                                                             is there, ends with 0 if every count is exact, less what is reported lost
-//   cairn-exerciser --recovery FOLDER                         runs, and says when it goes on after a loss
+//   cairn-exerciser --closures N [--flights] [--depth D]
+//     runs them all; ends with 0 if every count is exact
+//   cairn-exerciser --checkpoints FOLDER --finish-when FILE
+//     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with 0
+//     if every count is exact, less what is reported lost
+//   cairn-exerciser --recovery FOLDER
+//     runs, and says when it goes on after a loss
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>

@@ -24,7 +24,8 @@ TEST(Cluster, KeepsJobsInTheOrderGivenAndTasksByNumber) {
 }
 
 TEST(TfConfig, NamesJobsAddressesAndTheTask) {
-  TFConfigClusterResolver resolver(R"({"cluster": {"ps": ["a:1", "b:2"], "worker": ["c:3"]}, "task": {"type": "worker", "index": 0}})");
+  TFConfigClusterResolver resolver(R"({"cluster": {"ps": ["a:1", "b:2"], "worker": ["c:3"]}, "task": {)"
+      R"("type": "worker", "index": 0}})");
   EXPECT_THAT(resolver.cluster_spec().job_tasks("ps"), ElementsAre("a:1", "b:2"));
   EXPECT_EQ(resolver.cluster_spec().num_tasks("worker"), 1u);
   EXPECT_EQ(resolver.task_type(), "worker");

@@ -9,7 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kConfig = R"({"cluster": {"chief": ["h:1"], "ps": ["h:2"], "worker": ["h:3", "h:4"]}, "task": {"type": "worker", "index": 1}})";
+constexpr const char* kConfig = R"({"cluster": {"chief": ["h:1"], "ps": ["h:2"], "worker": ["h:3", "h:4"]}, "task": {)"
+      R"("type": "worker", "index": 1}})";
 
 std::string refusal(const std::string& text, Role role = Role::kWorker, ServerFlags flags = {}, GivenFlags given = {}) {
   try {

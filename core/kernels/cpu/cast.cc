@@ -10,7 +10,6 @@ namespace {
 // A storage type's element and its arithmetic value.
 template <DType kType>
 struct Stored;
-// clang-format off
 template <> struct Stored<DType::kFloat32> { using Raw = float; static float load(Raw x) { return x; } };
 template <> struct Stored<DType::kInt32> { using Raw = std::int32_t; static Raw load(Raw x) { return x; } };
 template <> struct Stored<DType::kInt64> { using Raw = std::int64_t; static Raw load(Raw x) { return x; } };
@@ -18,7 +17,6 @@ template <> struct Stored<DType::kBool> { using Raw = unsigned char; static Raw 
 template <> struct Stored<DType::kUint8> { using Raw = std::uint8_t; static Raw load(Raw x) { return x; } };
 template <> struct Stored<DType::kBfloat16> { using Raw = std::uint16_t; static float load(Raw x) { return from_bfloat16(x); } };
 template <> struct Stored<DType::kFloat16> { using Raw = std::uint16_t; static float load(Raw x) { return from_float16(x); } };
-// clang-format on
 
 template <typename To, typename From>
 To to_integer(From x) {
