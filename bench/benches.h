@@ -18,7 +18,8 @@ void bench_growth(const Options& options, Limits& limits, Report& report);
 void bench_memory(const Options& options, Limits& limits, Report& report);
 void bench_ps_step(const Options& options, Limits& limits, Report& report);
 
-// How many pieces of work fill a window: `run(count)` is called with growing counts, which also warms everything up.
+// How many pieces of work fill a window: `run(count)` is called with growing counts, which also
+// warms everything up.
 template <typename Run>
 int calibrate(double seconds, int first, Run run) {
   double rate = 0;

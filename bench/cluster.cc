@@ -9,7 +9,9 @@ namespace cairn::bench {
 
 TemporaryFolder::TemporaryFolder() {
   path_ = (std::filesystem::temp_directory_path() / "cairn-bench-XXXXXX").string();
-  if (::mkdtemp(path_.data()) == nullptr) throw UnavailableError(str("could not make a folder ", path_, "; TMPDIR may name another place"));
+  if (::mkdtemp(path_.data()) == nullptr)
+    throw UnavailableError(
+        str("could not make a folder ", path_, "; TMPDIR may name another place"));
 }
 
 TemporaryFolder::~TemporaryFolder() {
@@ -17,7 +19,9 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transport_(str(choice.transport, options.bfloat16_wire ? ", bf16 wire" : "", options.bfloat16_products ? ", bf16 products" : "")) {
+Cluster::Cluster(const Options& options, const ClusterChoice& choice)
+    : transport_(str(choice.transport, options.bfloat16_wire ? ", bf16 wire" : "",
+                     options.bfloat16_products ? ", bf16 products" : "")) {
   tools::LocalClusterOptions wanted;
   wanted.ps = options.ps;
   wanted.workers = options.workers;
@@ -36,7 +40,8 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice) : transpor
   if (options.bfloat16_products) strategy.engine.products = Arithmetic::kBfloat16;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();
-  strategy_ = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(servers_->tf_config("chief", 0)), strategy);
+  strategy_ = std::make_unique<ParameterServerStrategy>(
+      TFConfigClusterResolver(servers_->tf_config("chief", 0)), strategy);
   coordinator_.emplace(*strategy_);
 }
 
@@ -48,7 +53,8 @@ Cluster::~Cluster() {
 
 NamedProcesses Cluster::processes() const {
   NamedProcesses all{{"coordinator", ::getpid()}};
-  for (const auto& role : servers_->supervisor().roles()) all.emplace_back(str(role.role, "-", role.index), role.pid);
+  for (const auto& role : servers_->supervisor().roles())
+    all.emplace_back(str(role.role, "-", role.index), role.pid);
   return all;
 }
 

@@ -37,8 +37,8 @@ class Cluster {
   ~Cluster();
   ParameterServerStrategy& strategy() { return *strategy_; }
   ClusterCoordinator& coordinator() { return *coordinator_; }
-  NamedProcesses processes() const;     // ours among them, as "coordinator"
-  std::string described() const;        // "1 ps + 1 worker, auto"
+  NamedProcesses processes() const;  // ours among them, as "coordinator"
+  std::string described() const;     // "1 ps + 1 worker, auto"
 
  private:
   TemporaryFolder folder_;

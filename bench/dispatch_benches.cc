@@ -15,7 +15,8 @@ double schedule_and_join(ClusterCoordinator& coordinator, Function& function, in
   return seconds_since(begin);
 }
 
-std::vector<double> fetch_one_by_one(ClusterCoordinator& coordinator, Function& function, double seconds) {
+std::vector<double> fetch_one_by_one(ClusterCoordinator& coordinator, Function& function,
+                                     double seconds) {
   std::vector<double> samples;
   const auto end = Stopwatch::now() + std::chrono::duration<double>(seconds);
   for (auto before = Stopwatch::now(); before < end;) {
@@ -31,8 +32,12 @@ std::vector<double> fetch_one_by_one(ClusterCoordinator& coordinator, Function& 
 
 void bench_echo(const Options& options, Limits& limits, Report& report) {
   RawEcho& echo = limits.echo(EchoSocket::kUnix);
-  for (auto [placement, where] : {std::pair{Placement::kAnywhere, ""}, std::pair{Placement::kTwoCores, ", two cores"}}) {
-    Series series{.bench = "echo", .configuration = str("Unix socket, 64 B", where, ", p50"), .unit = "us", .processes = echo.processes()};
+  for (auto [placement, where] :
+       {std::pair{Placement::kAnywhere, ""}, std::pair{Placement::kTwoCores, ", two cores"}}) {
+    Series series{.bench = "echo",
+                  .configuration = str("Unix socket, 64 B", where, ", p50"),
+                  .unit = "us",
+                  .processes = echo.processes()};
     auto window = [&, placement = placement] {
       auto samples = echo.run(options.seconds, RawEcho::kBytesMin, placement);
       return percentile(samples, 0.5);
@@ -47,10 +52,14 @@ void bench_closures(const Options& options, Limits& limits, Report& report) {
     Function nothing = cluster.strategy().function([] {}, "nothing");
     auto run = [&](int count) { return schedule_and_join(cluster.coordinator(), nothing, count); };
     const int count = calibrate(options.seconds, 1000, run);
-    Series series{.bench = "closures", .configuration = cluster.described(), .unit = "closures/s", .processes = cluster.processes()};
+    Series series{.bench = "closures",
+                  .configuration = cluster.described(),
+                  .unit = "closures/s",
+                  .processes = cluster.processes()};
     series = measure(series, options.windows, [&] { return count / run(count); });
     report.add(series);
-    report.ratio(str("closures: ", series.configuration, ", a round trip of 64 B"), series, limits.round_trips(socket_of(transport)));
+    report.ratio(str("closures: ", series.configuration, ", a round trip of 64 B"), series,
+                 limits.round_trips(socket_of(transport)));
   }
 }
 
@@ -58,12 +67,23 @@ void bench_latency(const Options& options, Limits& limits, Report& report) {
   RawEcho& echo = limits.echo(EchoSocket::kUnix);
   for (const auto& transport : options.transports) {
     Cluster cluster(options, {.transport = transport});
-    Function constant = cluster.strategy().function([] { return cast(Array(1.0f), DType::kFloat32); }, "constant");
+    Function constant =
+        cluster.strategy().function([] { return cast(Array(1.0f), DType::kFloat32); }, "constant");
     fetch_one_by_one(cluster.coordinator(), constant, options.seconds / 2);
-    Series raw{.bench = "latency", .configuration = "bare Unix-socket echo, p50", .unit = "us", .processes = echo.processes()};
-    Series apart{.bench = "latency", .configuration = "the same on two cores, p50", .unit = "us", .processes = echo.processes()};
-    Series middle{.bench = "latency", .configuration = str(cluster.described(), ", p50"), .unit = "us", .processes = cluster.processes()};
-    Series tail{.bench = "latency", .configuration = str(cluster.described(), ", p99"), .unit = "us"};
+    Series raw{.bench = "latency",
+               .configuration = "bare Unix-socket echo, p50",
+               .unit = "us",
+               .processes = echo.processes()};
+    Series apart{.bench = "latency",
+                 .configuration = "the same on two cores, p50",
+                 .unit = "us",
+                 .processes = echo.processes()};
+    Series middle{.bench = "latency",
+                  .configuration = str(cluster.described(), ", p50"),
+                  .unit = "us",
+                  .processes = cluster.processes()};
+    Series tail{
+        .bench = "latency", .configuration = str(cluster.described(), ", p99"), .unit = "us"};
     // Window by window side by side, so that whatever else the machine does meets both.
     for (int i = 0; i < options.windows; ++i) {
       auto bare = [&](Placement placement) {

@@ -14,7 +14,8 @@ constexpr std::int64_t kBatch = 2048, kExamples = 200 * kBatch;
 
 std::shared_ptr<nn::ClickModel> dlrm() {
   nn::ClickModelOptions model{.dim = 16, .bottom = {64}, .top = {256, 64}};
-  for (std::int64_t rows : criteo_table_rows()) model.tables.push_back({str("C", model.tables.size() + 1), rows});
+  for (std::int64_t rows : criteo_table_rows())
+    model.tables.push_back({str("C", model.tables.size() + 1), rows});
   return std::make_shared<nn::ClickModel>(model);
 }
 
@@ -28,10 +29,17 @@ void bench_dlrm(const Options& options, Limits& limits, Report& report) {
     write_criteo_records(CriteoLike({.seed = options.seed}), 0, kExamples, data);
   }
   bench_training(options, limits, report, [&] {
-    TrainedModel trained{.bench = "dlrm", .batch = options.batch > 0 ? options.batch : kBatch, .optimizer = {.learning_rate = 0.02f}};
-    trained.products = products_of({13, 64, 16}) + products_of({16 + 27 * 26 / 2, 256, 64, 1}) + 6 * 27 * 27 * 16;  // the last: all pairs
+    TrainedModel trained{.bench = "dlrm",
+                         .batch = options.batch > 0 ? options.batch : kBatch,
+                         .optimizer = {.learning_rate = 0.02f}};
+    // the last: all pairs
+    trained.products =
+        products_of({13, 64, 16}) + products_of({16 + 27 * 26 / 2, 256, 64, 1}) + 6 * 27 * 27 * 16;
     trained.batches = [&, batch = trained.batch] {
-      return Dataset::records(data, criteo_record_schema()).repeat().batch(batch).prefetch(options.prefetch);
+      return Dataset::records(data, criteo_record_schema())
+          .repeat()
+          .batch(batch)
+          .prefetch(options.prefetch);
     };
     trained.loss = [model = dlrm()](const Features& features, const Array& label) {
       std::vector<Array> ids = split(features["ids"], kCriteoIds, 1);

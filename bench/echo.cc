@@ -27,7 +27,9 @@ using bench::Echo;
 constexpr std::size_t kRawBytes = 64;
 constexpr Duration kPatience = std::chrono::seconds(30);
 
-double microseconds(Stopwatch::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+double microseconds(Stopwatch::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
 
 class EchoService final : public Echo::Server {
  public:
@@ -39,8 +41,11 @@ class EchoService final : public Echo::Server {
 
 void print_latency(const char* what, std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
-  auto at = [&](double share) { return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))]; };
-  std::printf("%-44s p50 %7.1f us   p99 %7.1f us   (%zu calls)\n", what, at(0.5), at(0.99), samples.size());
+  auto at = [&](double share) {
+    return samples[static_cast<std::size_t>(share * static_cast<double>(samples.size() - 1))];
+  };
+  std::printf("%-44s p50 %7.1f us   p99 %7.1f us   (%zu calls)\n", what, at(0.5), at(0.99),
+              samples.size());
 }
 
 void raw_echo(double seconds) {
@@ -88,12 +93,14 @@ Task<void> caller(Echo::Client client, Stopwatch::time_point end, std::uint64_t&
 void rpc_rate(Reactor& reactor, Echo::Client client, double seconds, std::size_t in_flight) {
   std::uint64_t calls = 0;
   auto start = Stopwatch::now();
-  auto end = start + std::chrono::duration_cast<Stopwatch::duration>(std::chrono::duration<double>(seconds));
+  auto end = start + std::chrono::duration_cast<Stopwatch::duration>(
+                         std::chrono::duration<double>(seconds));
   auto callers = kj::heapArrayBuilder<kj::Promise<void>>(in_flight);
   for (std::size_t i = 0; i < in_flight; ++i) callers.add(caller(client, end, calls));
   reactor.wait(kj::joinPromises(callers.finish()));
   auto took = std::chrono::duration<double>(Stopwatch::now() - start).count();
-  std::printf("RPC, %3zu in flight                            %9.0f calls/s\n", in_flight, static_cast<double>(calls) / took);
+  std::printf("RPC, %3zu in flight                            %9.0f calls/s\n", in_flight,
+              static_cast<double>(calls) / took);
 }
 
 void run(Transport transport, double seconds, Duration spin) {
@@ -101,9 +108,12 @@ void run(Transport transport, double seconds, Duration spin) {
   auto reactor = make_reactor({.spin = spin});
   ReactorThread server("server", {.spin = spin});
   auto network = make_socket_network(transport);
-  Endpoint control{reactor.get(), [](const PeerInfo&, Connection&) -> capnp::Capability::Client { return kj::heap<EchoService>(); }};
+  Endpoint control{reactor.get(), [](const PeerInfo&, Connection&) -> capnp::Capability::Client {
+                     return kj::heap<EchoService>();
+                   }};
   Endpoint shard{&server.reactor(), control.serve};
-  Acceptor acceptor(*network, Address::parse("127.0.0.1:0"), {.cluster = "bench"}, {control, shard});
+  Acceptor acceptor(*network, Address::parse("127.0.0.1:0"), {.cluster = "bench"},
+                    {control, shard});
   Hello hello;
   hello.cluster = "bench";
   hello.endpoint = 1;
@@ -128,7 +138,8 @@ int main(int argc, char** argv) {
   app.add_option("--spin-us", spin_us, "poll this long before sleeping")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    cairn::rpc::run(cairn::rpc::parse_transport(transport), seconds, std::chrono::microseconds(spin_us));
+    cairn::rpc::run(cairn::rpc::parse_transport(transport), seconds,
+                    std::chrono::microseconds(spin_us));
   } catch (const cairn::Error& error) {
     std::fprintf(stderr, "cairn-bench-echo: %s\n", error.what());
     return 1;

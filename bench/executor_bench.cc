@@ -1,5 +1,6 @@
-// The time of one Wide & Deep training step in the executor: batch 256, eight tables of 1,000 x 8, a wide table of 28,000 x 1 over ten
-// ids, MLP 72-128-64-1, Adagrad on everything. `--fake` leaves the store's own work out: it hands out rows that lie ready.
+// The time of one Wide & Deep training step in the executor: batch 256, eight tables of 1,000 x 8,
+// a wide table of 28,000 x 1 over ten ids, MLP 72-128-64-1, Adagrad on everything. `--fake` leaves
+// the store's own work out: it hands out rows that lie ready.
 //
 //   cairn-bench-executor [--fake] [--steps N]
 #include <algorithm>
@@ -17,12 +18,14 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kBatch = 256, kTables = 8, kRows = 1000, kDim = 8, kWideRows = 28'000, kWideIds = 10, kNumeric = 8;
+constexpr std::int64_t kBatch = 256, kTables = 8, kRows = 1000, kDim = 8, kWideRows = 28'000,
+                       kWideIds = 10, kNumeric = 8;
 
 class Model {
  public:
   explicit Model(LocalStore& store) : store_(store) {
-    for (std::int64_t i = 0; i < kTables; ++i) tables_.push_back(make("table" + std::to_string(i), {kRows, kDim}));
+    for (std::int64_t i = 0; i < kTables; ++i)
+      tables_.push_back(make("table" + std::to_string(i), {kRows, kDim}));
     wide_ = make("wide", {kWideRows, 1});
     wide_numeric_ = make("wide_numeric", {kNumeric, 1});
     std::int64_t units[] = {kTables * kDim + kNumeric, 128, 64, 1};
@@ -38,8 +41,11 @@ class Model {
                       {"deep", {DType::kInt32, {Shape::kUnknown, kTables}}},
                       {"wide", {DType::kInt32, {Shape::kUnknown, kWideIds}}}},
                      "label"};
-    return trace([this](const std::vector<TraceArgument>& in) { return Outputs{{"loss", record(std::get<Iterator>(in[0]).get_next())}}; },
-                 {spec});
+    return trace(
+        [this](const std::vector<TraceArgument>& in) {
+          return Outputs{{"loss", record(std::get<Iterator>(in[0]).get_next())}};
+        },
+        {spec});
   }
 
  private:
@@ -57,7 +63,8 @@ class Model {
     std::vector<Array> parts;
     Array deep = batch.features["deep"];
     for (std::int64_t i = 0; i < kTables; ++i)
-      parts.push_back(tables_[static_cast<std::size_t>(i)].gather(reshape(slice(deep, 1, i, 1), {Shape::kUnknown})));
+      parts.push_back(tables_[static_cast<std::size_t>(i)].gather(
+          reshape(slice(deep, 1, i, 1), {Shape::kUnknown})));
     parts.push_back(batch.features["numeric"]);
     Array h = concat(parts, 1);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -66,10 +73,13 @@ class Model {
     }
     Array wide = reduce_sum(wide_.gather(batch.features["wide"]), {1});
     Array logits = h + wide + matmul(batch.features["numeric"], wide_numeric_);
-    Array loss = check_numerics(mean(sigmoid_cross_entropy_with_logits(batch.label, logits)), "loss");
+    Array loss =
+        check_numerics(mean(sigmoid_cross_entropy_with_logits(batch.label, logits)), "loss");
     for (const auto& gradient : variable_gradients(loss)) {
-      if (gradient.is_sparse()) gradient.variable.update(kRule, gradient.sparse, 0.02f);
-      else gradient.variable.update(kRule, gradient.dense, 0.02f);
+      if (gradient.is_sparse())
+        gradient.variable.update(kRule, gradient.sparse, 0.02f);
+      else
+        gradient.variable.update(kRule, gradient.dense, 0.02f);
     }
     return loss;
   }
@@ -81,12 +91,14 @@ class Model {
 };
 
 Element batch(Random& random) {
-  Tensor label(DType::kFloat32, {kBatch, 1}), numeric(DType::kFloat32, {kBatch, kNumeric}), deep(DType::kInt32, {kBatch, kTables}),
-      wide(DType::kInt32, {kBatch, kWideIds});
+  Tensor label(DType::kFloat32, {kBatch, 1}), numeric(DType::kFloat32, {kBatch, kNumeric}),
+      deep(DType::kInt32, {kBatch, kTables}), wide(DType::kInt32, {kBatch, kWideIds});
   for (float& x : label.mutable_values<float>()) x = random.below(4) == 0 ? 1.0f : 0.0f;
   for (float& x : numeric.mutable_values<float>()) x = static_cast<float>(random.uniform()) - 0.5f;
   // Squared: low ids come often, as categories do.
-  auto skewed = [&](std::int64_t n) { return static_cast<std::int32_t>(random.uniform() * random.uniform() * static_cast<double>(n)); };
+  auto skewed = [&](std::int64_t n) {
+    return static_cast<std::int32_t>(random.uniform() * random.uniform() * static_cast<double>(n));
+  };
   for (auto& id : deep.mutable_values<std::int32_t>()) id = skewed(kRows);
   for (auto& id : wide.mutable_values<std::int32_t>()) id = skewed(kWideRows);
   return {label, numeric, deep, wide};
@@ -99,7 +111,8 @@ class FakeStore final : public VariableStore {
     for (const auto& variable : graph.variables) {
       values_.push_back(Tensor::zeros(variable.type.dtype, variable.type.shape));
       auto values = values_.back().mutable_values<float>();
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01f * static_cast<float>(i % 11) - 0.05f;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = 0.01f * static_cast<float>(i % 11) - 0.05f;
     }
   }
   void pull(const StepContext&, std::span<Read> reads, Done done) override {
@@ -136,12 +149,19 @@ int bench(bool fake, int steps) {
   float loss = 0;
   for (int i = 0; i < steps; ++i) {
     auto begin = std::chrono::steady_clock::now();
-    loss = run(plan, workspace, store, {}, {}, {{batches[static_cast<std::size_t>(i) % batches.size()]}})[0].item<float>();
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    loss = run(plan, workspace, store, {}, {},
+               {{batches[static_cast<std::size_t>(i) % batches.size()]}})[0]
+               .item<float>();
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+            .count());
   }
   std::sort(times.begin(), times.end());
-  std::printf("wide-deep step, %s store: median %.1f us, best %.1f us, p90 %.1f us (%d steps, %zu nodes, last loss %.4f)\n", fake ? "fake" : "local",
-              times[times.size() / 2], times.front(), times[times.size() * 9 / 10], steps, step.graph.nodes.size(), loss);
+  std::printf(
+      "wide-deep step, %s store: median %.1f us, best %.1f us, p90 %.1f us (%d steps, %zu nodes, "
+      "last loss %.4f)\n",
+      fake ? "fake" : "local", times[times.size() / 2], times.front(), times[times.size() * 9 / 10],
+      steps, step.graph.nodes.size(), loss);
   return 0;
 }
 
@@ -153,7 +173,8 @@ int main(int argc, char** argv) {
   int steps = 2000;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--fake") == 0) fake = true;
-    if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc) steps = std::max(1, std::atoi(argv[++i]));
+    if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
+      steps = std::max(1, std::atoi(argv[++i]));
   }
   return cairn::bench(fake, steps);
 }

@@ -1,4 +1,5 @@
-// What a whole-system benchmark says: windows of a figure, how disturbed they were, on which machine.
+// What a whole-system benchmark says: windows of a figure, how disturbed they were, on which
+// machine.
 #pragma once
 #include <sys/types.h>
 
@@ -14,10 +15,12 @@ namespace cairn::bench {
 
 using Stopwatch = std::chrono::steady_clock;
 
-inline double seconds_since(Stopwatch::time_point begin) { return std::chrono::duration<double>(Stopwatch::now() - begin).count(); }
+inline double seconds_since(Stopwatch::time_point begin) {
+  return std::chrono::duration<double>(Stopwatch::now() - begin).count();
+}
 
-// CPU seconds since some fixed moment: of the machine (work at idle priority left out, time stolen by the host counted), and of
-// each named process of ours.
+// CPU seconds since some fixed moment: of the machine (work at idle priority left out, time stolen
+// by the host counted), and of each named process of ours.
 struct CpuReading {
   double machine = 0;
   std::vector<double> ours;
@@ -29,18 +32,19 @@ using NamedProcesses = std::vector<std::pair<std::string, pid_t>>;  // "worker-0
 struct Window {
   double value = 0;
   double seconds = 0;
-  double other_cores = 0;            // busy with what is not ours
-  std::vector<double> our_cores;     // beside the processes
+  double other_cores = 0;         // busy with what is not ours
+  std::vector<double> our_cores;  // beside the processes
   bool undisturbed() const { return other_cores < 0.15; }
 };
 
 struct Series {
-  std::string bench;                 // "closures"
-  std::string configuration;         // for people: "1 ps + 1 worker, auto, depth 2"
-  std::string unit;                  // "closures/s", "us"
+  std::string bench;          // "closures"
+  std::string configuration;  // for people: "1 ps + 1 worker, auto, depth 2"
+  std::string unit;           // "closures/s", "us"
   NamedProcesses processes;
   std::vector<Window> windows;
-  std::vector<double> memory;        // MB beside the processes, after the last window: what no file holds
+  // MB beside the processes, after the last window: what no file holds
+  std::vector<double> memory;
 
   // The windows that count: the undisturbed ones where there are three, else all.
   std::vector<double> counted() const;
@@ -51,7 +55,9 @@ struct Series {
 Series measure(Series series, int windows, const std::function<double()>& work);
 
 // Two kinds of work in turns, so that a machine whose speed drifts is the same to both.
-std::pair<Series, Series> measure_in_turns(Series one, const std::function<double()>& work_one, Series other, const std::function<double()>& work_other, int windows);
+std::pair<Series, Series> measure_in_turns(Series one, const std::function<double()>& work_one,
+                                           Series other, const std::function<double()>& work_other,
+                                           int windows);
 
 // At the share `at` of the sorted samples.
 double percentile(std::vector<double>& samples, double at);
@@ -62,13 +68,19 @@ std::string machine();  // "AMD EPYC ..., 2 cores"
 class Report {
  public:
   // Lines carry `commit` and the time at which they were written.
-  Report(std::string json_file, std::string commit) : json_file_(std::move(json_file)), commit_(std::move(commit)) {}
+  Report(std::string json_file, std::string commit)
+      : json_file_(std::move(json_file)), commit_(std::move(commit)) {}
   void add(const Series& series);
   void say(const std::string& line);
-  void figure(const std::string& what, double value, const std::string& unit = "ratio");  // "growth: 8 workers, of linear"
+  // "growth: 8 workers, of linear"
+  void figure(const std::string& what, double value, const std::string& unit = "ratio");
   // `of`, in units of `to`.
-  void ratio(const std::string& what, const Series& of, double to) { figure(what, of.median() / to); }
-  void ratio(const std::string& what, const Series& of, const Series& to) { ratio(what, of, to.median()); }
+  void ratio(const std::string& what, const Series& of, double to) {
+    figure(what, of.median() / to);
+  }
+  void ratio(const std::string& what, const Series& of, const Series& to) {
+    ratio(what, of, to.median());
+  }
 
  private:
   void append(nlohmann::ordered_json line);

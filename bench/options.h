@@ -7,22 +7,22 @@
 namespace cairn::bench {
 
 struct Options {
-  std::vector<std::string> names;     // of benchmarks
-  std::string json;                   // file to append JSON lines to; "": none
-  std::string trace;                  // file to write; "": none
-  std::string commit;                 // that those lines are of
+  std::vector<std::string> names;  // of benchmarks
+  std::string json;                // file to append JSON lines to; "": none
+  std::string trace;               // file to write; "": none
+  std::string commit;              // that those lines are of
   int windows = 7;
-  double seconds = 2;                 // of a window, about
+  double seconds = 2;  // of a window, about
   int ps = 1, workers = 1, shards = 0, lanes = 0;
   std::vector<std::string> transports = {"auto", "tcp"};
   bool bfloat16_wire = false, bfloat16_products = false;
   std::vector<std::uint32_t> depths = {2};
-  std::vector<int> steps = {1, 10};   // of one closure
+  std::vector<int> steps = {1, 10};  // of one closure
   std::int64_t prefetch = 2;
-  std::int64_t batch = 0;             // of wide-deep and dlrm; 0: their own
+  std::int64_t batch = 0;  // of wide-deep and dlrm; 0: their own
   std::vector<std::string> growth = {"workers", "rows", "batch"};
-  bool one_device = true;             // wide-deep in one process as well
-  std::string data;                   // records of wide-deep; "": a file of our own
+  bool one_device = true;  // wide-deep in one process as well
+  std::string data;        // records of wide-deep; "": a file of our own
   std::uint64_t seed = 1;
 };
 

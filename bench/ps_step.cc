@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kIdSets = 16;
 constexpr std::uint64_t kSession = 1;
-constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 48;  // closures, as a coordinator does: their end every so often
+// closures, as a coordinator does: their end every so often
+constexpr std::uint64_t kAnnounced = std::uint64_t{1} << 48;
 constexpr std::uint64_t kSettledTogether = 1024, kUnderWay = 64;
 constexpr float kLearningRate = 0.01f;
 const UpdateRule kAdagrad{RuleKind::kAdagrad, {}};
@@ -25,7 +26,8 @@ StepData step_data(std::uint64_t seed, std::int64_t table_rows) {
   for (std::size_t t = 0; t < kStepTables; ++t) {
     std::vector<std::int64_t> ids;
     while (ids.size() < kStepRows) {
-      ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(table_rows))));
+      ids.push_back(
+          static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(table_rows))));
       if (ids.size() < kStepRows) continue;
       std::sort(ids.begin(), ids.end());
       ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -35,7 +37,8 @@ StepData step_data(std::uint64_t seed, std::int64_t table_rows) {
     data.all_ids.insert(data.all_ids.end(), ids.begin(), ids.end());
     data.all_gradients.insert(data.all_gradients.end(), gradient.begin(), gradient.end());
     data.ids.push_back(Tensor::of<std::int64_t>({static_cast<std::int64_t>(kStepRows)}, ids));
-    data.gradients.push_back(Tensor::of<float>({static_cast<std::int64_t>(kStepRows), kStepDim}, gradient));
+    data.gradients.push_back(
+        Tensor::of<float>({static_cast<std::int64_t>(kStepRows), kStepDim}, gradient));
   }
   return data;
 }
@@ -46,7 +49,8 @@ Steps make_steps(std::int64_t table_rows) {
   return made;
 }
 
-std::shared_ptr<const VariableSpec> table_spec(std::size_t number, std::int64_t rows, bool hashed = false) {
+std::shared_ptr<const VariableSpec> table_spec(std::size_t number, std::int64_t rows,
+                                               bool hashed = false) {
   auto spec = std::make_shared<VariableSpec>();
   spec->name = str("table", number);
   spec->shape = {rows, kStepDim};
@@ -75,7 +79,9 @@ rpc::Hello hello_as(rpc::Role role, const tools::LocalCluster& servers, std::uin
 }
 
 // The process was only just started.
-rpc::Task<std::unique_ptr<rpc::Connection>> connected(rpc::Reactor& reactor, rpc::Network& network, const rpc::Address& address, const rpc::Hello& hello) {
+rpc::Task<std::unique_ptr<rpc::Connection>> connected(rpc::Reactor& reactor, rpc::Network& network,
+                                                      const rpc::Address& address,
+                                                      const rpc::Hello& hello) {
   const Duration until = reactor.now() + std::chrono::seconds(10);
   for (;;) {
     try {
@@ -103,11 +109,13 @@ kj::Promise<void> ended(Wave wave) {
 
 }  // namespace
 
-PsStepInProcess::PsStepInProcess(std::int64_t table_rows, bool hashed) : steps_(make_steps(table_rows)), shard_(system_clock(), {}) {
+PsStepInProcess::PsStepInProcess(std::int64_t table_rows, bool hashed)
+    : steps_(make_steps(table_rows)), shard_(system_clock(), {}) {
   ps::Configuration configuration{kSession, 1, 1, {}};
   for (std::size_t t = 0; t < kStepTables; ++t) {
     const auto variable = static_cast<VariableId>(t);
-    configuration.tables.push_back({variable, table_spec(t, table_rows, hashed), kAdagrad, {{0, {0, table_rows}}}});
+    configuration.tables.push_back(
+        {variable, table_spec(t, table_rows, hashed), kAdagrad, {{0, {0, table_rows}}}});
     reads_.push_back({variable, 0, kStepRows, false});
     updates_.push_back({variable, 0, kStepRows, false, kAdagrad, kLearningRate});
   }
@@ -126,8 +134,13 @@ void PsStepInProcess::fill(std::int64_t table_rows) {
     for (std::int64_t first = 0; first < table_rows; first += kAtOnce) {
       std::iota(ids.begin(), ids.end(), first);
       const auto rows = static_cast<std::size_t>(std::min(kAtOnce, table_rows - first));
-      const ps::UpdateHeader header{static_cast<VariableId>(t), 0, static_cast<std::uint32_t>(rows), false, kAdagrad, 0};
-      shard_.push({step_context(++next_), {}, {&header, 1}, std::span(ids).first(rows), std::as_bytes(std::span(gradients).first(rows * kStepDim))});
+      const ps::UpdateHeader header{
+          static_cast<VariableId>(t), 0, static_cast<std::uint32_t>(rows), false, kAdagrad, 0};
+      shard_.push({step_context(++next_),
+                   {},
+                   {&header, 1},
+                   std::span(ids).first(rows),
+                   std::as_bytes(std::span(gradients).first(rows * kStepDim))});
     }
 }
 
@@ -144,10 +157,12 @@ void PsStepInProcess::step() {
   const ps::PullRequest pull{context, reads_, data.all_ids};
   pulled_.resize(shard_.pull_bytes(pull));
   const ps::Version version = shard_.pull(pull, pulled_.data());
-  shard_.push({context, version, updates_, data.all_ids, std::as_bytes(std::span(data.all_gradients))});
+  shard_.push(
+      {context, version, updates_, data.all_ids, std::as_bytes(std::span(data.all_gradients))});
 }
 
-PsStepOverTheWire::PsStepOverTheWire(const std::string& transport, int shards, std::int64_t table_rows, worker::Encoding encoding)
+PsStepOverTheWire::PsStepOverTheWire(const std::string& transport, int shards,
+                                     std::int64_t table_rows, worker::Encoding encoding)
     : steps_(make_steps(table_rows)) {
   tools::LocalClusterOptions wanted;
   wanted.ps = 1;
@@ -159,7 +174,8 @@ PsStepOverTheWire::PsStepOverTheWire(const std::string& transport, int shards, s
   servers_->start();
   reactor_ = rpc::make_reactor();
   network_ = rpc::make_socket_network(rpc::parse_transport(transport));
-  address_ = parse_json(servers_->tf_config("chief", 0), "the cluster")["cluster"]["ps"][0].get<std::string>();
+  address_ = parse_json(servers_->tf_config("chief", 0), "the cluster")["cluster"]["ps"][0]
+                 .get<std::string>();
   reactor_->wait(configure(shards, table_rows, encoding));
   run(1, 1);  // connects
   place_gradients();
@@ -203,22 +219,30 @@ double PsStepOverTheWire::run(int steps, int depth) {
 
 NamedProcesses PsStepOverTheWire::processes() const {
   NamedProcesses all{{"worker", ::getpid()}};
-  for (const auto& role : servers_->supervisor().roles()) all.emplace_back(str(role.role, "-", role.index), role.pid);
+  for (const auto& role : servers_->supervisor().roles())
+    all.emplace_back(str(role.role, "-", role.index), role.pid);
   return all;
 }
 
-rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows, worker::Encoding encoding) {
+rpc::Task<void> PsStepOverTheWire::configure(int shards, std::int64_t table_rows,
+                                             worker::Encoding encoding) {
   const rpc::Address address = rpc::Address::parse(address_);
   auto layout = std::make_shared<Layout>();
   layout->version = layout->seed = 1;
   for (int i = 0; i < shards; ++i) {
-    const rpc::Hello hello = hello_as(rpc::Role::kCoordinator, *servers_, 1 + static_cast<std::uint32_t>(i));
+    const rpc::Hello hello =
+        hello_as(rpc::Role::kCoordinator, *servers_, 1 + static_cast<std::uint32_t>(i));
     auto connection = co_await connected(*reactor_, *network_, address, hello);
-    layout->servers = {{0, address_, connection->peer().incarnation, static_cast<std::uint32_t>(shards), 0}};
-    shards_.push_back(std::make_unique<ShardClient>(std::move(connection), static_cast<ShardId>(i)));
+    layout->servers = {
+        {0, address_, connection->peer().incarnation, static_cast<std::uint32_t>(shards), 0}};
+    shards_.push_back(
+        std::make_unique<ShardClient>(std::move(connection), static_cast<ShardId>(i)));
   }
   for (std::size_t t = 0; t < kStepTables; ++t)
-    layout->variables.push_back({static_cast<VariableId>(t), table_spec(t, table_rows), kAdagrad, {{static_cast<ShardId>(t % shards_.size()), {0, table_rows}}}});
+    layout->variables.push_back({static_cast<VariableId>(t),
+                                 table_spec(t, table_rows),
+                                 kAdagrad,
+                                 {{static_cast<ShardId>(t % shards_.size()), {0, table_rows}}}});
   for (auto& shard : shards_) {
     co_await shard->configure(kSession, layout, 0, kStepTables);
     co_await shard->announce(kSession, kAnnounced, 0);

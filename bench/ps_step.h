@@ -14,9 +14,11 @@
 
 namespace cairn::bench {
 
-inline constexpr std::size_t kStepTables = 26, kStepRows = 2048;  // rows of a table that a step touches
+// rows of a table that a step touches
+inline constexpr std::size_t kStepTables = 26, kStepRows = 2048;
 inline constexpr std::int64_t kStepDim = 16;
-inline constexpr std::int64_t kStepTableRows = 1'000'000;         // of each table, unless said otherwise
+// of each table, unless said otherwise
+inline constexpr std::int64_t kStepTableRows = 1'000'000;
 inline constexpr std::size_t kStepRowBytes = 2 * kStepDim * sizeof(float);  // with its slots
 
 struct StepData {
@@ -48,7 +50,9 @@ class PsStepInProcess {
 // A cairn-ps, and this process as the only worker: `depth` steps under way at once, on one thread.
 class PsStepOverTheWire {
  public:
-  PsStepOverTheWire(const std::string& transport, int shards, std::int64_t table_rows = kStepTableRows, worker::Encoding encoding = worker::Encoding::kRaw);
+  PsStepOverTheWire(const std::string& transport, int shards,
+                    std::int64_t table_rows = kStepTableRows,
+                    worker::Encoding encoding = worker::Encoding::kRaw);
   ~PsStepOverTheWire();
   double run(int steps, int depth);  // seconds
   NamedProcesses processes() const;

@@ -52,7 +52,8 @@ struct Ends {
 
 Ends unix_ends() {
   int sockets[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) throw UnavailableError("no socket pair for the echo");
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+    throw UnavailableError("no socket pair for the echo");
   return {sockets[0], sockets[1]};
 }
 
@@ -64,8 +65,10 @@ Ends tcp_ends() {
   socklen_t size = sizeof place;
   auto* address = reinterpret_cast<sockaddr*>(&place);
   Ends ends{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), -1};
-  const bool open = ::bind(door, address, size) == 0 && ::listen(door, 1) == 0 && ::getsockname(door, address, &size) == 0;
-  if (open && ::connect(ends.ours, address, size) == 0) ends.theirs = ::accept4(door, nullptr, nullptr, SOCK_CLOEXEC);
+  const bool open = ::bind(door, address, size) == 0 && ::listen(door, 1) == 0 &&
+                    ::getsockname(door, address, &size) == 0;
+  if (open && ::connect(ends.ours, address, size) == 0)
+    ends.theirs = ::accept4(door, nullptr, nullptr, SOCK_CLOEXEC);
   ::close(door);
   if (ends.theirs < 0) throw UnavailableError("no TCP connection over loopback for the echo");
   return ends;
@@ -130,7 +133,8 @@ std::vector<double> RawEcho::run(double seconds, std::size_t bytes, Placement pl
   std::memcpy(message.data(), &bytes, sizeof bytes);
   const auto end = Stopwatch::now() + std::chrono::duration<double>(seconds);
   for (auto before = Stopwatch::now(); before < end;) {
-    if (!send(socket_, message) || !receive(socket_, message)) throw UnavailableError("the echo's process is gone");
+    if (!send(socket_, message) || !receive(socket_, message))
+      throw UnavailableError("the echo's process is gone");
     const auto after = Stopwatch::now();
     samples.push_back(std::chrono::duration<double, std::micro>(after - before).count());
     before = after;
@@ -138,6 +142,8 @@ std::vector<double> RawEcho::run(double seconds, std::size_t bytes, Placement pl
   return samples;
 }
 
-NamedProcesses RawEcho::processes() const { return {{"coordinator", ::getpid()}, {"echo", child_}}; }
+NamedProcesses RawEcho::processes() const {
+  return {{"coordinator", ::getpid()}, {"echo", child_}};
+}
 
 }  // namespace cairn::bench

@@ -1,4 +1,5 @@
-// The machine's own limit for a question and an answer: bytes there and back between two processes, blocking.
+// The machine's own limit for a question and an answer: bytes there and back between two processes,
+// blocking.
 #pragma once
 #include <sys/types.h>
 
@@ -10,12 +11,15 @@
 
 namespace cairn::bench {
 
-// Where the two processes run. On one core a hop is a task switch; between two it wakes an idle core, which a virtual machine
-// pays for dearly.
+// Where the two processes run. On one core a hop is a task switch; between two it wakes an idle
+// core, which a virtual machine pays for dearly.
 enum class Placement { kAnywhere, kTwoCores };
 
-enum class EchoSocket { kUnix, kTcp };  // a Unix socket pair, or TCP over loopback; buffers as the transports have them
-inline EchoSocket socket_of(const std::string& transport) { return transport == "tcp" ? EchoSocket::kTcp : EchoSocket::kUnix; }
+// a Unix socket pair, or TCP over loopback; buffers as the transports have them
+enum class EchoSocket { kUnix, kTcp };
+inline EchoSocket socket_of(const std::string& transport) {
+  return transport == "tcp" ? EchoSocket::kTcp : EchoSocket::kUnix;
+}
 
 // A child process that sends back what it gets. Start it before any thread.
 class RawEcho {
@@ -27,7 +31,8 @@ class RawEcho {
   RawEcho(const RawEcho&) = delete;
   RawEcho& operator=(const RawEcho&) = delete;
   // Microseconds of each round trip of so many bytes each way, for about so long.
-  std::vector<double> run(double seconds, std::size_t bytes = kBytesMin, Placement placement = Placement::kAnywhere);
+  std::vector<double> run(double seconds, std::size_t bytes = kBytesMin,
+                          Placement placement = Placement::kAnywhere);
   NamedProcesses processes() const;
 
  private:

@@ -1,4 +1,5 @@
-// Training throughput of a model: on a cluster by transport, depth and steps of a closure, and in one process.
+// Training throughput of a model: on a cluster by transport, depth and steps of a closure, and in
+// one process.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -16,27 +17,31 @@
 namespace cairn::bench {
 
 struct TrainedModel {
-  std::string bench;                                                // "wide-deep"
-  std::string variant;                                              // of its configuration; "": none
+  std::string bench;  // "wide-deep"
+  // of its configuration; "": none
+  std::string variant;
   std::int64_t batch = 0;
-  std::function<Dataset()> batches;                                 // without end
+  std::function<Dataset()> batches;  // without end
   std::function<Array(const Features& features, const Array& label)> loss;
   nn::AdagradOptions optimizer;
-  double products = 0;                                              // operations of the matrix products for an example, both ways
+  // operations of the matrix products for an example, both ways
+  double products = 0;
 };
 
-// Operations of dense layers of these widths for an example: two for each weight forward, four backward.
+// Operations of dense layers of these widths for an example: two for each weight forward, four
+// backward.
 double products_of(std::initializer_list<std::int64_t> widths);
 
 // A model on a cluster of its own, `steps` steps a closure.
 class ClusterTraining {
  public:
-  ClusterTraining(const Options& options, TrainedModel model, const ClusterChoice& choice, int steps);
+  ClusterTraining(const Options& options, TrainedModel model, const ClusterChoice& choice,
+                  int steps);
   ~ClusterTraining();
-  double run(int closures);          // to their end; the seconds taken
-  double last_loss() const;          // after run()
-  const Series& series() const;      // without windows yet
-  std::int64_t examples() const;     // of a closure
+  double run(int closures);       // to their end; the seconds taken
+  double last_loss() const;       // after run()
+  const Series& series() const;   // without windows yet
+  std::int64_t examples() const;  // of a closure
 
  private:
   struct State;
@@ -44,10 +49,13 @@ class ClusterTraining {
 };
 
 // Examples a second so.
-Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model, const ClusterChoice& choice, int steps);
+Series train_on_cluster(const Options& options, Report& report, const TrainedModel& model,
+                        const ClusterChoice& choice, int steps);
 
-// Each of `options`' transports, depths and steps, with `make` called for each: a model belongs to one strategy. Ratios are to the same
-// step in one process, and to what oneDNN needs for the products alone.
-void bench_training(const Options& options, Limits& limits, Report& report, const std::function<TrainedModel()>& make);
+// Each of `options`' transports, depths and steps, with `make` called for each: a model belongs to
+// one strategy. Ratios are to the same step in one process, and to what oneDNN needs for the
+// products alone.
+void bench_training(const Options& options, Limits& limits, Report& report,
+                    const std::function<TrainedModel()>& make);
 
 }  // namespace cairn::bench

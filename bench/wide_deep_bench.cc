@@ -13,7 +13,10 @@ void bench_wide_deep(const Options& options, Limits& limits, Report& report) {
     data = folder.path() + "/wide_deep.bin";
     write_wide_deep_records(data, options.seed);
   }
-  bench_training(options, limits, report, [&] { return trained_wide_deep(data, options.prefetch, options.batch > 0 ? options.batch : kWideDeepBatch); });
+  bench_training(options, limits, report, [&] {
+    return trained_wide_deep(data, options.prefetch,
+                             options.batch > 0 ? options.batch : kWideDeepBatch);
+  });
 }
 
 }  // namespace cairn::bench

@@ -11,7 +11,8 @@
 namespace cairn::bench {
 namespace {
 
-constexpr std::array<std::uint64_t, kDeepColumns> kCategories = {9, 16, 7, 15, 6, 5, 2, 42};  // of the Adult census columns
+// of the Adult census columns
+constexpr std::array<std::uint64_t, kDeepColumns> kCategories = {9, 16, 7, 15, 6, 5, 2, 42};
 constexpr std::int32_t kCrossRows = 10'000;
 
 struct Record {
@@ -29,7 +30,8 @@ std::int32_t hashed(std::uint64_t value, std::uint64_t salt, std::int32_t bucket
 // Low numbers come often.
 std::uint64_t skewed(Random& random, std::uint64_t categories) {
   const double u = random.uniform();
-  return std::min(static_cast<std::uint64_t>(u * u * static_cast<double>(categories)), categories - 1);
+  return std::min(static_cast<std::uint64_t>(u * u * static_cast<double>(categories)),
+                  categories - 1);
 }
 
 Record make_record(Random& random) {
@@ -43,12 +45,14 @@ Record make_record(Random& random) {
   for (std::size_t i = 0; i < categories.size(); ++i) {
     categories[i] = skewed(random, kCategories[i]);
     record.deep[i] = hashed(categories[i], 1000 * (i + 1), kDeepRows);
-    record.wide[i] = record.deep[i] + static_cast<std::int32_t>(i) * static_cast<std::int32_t>(kDeepRows);
+    record.wide[i] =
+        record.deep[i] + static_cast<std::int32_t>(i) * static_cast<std::int32_t>(kDeepRows);
     logit += record.deep[i] % 7 < 3 ? 0.3 : -0.3;
   }
   const auto crosses = static_cast<std::int32_t>(kDeepColumns * kDeepRows);
   record.wide[8] = crosses + hashed(categories[1] * 100 + categories[3], 77, kCrossRows);
-  record.wide[9] = crosses + kCrossRows + hashed(categories[0] * 100 + categories[7], 78, kCrossRows);
+  record.wide[9] =
+      crosses + kCrossRows + hashed(categories[0] * 100 + categories[7], 78, kCrossRows);
   record.label = random.uniform() < 1 / (1 + std::exp(-logit)) ? 1.0f : 0.0f;
   return record;
 }
@@ -60,7 +64,8 @@ void write_wide_deep_records(const std::string& file, std::uint64_t seed) {
   std::vector<Record> records;
   for (std::int64_t i = 0; i < kWideDeepExamples; ++i) records.push_back(make_record(random));
   std::ofstream out(file, std::ios::binary);
-  out.write(reinterpret_cast<const char*>(records.data()), static_cast<std::streamsize>(records.size() * sizeof(Record)));
+  out.write(reinterpret_cast<const char*>(records.data()),
+            static_cast<std::streamsize>(records.size() * sizeof(Record)));
   if (!out.flush()) throw UnavailableError(str("could not write ", file));
 }
 

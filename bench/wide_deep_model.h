@@ -1,5 +1,5 @@
-// Wide & Deep as other systems' benchmarks have it: eight tables [1000, 8], a wide table [28000, 1] summed over ten ids, a linear
-// part over the numbers, an MLP 72-128-64-1; Adagrad on everything.
+// Wide & Deep as other systems' benchmarks have it: eight tables [1000, 8], a wide table [28000, 1]
+// summed over ten ids, a linear part over the numbers, an MLP 72-128-64-1; Adagrad on everything.
 #pragma once
 #include <string>
 #include <vector>
@@ -23,6 +23,7 @@ class WideDeepModel {
 };
 
 // It on the records of `data`, trained by Adagrad.
-TrainedModel trained_wide_deep(const std::string& data, std::int64_t prefetch, std::int64_t batch = kWideDeepBatch);
+TrainedModel trained_wide_deep(const std::string& data, std::int64_t prefetch,
+                               std::int64_t batch = kWideDeepBatch);
 
 }  // namespace cairn::bench

@@ -5,15 +5,17 @@
 namespace cairn {
 namespace {
 
-// How long the engine polls instead of sleeping: for an answer, and for the next closure of one who fetches them one by one.
-// Long enough for a closure that costs little more than its way there and back; what takes longer does not mind the wake-up.
+// How long the engine polls instead of sleeping: for an answer, and for the next closure of one who
+// fetches them one by one. Long enough for a closure that costs little more than its way there and
+// back; what takes longer does not mind the wake-up.
 constexpr Duration kAnswerSoon = std::chrono::microseconds(200);
 constexpr Duration kNextSoon = std::chrono::microseconds(50);
 
 class ThreadWaiting final : public Waiting {
  public:
   explicit ThreadWaiting(std::function<void(Duration)> busy) : busy_(std::move(busy)) {}
-  bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed, Duration limit, const std::function<bool()>& ready) override {
+  bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed, Duration limit,
+            const std::function<bool()>& ready) override {
     return changed.wait_for(hold, limit, ready);
   }
   void fetch_begins() override {
@@ -29,7 +31,9 @@ class ThreadWaiting final : public Waiting {
 
 }  // namespace
 
-std::unique_ptr<Waiting> make_thread_waiting(std::function<void(Duration)> busy) { return std::make_unique<ThreadWaiting>(std::move(busy)); }
+std::unique_ptr<Waiting> make_thread_waiting(std::function<void(Duration)> busy) {
+  return std::make_unique<ThreadWaiting>(std::move(busy));
+}
 
 std::vector<Tensor> RemoteValue::get_all(Duration limit) const {
   CAIRN_CHECK(defined(), "an empty RemoteValue has nothing to fetch");
@@ -42,15 +46,17 @@ std::vector<Tensor> RemoteValue::get_all(Duration limit) const {
     waiting_->fetch_ended();
   }
   if (!settled())
-    throw DeadlineExceededError(str("closure ", closure_->sequence, " was not done in ",
-                                    std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms"));
+    throw DeadlineExceededError(
+        str("closure ", closure_->sequence, " was not done in ",
+            std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms"));
   if (closure_->error) std::rethrow_exception(closure_->error);
   return closure_->outputs;
 }
 
 Tensor RemoteValue::get(Duration limit) const {
   auto all = get_all(limit);
-  if (all.empty()) throw InvalidArgumentError("the function returns nothing: there is no value to fetch");
+  if (all.empty())
+    throw InvalidArgumentError("the function returns nothing: there is no value to fetch");
   return all.front();
 }
 
@@ -60,7 +66,8 @@ Tensor RemoteValue::get(const std::string& name, Duration limit) const {
   auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) {
     std::string near = nearest_name(name, names);
-    throw InvalidArgumentError(str("the function has no output \"", name, "\"", near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    throw InvalidArgumentError(str("the function has no output \"", name, "\"",
+                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
   return all.at(static_cast<std::size_t>(found - names.begin()));
 }

@@ -18,12 +18,14 @@ namespace cairn {
 
 class PerWorkerDataset;
 
-// How a user's thread waits for the engine. The simulation lets virtual time pass instead of sleeping.
+// How a user's thread waits for the engine. The simulation lets virtual time pass instead of
+// sleeping.
 class Waiting {
  public:
   virtual ~Waiting() = default;
   // Until `ready()` (called with `hold` locked) or `limit` has passed; false: the limit.
-  virtual bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed, Duration limit, const std::function<bool()>& ready) = 0;
+  virtual bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable& changed,
+                    Duration limit, const std::function<bool()>& ready) = 0;
   // A fetch begins to wait, or has ended: its answer, or the caller's next closure, is due.
   virtual void fetch_begins() {}
   virtual void fetch_ended() {}
@@ -36,22 +38,25 @@ inline constexpr Duration kForever = std::chrono::hours(24 * 365);
 // A function as the workers know it.
 struct RegisteredFunction {
   std::uint32_t id = 0;
-  std::string name;       // of the first function that is this graph: for people
+  std::string name;  // of the first function that is this graph: for people
   std::shared_ptr<const ConcreteFunction> concrete;
-  bool updates = false;   // it pushes
+  bool updates = false;  // it pushes
   bool uses_variables = false;
   std::vector<std::int64_t> elements;  // taken of each iterator argument in one run
-  std::int64_t steps = 1;              // what one run counts: the elements of the first iterator, 1 without any
+  // what one run counts: the elements of the first iterator, 1 without any
+  std::int64_t steps = 1;
 };
 
-// `count` elements from `ordinal` of pipeline `pipeline`: fixed when the closure is first sent, kept on retry.
+// `count` elements from `ordinal` of pipeline `pipeline`: fixed when the closure is first sent,
+// kept on retry.
 struct TakeRecord {
   std::uint64_t pipeline = 0;
   std::uint64_t ordinal = 0;
   std::uint32_t count = 0;
 };
 
-// The mutex under which closures' outcomes and the queue live, and the condition that says "look again".
+// The mutex under which closures' outcomes and the queue live, and the condition that says "look
+// again".
 struct Board {
   std::mutex mutex;
   std::condition_variable changed;
@@ -61,7 +66,8 @@ struct Closure {
   std::uint64_t sequence = 0;
   std::shared_ptr<const RegisteredFunction> function;
   std::vector<Tensor> arguments;
-  std::vector<std::shared_ptr<const std::vector<Tensor>>> per_worker;  // beside arguments; where set, the lane's own value is sent
+  // beside arguments; where set, the lane's own value is sent
+  std::vector<std::shared_ptr<const std::vector<Tensor>>> per_worker;
   std::vector<std::shared_ptr<const PerWorkerDataset>> datasets;  // one an iterator argument
   std::uint64_t layout_version = 0;  // the oldest layout that holds all its variables
 
@@ -70,40 +76,44 @@ struct Closure {
   std::int64_t global_step = -1;
   std::uint32_t attempts = 0;
   std::uint64_t sent_version = 0;  // the layout that its last attempt went by
-  bool maybe_torn = false;  // sent to a worker that was lost: some shards may have its push
+  bool maybe_torn = false;         // sent to a worker that was lost: some shards may have its push
 
   // Guarded by the board's mutex.
   enum class Outcome : std::uint8_t { kPending, kReady, kFailed };
   Outcome outcome = Outcome::kPending;
   std::vector<Tensor> outputs;
   std::exception_ptr error;
-  std::exception_ptr cause;  // of one that was cancelled: the error for which it was
-  bool awaited = false;  // somebody waits for this one
+  std::exception_ptr cause;      // of one that was cancelled: the error for which it was
+  bool awaited = false;          // somebody waits for this one
   std::uint64_t generation = 0;  // of the queue when it was scheduled
   bool returned = false;         // it was sent once and came back: it has its elements
-  bool must_finish = false;      // some shards may have its push already: it is run to its end, whatever else fails
+  // some shards may have its push already: it is run to its end, whatever else fails
+  bool must_finish = false;
 };
 
 // Into the caches, soon: of many closures each has left them when it is looked at again.
 inline void fetch_ahead(const Closure& closure) {
   constexpr std::size_t kLine = 64;
-  for (std::size_t at = 0; at < sizeof(Closure); at += kLine) __builtin_prefetch(reinterpret_cast<const char*>(&closure) + at, 1);
+  for (std::size_t at = 0; at < sizeof(Closure); at += kLine)
+    __builtin_prefetch(reinterpret_cast<const char*>(&closure) + at, 1);
 }
 
 // A closure's future outputs. Copies mean the same value. Thread: any.
 class RemoteValue {
  public:
   RemoteValue() = default;
-  RemoteValue(std::shared_ptr<Closure> closure, std::shared_ptr<Board> board, std::shared_ptr<Waiting> waiting)
+  RemoteValue(std::shared_ptr<Closure> closure, std::shared_ptr<Board> board,
+              std::shared_ptr<Waiting> waiting)
       : closure_(std::move(closure)), board_(std::move(board)), waiting_(std::move(waiting)) {}
 
   // Waits for the closure and gives its outputs. Errors: the closure's own, as often as asked;
   // Cancelled: it was in the queue when another failed, whose error the message tells;
   // DeadlineExceeded.
   std::vector<Tensor> get_all(Duration limit = kForever) const;
-  Tensor get(Duration limit = kForever) const;                            // the only (or first) output
-  Tensor get(const std::string& name, Duration limit = kForever) const;   // by name
-  bool ready() const;                                                     // it would not wait
+  // the only (or first) output
+  Tensor get(Duration limit = kForever) const;
+  Tensor get(const std::string& name, Duration limit = kForever) const;  // by name
+  bool ready() const;                                                    // it would not wait
   // The first error, for which the closure was cancelled; none: it was not, or the program itself
   // cancelled it.
   std::exception_ptr cause() const;

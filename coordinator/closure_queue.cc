@@ -7,7 +7,8 @@
 
 namespace cairn {
 namespace {
-// How long an error waits for running closures before it is raised all the same: they may be stuck for the same reason.
+// How long an error waits for running closures before it is raised all the same: they may be stuck
+// for the same reason.
 constexpr Duration kDrainLimit = std::chrono::seconds(10);
 constexpr std::size_t kAhead = 8;  // closures that leave the queue before the one that is fetched
 
@@ -18,8 +19,11 @@ std::string described(const std::exception_ptr& error) {
 }
 }  // namespace
 
-ClosureQueue::ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting, std::function<void()> wake)
-    : capacity_(capacity == 0 ? std::numeric_limits<std::size_t>::max() : capacity), waiting_(std::move(waiting)), wake_(std::move(wake)) {}
+ClosureQueue::ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting,
+                           std::function<void()> wake)
+    : capacity_(capacity == 0 ? std::numeric_limits<std::size_t>::max() : capacity),
+      waiting_(std::move(waiting)),
+      wake_(std::move(wake)) {}
 
 void ClosureQueue::put(std::shared_ptr<Closure> closure) {
   bool was_empty;
@@ -27,7 +31,8 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
     std::unique_lock hold(board_->mutex);
     raise_if_failed(hold);
     while (queue_.size() >= capacity_) {
-      waiting_->wait(hold, board_->changed, kForever, [this] { return queue_.size() < capacity_ || error_; });
+      waiting_->wait(hold, board_->changed, kForever,
+                     [this] { return queue_.size() < capacity_ || error_; });
       raise_if_failed(hold);
     }
     closure->sequence = next_sequence_++;
@@ -42,9 +47,12 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
 
 void ClosureQueue::join(Duration limit) {
   std::unique_lock hold(board_->mutex);
-  bool idle = waiting_->wait(hold, board_->changed, limit, [this] { return (queue_.empty() && inflight_ == 0) || error_; });
+  bool idle = waiting_->wait(hold, board_->changed, limit,
+                             [this] { return (queue_.empty() && inflight_ == 0) || error_; });
   raise_if_failed(hold);
-  if (!idle) throw DeadlineExceededError(str("join: ", queue_.size(), " closures are queued and ", inflight_, " running after the time allowed"));
+  if (!idle)
+    throw DeadlineExceededError(str("join: ", queue_.size(), " closures are queued and ", inflight_,
+                                    " running after the time allowed"));
 }
 
 bool ClosureQueue::done() {
@@ -114,7 +122,9 @@ void ClosureQueue::put_back(std::shared_ptr<Closure> closure) {
       board_->changed.notify_all();
     } else {
       ++counts_.retried;
-      auto later = [&](const std::shared_ptr<Closure>& other) { return other->sequence > closure->sequence; };
+      auto later = [&](const std::shared_ptr<Closure>& other) {
+        return other->sequence > closure->sequence;
+      };
       queue_.insert(std::find_if(queue_.begin(), queue_.end(), later), closure);
     }
   }
@@ -137,7 +147,8 @@ void ClosureQueue::finish(Closure& closure, std::vector<Tensor> outputs) {
   --inflight_;
   ++counts_.finished;
   settle(closure.sequence);
-  const bool tell = closure.awaited || (inflight_ == 0 && queue_.empty());  // a join waits for the last one only
+  // a join waits for the last one only
+  const bool tell = closure.awaited || (inflight_ == 0 && queue_.empty());
   hold.unlock();  // who is woken wants the mutex at once, perhaps on this core
   if (tell) board_->changed.notify_all();
 }

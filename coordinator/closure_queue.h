@@ -30,30 +30,36 @@ class ClosureQueue {
   // `wake` is called (any thread) when the engine should look at the queue. Capacity 0: no bound.
   ClosureQueue(std::size_t capacity, std::shared_ptr<Waiting> waiting, std::function<void()> wake);
 
-  // ---- users ----
-  // Blocks while the queue is full. Errors: the generation's first error; then the closure is not queued.
+  // ---- users ---- Blocks while the queue is full. Errors: the generation's first error; then the
+  // closure is not queued.
   void put(std::shared_ptr<Closure> closure);
-  // Until nothing is queued or running. Errors: the first error; DeadlineExceeded after `limit`, naming what is left.
+  // Until nothing is queued or running. Errors: the first error; DeadlineExceeded after `limit`,
+  // naming what is left.
   void join(Duration limit);
-  bool done();  // would join() return at once? Raises as it does
+  bool done();    // would join() return at once? Raises as it does
   void cancel();  // what is queued is cancelled, without an error; what runs goes on
   QueueCounts counts() const;
   const std::shared_ptr<Board>& board() const { return board_; }
   const std::shared_ptr<Waiting>& waiting() const { return waiting_; }
 
   // ---- engine ----
-  std::shared_ptr<Closure> pop();                      // nullptr: nothing to send (or an error is pending)
-  std::shared_ptr<const Closure> front() const;        // engine's thread: what pop() would give, unless it is cancelled meanwhile
-  std::size_t size() const;                            // as of now
-  // To the front, keeping the order of sequence numbers; cancelled if its generation has failed, unless it is half pushed.
+  // nullptr: nothing to send (or an error is pending)
+  std::shared_ptr<Closure> pop();
+  // engine's thread: what pop() would give, unless it is cancelled meanwhile
+  std::shared_ptr<const Closure> front() const;
+  std::size_t size() const;  // as of now
+  // To the front, keeping the order of sequence numbers; cancelled if its generation has failed,
+  // unless it is half pushed.
   void put_back(std::shared_ptr<Closure> closure);
   void finish(Closure& closure, std::vector<Tensor> outputs);
   void fail(Closure& closure, std::exception_ptr error);  // the user's error: ends the generation
-  // An error that belongs to no closure (a ps is lost for good, no worker came back): cancels what is half pushed, too.
+  // An error that belongs to no closure (a ps is lost for good, no worker came back): cancels what
+  // is half pushed, too.
   void fail_all(std::exception_ptr error);
   // The sequence numbers below this are settled.
   std::uint64_t low_watermark() const;
-  // Cancelled since the last call, of those that had been sent once: their elements are to be spent.
+  // Cancelled since the last call, of those that had been sent once: their elements are to be
+  // spent.
   std::vector<std::shared_ptr<Closure>> take_cancelled();
   void set_sequence_base(std::uint64_t base);
 
@@ -72,16 +78,17 @@ class ClosureQueue {
   std::shared_ptr<Board> board_ = std::make_shared<Board>();
   // All below is guarded by board_->mutex.
   std::deque<std::shared_ptr<Closure>> queue_;
-  std::deque<bool> settled_;       // of sequence numbers watermark_, watermark_ + 1, ...
+  std::deque<bool> settled_;  // of sequence numbers watermark_, watermark_ + 1, ...
   std::uint64_t watermark_ = 1;
   std::uint64_t next_sequence_ = 1;
   std::size_t inflight_ = 0;
   std::uint64_t generation_ = 0;
-  std::exception_ptr error_;         // of this generation
+  std::exception_ptr error_;  // of this generation
   // What is cancelled now is told: the error of the newest generation that failed, and a Cancelled
   // that says so.
   std::exception_ptr cause_, cancellation_ = cancelled_by(nullptr);
-  bool hopeless_ = false;            // it is one of the cluster's: nothing that is half pushed can be finished
+  // it is one of the cluster's: nothing that is half pushed can be finished
+  bool hopeless_ = false;
   std::vector<std::shared_ptr<Closure>> cancelled_;  // that had been sent
   QueueCounts counts_;
 };

@@ -26,7 +26,8 @@ std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& argument
 }
 
 // The dataset function's own failure, told apart from a step's.
-Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn, const InputContext& context, const std::string& name) {
+Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn,
+                  const InputContext& context, const std::string& name) {
   try {
     Dataset dataset = dataset_fn(context);
     if (!dataset.defined()) throw InvalidArgumentError("it returned no dataset");
@@ -34,7 +35,8 @@ Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn,
   } catch (...) {
     ErrorParts parts = error_parts(std::current_exception());
     auto pipeline = static_cast<std::uint64_t>(context.input_pipeline_id);
-    std::string message = str("the dataset function of \"", name, "\" failed for pipeline ", pipeline, " of ", context.num_input_pipelines, ": ", parts.message);
+    std::string message = str("the dataset function of \"", name, "\" failed for pipeline ",
+                              pipeline, " of ", context.num_input_pipelines, ": ", parts.message);
     throw ClosureInputError(parts.code, message, parts.task, pipeline);
   }
 }
@@ -43,16 +45,21 @@ Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn,
 
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategy& strategy) : strategy_(strategy) {}
 
-RemoteValue ClusterCoordinator::schedule_nothing() { CAIRN_CHECK(false, "a call of schedule that does not compile"); }
+RemoteValue ClusterCoordinator::schedule_nothing() {
+  CAIRN_CHECK(false, "a call of schedule that does not compile");
+}
 
-RemoteValue ClusterCoordinator::schedule(Function& function, const std::vector<ScheduleArgument>& arguments) {
+RemoteValue ClusterCoordinator::schedule(Function& function,
+                                         const std::vector<ScheduleArgument>& arguments) {
   if (TraceContext::current() != nullptr)
-    throw FailedPreconditionError(str("schedule: a function is being traced on this thread, so \"", function.name(),
-                                      "\" would run once, now, and not whenever that function runs; make it a part of that ",
-                                      "function with strategy.run(), or schedule it outside"));
+    throw FailedPreconditionError(
+        str("schedule: a function is being traced on this thread, so \"", function.name(),
+            "\" would run once, now, and not whenever that function runs; make it a part of that ",
+            "function with strategy.run(), or schedule it outside"));
   Engine& engine = engine_of(strategy_);
   auto closure = std::make_shared<Closure>();
-  closure->function = engine.register_function(function.concrete(signature_of(arguments), strategy_), function.name());
+  closure->function = engine.register_function(
+      function.concrete(signature_of(arguments), strategy_), function.name());
   closure->layout_version = closure->function->uses_variables ? engine.registry().version() : 0;
   for (const ScheduleArgument& argument : arguments) {
     if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {
@@ -75,16 +82,19 @@ void ClusterCoordinator::cancel() { engine_of(strategy_).queue().cancel(); }
 bool ClusterCoordinator::done() { return engine_of(strategy_).queue().done(); }
 
 InputContext ClusterCoordinator::context(std::size_t pipeline) const {
-  return {static_cast<std::int64_t>(engine_of(strategy_).lane_count()), static_cast<std::int64_t>(pipeline), 1};
+  return {static_cast<std::int64_t>(engine_of(strategy_).lane_count()),
+          static_cast<std::int64_t>(pipeline), 1};
 }
 
-PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name) {
+PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
+    const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name) {
   std::vector<std::vector<std::byte>> descriptions;
   ElementSpec spec;
   for (std::size_t i = 0; i < engine_of(strategy_).lane_count(); ++i) {
     Dataset dataset = described(dataset_fn, context(i), name);
     if (i > 0 && !(dataset.element_spec() == spec))
-      throw InvalidArgumentError(str("the dataset function gave pipeline ", i, " other columns than pipeline 0"));
+      throw InvalidArgumentError(
+          str("the dataset function gave pipeline ", i, " other columns than pipeline 0"));
     spec = dataset.element_spec();
     descriptions.push_back(serialize(dataset.for_pipeline(context(i).input_pipeline_id)));
   }
@@ -96,11 +106,14 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const std::
   return made;
 }
 
-PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const Dataset& dataset, std::string name) {
-  return create_per_worker_dataset([&dataset](const InputContext&) { return dataset; }, std::move(name));
+PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const Dataset& dataset,
+                                                                     std::string name) {
+  return create_per_worker_dataset([&dataset](const InputContext&) { return dataset; },
+                                   std::move(name));
 }
 
-PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Dataset& dataset, std::string name) {
+PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Dataset& dataset,
+                                                                 std::string name) {
   PerWorkerDatasetHandle made;
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
     made = engine.add_dataset(std::move(name), {serialize(dataset)}, dataset.element_spec(), true);
@@ -109,23 +122,28 @@ PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Dataset& 
   return made;
 }
 
-PerWorkerValues ClusterCoordinator::create_per_worker_values(const std::function<Tensor(const InputContext&)>& value_fn) {
+PerWorkerValues ClusterCoordinator::create_per_worker_values(
+    const std::function<Tensor(const InputContext&)>& value_fn) {
   std::vector<Tensor> values;
   for (std::size_t i = 0; i < engine_of(strategy_).lane_count(); ++i) {
     values.push_back(value_fn(context(i)));
     if (!(values.back().type() == values.front().type()))
-      throw InvalidArgumentError(str("per-worker value ", i, " is ", values.back().type().to_string(), ", value 0 is ", values.front().type().to_string()));
+      throw InvalidArgumentError(str("per-worker value ", i, " is ",
+                                     values.back().type().to_string(), ", value 0 is ",
+                                     values.front().type().to_string()));
   }
   return PerWorkerValues(std::move(values));
 }
 
 std::string ClusterCoordinator::save(const CheckpointPolicy& policy, const std::string& metadata) {
   std::string name;
-  strategy_.host().run([&](Engine& engine) -> rpc::Task<void> { name = co_await engine.save(policy, metadata); });
+  strategy_.host().run(
+      [&](Engine& engine) -> rpc::Task<void> { name = co_await engine.save(policy, metadata); });
   return name;
 }
 
-void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy, const std::string& metadata) {
+void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy,
+                                            const std::string& metadata) {
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
     engine.save_by(policy, metadata);
     co_return;

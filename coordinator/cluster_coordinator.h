@@ -28,7 +28,8 @@ namespace cairn {
 // A value of its own for every lane: a closure gets that of the lane which runs it.
 class PerWorkerValues {
  public:
-  explicit PerWorkerValues(std::vector<Tensor> values) : values_(std::make_shared<const std::vector<Tensor>>(std::move(values))) {}
+  explicit PerWorkerValues(std::vector<Tensor> values)
+      : values_(std::make_shared<const std::vector<Tensor>>(std::move(values))) {}
   const std::shared_ptr<const std::vector<Tensor>>& values() const { return values_; }
 
  private:
@@ -37,12 +38,13 @@ class PerWorkerValues {
 
 using PerWorkerDatasetHandle = std::shared_ptr<const PerWorkerDataset>;
 
-// An argument of schedule(): a Tensor, an Array or a number (its value now), a per-worker dataset, per-worker values.
+// An argument of schedule(): a Tensor, an Array or a number (its value now), a per-worker dataset,
+// per-worker values.
 struct ScheduleArgument : std::variant<Tensor, PerWorkerDatasetHandle, PerWorkerValues> {
   using Value = std::variant<Tensor, PerWorkerDatasetHandle, PerWorkerValues>;
   template <typename T>
-    requires(!std::is_same_v<std::remove_cvref_t<T>, ScheduleArgument>)
-  ScheduleArgument(T&& value)  // NOLINT(google-explicit-constructor)
+  requires(!std::is_same_v<std::remove_cvref_t<T>, ScheduleArgument>)
+      ScheduleArgument(T&& value)  // NOLINT(google-explicit-constructor)
       : Value(converted(std::forward<T>(value))) {}
 
  private:
@@ -54,40 +56,50 @@ class ClusterCoordinator {
  public:
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);
 
-  // Queues one run of `function` on any worker. Never waits for a worker, only while the queue (262,144) is full.
-  //   Errors  tracing's own, at once; the first error of a closure that failed before (then this one is not queued).
-  //           FailedPrecondition: called while a function is being traced, where Strategy::run records.
+  // Queues one run of `function` on any worker. Never waits for a worker, only while the queue
+  // (262,144) is full.
+  //   Errors  tracing's own, at once; the first error of a closure that failed before (then this
+  //           one is not queued). FailedPrecondition: called while a function is being traced,
+  //           where Strategy::run records.
   RemoteValue schedule(Function& function, const std::vector<ScheduleArgument>& arguments = {});
   // Not usable: they say what is wrong with a call that does not fit.
   template <typename F>
-    requires(!std::is_same_v<F, Function&>)
-  RemoteValue schedule(F&& function, const std::vector<ScheduleArgument>& arguments = {});
+  requires(!std::is_same_v<F, Function&>) RemoteValue
+      schedule(F&& function, const std::vector<ScheduleArgument>& arguments = {});
   template <typename A, typename... More>
-    requires(sizeof...(More) > 0 || !std::is_convertible_v<A&&, const std::vector<ScheduleArgument>&>)
-  RemoteValue schedule(Function& function, A&& argument, More&&... more);
+  requires(sizeof...(More) > 0 ||
+           !std::is_convertible_v<A&&, const std::vector<ScheduleArgument>&>) RemoteValue
+      schedule(Function& function, A&& argument, More&&... more);
   // Until every closure is done. Errors: the first that a closure raised, once; DeadlineExceeded.
   void join(Duration limit = kForever);
-  bool done();  // would join() return at once? Raises as it does
+  bool done();    // would join() return at once? Raises as it does
   void cancel();  // cancels what is queued; what runs goes on
-  // The outputs of a RemoteValue, or of all in a nest of vectors, maps, pairs and tuples: coordinator/fetch.h. It clears no error.
+  // The outputs of a RemoteValue, or of all in a nest of vectors, maps, pairs and tuples:
+  // coordinator/fetch.h. It clears no error.
   template <typename Structure>
   auto fetch(const Structure& structure, Duration limit = kForever) const {
     return Fetcher{limit}(structure);
   }
 
-  // `dataset_fn` is called once per lane of each worker, with the pipeline's true number. Its position is kept over a worker's
-  // death; files must be visible to the workers under the same names. Each pipeline shuffles in an order of its own
-  // (Dataset::for_pipeline), whether or not dataset_fn shards.
-  //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A dataset that can be described
-  //           and not read is a ClosureInput of the closures that take from it. InvalidArgument: pipelines with other columns.
-  PerWorkerDatasetHandle create_per_worker_dataset(const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
+  // `dataset_fn` is called once per lane of each worker, with the pipeline's true number. Its
+  // position is kept over a worker's death; files must be visible to the workers under the same
+  // names. Each pipeline shuffles in an order of its own (Dataset::for_pipeline), whether or not
+  // dataset_fn shards.
+  //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A
+  //           dataset that can be described and not read is a ClosureInput of the closures that
+  //           take from it. InvalidArgument: pipelines with other columns.
+  PerWorkerDatasetHandle create_per_worker_dataset(
+      const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
   // The same dataset for each: everybody reads all of it.
-  PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset, std::string name = "dataset");
+  PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset,
+                                                   std::string name = "dataset");
   // One stream that all workers draw from: each element goes to one closure.
   PerWorkerDatasetHandle create_shared_dataset(const Dataset& dataset, std::string name = "shared");
-  PerWorkerValues create_per_worker_values(const std::function<Tensor(const InputContext&)>& value_fn);
+  PerWorkerValues create_per_worker_values(
+      const std::function<Tensor(const InputContext&)>& value_fn);
 
-  // One consistent cut of variables, step and positions, while training goes on; returns the checkpoint's folder.
+  // One consistent cut of variables, step and positions, while training goes on; returns the
+  // checkpoint's folder.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
@@ -132,13 +144,16 @@ class Checkpoint {
 template <typename T>
 ScheduleArgument::Value ScheduleArgument::converted(T&& value) {
   using Plain = std::remove_cvref_t<T>;
-  constexpr bool kFits = std::is_constructible_v<Value, T&&>, kRemote = std::is_same_v<Plain, RemoteValue>;
+  constexpr bool kFits = std::is_constructible_v<Value, T&&>,
+                 kRemote = std::is_same_v<Plain, RemoteValue>;
   constexpr bool kIsArray = std::is_convertible_v<T&&, Array>;
   static_assert(!kRemote,
-                "A RemoteValue cannot be an argument of schedule: its closure may not have run yet. Pass value.get(), which "
+                "A RemoteValue cannot be an argument of schedule: its closure may not have run "
+                "yet. Pass value.get(), which "
                 "waits for it, or do both steps in one function");
   static_assert(kFits || kIsArray || kRemote,
-                "An argument of schedule is a Tensor, an Array, a number, or a per-worker dataset or per-worker values of "
+                "An argument of schedule is a Tensor, an Array, a number, or a per-worker dataset "
+                "or per-worker values of "
                 "this ClusterCoordinator; anything else is captured by the function");
   if constexpr (kFits)
     return Value(std::forward<T>(value));
@@ -149,18 +164,21 @@ ScheduleArgument::Value ScheduleArgument::converted(T&& value) {
 }
 
 template <typename F>
-  requires(!std::is_same_v<F, Function&>)
-RemoteValue ClusterCoordinator::schedule(F&&, const std::vector<ScheduleArgument>&) {
-  static_assert(std::is_void_v<F>,
-                "schedule takes a Function that has a name, so that it is traced once: Function step = "
-                "strategy.function([...](...) {...}); coordinator.schedule(step, {...})");
+requires(!std::is_same_v<F, Function&>)
+    RemoteValue ClusterCoordinator::schedule(F&&, const std::vector<ScheduleArgument>&) {
+  static_assert(
+      std::is_void_v<F>,
+      "schedule takes a Function that has a name, so that it is traced once: Function step = "
+      "strategy.function([...](...) {...}); coordinator.schedule(step, {...})");
   return schedule_nothing();
 }
 
 template <typename A, typename... More>
-  requires(sizeof...(More) > 0 || !std::is_convertible_v<A&&, const std::vector<ScheduleArgument>&>)
-RemoteValue ClusterCoordinator::schedule(Function&, A&&, More&&...) {
-  static_assert(std::is_void_v<A>, "The arguments of schedule stand in braces: coordinator.schedule(step, {x, batches})");
+requires(sizeof...(More) > 0 || !std::is_convertible_v<A&&, const std::vector<ScheduleArgument>&>)
+    RemoteValue ClusterCoordinator::schedule(Function&, A&&, More&&...) {
+  static_assert(
+      std::is_void_v<A>,
+      "The arguments of schedule stand in braces: coordinator.schedule(step, {x, batches})");
   return schedule_nothing();
 }
 

@@ -13,17 +13,20 @@ namespace {
 
 constexpr std::int64_t kTasksMax = 1 << 20;  // a job as a list has a place for each number
 
-// What `holder`, which is called `place`, holds under `key`. A list or a text holds nothing unless the key itself is in
-// it: so the reference looks, and some launchers write an empty list for nothing.
+// What `holder`, which is called `place`, holds under `key`. A list or a text holds nothing unless
+// the key itself is in it: so the reference looks, and some launchers write an empty list for
+// nothing.
 std::optional<Json> value_of(const Json& holder, const std::string& place, const std::string& key) {
   if (holder.is_object()) {
     auto found = holder.find(key);
     return found == holder.end() ? std::nullopt : std::optional<Json>(*found);
   }
-  bool holds_nothing = (holder.is_array() && std::find(holder.begin(), holder.end(), Json(key)) == holder.end()) ||
-                       (holder.is_string() && holder.get<std::string>().find(key) == std::string::npos);
+  bool holds_nothing =
+      (holder.is_array() && std::find(holder.begin(), holder.end(), Json(key)) == holder.end()) ||
+      (holder.is_string() && holder.get<std::string>().find(key) == std::string::npos);
   if (holds_nothing) return std::nullopt;
-  throw InvalidArgumentError(str(place, " is ", json_text(holder), "; an object with \"", key, "\" is wanted"));
+  throw InvalidArgumentError(
+      str(place, " is ", json_text(holder), "; an object with \"", key, "\" is wanted"));
 }
 
 std::optional<Json> part(const std::string& text, const std::string& key) {
@@ -43,8 +46,8 @@ std::string text_of(const Json& value) {
   return json_text(value);
 }
 
-// Digits with a sign, single underscores between them and blanks around: what Python's int() reads. Empty: it is not
-// that.
+// Digits with a sign, single underscores between them and blanks around: what Python's int() reads.
+// Empty: it is not that.
 std::string plain_digits(const std::string& text) {
   constexpr const char* kBlanks = " \t\n\r\v\f";
   auto begin = text.find_first_not_of(kBlanks);
@@ -82,21 +85,25 @@ ClusterSpec::Tasks tasks_of(const Json& tasks, const std::string& place) {
   ClusterSpec::Tasks made;
   auto address = [&](const Json& task) {
     if (!task.is_string())
-      throw InvalidArgumentError(str(place, " holds ", json_text(task), ", a \"host:port\" is wanted"));
+      throw InvalidArgumentError(
+          str(place, " holds ", json_text(task), ", a \"host:port\" is wanted"));
     return task.get<std::string>();
   };
   if (tasks.is_array()) {
-    for (const Json& task : tasks) made.emplace(static_cast<std::int64_t>(made.size()), address(task));
+    for (const Json& task : tasks)
+      made.emplace(static_cast<std::int64_t>(made.size()), address(task));
   } else if (tasks.is_object()) {
     for (const auto& [index, task] : tasks.items()) {
       std::int64_t number = integer_of(Json(index), place + "'s index");
       if (number < 0 || number >= kTasksMax)
-        throw InvalidArgumentError(str(place, " has a task ", number, "; tasks are numbered from 0 to ", kTasksMax - 1));
+        throw InvalidArgumentError(
+            str(place, " has a task ", number, "; tasks are numbered from 0 to ", kTasksMax - 1));
       made[number] = address(task);
     }
   } else {
     throw InvalidArgumentError(
-        str(place, " is ", json_text(tasks), "; a list of \"host:port\" or {\"index\": \"host:port\"} is wanted"));
+        str(place, " is ", json_text(tasks),
+            "; a list of \"host:port\" or {\"index\": \"host:port\"} is wanted"));
   }
   return made;
 }
@@ -108,9 +115,11 @@ std::string with_layer(const std::string& address, const std::optional<std::stri
 }  // namespace
 
 std::string SimpleClusterResolver::master(const TaskOverrides& asked) const {
-  std::string address =
-      asked.task_type && asked.task_id ? spec_.task_address(*asked.task_type, *asked.task_id) : options_.master;
-  return with_layer(address, asked.rpc_layer && !asked.rpc_layer->empty() ? asked.rpc_layer : options_.rpc_layer);
+  std::string address = asked.task_type && asked.task_id
+                            ? spec_.task_address(*asked.task_type, *asked.task_id)
+                            : options_.master;
+  return with_layer(
+      address, asked.rpc_layer && !asked.rpc_layer->empty() ? asked.rpc_layer : options_.rpc_layer);
 }
 
 std::string TFConfigClusterResolver::text() const {
@@ -124,9 +133,10 @@ ClusterSpec TFConfigClusterResolver::cluster_spec() const {
   auto cluster = part(text(), "cluster");
   if (!cluster) return spec;
   if (!cluster->is_object())
-    throw InvalidArgumentError(
-        str("TF_CONFIG: cluster is ", cluster->dump(), "; an object of jobs with their addresses is wanted"));
-  for (const auto& [job, tasks] : cluster->items()) spec.set_job(job, tasks_of(tasks, "TF_CONFIG: cluster." + job));
+    throw InvalidArgumentError(str("TF_CONFIG: cluster is ", cluster->dump(),
+                                   "; an object of jobs with their addresses is wanted"));
+  for (const auto& [job, tasks] : cluster->items())
+    spec.set_job(job, tasks_of(tasks, "TF_CONFIG: cluster." + job));
   return spec;
 }
 
@@ -149,16 +159,19 @@ std::optional<std::string> TFConfigClusterResolver::rpc_layer() const {
 }
 
 std::string TFConfigClusterResolver::master(const TaskOverrides& asked) const {
-  if (auto session = part(text(), "session_master"); session && !session->is_null()) return text_of(*session);
+  if (auto session = part(text(), "session_master"); session && !session->is_null())
+    return text_of(*session);
   const ClusterSpec spec = cluster_spec();
   const auto jobs = spec.jobs();
   if (jobs.empty() || (jobs.size() == 1 && spec.job_tasks(jobs[0]).size() == 1)) return "";
   auto type = asked.task_type ? asked.task_type : task_type();
   auto id = asked.task_id ? asked.task_id : task_id();
   auto layer = asked.rpc_layer ? asked.rpc_layer : rpc_layer();
-  if (!type) throw InvalidArgumentError("master: TF_CONFIG names no task.type, and none was asked for");
+  if (!type)
+    throw InvalidArgumentError("master: TF_CONFIG names no task.type, and none was asked for");
   if (!id)
-    throw InvalidArgumentError(str("master: TF_CONFIG names no task.index of \"", *type, "\", and none was asked for"));
+    throw InvalidArgumentError(
+        str("master: TF_CONFIG names no task.index of \"", *type, "\", and none was asked for"));
   return with_layer(spec.task_address(*type, *id), layer);
 }
 

@@ -1,8 +1,9 @@
-// ClusterResolver: where a program learns who is in the cluster and which task it is itself: by hand, or from
-// TF_CONFIG.
+// ClusterResolver: where a program learns who is in the cluster and which task it is itself: by
+// hand, or from TF_CONFIG.
 //
-// Absent things are absent, not errors: a TF_CONFIG without "cluster" is a cluster of no jobs, one without "task" is
-// nobody. What is there but wrong is an InvalidArgument of the call that needed it, naming the key and what it holds.
+// Absent things are absent, not errors: a TF_CONFIG without "cluster" is a cluster of no jobs, one
+// without "task" is nobody. What is there but wrong is an InvalidArgument of the call that needed
+// it, naming the key and what it holds.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -53,14 +54,16 @@ class SimpleClusterResolver final : public ClusterResolver {
   SimpleClusterOptions options_;
 };
 
-// {"cluster": {"chief": ["host:port"], "worker": [...], "ps": [...]}, "task": {"type": "chief", "index": 0},
-// "rpc_layer": "grpc"}, from the environment variable TF_CONFIG, read anew at every call, or from a text. Not set is
-// the same as "{}".
-//   A job is a list of addresses, or {"index": address} with gaps. An index may be written as text, as launchers do.
+// {"cluster": {"chief": ["host:port"], "worker": [...], "ps": [...]}, "task": {"type": "chief",
+// "index": 0}, "rpc_layer": "grpc"}, from the environment variable TF_CONFIG, read anew at every
+// call, or from a text. Not set is the same as "{}".
+//   A job is a list of addresses, or {"index": address} with gaps. An index may be written as text,
+//   as launchers do.
 //   Errors  of each call: InvalidArgument, where the part that it needs is not of this form.
 class TFConfigClusterResolver final : public ClusterResolver {
  public:
-  explicit TFConfigClusterResolver(TaskOverrides overrides = {}) : overrides_(std::move(overrides)) {}
+  explicit TFConfigClusterResolver(TaskOverrides overrides = {})
+      : overrides_(std::move(overrides)) {}
   explicit TFConfigClusterResolver(std::string text, TaskOverrides overrides = {})
       : text_(std::move(text)), overrides_(std::move(overrides)) {}
 
@@ -68,7 +71,8 @@ class TFConfigClusterResolver final : public ClusterResolver {
   std::optional<std::string> task_type() const override;
   std::optional<std::int64_t> task_id() const override;
   std::optional<std::string> rpc_layer() const override;
-  // "session_master" of the text if there is one; "" for a cluster of no or one task; else this task's address.
+  // "session_master" of the text if there is one; "" for a cluster of no or one task; else this
+  // task's address.
   //   Errors  InvalidArgument: this task is not in the cluster.
   std::string master(const TaskOverrides& asked = {}) const override;
 

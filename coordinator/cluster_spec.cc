@@ -4,7 +4,8 @@
 
 namespace cairn {
 
-ClusterSpec::ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs) {
+ClusterSpec::ClusterSpec(
+    std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs) {
   for (const auto& [job, addresses] : jobs) {
     set_job(job, {});
     for (const auto& address : addresses) add_task(job, address);
@@ -60,7 +61,8 @@ std::vector<std::int64_t> ClusterSpec::task_indices(const std::string& job) cons
 const std::string& ClusterSpec::task_address(const std::string& job, std::int64_t index) const {
   const Tasks& tasks = at(job);
   auto found = tasks.find(index);
-  if (found == tasks.end()) throw InvalidArgumentError(str("the cluster's job \"", job, "\" has no task ", index));
+  if (found == tasks.end())
+    throw InvalidArgumentError(str("the cluster's job \"", job, "\" has no task ", index));
   return found->second;
 }
 

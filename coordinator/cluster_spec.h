@@ -1,4 +1,5 @@
-// Who is in the cluster: jobs and the addresses of their tasks, with tf.train.ClusterSpec's queries.
+// Who is in the cluster: jobs and the addresses of their tasks, with tf.train.ClusterSpec's
+// queries.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -9,18 +10,21 @@
 
 namespace cairn {
 
-// Jobs ("chief", "worker", "ps", "evaluator", or what else a caller names) in the order given. A job's tasks are
-// numbered, and the numbers may have gaps: then some tasks are not in use.
+// Jobs ("chief", "worker", "ps", "evaluator", or what else a caller names) in the order given. A
+// job's tasks are numbered, and the numbers may have gaps: then some tasks are not in use.
 class ClusterSpec {
  public:
   using Tasks = std::map<std::int64_t, std::string>;  // index -> address
 
   ClusterSpec() = default;
-  // {{"ps", {"host1:port", "host2:port"}}, {"worker", {"host3:port"}}}: tasks 0, 1, ... of each job.
+  // {{"ps", {"host1:port", "host2:port"}}, {"worker", {"host3:port"}}}: tasks 0, 1, ... of each
+  // job.
   ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs);
 
-  void set_job(const std::string& job, Tasks tasks);           // replaces a job of that name in its place
-  void add_task(const std::string& job, std::string address);  // after the job's last; a new job if there is none
+  // replaces a job of that name in its place
+  void set_job(const std::string& job, Tasks tasks);
+  // after the job's last; a new job if there is none
+  void add_task(const std::string& job, std::string address);
 
   std::vector<std::string> jobs() const;
   bool has_job(const std::string& job) const { return find(job) != nullptr; }

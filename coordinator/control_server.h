@@ -12,7 +12,7 @@ namespace cairn {
 class Engine;
 
 struct ControlServerOptions {
-  std::string address;      // "host:port"
+  std::string address;  // "host:port"
   std::string cluster;
   std::string token;
   bool insecure = false;
@@ -21,8 +21,10 @@ struct ControlServerOptions {
 // Thread: the engine's.
 class ControlServer {
  public:
-  // Listens at once. Errors  Unavailable: the address is taken; FailedPrecondition: an exposed address without a token.
-  ControlServer(Engine& engine, rpc::Reactor& reactor, rpc::Network& network, ControlServerOptions options);
+  // Listens at once. Errors Unavailable: the address is taken; FailedPrecondition: an exposed
+  // address without a token.
+  ControlServer(Engine& engine, rpc::Reactor& reactor, rpc::Network& network,
+                ControlServerOptions options);
   ~ControlServer();
 
  private:

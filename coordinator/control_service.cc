@@ -38,17 +38,21 @@ struct ControlServer::Impl {
   std::unique_ptr<rpc::Acceptor> acceptor;
 };
 
-ControlServer::ControlServer(Engine& engine, rpc::Reactor& reactor, rpc::Network& network, ControlServerOptions options) : impl_(std::make_unique<Impl>()) {
+ControlServer::ControlServer(Engine& engine, rpc::Reactor& reactor, rpc::Network& network,
+                             ControlServerOptions options)
+    : impl_(std::make_unique<Impl>()) {
   rpc::AcceptorOptions accept;
   accept.cluster = options.cluster;
   accept.role = rpc::Role::kCoordinator;
   accept.token = options.token;
   accept.insecure = options.insecure;
-  auto serve = [&engine](const rpc::PeerInfo&, rpc::Connection& connection) -> capnp::Capability::Client {
+  auto serve = [&engine](const rpc::PeerInfo&,
+                         rpc::Connection& connection) -> capnp::Capability::Client {
     return wire::CoordinatorControl::Client(kj::heap<Service>(engine, connection));
   };
   std::vector<rpc::Endpoint> endpoints{{&reactor, serve}};
-  impl_->acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.address), std::move(accept), std::move(endpoints));
+  impl_->acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.address),
+                                                    std::move(accept), std::move(endpoints));
 }
 
 ControlServer::~ControlServer() = default;

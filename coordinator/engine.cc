@@ -7,16 +7,25 @@
 
 namespace cairn {
 namespace {
-constexpr std::size_t kMessageBytes = 1 << 20;  // of the closures that go to a lane together; a larger one goes alone
-constexpr std::size_t kCallsWaiting = 2;        // at a lane: while one answers, results find the other
+// of the closures that go to a lane together; a larger one goes alone
+constexpr std::size_t kMessageBytes = 1 << 20;
+// at a lane: while one answers, results find the other
+constexpr std::size_t kCallsWaiting = 2;
 }  // namespace
 
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
-    : parts_(parts), options_(std::move(options)), stuck_watch_(options_.stuck_after), mailbox_(parts.reactor.mailbox()) {
+    : parts_(parts),
+      options_(std::move(options)),
+      stuck_watch_(options_.stuck_after),
+      mailbox_(parts.reactor.mailbox()) {
   born_ = parts_.clock.now();
   // Not the clock alone: two coordinators of one millisecond must differ.
   session_ = options_.session;
-  if (session_ == 0) session_ = random_key(static_cast<std::uint64_t>(parts_.clock.wall_microseconds()), reinterpret_cast<std::uintptr_t>(this)) >> 1 | 1;
+  if (session_ == 0)
+    session_ = random_key(static_cast<std::uint64_t>(parts_.clock.wall_microseconds()),
+                          reinterpret_cast<std::uintptr_t>(this)) >>
+                   1 |
+               1;
   auto wake = [this, mailbox = mailbox_] {
     if (!pump_posted_.exchange(true)) mailbox->post([this] { pump(); });
   };
@@ -25,9 +34,12 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
 
 Engine::~Engine() { stop(); }
 
-double Engine::seconds_since(TimePoint then) const { return std::chrono::duration<double>(parts_.clock.now() - then).count(); }
+double Engine::seconds_since(TimePoint then) const {
+  return std::chrono::duration<double>(parts_.clock.now() - then).count();
+}
 
-std::shared_ptr<const RegisteredFunction> Engine::register_function(std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
+std::shared_ptr<const RegisteredFunction> Engine::register_function(
+    std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
   std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
   std::lock_guard hold(shared_mutex_);
   auto& entry = functions_[key];
@@ -45,11 +57,15 @@ std::shared_ptr<const RegisteredFunction> Engine::register_function(std::shared_
   return entry;
 }
 
-std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec, bool shared) {
+std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(
+    std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
+    bool shared) {
   auto first = static_cast<std::uint64_t>(pipeline_book_.size());
-  for (std::size_t i = 0; i < descriptions.size(); ++i) pipeline_book_.emplace_back(str(name, "/", i));
+  for (std::size_t i = 0; i < descriptions.size(); ++i)
+    pipeline_book_.emplace_back(str(name, "/", i));
   skipped_rows_.resize(pipeline_book_.size());
-  auto dataset = std::make_shared<const PerWorkerDataset>(std::move(name), first, std::move(descriptions), std::move(spec), shared);
+  auto dataset = std::make_shared<const PerWorkerDataset>(
+      std::move(name), first, std::move(descriptions), std::move(spec), shared);
   datasets_.push_back(dataset);
   restore_positions();
   return dataset;
@@ -70,14 +86,17 @@ void Engine::pump() {
   if (announcement_due()) announce_due_.notify_all();
 }
 
-// Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is walked through in order.
+// Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is
+// walked through in order.
 void Engine::dispatch_queued() {
   const std::size_t share = 1 + queue_->size() / std::max<std::size_t>(1, lanes_.size());
   for (auto next = queue_->front(); next && may_go(*next); next = queue_->front()) {
     const auto free = free_.first();
     if (!free) return;
     Lane& lane = *lanes_[*free];
-    for (std::size_t i = 0; i < share && has_room(lane) && next && may_go(*next); ++i, next = queue_->front()) dispatch_next(lane);
+    for (std::size_t i = 0; i < share && has_room(lane) && next && may_go(*next);
+         ++i, next = queue_->front())
+      dispatch_next(lane);
     weigh(lane);
   }
 }
@@ -89,13 +108,15 @@ bool Engine::may_go(const Closure& next) {
   }
   wanted_below_ = std::max(wanted_below_, next.sequence + 1);
   // Else ps_loop, sync_layout and announce_loop pump again.
-  return !next.function->uses_variables || (all_ps_ready() && !layout_busy_ && next.sequence < closures_below_);
+  return !next.function->uses_variables ||
+         (all_ps_ready() && !layout_busy_ && next.sequence < closures_below_);
 }
 
 void Engine::dispatch_next(Lane& lane) {
   auto closure = queue_->pop();
   if (!closure) return;
-  if (closure->function->updates && closure->global_step < 0) {  // in the queue's order, whichever lane is ready first
+  if (closure->function->updates && closure->global_step < 0) {
+    // in the queue's order, whichever lane is ready first
     closure->global_step = next_step_;
     next_step_ += closure->function->steps;
   }
@@ -105,7 +126,8 @@ void Engine::dispatch_next(Lane& lane) {
 }
 
 bool Engine::has_room(const Lane& lane) const {
-  return lane.ready && !lane.kept_out && !lane.preparing && lane.inflight.size() < lane.window.size();
+  return lane.ready && !lane.kept_out && !lane.preparing &&
+         lane.inflight.size() < lane.window.size();
 }
 
 // After any change of what decides whether a lane is sent closures, and how soon.
@@ -177,7 +199,8 @@ void Engine::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
     const auto& counts = closure->function->elements;
     for (std::size_t i = 0; i < closure->datasets.size(); ++i) {
       std::uint64_t pipeline = closure->datasets[i]->pipeline(lane.number);
-      closure->takes.push_back(pipeline_book_[pipeline].take(pipeline, static_cast<std::uint32_t>(counts[i])));
+      closure->takes.push_back(
+          pipeline_book_[pipeline].take(pipeline, static_cast<std::uint32_t>(counts[i])));
     }
   }
   ++closure->attempts;
@@ -203,7 +226,8 @@ void Engine::send_dispatched() {
 
 LaneMessage Engine::next_message(Lane& lane) {
   LaneMessage message{.layout_version = lane.layout_version, .lane_number = lane.number};
-  const std::size_t most = (lane.window.size() + 1) / 2;  // so that the lane works on one while the other travels
+  // so that the lane works on one while the other travels
+  const std::size_t most = (lane.window.size() + 1) / 2;
   std::size_t count = 0;
   for (; count < std::min(most, lane.outbox.size()); ++count) {
     Closure& closure = *lane.outbox[count];
@@ -216,7 +240,8 @@ LaneMessage Engine::next_message(Lane& lane) {
     }
   }
   const auto end = lane.outbox.begin() + static_cast<std::ptrdiff_t>(count);
-  message.closures.assign(std::make_move_iterator(lane.outbox.begin()), std::make_move_iterator(end));
+  message.closures.assign(std::make_move_iterator(lane.outbox.begin()),
+                          std::make_move_iterator(end));
   lane.outbox.erase(lane.outbox.begin(), end);
   return message;
 }

@@ -1,5 +1,5 @@
-// Engine: the coordinator's half that lives on a loop. It knows who is there, sends closures, takes results, repairs what
-// breaks, and makes the cut of a checkpoint.
+// Engine: the coordinator's half that lives on a loop. It knows who is there, sends closures, takes
+// results, repairs what breaks, and makes the cut of a checkpoint.
 //
 //   beginning, end  engine_start.cc      connect, join the session, let go
 //   dispatch        engine.cc            queue -> lane
@@ -65,19 +65,21 @@ class Engine {
   Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting);
   ~Engine();
 
-  // Connects to every task and starts watching. Unavailable after options.start_timeout, naming who is missing.
+  // Connects to every task. Unavailable after options.start_timeout, naming who is missing.
   rpc::Task<void> start();
-  // Lets go of everybody. Closures that run are left to their workers; their results are not awaited.
+  // Lets go of everybody. Closures that run are left to their workers, their results to nobody.
   void stop();
 
   // ---- any thread ----
   ClosureQueue& queue() { return *queue_; }
   VariableRegistry& registry() { return *registry_; }  // after start()
-  std::shared_ptr<const RegisteredFunction> register_function(std::shared_ptr<const ConcreteFunction> concrete, const std::string& name);
+  std::shared_ptr<const RegisteredFunction> register_function(
+      std::shared_ptr<const ConcreteFunction> concrete, const std::string& name);
   std::size_t lane_count() const { return lane_count_; }  // of the whole cluster; after start()
   EngineStats stats() const;
   std::string status_json() const;  // as of at most 200 ms ago; before start() has ended, too
-  std::vector<std::string> missing() const;  // tasks that start() waits for, each with what is wrong, as of as long ago
+  // tasks that start() waits for, each with what is wrong, as of as long ago
+  std::vector<std::string> missing() const;
   void log_waits();  // what it waits for, to the log; on the loop
   const EngineOptions& options() const { return options_; }
   // Has somebody asked that the program end? Asking says that it would.
@@ -90,11 +92,14 @@ class Engine {
 
   // ---- the loop's ----
   void pump();  // sends what can be sent
-  std::shared_ptr<const PerWorkerDataset> add_dataset(std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec, bool shared);
-  // One consistent cut, written below `folder`; the name of the checkpoint. One at a time, later calls wait.
+  std::shared_ptr<const PerWorkerDataset> add_dataset(
+      std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
+      bool shared);
+  // One consistent cut; the name of the checkpoint. One at a time, later calls wait.
   rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata);
-  // Variables, step, dataset positions and (same session) closures from a checkpoint. Variables made later are restored
-  // when they are made. FailedPrecondition: another dtype or shape. The queue must be idle.
+  // Variables, step, dataset positions and (same session) closures from a checkpoint. Variables
+  // made later are restored when they are made. FailedPrecondition: another dtype or shape. The
+  // queue must be idle.
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options = {});
   // What the checkpoint that was restored last holds; empty: none was.
   SavedVariables restored_variables() const;
@@ -103,7 +108,7 @@ class Engine {
   // Saves by itself from now on.
   void save_by(CheckpointPolicy policy, std::string metadata);
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
-  // One now, under that policy; all who ask before it has begun share it, and it does not end with them.
+  // One now, under that policy, for all who ask before it has begun; it does not end with them.
   //   Errors  FailedPrecondition: there is no policy. Those of save().
   kj::Promise<std::string> save_by_policy();
 
@@ -111,8 +116,8 @@ class Engine {
   struct Worker;
   struct Lane {
     Worker* worker = nullptr;
-    std::uint32_t index = 0;        // in its worker
-    std::size_t number = 0;         // in the cluster: which pipeline of a dataset is its own
+    std::uint32_t index = 0;  // in its worker
+    std::size_t number = 0;   // in the cluster: which pipeline of a dataset is its own
     std::unique_ptr<LaneClient> client;
     std::uint64_t incarnation = 0;  // 0: it is lost, whatever it may still send
     std::uint64_t layout_version = 0;
@@ -122,10 +127,11 @@ class Engine {
     std::unordered_map<std::uint64_t, bool> pipelines;
     InFlight inflight;                             // sent, or about to be in this turn of the loop
     std::vector<std::shared_ptr<Closure>> outbox;  // the latter
-    std::size_t calls = 0;               // that wait there for results
-    std::uint64_t answers = 0;           // closures that this connection has answered
-    bool kept_out = false;               // it came while pushes were held: it is sent nothing until they are released
-    bool due = false;                    // among due_
+    std::size_t calls = 0;                         // that wait there for results
+    std::uint64_t answers = 0;                     // closures that this connection has answered
+    // it came while pushes were held: it is sent nothing until they are released
+    bool kept_out = false;
+    bool due = false;  // among due_
     SendWindow window;
     std::unique_ptr<rpc::TaskGroup> tasks;
   };
@@ -135,12 +141,12 @@ class Engine {
     std::string name;
     std::unique_ptr<WorkerControlClient> control;
     std::vector<std::unique_ptr<Lane>> lanes;
-    std::uint64_t process = 0;      // the incarnation that its process told
-    std::uint64_t served = 0;       // that of the process which was last ready for this session
+    std::uint64_t process = 0;  // the incarnation that its process told
+    std::uint64_t served = 0;   // that of the process which was last ready for this session
     TimePoint lost_at{};
     bool ready = false;
     std::string trouble = "not yet connected";
-    std::string status;             // its own JSON, polled
+    std::string status;  // its own JSON, polled
     TimePoint status_at{};
     std::size_t open_loss = kNoLoss;
   };
@@ -158,18 +164,23 @@ class Engine {
     std::string status;
     TimePoint status_at{};
     std::size_t open_loss = kNoLoss;
-    bool needs_rows = false;          // its process is new, or a restore has not ended: it must be rebuilt before it serves
-    std::uint64_t served = 0;         // the process that became part of the session last
-    std::uint64_t attached = 0;       // how often it became part of the session: a mark is of one of these times
-    std::uint64_t missing = 0;        // closures that were committed and that it does without: all of them are reported
-    // What became of closures that were sent before it was rebuilt: it has those that its source had applied.
-    std::uint64_t rebuilt_version = 0;          // the layout that named its new process
-    std::shared_ptr<const Restored> source;     // none: rebuilt from initial values
+    // its process is new, or a restore has not ended: it must be rebuilt before it serves
+    bool needs_rows = false;
+    std::uint64_t served = 0;  // the process that became part of the session last
+    // how often it became part of the session: a mark is of one of these times
+    std::uint64_t attached = 0;
+    // closures that were committed and that it does without: all of them are reported
+    std::uint64_t missing = 0;
+    // What became of closures sent before it was rebuilt: it has those that its source had applied.
+    std::uint64_t rebuilt_version = 0;       // the layout that named its new process
+    std::shared_ptr<const Restored> source;  // none: rebuilt from initial values
     std::size_t rebuilt_loss = kNoLoss;
   };
   static constexpr std::size_t kNoLoss = static_cast<std::size_t>(-1);
-  static constexpr Duration kConnectDeadline = std::chrono::seconds(5);  // to one endpoint, greeting included
-  static constexpr Duration kBackoffFirst = std::chrono::milliseconds(20), kBackoffMax = std::chrono::milliseconds(500);
+  // to one endpoint, greeting included
+  static constexpr Duration kConnectDeadline = std::chrono::seconds(5);
+  static constexpr Duration kBackoffFirst = std::chrono::milliseconds(20),
+                            kBackoffMax = std::chrono::milliseconds(500);
   // Who holds it talks to the shards about tables; others wait for `changed_`.
   class Busy {
    public:
@@ -237,7 +248,8 @@ class Engine {
   void give_up_ps(Ps& ps, std::exception_ptr error);
   bool all_ps_ready() const;
   std::vector<std::uint64_t> times_attached() const;
-  std::vector<ShardClient*> all_shards() const;  // of the ps that are there, in their order; good until the next wait
+  // of the ps that are there, in their order; good until the next wait
+  std::vector<ShardClient*> all_shards() const;
   bool any_ps_given_up() const;
   void count_lost_updates(Ps& ps);
   void count_late_loss(const Closure& closure);
@@ -265,17 +277,21 @@ class Engine {
   void synced(std::shared_ptr<const Layout> layout);
   rpc::Task<void> sync_layout_task();
   rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
-  rpc::Task<void> restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources);
+  rpc::Task<void> restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
+                                 std::vector<std::shared_ptr<Restored>> sources);
   rpc::Task<void> restore_new_variables(Ps* ps, std::shared_ptr<const Layout> layout);
-  rpc::Task<void> rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout, std::shared_ptr<Restored> newest);
-  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted);
+  rpc::Task<void> rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout,
+                                 std::shared_ptr<Restored> newest);
+  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<Restored> source,
+                                std::vector<VariableId> wanted);
 
   // ---- checkpoints ----
   rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
   std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
   void goes_on_from(const Restored& source);
   rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
-  rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard, std::string folder);
+  rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard,
+                             std::string folder);
   void drop_marks(std::uint64_t mark);
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
   void verify_restorable(const Layout& layout) const;
@@ -285,7 +301,8 @@ class Engine {
   rpc::Task<Cut> make_cut(std::uint64_t checkpoint);
   rpc::Task<bool> mark_shards(Cut* cut);
   bool all_applied_committed(const Cut& cut) const;
-  rpc::Task<void> commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata);
+  rpc::Task<void> commit_checkpoint(std::shared_ptr<Cut> cut, std::string name,
+                                    CheckpointPolicy policy, std::string metadata);
   void take_positions(Cut& cut);
   void save_if_due();
   rpc::Task<void> save_and_forget();
@@ -296,7 +313,8 @@ class Engine {
   // ---- who waits for what: engine_stuck.cc ----
   std::string queued_for(const Closure& closure) const;
   std::string doing_of(const ToldClosure& told) const;
-  void see_lane(const Lane& lane, const std::vector<ToldClosure>& told, std::vector<ClosureSight>& out) const;
+  void see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
+                std::vector<ClosureSight>& out) const;
   std::vector<ClosureSight> see_closures();
   void look_for_stuck();
 
@@ -318,14 +336,14 @@ class Engine {
   std::vector<std::unique_ptr<Ps>> ps_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Lane*> lanes_;
-  LeastLoaded free_;              // lanes that may be sent a closure, by their number
-  std::vector<Lane*> due_;        // lanes that something is to be sent to at the end of pump()
+  LeastLoaded free_;        // lanes that may be sent a closure, by their number
+  std::vector<Lane*> due_;  // lanes that something is to be sent to at the end of pump()
   std::vector<Pipeline> pipeline_book_;
   std::vector<std::shared_ptr<const PerWorkerDataset>> datasets_;
   std::vector<std::uint64_t> skipped_rows_;  // beside pipeline_book_
   std::uint64_t next_incarnation_ = 1;
-  std::uint64_t fences_ = 0;      // raised so far: who opens a shard must not miss one
-  Announced announced_;           // the newest word
+  std::uint64_t fences_ = 0;          // raised so far: who opens a shard must not miss one
+  Announced announced_;               // the newest word
   std::uint64_t closures_below_ = 0;  // every ps knows of those
   std::uint64_t wanted_below_ = 0;    // above all that were sent, or are to be sent next
   rpc::Signal announce_due_;
@@ -336,29 +354,35 @@ class Engine {
   std::size_t torn_ = 0;          // closures that some shards may have and others not
   bool checkpoint_busy_ = false;  // a save or a restore: one at a time
   bool holding_ = false;          // pushes are held on the lanes, or about to be
-  bool writing_ = false;          // a cut is marked on the shards, or its rows are on their way to the disk
+  // a cut is marked on the shards, or its rows are on their way to the disk
+  bool writing_ = false;
   bool started_ = false;
   std::atomic<bool> pump_posted_{false};
   std::atomic<bool> looks_for_stop_{false}, stop_requested_{false};
   rpc::Signal changed_;
 
-  std::int64_t global_step_ = 0;      // committed steps
-  std::int64_t next_step_ = 0;        // given to updating closures as they first leave the queue
-  std::uint64_t committed_ = 0;       // updating closures since the session began
+  std::int64_t global_step_ = 0;  // committed steps
+  std::int64_t next_step_ = 0;    // given to updating closures as they first leave the queue
+  std::uint64_t committed_ = 0;   // updating closures since the session began
   std::uint64_t next_mark_ = 1;
-  std::uint64_t lost_before_ = 0;     // updates, on the way to what the program restored,
-  std::uint64_t lost_undone_ = 0;     // and those of this session that it restored away
-  std::shared_ptr<Restored> restored_;           // what the program restored: new variables take their rows from it
-  std::shared_ptr<Restored> newest_;             // what a lost ps is rebuilt from: the newest checkpoint, or restored_
-  std::set<std::string> restored_datasets_;      // names that have their positions, or had none to have
+  std::uint64_t lost_before_ = 0;  // updates, on the way to what the program restored,
+  std::uint64_t lost_undone_ = 0;  // and those of this session that it restored away
+  // what the program restored: new variables take their rows from it
+  std::shared_ptr<Restored> restored_;
+  // what a lost ps is rebuilt from: the newest checkpoint, or restored_
+  std::shared_ptr<Restored> newest_;
+  // names that have their positions, or had none to have
+  std::set<std::string> restored_datasets_;
   std::optional<CheckpointPolicy> policy_;
   std::string policy_metadata_;
-  std::vector<kj::Own<kj::PromiseFulfiller<std::string>>> askers_;  // for a checkpoint that has not begun
+  // for a checkpoint that has not begun
+  std::vector<kj::Own<kj::PromiseFulfiller<std::string>>> askers_;
   std::int64_t saved_at_step_ = 0;
-  std::vector<storage::Ancestor> ancestors_;     // of this session
-  std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;  // on the folders that it saves to
+  std::vector<storage::Ancestor> ancestors_;  // of this session
+  // on the folders that it saves to
+  std::map<std::string, std::shared_ptr<const storage::FolderLock>> locks_;
 
-  TimePoint saved_at_{};              // when the last automatic checkpoint began or ended
+  TimePoint saved_at_{};  // when the last automatic checkpoint began or ended
 
   mutable std::mutex shared_mutex_;  // guards the four below: read by any thread
   std::unordered_map<std::string, std::shared_ptr<const RegisteredFunction>> functions_;

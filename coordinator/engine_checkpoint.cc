@@ -11,8 +11,10 @@
 namespace cairn {
 namespace {
 constexpr Duration kTimer = std::chrono::milliseconds(50);
-constexpr Duration kLockPatience = std::chrono::seconds(2);  // for a process that has just been killed
-constexpr std::size_t kAncestorsMax = 256;  // whoever was resumed more often has left the first of them long ago
+// for a process that has just been killed
+constexpr Duration kLockPatience = std::chrono::seconds(2);
+// whoever was resumed more often has left the first of them long ago
+constexpr std::size_t kAncestorsMax = 256;
 }  // namespace
 
 bool Engine::Restored::holds(const VariableSpec& spec) const {
@@ -22,8 +24,9 @@ bool Engine::Restored::holds(const VariableSpec& spec) const {
   const bool same = found->second.type == wanted;
   if (!same && partial) return false;
   if (!same)
-    throw FailedPreconditionError(str("variable \"", spec.name, "\" is ", wanted.to_string(), ", in checkpoint ", folder, " it is ",
-                                      found->second.type.to_string(), ": restore it with the model that saved it"));
+    throw FailedPreconditionError(str(
+        "variable \"", spec.name, "\" is ", wanted.to_string(), ", in checkpoint ", folder,
+        " it is ", found->second.type.to_string(), ": restore it with the model that saved it"));
   return true;
 }
 
@@ -97,7 +100,9 @@ std::shared_ptr<const storage::FolderLock> Engine::lock_of(const std::string& fo
   return given && given->folder == folder ? given : nullptr;
 }
 
-void Engine::hold_folder(std::shared_ptr<const storage::FolderLock> lock) { locks_[lock->folder] = std::move(lock); }
+void Engine::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
+  locks_[lock->folder] = std::move(lock);
+}
 
 // What is saved from now on belongs to the run that saved `source`, with what it had gone on from.
 void Engine::goes_on_from(const Restored& source) {
@@ -112,18 +117,21 @@ rpc::Task<void> Engine::save_shards(std::shared_ptr<Cut> cut, std::string folder
   for (const auto& ps : ps_) {  // one may have been lost since its shards marked
     if (ps->ready && ps->attached == cut->attached[ps->index]) continue;
     drop_marks(cut->mark);
-    throw UnavailableError(str(ps->name, " was lost as a checkpoint began: ", ps->trouble), ps->name);
+    throw UnavailableError(str(ps->name, " was lost as a checkpoint began: ", ps->trouble),
+                           ps->name);
   }
   const std::vector<ShardClient*> shards = all_shards();
   cut->saved.resize(shards.size());
   std::vector<kj::Promise<void>> saves;
-  for (std::size_t i = 0; i < shards.size(); ++i) saves.push_back(save_shard(cut, i, *shards[i], folder).start());
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    saves.push_back(save_shard(cut, i, *shards[i], folder).start());
   for (auto& save : saves) co_await kj::mv(save);
   if (cut->error) std::rethrow_exception(cut->error);
 }
 
 // The first that fails stops the others, and is the error: theirs is only that they were stopped.
-rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard, std::string folder) {
+rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard,
+                                   std::string folder) {
   try {
     cut->saved[i] = co_await shard.save(cut->mark, folder);
   } catch (...) {
@@ -135,12 +143,14 @@ rpc::Task<void> Engine::save_shard(std::shared_ptr<Cut> cut, std::size_t i, Shar
 
 void Engine::drop_marks(std::uint64_t mark) {
   for (ShardClient* shard : all_shards()) {
-    auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});  // a shard that is lost has none
+    // a shard that is lost has none
+    auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});
     tasks_.spawn("drop a mark", kj::mv(dropped));
   }
 }
 
-rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy, std::string metadata) {
+rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string name,
+                                          CheckpointPolicy policy, std::string metadata) {
   auto restored = std::make_shared<Restored>();
   restored->folder = name;
   restored->checkpoint = cut->id;
@@ -153,7 +163,8 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
   restored->seed = cut->layout->seed;
   for (const ShardSaved& shard : cut->saved) restored->databases.push_back(database_of(shard).name);
   for (const VariableLayout& variable : cut->layout->variables)
-    restored->variables[variable.spec->name] = {{variable.spec->dtype, variable.spec->shape}, variable.rule};
+    restored->variables[variable.spec->name] = {{variable.spec->dtype, variable.spec->shape},
+                                                variable.rule};
   auto wall = parts_.clock.wall_microseconds();
   Disk* disk = &parts_.disk;
   std::function<void()> write = [=] {
@@ -193,13 +204,16 @@ void Engine::expect_partial_restore() {
 rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions options) {
   Disk* disk = &parts_.disk;
   auto source = std::make_shared<Restored>();
-  std::function<void()> read = [disk, checkpoint, source] { *source = read_manifest(*disk, checkpoint); };
+  std::function<void()> read = [disk, checkpoint, source] {
+    *source = read_manifest(*disk, checkpoint);
+  };
   co_await on_disk_thread(read);
   while (layout_busy_ || !all_ps_ready()) co_await changed_.wait();
   verify_types(variables_of(*registry_->layout()), source->variables,
                checkpoint);  // all fit, or nothing changes
   if (options.new_data) source->positions.clear();
-  registry_->set_seed(source->seed);  // rows that no database holds are at the initial values of that seed
+  // rows that no database holds are at the initial values of that seed
+  registry_->set_seed(source->seed);
   source->covers = committed_;
   source->missing.assign(ps_.size(), 0);
   lost_before_ = source->lost_updates;
@@ -233,19 +247,23 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   while (layout_busy_ || !all_ps_ready()) co_await changed_.wait();
 }
 
-// Gives each dataset made so far its positions; those made later ask again. A position belongs to the pipeline of its name, and
-// means something only where the data is dealt out to as many pipelines as when it was saved.
+// Gives each dataset made so far its positions; those made later ask again. A position belongs to
+// the pipeline of its name, and means something only where the data is dealt out to as many
+// pipelines as when it was saved.
 void Engine::restore_positions() {
   if (!restored_ || restored_->session == session_) return;
   for (const auto& dataset : datasets_) {
     if (!restored_datasets_.insert(dataset->name()).second) continue;
     std::vector<PipelinePosition> mine;
     for (const auto& position : restored_->positions)
-      if (position.name.substr(0, position.name.rfind('/')) == dataset->name()) mine.push_back(position);
+      if (position.name.substr(0, position.name.rfind('/')) == dataset->name())
+        mine.push_back(position);
     if (mine.size() == dataset->pipelines())
-      for (std::size_t i = 0; i < mine.size(); ++i) pipeline_book_[dataset->first_pipeline() + i] = Pipeline(std::move(mine[i]));
+      for (std::size_t i = 0; i < mine.size(); ++i)
+        pipeline_book_[dataset->first_pipeline() + i] = Pipeline(std::move(mine[i]));
     else if (!mine.empty())
-      log_warning("dataset ", dataset->name(), " begins anew: it was saved in ", mine.size(), " pipelines and is now dealt out to ", dataset->pipelines());
+      log_warning("dataset ", dataset->name(), " begins anew: it was saved in ", mine.size(),
+                  " pipelines and is now dealt out to ", dataset->pipelines());
   }
 }
 
@@ -259,14 +277,17 @@ void Engine::save_by(CheckpointPolicy policy, std::string metadata) {
 }
 
 kj::Promise<std::string> Engine::save_by_policy() {
-  if (!policy_) throw FailedPreconditionError("the program saves no checkpoints by itself: there is no folder to save to");
+  if (!policy_)
+    throw FailedPreconditionError(
+        "the program saves no checkpoints by itself: there is no folder to save to");
   auto answer = kj::newPromiseAndFulfiller<std::string>();
   askers_.push_back(kj::mv(answer.fulfiller));
   if (askers_.size() == 1) tasks_.spawn("a checkpoint that was asked for", save_for_askers());
   return kj::mv(answer.promise);
 }
 
-// A task of the engine's, not of a peer's call: half a save is not to be given up with a connection.
+// A task of the engine's, not of a peer's call: half a save is not to be given up with a
+// connection.
 rpc::Task<void> Engine::save_for_askers() {
   while (checkpoint_busy_) co_await changed_.wait();
   auto askers = std::exchange(askers_, {});
@@ -305,7 +326,8 @@ rpc::Task<void> Engine::save_and_forget() {
   try {
     co_await save(*policy_, policy_metadata_);
   } catch (const Error& e) {
-    log_error("a checkpoint failed: ", e.what());  // training is worth more than one checkpoint; the next may work
+    // training is worth more than one checkpoint; the next may work
+    log_error("a checkpoint failed: ", e.what());
     std::lock_guard hold(shared_mutex_);
     ++stats_.checkpoints_failed;
     stats_.checkpoint_error = e.what();
@@ -315,8 +337,10 @@ rpc::Task<void> Engine::save_and_forget() {
 
 rpc::Task<void> Engine::timed_saves() {
   for (;;) {
-    const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(policy_->every_seconds));
-    const TimePoint due = saved_at_ + pause;  // one that was saved for its steps meanwhile puts it off
+    const auto pause =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(policy_->every_seconds));
+    // one that was saved for its steps meanwhile puts it off
+    const TimePoint due = saved_at_ + pause;
     const TimePoint now = parts_.clock.now();
     if (now < due || checkpoint_busy_) {
       co_await parts_.reactor.sleep(now < due ? due - now : kTimer);

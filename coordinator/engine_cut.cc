@@ -9,10 +9,12 @@ namespace {
 constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 constexpr Duration kPause = std::chrono::milliseconds(50);  // between two attempts
 
-// Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes, is no fault of the program's.
+// Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes, is no
+// fault of the program's.
 void verify_is_a_loss(const std::exception_ptr& error) {
   const ErrorParts parts = error_parts(error);
-  if (parts.code == Code::kDeadlineExceeded) return log_warning("a checkpoint waits: ", parts.message);
+  if (parts.code == Code::kDeadlineExceeded)
+    return log_warning("a checkpoint waits: ", parts.message);
   if (parts.code != Code::kUnavailable) std::rethrow_exception(error);
 }
 }  // namespace
@@ -30,12 +32,15 @@ std::vector<ShardClient*> Engine::all_shards() const {
   return all;
 }
 
-// Pushes are held while every shard marks. What a lost worker left half done is completed first, by its retry.
+// Pushes are held while every shard marks. What a lost worker left half done is completed first, by
+// its retry.
 rpc::Task<Engine::Cut> Engine::make_cut(std::uint64_t checkpoint) {
   for (;;) {
     while (torn_ > 0 || !all_ps_ready() || layout_busy_) {
       for (auto& ps : ps_)
-        if (ps->lost_for_good) throw UnavailableError(str("no checkpoint can be made without ", ps->name, ": ", ps->trouble), ps->name);
+        if (ps->lost_for_good)
+          throw UnavailableError(
+              str("no checkpoint can be made without ", ps->name, ": ", ps->trouble), ps->name);
       co_await changed_.wait();
     }
     const TimePoint held = parts_.clock.now();
@@ -60,7 +65,8 @@ rpc::Task<Engine::Cut> Engine::make_cut(std::uint64_t checkpoint) {
     changed();
     drop_marks(cut.mark);
     if (error) verify_is_a_loss(error);
-    co_await parts_.reactor.sleep(kPause);  // somebody was lost meanwhile: once that is mended, anew
+    // somebody was lost meanwhile: once that is mended, anew
+    co_await parts_.reactor.sleep(kPause);
   }
 }
 
@@ -77,7 +83,9 @@ rpc::Task<bool> Engine::mark_shards(Cut* cut) {
     cut->applied.merge(mark.applied);
   }
   // A process that was attached again meanwhile has no mark.
-  if (torn_ > 0 || !all_ps_ready() || times_attached() != cut->attached || !all_applied_committed(*cut)) co_return false;
+  if (torn_ > 0 || !all_ps_ready() || times_attached() != cut->attached ||
+      !all_applied_committed(*cut))
+    co_return false;
   take_positions(*cut);
   co_return true;
 }
@@ -96,14 +104,15 @@ rpc::Task<void> Engine::hold_lanes() {
   std::vector<kj::Promise<void>> holds;
   for (Lane* lane : lanes_) {
     if (!lane->ready) continue;
-    std::string what = str("holding the pushes of ", lane->worker->name, " lane ", lane->index, " for a checkpoint");
+    std::string what = str("holding the pushes of ", lane->worker->name, " lane ", lane->index,
+                           " for a checkpoint");
     holds.push_back(parts_.reactor.with_deadline(hold_lane(lane), kHoldDeadline, what));
   }
   for (auto& hold : holds) co_await kj::mv(hold);
 }
 
-// Ends when no push of the lane is under way, and what became of its closures is known here: one that failed between two
-// shards is torn from then on only.
+// Ends when no push of the lane is under way, and what became of its closures is known here: one
+// that failed between two shards is torn from then on only.
 rpc::Task<void> Engine::hold_lane(Lane* lane) {
   const std::uint64_t incarnation = lane->incarnation;
   const std::uint64_t ended = co_await lane->client->hold_pushes();
@@ -115,7 +124,8 @@ void Engine::release_lanes() {
   for (Lane* lane : lanes_) {
     lane->kept_out = false;
     weigh(*lane);
-    if (lane->ready && lane->client) lane->tasks->spawn("release pushes", lane->client->release_pushes());
+    if (lane->ready && lane->client)
+      lane->tasks->spawn("release pushes", lane->client->release_pushes());
   }
   pump();
 }

@@ -12,14 +12,18 @@
 namespace cairn {
 namespace {
 
-// A chief's address in the cluster is where `cairn status` asks. Without one, or where it is taken, the run goes on unasked.
-std::unique_ptr<ControlServer> serve_control(Engine& engine, rpc::Reactor& reactor, rpc::Network& network) {
+// A chief's address in the cluster is where `cairn status` asks. Without one, or where it is taken,
+// the run goes on unasked.
+std::unique_ptr<ControlServer> serve_control(Engine& engine, rpc::Reactor& reactor,
+                                             rpc::Network& network) {
   const EngineOptions& options = engine.options();
   const auto& chief = options.cluster.tasks("chief");
   if (chief.empty()) return nullptr;
   const std::string& address = chief.begin()->second;
   try {
-    return std::make_unique<ControlServer>(engine, reactor, network, ControlServerOptions{address, options.cluster_id, options.token, options.insecure});
+    return std::make_unique<ControlServer>(
+        engine, reactor, network,
+        ControlServerOptions{address, options.cluster_id, options.token, options.insecure});
   } catch (const Error& e) {
     log_warning("the status service cannot listen at ", address, ": ", e.what());
     return nullptr;
@@ -29,12 +33,17 @@ std::unique_ptr<ControlServer> serve_control(Engine& engine, rpc::Reactor& react
 class ThreadHost final : public EngineHost {
  public:
   ThreadHost(EngineOptions options, rpc::Transport transport)
-      : network_(rpc::make_socket_network(transport)), offload_(make_thread_offload(1)), thread_("cairn-engine") {
+      : network_(rpc::make_socket_network(transport)),
+        offload_(make_thread_offload(1)),
+        thread_("cairn-engine") {
     try {
       thread_.run([&] {
         Engine::Parts parts{thread_.reactor(), *network_, *offload_, system_disk(), system_clock()};
-        auto busy = [mailbox = thread_.reactor().mailbox()](Duration soon) { mailbox->stay_awake(soon); };
-        engine_ = std::make_unique<Engine>(parts, std::move(options), make_thread_waiting(std::move(busy)));
+        auto busy = [mailbox = thread_.reactor().mailbox()](Duration soon) {
+          mailbox->stay_awake(soon);
+        };
+        engine_ = std::make_unique<Engine>(parts, std::move(options),
+                                           make_thread_waiting(std::move(busy)));
         tasks_ = std::make_unique<rpc::TaskGroup>();
         answer_signal(engine_->options().waits_signal);
       });
@@ -60,12 +69,15 @@ class ThreadHost final : public EngineHost {
   std::future<void> begin(std::function<rpc::Task<void>(Engine&)> work) {
     auto outcome = std::make_shared<std::promise<void>>();
     auto future = outcome->get_future();
-    bool posted = thread_.post([this, work = std::move(work), outcome] { tasks_->spawn("a user's call", wrap(work, engine_.get(), outcome)); });
+    bool posted = thread_.post([this, work = std::move(work), outcome] {
+      tasks_->spawn("a user's call", wrap(work, engine_.get(), outcome));
+    });
     if (!posted) throw UnavailableError("the engine has stopped");
     return future;
   }
 
-  static rpc::Task<void> wrap(std::function<rpc::Task<void>(Engine&)> work, Engine* engine, std::shared_ptr<std::promise<void>> outcome) {
+  static rpc::Task<void> wrap(std::function<rpc::Task<void>(Engine&)> work, Engine* engine,
+                              std::shared_ptr<std::promise<void>> outcome) {
     try {
       co_await work(*engine);
       outcome->set_value();
@@ -74,12 +86,16 @@ class ThreadHost final : public EngineHost {
     }
   }
   void answer_signal(int signal) {
-    if (signal != 0) questions_ = rpc::on_signal(thread_.reactor(), {signal}, [this](int) { engine_->log_waits(); });
+    if (signal != 0)
+      questions_ =
+          rpc::on_signal(thread_.reactor(), {signal}, [this](int) { engine_->log_waits(); });
   }
   void close() {
     try {
       thread_.run([this] {
-        if (std::exchange(questions_, nullptr)) std::signal(engine_->options().waits_signal, SIG_IGN);  // one that comes late ends nothing
+        // one that comes late ends nothing
+        if (std::exchange(questions_, nullptr))
+          std::signal(engine_->options().waits_signal, SIG_IGN);
         control_.reset();
         tasks_.reset();
         engine_.reset();
@@ -103,7 +119,8 @@ class ThreadHost final : public EngineHost {
 class SimulatedWaiting final : public Waiting {
  public:
   explicit SimulatedWaiting(rpc::Reactor& reactor) : reactor_(reactor) {}
-  bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable&, Duration limit, const std::function<bool()>& ready) override {
+  bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable&, Duration limit,
+            const std::function<bool()>& ready) override {
     const auto deadline = reactor_.now() + limit;
     while (!ready() && reactor_.now() < deadline) {
       hold.unlock();
@@ -121,8 +138,9 @@ class SimulatedHost final : public EngineHost {
  public:
   SimulatedHost(EngineOptions options, SimulatedParts parts)
       : reactor_(parts.reactor),
-        engine_(Engine::Parts{parts.reactor, parts.network, parts.offload, parts.disk, parts.reactor.clock()}, std::move(options),
-                std::make_shared<SimulatedWaiting>(parts.reactor)),
+        engine_(Engine::Parts{parts.reactor, parts.network, parts.offload, parts.disk,
+                              parts.reactor.clock()},
+                std::move(options), std::make_shared<SimulatedWaiting>(parts.reactor)),
         control_(serve_control(engine_, parts.reactor, parts.network)) {
     reactor_.wait(engine_.start());
   }

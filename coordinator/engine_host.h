@@ -23,8 +23,8 @@ class EngineHost {
   virtual void run(std::function<rpc::Task<void>(Engine&)> work) = 0;
 };
 
-// A thread of its own, real sockets, the system's clock and disk. Returns when the cluster is connected; `cairn status` is
-// answered from the beginning.
+// A thread of its own, real sockets, the system's clock and disk. Returns when the cluster is
+// connected; `cairn status` is answered from the beginning.
 //   Errors  Engine::start()'s; what options.on_start_wait throws.
 std::unique_ptr<EngineHost> start_engine_thread(EngineOptions options, rpc::Transport transport);
 

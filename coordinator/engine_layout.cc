@@ -16,11 +16,13 @@ void Engine::sync_layout() {
 namespace {
 bool same_tables(const Layout& a, const Layout& b) {
   return a.variables.size() == b.variables.size() &&
-         std::equal(a.variables.begin(), a.variables.end(), b.variables.begin(), [](const auto& x, const auto& y) { return x.rule == y.rule; });
+         std::equal(a.variables.begin(), a.variables.end(), b.variables.begin(),
+                    [](const auto& x, const auto& y) { return x.rule == y.rule; });
 }
 }  // namespace
 
-// One ps has the layout. Lanes go by it once all have, and the others have all but tables that are newer than the last sync.
+// One ps has the layout. Lanes go by it once all have, and the others have all but tables that are
+// newer than the last sync.
 void Engine::synced(std::shared_ptr<const Layout> layout) {
   if (!same_tables(*synced_, *layout)) {
     resync_ = true;
@@ -53,13 +55,17 @@ rpc::Task<void> Engine::sync_layout_task() {
     // A shard cannot be restored while its mark is saved.
     while (restored_ && writing_) co_await changed_.wait();
     auto layout = registry_->layout();
-    // Tables of variables that were there before are sent again only from the first one that changed (got slots).
+    // Tables of variables that were there before are sent again only from the first one that
+    // changed (got slots).
     VariableId first = 0;
-    while (first < synced_->variables.size() && synced_->variables[first].rule == layout->variables[first].rule) ++first;
+    while (first < synced_->variables.size() &&
+           synced_->variables[first].rule == layout->variables[first].rule)
+      ++first;
     try {
       verify_restorable(*layout);
       for (auto& ps : ps_) {
-        // One that is connected again and not attached yet has to be attached first: it may be another process.
+        // One that is connected again and not attached yet has to be attached first: it may be
+        // another process.
         if (!ps->ready) throw UnavailableError(str(ps->name, " is away"), ps->name);
         co_await configure_shards(ps.get(), layout, first);
         co_await restore_new_variables(ps.get(), layout);
@@ -78,17 +84,21 @@ rpc::Task<void> Engine::sync_layout_task() {
     queue_->fail_all(error);  // else: ps_loop sees the loss, and pumps when it is mended
 }
 
-rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first) {
+rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout,
+                                         VariableId first) {
   auto last = static_cast<VariableId>(layout->variables.size());
-  if (!ps->control || ps->shards.empty()) throw UnavailableError(str(ps->name, " is away"), ps->name);
+  if (!ps->control || ps->shards.empty())
+    throw UnavailableError(str(ps->name, " is away"), ps->name);
   for (std::size_t s = 0; s < ps->shards.size(); ++s)
     co_await ps->shards[s]->configure(session_, layout, first, last);
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
-// Each variable from `first` on, from the first of the sources that holds it; the others are left alone. Closes the shards: nobody
-// shall see half a model.
-rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first, std::vector<std::shared_ptr<Restored>> sources) {
+// Each variable from `first` on, from the first of the sources that holds it; the others are left
+// alone. Closes the shards: nobody shall see half a model.
+rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> layout,
+                                       VariableId first,
+                                       std::vector<std::shared_ptr<Restored>> sources) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
     std::vector<bool> done(layout->variables.size());
     for (const auto& source : sources) {
@@ -96,7 +106,9 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
       std::vector<VariableId> wanted;
       for (VariableId id = first; id < layout->variables.size(); ++id) {
         const VariableLayout& variable = layout->variables[id];
-        bool here = std::any_of(variable.parts.begin(), variable.parts.end(), [&](const Part& part) { return part.shard == ps->shards[s]->shard(); });
+        bool here =
+            std::any_of(variable.parts.begin(), variable.parts.end(),
+                        [&](const Part& part) { return part.shard == ps->shards[s]->shard(); });
         if (!here || done[id] || !source->holds(*variable.spec)) continue;
         done[id] = true;
         wanted.push_back(id);
@@ -114,16 +126,18 @@ rpc::Task<void> Engine::restore_new_variables(Ps* ps, std::shared_ptr<const Layo
   co_await restore_shards(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
 }
 
-// A new process from the very beginning: an earlier attempt that came to nothing may have left it with rows, and with
-// closures that it takes for applied, of which the sources know nothing.
-rpc::Task<void> Engine::rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout, std::shared_ptr<Restored> newest) {
+// A new process from the very beginning: an earlier attempt that came to nothing may have left it
+// with rows, and with closures that it takes for applied, of which the sources know nothing.
+rpc::Task<void> Engine::rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout,
+                                       std::shared_ptr<Restored> newest) {
   if (ps->served != ps->incarnation)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
   std::vector<std::shared_ptr<Restored>> sources{newest, restored_};
   co_await restore_shards(ps, layout, 0, sources);
 }
 
-rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source, std::vector<VariableId> wanted) {
+rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source,
+                                      std::vector<VariableId> wanted) {
   const ShardId number = shard->shard();
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
   std::uint64_t rows = 0;
@@ -134,12 +148,12 @@ rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restor
     const std::string cure = damaged ? str("; `cairn ckpt verify ", source->folder,
                                            "` tells all that is wrong with it, restore a sound one")
                                      : "";
-    throw_error(
-        error.code(),
-        str("restoring shard ", number, " from ", source->folder, ": ", error.what(), cure),
-        error.task());
+    throw_error(error.code(),
+                str("restoring shard ", number, " from ", source->folder, ": ", error.what(), cure),
+                error.task());
   }
-  log_info("shard ", number, ": ", rows, " rows of ", wanted.size(), " variables restored from ", source->folder);
+  log_info("shard ", number, ": ", rows, " rows of ", wanted.size(), " variables restored from ",
+           source->folder);
 }
 
 }  // namespace cairn

@@ -18,11 +18,12 @@ namespace storage {
 struct FolderLock;
 }
 
-// When to save, where, and what to keep. With steps and seconds both, a save is due at whichever comes first.
+// When to save, where, and what to keep. With steps and seconds both, a save is due at whichever
+// comes first.
 struct CheckpointPolicy {
-  std::string folder;               // seen by the coordinator and every ps under this name
-  std::int64_t every_steps = 0;     // 0: not by steps
-  double every_seconds = 0;         // 0: not by time
+  std::string folder;            // seen by the coordinator and every ps under this name
+  std::int64_t every_steps = 0;  // 0: not by steps
+  double every_seconds = 0;      // 0: not by time
   std::size_t keep_last = 5;
 };
 
@@ -30,49 +31,57 @@ struct EngineOptions {
   ClusterSpec cluster;
   std::string cluster_id = "cairn";
   std::string token;
-  std::uint64_t session = 0;         // another number for each coordinator's life; 0: drawn. Simulations give one, to replay
-  bool insecure = false;             // serve the chief's address to other hosts without a token
+  // another number for each coordinator's life; 0: drawn. Simulations give one, to replay
+  std::uint64_t session = 0;
+  bool insecure = false;  // serve the chief's address to other hosts without a token
   RegistryOptions variables;
-  std::uint32_t pipeline_depth = 2;  // closures whose pull has begun and whose push has not ended, at most; 1: strict order
-  std::uint32_t send_window = 256;   // closures sent to a lane and not answered, at most (send_window.h)
+  // closures whose pull has begun and whose push has not ended, at most; 1: strict order
+  std::uint32_t pipeline_depth = 2;
+  // closures sent to a lane and not answered, at most (send_window.h)
+  std::uint32_t send_window = 256;
   std::size_t queue_capacity = 256 * 1024;
-  bool bfloat16_wire = false;        // rows and gradients travel as bfloat16
+  bool bfloat16_wire = false;                  // rows and gradients travel as bfloat16
   Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
-  bool take_over = false;            // of a cluster at which another coordinator is at work: that one is ended
-  bool recovery = true;              // false: a lost ps is an error at once
+  // of a cluster at which another coordinator is at work: that one is ended
+  bool take_over = false;
+  bool recovery = true;  // false: a lost ps is an error at once
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   int heartbeats_missed_max = 5;
   Duration start_timeout = std::chrono::seconds(60);  // for all tasks together
-  // Called by start_engine_thread() some ten times a second while it waits for tasks, with those that are still missing
-  // and why, each as one text. What it throws ends the waiting.
+  // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
+  // that are still missing and why, each as one text. What it throws ends the waiting.
   std::function<void(const std::vector<std::string>& missing)> on_start_wait = {};
-  Duration ps_wait = std::chrono::minutes(10);      // how long a lost ps may take to come back
-  Duration worker_wait = std::chrono::minutes(10);  // how long the program goes on without any worker
-  int waits_signal = 0;              // SIGUSR1, say: the engine then writes to the log what it waits for; 0: none
-  Duration stuck_after = std::chrono::seconds(60);  // a closure without progress for so long is told of
-  // On the folder that checkpoints go to, if the program has taken it already (storage/folder_lock.h). Other folders are locked
-  // at the first save.
+  Duration ps_wait = std::chrono::minutes(10);  // how long a lost ps may take to come back
+  // how long the program goes on without any worker
+  Duration worker_wait = std::chrono::minutes(10);
+  // SIGUSR1, say: the engine then writes to the log what it waits for; 0: none
+  int waits_signal = 0;
+  // a closure without progress for so long is told of
+  Duration stuck_after = std::chrono::seconds(60);
+  // On the folder that checkpoints go to, if the program has taken it already
+  // (storage/folder_lock.h). Other folders are locked at the first save.
   std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
 };
 
 // A task that was lost, and what it cost.
 struct LossReport {
-  std::string task;               // "/job:ps/task:1"
+  std::string task;  // "/job:ps/task:1"
   std::string reason;
-  double at_seconds = 0;          // since the engine started
-  double back_after_seconds = -1;        // until it was connected and served again; -1: not yet
-  double first_push_after_seconds = -1;  // until the first closure that pushed through it; -1: not yet
-  std::uint64_t lost_updates = 0;        // a ps: closures whose updates are gone there
+  double at_seconds = 0;           // since the engine started
+  double back_after_seconds = -1;  // until it was connected and served again; -1: not yet
+  // until the first closure that pushed through it; -1: not yet
+  double first_push_after_seconds = -1;
+  std::uint64_t lost_updates = 0;  // a ps: closures whose updates are gone there
 };
 
 struct EngineStats {
-  double uptime_seconds = 0;             // since the engine started
+  double uptime_seconds = 0;  // since the engine started
   std::int64_t global_step = 0;
-  std::uint64_t updates = 0;             // closures that pushed and are committed
+  std::uint64_t updates = 0;  // closures that pushed and are committed
   std::uint64_t retried = 0;
   std::uint64_t lost_updates = 0;
   StalenessHistogram staleness;
-  double staleness_mean = 0;             // of these
+  double staleness_mean = 0;  // of these
   std::uint64_t staleness_max = 0;
   std::uint32_t workers_ready = 0, workers = 0, ps_ready = 0, ps = 0;
   std::uint64_t skipped_rows = 0;
@@ -80,8 +89,8 @@ struct EngineStats {
   std::uint64_t checkpoints_failed = 0;  // of those that are saved by themselves
   std::string checkpoint_error;          // why the last of them failed
   std::string last_checkpoint;
-  double last_checkpoint_seconds = 0;    // how long it took
-  double last_cut_seconds = 0;           // how long pushes were held for it
+  double last_checkpoint_seconds = 0;  // how long it took
+  double last_cut_seconds = 0;         // how long pushes were held for it
   std::vector<LossReport> losses;
 };
 

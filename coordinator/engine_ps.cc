@@ -11,23 +11,28 @@ namespace cairn {
 
 rpc::Task<void> Engine::connect_ps(Ps* ps) {
   auto address = rpc::Address::parse(ps->address);
-  auto control = co_await parts_.network.connect(parts_.reactor, address, hello(rpc::kControlEndpoint), kConnectDeadline);
+  auto control = co_await parts_.network.connect(parts_.reactor, address,
+                                                 hello(rpc::kControlEndpoint), kConnectDeadline);
   const rpc::PeerInfo peer = control->peer();
   if (peer.role != rpc::Role::kPs)
-    throw FailedPreconditionError(str(ps->name, ": at ", ps->address, " there is ", peer.name(), "; correct the cluster's addresses"));
+    throw FailedPreconditionError(str(ps->name, ": at ", ps->address, " there is ", peer.name(),
+                                      "; correct the cluster's addresses"));
   auto client = std::make_unique<PsControlClient>(std::move(control));
   co_await join(client.get(), ps, peer.incarnation);
   std::uint32_t shards = peer.endpoints - 1;
   if (started_) {
     std::uint32_t wanted = registry_->layout()->servers[ps->index].shards;
     if (shards != wanted)
-      throw FailedPreconditionError(str(ps->name, " came back with ", shards, " shards, it had ", wanted, "; start it with --shards ", wanted));
+      throw FailedPreconditionError(str(ps->name, " came back with ", shards, " shards, it had ",
+                                        wanted, "; start it with --shards ", wanted));
   }
   std::vector<std::unique_ptr<ShardClient>> clients;
-  // At the start it depends on how many shards the others have: start() numbers them when all are there.
+  // At the start it depends on how many shards the others have: start() numbers them when all are
+  // there.
   const ShardId first = started_ ? registry_->layout()->servers[ps->index].first_shard : 0;
   for (std::uint32_t i = 0; i < shards; ++i) {
-    auto connection = co_await parts_.network.connect(parts_.reactor, address, hello(1 + i), kConnectDeadline);
+    auto connection =
+        co_await parts_.network.connect(parts_.reactor, address, hello(1 + i), kConnectDeadline);
     clients.push_back(std::make_unique<ShardClient>(std::move(connection), first + i));
   }
   ps->shards = std::move(clients);
@@ -48,14 +53,17 @@ rpc::Task<void> Engine::ps_loop(Ps* ps) {
       co_await attach_in_time(ps);
     } catch (const Error& e) {
       ps->trouble = e.what();
-      if (e.code() == Code::kDataLoss) give_up_ps(*ps, std::current_exception());  // no waiting makes a damaged checkpoint whole
+      // no waiting makes a damaged checkpoint whole
+      if (e.code() == Code::kDataLoss) give_up_ps(*ps, std::current_exception());
     }
     if (!ps->ready) {
       ps->shards.clear();
       ps->control.reset();
       if (parts_.clock.now() - ps->lost_at > options_.ps_wait)
         give_up_ps(*ps, std::make_exception_ptr(UnavailableError(
-            str(ps->name, " at ", ps->address, " has been away for ", static_cast<int>(seconds_since(ps->lost_at)), " s: ", ps->trouble), ps->name)));
+                            str(ps->name, " at ", ps->address, " has been away for ",
+                                static_cast<int>(seconds_since(ps->lost_at)), " s: ", ps->trouble),
+                            ps->name)));
       co_await parts_.reactor.sleep(backoff);
       backoff = std::min(backoff * 2, kBackoffMax);
     }
@@ -71,10 +79,12 @@ void Engine::give_up_ps(Ps& ps, std::exception_ptr error) {
 kj::Promise<rpc::Silence> Engine::silence_of(Ps* ps) {
   rpc::HeartbeatOptions beat{options_.heartbeat_interval, options_.heartbeats_missed_max};
   std::function<kj::Promise<void>()> ping = [ps] { return ps->control->ping(); };
-  kj::Promise<rpc::Silence> silence = rpc::watch_heartbeat(parts_.reactor, ps->name, ping, beat).start();
+  kj::Promise<rpc::Silence> silence =
+      rpc::watch_heartbeat(parts_.reactor, ps->name, ping, beat).start();
   for (auto& shard : ps->shards) {
     rpc::Silence ended{ps->name, {}, "a shard's connection ended"};
-    silence = silence.exclusiveJoin(shard->connection().on_disconnect().then([ended] { return ended; }));
+    silence =
+        silence.exclusiveJoin(shard->connection().on_disconnect().then([ended] { return ended; }));
   }
   return silence;
 }
@@ -92,12 +102,16 @@ void Engine::lose_ps(Ps& ps, const std::string& reason) {
   }
   changed();
   if (options_.recovery) {
-    log_warning(ps.name, " is lost (", reason, "); closures wait for it up to ", fixed(std::chrono::duration<double>(options_.ps_wait).count(), 0), " s");
+    log_warning(ps.name, " is lost (", reason, "); closures wait for it up to ",
+                fixed(std::chrono::duration<double>(options_.ps_wait).count(), 0), " s");
     return;
   }
   log_error(ps.name, " is lost (", reason, "), and recovery is off");
-  give_up_ps(ps, std::make_exception_ptr(
-      UnavailableError(str(ps.name, " at ", ps.address, " is lost: ", reason, ". Restart the cluster and restore the last checkpoint, or run with recovery on"), ps.name)));
+  give_up_ps(
+      ps, std::make_exception_ptr(UnavailableError(
+              str(ps.name, " at ", ps.address, " is lost: ", reason,
+                  ". Restart the cluster and restore the last checkpoint, or run with recovery on"),
+              ps.name)));
 }
 
 bool Engine::all_ps_ready() const {
@@ -119,10 +133,12 @@ rpc::Task<void> Engine::give_up_in_silence(Ps* ps) {
   throw UnavailableError(str(ps->name, " was lost again: ", silence.reason), ps->name);
 }
 
-// Makes a connected ps part of the session: the same process with its state, or one that is rebuilt from the newest checkpoint.
+// Makes a connected ps part of the session: the same process with its state, or one that is rebuilt
+// from the newest checkpoint.
 rpc::Task<void> Engine::attach_ps(Ps* ps) {
   const std::uint64_t known = registry_->layout()->servers[ps->index].incarnation;
-  if (known != ps->incarnation) ps->needs_rows = true;  // until it has them, however often it is lost meanwhile
+  // until it has them, however often it is lost meanwhile
+  if (known != ps->incarnation) ps->needs_rows = true;
   // A checkpoint on its way to the disk is worth waiting for: it holds more than the one before.
   while (layout_busy_ || (ps->needs_rows && writing_)) co_await changed_.wait();
   const Busy busy(*this);
@@ -156,7 +172,8 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   synced(layout);
   if (!started_) co_return;
   const double away = seconds_since(ps->lost_at);
-  log_info(ps->name, " is back after ", fixed(away, 2), " s", rebuild ? ", rebuilt" : " with its state");
+  log_info(ps->name, " is back after ", fixed(away, 2), " s",
+           rebuild ? ", rebuilt" : " with its state");
   std::lock_guard hold(shared_mutex_);
   if (ps->open_loss != kNoLoss) stats_.losses[ps->open_loss].back_after_seconds = away;
 }
@@ -164,15 +181,16 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
 // A rebuilt ps has what its source had of it. What it was missing before is reported already.
 void Engine::count_lost_updates(Ps& ps) {
   const std::uint64_t covered = ps.source ? ps.source->covers : 0;
-  const std::uint64_t missing = committed_ - covered + (ps.source ? ps.source->missing.at(ps.index) : 0);
+  const std::uint64_t missing =
+      committed_ - covered + (ps.source ? ps.source->missing.at(ps.index) : 0);
   const std::uint64_t lost = missing - std::min(missing, ps.missing);
   ps.missing = missing;
   if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
   add_lost(ps, lost);
 }
 
-// A closure that was sent before a ps was rebuilt and ends well only now had its push applied by the process that is gone:
-// the new one refuses what was sent by an older layout.
+// A closure that was sent before a ps was rebuilt and ends well only now had its push applied by
+// the process that is gone: the new one refuses what was sent by an older layout.
 void Engine::count_late_loss(const Closure& closure) {
   for (auto& ps : ps_) {
     if (!lost_late(*ps, closure)) continue;
@@ -183,7 +201,8 @@ void Engine::count_late_loss(const Closure& closure) {
 
 bool Engine::lost_late(const Ps& ps, const Closure& closure) const {
   if (closure.sent_version >= ps.rebuilt_version) return false;
-  return !ps.source || ps.source->session != session_ || !ps.source->applied.contains(closure.sequence);
+  return !ps.source || ps.source->session != session_ ||
+         !ps.source->applied.contains(closure.sequence);
 }
 
 void Engine::add_lost(Ps& ps, std::uint64_t updates) {

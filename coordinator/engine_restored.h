@@ -16,19 +16,21 @@ namespace cairn {
 
 struct Engine::Restored {
   std::string folder;
-  std::vector<std::string> databases;       // folders of the shards' databases, relative to `folder`
-  std::uint64_t checkpoint = 0;             // its number in its folder
+  // folders of the shards' databases, relative to `folder`
+  std::vector<std::string> databases;
+  std::uint64_t checkpoint = 0;  // its number in its folder
   std::uint64_t session = 0;
   std::vector<storage::Ancestor> ancestors;  // of the session
   std::uint64_t seed = 0;
   std::int64_t global_step = 0;
-  std::uint64_t lost_updates = 0;           // on the way to it
+  std::uint64_t lost_updates = 0;  // on the way to it
   AppliedClosures applied;
   SavedVariables variables;
   bool partial = false;  // variables of another dtype or shape begin anew, without a word
   std::vector<PipelinePosition> positions;
-  std::uint64_t covers = 0;                 // committed closures of this session that need not be missed once it is restored,
-  std::vector<std::uint64_t> missing;       // but for those that a ps did without at its cut; by ps
+  // committed closures of this session that need not be missed once it is restored,
+  std::uint64_t covers = 0;
+  std::vector<std::uint64_t> missing;  // but for those that a ps did without at its cut; by ps
 
   // Does the checkpoint hold the variable? If not, it keeps its initial values.
   // FailedPrecondition: it has another dtype or shape there, and a partial restore is not expected.
@@ -37,18 +39,19 @@ struct Engine::Restored {
 
 // What one cut found.
 struct Engine::Cut {
-  std::uint64_t id = 0;       // of the checkpoint
-  std::uint64_t mark = 0;     // by which the shards know the cut: another one for each attempt
+  std::uint64_t id = 0;    // of the checkpoint
+  std::uint64_t mark = 0;  // by which the shards know the cut: another one for each attempt
   std::shared_ptr<const Layout> layout;
   AppliedClosures applied;
   std::int64_t global_step = 0;
   std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
-  std::uint64_t covers = 0;                  // committed closures that it holds
-  std::vector<std::uint64_t> missing;        // how many of them each ps did without
-  std::vector<std::uint64_t> attached;       // by ps: of which time that it was attached its marks are
-  std::vector<ShardSaved> saved;             // in the order of all_shards()
-  std::exception_ptr error;                  // the first of a save's
+  std::uint64_t covers = 0;            // committed closures that it holds
+  std::vector<std::uint64_t> missing;  // how many of them each ps did without
+  // by ps: of which time that it was attached its marks are
+  std::vector<std::uint64_t> attached;
+  std::vector<ShardSaved> saved;  // in the order of all_shards()
+  std::exception_ptr error;       // the first of a save's
 };
 
 }  // namespace cairn

@@ -28,7 +28,8 @@ rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
   const std::size_t answers = replies.size();
   if (error) {  // none of these has begun
     if (sent.empty()) lane->client->connection().close();
-    for (const std::uint64_t sequence : sent) replies.push_back({.sequence = sequence, .error = error});
+    for (const std::uint64_t sequence : sent)
+      replies.push_back({.sequence = sequence, .error = error});
   }
   for (LaneReply& reply : replies) answered(*lane, std::move(reply));
   lane->answers += answers;
@@ -41,7 +42,8 @@ rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
 void Engine::answered(Lane& lane, LaneReply reply) {
   const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
   if (!closure) {
-    log_error(lane.worker->name, " answers closure ", reply.sequence, ", which it does not have; its connection is ended");
+    log_error(lane.worker->name, " answers closure ", reply.sequence,
+              ", which it does not have; its connection is ended");
     return lane.client->connection().close();
   }
   lane.window.answered(parts_.clock.now());
@@ -59,9 +61,11 @@ void Engine::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, Lane
   for (std::size_t i = 0; i < closure->takes.size(); ++i) {
     const TakeRecord& take = closure->takes[i];
     bool known = i < reply.states.size();
-    if (known && reply.states[i].skipped > skipped_rows_[take.pipeline]) count_skipped(take.pipeline, reply.states[i].skipped);
-    pipeline_book_[take.pipeline].commit(take, known ? reply.states[i].ordinal : 0,
-                                         known ? std::move(reply.states[i].bytes) : std::vector<std::byte>{});
+    if (known && reply.states[i].skipped > skipped_rows_[take.pipeline])
+      count_skipped(take.pipeline, reply.states[i].skipped);
+    pipeline_book_[take.pipeline].commit(
+        take, known ? reply.states[i].ordinal : 0,
+        known ? std::move(reply.states[i].bytes) : std::vector<std::byte>{});
   }
   not_torn(*closure);
   if (closure->function->updates) count_update(lane, *closure, reply);
@@ -98,9 +102,11 @@ void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& r
   save_if_due();
 }
 
-void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error) {
+void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
+                        std::exception_ptr error) {
   ErrorParts parts = error_parts(error);
-  if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;  // worker_loop puts back what was in flight
+  // worker_loop puts back what was in flight
+  if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;
   if (parts.input_pipeline) {  // whatever its code: the data's fault, not the worker's
     lane.inflight.remove(closure->sequence);
     return fail(*closure, input_error(parts, lane));
@@ -113,7 +119,8 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
     case Code::kAborted:
       lane.inflight.remove(closure->sequence);
       if (closure->attempts < kAttemptsMax) {
-        torn(*closure);  // a ps went away in the middle: it may have this closure's push, or another may
+        // a ps went away in the middle: it may have this closure's push, or another may
+        torn(*closure);
         if (parts.code == Code::kUnavailable)
           tasks_.spawn("run a closure again", run_again_later(closure));
         else
@@ -121,9 +128,7 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std
         return;
       }
       [[fallthrough]];
-    default:
-      lane.inflight.remove(closure->sequence);
-      fail(*closure, error);
+    default: lane.inflight.remove(closure->sequence); fail(*closure, error);
   }
 }
 
@@ -137,8 +142,10 @@ void Engine::fail(Closure& closure, std::exception_ptr error) {
 std::exception_ptr Engine::input_error(const ErrorParts& parts, const Lane& lane) const {
   const std::string& worker = lane.worker->name;
   std::uint64_t pipeline = *parts.input_pipeline;
-  std::string name = pipeline < pipeline_book_.size() ? pipeline_book_[pipeline].name() : std::to_string(pipeline);
-  std::string message = str("pipeline \"", name, "\" could not be read on ", worker, ": ", parts.message);
+  std::string name =
+      pipeline < pipeline_book_.size() ? pipeline_book_[pipeline].name() : std::to_string(pipeline);
+  std::string message =
+      str("pipeline \"", name, "\" could not be read on ", worker, ": ", parts.message);
   return std::make_exception_ptr(ClosureInputError(parts.code, message, worker, pipeline));
 }
 
@@ -154,7 +161,9 @@ void Engine::spend_elements(const Closure& closure) {
 
 // From this moment on, not only once it runs again: a cut in between would hold half of it.
 void Engine::torn(Closure& closure) {
-  if (!closure.function->updates || closure.attempts == 0 || std::exchange(closure.maybe_torn, true)) return;
+  if (!closure.function->updates || closure.attempts == 0 ||
+      std::exchange(closure.maybe_torn, true))
+    return;
   ++torn_;
 }
 

@@ -14,12 +14,17 @@ rpc::Task<void> Engine::start() {
   for (const auto& [task, address] : cluster.tasks("ps")) {
     auto index = static_cast<std::uint32_t>(ps_.size());
     ps_.push_back(std::make_unique<Ps>());
-    *ps_.back() = Ps{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kPs, static_cast<std::uint32_t>(task))};
+    *ps_.back() = Ps{.index = index,
+                     .address = address,
+                     .name = rpc::task_name(rpc::Role::kPs, static_cast<std::uint32_t>(task))};
   }
   for (const auto& [task, address] : cluster.tasks("worker")) {
     auto index = static_cast<std::uint32_t>(workers_.size());
     workers_.push_back(std::make_unique<Worker>());
-    *workers_.back() = Worker{.index = index, .address = address, .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
+    *workers_.back() =
+        Worker{.index = index,
+               .address = address,
+               .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
   }
   tasks_.spawn("status", publish_status());  // `cairn status` says who is missing
   tasks_.spawn("showing life to those that are there", show_life());
@@ -79,7 +84,8 @@ rpc::Task<void> Engine::connect_everybody() {
     if (parts_.clock.now() >= deadline) {
       std::string all;
       for (const std::string& task : missing) all += (all.empty() ? "" : "; ") + task;
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count();
+      const auto seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(options_.start_timeout).count();
       throw UnavailableError(str("could not be reached in ", seconds, " s: ", all,
                                  ". Start what is missing, or correct its address in the cluster"));
     }
@@ -102,7 +108,8 @@ rpc::Task<void> Engine::dial_once(Member* member, rpc::Task<void> (Engine::*conn
 std::vector<std::string> Engine::not_connected() const {
   std::vector<std::string> missing;
   const auto add = [&](const auto& member) {
-    if (!member.control) missing.push_back(str(member.name, " at ", member.address, ": ", member.trouble));
+    if (!member.control)
+      missing.push_back(str(member.name, " at ", member.address, ": ", member.trouble));
   };
   for (const auto& ps : ps_) add(*ps);
   for (const auto& worker : workers_) add(*worker);

@@ -13,7 +13,8 @@ constexpr Duration kRefresh = std::chrono::milliseconds(200);
 constexpr Duration kPollDeadline = std::chrono::seconds(2);
 constexpr int kPollEvery = 5;  // refreshes between two questions to a task
 
-// What a task says of itself is for people, and nothing is taken on trust: not its size, depth or letters.
+// What a task says of itself is for people, and nothing is taken on trust: not its size, depth or
+// letters.
 Json details_of(const std::string& own) {
   constexpr std::size_t kBytesMax = 1 << 20;
   constexpr int kDepthMax = 16;
@@ -24,7 +25,8 @@ Json details_of(const std::string& own) {
   return "its answer cannot be read";
 }
 
-Json task_json(const std::string& name, const std::string& address, bool ready, const std::string& trouble, const std::string& own) {
+Json task_json(const std::string& name, const std::string& address, bool ready,
+               const std::string& trouble, const std::string& own) {
   Json task{{"task", name}, {"address", address}, {"ready", ready}};
   if (!trouble.empty()) task["trouble"] = trouble;
   if (!own.empty()) task["details"] = details_of(own);
@@ -33,7 +35,10 @@ Json task_json(const std::string& name, const std::string& address, bool ready, 
 
 Json stuck_json(const StuckClosure& stuck) {
   const ClosureSight& at = stuck.sight;
-  Json out{{"sequence", at.sequence}, {"function", at.function}, {"step", at.step}, {"seconds", std::chrono::duration<double>(stuck.still).count()}};
+  Json out{{"sequence", at.sequence},
+           {"function", at.function},
+           {"step", at.step},
+           {"seconds", std::chrono::duration<double>(stuck.still).count()}};
   if (!at.worker.empty()) {
     out["worker"] = at.worker;
     out["lane"] = at.lane;
@@ -89,9 +94,11 @@ std::string Engine::make_status() const {
               {"workers", Json::array()},
               {"stuck", Json::array()},
               {"losses", Json::array()}};
-  for (const auto& ps : ps_) status["ps"].push_back(task_json(ps->name, ps->address, ps->ready, ps->trouble, ps->status));
+  for (const auto& ps : ps_)
+    status["ps"].push_back(task_json(ps->name, ps->address, ps->ready, ps->trouble, ps->status));
   for (const auto& worker : workers_) {
-    Json task = task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
+    Json task =
+        task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
     status["workers"].push_back(std::move(task));
   }
@@ -113,7 +120,8 @@ rpc::Task<void> poll(rpc::Reactor* reactor, Task* task) {
   if (!task->ready || !task->control) co_return;
   try {
     std::string what = "asking for the status of " + task->name;
-    std::string answer = co_await reactor->with_deadline(task->control->status(), kPollDeadline, what);
+    std::string answer =
+        co_await reactor->with_deadline(task->control->status(), kPollDeadline, what);
     task->status = std::move(answer);
     task->status_at = reactor->clock().now();
   } catch (const Error&) {
@@ -138,9 +146,11 @@ rpc::Task<void> Engine::publish_status() {
   for (int round = 0;; ++round) {
     if (round % kPollEvery == 0) {
       for (auto& ps : ps_) tasks_.spawn("poll a ps", poll(&parts_.reactor, ps.get()));
-      for (auto& worker : workers_) tasks_.spawn("poll a worker", poll(&parts_.reactor, worker.get()));
+      for (auto& worker : workers_)
+        tasks_.spawn("poll a worker", poll(&parts_.reactor, worker.get()));
     }
-    if (round % kPollEvery == kPollEvery - 1) look_for_stuck();  // with answers that are as new as they get
+    // with answers that are as new as they get
+    if (round % kPollEvery == kPollEvery - 1) look_for_stuck();
     refresh_status();
     co_await parts_.reactor.sleep(kRefresh);
   }

@@ -37,7 +37,8 @@ Stage stage_of(const std::string& doing) {
 
 std::string text_of(const Json& json, const char* key) {
   const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>().substr(0, 100) : std::string();
+  return found != json.end() && found->is_string() ? found->get<std::string>().substr(0, 100)
+                                                   : std::string();
 }
 double number_of(const Json& json, const char* key, double otherwise) {
   const auto found = json.find(key);
@@ -48,8 +49,8 @@ ToldClosure read_told(const Json& json) {
   if (!json.is_object()) return {};
   const double sequence = number_of(json, "sequence", 0);
   const bool sane = sequence >= 0 && sequence < 9e18;
-  return {sane ? static_cast<std::uint64_t>(sequence) : 0, text_of(json, "doing"), number_of(json, "ps", -1),
-          number_of(json, "shard", -1), number_of(json, "seconds", 0)};
+  return {sane ? static_cast<std::uint64_t>(sequence) : 0, text_of(json, "doing"),
+          number_of(json, "ps", -1), number_of(json, "shard", -1), number_of(json, "seconds", 0)};
 }
 
 // By lane. Nothing that a worker says of itself is taken on trust.
@@ -63,7 +64,8 @@ std::vector<std::vector<ToldClosure>> lanes_of(const std::string& status) {
       std::vector<ToldClosure>& told = lanes.emplace_back();
       const auto closures = lane.is_object() ? lane.find("closures") : lane.end();
       if (closures == lane.end() || !closures->is_array()) continue;
-      for (std::size_t i = 0; i < std::min(closures->size(), kClosuresOfALane); ++i) told.push_back(read_told((*closures)[i]));
+      for (std::size_t i = 0; i < std::min(closures->size(), kClosuresOfALane); ++i)
+        told.push_back(read_told((*closures)[i]));
     }
   } catch (const InvalidArgumentError&) {  // it has said nothing yet, or nonsense
   }
@@ -75,13 +77,17 @@ std::vector<std::vector<ToldClosure>> lanes_of(const std::string& status) {
 // Why the closure at the head of the queue is not sent.
 std::string Engine::queued_for(const Closure& closure) const {
   for (const auto& ps : ps_)
-    if (closure.function->uses_variables && !ps->ready) return str("waiting for ", ps->name, ", which is away (", ps->trouble, ")");
-  if (resync_ || closure.layout_version > synced_version_) return "waiting for the ps to make its tables";
-  if (closure.function->uses_variables && layout_busy_) return "waiting for tables to be made or restored";
+    if (closure.function->uses_variables && !ps->ready)
+      return str("waiting for ", ps->name, ", which is away (", ps->trouble, ")");
+  if (resync_ || closure.layout_version > synced_version_)
+    return "waiting for the ps to make its tables";
+  if (closure.function->uses_variables && layout_busy_)
+    return "waiting for tables to be made or restored";
   std::size_t ready = 0;
   for (const Lane* lane : lanes_) ready += lane->ready;
   if (ready == 0) return "waiting for a worker: all are away";
-  return str("waiting for a lane: the ", ready, " that are there have as many closures as they take");
+  return str("waiting for a lane: the ", ready,
+             " that are there have as many closures as they take");
 }
 
 std::string Engine::doing_of(const ToldClosure& told) const {
@@ -91,8 +97,10 @@ std::string Engine::doing_of(const ToldClosure& told) const {
   return told.doing;
 }
 
-void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told, std::vector<ClosureSight>& out) const {
-  const auto add = [&](const Closure& closure, Stage stage, std::string waits_for, Duration since = Duration(-1)) {
+void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
+                      std::vector<ClosureSight>& out) const {
+  const auto add = [&](const Closure& closure, Stage stage, std::string waits_for,
+                       Duration since = Duration(-1)) {
     out.push_back(sight_of(closure));
     out.back().stage = stage;
     out.back().worker = lane.worker->name;
@@ -100,7 +108,9 @@ void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told, st
     out.back().waits_for = std::move(waits_for);
     out.back().since = since;
   };
-  if (lane.preparing) add(*lane.preparing, Stage::kPreparing, "waiting for the lane to take the layout, its function and its data");
+  if (lane.preparing)
+    add(*lane.preparing, Stage::kPreparing,
+        "waiting for the lane to take the layout, its function and its data");
   const Duration old = parts_.clock.now() - lane.worker->status_at;
   bool begun = false;
   for (const ToldClosure& one : told) {
@@ -108,11 +118,13 @@ void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told, st
     if (!closure) continue;
     begun = true;
     const double seconds = std::clamp(one.seconds, 0.0, uptime());
-    const auto since = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)) + old;
+    const auto since =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)) + old;
     const std::string doing = doing_of(one);
     add(*closure, stage_of(doing), doing, since);
   }
-  if (!begun && lane.inflight.size() > 0) add(*lane.inflight.begin()->closure, Stage::kSent, "sent, and not begun there");
+  if (!begun && lane.inflight.size() > 0)
+    add(*lane.inflight.begin()->closure, Stage::kSent, "sent, and not begun there");
 }
 
 std::vector<ClosureSight> Engine::see_closures() {
@@ -124,7 +136,9 @@ std::vector<ClosureSight> Engine::see_closures() {
   for (const auto& worker : workers_) {
     if (!worker->ready) continue;
     const auto lanes = lanes_of(worker->status);
-    for (const auto& lane : worker->lanes) see_lane(*lane, lane->index < lanes.size() ? lanes[lane->index] : std::vector<ToldClosure>(), all);
+    for (const auto& lane : worker->lanes)
+      see_lane(*lane, lane->index < lanes.size() ? lanes[lane->index] : std::vector<ToldClosure>(),
+               all);
   }
   return all;
 }
@@ -136,24 +150,36 @@ void Engine::look_for_stuck() {
     if (!one.to_tell || ++told > kToldAtOnce) continue;
     log_warning(stuck_text(one));
   }
-  if (told > kToldAtOnce) log_warning(told - kToldAtOnce, " more closures have made no progress; `cairn status` names them");
+  if (told > kToldAtOnce)
+    log_warning(told - kToldAtOnce,
+                " more closures have made no progress; `cairn status` names them");
 }
 
 void Engine::log_waits() {
   const QueueCounts counts = queue_->counts();
-  log_info("waits: the coordinator, session ", session_, ", is asked what it waits for: ", counts.queued, " closures queued, ", counts.inflight,
-           " running, ", counts.finished, " done", checkpoint_busy_ ? "; a checkpoint is saved or restored" : "",
+  log_info("waits: the coordinator, session ", session_,
+           ", is asked what it waits for: ", counts.queued, " closures queued, ", counts.inflight,
+           " running, ", counts.finished, " done",
+           checkpoint_busy_ ? "; a checkpoint is saved or restored" : "",
            layout_busy_ ? "; tables are made or restored" : "");
-  for (const auto& ps : ps_) log_info("waits: ", ps->name, " at ", ps->address, ps->ready ? " is there" : str(" is away: ", ps->trouble));
+  for (const auto& ps : ps_)
+    log_info("waits: ", ps->name, " at ", ps->address,
+             ps->ready ? " is there" : str(" is away: ", ps->trouble));
   for (const auto& worker : workers_)
-    log_info("waits: ", worker->name, " at ", worker->address, worker->ready ? " is there" : str(" is away: ", worker->trouble));
+    log_info("waits: ", worker->name, " at ", worker->address,
+             worker->ready ? " is there" : str(" is away: ", worker->trouble));
   const auto sights = see_closures();
   for (std::size_t i = 0; i < std::min(sights.size(), kClosuresLogged); ++i) {
     const ClosureSight& at = sights[i];
-    const std::string place = at.worker.empty() ? std::string("the head of the queue") : str(at.worker, " lane ", at.lane);
-    const std::string since = at.since < Duration(0) ? std::string() : str(", for ", fixed(std::chrono::duration<double>(at.since).count(), 1), " s");
+    const std::string place = at.worker.empty() ? std::string("the head of the queue")
+                                                : str(at.worker, " lane ", at.lane);
+    const std::string since =
+        at.since < Duration(0)
+            ? std::string()
+            : str(", for ", fixed(std::chrono::duration<double>(at.since).count(), 1), " s");
     const std::string step = at.step < 0 ? std::string() : str(", step ", at.step);
-    log_info("waits: closure ", at.sequence, " (", at.function, step, ") at ", place, ": ", at.waits_for, since);
+    log_info("waits: closure ", at.sequence, " (", at.function, step, ") at ", place, ": ",
+             at.waits_for, since);
   }
   rpc::log_tasks_here("the coordinator's loop");
 }

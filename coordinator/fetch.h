@@ -1,5 +1,5 @@
-// fetch: the values of RemoteValues, in whatever nest of vectors, maps, pairs and tuples they stand; all else stays as
-// it is.
+// fetch: the values of RemoteValues, in whatever nest of vectors, maps, pairs and tuples they
+// stand; all else stays as it is.
 #pragma once
 #include <map>
 #include <tuple>
@@ -11,8 +11,10 @@
 
 namespace cairn {
 
-// Each RemoteValue becomes its outputs (a nest that a function returned lies flat: see core/function.h).
-//   Errors  those of RemoteValue::get_all(), of the first that has one.   Thread  any; it waits for each, `limit` at
+// Each RemoteValue becomes its outputs (a nest that a function returned lies flat: see
+// core/function.h).
+//   Errors  those of RemoteValue::get_all(), of the first that has one.
+//   Thread  any; it waits for each, `limit` at
 //   most.
 struct Fetcher {
   Duration limit = kForever;

@@ -1,7 +1,8 @@
 // InFlight: the closures that one lane has, in the order in which they were sent to it.
 //
-// Results come back in about that order, so that a closure is found among the first few, and keeping one allocates nothing of
-// its own. With many lanes a closure has left the caches by the time its result comes: finding one fetches a later one.
+// Results come back in about that order, so that a closure is found among the first few, and
+// keeping one allocates nothing of its own. With many lanes a closure has left the caches by the
+// time its result comes: finding one fetches a later one.
 //   Thread  one loop's.
 #pragma once
 #include <algorithm>
@@ -50,7 +51,8 @@ class InFlight {
   static constexpr std::ptrdiff_t kAhead = 8;
 
   std::deque<Entry>::const_iterator place(std::uint64_t sequence) const {
-    return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.sequence == sequence; });
+    return std::find_if(entries_.begin(), entries_.end(),
+                        [&](const Entry& entry) { return entry.sequence == sequence; });
   }
   std::deque<Entry> entries_;
 };

@@ -1,5 +1,6 @@
 // LaneClient: the coordinator's side of one lane of a worker.
-//   Thread  the engine's.   Errors  Unavailable once the connection is lost; else what the lane reports.
+//   Thread  the engine's.
+//   Errors  Unavailable once the connection is lost; else what the lane reports.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -36,7 +37,7 @@ struct LaneReply {
     std::uint64_t skipped = 0;
   };
   std::uint64_t sequence = 0;
-  std::exception_ptr error;   // set: it failed, and the rest is void
+  std::exception_ptr error;  // set: it failed, and the rest is void
   std::vector<Tensor> outputs;
   std::vector<State> states;  // beside the takes
   std::uint64_t staleness = 0;
@@ -59,15 +60,18 @@ class LaneClient {
 
   rpc::Task<void> configure(LaneConfiguration configuration);
   rpc::Task<void> set_layout(std::shared_ptr<const Layout> layout);
-  rpc::Task<void> register_function(std::uint32_t id, std::shared_ptr<const ConcreteFunction> function);
+  rpc::Task<void> register_function(std::uint32_t id,
+                                    std::shared_ptr<const ConcreteFunction> function);
   rpc::Task<void> open_pipeline(std::uint64_t pipeline, std::vector<std::byte> description);
-  // Sends the closures, and answers with what has become of some: of these or of others that were sent before, each once. Until
-  // everything is answered, at least one call has to wait. The message is built and let go before run() returns.
+  // Sends the closures, and answers with what has become of some: of these or of others that were
+  // sent before, each once. Until everything is answered, at least one call has to wait. The
+  // message is built and let go before run() returns.
   //   Errors  none of these closures has begun.
   rpc::Task<std::vector<LaneReply>> run(LaneMessage message);
   // About how much a closure takes of a message to lane number `lane`.
   static std::size_t message_bytes(const Closure& closure, std::size_t lane);
-  // Resolves when no push of the lane is under way; how many results it has sent, or will have, of what ended before.
+  // Resolves when no push of the lane is under way; how many results it has sent, or will have, of
+  // what ended before.
   rpc::Task<std::uint64_t> hold_pushes();
   rpc::Task<void> release_pushes();
   rpc::Connection& connection() { return *connection_; }

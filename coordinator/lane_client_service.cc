@@ -55,14 +55,16 @@ const Tensor& argument(const Closure& closure, std::size_t i, std::size_t lane) 
   return own ? closure.per_worker[i]->at(lane) : closure.arguments[i];
 }
 
-void write_closure(wire::Closure::Builder out, const Closure& closure, std::span<const LaneTake> takes, const LaneMessage& message) {
+void write_closure(wire::Closure::Builder out, const Closure& closure,
+                   std::span<const LaneTake> takes, const LaneMessage& message) {
   out.setSequence(closure.sequence);
   out.setFunction(closure.function->id);
   out.setGlobalStep(closure.global_step);
   out.setLayoutVersion(message.layout_version);
   if (!closure.arguments.empty()) {
     auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
-    for (unsigned i = 0; i < arguments.size(); ++i) wire::write(arguments[i], argument(closure, i, message.lane_number));
+    for (unsigned i = 0; i < arguments.size(); ++i)
+      wire::write(arguments[i], argument(closure, i, message.lane_number));
   }
   if (!takes.empty()) write_takes(out.initTakes(static_cast<unsigned>(takes.size())), takes);
 }
@@ -74,7 +76,8 @@ struct LaneClient::Stub {
 };
 
 LaneClient::LaneClient(std::unique_ptr<rpc::Connection> connection)
-    : connection_(std::move(connection)), stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::Lane>()})) {}
+    : connection_(std::move(connection)),
+      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::Lane>()})) {}
 LaneClient::~LaneClient() = default;
 
 rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
@@ -94,14 +97,16 @@ rpc::Task<void> LaneClient::set_layout(std::shared_ptr<const Layout> layout) {
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<void> LaneClient::register_function(std::uint32_t id, std::shared_ptr<const ConcreteFunction> function) {
+rpc::Task<void> LaneClient::register_function(std::uint32_t id,
+                                              std::shared_ptr<const ConcreteFunction> function) {
   auto request = stub_->lane.registerRequest();
   request.setFunction(id);
   request.setGraph(bytes_of(function->bytes));
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline, std::vector<std::byte> description) {
+rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline,
+                                          std::vector<std::byte> description) {
   auto request = stub_->lane.openPipelineRequest();
   request.setPipeline(pipeline);
   request.setDescription(bytes_of(description));
@@ -109,7 +114,8 @@ rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline, std::vector<st
 }
 
 rpc::Task<std::vector<LaneReply>> LaneClient::run(LaneMessage message) {
-  auto request = stub_->lane.runRequest(capnp::MessageSize{kHeadWords + message.bytes / sizeof(capnp::word), 0});
+  auto request = stub_->lane.runRequest(
+      capnp::MessageSize{kHeadWords + message.bytes / sizeof(capnp::word), 0});
   if (!message.closures.empty()) {
     auto closures = request.initClosures(static_cast<unsigned>(message.closures.size()));
     std::span<const LaneTake> takes(message.takes);
@@ -124,7 +130,8 @@ rpc::Task<std::vector<LaneReply>> LaneClient::run(LaneMessage message) {
   auto response = co_await kj::mv(promise);
   const std::string worker = connection_->peer().name();
   std::vector<LaneReply> replies;
-  for (auto result : wire::bounded(response.getResults(), kReplyListMax, "results")) replies.push_back(read_reply(result, worker));
+  for (auto result : wire::bounded(response.getResults(), kReplyListMax, "results"))
+    replies.push_back(read_reply(result, worker));
   co_return replies;
 }
 
@@ -146,15 +153,20 @@ rpc::Task<std::uint64_t> LaneClient::hold_pushes() {
   auto response = co_await kj::mv(promise);
   co_return response.getEnded();
 }
-rpc::Task<void> LaneClient::release_pushes() { co_await stub_->lane.releasePushesRequest().send().ignoreResult(); }
+rpc::Task<void> LaneClient::release_pushes() {
+  co_await stub_->lane.releasePushesRequest().send().ignoreResult();
+}
 
 struct WorkerControlClient::Stub {
   wire::WorkerControl::Client control;
 };
 WorkerControlClient::WorkerControlClient(std::unique_ptr<rpc::Connection> connection)
-    : connection_(std::move(connection)), stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::WorkerControl>()})) {}
+    : connection_(std::move(connection)),
+      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::WorkerControl>()})) {}
 WorkerControlClient::~WorkerControlClient() = default;
-kj::Promise<void> WorkerControlClient::ping() { return stub_->control.pingRequest().send().ignoreResult(); }
+kj::Promise<void> WorkerControlClient::ping() {
+  return stub_->control.pingRequest().send().ignoreResult();
+}
 rpc::Task<std::string> WorkerControlClient::status() {
   auto response = co_await stub_->control.statusRequest().send();
   co_return std::string(response.getJson());

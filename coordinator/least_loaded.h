@@ -1,8 +1,10 @@
 // LeastLoaded: who of many has least to do, known at once however many there are.
 //
-// A queue for each load, numbered members in them. Of those with equal load the one that has waited longest is first, so that
-// equals take turns and one history gives one order.
-//   Thread  one.   Cost  put() and remove() constant; first() at most the range of loads, whatever the number of members.
+// A queue for each load, numbered members in them. Of those with equal load the one that has waited
+// longest is first, so that equals take turns and one history gives one order.
+//   Thread  one.
+//   Cost  put() and remove() constant; first() at most the range of loads, whatever the number of
+//         members.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -12,7 +14,8 @@ namespace cairn {
 
 class LeastLoaded {
  public:
-  // `who` may be given work and has `load` of it: behind others with as much, unless that is what is known of it already.
+  // `who` may be given work and has `load` of it: behind others with as much, unless that is what
+  // is known of it already.
   void put(std::size_t who, std::size_t load);
   void remove(std::size_t who);
   std::optional<std::size_t> first();

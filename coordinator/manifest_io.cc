@@ -16,7 +16,8 @@ DatasetPosition to_manifest(const PipelinePosition& position) {
   made.pipeline = position.name;
   made.ordinal = position.next;
   auto open = position.open;
-  std::sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
+  std::sort(open.begin(), open.end(),
+            [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
   std::uint64_t lowest = open.empty() ? position.next : open.front().ordinal;
   auto base = std::prev(position.states.upper_bound(lowest));
   made.state_ordinal = base->first;
@@ -49,7 +50,14 @@ PipelinePosition from_manifest(const DatasetPosition& saved) {
 }
 
 storage::VariableInfo to_manifest(const VariableLayout& variable) {
-  storage::VariableInfo made{variable.spec->name, variable.spec->dtype, variable.spec->shape, variable.spec->trainable, variable.rule, {}, {}, variable.spec->hashed};
+  storage::VariableInfo made{variable.spec->name,
+                             variable.spec->dtype,
+                             variable.spec->shape,
+                             variable.spec->trainable,
+                             variable.rule,
+                             {},
+                             {},
+                             variable.spec->hashed};
   for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
   for (const Part& part : variable.parts) made.parts.push_back(part.rows);
   return made;
@@ -62,9 +70,12 @@ std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder) {
   return storage::CheckpointFolder(disk, folder).next_id();
 }
 
-std::string checkpoint_path(const std::string& folder, std::uint64_t id) { return folder + "/" + storage::CheckpointFolder::name(id); }
+std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
+  return folder + "/" + storage::CheckpointFolder::name(id);
+}
 
-void write_manifest(Disk& disk, const std::string& path, const Engine::Restored& checkpoint, const Engine::Cut& cut, const std::string& metadata,
+void write_manifest(Disk& disk, const std::string& path, const Engine::Restored& checkpoint,
+                    const Engine::Cut& cut, const std::string& metadata,
                     std::int64_t wall_microseconds) {
   storage::Manifest manifest;
   manifest.checkpoint = cut.id;
@@ -78,9 +89,11 @@ void write_manifest(Disk& disk, const std::string& path, const Engine::Restored&
   manifest.low_watermark = checkpoint.applied.low_watermark;
   manifest.applied = checkpoint.applied.ranges;
   manifest.metadata = metadata;
-  for (const VariableLayout& variable : cut.layout->variables) manifest.variables.push_back(to_manifest(variable));
+  for (const VariableLayout& variable : cut.layout->variables)
+    manifest.variables.push_back(to_manifest(variable));
   for (const ShardSaved& shard : cut.saved) manifest.databases.push_back(database_of(shard));
-  for (const PipelinePosition& position : checkpoint.positions) manifest.datasets.push_back(to_manifest(position));
+  for (const PipelinePosition& position : checkpoint.positions)
+    manifest.datasets.push_back(to_manifest(position));
   storage::commit(disk, path, manifest);
 }
 
@@ -88,7 +101,8 @@ storage::DatabaseInfo database_of(const ShardSaved& shard) {
   std::vector<storage::FileInfo> files;
   for (const SavedFile& file : shard.files) files.push_back({file.name, file.bytes, file.checksum});
   auto databases = storage::group_by_database(files);
-  if (databases.size() != 1) throw InternalError(str("a shard saved its rows into ", databases.size(), " databases"));
+  if (databases.size() != 1)
+    throw InternalError(str("a shard saved its rows into ", databases.size(), " databases"));
   databases[0].rows = shard.rows;
   return databases[0];
 }
@@ -105,13 +119,17 @@ Engine::Restored read_manifest(Disk& disk, const std::string& path) {
   restored.lost_updates = manifest.lost_updates;
   restored.applied = {manifest.low_watermark, manifest.applied};
   for (const auto& database : manifest.databases) restored.databases.push_back(database.name);
-  for (const auto& variable : manifest.variables) restored.variables[variable.name] = {{variable.dtype, variable.shape}, variable.rule};
-  for (const auto& position : manifest.datasets) restored.positions.push_back(from_manifest(position));
+  for (const auto& variable : manifest.variables)
+    restored.variables[variable.name] = {{variable.dtype, variable.shape}, variable.rule};
+  for (const auto& position : manifest.datasets)
+    restored.positions.push_back(from_manifest(position));
   return restored;
 }
 
-void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep, const Engine::Restored& checkpoint) {
-  storage::CheckpointFolder(disk, folder).prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
+void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
+                           const Engine::Restored& checkpoint) {
+  storage::CheckpointFolder(disk, folder)
+      .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
 }
 
 }  // namespace cairn

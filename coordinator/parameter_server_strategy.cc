@@ -15,7 +15,8 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-EngineOptions engine_options(const ClusterResolver& resolver, const ParameterServerOptions& options) {
+EngineOptions engine_options(const ClusterResolver& resolver,
+                             const ParameterServerOptions& options) {
   verify_parameter_server_cluster(resolver);
   EngineOptions engine = options.engine;
   engine.cluster = resolver.cluster_spec();
@@ -40,10 +41,13 @@ std::vector<Tensor> outputs_of(const RemoteValue& value, ClosureQueue& queue) {
 
 }  // namespace
 
-ParameterServerStrategy::ParameterServerStrategy(const ClusterResolver& resolver, ParameterServerOptions options)
-    : ParameterServerStrategy(start_engine_thread(engine_options(resolver, options), options.transport)) {}
+ParameterServerStrategy::ParameterServerStrategy(const ClusterResolver& resolver,
+                                                 ParameterServerOptions options)
+    : ParameterServerStrategy(
+          start_engine_thread(engine_options(resolver, options), options.transport)) {}
 
-ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> host) : host_(std::move(host)) {}
+ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> host)
+    : host_(std::move(host)) {}
 ParameterServerStrategy::~ParameterServerStrategy() = default;
 
 Variable ParameterServerStrategy::create_variable(VariableSpec spec) {
@@ -55,15 +59,20 @@ void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRu
   host_->engine().registry().add_slots(variable.name(), rule);
 }
 
-std::vector<Tensor> ParameterServerStrategy::run_step(Function& function, const std::vector<Argument>& arguments) {
+std::vector<Tensor> ParameterServerStrategy::run_step(Function& function,
+                                                      const std::vector<Argument>& arguments) {
   std::vector<ScheduleArgument> scheduled;
   for (const Argument& argument : arguments) {
     if (auto* tensor = std::get_if<Tensor>(&argument)) {
       scheduled.emplace_back(*tensor);
       continue;
     }
-    auto dataset = std::dynamic_pointer_cast<const PerWorkerDataset>(std::get<std::shared_ptr<const IteratorSource>>(argument));
-    if (!dataset) throw InvalidArgumentError("run: an iterator argument must be a dataset that this strategy's ClusterCoordinator made");
+    auto dataset = std::dynamic_pointer_cast<const PerWorkerDataset>(
+        std::get<std::shared_ptr<const IteratorSource>>(argument));
+    if (!dataset)
+      throw InvalidArgumentError(
+          "run: an iterator argument must be a dataset that this strategy's ClusterCoordinator "
+          "made");
     scheduled.emplace_back(std::move(dataset));
   }
   const RemoteValue value = ClusterCoordinator(*this).schedule(function, scheduled);

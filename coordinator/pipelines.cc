@@ -16,7 +16,8 @@ Pipeline::Pipeline(PipelinePosition position) : position_(std::move(position)) {
 
 TakeRecord Pipeline::take(std::uint64_t id, std::uint32_t count) {
   TakeRecord taken{id, position_.next, count};
-  auto fits = std::find_if(revisit_.begin(), revisit_.end(), [&](const auto& open) { return open.count >= count; });
+  auto fits = std::find_if(revisit_.begin(), revisit_.end(),
+                           [&](const auto& open) { return open.count >= count; });
   if (fits != revisit_.end()) {
     taken.ordinal = fits->ordinal;
     fits->ordinal += count;
@@ -29,16 +30,20 @@ TakeRecord Pipeline::take(std::uint64_t id, std::uint32_t count) {
   return taken;
 }
 
-std::pair<std::uint64_t, const std::vector<std::byte>*> Pipeline::base(std::uint64_t ordinal) const {
+std::pair<std::uint64_t, const std::vector<std::byte>*> Pipeline::base(
+    std::uint64_t ordinal) const {
   auto above = position_.states.upper_bound(ordinal);
-  CAIRN_CHECK(above != position_.states.begin(), "no state of pipeline ", position_.name, " reaches element ", ordinal);
+  CAIRN_CHECK(above != position_.states.begin(), "no state of pipeline ", position_.name,
+              " reaches element ", ordinal);
   --above;
   return {above->first, &above->second};
 }
 
-void Pipeline::commit(const TakeRecord& take, std::uint64_t state_ordinal, std::vector<std::byte> state) {
+void Pipeline::commit(const TakeRecord& take, std::uint64_t state_ordinal,
+                      std::vector<std::byte> state) {
   auto& open = position_.open;
-  open.erase(std::remove_if(open.begin(), open.end(), [&](const auto& o) { return same(o, take); }), open.end());
+  open.erase(std::remove_if(open.begin(), open.end(), [&](const auto& o) { return same(o, take); }),
+             open.end());
   if (!state.empty()) position_.states[state_ordinal] = std::move(state);
   prune();
 }
@@ -49,7 +54,8 @@ void Pipeline::prune() {
   for (const auto& o : position_.open) lowest = std::min(lowest, o.ordinal);
   for (const auto& o : revisit_) lowest = std::min(lowest, o.ordinal);
   auto keep = position_.states.upper_bound(lowest);
-  if (keep != position_.states.begin()) position_.states.erase(position_.states.begin(), std::prev(keep));
+  if (keep != position_.states.begin())
+    position_.states.erase(position_.states.begin(), std::prev(keep));
 }
 
 PipelinePosition Pipeline::position() const {

@@ -1,7 +1,9 @@
-// The book of dataset positions: which elements were taken, which are committed, and from which state each can be reached.
+// The book of dataset positions: which elements were taken, which are committed, and from which
+// state each can be reached.
 //
-// A pipeline is one stream of elements, numbered by ordinals. An element is taken when the closure that will read it is first
-// sent, and committed with that closure; until then it belongs to that closure, whoever runs it.
+// A pipeline is one stream of elements, numbered by ordinals. An element is taken when the closure
+// that will read it is first sent, and committed with that closure; until then it belongs to that
+// closure, whoever runs it.
 //   Thread  the engine's.
 #pragma once
 #include <cstddef>
@@ -19,15 +21,24 @@ namespace cairn {
 // What create_per_worker_dataset makes: a pipeline for each lane (or one that all lanes draw from).
 class PerWorkerDataset final : public IteratorSource {
  public:
-  PerWorkerDataset(std::string name, std::uint64_t first_pipeline, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec, bool shared)
-      : name_(std::move(name)), first_pipeline_(first_pipeline), descriptions_(std::move(descriptions)), spec_(std::move(spec)), shared_(shared) {}
+  PerWorkerDataset(std::string name, std::uint64_t first_pipeline,
+                   std::vector<std::vector<std::byte>> descriptions, ElementSpec spec, bool shared)
+      : name_(std::move(name)),
+        first_pipeline_(first_pipeline),
+        descriptions_(std::move(descriptions)),
+        spec_(std::move(spec)),
+        shared_(shared) {}
   const ElementSpec& element_spec() const override { return spec_; }
   const std::string& name() const { return name_; }
   // The pipeline that lane `lane` (of all the cluster's) draws from.
-  std::uint64_t pipeline(std::size_t lane) const { return first_pipeline_ + (shared_ ? 0 : lane % descriptions_.size()); }
+  std::uint64_t pipeline(std::size_t lane) const {
+    return first_pipeline_ + (shared_ ? 0 : lane % descriptions_.size());
+  }
   std::uint64_t first_pipeline() const { return first_pipeline_; }
   std::size_t pipelines() const { return descriptions_.size(); }
-  const std::vector<std::byte>& description(std::uint64_t pipeline) const { return descriptions_.at(pipeline - first_pipeline_); }
+  const std::vector<std::byte>& description(std::uint64_t pipeline) const {
+    return descriptions_.at(pipeline - first_pipeline_);
+  }
 
  private:
   std::string name_;
@@ -39,14 +50,15 @@ class PerWorkerDataset final : public IteratorSource {
 
 // Where one pipeline stands, for a checkpoint.
 struct PipelinePosition {
-  std::string name;             // of the dataset, with the pipeline's number in it
-  std::uint64_t next = 0;       // the first element never taken
-  struct Open {                 // taken, not committed: to be taken again
+  std::string name;        // of the dataset, with the pipeline's number in it
+  std::uint64_t next = 0;  // the first element never taken
+  struct Open {            // taken, not committed: to be taken again
     std::uint64_t ordinal;
     std::uint32_t count;
   };
   std::vector<Open> open;
-  std::map<std::uint64_t, std::vector<std::byte>> states;  // ordinal -> iterator state there; the lowest reaches every open element
+  // ordinal -> iterator state there; the lowest reaches every open element
+  std::map<std::uint64_t, std::vector<std::byte>> states;
 };
 
 class Pipeline {
@@ -58,7 +70,8 @@ class Pipeline {
   TakeRecord take(std::uint64_t id, std::uint32_t count);
   // The known state from which `ordinal` is reached by the least skipping.
   std::pair<std::uint64_t, const std::vector<std::byte>*> base(std::uint64_t ordinal) const;
-  // `state` is the iterator's after the elements; empty bytes: not known (a failed closure: its elements are spent all the same).
+  // `state` is the iterator's after the elements; empty bytes: not known (a failed closure: its
+  // elements are spent all the same).
   void commit(const TakeRecord& take, std::uint64_t state_ordinal, std::vector<std::byte> state);
   PipelinePosition position() const;  // as of now
   std::uint64_t next() const { return position_.next; }

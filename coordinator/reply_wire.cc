@@ -12,7 +12,8 @@ AppliedClosures read_applied(wire::AppliedSet::Reader in) {
   for (auto range : wire::bounded(in.getClosures(), kReplyListMax, "ranges of closures")) {
     const std::uint64_t last = applied.ranges.empty() ? 0 : applied.ranges.back().second;
     if (range.getBegin() >= range.getEnd() || range.getBegin() < last)
-      throw InvalidArgumentError(str("a shard answers that it applied closures ", range.getBegin(), " to ", range.getEnd(), " after ", last,
+      throw InvalidArgumentError(str("a shard answers that it applied closures ", range.getBegin(),
+                                     " to ", range.getEnd(), " after ", last,
                                      ": such ranges ascend"));
     applied.ranges.emplace_back(range.getBegin(), range.getEnd());
   }
@@ -38,7 +39,8 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker) 
     reply.error = read_error(in.getError(), worker);
     return reply;
   }
-  for (auto output : wire::bounded(in.getOutputs(), kReplyListMax, "outputs")) reply.outputs.push_back(wire::read(output));
+  for (auto output : wire::bounded(in.getOutputs(), kReplyListMax, "outputs"))
+    reply.outputs.push_back(wire::read(output));
   for (auto state : wire::bounded(in.getStates(), kReplyListMax, "iterator states")) {
     auto bytes = state.getState();
     auto first = reinterpret_cast<const std::byte*>(bytes.begin());
@@ -51,13 +53,16 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker) 
 
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes) {
   if (reply.outputs.size() != graph.outputs.size() || reply.states.size() != takes)
-    throw DataLossError(str("a worker answers with ", reply.outputs.size(), " outputs and ", reply.states.size(), " iterator states where the function has ",
-                            graph.outputs.size(), " and the closure took of ", takes, " iterators: is it of another version?"));
+    throw DataLossError(str("a worker answers with ", reply.outputs.size(), " outputs and ",
+                            reply.states.size(), " iterator states where the function has ",
+                            graph.outputs.size(), " and the closure took of ", takes,
+                            " iterators: is it of another version?"));
   for (std::size_t i = 0; i < reply.outputs.size(); ++i) {
     const TensorType& promised = graph.type(graph.outputs[i]);
     const Tensor& came = reply.outputs[i];
     if (came.dtype() != promised.dtype || !promised.shape.admits(came.shape()))
-      throw DataLossError(str("a worker answers with output ", i, " of ", came.type().to_string(), " where the function has ", promised.to_string(),
+      throw DataLossError(str("a worker answers with output ", i, " of ", came.type().to_string(),
+                              " where the function has ", promised.to_string(),
                               ": is it of another version?"));
   }
 }
@@ -65,23 +70,30 @@ void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes)
 JoinAnswer read_join(wire::ClaimAnswer::Reader in) {
   constexpr std::size_t kHolderBytesMax = 1000;
   const auto holder = in.getHolder();
-  return {in.getGranted(), std::string(holder.begin(), std::min(holder.size(), kHolderBytesMax)), in.getConfigured()};
+  return {in.getGranted(), std::string(holder.begin(), std::min(holder.size(), kHolderBytesMax)),
+          in.getConfigured()};
 }
 
 void write_join(wire::Claim::Builder out, const JoinRequest& wanted) {
   out.setSession(wanted.session);
   out.setWho(wanted.who.c_str());
-  out.setSilenceMs(static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(wanted.silence).count()));
+  out.setSilenceMs(static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(wanted.silence).count()));
   out.setTakeOver(wanted.take_over);
 }
 
-ShardVersion read_version(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
+ShardVersion read_version(wire::Version::Reader in) {
+  return {in.getIncarnation(), in.getCounter()};
+}
 
-ShardMark read_mark(wire::Shard::MarkResults::Reader in) { return {read_version(in.getVersion()), read_applied(in.getApplied())}; }
+ShardMark read_mark(wire::Shard::MarkResults::Reader in) {
+  return {read_version(in.getVersion()), read_applied(in.getApplied())};
+}
 
 ShardSaved read_saved(wire::Shard::SaveResults::Reader in) {
   ShardSaved saved;
-  for (auto file : wire::bounded(in.getFiles(), kReplyListMax, "files")) saved.files.push_back({wire::read_name(file.getName()), file.getBytes(), file.getChecksum()});
+  for (auto file : wire::bounded(in.getFiles(), kReplyListMax, "files"))
+    saved.files.push_back({wire::read_name(file.getName()), file.getBytes(), file.getChecksum()});
   saved.rows = in.getRows();
   saved.bytes = in.getBytes();
   return saved;

@@ -1,9 +1,10 @@
 // SendWindow: how many closures to have at a lane, computing and waiting.
 //
-// Too few and the lane idles while an answer and the next closure travel; too many and they wait behind a slow lane while others
-// are idle, and have to run again if it dies. So: those that overlap, one more, and what the lane gets done in the time by which the
-// coordinator may be late. How much that is, its answers show: the time between them while it was busy, the newest counting most.
-// Thread: the engine's own.
+// Too few and the lane idles while an answer and the next closure travel; too many and they wait
+// behind a slow lane while others are idle, and have to run again if it dies. So: those that
+// overlap, one more, and what the lane gets done in the time by which the coordinator may be late.
+// How much that is, its answers show: the time between them while it was busy, the newest counting
+// most. Thread: the engine's own.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ class SendWindow {
   static constexpr Duration kAhead = std::chrono::milliseconds(30);
 
   SendWindow() = default;
-  SendWindow(std::size_t pipeline_depth, std::size_t most) : least_(std::min(pipeline_depth + 1, most)), most_(most), size_(least_) {}
+  SendWindow(std::size_t pipeline_depth, std::size_t most)
+      : least_(std::min(pipeline_depth + 1, most)), most_(most), size_(least_) {}
 
   // A closure was sent to the lane while it had none.
   void began(TimePoint now) { since_ = now; }
@@ -37,7 +39,7 @@ class SendWindow {
  private:
   static constexpr double kKept = 31.0 / 32;  // answers come in groups: a few of those count
   std::size_t least_ = 1, most_ = 1, size_ = 1;
-  TimePoint since_{};     // the lane's last answer, or when it was sent what it is busy with
+  TimePoint since_{};  // the lane's last answer, or when it was sent what it is busy with
   double busy_ = 0, answers_ = 0;
 };
 

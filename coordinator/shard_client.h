@@ -1,5 +1,6 @@
 // ShardClient: the coordinator's side of one shard of a ps: its tables, fences, cuts and restores.
-//   Thread  the engine's.   Errors  Unavailable once the connection is lost; else what the shard reports.
+//   Thread  the engine's.
+//   Errors  Unavailable once the connection is lost; else what the shard reports.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,7 +19,8 @@ struct ShardVersion {
   std::uint64_t counter = 0;
 };
 
-// Half-open ranges of closure sequence numbers, ascending, above a watermark below which all are in.
+// Half-open ranges of closure sequence numbers, ascending, above a watermark below which all are
+// in.
 struct AppliedClosures {
   std::uint64_t low_watermark = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
@@ -49,14 +51,17 @@ class ShardClient {
   rpc::Task<ShardVersion> configure(std::uint64_t session, std::shared_ptr<const Layout> layout,
                                     VariableId first, VariableId last);
   rpc::Task<void> open();
-  rpc::Task<void> announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below);
-  rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive);
+  rpc::Task<void> announce(std::uint64_t session, std::uint64_t closures_below,
+                           std::uint64_t settled_below);
+  rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest,
+                        std::vector<std::uint64_t> alive);
   rpc::Task<ShardMark> mark(std::uint64_t checkpoint);
   rpc::Task<ShardSaved> save(std::uint64_t checkpoint, std::string folder);
   rpc::Task<void> drop_mark(std::uint64_t checkpoint);
-  rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases, AppliedClosures applied,
-                                   std::vector<VariableId> variables);
-  // All rows at their initial values, no closure applied, closed: as if its tables had just been made.
+  rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases,
+                                   AppliedClosures applied, std::vector<VariableId> variables);
+  // All rows at their initial values, no closure applied, closed: as if its tables had just been
+  // made.
   rpc::Task<void> begin_anew();
   ShardId shard() const { return shard_; }
   void set_shard(ShardId shard) { shard_ = shard; }  // before the first call about tables

@@ -32,13 +32,16 @@ void write_table(wire::Table::Builder out, const VariableLayout& variable, const
 }
 
 // A program may name a folder as its own working directory has it.
-std::string at_any_process(const std::string& folder) { return std::filesystem::absolute(folder).lexically_normal().string(); }
+std::string at_any_process(const std::string& folder) {
+  return std::filesystem::absolute(folder).lexically_normal().string();
+}
 
 }  // namespace
 
 bool AppliedClosures::contains(std::uint64_t closure) const {
   if (closure < low_watermark) return true;
-  auto after = std::upper_bound(ranges.begin(), ranges.end(), closure, [](auto c, const auto& range) { return c < range.first; });
+  auto after = std::upper_bound(ranges.begin(), ranges.end(), closure,
+                                [](auto c, const auto& range) { return c < range.first; });
   return after != ranges.begin() && closure < std::prev(after)->second;
 }
 
@@ -60,7 +63,9 @@ struct ShardClient::Stub {
   wire::Shard::Client shard;
 };
 ShardClient::ShardClient(std::unique_ptr<rpc::Connection> connection, ShardId shard)
-    : connection_(std::move(connection)), stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::Shard>()})), shard_(shard) {}
+    : connection_(std::move(connection)),
+      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::Shard>()})),
+      shard_(shard) {}
 ShardClient::~ShardClient() = default;
 
 rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
@@ -72,16 +77,19 @@ rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
   request.setSeed(layout->seed);
   std::vector<std::pair<const VariableLayout*, Parts>> mine;
   for (VariableId id = first; id < last; ++id)
-    if (auto parts = parts_on(layout->variables[id], shard_); !parts.empty()) mine.emplace_back(&layout->variables[id], std::move(parts));
+    if (auto parts = parts_on(layout->variables[id], shard_); !parts.empty())
+      mine.emplace_back(&layout->variables[id], std::move(parts));
   auto tables = request.initTables(static_cast<unsigned>(mine.size()));
-  for (unsigned i = 0; i < tables.size(); ++i) write_table(tables[i], *mine[i].first, mine[i].second);
+  for (unsigned i = 0; i < tables.size(); ++i)
+    write_table(tables[i], *mine[i].first, mine[i].second);
   auto response = co_await request.send();
   co_return read_version(response.getVersion());
 }
 
 rpc::Task<void> ShardClient::open() { co_await stub_->shard.openRequest().send().ignoreResult(); }
 
-rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below) {
+rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closures_below,
+                                      std::uint64_t settled_below) {
   auto request = stub_->shard.announceRequest();
   request.setSession(session);
   request.setClosuresBelow(closures_below);
@@ -89,7 +97,8 @@ rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closu
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t newest, std::vector<std::uint64_t> alive) {
+rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t newest,
+                                   std::vector<std::uint64_t> alive) {
   auto request = stub_->shard.fenceRequest();
   request.setSession(session);
   request.setNewest(newest);
@@ -119,7 +128,9 @@ rpc::Task<void> ShardClient::drop_mark(std::uint64_t checkpoint) {
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<std::uint64_t> ShardClient::restore(std::string folder, std::vector<std::string> databases, AppliedClosures applied,
+rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
+                                              std::vector<std::string> databases,
+                                              AppliedClosures applied,
                                               std::vector<VariableId> variables) {
   auto request = stub_->shard.restoreRequest();
   request.setFolder(at_any_process(folder).c_str());
@@ -147,9 +158,12 @@ struct PsControlClient::Stub {
   wire::PsControl::Client control;
 };
 PsControlClient::PsControlClient(std::unique_ptr<rpc::Connection> connection)
-    : connection_(std::move(connection)), stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::PsControl>()})) {}
+    : connection_(std::move(connection)),
+      stub_(std::make_unique<Stub>(Stub{connection_->bootstrap<wire::PsControl>()})) {}
 PsControlClient::~PsControlClient() = default;
-kj::Promise<void> PsControlClient::ping() { return stub_->control.pingRequest().send().ignoreResult(); }
+kj::Promise<void> PsControlClient::ping() {
+  return stub_->control.pingRequest().send().ignoreResult();
+}
 rpc::Task<std::string> PsControlClient::status() {
   auto response = co_await stub_->control.statusRequest().send();
   co_return std::string(response.getJson());

@@ -25,7 +25,8 @@ class StalenessHistogram {
   std::uint64_t updates() const { return updates_; }
   double mean() const { return updates_ == 0 ? 0 : sum_ / static_cast<double>(updates_); }
   std::uint64_t max() const { return max_; }
-  // At least this share of the updates was no staler than so: the end of the bucket in which it lies. 0 without updates.
+  // At least this share of the updates was no staler than so: the end of the bucket in which it
+  // lies. 0 without updates.
   std::uint64_t quantile(double share) const {
     const double wanted = share * static_cast<double>(updates_);
     std::uint64_t seen = 0;

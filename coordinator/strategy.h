@@ -33,16 +33,18 @@ class Strategy : public VariableCreator {
     return Function(std::move(callable), std::move(name));
   }
   virtual int num_replicas_in_sync() const { return 1; }
-  // Runs `function` once on every replica, with its arguments, and returns what the replicas returned; there is one
-  // replica, so each is the value itself.
-  //   Within a function that is being traced it records: the function's operations and effects become part of that one,
-  //   each time that run() is called there, and happen whenever that function runs. The results are then Arrays without
-  //   a value yet, and datasets are passed as Iterators of the function being traced.
-  //   Errors  those of tracing and of the step; OutOfRange at the end of the data. In a traced function: FailedPrecondition,
-  //           if it belongs to another strategy; InvalidArgument, if a dataset is passed that is none of its arguments, or
-  //           if `function` would run itself.
+  // Runs `function` once on every replica, with its arguments, and returns what the replicas
+  // returned; there is one replica, so each is the value itself.
+  //   Within a function that is being traced it records: the function's operations and effects
+  //   become part of that one, each time that run() is called there, and happen whenever that
+  //   function runs. The results are then Arrays without a value yet, and datasets are passed as
+  //   Iterators of the function being traced.
+  //   Errors  those of tracing and of the step; OutOfRange at the end of the data. In a traced
+  //           function: FailedPrecondition, if it belongs to another strategy; InvalidArgument, if
+  //           a dataset is passed that is none of its arguments, or if `function` would run itself.
   RunResult run(Function& function, const std::vector<RunArgument>& arguments = {});
-  // What a dataset of global batches is for this strategy's replicas. With one replica in sync it stays as it is.
+  // What a dataset of global batches is for this strategy's replicas. With one replica in sync it
+  // stays as it is.
   virtual Dataset experimental_distribute_dataset(const Dataset& dataset) const { return dataset; }
   // What `Checkpoint` asks for: all variables with their slots, and the step. One format for all
   // strategies.
@@ -51,11 +53,14 @@ class Strategy : public VariableCreator {
                                 const RestoreOptions& options = {}) = 0;
   // The same for a function that makes the dataset of one input pipeline.
   using DatasetFunction = std::function<Dataset(const InputContext&)>;
-  virtual DatasetFunction distribute_datasets_from_function(DatasetFunction dataset_fn) const { return dataset_fn; }
+  virtual DatasetFunction distribute_datasets_from_function(DatasetFunction dataset_fn) const {
+    return dataset_fn;
+  }
 
  private:
   // One run now, outside of any trace.
-  virtual std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) = 0;
+  virtual std::vector<Tensor> run_step(Function& function,
+                                       const std::vector<Argument>& arguments) = 0;
   RunResult record_run(Function& function, const std::vector<RunArgument>& arguments);
 };
 
@@ -69,7 +74,8 @@ class OneDeviceStrategy : public Strategy {
   Variable create_variable(VariableSpec spec) override;
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
 
-  // An iterator of this process over `dataset`, or over what `dataset_fn` makes for the only pipeline: to be passed to run().
+  // An iterator of this process over `dataset`, or over what `dataset_fn` makes for the only
+  // pipeline: to be passed to run().
   std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) const;
   std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) const;
   LocalStore& store();
@@ -85,18 +91,22 @@ class OneDeviceStrategy : public Strategy {
 };
 
 struct ParameterServerOptions {
-  std::shared_ptr<const Partitioner> partitioner = nullptr;  // none: variables are not split, as in the reference
+  // none: variables are not split, as in the reference
+  std::shared_ptr<const Partitioner> partitioner = nullptr;
   Placement placement = Placement::kSizeAware;
-  std::uint64_t seed = 0;                  // of initial values
+  std::uint64_t seed = 0;  // of initial values
   rpc::Transport transport = rpc::Transport::kAuto;
-  EngineOptions engine = {};               // its cluster and variables come from the resolver and the fields above
+  // its cluster and variables come from the resolver and the fields above
+  EngineOptions engine = {};
 };
 
-// While it lives, variables made by the strategy lie on the shard of another one, in one part; they take no turn of a round-robin
-// placement. Nests; ends before its strategy.
+// While it lives, variables made by the strategy lie on the shard of another one, in one part; they
+// take no turn of a round-robin placement. Nests; ends before its strategy.
 class [[nodiscard]] Colocation {
  public:
-  Colocation(std::vector<std::string>& names, const std::string& beside) : names_(names) { names_.push_back(beside); }
+  Colocation(std::vector<std::string>& names, const std::string& beside) : names_(names) {
+    names_.push_back(beside);
+  }
   ~Colocation() { names_.pop_back(); }
   Colocation(const Colocation&) = delete;
   Colocation& operator=(const Colocation&) = delete;
@@ -108,10 +118,13 @@ class [[nodiscard]] Colocation {
 // Variables on ps, steps on workers, sent by a ClusterCoordinator.
 class ParameterServerStrategy : public Strategy, private EagerRuntime {
  public:
-  // Connects to every task of the cluster. Where options leave them open, the cluster's id and token are those of the environment
-  // (CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE), as `cairn up` sets them.
-  //   Errors  InvalidArgument: not such a cluster. Unavailable: a task could not be reached in time; names it.
-  explicit ParameterServerStrategy(const ClusterResolver& resolver, ParameterServerOptions options = {});
+  // Connects to every task of the cluster. Where options leave them open, the cluster's id and
+  // token are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE), as
+  // `cairn up` sets them.
+  //   Errors  InvalidArgument: not such a cluster. Unavailable: a task could not be reached in
+  //           time; names it.
+  explicit ParameterServerStrategy(const ClusterResolver& resolver,
+                                   ParameterServerOptions options = {});
   // On an engine that runs already (the simulation's).
   explicit ParameterServerStrategy(std::unique_ptr<EngineHost> host);
   ~ParameterServerStrategy() override;
@@ -120,14 +133,17 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
   // auto beside = strategy.colocate_vars_with(table);
   //   Errors  when a variable is made: `variable` is in several parts.
-  Colocation colocate_vars_with(const Variable& variable) { return Colocation(colocated_, variable.name()); }
+  Colocation colocate_vars_with(const Variable& variable) {
+    return Colocation(colocated_, variable.name());
+  }
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
   EngineHost& host() { return *host_; }
 
  private:
-  // run(), outside of a traced function: one closure on any worker, waited for. For a value in between; steps are for
-  // ClusterCoordinator::schedule().  Errors  those of schedule() and of the closure.
+  // run(), outside of a traced function: one closure on any worker, waited for. For a value in
+  // between; steps are for ClusterCoordinator::schedule().
+  // Errors  those of schedule() and of the closure.
   std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
   std::unique_ptr<EngineHost> host_;

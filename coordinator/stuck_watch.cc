@@ -7,12 +7,14 @@
 
 namespace cairn {
 namespace {
-constexpr Duration kForgotten = std::chrono::seconds(10);  // unseen for so long: between two attempts it is nowhere for a moment
+// unseen for so long: between two attempts it is nowhere for a moment
+constexpr Duration kForgotten = std::chrono::seconds(10);
 }  // namespace
 
 void StuckWatch::note(Known& known, const ClosureSight& sight, TimePoint now) {
   const bool further = sight.stage > known.furthest;
-  const bool moved = sight.stage != known.stage || (sight.since >= Duration(0) && now - sight.since > known.seen);
+  const bool moved =
+      sight.stage != known.stage || (sight.since >= Duration(0) && now - sight.since > known.seen);
   if (further || (moved && sight.attempts <= 1)) {
     known.progress = sight.since >= Duration(0) ? std::max(known.progress, now - sight.since) : now;
     known.tell_at = Duration(0);
@@ -46,9 +48,11 @@ std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureSig
 std::string stuck_text(const StuckClosure& stuck) {
   const ClosureSight& at = stuck.sight;
   const std::string step = at.step < 0 ? std::string() : str(", step ", at.step);
-  const std::string place = at.worker.empty() ? std::string("queued") : str("on ", at.worker, " lane ", at.lane);
+  const std::string place =
+      at.worker.empty() ? std::string("queued") : str("on ", at.worker, " lane ", at.lane);
   return str("closure ", at.sequence, " (", at.function, step, ") has made no progress for ",
-             fixed(std::chrono::duration<double>(stuck.still).count(), 0), " s: ", place, ", ", at.waits_for);
+             fixed(std::chrono::duration<double>(stuck.still).count(), 0), " s: ", place, ", ",
+             at.waits_for);
 }
 
 }  // namespace cairn

@@ -4,7 +4,8 @@
 
 namespace cairn {
 
-VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardServer> servers) : options_(std::move(options)) {
+VariableRegistry::VariableRegistry(RegistryOptions options, std::vector<ShardServer> servers)
+    : options_(std::move(options)) {
   layout_ = std::make_shared<Layout>();
   layout_->version = 1;
   layout_->seed = options_.seed;
@@ -22,16 +23,21 @@ Layout& VariableRegistry::edit() {
 std::vector<RowRange> VariableRegistry::partition(const VariableSpec& spec) const {
   if (!options_.partitioner || spec.shape.rank() == 0) return {{0, spec.rows()}};
   auto parts = (*options_.partitioner)(spec.shape, spec.dtype);
-  if (parts.empty() || parts[0] < 1 || std::any_of(parts.begin() + 1, parts.end(), [](auto n) { return n != 1; }))
-    throw InvalidArgumentError(str("the partitioner must split variable \"", spec.name, "\", of shape ", spec.shape.to_string(),
-                                   ", along its first axis only, into at least one part; it gave ", Shape(parts).to_string()));
+  if (parts.empty() || parts[0] < 1 ||
+      std::any_of(parts.begin() + 1, parts.end(), [](auto n) { return n != 1; }))
+    throw InvalidArgumentError(str("the partitioner must split variable \"", spec.name,
+                                   "\", of shape ", spec.shape.to_string(),
+                                   ", along its first axis only, into at least one part; it gave ",
+                                   Shape(parts).to_string()));
   return split_rows(spec.rows(), parts[0]);
 }
 
-// In turns over the ps, as the reference, whose servers are not divided; within a ps, over its shards.
+// In turns over the ps, as the reference, whose servers are not divided; within a ps, over its
+// shards.
 ShardId VariableRegistry::next_shard() const {
   if (options_.placement == Placement::kSizeAware)
-    return static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) - shard_bytes_.begin());
+    return static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) -
+                                shard_bytes_.begin());
   const auto& servers = layout_->servers;
   const ShardServer& server = servers[placed_ % servers.size()];
   return server.first_shard + static_cast<ShardId>(placed_ / servers.size() % server.shards);
@@ -48,26 +54,38 @@ std::vector<Part> VariableRegistry::place(const VariableSpec& spec) {
 }
 
 void VariableRegistry::count_bytes(const VariableSpec& spec, const Part& part) {
-  constexpr std::uint64_t kHashedPartBytes = std::uint64_t{256} << 20;  // nobody knows yet: the parts of hashed variables are dealt out evenly
-  shard_bytes_[part.shard] += spec.hashed ? kHashedPartBytes : static_cast<std::uint64_t>(part.rows.size() * spec.dim()) * dtype_bytes(spec.dtype);
+  // nobody knows yet: the parts of hashed variables are dealt out evenly
+  constexpr std::uint64_t kHashedPartBytes = std::uint64_t{256} << 20;
+  shard_bytes_[part.shard] +=
+      spec.hashed
+          ? kHashedPartBytes
+          : static_cast<std::uint64_t>(part.rows.size() * spec.dim()) * dtype_bytes(spec.dtype);
 }
 
-std::vector<Part> VariableRegistry::place_beside(const VariableSpec& spec, const std::string& beside) {
+std::vector<Part> VariableRegistry::place_beside(const VariableSpec& spec,
+                                                 const std::string& beside) {
   const VariableLayout* other = layout_->find(beside);
-  if (other == nullptr) throw NotFoundError(str("variable \"", spec.name, "\" is to lie beside \"", beside, "\", which this strategy did not make"));
+  if (other == nullptr)
+    throw NotFoundError(str("variable \"", spec.name, "\" is to lie beside \"", beside,
+                            "\", which this strategy did not make"));
   if (other->parts.size() != 1)
-    throw InvalidArgumentError(str("variable \"", spec.name, "\" cannot lie beside \"", beside, "\", which is in ", other->parts.size(), " parts"));
+    throw InvalidArgumentError(str("variable \"", spec.name, "\" cannot lie beside \"", beside,
+                                   "\", which is in ", other->parts.size(), " parts"));
   Part part{other->parts[0].shard, {0, spec.rows()}};
   count_bytes(spec, part);
   return {part};
 }
 
-std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec, const std::string& beside) {
+std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec,
+                                                             const std::string& beside) {
   if (!spec.shape.known())
-    throw InvalidArgumentError(str("variable \"", spec.name, "\" has the shape ", spec.shape.to_string(), ": every dimension must be known"));
-  if (spec.dtype == DType::kString) throw InvalidArgumentError(str("variable \"", spec.name, "\": variables do not hold strings"));
+    throw InvalidArgumentError(str("variable \"", spec.name, "\" has the shape ",
+                                   spec.shape.to_string(), ": every dimension must be known"));
+  if (spec.dtype == DType::kString)
+    throw InvalidArgumentError(str("variable \"", spec.name, "\": variables do not hold strings"));
   std::lock_guard hold(mutex_);
-  auto parts = beside.empty() ? place(spec) : place_beside(spec, beside);  // first: one that is refused uses up no name
+  // first: one that is refused uses up no name
+  auto parts = beside.empty() ? place(spec) : place_beside(spec, beside);
   int count = names_[spec.name]++;
   if (count > 0) spec.name = str(spec.name, "_", count);
   VariableLayout made;
@@ -87,8 +105,10 @@ void VariableRegistry::add_slots(const std::string& name, const UpdateRule& rule
   if (found == nullptr) throw NotFoundError(str("this strategy made no variable \"", name, "\""));
   if (found->rule == rule) return;
   if (!is_assignment(found->rule.kind))
-    throw FailedPreconditionError(str("variable \"", name, "\" is updated by ", rule_name(found->rule.kind), " already; it cannot be given to ",
-                                      rule_name(rule.kind), " (or to the same with other constants) as well"));
+    throw FailedPreconditionError(str("variable \"", name, "\" is updated by ",
+                                      rule_name(found->rule.kind),
+                                      " already; it cannot be given to ", rule_name(rule.kind),
+                                      " (or to the same with other constants) as well"));
   auto id = found->id;
   edit().variables[id].rule = rule;
 }
@@ -112,14 +132,16 @@ void VariableRegistry::set_seed(std::uint64_t seed) {
   std::lock_guard hold(mutex_);
   if (layout_->seed == seed) return;
   if (!layout_->variables.empty())
-    throw FailedPreconditionError(str("the variables were made from seed ", layout_->seed, ", the checkpoint's from seed ", seed,
-                                      ": restore before variables are made, or give the strategy the checkpoint's seed"));
+    throw FailedPreconditionError(str(
+        "the variables were made from seed ", layout_->seed, ", the checkpoint's from seed ", seed,
+        ": restore before variables are made, or give the strategy the checkpoint's seed"));
   edit().seed = seed;
 }
 
 void VariableRegistry::set_incarnation(std::uint32_t ps, std::uint64_t incarnation) {
   std::lock_guard hold(mutex_);
-  if (layout_->servers.at(ps).incarnation != incarnation) edit().servers[ps].incarnation = incarnation;
+  if (layout_->servers.at(ps).incarnation != incarnation)
+    edit().servers[ps].incarnation = incarnation;
 }
 
 }  // namespace cairn

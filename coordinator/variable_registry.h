@@ -1,4 +1,5 @@
-// VariableRegistry: the strategy's variables and where their rows lie. Every change makes a new Layout version.
+// VariableRegistry: the strategy's variables and where their rows lie. Every change makes a new
+// Layout version.
 //   Thread  any; a snapshot is immutable.
 #pragma once
 #include <map>
@@ -22,17 +23,21 @@ class VariableRegistry {
  public:
   VariableRegistry(RegistryOptions options, std::vector<ShardServer> servers);
 
-  // `beside`: the name of a variable on whose shard this one is to lie, in one part, whatever partitioner there is.
-  //   Errors  InvalidArgument: the shape is not known; the partitioner asked for no part, or for a split of another axis than
-  //           the first; the variable beside is in several parts. NotFound: there is none of that name.
+  // `beside`: the name of a variable on whose shard this one is to lie, in one part, whatever
+  // partitioner there is.
+  //   Errors  InvalidArgument: the shape is not known; the partitioner asked for no part, or for a
+  //           split of another axis than the first; the variable beside is in several parts.
+  //           NotFound: there is none of that name.
   std::shared_ptr<const VariableSpec> create(VariableSpec spec, const std::string& beside = {});
   // FailedPrecondition: the variable has another rule with slots already.
   void add_slots(const std::string& name, const UpdateRule& rule);
   std::shared_ptr<const Layout> layout() const;
   std::uint64_t version() const;
-  // Variables and parts that were placed so far, those beside another not counted: the reference's round-robin counter.
+  // Variables and parts that were placed so far, those beside another not counted: the reference's
+  // round-robin counter.
   std::uint64_t placed() const;
-  // The seed of initial values, for a restore. FailedPrecondition: variables were made from another one.
+  // The seed of initial values, for a restore. FailedPrecondition: variables were made from another
+  // one.
   void set_seed(std::uint64_t seed);
   // A ps came back as another incarnation (or went away: 0).
   void set_incarnation(std::uint32_t ps, std::uint64_t incarnation);

@@ -1,4 +1,5 @@
-// Memory for a table, or for a step's values: zeroed, 64-byte aligned, on huge pages where it is large and the system allows.
+// Memory for a table, or for a step's values: zeroed, 64-byte aligned, on huge pages where it is
+// large and the system allows.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -17,12 +18,15 @@ class Arena {
   }
   ~Arena();
 
-  // More bytes, zero; what was there stays, though elsewhere. Large ones move by their page tables, without a copy.
+  // More bytes, zero; what was there stays, though elsewhere. Large ones move by their page tables,
+  // without a copy.
   //   Errors  ResourceExhausted: not enough memory; nothing has changed.
   void grow(std::size_t bytes);
 
-  // What stands in [at, at + bytes) stands from now on in other pages: who was lent the old ones, as a socket is, reads on there what he was
-  // lent.  Cost  that of two copies, and of small pages from then on.  Needs  memory of its own pages, see has_pages().
+  // What stands in [at, at + bytes) stands from now on in other pages: who was lent the old ones,
+  // as a socket is, reads on there what he was lent.
+  // Cost  that of two copies, and of small pages from then on. Needs memory of its own pages, see
+  //       has_pages().
   void leave_pages(const std::byte* at, std::size_t bytes);
   bool has_pages() const { return mapped_ > 0; }
 

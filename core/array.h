@@ -1,8 +1,10 @@
-// Array: a lazily recorded value. An operation on arrays records a node and nothing else; eval() computes.
+// Array: a lazily recorded value. An operation on arrays records a node and nothing else; eval()
+// computes.
 //
-// One type serves eager use and tracing. A node holds its inputs, so an Array is an expression that lives as long as
-// somebody holds it. Effects (reads and updates of variables, iterator advances) recorded while a function is traced on this
-// thread are kept in program order by the trace. Operations are free functions in core/ops.h.
+// One type serves eager use and tracing. A node holds its inputs, so an Array is an expression that
+// lives as long as somebody holds it. Effects (reads and updates of variables, iterator advances)
+// recorded while a function is traced on this thread are kept in program order by the trace.
+// Operations are free functions in core/ops.h.
 //   Errors  InvalidArgument from the operation that was given wrong dtypes or shapes, naming both.
 //   Thread  an Array may be copied across threads; recording belongs to one.
 #pragma once
@@ -23,15 +25,18 @@ struct ArrayNode;  // core/recording.h
 class Array {
  public:
   Array() = default;  // no value
-  // Scalar constants. A floating-point number is float32, a bool is bool. An integer is int32, or int64 where its type
-  // has more values; beside an array or a variable of another number type it takes that type: x + 1, ids * 2.
+  // Scalar constants. A floating-point number is float32, a bool is bool. An integer is int32, or
+  // int64 where its type has more values; beside an array or a variable of another number type it
+  // takes that type: x + 1, ids * 2.
   //   Errors  InvalidArgument: an integer beyond int64, or beyond the type that it would take.
   template <std::floating_point T>
-  Array(T value) : Array(of_float(static_cast<float>(value))) {}  // NOLINT(google-explicit-constructor)
+  Array(T value)
+      : Array(of_float(static_cast<float>(value))) {}  // NOLINT(google-explicit-constructor)
   template <std::integral T>
   Array(T value) : Array(of_integer(value)) {}  // NOLINT(google-explicit-constructor)
-  Array(Tensor value);  // a constant  NOLINT(google-explicit-constructor)
-  Array(std::shared_ptr<const ArrayNode> node, int output) : node_(std::move(node)), output_(output) {}
+  Array(Tensor value);                          // a constant  NOLINT(google-explicit-constructor)
+  Array(std::shared_ptr<const ArrayNode> node, int output)
+      : node_(std::move(node)), output_(output) {}
 
   bool defined() const { return node_ != nullptr; }
   const TensorType& type() const;
@@ -39,20 +44,23 @@ class Array {
   const Shape& shape() const { return type().shape; }
   int rank() const { return shape().rank(); }
 
-  // Computes the value now. FailedPrecondition: it depends on an argument or iterator of a function being traced.
+  // Computes the value now. FailedPrecondition: it depends on an argument or iterator of a function
+  // being traced.
   Tensor eval() const;
 
   const std::shared_ptr<const ArrayNode>& node() const { return node_; }
   int output() const { return output_; }
-  // This array, or, if it was made of a C++ integer, the same number as `dtype`, where that is a number type.
+  // This array, or, if it was made of a C++ integer, the same number as `dtype`, where that is a
+  // number type.
   Array beside(DType dtype) const;
 
   // Not usable: it says why `if (x < y)` cannot be.
   template <typename Never = void>
   explicit operator bool() const {
-    static_assert(!std::is_void_v<Never>,
-                  "An Array has no truth value while it is recorded: choose by where(condition, a, b), "
-                  "or ask for the value by eval().item<bool>()");
+    static_assert(
+        !std::is_void_v<Never>,
+        "An Array has no truth value while it is recorded: choose by where(condition, a, b), "
+        "or ask for the value by eval().item<bool>()");
     return false;
   }
 
@@ -77,10 +85,11 @@ class Array {
   bool integer_literal_ = false;
 };
 
-// The gradient of a gather: row rows[i] belongs to id ids[i]; equal ids may repeat and mean their sum.
+// The gradient of a gather: row rows[i] belongs to id ids[i]; equal ids may repeat and mean their
+// sum.
 struct IndexedSlices {
-  Array ids;         // int64 [n]
-  Array rows;        // [n, row shape]
+  Array ids;   // int64 [n]
+  Array rows;  // [n, row shape]
   Shape dense_shape;
 };
 

@@ -9,7 +9,8 @@
 namespace cairn {
 namespace {
 
-// As to_bfloat16(), here inline so that the compiler makes vectors of it. In the high half of the result.
+// As to_bfloat16(), here inline so that the compiler makes vectors of it. In the high half of the
+// result.
 CAIRN_INLINE std::uint32_t rounded_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);

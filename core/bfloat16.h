@@ -4,7 +4,8 @@
 
 namespace cairn {
 
-// `n` values. The narrow side has 2 bytes each and needs no alignment; the ranges do not overlap. Thread: any.
+// `n` values. The narrow side has 2 bytes each and needs no alignment; the ranges do not overlap.
+// Thread: any.
 void narrow_to_bfloat16(const float* wide, std::size_t n, std::byte* narrow);
 void widen_from_bfloat16(const std::byte* narrow, std::size_t n, float* wide);
 // Each to the float32 that bfloat16 would make of it.

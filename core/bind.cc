@@ -11,14 +11,19 @@
 namespace cairn {
 namespace {
 
-constexpr std::int32_t kFusedNodesMax = 64;  // of one tree: bounds its registers and the recursion that builds it
+// of one tree: bounds its registers and the recursion that builds it
+constexpr std::int32_t kFusedNodesMax = 64;
 
-std::int32_t number(const Node& node, std::string_view name) { return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name)); }
+std::int32_t number(const Node& node, std::string_view name) {
+  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
+}
 
 bool is_check(const Node& node) { return node.op->name == "check_numerics"; }
 
 // Rows of the result need the same rows of the first matrix alone.
-bool is_product_by_rows(const Node& node) { return node.op->name == "matmul" && !node.attributes.get<bool>("transpose_a"); }
+bool is_product_by_rows(const Node& node) {
+  return node.op->name == "matmul" && !node.attributes.get<bool>("transpose_a");
+}
 
 }  // namespace
 
@@ -32,7 +37,8 @@ void Binder::bind() {
   consumer_.assign(plan_.values(), -1);
   for (std::size_t i = 0; i < nodes; ++i)
     if (plan_.live(static_cast<std::int32_t>(i)))
-      for (ValueRef in : node(static_cast<std::int32_t>(i)).inputs) consumer_[static_cast<std::size_t>(plan_.value(in))] = static_cast<std::int32_t>(i);
+      for (ValueRef in : node(static_cast<std::int32_t>(i)).inputs)
+        consumer_[static_cast<std::size_t>(plan_.value(in))] = static_cast<std::int32_t>(i);
   for (std::size_t v = 0; v < consumer_.size(); ++v)
     if (plan_.uses[v] != 1) consumer_[v] = -1;
   for (const Wave& wave : plan_.waves) emit_wave(wave);
@@ -45,17 +51,20 @@ std::vector<TensorType> Binder::input_types(const Node& n) const {
   return types;
 }
 
-// Tracing takes two unknown dimensions that meet in an elementwise operation for equal, and its gradients rest on that.
+// Tracing takes two unknown dimensions that meet in an elementwise operation for equal, and its
+// gradients rest on that.
 void Binder::check_unknown_dims(const Node& n) const {
   const Shape& first = input_type(n, 0).shape;
   for (std::size_t k = 1; k < n.inputs.size(); ++k) {
     const Shape& other = input_type(n, k).shape;
     for (int back = 1; back <= std::min(first.rank(), other.rank()); ++back) {
       int a = first.rank() - back, b = other.rank() - back;
-      bool unknown = plan_.graph.type(n.inputs[0]).shape[a] == Shape::kUnknown && plan_.graph.type(n.inputs[k]).shape[b] == Shape::kUnknown;
+      bool unknown = plan_.graph.type(n.inputs[0]).shape[a] == Shape::kUnknown &&
+                     plan_.graph.type(n.inputs[k]).shape[b] == Shape::kUnknown;
       if (unknown && first[a] != other[b])
-        throw InvalidArgumentError(str(signature_text(*n.op, input_types(n)), ": dimensions unknown when traced, ", first[a], " and ", other[b],
-                                       ", must be equal when run (see broadcast_like)"));
+        throw InvalidArgumentError(str(signature_text(*n.op, input_types(n)),
+                                       ": dimensions unknown when traced, ", first[a], " and ",
+                                       other[b], ", must be equal when run (see broadcast_like)"));
     }
   }
 }
@@ -64,20 +73,27 @@ std::vector<TensorType> Binder::infer(std::int32_t i) const {
   const Node& n = node(i);
   std::vector<TensorType> subject;
   switch (n.op->effect) {
-    case Effect::kArgument: return {inputs_.arguments[static_cast<std::size_t>(number(n, "index"))].type()};
+    case Effect::kArgument:
+      return {inputs_.arguments[static_cast<std::size_t>(number(n, "index"))].type()};
     case Effect::kAdvance:
-      for (const Tensor& column : inputs_.elements[static_cast<std::size_t>(number(n, "iterator"))]
-                                                  [static_cast<std::size_t>(plan_.advance_number[static_cast<std::size_t>(i)])])
+      for (const Tensor& column :
+           inputs_
+               .elements[static_cast<std::size_t>(number(n, "iterator"))][static_cast<std::size_t>(
+                   plan_.advance_number[static_cast<std::size_t>(i)])])
         subject.push_back(column.type());
       return subject;
     case Effect::kRead:
-    case Effect::kUpdate: subject.push_back(plan_.graph.variables[static_cast<std::size_t>(number(n, "variable"))].type); break;
+    case Effect::kUpdate:
+      subject.push_back(
+          plan_.graph.variables[static_cast<std::size_t>(number(n, "variable"))].type);
+      break;
     case Effect::kNone: break;
   }
   try {
     if (n.inputs.size() > 1 && is_elementwise(n.op->name)) check_unknown_dims(n);
     std::vector<TensorType> types = infer_types(*n.op, {input_types(n), n.attributes, subject});
-    for (const TensorType& type : types) infer::check_size(type.shape);  // unknown dimensions now have the size of what came
+    // unknown dimensions now have the size of what came
+    for (const TensorType& type : types) infer::check_size(type.shape);
     return types;
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str("node ", i, ", ", error.what()));
@@ -90,8 +106,10 @@ void Binder::infer_all() {
     if (!plan_.live(i)) continue;
     std::vector<TensorType> types = infer(i);
     for (std::size_t o = 0; o < types.size(); ++o) {
-      CAIRN_CHECK(types[o].shape.known(), "node ", i, " (", node(i).op->name, ") has the type ", types[o].to_string(), " in a run");
-      bound_.types_[static_cast<std::size_t>(plan_.value_base[static_cast<std::size_t>(i)]) + o] = std::move(types[o]);
+      CAIRN_CHECK(types[o].shape.known(), "node ", i, " (", node(i).op->name, ") has the type ",
+                  types[o].to_string(), " in a run");
+      bound_.types_[static_cast<std::size_t>(plan_.value_base[static_cast<std::size_t>(i)]) + o] =
+          std::move(types[o]);
     }
   }
 }
@@ -102,13 +120,15 @@ void Binder::find_roots() {
     bound_.roots_[v] = static_cast<std::int32_t>(v);
     std::int32_t i = plan_.producer[v];
     const Node& n = node(i);
-    if (plan_.live(i) && !n.inputs.empty() && is_alias(n, input_type(n, 0).dtype)) bound_.roots_[v] = bound_.root(plan_.value(n.inputs[0]));
+    if (plan_.live(i) && !n.inputs.empty() && is_alias(n, input_type(n, 0).dtype))
+      bound_.roots_[v] = bound_.root(plan_.value(n.inputs[0]));
   }
 }
 
 // ---- instructions ----
 
-// Elementwise nodes whose only consumer is elementwise and of the same shape are computed inside it, and so is one product a tree.
+// Elementwise nodes whose only consumer is elementwise and of the same shape are computed inside
+// it, and so is one product a tree.
 void Binder::mark_absorbed(const Wave& wave) {
   in_wave_.assign(plan_.graph.nodes.size(), false);
   for (std::int32_t i : wave.compute) in_wave_[static_cast<std::size_t>(i)] = true;
@@ -116,13 +136,17 @@ void Binder::mark_absorbed(const Wave& wave) {
     auto at = static_cast<std::size_t>(i);
     if (is_product_by_rows(node(i))) product_of_[at] = i;
     std::int32_t value = plan_.value_base[at];
-    if ((product_of_[at] != i && !is_elementwise(node(i).op->name)) || bound_.root(value) != value) continue;
+    if ((product_of_[at] != i && !is_elementwise(node(i).op->name)) || bound_.root(value) != value)
+      continue;
     std::int32_t consumer = consumer_[static_cast<std::size_t>(value)];
-    if (consumer < 0 || !in_wave_[static_cast<std::size_t>(consumer)] || !is_elementwise(node(consumer).op->name)) continue;
+    if (consumer < 0 || !in_wave_[static_cast<std::size_t>(consumer)] ||
+        !is_elementwise(node(consumer).op->name))
+      continue;
     std::int32_t made = plan_.value_base[static_cast<std::size_t>(consumer)];
     std::int32_t& size = fused_nodes_[static_cast<std::size_t>(consumer)];
     std::int32_t& product = product_of_[static_cast<std::size_t>(consumer)];
-    bool fits = size + fused_nodes_[at] <= kFusedNodesMax && bound_.type(made).shape == bound_.type(value).shape;
+    bool fits = size + fused_nodes_[at] <= kFusedNodesMax &&
+                bound_.type(made).shape == bound_.type(value).shape;
     if (!fits || bound_.root(made) != made || (product_of_[at] >= 0 && product >= 0)) continue;
     absorbed_into_[at] = consumer;
     size += fused_nodes_[at];
@@ -148,9 +172,11 @@ void Binder::emit(std::int32_t i) {
   const Node& n = node(i);
   if (is_check(n)) {
     into_->compute.push_back({i, {}, {plan_.value(n.inputs[0])}, {}});
-  } else if (n.op->effect != Effect::kNone || n.op->name == "constant" || n.op->name == "step_key") {
+  } else if (n.op->effect != Effect::kNone || n.op->name == "constant" ||
+             n.op->name == "step_key") {
     return;  // comes from outside
-  } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) != plan_.value_base[static_cast<std::size_t>(i)]) {
+  } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) !=
+             plan_.value_base[static_cast<std::size_t>(i)]) {
     return;  // its input's memory
   } else if (is_elementwise(n.op->name)) {
     emit_fused(i);
@@ -178,7 +204,10 @@ void Binder::emit_fused(std::int32_t top) {
         operands.push_back(in.node == product ? builder.product() : build(in.node));
       }
     }
-    return builder.apply(find_block_op(n.op->name, dtypes, bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype), operands);
+    return builder.apply(
+        find_block_op(n.op->name, dtypes,
+                      bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype),
+        operands);
   };
   build(top);
   if (product < 0) {
@@ -187,7 +216,8 @@ void Binder::emit_fused(std::int32_t top) {
     const Node& n = node(product);
     for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
     const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
-    made.run = builder.finish({c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")}, plan_.options.products);
+    made.run = builder.finish({c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")},
+                              plan_.options.products);
   }
   into_->compute.push_back(std::move(made));
 }
@@ -195,12 +225,14 @@ void Binder::emit_fused(std::int32_t top) {
 void Binder::emit_kernel(std::int32_t i) {
   const Node& n = node(i);
   const Kernel* kernel = find_kernel(n.op->name);
-  if (kernel == nullptr) throw UnimplementedError(str(bound_.node_text(i), ": there is no CPU kernel"));
+  if (kernel == nullptr)
+    throw UnimplementedError(str(bound_.node_text(i), ": there is no CPU kernel"));
   Instruction made{i, {}, {}, {}};
   std::vector<TensorType> outputs;
   for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
   for (std::size_t o = 0; o < n.outputs.size(); ++o) {
-    made.outputs.push_back(plan_.value_base[static_cast<std::size_t>(i)] + static_cast<std::int32_t>(o));
+    made.outputs.push_back(plan_.value_base[static_cast<std::size_t>(i)] +
+                           static_cast<std::int32_t>(o));
     outputs.push_back(bound_.type(made.outputs.back()));
   }
   try {

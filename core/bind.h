@@ -8,12 +8,15 @@ namespace cairn {
 
 class Binder {
  public:
-  Binder(BoundPlan& bound, const RunInputs& inputs) : bound_(bound), plan_(bound.plan()), inputs_(inputs) {}
+  Binder(BoundPlan& bound, const RunInputs& inputs)
+      : bound_(bound), plan_(bound.plan()), inputs_(inputs) {}
   void bind();
 
  private:
   const Node& node(std::int32_t i) const { return plan_.graph.nodes[static_cast<std::size_t>(i)]; }
-  const TensorType& input_type(const Node& n, std::size_t i) const { return bound_.type(plan_.value(n.inputs[i])); }
+  const TensorType& input_type(const Node& n, std::size_t i) const {
+    return bound_.type(plan_.value(n.inputs[i]));
+  }
   std::vector<TensorType> input_types(const Node& n) const;
 
   void infer_all();
@@ -33,10 +36,14 @@ class Binder {
   const Plan& plan_;
   const RunInputs& inputs_;
   BoundWave* into_ = nullptr;
-  std::vector<std::int32_t> consumer_;      // by value: its consumer if it has just one use by a node, else -1
-  std::vector<std::int32_t> absorbed_into_; // by node: the node whose instruction computes it too; -1: none
-  std::vector<std::int32_t> product_of_;    // by node: the matrix product that its instruction begins with; -1: none
-  std::vector<std::int32_t> fused_nodes_;   // by node: how many nodes its instruction computes so far
+  // by value: its consumer if it has just one use by a node, else -1
+  std::vector<std::int32_t> consumer_;
+  // by node: the node whose instruction computes it too; -1: none
+  std::vector<std::int32_t> absorbed_into_;
+  // by node: the matrix product that its instruction begins with; -1: none
+  std::vector<std::int32_t> product_of_;
+  // by node: how many nodes its instruction computes so far
+  std::vector<std::int32_t> fused_nodes_;
   std::vector<bool> in_wave_;
 };
 

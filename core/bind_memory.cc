@@ -8,13 +8,17 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kUnset = -1;
-constexpr std::size_t kBytesMax = std::size_t{1} << 48;  // of a run's values together: more than any machine addresses
+// of a run's values together: more than any machine addresses
+constexpr std::size_t kBytesMax = std::size_t{1} << 48;
 
-std::size_t bytes_of(const TensorType& type) { return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype); }
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+}
 
 }  // namespace
 
-// Time is counted in instructions; a wave's store call is one too, at which gathered rows appear and updates are read.
+// Time is counted in instructions; a wave's store call is one too, at which gathered rows appear
+// and updates are read.
 void Binder::place() {
   std::vector<Interval> life(plan_.values(), Interval{kUnset, kUnset, 0, 0});
   std::vector<Interval> sums;
@@ -47,7 +51,8 @@ void Binder::place() {
     for (const BoundUpdate& update : bound_.waves[w].updates) {
       const Node& n = node(update.node);
       for (ValueRef in : n.inputs) use(plan_.value(in), time);
-      if (n.attributes.get<bool>("sparse")) sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
+      if (n.attributes.get<bool>("sparse"))
+        sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
     }
   }
   for (ValueRef out : plan_.graph.outputs) use(plan_.value(out), time + 1);
@@ -62,12 +67,14 @@ void Binder::place() {
   all.insert(all.end(), sums.begin(), sums.end());
   std::size_t total = 0;
   for (const Interval& interval : all) {
-    if (interval.bytes > kBytesMax - total) throw ResourceExhaustedError("no memory for a run's values: more than 2^48 bytes");
+    if (interval.bytes > kBytesMax - total)
+      throw ResourceExhaustedError("no memory for a run's values: more than 2^48 bytes");
     total += interval.bytes;
   }
   bound_.arena_bytes_ = place_intervals(all);
   if (bound_.arena_bytes_ > plan_.options.bytes_max)
-    throw ResourceExhaustedError(str("a run's values take ", bound_.arena_bytes_, " bytes at once; at most ", plan_.options.bytes_max,
+    throw ResourceExhaustedError(str("a run's values take ", bound_.arena_bytes_,
+                                     " bytes at once; at most ", plan_.options.bytes_max,
                                      " are allowed here: run smaller batches"));
   bound_.offsets_.assign(plan_.values(), BoundPlan::kOutside);
   for (std::size_t i = 0; i < of_value.size(); ++i) bound_.offsets_[of_value[i]] = all[i].offset;

@@ -1,5 +1,6 @@
-// A plan at concrete shapes: types of every value, prepared kernels, and where each value lies in the arena. It belongs to one
-// workspace and holds what a run in progress needs, so that a warm run allocates next to nothing.
+// A plan at concrete shapes: types of every value, prepared kernels, and where each value lies in
+// the arena. It belongs to one workspace and holds what a run in progress needs, so that a warm run
+// allocates next to nothing.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,7 +17,8 @@ struct RunInputs {
   std::vector<Tensor> arguments;
   std::vector<std::vector<Element>> elements;
 };
-// InvalidArgument naming the argument or column. Appends the dimensions to `signature`: equal signatures have equal shapes throughout.
+// InvalidArgument naming the argument or column. Appends the dimensions to `signature`: equal
+// signatures have equal shapes throughout.
 void check_inputs(const Plan& plan, const RunInputs& inputs, std::vector<std::int64_t>& signature);
 
 struct Instruction {
@@ -40,16 +42,22 @@ struct BoundWave {
 
 class BoundPlan {
  public:
-  static constexpr std::int64_t kOutside = -1;  // not in the arena: an argument, a column, a constant, a variable read whole
+  // not in the arena: an argument, a column, a constant, a variable read whole
+  static constexpr std::int64_t kOutside = -1;
 
-  BoundPlan(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> signature, const RunInputs& inputs);
+  BoundPlan(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> signature,
+            const RunInputs& inputs);
 
   const Plan& plan() const { return *plan_; }
   const std::vector<std::int64_t>& signature() const { return signature_; }
-  const TensorType& type(std::int32_t value) const { return types_[static_cast<std::size_t>(value)]; }
+  const TensorType& type(std::int32_t value) const {
+    return types_[static_cast<std::size_t>(value)];
+  }
   // The value whose memory this one is.
   std::int32_t root(std::int32_t value) const { return roots_[static_cast<std::size_t>(value)]; }
-  std::int64_t offset(std::int32_t value) const { return offsets_[static_cast<std::size_t>(root(value))]; }
+  std::int64_t offset(std::int32_t value) const {
+    return offsets_[static_cast<std::size_t>(root(value))];
+  }
   std::size_t arena_bytes() const { return arena_bytes_; }
   // "matmul(float32[256, 72], float32[72, 128])", for errors.
   std::string node_text(std::int32_t node) const;
@@ -66,7 +74,8 @@ class BoundPlan {
   std::size_t arena_bytes_ = 0;
 };
 
-// Gives intervals of time places in one piece of memory: [first, last] inclusive, places 64-byte aligned, those that meet in time apart.
+// Gives intervals of time places in one piece of memory: [first, last] inclusive, places 64-byte
+// aligned, those that meet in time apart.
 struct Interval {
   std::int64_t first = 0, last = 0;
   std::size_t bytes = 0;

@@ -1,4 +1,5 @@
-// The seam through which everything that waits or stamps learns the time, so that a simulated cluster owns it.
+// The seam through which everything that waits or stamps learns the time, so that a simulated
+// cluster owns it.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -12,8 +13,9 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual TimePoint now() const = 0;               // monotonic; for intervals
-  virtual std::int64_t wall_microseconds() const = 0;  // since 1970 UTC; for people and file names only, it may jump
+  virtual TimePoint now() const = 0;  // monotonic; for intervals
+  // since 1970 UTC; for people and file names only, it may jump
+  virtual std::int64_t wall_microseconds() const = 0;
 };
 
 const Clock& system_clock();
@@ -22,9 +24,14 @@ const Clock& system_clock();
 class ManualClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }
-  std::int64_t wall_microseconds() const override { return wall_us_ + std::chrono::duration_cast<std::chrono::microseconds>(now_.time_since_epoch()).count(); }
+  std::int64_t wall_microseconds() const override {
+    return wall_us_ +
+           std::chrono::duration_cast<std::chrono::microseconds>(now_.time_since_epoch()).count();
+  }
   void advance(Duration by) { now_ += by; }
-  void jump_wall(Duration by) { wall_us_ += std::chrono::duration_cast<std::chrono::microseconds>(by).count(); }
+  void jump_wall(Duration by) {
+    wall_us_ += std::chrono::duration_cast<std::chrono::microseconds>(by).count();
+  }
 
  private:
   TimePoint now_{};

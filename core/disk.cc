@@ -99,7 +99,8 @@ class File {
 // Held by an open file: the system lets go of it with the process, however that ends.
 class FileLock final : public DiskLock {
  public:
-  explicit FileLock(const std::string& path) : fd_(check(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644), "opening", path)) {}
+  explicit FileLock(const std::string& path)
+      : fd_(check(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644), "opening", path)) {}
   ~FileLock() override { ::close(fd_); }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
@@ -107,26 +108,33 @@ class FileLock final : public DiskLock {
   bool take(const std::string& path) const {
     if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) return false;
-    log_warning(path, " cannot be locked (", std::generic_category().message(errno), "): see to it that nobody else writes beside it");
+    log_warning(path, " cannot be locked (", std::generic_category().message(errno),
+                "): see to it that nobody else writes beside it");
     return true;
   }
   // For people: a lock that cannot say who has it is a lock all the same.
   void sign(const std::string& holder) const {
-    if (::ftruncate(fd_, 0) == 0) [[maybe_unused]] const ssize_t n = ::pwrite(fd_, holder.data(), holder.size(), 0);
+    if (::ftruncate(fd_, 0) == 0) [[maybe_unused]]
+      const ssize_t n = ::pwrite(fd_, holder.data(), holder.size(), 0);
   }
 
  private:
   int fd_;
 };
 
-void sync_folder(const std::string& folder) { File(folder, O_RDONLY | O_DIRECTORY, "opening the folder").sync(); }
+void sync_folder(const std::string& folder) {
+  File(folder, O_RDONLY | O_DIRECTORY, "opening the folder").sync();
+}
 
 class SystemDisk final : public Disk {
  public:
-  std::string read(const std::string& path) const override { return File(path, O_RDONLY, "opening").read_all(); }
+  std::string read(const std::string& path) const override {
+    return File(path, O_RDONLY, "opening").read_all();
+  }
 
   void write_atomically(const std::string& path, std::string_view bytes) override {
-    // Beside the target, so that the rename stays within one file system; unlike any other writer's name.
+    // Beside the target, so that the rename stays within one file system; unlike any other writer's
+    // name.
     std::string beside = str(path, ".", ::getpid(), "-", next_.fetch_add(1), ".tmp");
     failpoint("file.begin");
     try {
@@ -186,10 +194,12 @@ class SystemDisk final : public Disk {
     sync_folder(folder_of(to));
     if (folder_of(from) != folder_of(to)) sync_folder(folder_of(from));
   }
-  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder, Duration patience) override {
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
+                                 Duration patience) override {
     constexpr auto kLook = std::chrono::milliseconds(50);
     auto lock = std::make_unique<FileLock>(path);
-    for (const TimePoint until = system_clock().now() + patience; !lock->take(path); std::this_thread::sleep_for(kLook))
+    for (const TimePoint until = system_clock().now() + patience; !lock->take(path);
+         std::this_thread::sleep_for(kLook))
       if (system_clock().now() >= until) throw FailedPreconditionError(read(path));
     lock->sign(holder);
     return lock;

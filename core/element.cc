@@ -43,7 +43,8 @@ std::size_t ElementSpec::find(const std::string& name) const {
     names.push_back(columns[i].name);
   }
   std::string near = nearest_name(name, names);
-  throw InvalidArgumentError(str("the element has no column \"", name, "\"", near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  throw InvalidArgumentError(str("the element has no column \"", name, "\"",
+                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
 }  // namespace cairn

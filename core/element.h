@@ -1,4 +1,5 @@
-// What a dataset yields: an element is a flat, ordered set of named columns, at most one of them the label.
+// What a dataset yields: an element is a flat, ordered set of named columns, at most one of them
+// the label.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,8 +14,8 @@ struct ColumnSpec {
   bool operator==(const ColumnSpec&) const = default;
 };
 
-// A ragged column NAME (ids per example vary) is two columns: "NAME" holds the values of all examples one after another,
-// "NAME/row_splits" (int64, [batch + 1]) where each example begins.
+// A ragged column NAME (ids per example vary) is two columns: "NAME" holds the values of all
+// examples one after another, "NAME/row_splits" (int64, [batch + 1]) where each example begins.
 struct ElementSpec {
   std::vector<ColumnSpec> columns;
   std::string label;  // the column that get_next() hands out apart from the features; empty: none

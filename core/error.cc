@@ -6,9 +6,10 @@
 namespace cairn {
 namespace {
 constexpr std::array<std::string_view, 17> kCodeNames = {
-    "OK",           "Cancelled",        "Unknown",           "InvalidArgument",    "DeadlineExceeded", "NotFound",
-    "AlreadyExists", "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted",          "OutOfRange",
-    "Unimplemented", "Internal",         "Unavailable",       "DataLoss",           "Unauthenticated"};
+    "OK",       "Cancelled",      "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+    "DataLoss", "Unauthenticated"};
 }
 
 std::string_view code_name(Code code) {
@@ -39,7 +40,8 @@ void throw_error(Code code, const std::string& message, std::string task) {
 }
 
 void throw_error(const ErrorParts& parts) {
-  if (parts.input_pipeline) throw ClosureInputError(parts.code, parts.message, parts.task, *parts.input_pipeline);
+  if (parts.input_pipeline)
+    throw ClosureInputError(parts.code, parts.message, parts.task, *parts.input_pipeline);
   throw_error(parts.code, parts.message, parts.task);
 }
 
@@ -61,7 +63,8 @@ ErrorParts error_parts(std::exception_ptr error) {
 
 namespace detail {
 void check_failed(const char* condition, const char* file, int line, const std::string& message) {
-  throw InternalError(str(file, ":", line, ": check failed: ", condition, message.empty() ? "" : ": ", message));
+  throw InternalError(
+      str(file, ":", line, ": check failed: ", condition, message.empty() ? "" : ": ", message));
 }
 }  // namespace detail
 }  // namespace cairn

@@ -9,7 +9,8 @@
 namespace cairn {
 
 const Array& Features::operator[](const std::string& name) const {
-  if (!spec_) throw InvalidArgumentError(str("no column \"", name, "\": the batch has no features"));
+  if (!spec_)
+    throw InvalidArgumentError(str("no column \"", name, "\": the batch has no features"));
   return columns_[spec_->find(name)];
 }
 
@@ -35,12 +36,19 @@ Batch make_batch(const ElementSpec& spec, const std::vector<Array>& columns) {
 Batch record_next(const ElementSpec& spec, std::size_t index, std::uint64_t trace) {
   const TraceContext* current = TraceContext::current();
   if (current == nullptr || current->id() != trace)
-    throw FailedPreconditionError("get_next: the iterator is an argument of a function whose tracing is over");
+    throw FailedPreconditionError(
+        "get_next: the iterator is an argument of a function whose tracing is over");
   std::vector<TensorType> types;
   for (const ColumnSpec& column : spec.columns) types.push_back(column.type);
-  auto node = record_effect({"iterator_next", {}, {{"iterator", static_cast<std::int64_t>(index)}}, std::move(types), nullptr, nullptr});
+  auto node = record_effect({"iterator_next",
+                             {},
+                             {{"iterator", static_cast<std::int64_t>(index)}},
+                             std::move(types),
+                             nullptr,
+                             nullptr});
   std::vector<Array> columns;
-  for (std::size_t i = 0; i < spec.columns.size(); ++i) columns.emplace_back(node, static_cast<int>(i));
+  for (std::size_t i = 0; i < spec.columns.size(); ++i)
+    columns.emplace_back(node, static_cast<int>(i));
   return make_batch(spec, columns);
 }
 
@@ -57,7 +65,8 @@ TraceArgument record_argument(const SignatureEntry& entry, Lowering& request) {
 }
 
 SignatureEntry signature_entry(const Argument& argument) {
-  if (const auto* source = std::get_if<std::shared_ptr<const IteratorSource>>(&argument)) return (*source)->element_spec();
+  if (const auto* source = std::get_if<std::shared_ptr<const IteratorSource>>(&argument))
+    return (*source)->element_spec();
   TensorType type = std::get<Tensor>(argument).type();
   if (type.shape.rank() > 0) type.shape = type.shape.with_dim(0, Shape::kUnknown);
   return type;
@@ -70,7 +79,8 @@ ConcreteFunction trace(const Function::Body& body, const std::vector<SignatureEn
   Lowering request;
   request.trace = context.id();
   std::vector<TraceArgument> arguments;
-  for (const SignatureEntry& entry : signature) arguments.push_back(record_argument(entry, request));
+  for (const SignatureEntry& entry : signature)
+    arguments.push_back(record_argument(entry, request));
   request.outputs = body(arguments);
   request.effects = context.effects();
   ConcreteFunction made = lower(request);
@@ -85,7 +95,8 @@ struct Function::State {
    public:
     explicit Tracing(State& state) : state_(state) {
       if (std::exchange(state_.tracing, true))
-        throw InvalidArgumentError(str("the function \"", state_.name, "\" runs itself while it is traced, which has no end"));
+        throw InvalidArgumentError(str("the function \"", state_.name,
+                                       "\" runs itself while it is traced, which has no end"));
     }
     ~Tracing() { state_.tracing = false; }
     Tracing(const Tracing&) = delete;
@@ -107,11 +118,13 @@ struct Function::State {
 
   void want_arguments(std::size_t passed) const {
     if (passed != arguments)
-      throw InvalidArgumentError(str(name, " takes ", arguments, " arguments; ", passed, " were passed"));
+      throw InvalidArgumentError(
+          str(name, " takes ", arguments, " arguments; ", passed, " were passed"));
   }
 };
 
-std::shared_ptr<Function::State> Function::make_state(Body body, std::size_t arguments, std::string name) {
+std::shared_ptr<Function::State> Function::make_state(Body body, std::size_t arguments,
+                                                      std::string name) {
   return std::make_shared<State>(State{std::move(body), arguments, std::move(name), {}, false});
 }
 
@@ -120,7 +133,8 @@ const std::string& Function::name() const {
   return state_->name;
 }
 
-std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Argument>& arguments, VariableCreator& creator) {
+std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Argument>& arguments,
+                                                           VariableCreator& creator) {
   if (!state_) throw FailedPreconditionError("the Function is empty");
   state_->want_arguments(arguments.size());
   std::vector<SignatureEntry> signature;
@@ -142,7 +156,8 @@ std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Arg
 Outputs Function::inlined(const std::vector<TraceArgument>& arguments) const {
   if (!state_) throw FailedPreconditionError("the Function is empty");
   if (TraceContext::current() == nullptr)
-    throw FailedPreconditionError(str("no function is being traced that \"", state_->name, "\" could become part of"));
+    throw FailedPreconditionError(
+        str("no function is being traced that \"", state_->name, "\" could become part of"));
   state_->want_arguments(arguments.size());
   const State::Tracing tracing(*state_);
   return state_->body(arguments);

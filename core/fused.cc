@@ -5,9 +5,12 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kBlock = 1024;  // elements: a handful of registers of them fit the first-level cache
-constexpr std::int64_t kPanelBytes = 256 * 1024;  // of a product: with its operands' rows it fits a second-level cache
-constexpr std::int64_t kPanelRows = 512;          // at least: each panel reads the whole second matrix anew
+// elements: a handful of registers of them fit the first-level cache
+constexpr std::int64_t kBlock = 1024;
+// of a product: with its operands' rows it fits a second-level cache
+constexpr std::int64_t kPanelBytes = 256 * 1024;
+// at least: each panel reads the whole second matrix anew
+constexpr std::int64_t kPanelRows = 512;
 constexpr std::size_t kRegisterBytes = static_cast<std::size_t>(kBlock) * 8;
 
 // A leaf that repeats with a period that divides the block needs to be laid out only once a run.
@@ -28,8 +31,12 @@ std::int64_t block_for(const Shape& shape) {
 struct FusedRun {
   using Leaf = FusedBuilder::Leaf;
   explicit FusedRun(const FusedBuilder& builder)
-      : operands(builder.operands_), leaves(builder.leaves_), steps(builder.steps_), elements(builder.result_.shape.elements()),
-        block(block_for(builder.result_.shape)), width(dtype_bytes(builder.result_.dtype)) {
+      : operands(builder.operands_),
+        leaves(builder.leaves_),
+        steps(builder.steps_),
+        elements(builder.result_.shape.elements()),
+        block(block_for(builder.result_.shape)),
+        width(dtype_bytes(builder.result_.dtype)) {
     std::size_t bytes = (builder.registers_ + leaves.size()) * kRegisterBytes;
     memory = Tensor(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
     leaf_data.resize(leaves.size());
@@ -51,8 +58,11 @@ struct FusedRun {
       fetch(call, begin, n);
       if (panel != nullptr) product = reinterpret_cast<const std::byte*>(panel + (begin - first));
       for (const auto& step : steps) {
-        std::byte* out = &step == &steps.back() ? call.outputs[0] + static_cast<std::size_t>(begin) * width : slot(static_cast<std::size_t>(step.made));
-        step.op(data(step.operands[0]), data(step.operands[1]), data(step.operands[2]), out, static_cast<std::size_t>(n));
+        std::byte* out = &step == &steps.back()
+                             ? call.outputs[0] + static_cast<std::size_t>(begin) * width
+                             : slot(static_cast<std::size_t>(step.made));
+        step.op(data(step.operands[0]), data(step.operands[1]), data(step.operands[2]), out,
+                static_cast<std::size_t>(n));
       }
     }
   }
@@ -61,7 +71,8 @@ struct FusedRun {
     if (operand < 0) return nullptr;
     const auto& o = operands[static_cast<std::size_t>(operand)];
     if (o.kind == FusedBuilder::Kind::kProduct) return product;
-    return o.kind == FusedBuilder::Kind::kLeaf ? leaf_data[static_cast<std::size_t>(o.index)] : slot(static_cast<std::size_t>(o.index));
+    return o.kind == FusedBuilder::Kind::kLeaf ? leaf_data[static_cast<std::size_t>(o.index)]
+                                               : slot(static_cast<std::size_t>(o.index));
   }
 
   void lay_out(const KernelCall& call) {
@@ -101,8 +112,11 @@ struct FusedRun {
 // c = a x b by panels of rows, each handed to the tree that it begins.
 class PanelRun {
  public:
-  PanelRun(std::shared_ptr<FusedRun> tree, const Gemm& whole, Arithmetic arithmetic) : tree_(std::move(tree)), shape_(whole), leaves_(tree_->leaves.size()) {
-    const std::int64_t fitting = std::max(kPanelRows, kPanelBytes / static_cast<std::int64_t>(sizeof(float)) / std::max<std::int64_t>(1, whole.n));
+  PanelRun(std::shared_ptr<FusedRun> tree, const Gemm& whole, Arithmetic arithmetic)
+      : tree_(std::move(tree)), shape_(whole), leaves_(tree_->leaves.size()) {
+    const std::int64_t fitting =
+        std::max(kPanelRows, kPanelBytes / static_cast<std::int64_t>(sizeof(float)) /
+                                 std::max<std::int64_t>(1, whole.n));
     const std::int64_t panels = std::max<std::int64_t>(1, (whole.m + fitting - 1) / fitting);
     rows_ = (whole.m + panels - 1) / panels;
     panel_ = planned(rows_, arithmetic);
@@ -110,7 +124,8 @@ class PanelRun {
   }
 
   void operator()(const KernelCall& call) {
-    const float *a = input_of<float>(call, static_cast<int>(leaves_)), *b = input_of<float>(call, static_cast<int>(leaves_) + 1);
+    const float *a = input_of<float>(call, static_cast<int>(leaves_)),
+                *b = input_of<float>(call, static_cast<int>(leaves_) + 1);
     float* made = panel(rows_ * shape_.n);
     tree_->lay_out(call);
     for (std::int64_t row = 0; row < shape_.m; row += rows_) {
@@ -123,7 +138,8 @@ class PanelRun {
  private:
   // One for all products of a thread, so that it is in the cache already.
   static float* panel(std::int64_t floats) {
-    thread_local Tensor memory(DType::kFloat32, Shape{kPanelBytes / static_cast<std::int64_t>(sizeof(float))});
+    thread_local Tensor memory(DType::kFloat32,
+                               Shape{kPanelBytes / static_cast<std::int64_t>(sizeof(float))});
     if (memory.elements() < floats) memory = Tensor(DType::kFloat32, Shape{floats});
     return memory.mutable_values<float>().data();
   }
@@ -157,12 +173,14 @@ int FusedBuilder::product() {
 int FusedBuilder::apply(BlockOp op, const std::vector<int>& operands) {
   Step step{op, {-1, -1, -1}, 0};
   std::copy(operands.begin(), operands.end(), step.operands);
-  // A new register first: blocks must not overlap, so the result cannot stand where an operand stands.
+  // A new register first: blocks must not overlap, so the result cannot stand where an operand
+  // stands.
   if (free_.empty()) free_.push_back(static_cast<int>(registers_++));
   step.made = free_.back();
   free_.pop_back();
   for (int operand : operands)
-    if (const auto& o = operands_[static_cast<std::size_t>(operand)]; o.kind == Kind::kRegister) free_.push_back(o.index);
+    if (const auto& o = operands_[static_cast<std::size_t>(operand)]; o.kind == Kind::kRegister)
+      free_.push_back(o.index);
   steps_.push_back(step);
   operands_.push_back({Kind::kRegister, step.made});
   return static_cast<int>(operands_.size()) - 1;

@@ -1,5 +1,6 @@
-// A tree of elementwise operations, evaluated block by block: what lies between the first input and the result never leaves the
-// cache. A tree may begin with a matrix product, which is then made panel by panel: its rows are used up while they are in cache.
+// A tree of elementwise operations, evaluated block by block: what lies between the first input and
+// the result never leaves the cache. A tree may begin with a matrix product, which is then made
+// panel by panel: its rows are used up while they are in cache.
 #pragma once
 #include <memory>
 #include <vector>
@@ -15,7 +16,8 @@ namespace cairn {
 class FusedBuilder {
  public:
   explicit FusedBuilder(TensorType result) : result_(std::move(result)) {}
-  // An input of the run, stretched to the result's shape. Its place among the run's inputs is the order of calls.
+  // An input of the run, stretched to the result's shape. Its place among the run's inputs is the
+  // order of calls.
   int leaf(const TensorType& type);
   // The matrix product that finish() is given, of the result's shape. Once at most.
   int product();

@@ -1,4 +1,5 @@
-// Reverse-mode differentiation, from graph to graph: the chain rule applied to recorded nodes from the loss backwards.
+// Reverse-mode differentiation, from graph to graph: the chain rule applied to recorded nodes from
+// the loss backwards.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -23,13 +24,15 @@ std::vector<std::shared_ptr<const ArrayNode>> ancestors(const Array& loss) {
     for (const Array& input : node->inputs)
       if (seen.insert(input.node().get()).second) all.push_back(input.node());
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
   return all;
 }
 
 class Reverse {
  public:
-  Reverse(const Array& loss, std::vector<std::shared_ptr<const ArrayNode>> nodes, const std::unordered_set<NodePtr>& targets)
+  Reverse(const Array& loss, std::vector<std::shared_ptr<const ArrayNode>> nodes,
+          const std::unordered_set<NodePtr>& targets)
       : nodes_(std::move(nodes)) {
     mark_relevant(targets);
     if (relevant_.count(loss.node().get())) add(loss, float_constant(1.0f));
@@ -46,14 +49,17 @@ class Reverse {
   void mark_relevant(const std::unordered_set<NodePtr>& targets) {
     for (const auto& node : nodes_) {
       bool passes = node->op->gradient != nullptr &&
-                    std::any_of(node->inputs.begin(), node->inputs.end(),
-                                [&](const Array& input) { return relevant_.count(input.node().get()) > 0; });
+                    std::any_of(node->inputs.begin(), node->inputs.end(), [&](const Array& input) {
+                      return relevant_.count(input.node().get()) > 0;
+                    });
       if (passes) passing_.insert(node.get());
       if (passes || targets.count(node.get())) relevant_.insert(node.get());
     }
   }
 
-  void add(const Array& value, const Array& gradient) { parts_[{value.node().get(), value.output()}].push_back(gradient); }
+  void add(const Array& value, const Array& gradient) {
+    parts_[{value.node().get(), value.output()}].push_back(gradient);
+  }
 
   Array total(const Key& key) const {
     auto found = parts_.find(key);
@@ -72,8 +78,10 @@ class Reverse {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const Array& input = node->inputs[i];
       if (!gradients[i].defined() || !relevant_.count(input.node().get())) continue;
-      CAIRN_CHECK(gradients[i].dtype() == input.dtype() && infer::shapes_agree(gradients[i].shape(), input.shape()), "the gradient of ",
-                  node->op->name, " for input ", i, ", ", input.type().to_string(), ", is ", gradients[i].type().to_string());
+      CAIRN_CHECK(gradients[i].dtype() == input.dtype() &&
+                      infer::shapes_agree(gradients[i].shape(), input.shape()),
+                  "the gradient of ", node->op->name, " for input ", i, ", ",
+                  input.type().to_string(), ", is ", gradients[i].type().to_string());
       add(input, gradients[i]);
     }
   }
@@ -85,8 +93,9 @@ class Reverse {
 
 void check_loss(const Array& loss) {
   if (!loss.defined() || loss.dtype() != DType::kFloat32 || loss.rank() != 0)
-    throw InvalidArgumentError(
-        str("grad: the loss is ", loss.defined() ? loss.type().to_string() : "undefined", "; a scalar float32 is wanted (see mean)"));
+    throw InvalidArgumentError(str("grad: the loss is ",
+                                   loss.defined() ? loss.type().to_string() : "undefined",
+                                   "; a scalar float32 is wanted (see mean)"));
 }
 
 // All uses of one variable that the loss depends on.
@@ -95,15 +104,19 @@ struct Uses {
   std::vector<Array> reads, gathers;
 };
 
-std::vector<Uses> variable_uses(const std::vector<std::shared_ptr<const ArrayNode>>& nodes, const std::vector<Variable>& wanted) {
+std::vector<Uses> variable_uses(const std::vector<std::shared_ptr<const ArrayNode>>& nodes,
+                                const std::vector<Variable>& wanted) {
   std::vector<Uses> all;
   for (const auto& node : nodes) {
     if (node->op->effect != Effect::kRead || node->variable->dtype != DType::kFloat32) continue;
     auto is_it = [&](const Variable& v) { return v.name() == node->variable->name; };
-    bool counts = wanted.empty() ? node->variable->trainable : std::any_of(wanted.begin(), wanted.end(), is_it);
+    bool counts = wanted.empty() ? node->variable->trainable
+                                 : std::any_of(wanted.begin(), wanted.end(), is_it);
     if (!counts) continue;
-    auto found = std::find_if(all.begin(), all.end(), [&](const Uses& u) { return is_it(u.variable); });
-    if (found == all.end()) found = all.insert(all.end(), Uses{Variable(node->variable, node->runtime), {}, {}});
+    auto found =
+        std::find_if(all.begin(), all.end(), [&](const Uses& u) { return is_it(u.variable); });
+    if (found == all.end())
+      found = all.insert(all.end(), Uses{Variable(node->variable, node->runtime), {}, {}});
     (node->inputs.empty() ? found->reads : found->gathers).emplace_back(node, 0);
   }
   return all;
@@ -116,16 +129,21 @@ Array flat_ids(const Array& gather) {
 }
 
 Array flat_rows(const Array& gather, const Array& dy, const Shape& variable) {
-  return gather.node()->inputs[0].rank() == 1 ? dy : reshape(dy, variable.with_dim(0, Shape::kUnknown));
+  return gather.node()->inputs[0].rank() == 1 ? dy
+                                              : reshape(dy, variable.with_dim(0, Shape::kUnknown));
 }
 
-Array joined(const std::vector<Array>& parts) { return parts.size() == 1 ? parts[0] : concat(parts, 0); }
+Array joined(const std::vector<Array>& parts) {
+  return parts.size() == 1 ? parts[0] : concat(parts, 0);
+}
 
 VariableGradient variable_gradient(const Uses& uses, const Reverse& reverse) {
   const Shape& shape = uses.variable.shape();
   VariableGradient made{uses.variable, {}, {}};
   std::vector<Array> ids, rows;
-  auto add_dense = [&](const Array& part) { made.dense = made.dense.defined() ? made.dense + part : part; };
+  auto add_dense = [&](const Array& part) {
+    made.dense = made.dense.defined() ? made.dense + part : part;
+  };
   for (const Array& read : uses.reads)
     if (Array dy = reverse.gradient(read); dy.defined()) add_dense(dy);
   for (const Array& gather : uses.gathers) {
@@ -135,8 +153,10 @@ VariableGradient variable_gradient(const Uses& uses, const Reverse& reverse) {
     rows.push_back(flat_rows(gather, dy, shape));
   }
   if (ids.empty()) return made;
-  if (made.dense.defined()) add_dense(gather_grad(joined(rows), joined(ids), uses.reads[0]));
-  else made.sparse = {joined(ids), joined(rows), shape};
+  if (made.dense.defined())
+    add_dense(gather_grad(joined(rows), joined(ids), uses.reads[0]));
+  else
+    made.sparse = {joined(ids), joined(rows), shape};
   return made;
 }
 
@@ -146,7 +166,8 @@ std::vector<Array> grad(const Array& loss, const std::vector<Array>& wrt) {
   check_loss(loss);
   std::unordered_set<NodePtr> targets;
   for (const Array& array : wrt) {
-    if (!array.defined()) throw InvalidArgumentError("grad: an Array to differentiate by has no value");
+    if (!array.defined())
+      throw InvalidArgumentError("grad: an Array to differentiate by has no value");
     targets.insert(array.node().get());
   }
   Reverse reverse(loss, ancestors(loss), targets);
@@ -155,7 +176,8 @@ std::vector<Array> grad(const Array& loss, const std::vector<Array>& wrt) {
   return gradients;
 }
 
-std::vector<VariableGradient> variable_gradients(const Array& loss, const std::vector<Variable>& variables) {
+std::vector<VariableGradient> variable_gradients(const Array& loss,
+                                                 const std::vector<Variable>& variables) {
   check_loss(loss);
   auto nodes = ancestors(loss);
   std::vector<Uses> uses = variable_uses(nodes, variables);

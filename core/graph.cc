@@ -8,7 +8,8 @@ namespace cairn {
 namespace {
 
 auto lower_bound_of(auto& entries, std::string_view name) {
-  return std::lower_bound(entries.begin(), entries.end(), name, [](const auto& entry, std::string_view n) { return entry.first < n; });
+  return std::lower_bound(entries.begin(), entries.end(), name,
+                          [](const auto& entry, std::string_view n) { return entry.first < n; });
 }
 
 std::string text_of(const AttributeValue& value) {
@@ -17,7 +18,9 @@ std::string text_of(const AttributeValue& value) {
     std::string operator()(double v) const { return str(v); }
     std::string operator()(bool v) const { return v ? "true" : "false"; }
     std::string operator()(const std::string& v) const { return "\"" + v + "\""; }
-    std::string operator()(const std::vector<std::int64_t>& v) const { return Shape(v).to_string(); }
+    std::string operator()(const std::vector<std::int64_t>& v) const {
+      return Shape(v).to_string();
+    }
     std::string operator()(const Tensor& v) const { return v.to_string(); }
     std::string operator()(const UpdateRule& v) const { return std::string(rule_name(v.kind)); }
   };
@@ -36,10 +39,15 @@ std::string comma_list(const List& list, Text text) {
 }
 
 std::string node_text(const Node& node) {
-  std::string text = std::string(node.op->name) + "(" + comma_list(node.inputs, [](ValueRef v) { return text_of(v); }) + ")";
+  std::string text = std::string(node.op->name) + "(" +
+                     comma_list(node.inputs, [](ValueRef v) { return text_of(v); }) + ")";
   if (!node.attributes.entries().empty())
-    text += " {" + comma_list(node.attributes.entries(), [](const auto& e) { return e.first + "=" + text_of(e.second); }) + "}";
-  if (!node.outputs.empty()) text += " : " + comma_list(node.outputs, [](const TensorType& t) { return t.to_string(); });
+    text += " {" +
+            comma_list(node.attributes.entries(),
+                       [](const auto& e) { return e.first + "=" + text_of(e.second); }) +
+            "}";
+  if (!node.outputs.empty())
+    text += " : " + comma_list(node.outputs, [](const TensorType& t) { return t.to_string(); });
   return text;
 }
 
@@ -51,8 +59,10 @@ Attributes::Attributes(std::initializer_list<std::pair<std::string, AttributeVal
 
 void Attributes::set(std::string name, AttributeValue value) {
   auto place = lower_bound_of(entries_, name);
-  if (place != entries_.end() && place->first == name) place->second = std::move(value);
-  else entries_.insert(place, {std::move(name), std::move(value)});
+  if (place != entries_.end() && place->first == name)
+    place->second = std::move(value);
+  else
+    entries_.insert(place, {std::move(name), std::move(value)});
 }
 
 const AttributeValue* Attributes::find(std::string_view name) const {
@@ -63,12 +73,14 @@ const AttributeValue* Attributes::find(std::string_view name) const {
 std::vector<std::int64_t> Graph::elements_taken() const {
   std::vector<std::int64_t> taken(iterators.size());
   for (const Node& node : nodes)
-    if (node.op->effect == Effect::kAdvance) ++taken[static_cast<std::size_t>(node.attributes.get<std::int64_t>("iterator"))];
+    if (node.op->effect == Effect::kAdvance)
+      ++taken[static_cast<std::size_t>(node.attributes.get<std::int64_t>("iterator"))];
   return taken;
 }
 
 bool Graph::updates_variables() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->effect == Effect::kUpdate; });
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node& node) { return node.op->effect == Effect::kUpdate; });
 }
 
 bool Graph::assigns() const {
@@ -82,8 +94,10 @@ bool Graph::assigns() const {
 std::string to_text(const Graph& graph) {
   std::string text;
   for (std::size_t i = 0; i < graph.variables.size(); ++i)
-    text += str("variable ", i, " = \"", graph.variables[i].name, "\" : ", graph.variables[i].type.to_string(), "\n");
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) text += str("%", i, " = ", node_text(graph.nodes[i]), "\n");
+    text += str("variable ", i, " = \"", graph.variables[i].name,
+                "\" : ", graph.variables[i].type.to_string(), "\n");
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    text += str("%", i, " = ", node_text(graph.nodes[i]), "\n");
   return text + "return " + comma_list(graph.outputs, [](ValueRef v) { return text_of(v); }) + "\n";
 }
 

@@ -1,8 +1,9 @@
-// Graph: a traced function as data. No code in it, so it can be sent, verified, hashed, differentiated and planned.
+// Graph: a traced function as data. No code in it, so it can be sent, verified, hashed,
+// differentiated and planned.
 //
-// Nodes stand in program order, which is a topological order: a node's inputs name earlier nodes only. Effects (reads and
-// updates of variables, iterator advances) are nodes too, and their order for each variable is their meaning: a read after
-// an update sees it.
+// Nodes stand in program order, which is a topological order: a node's inputs name earlier nodes
+// only. Effects (reads and updates of variables, iterator advances) are nodes too, and their order
+// for each variable is their meaning: a read after an update sees it.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace cairn {
 
 struct OpDef;  // core/op_def.h: an operation's name, type rule and gradient
 
-using AttributeValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>, Tensor, UpdateRule>;
+using AttributeValue = std::variant<std::int64_t, double, bool, std::string,
+                                    std::vector<std::int64_t>, Tensor, UpdateRule>;
 
 // Few, named, sorted by name so that equal graphs have equal bytes.
 class Attributes {
@@ -76,11 +78,15 @@ struct Graph {
   std::vector<ValueRef> outputs;
   std::vector<std::string> output_names;  // beside outputs; empty names for plain results
 
-  const TensorType& type(ValueRef value) const { return nodes[static_cast<std::size_t>(value.node)].outputs[static_cast<std::size_t>(value.output)]; }
+  const TensorType& type(ValueRef value) const {
+    return nodes[static_cast<std::size_t>(value.node)]
+        .outputs[static_cast<std::size_t>(value.output)];
+  }
   // How many elements of iterator argument i one run takes.
   std::vector<std::int64_t> elements_taken() const;
   bool updates_variables() const;
-  bool assigns() const;  // updates a variable other than through an optimizer's rule: such a function runs at depth 1
+  // updates a variable other than through an optimizer's rule: such a function runs at depth 1
+  bool assigns() const;
 };
 
 // ---- Serialisation (Cap'n Proto, core/graph.capnp) ----
@@ -92,10 +98,12 @@ using GraphHash = std::array<std::uint8_t, 16>;
 
 // Equal graphs give equal bytes. Thread: any.
 std::vector<std::byte> serialize(const Graph& graph);
-// 128 bits of a hash over the bytes; names a function on the wire. Not a defence against a forger: the token is.
+// 128 bits of a hash over the bytes; names a function on the wire. Not a defence against a forger:
+// the token is.
 GraphHash content_hash(std::span<const std::byte> bytes);
-// Reads and verifies: every operation known, every reference backwards, every type as the operation's rule infers it,
-// sizes within the limits. InvalidArgument naming the node otherwise; nothing is allocated on a sender's word alone.
+// Reads and verifies: every operation known, every reference backwards, every type as the
+// operation's rule infers it, sizes within the limits. InvalidArgument naming the node otherwise;
+// nothing is allocated on a sender's word alone.
 Graph parse_graph(std::span<const std::byte> bytes);
 // The same checks on a graph in memory.
 void verify(const Graph& graph);
@@ -107,7 +115,9 @@ const T& Attributes::get(std::string_view name) const {
   const AttributeValue* value = find(name);
   if (value == nullptr) throw InvalidArgumentError(str("the attribute \"", name, "\" is missing"));
   const T* typed = std::get_if<T>(value);
-  if (typed == nullptr) throw InvalidArgumentError(str("the attribute \"", name, "\" has another type than its operation wants"));
+  if (typed == nullptr)
+    throw InvalidArgumentError(
+        str("the attribute \"", name, "\" has another type than its operation wants"));
   return *typed;
 }
 template <typename T>

@@ -1,4 +1,5 @@
-// Graphs as bytes: core/graph.capnp, written in one fixed order so that equal graphs have equal bytes.
+// Graphs as bytes: core/graph.capnp, written in one fixed order so that equal graphs have equal
+// bytes.
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
@@ -39,7 +40,8 @@ AttributeValue read_value(Attribute::Value::Reader in) {
     case Attribute::Value::RULE: return read(in.getRule());
     case Attribute::Value::INTEGERS: {
       auto list = in.getIntegers();
-      if (list.size() > kListMax) throw InvalidArgumentError(str("an attribute lists ", list.size(), " numbers"));
+      if (list.size() > kListMax)
+        throw InvalidArgumentError(str("an attribute lists ", list.size(), " numbers"));
       std::vector<std::int64_t> numbers;
       for (std::int64_t n : list) numbers.push_back(n);
       return numbers;
@@ -48,7 +50,8 @@ AttributeValue read_value(Attribute::Value::Reader in) {
   throw InvalidArgumentError("an attribute of a kind that this version does not know");
 }
 
-void write_types(capnp::List<TensorType>::Builder out, const std::vector<cairn::TensorType>& types) {
+void write_types(capnp::List<TensorType>::Builder out,
+                 const std::vector<cairn::TensorType>& types) {
   for (unsigned i = 0; i < out.size(); ++i) write(out[i], types[i]);
 }
 
@@ -92,11 +95,13 @@ cairn::Node read_node(Node::Reader in) {
   if (node.op == nullptr) throw InvalidArgumentError(str("there is no operation \"", name, "\""));
   node.inputs = read_refs(in.getInputs());
   auto attributes = in.getAttributes();
-  if (attributes.size() > kAttributesMax) throw InvalidArgumentError(str(node.op->name, " with ", attributes.size(), " attributes"));
+  if (attributes.size() > kAttributesMax)
+    throw InvalidArgumentError(str(node.op->name, " with ", attributes.size(), " attributes"));
   std::string last;
   for (auto attribute : attributes) {
     std::string attribute_name = read_name(attribute.getName());
-    if (attribute_name <= last) throw InvalidArgumentError(str(node.op->name, ": its attributes are not in order"));
+    if (attribute_name <= last)
+      throw InvalidArgumentError(str(node.op->name, ": its attributes are not in order"));
     node.attributes.set(attribute_name, read_value(attribute.getValue()));
     last = std::move(attribute_name);
   }
@@ -105,7 +110,8 @@ cairn::Node read_node(Node::Reader in) {
 }
 
 void read_nodes(capnp::List<Node>::Reader in, cairn::Graph& graph) {
-  if (in.size() > kGraphNodesMax) throw InvalidArgumentError(str("a graph of ", in.size(), " nodes; at most ", kGraphNodesMax));
+  if (in.size() > kGraphNodesMax)
+    throw InvalidArgumentError(str("a graph of ", in.size(), " nodes; at most ", kGraphNodesMax));
   for (auto node : in) {
     try {
       graph.nodes.push_back(read_node(node));
@@ -140,9 +146,11 @@ cairn::Graph read(Graph::Reader in) {
   auto variables = in.getVariables();
   auto names = in.getOutputNames();
   for (unsigned n : {iterators.size(), variables.size(), names.size()})
-    if (n > kListMax) throw InvalidArgumentError(str("a graph with a list of ", n, " entries; at most ", kListMax));
+    if (n > kListMax)
+      throw InvalidArgumentError(str("a graph with a list of ", n, " entries; at most ", kListMax));
   for (auto spec : iterators) graph.iterators.push_back(read(spec));
-  for (auto variable : variables) graph.variables.push_back({read_name(variable.getName()), read(variable.getType())});
+  for (auto variable : variables)
+    graph.variables.push_back({read_name(variable.getName()), read(variable.getType())});
   read_nodes(in.getNodes(), graph);
   graph.outputs = read_refs(in.getOutputs());
   for (auto name : names) graph.output_names.push_back(read_name(name));
@@ -159,7 +167,9 @@ std::size_t constant_bytes(const Graph& graph) {
   std::size_t bytes = 0;
   for (const Node& node : graph.nodes)
     for (const auto& [name, value] : node.attributes.entries())
-      if (const auto* tensor = std::get_if<Tensor>(&value); tensor != nullptr && tensor->dtype() != DType::kString) bytes += tensor->bytes();
+      if (const auto* tensor = std::get_if<Tensor>(&value);
+          tensor != nullptr && tensor->dtype() != DType::kString)
+        bytes += tensor->bytes();
   return bytes;
 }
 
@@ -170,7 +180,8 @@ std::size_t constant_bytes(const Graph& graph) {
 
 std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t begin) {
   std::uint64_t word = 0;
-  if (begin < bytes.size()) std::memcpy(&word, bytes.data() + begin, std::min<std::size_t>(8, bytes.size() - begin));
+  if (begin < bytes.size())
+    std::memcpy(&word, bytes.data() + begin, std::min<std::size_t>(8, bytes.size() - begin));
   return word;
 }
 
@@ -187,7 +198,8 @@ std::vector<std::byte> serialize(const Graph& graph) {
   return {begin, begin + bytes.size()};
 }
 
-// Philox as the mixing function of a chain: each block of 16 bytes is its key and half of its counter.
+// Philox as the mixing function of a chain: each block of 16 bytes is its key and half of its
+// counter.
 GraphHash content_hash(std::span<const std::byte> bytes) {
   std::uint64_t low = bytes.size(), high = 0x6361697267726170;
   for (std::size_t i = 0; i < bytes.size(); i += 16) {
@@ -203,10 +215,12 @@ GraphHash content_hash(std::span<const std::byte> bytes) {
 
 Graph parse_graph(std::span<const std::byte> bytes) {
   if (bytes.size() > kGraphBytesMax) too_large(bytes.size());
-  if (bytes.size() % sizeof(capnp::word) != 0) throw InvalidArgumentError(str("a graph of ", bytes.size(), " bytes: not whole words"));
+  if (bytes.size() % sizeof(capnp::word) != 0)
+    throw InvalidArgumentError(str("a graph of ", bytes.size(), " bytes: not whole words"));
   auto words = kj::heapArray<capnp::word>(bytes.size() / sizeof(capnp::word));
   if (!bytes.empty()) std::memcpy(words.begin(), bytes.data(), bytes.size());
-  // Pointers may lead to the same bytes many times; reading each byte a few times is all that an honest graph needs.
+  // Pointers may lead to the same bytes many times; reading each byte a few times is all that an
+  // honest graph needs.
   capnp::ReaderOptions options;
   options.traversalLimitInWords = 4 * words.size() + 1024;
   options.nestingLimit = 16;

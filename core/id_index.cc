@@ -11,8 +11,10 @@ namespace cairn {
 namespace {
 
 constexpr std::uint64_t kFirstCapacity = 64;
-constexpr std::int64_t kMovedAnId = 4;  // 2 would do: growth by half leaves room for half as many ids as have to move
-constexpr std::size_t kAhead = 32;      // look-ups whose entry is under way, and as many whose id is
+// 2 would do: growth by half leaves room for half as many ids as have to move
+constexpr std::int64_t kMovedAnId = 4;
+// look-ups whose entry is under way, and as many whose id is
+constexpr std::size_t kAhead = 32;
 
 std::uint64_t hash_of(std::int64_t id) { return mix_bits(static_cast<std::uint64_t>(id)); }
 
@@ -21,13 +23,20 @@ std::uint64_t hash_of(std::int64_t id) { return mix_bits(static_cast<std::uint64
 // ---- entries ----
 
 IdIndex::Entries::Entries(std::uint64_t wanted)
-    : memory(static_cast<std::size_t>(wanted) * sizeof(std::uint32_t)), capacity(wanted),
-      places_max(static_cast<std::int64_t>(std::min(wanted / 5 * 4, static_cast<std::uint64_t>(kIdsMax)))),
+    : memory(static_cast<std::size_t>(wanted) * sizeof(std::uint32_t)),
+      capacity(wanted),
+      places_max(
+          static_cast<std::int64_t>(std::min(wanted / 5 * 4, static_cast<std::uint64_t>(kIdsMax)))),
       place_bits(static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(places_max)))) {}
 
-inline std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const { return scaled_below(hash, capacity); }  // of its high bits
+// of its high bits
+inline std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const {
+  return scaled_below(hash, capacity);
+}
 
-inline std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const { return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1); }
+inline std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const {
+  return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1);
+}
 
 inline std::int64_t IdIndex::Entries::place(std::uint32_t entry) const {
   return static_cast<std::int64_t>(entry & ((std::uint64_t{1} << place_bits) - 1)) - 1;
@@ -51,13 +60,15 @@ inline void IdIndex::Entries::prefetch(std::uint64_t hash) const {
 void IdIndex::Entries::add(std::uint64_t hash, std::int64_t place) {
   std::uint64_t at = home(hash);
   while (data()[at] != 0) at = next(at);
-  data()[at] = static_cast<std::uint32_t>(tag(hash) << place_bits | static_cast<std::uint64_t>(place + 1));
+  data()[at] =
+      static_cast<std::uint32_t>(tag(hash) << place_bits | static_cast<std::uint64_t>(place + 1));
 }
 
 // ---- ids ----
 
 std::size_t IdIndex::bytes() const {
-  return static_cast<std::size_t>(size_) * sizeof(std::int64_t) + (entries_.capacity + before_.capacity) * sizeof(std::uint32_t);
+  return static_cast<std::size_t>(size_) * sizeof(std::int64_t) +
+         (entries_.capacity + before_.capacity) * sizeof(std::uint32_t);
 }
 
 std::int64_t IdIndex::find(std::int64_t id, std::uint64_t hash) const {
@@ -68,7 +79,9 @@ std::int64_t IdIndex::find(std::int64_t id, std::uint64_t hash) const {
 
 void IdIndex::make_room() {
   if (size_ < entries_.places_max) return;
-  if (size_ >= kIdsMax) throw ResourceExhaustedError(str("a hashed table holds ", size_, " rows, the most it can; use more ps"));
+  if (size_ >= kIdsMax)
+    throw ResourceExhaustedError(
+        str("a hashed table holds ", size_, " rows, the most it can; use more ps"));
   Entries larger(std::max(kFirstCapacity, entries_.capacity + entries_.capacity / 2));
   before_ = std::move(entries_);
   entries_ = std::move(larger);
@@ -77,8 +90,10 @@ void IdIndex::make_room() {
 }
 
 void IdIndex::move_some() {
-  for (std::int64_t n = 0; n < kMovedAnId && moved_ < to_move_; ++n, ++moved_) entries_.add(hash_of(*id_at(moved_)), moved_);
-  for (std::int64_t place = moved_; place < std::min(moved_ + kMovedAnId, to_move_); ++place) entries_.prefetch(hash_of(*id_at(place)));
+  for (std::int64_t n = 0; n < kMovedAnId && moved_ < to_move_; ++n, ++moved_)
+    entries_.add(hash_of(*id_at(moved_)), moved_);
+  for (std::int64_t place = moved_; place < std::min(moved_ + kMovedAnId, to_move_); ++place)
+    entries_.prefetch(hash_of(*id_at(place)));
   if (moved_ == to_move_ && before_.capacity > 0) before_ = Entries();
 }
 

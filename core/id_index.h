@@ -1,10 +1,13 @@
-// IdIndex: numbers ids in the order in which they come, so that a table of 2^40 rows holds only those in use.
+// IdIndex: numbers ids in the order in which they come, so that a table of 2^40 rows holds only
+// those in use.
 //
-//   A flat hash table: open addressing with linear probing (Knuth, "Sorting and Searching", 6.4), entries of 32 bits: the place, and
-//   in the bits that places do not need some of the hash, so that a miss rarely looks at an id.
-//   Memory  13 to 21 bytes an id: 8 for the id itself, 5 to 7.5 for entries that are at most 4/5 full, and while it grows the entries
-//           before them.
-//   Growth  by half. Ids move over a few at a time, with those that are added, so that no call pays for all.
+//   A flat hash table: open addressing with linear probing (Knuth, "Sorting and Searching", 6.4),
+//   entries of 32 bits: the place, and in the bits that places do not need some of the hash, so
+//   that a miss rarely looks at an id.
+//   Memory  13 to 21 bytes an id: 8 for the id itself, 5 to 7.5 for entries that are at most 4/5
+//           full, and while it grows the entries before them.
+//   Growth  by half. Ids move over a few at a time, with those that are added, so that no call pays
+//           for all.
 //   Thread  one at a time.
 #pragma once
 #include <cstddef>
@@ -23,13 +26,15 @@ class IdIndex {
 
   // Ids so far; their places are 0 .. size() - 1.
   std::int64_t size() const { return size_; }
-  std::span<const std::int64_t> ids() const { return {id_at(0), static_cast<std::size_t>(size_)}; }  // by place
+  // by place
+  std::span<const std::int64_t> ids() const { return {id_at(0), static_cast<std::size_t>(size_)}; }
   std::size_t bytes() const;
 
   // Writes the place of each id to `places`, kAbsent where it has none.
   void find(std::span<const std::int64_t> ids, std::int64_t* places) const;
-  // The same; an id without a place gets the next one.  Errors  ResourceExhausted: not enough memory, or kIdsMax ids; those before the
-  // one that did not fit stay.
+  // The same; an id without a place gets the next one.
+  // Errors  ResourceExhausted: not enough memory, or kIdsMax ids; those before the one that did not
+  //         fit stay.
   void find_or_add(std::span<const std::int64_t> ids, std::int64_t* places);
   void clear() { *this = IdIndex(); }
 
@@ -54,21 +59,24 @@ class IdIndex {
     void add(std::uint64_t hash, std::int64_t place);
   };
 
-  const std::int64_t* id_at(std::int64_t place) const { return reinterpret_cast<const std::int64_t*>(ids_.data()) + place; }
+  const std::int64_t* id_at(std::int64_t place) const {
+    return reinterpret_cast<const std::int64_t*>(ids_.data()) + place;
+  }
   std::int64_t find(std::int64_t id, std::uint64_t hash) const;
   std::int64_t add(std::int64_t id, std::uint64_t hash);
   void make_room();
   void move_some();
   bool growing() const { return moved_ < to_move_; }
-  // `take(i, id, hash, candidate)` for each id, after the memory that its look-up needs was asked for: the place at `candidate` may be
-  // that of another id; kAbsent: it had none.
+  // `take(i, id, hash, candidate)` for each id, after the memory that its look-up needs was asked
+  // for: the place at `candidate` may be that of another id; kAbsent: it had none.
   template <typename Take>
   void ahead(std::span<const std::int64_t> ids, Take take) const;
 
   std::int64_t size_ = 0;
   Arena ids_;
   Entries entries_;
-  Entries before_;           // while growing: the places from `moved_` on are only here, unless they came since
+  // while growing: the places from `moved_` on are only here, unless they came since
+  Entries before_;
   std::int64_t moved_ = 0, to_move_ = 0;
 };
 

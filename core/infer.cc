@@ -30,21 +30,25 @@ std::int64_t broadcast_dim(std::int64_t a, std::int64_t b) {
 
 void want_dtype(const OpInputs& in, int i, DTypes allowed) {
   if (std::find(allowed.begin(), allowed.end(), input(in, i).dtype) == allowed.end())
-    fail("input ", i, " is ", dtype_name(input(in, i).dtype), "; ", dtype_list(allowed), " is wanted (see cast)");
+    fail("input ", i, " is ", dtype_name(input(in, i).dtype), "; ", dtype_list(allowed),
+         " is wanted (see cast)");
 }
 
 void want_same_dtype(const OpInputs& in) {
   for (const TensorType& type : in.types)
     if (type.dtype != in.types[0].dtype)
-      fail("the dtypes differ: ", dtype_name(in.types[0].dtype), " and ", dtype_name(type.dtype), " (see cast)");
+      fail("the dtypes differ: ", dtype_name(in.types[0].dtype), " and ", dtype_name(type.dtype),
+           " (see cast)");
 }
 
 void want_fixed_size(const OpInputs& in, int i) {
-  if (input(in, i).dtype == DType::kString) fail("input ", i, " is string; a dtype of fixed size is wanted");
+  if (input(in, i).dtype == DType::kString)
+    fail("input ", i, " is string; a dtype of fixed size is wanted");
 }
 
 void want_rank(const OpInputs& in, int i, int rank) {
-  if (input(in, i).shape.rank() != rank) fail("input ", i, " has rank ", input(in, i).shape.rank(), "; ", rank, " is wanted");
+  if (input(in, i).shape.rank() != rank)
+    fail("input ", i, " has rank ", input(in, i).shape.rank(), "; ", rank, " is wanted");
 }
 
 void want_rank_at_least(const OpInputs& in, int i, int rank) {
@@ -74,7 +78,8 @@ Shape merge_shapes(const Shape& a, const Shape& b) {
 Shape broadcast(const Shape& a, const Shape& b) {
   int rank = std::max(a.rank(), b.rank());
   std::vector<std::int64_t> dims;
-  for (int i = 0; i < rank; ++i) dims.push_back(broadcast_dim(aligned(a, rank, i), aligned(b, rank, i)));
+  for (int i = 0; i < rank; ++i)
+    dims.push_back(broadcast_dim(aligned(a, rank, i), aligned(b, rank, i)));
   return Shape(std::move(dims));
 }
 
@@ -92,7 +97,8 @@ void check_size(const Shape& shape) {
   std::int64_t elements = 1;
   for (std::int64_t d : shape.dims()) {
     if (d < Shape::kUnknown) fail("a dimension of ", d, " in ", shape.to_string());
-    if (d > 0 && elements > kElementsMax / d) fail("the shape ", shape.to_string(), " is too large");
+    if (d > 0 && elements > kElementsMax / d)
+      fail("the shape ", shape.to_string(), " is too large");
     if (d > 0) elements *= d;
   }
 }
@@ -102,7 +108,9 @@ void check_made_size(const Shape& shape) {
   std::int64_t elements = 1;
   for (std::int64_t d : shape.dims())
     if (d > 0) elements *= d;
-  if (elements > kMadeElementsMax) fail("a value of ", shape.to_string(), " out of nothing; at most ", kMadeElementsMax, " elements");
+  if (elements > kMadeElementsMax)
+    fail("a value of ", shape.to_string(), " out of nothing; at most ", kMadeElementsMax,
+         " elements");
 }
 
 std::vector<TensorType> same_as_first(const OpInputs& in) { return {in.types[0]}; }
@@ -113,7 +121,8 @@ namespace cairn {
 
 int normalize_axis(std::string_view op, int axis, int rank) {
   int normal = axis < 0 ? axis + rank : axis;
-  if (normal < 0 || normal >= rank) throw InvalidArgumentError(str(op, ": axis ", axis, " of a value of rank ", rank));
+  if (normal < 0 || normal >= rank)
+    throw InvalidArgumentError(str(op, ": axis ", axis, " of a value of rank ", rank));
   return normal;
 }
 
@@ -121,7 +130,9 @@ Array unbroadcast(const Array& gradient, const Array& like) {
   return same_when_run(gradient, like) ? gradient : sum_to_like(gradient, like);
 }
 
-Array stretch(const Array& x, const Array& like) { return same_when_run(x, like) ? x : broadcast_like(x, like); }
+Array stretch(const Array& x, const Array& like) {
+  return same_when_run(x, like) ? x : broadcast_like(x, like);
+}
 
 Array float_constant(float value) { return Array(value); }
 

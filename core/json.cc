@@ -6,7 +6,9 @@ namespace cairn {
 
 Json parse_json(std::string_view text, const std::string& what, int depth_max) {
   auto not_too_deep = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > depth_max) throw InvalidArgumentError(str(what, ": lists and objects within each other more than ", depth_max, " deep"));
+    if (depth > depth_max)
+      throw InvalidArgumentError(
+          str(what, ": lists and objects within each other more than ", depth_max, " deep"));
     return true;
   };
   try {
@@ -16,6 +18,8 @@ Json parse_json(std::string_view text, const std::string& what, int depth_max) {
   }
 }
 
-std::string json_text(const Json& value, int indent) { return value.dump(indent, ' ', false, Json::error_handler_t::replace); }
+std::string json_text(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace cairn

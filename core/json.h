@@ -1,4 +1,5 @@
-// JSON through nlohmann's library. Its parser and printer are compiled once, behind these two: they cost each file that uses them seconds.
+// JSON through nlohmann's library. Its parser and printer are compiled once, behind these two: they
+// cost each file that uses them seconds.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,7 +9,8 @@ namespace cairn {
 
 using Json = nlohmann::ordered_json;  // keys keep the order they are written in
 
-constexpr int kJsonDepthMax = 64;  // of lists and objects within each other; each takes stack to copy, print and free
+// of lists and objects within each other; each takes stack to copy, print and free
+constexpr int kJsonDepthMax = 64;
 
 // `what` names the text in errors: a file, a variable.
 //   Errors  InvalidArgument: no JSON, with line and column; deeper than `depth_max`.

@@ -1,5 +1,5 @@
-// Where a strategy's variables lie: which shard holds which rows. Made by the coordinator, sent to everybody, never edited:
-// a change is a new version.
+// Where a strategy's variables lie: which shard holds which rows. Made by the coordinator, sent to
+// everybody, never edited: a change is a new version.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,7 +25,8 @@ struct RowRange {
 // The range that these row numbers count through, one after the other; none where they do not.
 std::optional<RowRange> as_range(std::span<const std::int64_t> rows);
 
-// A part of a variable: consecutive rows on one shard. The parts of a variable cover its rows in order, without gaps.
+// A part of a variable: consecutive rows on one shard. The parts of a variable cover its rows in
+// order, without gaps.
 struct Part {
   ShardId shard = 0;
   RowRange rows;
@@ -41,7 +42,7 @@ struct VariableLayout {
 
 // One ps process.
 struct ShardServer {
-  std::uint32_t ps = 0;           // task index
+  std::uint32_t ps = 0;  // task index
   std::string address;
   std::uint64_t incarnation = 0;  // 0: away
   std::uint32_t shards = 1;       // its shard threads; endpoints 1..shards of its address
@@ -62,19 +63,23 @@ struct Layout {
 class Partitioner {
  public:
   virtual ~Partitioner() = default;
-  // Partitions along each axis, as the reference returns them: 1 but for `axis`. Strategies ask for axis 0, and refuse what is
-  // cut along another one.
-  //   Errors  InvalidArgument: there is no such axis (a scalar has none), or a size that the formula needs is not known.
-  virtual std::vector<std::int64_t> operator()(const Shape& shape, DType dtype, int axis = 0) const = 0;
+  // Partitions along each axis, as the reference returns them: 1 but for `axis`. Strategies ask for
+  // axis 0, and refuse what is cut along another one.
+  //   Errors  InvalidArgument: there is no such axis (a scalar has none), or a size that the
+  //           formula needs is not known.
+  virtual std::vector<std::int64_t> operator()(const Shape& shape, DType dtype,
+                                               int axis = 0) const = 0;
 };
-struct FixedShardsOptions { std::int64_t num_shards = 1; };
+struct FixedShardsOptions {
+  std::int64_t num_shards = 1;
+};
 struct MinSizeOptions {
   std::int64_t min_shard_bytes = 256 << 10;
   std::int64_t max_shards = 1;
   std::int64_t bytes_per_string = 16;
 };
 struct MaxSizeOptions {
-  std::int64_t max_shard_bytes = 0;  // required
+  std::int64_t max_shard_bytes = 0;                       // required
   std::optional<std::int64_t> max_shards = std::nullopt;  // none, or 0: no bound
   std::int64_t bytes_per_string = 16;
 };
@@ -88,7 +93,8 @@ std::vector<RowRange> split_rows(std::int64_t rows, std::int64_t parts);
 // ---- Placement ----
 enum class Placement : std::uint8_t {
   kRoundRobin,  // one counter for variables and parts, as in the reference
-  kSizeAware,   // Cairn's default: each part, largest first within a variable, to the shard with the fewest bytes
+  // Cairn's default: each part, largest first within a variable, to the shard with the fewest bytes
+  kSizeAware,
 };
 
 }  // namespace cairn

@@ -1,4 +1,5 @@
-// Loan: bytes that are read later from where they lie, by one reader; should they change before he has, their owner copies them aside.
+// Loan: bytes that are read later from where they lie, by one reader; should they change before he
+// has, their owner copies them aside.
 //   Thread  owner and reader share one.
 #pragma once
 #include <cstddef>
@@ -9,7 +10,8 @@ namespace cairn {
 
 struct Loan {
   std::span<const std::byte> bytes;  // where they lie by now
-  // The reader's word: pages of their first place are read by the system, which knows no other. They must not change either.
+  // The reader's word: pages of their first place are read by the system, which knows no other.
+  // They must not change either.
   bool paged = false;
   std::shared_ptr<const void> kept;  // where they lie
 };

@@ -7,11 +7,17 @@ namespace cairn {
 namespace {
 
 class NoStore final : public VariableStore {
-  void pull(const StepContext&, std::span<Read> reads, Done done) override { refuse(reads.empty(), done); }
-  void push(const StepContext&, std::span<Update> updates, Done done) override { refuse(updates.empty(), done); }
+  void pull(const StepContext&, std::span<Read> reads, Done done) override {
+    refuse(reads.empty(), done);
+  }
+  void push(const StepContext&, std::span<Update> updates, Done done) override {
+    refuse(updates.empty(), done);
+  }
 
   static void refuse(bool nothing, const Done& done) {
-    done(nothing ? nullptr : std::make_exception_ptr(InternalError("an expression of constants reads or updates a variable")));
+    done(nothing ? nullptr
+                 : std::make_exception_ptr(
+                       InternalError("an expression of constants reads or updates a variable")));
   }
 };
 
@@ -63,7 +69,8 @@ std::vector<VariableId> LocalRuntime::bind(const ConcreteFunction& function) con
   for (const auto& spec : function.variables) {
     VariableId id = find(spec->name);
     if (variables_[id].shared_spec() != spec)
-      throw InvalidArgumentError(str("the variable \"", spec->name, "\" was made by another strategy; open its scope instead"));
+      throw InvalidArgumentError(str("the variable \"", spec->name,
+                                     "\" was made by another strategy; open its scope instead"));
     ids.push_back(id);
   }
   return ids;
@@ -71,7 +78,8 @@ std::vector<VariableId> LocalRuntime::bind(const ConcreteFunction& function) con
 
 VariableId LocalRuntime::find(const std::string& name) const {
   auto found = by_name_.find(name);
-  if (found == by_name_.end()) throw InvalidArgumentError(str("this strategy has no variable \"", name, "\""));
+  if (found == by_name_.end())
+    throw InvalidArgumentError(str("this strategy has no variable \"", name, "\""));
   return found->second;
 }
 
@@ -81,7 +89,8 @@ Variable LocalRuntime::variable(const std::string& name) const {
 }
 
 LocalRuntime& default_runtime() {
-  static LocalRuntime runtime;  // what a program without a strategy trains on; lives as long as the process
+  // what a program without a strategy trains on; lives as long as the process
+  static LocalRuntime runtime;
   return runtime;
 }
 

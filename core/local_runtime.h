@@ -1,4 +1,5 @@
-// LocalRuntime: one process, one device. Makes variables in a LocalStore and runs functions against it.
+// LocalRuntime: one process, one device. Makes variables in a LocalStore and runs functions against
+// it.
 //
 // It is the default strategy when no scope is open, and what OneDeviceStrategy is built of.
 //   Thread  any, one call at a time: the mutex holds others back while a function runs.
@@ -23,7 +24,8 @@ class LocalRuntime final : public VariableCreator, public EagerRuntime {
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
 
-  // The store's ids of the function's variables, for make_plan(). InvalidArgument: a variable that another strategy made.
+  // The store's ids of the function's variables, for make_plan(). InvalidArgument: a variable that
+  // another strategy made.
   std::vector<VariableId> bind(const ConcreteFunction& function) const;
   // By name; InvalidArgument: none. In order of creation: variables().
   Variable variable(const std::string& name) const;
@@ -42,7 +44,7 @@ class LocalRuntime final : public VariableCreator, public EagerRuntime {
 
   mutable std::mutex mutex_;  // guards all below
   LocalStore store_;
-  std::vector<Variable> variables_;            // by VariableId
+  std::vector<Variable> variables_;  // by VariableId
   std::map<std::string, VariableId> by_name_;
   Workspace workspace_;
   std::shared_ptr<VariableSource> source_;  // what was restored last

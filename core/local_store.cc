@@ -7,21 +7,26 @@
 namespace cairn {
 namespace {
 
-// From here on slots stand beside their row, since few rows are touched at a time; below, in planes, which read faster whole.
+// From here on slots stand beside their row, since few rows are touched at a time; below, in
+// planes, which read faster whole.
 constexpr std::int64_t kRowsBeside = 1 << 14;
 constexpr std::size_t kPrefetchAhead = 8;
 
 std::byte* row_at(const RowBlock& block, std::int64_t row) {
   return block.base + static_cast<std::size_t>(row * block.row_stride) * dtype_bytes(block.dtype);
 }
-std::size_t row_bytes(const RowBlock& block) { return static_cast<std::size_t>(block.dim) * dtype_bytes(block.dtype); }
+std::size_t row_bytes(const RowBlock& block) {
+  return static_cast<std::size_t>(block.dim) * dtype_bytes(block.dtype);
+}
 
 void check_ids(const VariableSpec& spec, const Tensor& ids) {
   if (ids.dtype() != DType::kInt64 || ids.shape().rank() != 1)
-    throw InvalidArgumentError(str("ids of \"", spec.name, "\" are ", ids.type().to_string(), "; int64[n] is wanted"));
+    throw InvalidArgumentError(
+        str("ids of \"", spec.name, "\" are ", ids.type().to_string(), "; int64[n] is wanted"));
   for (std::int64_t id : ids.values<std::int64_t>())
     if (id < 0 || id >= spec.rows())
-      throw InvalidArgumentError(str("the id ", id, " is not in [0, ", spec.rows(), "), the rows of \"", spec.name, "\""));
+      throw InvalidArgumentError(
+          str("the id ", id, " is not in [0, ", spec.rows(), "), the rows of \"", spec.name, "\""));
 }
 
 void copy_row_range(const RowBlock& from, std::byte* to) {
@@ -30,7 +35,8 @@ void copy_row_range(const RowBlock& from, std::byte* to) {
     std::memcpy(to, from.base, bytes * static_cast<std::size_t>(from.rows));
     return;
   }
-  for (std::int64_t r = 0; r < from.rows; ++r) std::memcpy(to + static_cast<std::size_t>(r) * bytes, row_at(from, r), bytes);
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    std::memcpy(to + static_cast<std::size_t>(r) * bytes, row_at(from, r), bytes);
 }
 
 void copy_rows(const RowBlock& from, std::span<const std::int64_t> ids, std::byte* to) {
@@ -42,19 +48,22 @@ void copy_rows(const RowBlock& from, std::span<const std::int64_t> ids, std::byt
 }
 
 // Initial values for the slots of rows [first, end).
-void fill_slots(const RowBlock& block, const UpdateRule& rule, std::int64_t first, std::int64_t end) {
+void fill_slots(const RowBlock& block, const UpdateRule& rule, std::int64_t first,
+                std::int64_t end) {
   const auto slots = rule_slots(rule);
   auto* base = reinterpret_cast<float*>(block.base);
   for (std::int64_t r = first; r < end; ++r)
     for (std::size_t k = 0; k < slots.size(); ++k)
-      std::fill_n(base + r * block.row_stride + static_cast<std::int64_t>(k + 1) * block.slot_offset, slot_width(rule.kind, block.dim),
-                  slots[k].initial_value);
+      std::fill_n(
+          base + r * block.row_stride + static_cast<std::int64_t>(k + 1) * block.slot_offset,
+          slot_width(rule.kind, block.dim), slots[k].initial_value);
 }
 
 }  // namespace
 
 const LocalStore::Entry& LocalStore::entry(VariableId id) const {
-  if (id >= entries_.size()) throw InvalidArgumentError(str("there is no variable ", id, "; there are ", entries_.size()));
+  if (id >= entries_.size())
+    throw InvalidArgumentError(str("there is no variable ", id, "; there are ", entries_.size()));
   return entries_[id];
 }
 
@@ -64,8 +73,10 @@ void LocalStore::lay_out(Entry& entry, std::int64_t rows) {
   const std::int64_t dim = spec.dim(), width = slot_width(entry.rule.kind, dim);
   const std::int64_t row = dim + width * static_cast<std::int64_t>(rule_slots(entry.rule).size());
   entry.memory = Tensor(spec.dtype, {rows, row});
-  const bool beside = spec.hashed || rows >= kRowsBeside || width != dim;  // planes are as wide as the parameters, and do not grow
-  entry.block = {spec.dtype, entry.memory.mutable_raw(), rows, dim, beside ? row : dim, beside ? dim : rows * dim};
+  // planes are as wide as the parameters, and do not grow
+  const bool beside = spec.hashed || rows >= kRowsBeside || width != dim;
+  entry.block = {spec.dtype, entry.memory.mutable_raw(), rows,
+                 dim,        beside ? row : dim,         beside ? dim : rows * dim};
 }
 
 VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
@@ -84,19 +95,23 @@ void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
   auto slots = rule_slots(rule);
   if (slots.empty() || rule == old.rule) return;
   if (!rule_slots(old.rule).empty())
-    throw InvalidArgumentError(str("the variable \"", old.spec->name, "\" is updated by \"", rule_name(old.rule.kind),
-                                   "\"; it cannot have the slots of \"", rule_name(rule.kind), "\" or of other constants as well"));
+    throw InvalidArgumentError(str("the variable \"", old.spec->name, "\" is updated by \"",
+                                   rule_name(old.rule.kind), "\"; it cannot have the slots of \"",
+                                   rule_name(rule.kind), "\" or of other constants as well"));
   if (old.spec->dtype != DType::kFloat32)
-    throw InvalidArgumentError(str("the variable \"", old.spec->name, "\" is ", dtype_name(old.spec->dtype), "; optimizers want float32"));
+    throw InvalidArgumentError(str("the variable \"", old.spec->name, "\" is ",
+                                   dtype_name(old.spec->dtype), "; optimizers want float32"));
   Entry made{old.spec, rule, {}, {}, old.updates, std::move(old.index)};
   lay_out(made, old.block.rows);
-  for (std::int64_t r = 0; r < made.block.rows; ++r) std::memcpy(row_at(made.block, r), row_at(old.block, r), row_bytes(old.block));
+  for (std::int64_t r = 0; r < made.block.rows; ++r)
+    std::memcpy(row_at(made.block, r), row_at(old.block, r), row_bytes(old.block));
   fill_slots(made.block, rule, 0, made.block.rows);
   old = std::move(made);
 }
 
 // Rows that are not here yet come to be, at their initial values.
-void LocalStore::make_places(Entry& entry, std::span<const std::int64_t> ids, std::vector<std::int64_t>& places) {
+void LocalStore::make_places(Entry& entry, std::span<const std::int64_t> ids,
+                             std::vector<std::int64_t>& places) {
   const std::int64_t before = entry.index->size();
   places.resize(ids.size());
   entry.index->find_or_add(ids, places.data());
@@ -104,10 +119,14 @@ void LocalStore::make_places(Entry& entry, std::span<const std::int64_t> ids, st
   if (held > entry.block.rows) {
     const Tensor old = entry.memory;
     lay_out(entry, std::max(held, entry.block.rows + entry.block.rows / 2));
-    if (before > 0) std::memcpy(entry.memory.mutable_raw(), old.raw(), static_cast<std::size_t>(before * entry.block.row_stride) * dtype_bytes(entry.block.dtype));
+    if (before > 0)
+      std::memcpy(entry.memory.mutable_raw(), old.raw(),
+                  static_cast<std::size_t>(before * entry.block.row_stride) *
+                      dtype_bytes(entry.block.dtype));
   }
   for (std::int64_t place = before; place < held; ++place)
-    initialize_rows(*entry.spec, seed_, entry.index->ids()[static_cast<std::size_t>(place)], 1, entry.block.row_stride, row_at(entry.block, place));
+    initialize_rows(*entry.spec, seed_, entry.index->ids()[static_cast<std::size_t>(place)], 1,
+                    entry.block.row_stride, row_at(entry.block, place));
   fill_slots(entry.block, entry.rule, before, held);
 }
 
@@ -128,8 +147,10 @@ void LocalStore::read(Read& read) const {
   const std::size_t bytes = row_bytes(from.block);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::byte* to = read.value.mutable_raw() + i * bytes;
-    if (places[i] != IdIndex::kAbsent) std::memcpy(to, row_at(from.block, places[i]), bytes);
-    else initialize_rows(*from.spec, seed_, ids[i], 1, from.block.dim, to);
+    if (places[i] != IdIndex::kAbsent)
+      std::memcpy(to, row_at(from.block, places[i]), bytes);
+    else
+      initialize_rows(*from.spec, seed_, ids[i], 1, from.block.dim, to);
   }
 }
 
@@ -149,14 +170,19 @@ void LocalStore::check(const Update& update) const {
   verify_learning_rate(update.rule, update.learning_rate);
   bool sparse = update.ids.defined();
   verify_update(*to.spec, update.rule, sparse);
-  if (sparse && to.spec->shape.rank() == 0) throw InvalidArgumentError(str("the variable \"", to.spec->name, "\" is a scalar and has no rows"));
+  if (sparse && to.spec->shape.rank() == 0)
+    throw InvalidArgumentError(
+        str("the variable \"", to.spec->name, "\" is a scalar and has no rows"));
   if (sparse) check_ids(*to.spec, update.ids);
-  TensorType wanted{to.spec->dtype, sparse ? to.spec->shape.with_dim(0, update.ids.shape()[0]) : to.spec->shape};
+  TensorType wanted{to.spec->dtype,
+                    sparse ? to.spec->shape.with_dim(0, update.ids.shape()[0]) : to.spec->shape};
   if (!update.value.defined() || update.value.type() != wanted)
-    throw InvalidArgumentError(str("an update of \"", to.spec->name, "\" is ", update.value.type().to_string(), "; ", wanted.to_string(),
+    throw InvalidArgumentError(str("an update of \"", to.spec->name, "\" is ",
+                                   update.value.type().to_string(), "; ", wanted.to_string(),
                                    " is wanted"));
   if (!rule_slots(update.rule).empty() && update.rule != to.rule)
-    throw FailedPreconditionError(str("the slots of \"", rule_name(update.rule.kind), "\" were not declared for \"", to.spec->name,
+    throw FailedPreconditionError(str("the slots of \"", rule_name(update.rule.kind),
+                                      "\" were not declared for \"", to.spec->name,
                                       "\"; call add_slots() with the very rule first"));
 }
 
@@ -169,7 +195,8 @@ void LocalStore::apply(const Update& update) {
     make_places(to, update.ids.values<std::int64_t>(), places);
     apply_rule(update.rule, inputs, to.block, places, update.value.raw());
   } else if (update.ids.defined())
-    apply_rule(update.rule, inputs, to.block, update.ids.values<std::int64_t>(), update.value.raw());
+    apply_rule(update.rule, inputs, to.block, update.ids.values<std::int64_t>(),
+               update.value.raw());
   else
     apply_rule_dense(update.rule, inputs, to.block, update.value.raw());
 }

@@ -1,5 +1,5 @@
-// LocalStore: variables and their slots in this process's memory. What one device trains on, and the yardstick for what
-// distribution costs.
+// LocalStore: variables and their slots in this process's memory. What one device trains on, and
+// the yardstick for what distribution costs.
 //
 //   Thread  one at a time. Every call answers before it returns.
 #pragma once
@@ -22,23 +22,27 @@ class LocalStore final : public VariableStore {
   // `seed` keys the initial values.
   explicit LocalStore(std::uint64_t seed = 0) : seed_(seed) {}
 
-  // Makes the variable with its initial values; ids count from 0. InvalidArgument: see verify_spec().
+  // Makes the variable with its initial values; ids count from 0. InvalidArgument: see
+  // verify_spec().
   VariableId create(std::shared_ptr<const VariableSpec> spec);
-  // Puts the rule's slots beside the rows, at their initial values; again for the same rule: nothing.
-  // InvalidArgument: the variable has slots of another rule.
+  // Puts the rule's slots beside the rows, at their initial values; again for the same rule:
+  // nothing. InvalidArgument: the variable has slots of another rule.
   void add_slots(VariableId id, const UpdateRule& rule);
 
   // Copies out. InvalidArgument: no such variable, or an id out of range.
   void pull(const StepContext& step, std::span<Read> reads, Done done) override;
-  // Applies in order. An update that does not fit is refused (InvalidArgument; FailedPrecondition if its rule's slots were
-  // not declared) before any update of the call is applied.
+  // Applies in order. An update that does not fit is refused (InvalidArgument; FailedPrecondition
+  // if its rule's slots were not declared) before any update of the call is applied.
   void push(const StepContext& step, std::span<Update> updates, Done done) override;
 
   std::size_t size() const { return entries_.size(); }
   const VariableSpec& spec(VariableId id) const { return *entry(id).spec; }
-  const UpdateRule& rule(VariableId id) const { return entry(id).rule; }      // an assignment if no slots were declared
-  RowBlock block(VariableId id) const { return entry(id).block; }  // rows and slots in place; of a hashed variable with room for more
-  std::int64_t updates(VariableId id) const { return entry(id).updates; }     // by optimizers so far: the `t` of Adam
+  // an assignment if no slots were declared
+  const UpdateRule& rule(VariableId id) const { return entry(id).rule; }
+  // rows and slots in place; of a hashed variable with room for more
+  RowBlock block(VariableId id) const { return entry(id).block; }
+  // by optimizers so far: the `t` of Adam
+  std::int64_t updates(VariableId id) const { return entry(id).updates; }
   void set_updates(VariableId id, std::int64_t count) { entry(id).updates = count; }
 
   // ---- saving and restoring ----
@@ -66,7 +70,8 @@ class LocalStore final : public VariableStore {
   const Entry& entry(VariableId id) const;
   Entry& entry(VariableId id) { return const_cast<Entry&>(std::as_const(*this).entry(id)); }
   static void lay_out(Entry& entry, std::int64_t rows);
-  void make_places(Entry& entry, std::span<const std::int64_t> ids, std::vector<std::int64_t>& places);
+  void make_places(Entry& entry, std::span<const std::int64_t> ids,
+                   std::vector<std::int64_t>& places);
   void read(Read& read) const;
   void check(const Update& update) const;
   void apply(const Update& update);

@@ -62,12 +62,11 @@ void append_value(std::string& key, const UpdateRule& rule) {
   append_raw(key, rule.constants);
 }
 template <typename T>
-  requires std::is_arithmetic_v<T>
-void append_value(std::string& key, T number) {
-  append_raw(key, number);
-}
+requires std::is_arithmetic_v<T>
+void append_value(std::string& key, T number) { append_raw(key, number); }
 
-// Equal keys mean equal values: the operation, what it is given, and for reads how often the variable was updated before.
+// Equal keys mean equal values: the operation, what it is given, and for reads how often the
+// variable was updated before.
 std::string node_key(const Node& node, std::uint64_t updates) {
   std::string key;
   append_raw(key, node.op);
@@ -99,7 +98,9 @@ class Emitter {
   }
 
  private:
-  ValueRef place(const Array& array) const { return {places_.at(array.node().get()), array.output()}; }
+  ValueRef place(const Array& array) const {
+    return {places_.at(array.node().get()), array.output()};
+  }
 
   void emit(const ArrayNode& from) {
     Node node{from.op, {}, from.attributes, from.outputs};
@@ -117,9 +118,10 @@ class Emitter {
   void check_trace(const ArrayNode& node) const {
     if (node.op->effect == Effect::kNone || node.trace == request_.trace) return;
     if (request_.trace == 0)
-      throw FailedPreconditionError(str("eval: the value depends on \"", node.op->name, "\" of a function being traced; return it from there"));
-    throw FailedPreconditionError(
-        str("the function uses \"", node.op->name, "\" of another function; pass the value as an argument"));
+      throw FailedPreconditionError(str("eval: the value depends on \"", node.op->name,
+                                        "\" of a function being traced; return it from there"));
+    throw FailedPreconditionError(str("the function uses \"", node.op->name,
+                                      "\" of another function; pass the value as an argument"));
   }
 
   // Returns how many updates of the variable came before.
@@ -131,7 +133,8 @@ class Emitter {
       made_.variables.push_back(from.variable);
       updates_.push_back(0);
     } else if (made_.graph.variables[found->second].type != type) {
-      throw InvalidArgumentError(str("the function uses two variables of the name \"", from.variable->name, "\""));
+      throw InvalidArgumentError(
+          str("the function uses two variables of the name \"", from.variable->name, "\""));
     }
     node.attributes.set("variable", static_cast<std::int64_t>(found->second));
     std::uint64_t& count = updates_[found->second];
@@ -161,7 +164,8 @@ class Emitter {
 
 ConcreteFunction lower(const Lowering& request) {
   for (const auto& [name, output] : request.outputs)
-    if (!output.defined()) throw InvalidArgumentError(str("the output \"", name, "\" is an Array without a value"));
+    if (!output.defined())
+      throw InvalidArgumentError(str("the output \"", name, "\" is an Array without a value"));
   return Emitter(request).run();
 }
 

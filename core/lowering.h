@@ -1,4 +1,5 @@
-// From recorded Arrays to a Graph: what is reachable, in the order it was recorded, each thing once.
+// From recorded Arrays to a Graph: what is reachable, in the order it was recorded, each thing
+// once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,9 +19,10 @@ struct Lowering {
   Outputs outputs;
 };
 
-// Drops what neither outputs nor effects need and shares equal pure nodes, and equal reads between two updates of a variable.
-//   Errors  FailedPrecondition: something depends on an effect of another trace.  InvalidArgument: two variables of one
-//           name, an output without a value.
+// Drops what neither outputs nor effects need and shares equal pure nodes, and equal reads between
+// two updates of a variable.
+//   Errors  FailedPrecondition: something depends on an effect of another trace. InvalidArgument:
+//           two variables of one name, an output without a value.
 ConcreteFunction lower(const Lowering& request);
 
 }  // namespace cairn

@@ -14,7 +14,8 @@ namespace cairn {
 namespace {
 
 std::size_t installed_bytes() {
-  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
 // "max" where there is no bound: then nothing is read.
@@ -34,9 +35,11 @@ std::size_t machine_memory_bytes() {
 std::size_t private_memory_bytes(int pid) {
   std::ifstream status(str("/proc/", pid == 0 ? std::string("self") : str(pid), "/status"));
   std::size_t bytes = 0;
-  for (std::string name; status >> name; status.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
+  for (std::string name; status >> name;
+       status.ignore(std::numeric_limits<std::streamsize>::max(), '\n')) {
     std::size_t kilobytes = 0;
-    if ((name == "RssAnon:" || name == "RssShmem:") && status >> kilobytes) bytes += kilobytes << 10;
+    if ((name == "RssAnon:" || name == "RssShmem:") && status >> kilobytes)
+      bytes += kilobytes << 10;
   }
   return bytes;
 }

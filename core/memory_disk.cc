@@ -14,7 +14,8 @@ std::string normal(const std::string& path) {
 }
 
 bool is_under(const std::string& path, const std::string& folder) {
-  return path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 && (folder == "/" || path[folder.size()] == '/');
+  return path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 &&
+         (folder == "/" || path[folder.size()] == '/');
 }
 
 }  // namespace
@@ -78,16 +79,19 @@ void MemoryDisk::write_atomically(const std::string& path, std::string_view byte
   std::lock_guard hold(mutex_);
   check_power();
   std::string target = normal(path);
-  if (std::string folder = folder_of(target); folder != "." && folder != "/" && !folders_.contains(folder))
+  if (std::string folder = folder_of(target);
+      folder != "." && folder != "/" && !folders_.contains(folder))
     throw NotFoundError(str("creating ", path, ": no such folder"));
   if (crash_ && crash_->writes_left-- == 0) {
-    files_[target + ".0.tmp"] = std::string(bytes.substr(0, std::min<std::uint64_t>(crash_->kept, bytes.size())));
+    files_[target + ".0.tmp"] =
+        std::string(bytes.substr(0, std::min<std::uint64_t>(crash_->kept, bytes.size())));
     crash_.reset();
     down_ = true;
     throw UnavailableError(str("the disk lost power while writing ", path));
   }
   // Old and new stand beside each other until the rename, so both must fit.
-  if (used() + bytes.size() > capacity_) throw ResourceExhaustedError(str("writing ", path, ": no space left on the disk"));
+  if (used() + bytes.size() > capacity_)
+    throw ResourceExhaustedError(str("writing ", path, ": no space left on the disk"));
   files_[target] = std::string(bytes);
 }
 
@@ -115,8 +119,10 @@ std::vector<std::string> MemoryDisk::list(const std::string& folder) const {
 void MemoryDisk::make_folder(const std::string& path) {
   std::lock_guard hold(mutex_);
   check_power();
-  for (std::string folder = normal(path); folder != "." && folder != "/"; folder = folder_of(folder)) {
-    if (files_.contains(folder)) throw AlreadyExistsError(str("making the folder ", path, ": ", folder, " is a file"));
+  for (std::string folder = normal(path); folder != "." && folder != "/";
+       folder = folder_of(folder)) {
+    if (files_.contains(folder))
+      throw AlreadyExistsError(str("making the folder ", path, ": ", folder, " is a file"));
     folders_.insert(folder);
   }
 }
@@ -149,16 +155,19 @@ void MemoryDisk::rename(const std::string& from, const std::string& to) {
   if (!folders_.contains(source)) throw NotFoundError(str("renaming ", from, ": no such file"));
   auto moved = [&](const std::string& p) { return target + p.substr(source.size()); };
   std::map<std::string, std::string> files;
-  for (auto& [path, bytes] : files_) files[is_under(path, source) ? moved(path) : path] = std::move(bytes);
+  for (auto& [path, bytes] : files_)
+    files[is_under(path, source) ? moved(path) : path] = std::move(bytes);
   std::set<std::string> folders;
-  for (const auto& path : folders_) folders.insert(path == source || is_under(path, source) ? moved(path) : path);
+  for (const auto& path : folders_)
+    folders.insert(path == source || is_under(path, source) ? moved(path) : path);
   files_ = std::move(files);
   folders_ = std::move(folders);
 }
 
 class MemoryDisk::Lock final : public DiskLock {
  public:
-  Lock(std::shared_ptr<Locks> locks, std::string path) : locks_(std::move(locks)), path_(std::move(path)) {}
+  Lock(std::shared_ptr<Locks> locks, std::string path)
+      : locks_(std::move(locks)), path_(std::move(path)) {}
   ~Lock() override {
     std::lock_guard hold(locks_->mutex);
     locks_->holders.erase(path_);
@@ -171,7 +180,8 @@ class MemoryDisk::Lock final : public DiskLock {
   std::string path_;
 };
 
-std::unique_ptr<DiskLock> MemoryDisk::lock(const std::string& path, const std::string& holder, Duration) {
+std::unique_ptr<DiskLock> MemoryDisk::lock(const std::string& path, const std::string& holder,
+                                           Duration) {
   {
     std::lock_guard hold(mutex_);
     check_power();

@@ -14,10 +14,12 @@ namespace cairn {
 class MemoryDisk final : public Disk {
  public:
   // Fault switches.
-  //   Full: writes that would bring the sum of all files above `bytes` raise ResourceExhausted and change nothing.
+  //   Full: writes that would bring the sum of all files above `bytes` raise ResourceExhausted and
+  //   change nothing.
   void set_capacity(std::uint64_t bytes);
-  //   Crash in the n-th write_atomically from now (0: the next one): it leaves its first `kept` bytes in a file beside the
-  //   target, as a torn write does, and raises Unavailable; so does every later call until recover(). The target keeps its old bytes.
+  //   Crash in the n-th write_atomically from now (0: the next one): it leaves its first `kept`
+  //   bytes in a file beside the target, as a torn write does, and raises Unavailable; so does
+  //   every later call until recover(). The target keeps its old bytes.
   void crash_at_write(std::uint64_t n, std::uint64_t kept = 0);
   void recover();
   //   Rot: flips one bit of a stored byte.
@@ -35,7 +37,9 @@ class MemoryDisk final : public Disk {
   void remove(const std::string& path) override;
   void remove_tree(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
-  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder, Duration patience) override;  // never waits
+  // never waits
+  std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
+                                 Duration patience) override;
 
  private:
   struct Locks {

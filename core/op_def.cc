@@ -9,9 +9,11 @@ using Table = std::unordered_map<std::string_view, const OpDef*>;
 
 Table make_table() {
   Table table;
-  for (auto part : {unary_ops(), binary_ops(), matmul_ops(), reduction_ops(), shape_ops(), piece_ops(), indexing_ops(), scatter_ops(), loss_ops(),
-                    image_ops(), normalise_ops(), random_ops(), recommendation_ops(), effect_ops()})
-    for (const OpDef& op : part) CAIRN_CHECK(table.emplace(op.name, &op).second, "the operation ", op.name, " is there twice");
+  for (auto part : {unary_ops(), binary_ops(), matmul_ops(), reduction_ops(), shape_ops(),
+                    piece_ops(), indexing_ops(), scatter_ops(), loss_ops(), image_ops(),
+                    normalise_ops(), random_ops(), recommendation_ops(), effect_ops()})
+    for (const OpDef& op : part)
+      CAIRN_CHECK(table.emplace(op.name, &op).second, "the operation ", op.name, " is there twice");
   return table;
 }
 
@@ -34,11 +36,12 @@ void check_form(const OpDef& op, const OpInputs& in) {
   int n = static_cast<int>(in.types.size());
   if (n < op.inputs_min || n > op.inputs_max)
     throw InvalidArgumentError(str(n, " inputs; it takes ", op.inputs_min,
-                                   op.inputs_max == op.inputs_min  ? ""
+                                   op.inputs_max == op.inputs_min ? ""
                                    : op.inputs_max == OpDef::kAny ? " or more"
                                                                   : str(" to ", op.inputs_max)));
   for (const auto& [name, value] : in.attributes.entries())
-    if (!names_attribute(op, name)) throw InvalidArgumentError(str("it has no attribute \"", name, "\""));
+    if (!names_attribute(op, name))
+      throw InvalidArgumentError(str("it has no attribute \"", name, "\""));
 }
 
 }  // namespace
@@ -56,7 +59,8 @@ std::vector<const OpDef*> all_ops() {
 
 std::string signature_text(const OpDef& op, std::span<const TensorType> types) {
   std::string text = std::string(op.name) + "(";
-  for (std::size_t i = 0; i < types.size() && i < 8; ++i) text += (i ? ", " : "") + types[i].to_string();
+  for (std::size_t i = 0; i < types.size() && i < 8; ++i)
+    text += (i ? ", " : "") + types[i].to_string();
   return text + (types.size() > 8 ? ", ...)" : ")");
 }
 

@@ -1,5 +1,5 @@
-// What the graph side knows about an operation: its name, its type rule and its gradient. Kernels are found by the same name
-// in core/kernels/. The table is fixed when the program is built.
+// What the graph side knows about an operation: its name, its type rule and its gradient. Kernels
+// are found by the same name in core/kernels/. The table is fixed when the program is built.
 #pragma once
 #include <span>
 #include <string_view>
@@ -14,7 +14,8 @@ namespace cairn {
 struct OpInputs {
   std::span<const TensorType> types;
   const Attributes& attributes;
-  // What an effect speaks of: the argument's or variable's type, or the columns of the iterator. Empty for pure operations.
+  // What an effect speaks of: the argument's or variable's type, or the columns of the iterator.
+  // Empty for pure operations.
   std::span<const TensorType> subject;
 };
 
@@ -29,8 +30,9 @@ enum class Effect : std::uint8_t {
 struct OpDef {
   // InvalidArgument says what is wrong; infer_types() adds the operation and the shapes.
   using Infer = std::vector<TensorType> (*)(const OpInputs& in);
-  // Records the gradients of the node's inputs, given its first output `y` and the gradient `dy`, which has y's shape. Undefined
-  // Arrays, or nothing at all, where none passes. Null: none ever passes. No gradient passes through outputs after the first.
+  // Records the gradients of the node's inputs, given its first output `y` and the gradient `dy`,
+  // which has y's shape. Undefined Arrays, or nothing at all, where none passes. Null: none ever
+  // passes. No gradient passes through outputs after the first.
   using Gradient = std::vector<Array> (*)(const Array& y, const Array& dy);
   static constexpr int kAny = 1 << 16;
 
@@ -48,10 +50,12 @@ const OpDef* find_op(std::string_view name);
 // All of them, for tests that want to miss none.
 std::vector<const OpDef*> all_ops();
 
-// The types of the outputs. InvalidArgument names the operation and the inputs' types: a wrong number of inputs, attributes
-// that are missing, unknown or of another type, or what the operation's own rule finds.
+// The types of the outputs. InvalidArgument names the operation and the inputs' types: a wrong
+// number of inputs, attributes that are missing, unknown or of another type, or what the
+// operation's own rule finds.
 std::vector<TensorType> infer_types(const OpDef& op, const OpInputs& in);
-std::string signature_text(const OpDef& op, std::span<const TensorType> types);  // "add(float32[2], float32[3])"
+// "add(float32[2], float32[3])"
+std::string signature_text(const OpDef& op, std::span<const TensorType> types);
 
 // One part of the table a file of operations.
 std::span<const OpDef> unary_ops();

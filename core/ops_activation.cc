@@ -1,5 +1,5 @@
-// Activations: chains of elementwise operations. Where a branch is not taken its argument is held at 0, so that no infinity made
-// there turns the gradient into NaN.
+// Activations: chains of elementwise operations. Where a branch is not taken its argument is held
+// at 0, so that no infinity made there turns the gradient into NaN.
 #include <numbers>
 
 #include "core/ops.h"

@@ -25,7 +25,8 @@ OpTypes float_only(const OpInputs& in) {
 }
 
 OpTypes equality(const OpInputs& in) {
-  infer::want_dtype(in, 0, {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool, DType::kUint8});
+  infer::want_dtype(in, 0,
+                    {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool, DType::kUint8});
   return {{DType::kBool, broadcast_inputs(in)}};
 }
 
@@ -41,10 +42,12 @@ OpTypes logical(const OpInputs& in) {
 
 OpTypes infer_where(const OpInputs& in) {
   infer::want_dtype(in, 0, {DType::kBool});
-  infer::want_dtype(in, 1, {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool, DType::kUint8});
+  infer::want_dtype(in, 1,
+                    {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool, DType::kUint8});
   infer::want_dtype(in, 2, {in.types[1].dtype});
   return {{in.types[1].dtype,
-           infer::broadcast(in.types[0].shape, infer::broadcast(in.types[1].shape, in.types[2].shape))}};
+           infer::broadcast(in.types[0].shape,
+                            infer::broadcast(in.types[1].shape, in.types[2].shape))}};
 }
 
 using Arrays = std::vector<Array>;
@@ -65,16 +68,23 @@ Arrays grad_div(const Array& y, const Array& dy) {
   Array da = dy / second(y);
   return fold(y, da, -da * y);
 }
-Arrays grad_floor_mod(const Array& y, const Array& dy) { return fold(y, dy, -dy * floor(first(y) / second(y))); }
+Arrays grad_floor_mod(const Array& y, const Array& dy) {
+  return fold(y, dy, -dy * floor(first(y) / second(y)));
+}
 
 // Of equal values the first one gets the gradient, as in the reference.
 Arrays pick(const Array& y, const Array& dy, const Array& takes_first) {
   return fold(y, where(takes_first, dy, 0.0f), where(takes_first, 0.0f, dy));
 }
-Arrays grad_maximum(const Array& y, const Array& dy) { return pick(y, dy, greater_equal(first(y), second(y))); }
-Arrays grad_minimum(const Array& y, const Array& dy) { return pick(y, dy, less_equal(first(y), second(y))); }
+Arrays grad_maximum(const Array& y, const Array& dy) {
+  return pick(y, dy, greater_equal(first(y), second(y)));
+}
+Arrays grad_minimum(const Array& y, const Array& dy) {
+  return pick(y, dy, less_equal(first(y), second(y)));
+}
 
-// d a^b / db = a^b log a, taken as 0 where a <= 0: there the exponent is a whole number or the value is NaN anyway.
+// d a^b / db = a^b log a, taken as 0 where a <= 0: there the exponent is a whole number or the
+// value is NaN anyway.
 Arrays grad_pow(const Array& y, const Array& dy) {
   const Array &a = first(y), &b = second(y);
   Array positive = greater(a, 0.0f);
@@ -85,7 +95,8 @@ Arrays grad_pow(const Array& y, const Array& dy) {
 Arrays grad_where(const Array& y, const Array& dy) {
   const auto& in = y.node()->inputs;
   if (y.dtype() != DType::kFloat32) return {};
-  return {Array(), unbroadcast(where(in[0], dy, 0.0f), in[1]), unbroadcast(where(in[0], 0.0f, dy), in[2])};
+  return {Array(), unbroadcast(where(in[0], dy, 0.0f), in[1]),
+          unbroadcast(where(in[0], 0.0f, dy), in[2])};
 }
 
 const OpDef kBinaryOps[] = {

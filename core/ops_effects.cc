@@ -28,13 +28,15 @@ OpTypes infer_gather_variable(const OpInputs& in) {
 
 void check_rule_dtype(RuleKind kind, DType dtype) {
   bool arithmetic = dtype == DType::kFloat32 || dtype == DType::kInt32 || dtype == DType::kInt64;
-  if (kind == RuleKind::kAssign || (is_assignment(kind) ? arithmetic : dtype == DType::kFloat32)) return;
+  if (kind == RuleKind::kAssign || (is_assignment(kind) ? arithmetic : dtype == DType::kFloat32))
+    return;
   infer::fail("the rule \"", rule_name(kind), "\" cannot update a variable of ", dtype_name(dtype));
 }
 
 void check_rows(const TensorType& variable, const TensorType& ids, const TensorType& rows) {
   if (variable.shape.rank() == 0) infer::fail("the variable is a scalar and has no rows");
-  if (ids.dtype != DType::kInt64 || ids.shape.rank() != 1) infer::fail("ids are ", ids.to_string(), "; int64[n] is wanted");
+  if (ids.dtype != DType::kInt64 || ids.shape.rank() != 1)
+    infer::fail("ids are ", ids.to_string(), "; int64[n] is wanted");
   TensorType wanted{variable.dtype, variable.shape.with_dim(0, ids.shape[0])};
   if (rows.dtype != wanted.dtype || !infer::shapes_agree(rows.shape, wanted.shape))
     infer::fail("rows are ", rows.to_string(), "; ", wanted.to_string(), " is wanted");
@@ -48,9 +50,12 @@ OpTypes infer_update(const OpInputs& in) {
   check_rule_dtype(rule.kind, variable.dtype);
   std::size_t values = sparse ? 2 : 1, wanted = values + (is_assignment(rule.kind) ? 0 : 1);
   if (in.types.size() != wanted) infer::fail(in.types.size(), " inputs; this rule takes ", wanted);
-  if (sparse) check_rows(variable, in.types[0], in.types[1]);
-  else if (in.types[0].dtype != variable.dtype || !infer::shapes_agree(in.types[0].shape, variable.shape))
-    infer::fail("the variable is ", variable.to_string(), ", the value is ", in.types[0].to_string());
+  if (sparse)
+    check_rows(variable, in.types[0], in.types[1]);
+  else if (in.types[0].dtype != variable.dtype ||
+           !infer::shapes_agree(in.types[0].shape, variable.shape))
+    infer::fail("the variable is ", variable.to_string(), ", the value is ",
+                in.types[0].to_string());
   if (wanted > values && in.types[values] != TensorType{DType::kFloat32, Shape{}})
     infer::fail("the learning rate is ", in.types[values].to_string(), "; float32[] is wanted");
   return {};

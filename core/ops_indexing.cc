@@ -39,7 +39,8 @@ OpTypes infer_segment_sum(const OpInputs& in) {
   infer::want_rank_at_least(in, 0, 1);
   infer::want_dtype(in, 1, infer::kIntegers);
   infer::want_rank(in, 1, 1);
-  if (!infer::dims_agree(in.types[0].shape[0], in.types[1].shape[0])) infer::fail("the numbers of rows and of ids differ");
+  if (!infer::dims_agree(in.types[0].shape[0], in.types[1].shape[0]))
+    infer::fail("the numbers of rows and of ids differ");
   std::int64_t segments = in.attributes.get<std::int64_t>("segments");
   if (segments < 0) infer::fail(segments, " segments");
   Shape made = in.types[0].shape.with_dim(0, segments);
@@ -65,11 +66,14 @@ void check_combine(const OpInputs& in, int rows) {
   infer::want_rank(in, 1, 1);
   std::int64_t combiner = in.attributes.get<std::int64_t>("combiner");
   if (combiner < 0 || combiner > 2) infer::fail("no combiner has the number ", combiner);
-  if (infer::input(in, 1).shape[0] == 0) infer::fail("row_splits has one number more than there are examples, so at least one");
+  if (infer::input(in, 1).shape[0] == 0)
+    infer::fail("row_splits has one number more than there are examples, so at least one");
 }
 
 // Examples: one less than row_splits.
-std::int64_t examples(const Shape& row_splits) { return infer::unknown(row_splits[0]) ? Shape::kUnknown : row_splits[0] - 1; }
+std::int64_t examples(const Shape& row_splits) {
+  return infer::unknown(row_splits[0]) ? Shape::kUnknown : row_splits[0] - 1;
+}
 
 OpTypes infer_combine_rows(const OpInputs& in) {
   check_combine(in, 0);
@@ -80,12 +84,15 @@ OpTypes infer_combine_rows_grad(const OpInputs& in) {
   check_combine(in, 2);
   infer::want_dtype(in, 0, infer::kFloats);
   Shape combined{examples(in.types[1].shape), in.types[2].shape[1]};
-  if (!infer::shapes_agree(in.types[0].shape, combined)) infer::fail("the gradient does not have the shape of the combined rows");
+  if (!infer::shapes_agree(in.types[0].shape, combined))
+    infer::fail("the gradient does not have the shape of the combined rows");
   return {in.types[2]};
 }
 
 using Arrays = std::vector<Array>;
-std::int64_t number(const Array& y, std::string_view name) { return y.node()->attributes.get<std::int64_t>(name); }
+std::int64_t number(const Array& y, std::string_view name) {
+  return y.node()->attributes.get<std::int64_t>(name);
+}
 
 Arrays grad_gather(const Array& y, const Array& dy) {
   const Arrays& in = y.node()->inputs;
@@ -108,10 +115,12 @@ Arrays grad_segment_sum(const Array& y, const Array& dy) {
 
 Arrays grad_combine_rows(const Array& y, const Array& dy) {
   const Arrays& in = y.node()->inputs;
-  return {combine_rows_grad(dy, in[1], in[0], static_cast<Combiner>(number(y, "combiner"))), Array()};
+  return {combine_rows_grad(dy, in[1], in[0], static_cast<Combiner>(number(y, "combiner"))),
+          Array()};
 }
 Arrays grad_combine_rows_grad(const Array& y, const Array& dy) {
-  return {combine_rows(dy, y.node()->inputs[1], static_cast<Combiner>(number(y, "combiner"))), Array(), Array()};
+  return {combine_rows(dy, y.node()->inputs[1], static_cast<Combiner>(number(y, "combiner"))),
+          Array(), Array()};
 }
 
 const OpDef kIndexingOps[] = {
@@ -128,20 +137,28 @@ const OpDef kIndexingOps[] = {
 std::span<const OpDef> indexing_ops() { return kIndexingOps; }
 
 Array gather(const Array& x, const Array& ids, int axis) {
-  return record("gather", {x, ids}, {{"axis", std::int64_t{normalize_axis("gather", axis, x.rank())}}});
+  return record("gather", {x, ids},
+                {{"axis", std::int64_t{normalize_axis("gather", axis, x.rank())}}});
 }
 Array gather_grad(const Array& dy, const Array& ids, const Array& like, int axis) {
-  return record("gather_grad", {dy, ids, like}, {{"axis", std::int64_t{normalize_axis("gather_grad", axis, like.rank())}}});
+  return record("gather_grad", {dy, ids, like},
+                {{"axis", std::int64_t{normalize_axis("gather_grad", axis, like.rank())}}});
 }
 Array unsorted_segment_sum(const Array& x, const Array& ids, std::int64_t segments) {
   return record("unsorted_segment_sum", {x, ids}, {{"segments", segments}});
 }
-Array one_hot(const Array& ids, std::int64_t depth) { return record("one_hot", {ids}, {{"depth", depth}}); }
-Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner) {
-  return record("combine_rows", {rows, row_splits}, {{"combiner", static_cast<std::int64_t>(combiner)}});
+Array one_hot(const Array& ids, std::int64_t depth) {
+  return record("one_hot", {ids}, {{"depth", depth}});
 }
-Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner, const Array& weights) {
-  if (weights.rank() != 1) throw InvalidArgumentError(str("combine_rows: the weights are ", weights.type().to_string(), "; one a row is wanted"));
+Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner) {
+  return record("combine_rows", {rows, row_splits},
+                {{"combiner", static_cast<std::int64_t>(combiner)}});
+}
+Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner,
+                   const Array& weights) {
+  if (weights.rank() != 1)
+    throw InvalidArgumentError(
+        str("combine_rows: the weights are ", weights.type().to_string(), "; one a row is wanted"));
   Array each = expand_dims(weights, 1);
   Array total = combine_rows(rows * each, row_splits, Combiner::kSum);
   if (combiner == Combiner::kSum) return total;
@@ -150,8 +167,10 @@ Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner
   Array nothing = equal(mass, 0.0f), divisor = where(nothing, 1.0f, mass);
   return where(nothing, 0.0f, total / (mean ? divisor : sqrt(divisor)));
 }
-Array combine_rows_grad(const Array& dy, const Array& row_splits, const Array& rows, Combiner combiner) {
-  return record("combine_rows_grad", {dy, row_splits, rows}, {{"combiner", static_cast<std::int64_t>(combiner)}});
+Array combine_rows_grad(const Array& dy, const Array& row_splits, const Array& rows,
+                        Combiner combiner) {
+  return record("combine_rows_grad", {dy, row_splits, rows},
+                {{"combiner", static_cast<std::int64_t>(combiner)}});
 }
 
 }  // namespace cairn

@@ -1,4 +1,5 @@
-// Layer and batch normalisation. A node's outputs are the result, then mean and variance, which its gradient takes up again.
+// Layer and batch normalisation. A node's outputs are the result, then mean and variance, which its
+// gradient takes up again.
 #include <cmath>
 
 #include "core/infer.h"
@@ -14,11 +15,13 @@ using Arrays = std::vector<Array>;
 
 void check_epsilon(const OpInputs& in) {
   double epsilon = in.attributes.get<double>("epsilon");
-  if (!(epsilon >= 0) || !std::isfinite(epsilon)) infer::fail("epsilon is ", epsilon, "; at least 0 is wanted");
+  if (!(epsilon >= 0) || !std::isfinite(epsilon))
+    infer::fail("epsilon is ", epsilon, "; at least 0 is wanted");
 }
 
 void want_floats(const OpInputs& in) {
-  for (int i = 0; i < static_cast<int>(in.types.size()); ++i) infer::want_dtype(in, i, infer::kFloats);
+  for (int i = 0; i < static_cast<int>(in.types.size()); ++i)
+    infer::want_dtype(in, i, infer::kFloats);
 }
 
 std::int64_t last_of(const Shape& x) { return x[x.rank() - 1]; }
@@ -27,7 +30,8 @@ std::int64_t last_of(const Shape& x) { return x[x.rank() - 1]; }
 void want_vector(const OpInputs& in, int i, const Shape& x) {
   infer::want_rank(in, i, 1);
   if (!infer::dims_agree(infer::input(in, i).shape[0], last_of(x)))
-    infer::fail("input ", i, " has ", infer::input(in, i).shape[0], " numbers; the last axis has ", last_of(x));
+    infer::fail("input ", i, " has ", infer::input(in, i).shape[0], " numbers; the last axis has ",
+                last_of(x));
 }
 
 // x, gamma, beta.
@@ -41,7 +45,9 @@ const Shape& check_forward(const OpInputs& in) {
   return x;
 }
 
-Shape without_last(const Shape& x) { return Shape(std::vector<std::int64_t>(x.dims().begin(), x.dims().end() - 1)); }
+Shape without_last(const Shape& x) {
+  return Shape(std::vector<std::int64_t>(x.dims().begin(), x.dims().end() - 1));
+}
 
 OpTypes infer_layer_norm(const OpInputs& in) {
   const Shape& x = check_forward(in);
@@ -58,10 +64,12 @@ OpTypes infer_batch_norm(const OpInputs& in) {
 // dy, x, gamma, mean, variance -> dx, dgamma, dbeta.
 OpTypes check_backward(const OpInputs& in, const Shape& statistic) {
   const Shape& x = in.types[1].shape;
-  if (!infer::shapes_agree(in.types[0].shape, x)) infer::fail("the gradient does not have the shape of the result");
+  if (!infer::shapes_agree(in.types[0].shape, x))
+    infer::fail("the gradient does not have the shape of the result");
   want_vector(in, 2, x);
   for (int i : {3, 4})
-    if (!infer::shapes_agree(infer::input(in, i).shape, statistic)) infer::fail("input ", i, " is no mean or variance of input 1");
+    if (!infer::shapes_agree(infer::input(in, i).shape, statistic))
+      infer::fail("input ", i, " is no mean or variance of input 1");
   return {in.types[1], in.types[2], in.types[2]};
 }
 
@@ -81,12 +89,17 @@ OpTypes infer_batch_norm_grad(const OpInputs& in) {
 
 Arrays record_backward(std::string_view op, const Array& y, const Array& dy) {
   const Arrays& in = y.node()->inputs;
-  Array dx = record(op, {dy, in[0], in[1], Array(y.node(), 1), Array(y.node(), 2)}, {{"epsilon", y.node()->attributes.get<double>("epsilon")}});
+  Array dx = record(op, {dy, in[0], in[1], Array(y.node(), 1), Array(y.node(), 2)},
+                    {{"epsilon", y.node()->attributes.get<double>("epsilon")}});
   return {dx, Array(dx.node(), 1), Array(dx.node(), 2)};
 }
 
-Arrays grad_layer_norm(const Array& y, const Array& dy) { return record_backward("layer_norm_grad", y, dy); }
-Arrays grad_batch_norm(const Array& y, const Array& dy) { return record_backward("batch_norm_grad", y, dy); }
+Arrays grad_layer_norm(const Array& y, const Array& dy) {
+  return record_backward("layer_norm_grad", y, dy);
+}
+Arrays grad_batch_norm(const Array& y, const Array& dy) {
+  return record_backward("batch_norm_grad", y, dy);
+}
 Arrays no_second_derivative(const Array& y, const Array&) {
   throw UnimplementedError(str("the second derivative of a normalisation, ", y.node()->op->name));
 }

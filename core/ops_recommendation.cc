@@ -22,7 +22,8 @@ OpTypes infer_dot_interaction_grad(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   Attributes none;
   OpTypes product = infer_dot_interaction({in.types.subspan(1), none, {}});
-  if (!infer::shapes_agree(in.types[0].shape, product[0].shape)) infer::fail("the gradient does not have the shape of the products");
+  if (!infer::shapes_agree(in.types[0].shape, product[0].shape))
+    infer::fail("the gradient does not have the shape of the products");
   return {in.types[1]};
 }
 
@@ -32,7 +33,9 @@ OpTypes infer_string_hash(const OpInputs& in) {
   return {{DType::kInt64, in.types[0].shape}};
 }
 
-std::vector<Array> grad_dot_interaction(const Array& y, const Array& dy) { return {dot_interaction_grad(dy, y.node()->inputs[0])}; }
+std::vector<Array> grad_dot_interaction(const Array& y, const Array& dy) {
+  return {dot_interaction_grad(dy, y.node()->inputs[0])};
+}
 std::vector<Array> grad_dot_interaction_grad(const Array&, const Array&) {
   throw UnimplementedError("the second derivative of dot_interaction");
 }
@@ -48,7 +51,11 @@ const OpDef kRecommendationOps[] = {
 std::span<const OpDef> recommendation_ops() { return kRecommendationOps; }
 
 Array dot_interaction(const Array& vectors) { return record("dot_interaction", {vectors}); }
-Array dot_interaction_grad(const Array& dy, const Array& vectors) { return record("dot_interaction_grad", {dy, vectors}); }
-Array string_hash_bucket(const Array& text, std::int64_t buckets) { return record("string_hash_bucket", {text}, {{"buckets", buckets}}); }
+Array dot_interaction_grad(const Array& dy, const Array& vectors) {
+  return record("dot_interaction_grad", {dy, vectors});
+}
+Array string_hash_bucket(const Array& text, std::int64_t buckets) {
+  return record("string_hash_bucket", {text}, {{"buckets", buckets}});
+}
 
 }  // namespace cairn

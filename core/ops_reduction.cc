@@ -20,13 +20,16 @@ infer::OpTypes reduced(const OpInputs& in) {
   const Axes& axes = in.attributes.get<Axes>("axes");
   bool keep = in.attributes.get<bool>("keep_dims");
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (axes[i] < 0 || axes[i] >= shape.rank()) infer::fail("axis ", axes[i], " of a value of rank ", shape.rank());
+    if (axes[i] < 0 || axes[i] >= shape.rank())
+      infer::fail("axis ", axes[i], " of a value of rank ", shape.rank());
     if (i > 0 && axes[i] <= axes[i - 1]) infer::fail("the axes are not ascending and distinct");
   }
   std::vector<std::int64_t> dims;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (!reduces(axes, i)) dims.push_back(shape[i]);
-    else if (keep) dims.push_back(1);
+    if (!reduces(axes, i))
+      dims.push_back(shape[i]);
+    else if (keep)
+      dims.push_back(1);
   }
   return {{in.types[0].dtype, Shape(std::move(dims))}};
 }
@@ -55,13 +58,16 @@ Axes normal_axes(std::string_view op, const std::vector<int>& axes, int rank) {
   return normal;
 }
 
-Array record_reduction(std::string_view op, const Array& x, const std::vector<int>& axes, bool keep_dims) {
+Array record_reduction(std::string_view op, const Array& x, const std::vector<int>& axes,
+                       bool keep_dims) {
   return record(op, {x}, {{"axes", normal_axes(op, axes, x.rank())}, {"keep_dims", keep_dims}});
 }
 
 struct Reduction {
   explicit Reduction(const Array& y)
-      : x(y.node()->inputs[0]), axes(y.node()->attributes.get<Axes>("axes")), kept(y.node()->attributes.get<bool>("keep_dims")) {}
+      : x(y.node()->inputs[0]),
+        axes(y.node()->attributes.get<Axes>("axes")),
+        kept(y.node()->attributes.get<bool>("keep_dims")) {}
   const Array& x;
   const Axes& axes;
   bool kept;
@@ -70,13 +76,16 @@ struct Reduction {
 // `value`, shaped like the reduction's result, such that it stretches to the input.
 Array keep_dims(const Reduction& of, const Array& value) {
   bool leading = true;  // dropped axes in front come back by themselves
-  for (std::size_t i = 0; i < of.axes.size(); ++i) leading &= of.axes[i] == static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < of.axes.size(); ++i)
+    leading &= of.axes[i] == static_cast<std::int64_t>(i);
   if (of.kept || leading) return value;
   std::vector<int> axes(of.axes.begin(), of.axes.end());
   std::vector<std::int64_t> dims;
   for (int i = 0; i < of.x.rank(); ++i) dims.push_back(reduces(of.axes, i) ? 1 : of.x.shape()[i]);
-  if (std::count(dims.begin(), dims.end(), Shape::kUnknown) <= 1) return reshape(value, Shape(std::move(dims)));
-  return reshape_like(value, reduce_sum(of.x, axes, true));  // no shape says it: take one that is computed
+  if (std::count(dims.begin(), dims.end(), Shape::kUnknown) <= 1)
+    return reshape(value, Shape(std::move(dims)));
+  // no shape says it: take one that is computed
+  return reshape_like(value, reduce_sum(of.x, axes, true));
 }
 
 // How many elements went into each result: float32.
@@ -124,11 +133,14 @@ std::vector<Array> grad_prod(const Array& y, const Array& dy) {
 infer::OpTypes infer_prod_grad(const OpInputs& in) {
   for (int i : {0, 1}) infer::want_dtype(in, i, infer::kFloats);
   infer::OpTypes product = reduced({in.types.subspan(1), in.attributes, {}});
-  if (!infer::shapes_agree(in.types[0].shape, product[0].shape)) infer::fail("the gradient does not have the shape of the products");
+  if (!infer::shapes_agree(in.types[0].shape, product[0].shape))
+    infer::fail("the gradient does not have the shape of the products");
   return {in.types[1]};
 }
 
-std::vector<Array> grad_prod_grad(const Array&, const Array&) { throw UnimplementedError("the second derivative of reduce_prod"); }
+std::vector<Array> grad_prod_grad(const Array&, const Array&) {
+  throw UnimplementedError("the second derivative of reduce_prod");
+}
 
 const OpDef kReductionOps[] = {
     {"reduce_sum", 1, 1, "axes keep_dims", infer_arithmetic, grad_sum},
@@ -159,14 +171,18 @@ Array reduce_min(const Array& x, const std::vector<int>& axes, bool keep_dims) {
 Array reduce_prod(const Array& x, const std::vector<int>& axes, bool keep_dims) {
   return record_reduction("reduce_prod", x, axes, keep_dims);
 }
-Array reduce_prod_grad(const Array& dy, const Array& x, const std::vector<int>& axes, bool keep_dims) {
-  return record("reduce_prod_grad", {dy, x}, {{"axes", normal_axes("reduce_prod_grad", axes, x.rank())}, {"keep_dims", keep_dims}});
+Array reduce_prod_grad(const Array& dy, const Array& x, const std::vector<int>& axes,
+                       bool keep_dims) {
+  return record(
+      "reduce_prod_grad", {dy, x},
+      {{"axes", normal_axes("reduce_prod_grad", axes, x.rank())}, {"keep_dims", keep_dims}});
 }
 Array reduce_logsumexp(const Array& x, const std::vector<int>& axes, bool keep_dims) {
   Array largest = reduce_max(x, axes, true);
   Array shift = stop_gradient(where(is_finite(largest), largest, 0.0f));
   Array rest = log(reduce_sum(exp(x - shift), axes, keep_dims));
-  return rest + (keep_dims ? shift : reduce_sum(shift, axes));  // that sum runs over axes of size 1: it drops them
+  // that sum runs over axes of size 1: it drops them
+  return rest + (keep_dims ? shift : reduce_sum(shift, axes));
 }
 Array argmax(const Array& x, int axis) {
   return record("argmax", {x}, {{"axis", std::int64_t{normalize_axis("argmax", axis, x.rank())}}});

@@ -17,7 +17,9 @@ OpTypes infer_scatter(const OpInputs& in) {
   infer::want_rank(in, 1, 1);
   infer::want_dtype(in, 2, {in.types[0].dtype});
   Shape wanted = in.types[0].shape.with_dim(0, in.types[1].shape[0]);
-  if (!infer::shapes_agree(in.types[2].shape, wanted)) infer::fail("the rows are ", in.types[2].shape.to_string(), "; ", wanted.to_string(), " is wanted");
+  if (!infer::shapes_agree(in.types[2].shape, wanted))
+    infer::fail("the rows are ", in.types[2].shape.to_string(), "; ", wanted.to_string(),
+                " is wanted");
   return {in.types[0]};
 }
 
@@ -56,7 +58,8 @@ Arrays grad_update(const Array& y, const Array& dy) {
   std::vector<std::int64_t> column(static_cast<std::size_t>(rows.rank()), 1);
   column[0] = ids.shape()[0];
   Array lasting = reshape(is_last_of_id(ids), Shape(std::move(column)));
-  return {scatter_update(dy, ids, zeros_like(rows)), Array(), where(lasting, gather(dy, ids), 0.0f)};
+  return {scatter_update(dy, ids, zeros_like(rows)), Array(),
+          where(lasting, gather(dy, ids), 0.0f)};
 }
 
 const OpDef kScatterOps[] = {
@@ -72,11 +75,21 @@ const OpDef kScatterOps[] = {
 
 std::span<const OpDef> scatter_ops() { return kScatterOps; }
 
-Array scatter_add(const Array& x, const Array& ids, const Array& rows) { return record("scatter_add", {x, ids, rows}); }
-Array scatter_sub(const Array& x, const Array& ids, const Array& rows) { return record("scatter_sub", {x, ids, rows}); }
-Array scatter_max(const Array& x, const Array& ids, const Array& rows) { return record("scatter_max", {x, ids, rows}); }
-Array scatter_min(const Array& x, const Array& ids, const Array& rows) { return record("scatter_min", {x, ids, rows}); }
-Array scatter_update(const Array& x, const Array& ids, const Array& rows) { return record("scatter_update", {x, ids, rows}); }
+Array scatter_add(const Array& x, const Array& ids, const Array& rows) {
+  return record("scatter_add", {x, ids, rows});
+}
+Array scatter_sub(const Array& x, const Array& ids, const Array& rows) {
+  return record("scatter_sub", {x, ids, rows});
+}
+Array scatter_max(const Array& x, const Array& ids, const Array& rows) {
+  return record("scatter_max", {x, ids, rows});
+}
+Array scatter_min(const Array& x, const Array& ids, const Array& rows) {
+  return record("scatter_min", {x, ids, rows});
+}
+Array scatter_update(const Array& x, const Array& ids, const Array& rows) {
+  return record("scatter_update", {x, ids, rows});
+}
 Array is_last_of_id(const Array& ids) { return record("is_last_of_id", {ids}); }
 
 }  // namespace cairn

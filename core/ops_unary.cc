@@ -34,7 +34,8 @@ OpTypes bool_op(const OpInputs& in) {
 OpTypes infer_cast(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   std::int64_t to = in.attributes.get<std::int64_t>("to");
-  if (to < 0 || to >= kDTypeCount || static_cast<DType>(to) == DType::kString) infer::fail("no dtype to cast to has the number ", to);
+  if (to < 0 || to >= kDTypeCount || static_cast<DType>(to) == DType::kString)
+    infer::fail("no dtype to cast to has the number ", to);
   return {{static_cast<DType>(to), in.types[0].shape}};
 }
 
@@ -50,7 +51,9 @@ OpTypes infer_wait_for(const OpInputs& in) {
 }
 
 const Array& operand(const Array& y) { return y.node()->inputs[0]; }
-bool is_float(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16; }
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16;
+}
 
 using Arrays = std::vector<Array>;
 Arrays grad_neg(const Array&, const Array& dy) { return {-dy}; }
@@ -61,8 +64,12 @@ Arrays grad_sin(const Array& y, const Array& dy) { return {dy * cos(operand(y))}
 Arrays grad_cos(const Array& y, const Array& dy) { return {-dy * sin(operand(y))}; }
 
 constexpr float kErfSlope = 2 * std::numbers::inv_sqrtpi_v<float>;  // of erf at 0
-Arrays grad_erf(const Array& y, const Array& dy) { return {dy * kErfSlope * exp(-square(operand(y)))}; }
-Arrays grad_erfc(const Array& y, const Array& dy) { return {dy * -kErfSlope * exp(-square(operand(y)))}; }
+Arrays grad_erf(const Array& y, const Array& dy) {
+  return {dy * kErfSlope * exp(-square(operand(y)))};
+}
+Arrays grad_erfc(const Array& y, const Array& dy) {
+  return {dy * -kErfSlope * exp(-square(operand(y)))};
+}
 
 Arrays grad_log(const Array& y, const Array& dy) { return {dy / operand(y)}; }
 Arrays grad_log1p(const Array& y, const Array& dy) { return {dy / (operand(y) + 1.0f)}; }
@@ -136,8 +143,12 @@ Array floor(const Array& x) { return record("floor", {x}); }
 Array is_finite(const Array& x) { return record("is_finite", {x}); }
 Array logical_not(const Array& x) { return record("logical_not", {x}); }
 Array stop_gradient(const Array& x) { return record("stop_gradient", {x}); }
-Array check_numerics(const Array& x, const std::string& what) { return record("check_numerics", {x}, {{"what", what}}); }
-Array wait_for(const Array& x, double seconds) { return record("wait_for", {x}, {{"seconds", seconds}}); }
+Array check_numerics(const Array& x, const std::string& what) {
+  return record("check_numerics", {x}, {{"what", what}});
+}
+Array wait_for(const Array& x, double seconds) {
+  return record("wait_for", {x}, {{"seconds", seconds}});
+}
 Array cast(const Array& x, DType to) {
   if (x.defined() && x.dtype() == to && to != DType::kString) return x;
   return record("cast", {x}, {{"to", static_cast<std::int64_t>(to)}});

@@ -17,9 +17,9 @@ namespace cairn {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int kLinksMax = 40;          // as the system has it
-constexpr int kReaderPolls = 100;      // of a FIFO that nobody reads yet,
-constexpr int kReaderPollMs = 100;     // so far apart
+constexpr int kLinksMax = 40;       // as the system has it
+constexpr int kReaderPolls = 100;   // of a FIFO that nobody reads yet,
+constexpr int kReaderPollMs = 100;  // so far apart
 
 bool of_the_system(const fs::path& path) {
   const std::string text = path.lexically_normal().string();
@@ -36,7 +36,8 @@ int open_in_place(const std::string& path) {
     }
     if (errno != ENXIO) raise_disk_error(errno, "opening", path);
     if (polls == kReaderPolls)
-      throw UnavailableError(str("nobody reads ", path, ": begin to read it before the output is written"));
+      throw UnavailableError(
+          str("nobody reads ", path, ": begin to read it before the output is written"));
     ::poll(nullptr, 0, kReaderPollMs);
   }
 }
@@ -47,20 +48,24 @@ OutputPlace output_place(const std::string& path) {
   fs::path at = fs::absolute(path);
   for (int links = 0;; ++links) {
     struct stat found {};
-    if (of_the_system(at) && ::stat(at.c_str(), &found) == 0 && !S_ISDIR(found.st_mode)) return {at.string(), true, 0};
+    if (of_the_system(at) && ::stat(at.c_str(), &found) == 0 && !S_ISDIR(found.st_mode))
+      return {at.string(), true, 0};
     if (::lstat(at.c_str(), &found) != 0) {
       if (errno == ENOENT) return {at.string(), false, 0};
       raise_disk_error(errno, "looking for", at.string());
     }
     if (S_ISDIR(found.st_mode)) throw InvalidArgumentError(str(path, " is a folder: name a file"));
-    if (S_ISREG(found.st_mode)) return {at.string(), false, static_cast<std::uint64_t>(found.st_size)};
+    if (S_ISREG(found.st_mode))
+      return {at.string(), false, static_cast<std::uint64_t>(found.st_size)};
     if (!S_ISLNK(found.st_mode)) return {at.string(), true, 0};
-    if (links == kLinksMax) throw InvalidArgumentError(str(path, " is a symbolic link that leads nowhere: name a file"));
+    if (links == kLinksMax)
+      throw InvalidArgumentError(str(path, " is a symbolic link that leads nowhere: name a file"));
     at = (at.parent_path() / fs::read_symlink(at)).lexically_normal();
   }
 }
 
-OutputFile::OutputFile(const std::string& path) : place_(output_place(path)), written_(place_.path) {
+OutputFile::OutputFile(const std::string& path)
+    : place_(output_place(path)), written_(place_.path) {
   if (place_.in_place) {
     fd_ = open_in_place(written_);
     return;

@@ -1,5 +1,5 @@
-// What make_plan() finds out once for a graph: which nodes run at all, and in which order compute, pulls and pushes follow.
-// Everything that needs concrete shapes is in core/bound_plan.h.
+// What make_plan() finds out once for a graph: which nodes run at all, and in which order compute,
+// pulls and pushes follow. Everything that needs concrete shapes is in core/bound_plan.h.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,16 +10,19 @@
 
 namespace cairn {
 
-// One Read of a pull: a variable whole (node is its only member), or rows for one or several gathers, whose ids are joined.
+// One Read of a pull: a variable whole (node is its only member), or rows for one or several
+// gathers, whose ids are joined.
 struct ReadGroup {
   std::int32_t variable = 0;
   bool whole = false;
-  std::vector<std::int32_t> nodes;  // read_variable or gather_variable; for gathers the order in which the ids are joined
+  // read_variable or gather_variable; for gathers the order in which the ids are joined
+  std::vector<std::int32_t> nodes;
 };
 
 // Where the distinct ids of a sparse update come from.
 struct UpdateIds {
-  // The read whose joined ids are this update's ids, number for number; -1: the update finds its own.
+  // The read whose joined ids are this update's ids, number for number; -1: the update finds its
+  // own.
   std::int32_t wave = -1;
   std::int32_t group = -1;
 };
@@ -38,15 +41,20 @@ class Plan {
   const Graph graph;
   const std::vector<VariableId> bound;
   const PlanOptions options;
-  std::vector<Wave> waves;                // the last one calls no store, or pushes
-  std::vector<UpdateIds> update_ids;      // by node
-  std::vector<std::int32_t> value_base;   // by node: the number of its first output among all values; one more at the end
-  std::vector<std::int32_t> producer;     // by value: the node
-  std::vector<std::int32_t> uses;         // by value: by how many inputs of live nodes, and outputs of the graph, it is used
+  std::vector<Wave> waves;            // the last one calls no store, or pushes
+  std::vector<UpdateIds> update_ids;  // by node
+  // by node: the number of its first output among all values; one more at the end
+  std::vector<std::int32_t> value_base;
+  std::vector<std::int32_t> producer;  // by value: the node
+  // by value: by how many inputs of live nodes, and outputs of the graph, it is used
+  std::vector<std::int32_t> uses;
   std::vector<std::int64_t> elements_taken;  // by iterator
-  std::vector<std::int32_t> advance_number;  // by node: of an iterator_next, which element of its iterator it takes
+  // by node: of an iterator_next, which element of its iterator it takes
+  std::vector<std::int32_t> advance_number;
 
-  std::int32_t value(ValueRef ref) const { return value_base[static_cast<std::size_t>(ref.node)] + ref.output; }
+  std::int32_t value(ValueRef ref) const {
+    return value_base[static_cast<std::size_t>(ref.node)] + ref.output;
+  }
   std::size_t values() const { return producer.size(); }
   bool live(std::int32_t node) const { return live_[static_cast<std::size_t>(node)]; }
 

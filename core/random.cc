@@ -9,7 +9,8 @@ namespace {
 constexpr std::uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
 constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
 
-// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014.
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -21,8 +22,9 @@ std::uint64_t mix(std::uint64_t x) {
 
 RandomBits philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high) {
   std::uint32_t k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  RandomBits c{static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
-               static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)};
+  RandomBits c{
+      static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
+      static_cast<std::uint32_t>(counter_high), static_cast<std::uint32_t>(counter_high >> 32)};
   for (int round = 0; round < 10; ++round) {
     std::uint64_t p0 = std::uint64_t{kMultiplier0} * c[0], p1 = std::uint64_t{kMultiplier1} * c[2];
     c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
@@ -33,7 +35,9 @@ RandomBits philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t co
   return c;
 }
 
-std::uint64_t random_key(std::uint64_t seed, std::uint64_t number) { return mix(mix(seed) ^ number); }
+std::uint64_t random_key(std::uint64_t seed, std::uint64_t number) {
+  return mix(mix(seed) ^ number);
+}
 
 std::uint64_t random_key(std::uint64_t seed, std::string_view name) {
   std::uint64_t key = mix(seed ^ name.size());

@@ -1,6 +1,7 @@
-// Counter-based random numbers: the n-th number under a key is a function of (key, n) alone, so the same model comes out
-// for any number of ps, workers or retries.
-//   Source  Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox 4x32, 10 rounds).
+// Counter-based random numbers: the n-th number under a key is a function of (key, n) alone, so the
+// same model comes out for any number of ps, workers or retries.
+//   Source  Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011
+//           (Philox 4x32, 10 rounds).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,11 +13,13 @@ using RandomBits = std::array<std::uint32_t, 4>;
 
 RandomBits philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high);
 
-// A 64-bit key from a seed and a name or another number; equal inputs give equal keys on every machine.
+// A 64-bit key from a seed and a name or another number; equal inputs give equal keys on every
+// machine.
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);
 std::uint64_t random_key(std::uint64_t seed, std::uint64_t number);
 
-// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", OOPSLA 2014.
 inline std::uint64_t mix_bits(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
@@ -26,13 +29,15 @@ inline std::uint64_t mix_bits(std::uint64_t x) {
 // [0, 1): 24 random bits over 2^24.
 inline float uniform_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
-// 64 random bits as a number in [0, bound); bound > 0. The bias is below bound / 2^64: not measurable for any bound that we draw.
+// 64 random bits as a number in [0, bound); bound > 0. The bias is below bound / 2^64: not
+// measurable for any bound that we draw.
 inline std::uint64_t scaled_below(std::uint64_t bits, std::uint64_t bound) {
   return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * bound) >> 64);
 }
 
 // Normal with mean 0 and deviation 1, from the first two words.
-//   Source  Box, Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics 29 (1958).
+//   Source  Box, Muller, "A note on the generation of random normal deviates", Annals of
+//           Mathematical Statistics 29 (1958).
 float standard_normal(const RandomBits& bits);
 // The same redrawn beyond two deviations, each draw under a counter of its own.
 float truncated_normal(std::uint64_t key, std::uint64_t element);
@@ -41,8 +46,8 @@ float truncated_normal(std::uint64_t key, std::uint64_t element);
 class Random {
  public:
   explicit Random(std::uint64_t seed) : key_(seed) {}
-  std::uint64_t bits();                        // 64 random bits
-  std::uint64_t below(std::uint64_t bound);    // uniform in [0, bound); bound > 0
+  std::uint64_t bits();                      // 64 random bits
+  std::uint64_t below(std::uint64_t bound);  // uniform in [0, bound); bound > 0
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
 
  private:

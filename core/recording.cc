@@ -13,7 +13,8 @@ std::vector<TensorType> types_of(const OpDef& op, const std::vector<Array>& inpu
   std::vector<TensorType> types;
   types.reserve(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].defined()) throw InvalidArgumentError(str(op.name, ": input ", i, " is an Array without a value"));
+    if (!inputs[i].defined())
+      throw InvalidArgumentError(str(op.name, ": input ", i, " is an Array without a value"));
     types.push_back(inputs[i].type());
   }
   return types;
@@ -24,7 +25,8 @@ std::shared_ptr<ArrayNode> make_node(EffectRecord effect) {
   CAIRN_CHECK(op != nullptr, "no operation ", effect.op);
   auto node = std::make_shared<ArrayNode>();
   node->op = op;
-  node->outputs = infer_types(*op, {types_of(*op, effect.inputs), effect.attributes, effect.subject});
+  node->outputs =
+      infer_types(*op, {types_of(*op, effect.inputs), effect.attributes, effect.subject});
   node->sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
   node->inputs = std::move(effect.inputs);
   node->attributes = std::move(effect.attributes);
@@ -53,7 +55,8 @@ ArrayNode::~ArrayNode() {
   }
 }
 
-TraceContext::TraceContext() : id_(next_sequence.fetch_add(1, std::memory_order_relaxed)), previous_(current_trace) {
+TraceContext::TraceContext()
+    : id_(next_sequence.fetch_add(1, std::memory_order_relaxed)), previous_(current_trace) {
   current_trace = this;
 }
 TraceContext::~TraceContext() { current_trace = previous_; }
@@ -67,7 +70,8 @@ std::shared_ptr<ArrayNode> record_effect(EffectRecord effect) {
   auto node = make_node(std::move(effect));
   if (current_trace == nullptr) return node;
   node->trace = current_trace->id();
-  if (node->op->effect == Effect::kUpdate || node->op->effect == Effect::kAdvance) current_trace->add_effect(node);
+  if (node->op->effect == Effect::kUpdate || node->op->effect == Effect::kAdvance)
+    current_trace->add_effect(node);
   return node;
 }
 
@@ -83,23 +87,26 @@ Array Array::of_bool(bool value) { return constant(Tensor::scalar(value)); }
 
 Array Array::of_int(std::int64_t value, DType dtype) {
   if (dtype == DType::kInt32 && !std::in_range<std::int32_t>(value))
-    throw InvalidArgumentError(str("the number ", value, " does not fit into int32; cast the array beside it to int64"));
+    throw InvalidArgumentError(
+        str("the number ", value, " does not fit into int32; cast the array beside it to int64"));
   const bool small = dtype == DType::kInt32;
-  Array made = constant(small ? Tensor::scalar(static_cast<std::int32_t>(value)) : Tensor::scalar(value));
+  Array made =
+      constant(small ? Tensor::scalar(static_cast<std::int32_t>(value)) : Tensor::scalar(value));
   made.integer_literal_ = true;
   return made;
 }
 
 void Array::refuse_unsigned(std::uint64_t value) {
-  throw InvalidArgumentError(str("the number ", value, " is beyond int64, the largest integer type of arrays"));
+  throw InvalidArgumentError(
+      str("the number ", value, " is beyond int64, the largest integer type of arrays"));
 }
 
 Array Array::beside(DType dtype) const {
   if (!integer_literal_ || dtype == this->dtype()) return *this;
   const Tensor* number = constant_value(*this);
   CAIRN_CHECK(number != nullptr, "an integer literal is a constant");
-  const std::int64_t value =
-      number->dtype() == DType::kInt32 ? number->item<std::int32_t>() : number->item<std::int64_t>();
+  const std::int64_t value = number->dtype() == DType::kInt32 ? number->item<std::int32_t>()
+                                                              : number->item<std::int64_t>();
   if (dtype == DType::kFloat32) return of_float(static_cast<float>(value));
   if (dtype == DType::kInt32 || dtype == DType::kInt64) return of_int(value, dtype);
   return *this;

@@ -1,4 +1,5 @@
-// How operations are recorded: the nodes behind Arrays, and the trace that keeps effects in program order.
+// How operations are recorded: the nodes behind Arrays, and the trace that keeps effects in program
+// order.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,7 +13,8 @@
 
 namespace cairn {
 
-// Immutable once recorded. Inputs were recorded before, so ascending sequence numbers are a topological order.
+// Immutable once recorded. Inputs were recorded before, so ascending sequence numbers are a
+// topological order.
 struct ArrayNode {
   ~ArrayNode();  // unwinds long chains without recursion
 
@@ -21,13 +23,16 @@ struct ArrayNode {
   std::vector<Array> inputs;
   Attributes attributes;
   std::vector<TensorType> outputs;
-  std::uint64_t trace = 0;                       // of an effect: the trace it belongs to; 0: eager
-  std::shared_ptr<const VariableSpec> variable;  // of a variable's effects; its index is settled when a graph is made
-  EagerRuntime* runtime = nullptr;               // beside `variable`
-  Tensor value;  // what an eager read found: a constant by now, except that gradients still reach the variable
+  std::uint64_t trace = 0;  // of an effect: the trace it belongs to; 0: eager
+  // of a variable's effects; its index is settled when a graph is made
+  std::shared_ptr<const VariableSpec> variable;
+  EagerRuntime* runtime = nullptr;  // beside `variable`
+  // what an eager read found: a constant by now, except that gradients still reach the variable
+  Tensor value;
 };
 
-// The function being traced on this thread; construction begins a trace, destruction ends it. Traces nest.
+// The function being traced on this thread; construction begins a trace, destruction ends it.
+// Traces nest.
 class TraceContext {
  public:
   TraceContext();
@@ -38,7 +43,8 @@ class TraceContext {
 
   std::uint64_t id() const { return id_; }
   const std::vector<std::shared_ptr<const ArrayNode>>& effects() const { return effects_; }
-  std::int64_t next_random_place() { return random_places_++; }  // random operations of a trace are numbered as recorded
+  // random operations of a trace are numbered as recorded
+  std::int64_t next_random_place() { return random_places_++; }
   void add_effect(std::shared_ptr<const ArrayNode> node) { effects_.push_back(std::move(node)); }
 
  private:
@@ -51,7 +57,8 @@ class TraceContext {
 // Records a pure operation. InvalidArgument naming the operation and the shapes.
 Array record(std::string_view op, std::vector<Array> inputs, Attributes attributes = {});
 
-// Records an effect into the current trace (none: the node is marked eager). `subject` as OpInputs has it.
+// Records an effect into the current trace (none: the node is marked eager). `subject` as OpInputs
+// has it.
 struct EffectRecord {
   std::string_view op;
   std::vector<Array> inputs;

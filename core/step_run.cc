@@ -5,17 +5,24 @@
 
 namespace cairn {
 
-StepRun::StepRun(std::shared_ptr<const Plan> plan, Workspace& workspace, VariableStore& store, const StepContext& step,
-                 std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements)
-    : state_(std::make_unique<State>(std::move(plan), workspace, store, step, RunInputs{std::move(arguments), std::move(elements)})) {}
+StepRun::StepRun(std::shared_ptr<const Plan> plan, Workspace& workspace, VariableStore& store,
+                 const StepContext& step, std::vector<Tensor> arguments,
+                 std::vector<std::vector<Element>> elements)
+    : state_(std::make_unique<State>(std::move(plan), workspace, store, step,
+                                     RunInputs{std::move(arguments), std::move(elements)})) {}
 StepRun::~StepRun() = default;
 
 void StepRun::start(Done done, Yield yield) { state_->start(std::move(done), std::move(yield)); }
 void StepRun::before_push(Yield gate) { state_->gate = std::move(gate); }
 const std::vector<Tensor>& StepRun::outputs() const { return state_->outputs; }
 
-StepMachine::StepMachine(std::shared_ptr<const Plan> plan, Workspace& workspace, VariableStore& store, const StepContext& step, RunInputs inputs)
-    : plan_(std::move(plan)), space_(workspace.state()), store_(store), step_(step), inputs_(std::move(inputs)) {
+StepMachine::StepMachine(std::shared_ptr<const Plan> plan, Workspace& workspace,
+                         VariableStore& store, const StepContext& step, RunInputs inputs)
+    : plan_(std::move(plan)),
+      space_(workspace.state()),
+      store_(store),
+      step_(step),
+      inputs_(std::move(inputs)) {
   CAIRN_CHECK(!space_.busy, "a workspace serves one run at a time");
   space_.busy = true;
 }
@@ -65,8 +72,10 @@ void StepMachine::wait_for(const Yield& hook) {
 
 Done StepMachine::resume_from_store() {
   return [this](std::exception_ptr error) {
-    if (error) finish(error);
-    else stage_ = Stage::kAfterCall;
+    if (error)
+      finish(error);
+    else
+      stage_ = Stage::kAfterCall;
     again_ = true;
     drive();
   };
@@ -96,8 +105,10 @@ void StepMachine::advance() {
       stage_ = Stage::kCall;
       bool first_push = !plan_->waves[wave_].updates.empty() && !pushed_;
       if (first_push) raise_failed_check();
-      if (first_push) wait_for(gate);
-      else again_ = true;
+      if (first_push)
+        wait_for(gate);
+      else
+        again_ = true;
       break;
     }
     case Stage::kCall:
@@ -125,7 +136,8 @@ void StepMachine::advance() {
   }
 }
 
-std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace, VariableStore& store, const StepContext& step,
+std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
+                        VariableStore& store, const StepContext& step,
                         std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements) {
   StepRun one(plan, workspace, store, step, std::move(arguments), std::move(elements));
   bool finished = false;

@@ -14,7 +14,8 @@ class StepMachine {
  public:
   using Yield = StepRun::Yield;
 
-  StepMachine(std::shared_ptr<const Plan> plan, Workspace& workspace, VariableStore& store, const StepContext& step, RunInputs inputs);
+  StepMachine(std::shared_ptr<const Plan> plan, Workspace& workspace, VariableStore& store,
+              const StepContext& step, RunInputs inputs);
   ~StepMachine();
   StepMachine(const StepMachine&) = delete;
   StepMachine& operator=(const StepMachine&) = delete;
@@ -26,8 +27,8 @@ class StepMachine {
  private:
   enum class Stage : std::uint8_t { kBind, kCompute, kCall, kAfterCall, kFinished };
 
-  // Advances until something outside has to answer. A store or hook that answers inside its call only sets `again_`, so the depth
-  // of the stack does not grow with the number of waves.
+  // Advances until something outside has to answer. A store or hook that answers inside its call
+  // only sets `again_`, so the depth of the stack does not grow with the number of waves.
   void drive();
   void advance();
   void wait_for(const Yield& hook);
@@ -54,8 +55,12 @@ class StepMachine {
   const Tensor* outside_tensor(std::int32_t value) const;
 
   const Node& node(std::int32_t i) const { return plan_->graph.nodes[static_cast<std::size_t>(i)]; }
-  std::int32_t input(std::int32_t i, std::size_t k) const { return plan_->value(node(i).inputs[k]); }
-  const std::byte* data(std::int32_t value) const { return space_.pointers[static_cast<std::size_t>(bound_->root(value))]; }
+  std::int32_t input(std::int32_t i, std::size_t k) const {
+    return plan_->value(node(i).inputs[k]);
+  }
+  const std::byte* data(std::int32_t value) const {
+    return space_.pointers[static_cast<std::size_t>(bound_->root(value))];
+  }
   std::byte* arena_at(std::int64_t offset) const { return arena_.get() + offset; }
   const GraphVariable& variable_of(std::int32_t i) const;
   VariableId stored_variable(std::int32_t i) const;  // the store's number for it
@@ -69,7 +74,8 @@ class StepMachine {
   Tensor step_key_;  // undefined: the graph does not ask for it
   BoundPlan* bound_ = nullptr;
   std::shared_ptr<std::byte> arena_;
-  std::vector<std::pair<std::int32_t, std::shared_ptr<std::byte>>> placed_;  // values that lie where the store wants them, and not in the arena
+  // values that lie where the store wants them, and not in the arena
+  std::vector<std::pair<std::int32_t, std::shared_ptr<std::byte>>> placed_;
   Stage stage_ = Stage::kBind;
   std::size_t wave_ = 0;
   bool driving_ = false, again_ = false, pushed_ = false;

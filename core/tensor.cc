@@ -24,16 +24,19 @@ constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{{"float32", 4},
                                                          {"string", 0}}};
 
 std::shared_ptr<const void> allocate(std::size_t bytes) {
-  // One element of slack, so that an empty tensor has an address too and vector code may read a full last vector.
+  // One element of slack, so that an empty tensor has an address too and vector code may read a
+  // full last vector.
   void* memory = std::aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
-  if (memory == nullptr) throw ResourceExhaustedError(str("no memory for a tensor of ", bytes, " bytes"));
+  if (memory == nullptr)
+    throw ResourceExhaustedError(str("no memory for a tensor of ", bytes, " bytes"));
   return {memory, [](const void* p) { std::free(const_cast<void*>(p)); }};
 }
 
 template <typename T>
 void print_values(std::ostringstream& out, const Tensor& tensor, int most) {
   auto all = tensor.values<T>();
-  for (std::size_t i = 0; i < all.size() && i < static_cast<std::size_t>(most); ++i) out << (i ? ", " : "") << +all[i];
+  for (std::size_t i = 0; i < all.size() && i < static_cast<std::size_t>(most); ++i)
+    out << (i ? ", " : "") << +all[i];
   if (all.size() > static_cast<std::size_t>(most)) out << ", ...";
 }
 
@@ -46,7 +49,8 @@ DType parse_dtype(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i)
     if (kDTypes[static_cast<std::size_t>(i)].name == name) return static_cast<DType>(i);
   throw InvalidArgumentError(
-      str("no dtype \"", name, "\": one of float32, int32, int64, bool, uint8, bfloat16, float16, string is wanted"));
+      str("no dtype \"", name,
+          "\": one of float32, int32, int64, bool, uint8, bfloat16, float16, string is wanted"));
 }
 
 bool Shape::known() const {
@@ -100,7 +104,9 @@ std::string Shape::to_string() const {
   return text + "]";
 }
 
-std::string TensorType::to_string() const { return std::string(dtype_name(dtype)) + shape.to_string(); }
+std::string TensorType::to_string() const {
+  return std::string(dtype_name(dtype)) + shape.to_string();
+}
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   CAIRN_CHECK(dtype != DType::kString, "strings are made by Tensor::strings");
@@ -108,7 +114,8 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape
   data_ = static_cast<const std::byte*>(owner_.get());
 }
 
-Tensor Tensor::borrowed(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner) {
+Tensor Tensor::borrowed(DType dtype, Shape shape, const void* data,
+                        std::shared_ptr<const void> owner) {
   Tensor made;
   made.dtype_ = dtype;
   made.shape_ = std::move(shape);
@@ -124,11 +131,13 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
 }
 
 Tensor Tensor::strings(Shape shape, std::vector<std::string> values) {
-  return strings(std::move(shape), std::make_shared<const std::vector<std::string>>(std::move(values)));
+  return strings(std::move(shape),
+                 std::make_shared<const std::vector<std::string>>(std::move(values)));
 }
 
 Tensor Tensor::strings(Shape shape, std::shared_ptr<const std::vector<std::string>> values) {
-  CAIRN_CHECK(static_cast<std::size_t>(shape.elements()) == values->size(), values->size(), " strings for ", shape.to_string());
+  CAIRN_CHECK(static_cast<std::size_t>(shape.elements()) == values->size(), values->size(),
+              " strings for ", shape.to_string());
   Tensor made;
   made.dtype_ = DType::kString;
   made.shape_ = std::move(shape);
@@ -142,21 +151,24 @@ std::span<const std::string> Tensor::string_values() const {
 }
 
 Tensor Tensor::reshaped(Shape shape) const {
-  CAIRN_CHECK(shape.elements() == elements(), shape_.to_string(), " has other elements than ", shape.to_string());
+  CAIRN_CHECK(shape.elements() == elements(), shape_.to_string(), " has other elements than ",
+              shape.to_string());
   Tensor made = *this;
   made.shape_ = std::move(shape);
   return made;
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
-  CAIRN_CHECK(shape_.rank() > 0 && 0 <= begin && begin <= end && end <= shape_[0], "rows ", begin, " to ", end, " of ",
-              shape_.to_string());
+  CAIRN_CHECK(shape_.rank() > 0 && 0 <= begin && begin <= end && end <= shape_[0], "rows ", begin,
+              " to ", end, " of ", shape_.to_string());
   if (dtype_ == DType::kString) {
     auto n = static_cast<std::size_t>(shape_.row_elements());
     auto all = string_values();
-    return strings(shape_.with_dim(0, end - begin),
-                   std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(begin)),
-                                            all.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(end))));
+    return strings(
+        shape_.with_dim(0, end - begin),
+        std::vector<std::string>(
+            all.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(begin)),
+            all.begin() + static_cast<std::ptrdiff_t>(n * static_cast<std::size_t>(end))));
   }
   Tensor made = *this;
   made.data_ += static_cast<std::size_t>(begin * shape_.row_elements()) * dtype_bytes(dtype_);
@@ -189,22 +201,28 @@ std::string Tensor::to_string(int most) const {
 
 std::uint16_t to_bfloat16(float value) {
   auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);  // keep a NaN a NaN
+  // keep a NaN a NaN
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float from_bfloat16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 // Rounded to nearest even.
 #if defined(__FLT16_MAX__)
-std::uint16_t to_float16(float value) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value)); }
+std::uint16_t to_float16(float value) {
+  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+}
 float from_float16(std::uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
 #else  // clang 14 has no such type for x86-64
 float from_float16(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const float size = exponent == 31   ? (fraction == 0 ? INFINITY : NAN)
-                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                     : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  const float size = exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
+                     : exponent == 0
+                         ? std::ldexp(static_cast<float>(fraction), -24)
+                         : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return std::copysign(size, (bits & 0x8000) != 0 ? -1.0f : 1.0f);
 }
 std::uint16_t to_float16(float value) {
@@ -213,7 +231,8 @@ std::uint16_t to_float16(float value) {
   if (std::isnan(value)) return sign | 0x7e00;
   if (size >= 65520.0f) return sign | 0x7c00;
   const int exponent = std::max(-14, size > 0 ? std::ilogb(size) : -14);
-  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));  // a carry goes into the exponent
+  // a carry goes into the exponent
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));
   return static_cast<std::uint16_t>(sign | (((exponent + 14) << 10) + steps));
 }
 #endif

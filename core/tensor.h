@@ -1,8 +1,9 @@
 // Values: element types, shapes, and Tensor, a value in host memory.
 //
-// A Tensor is a handle to an immutable-by-convention, 64-byte aligned buffer; copies share it. Whoever makes a buffer may
-// write to it until the Tensor is handed on. Thread-safe as a std::shared_ptr is: handles may be copied across
-// threads, the elements may be read by many and written by nobody after hand-over.
+// A Tensor is a handle to an immutable-by-convention, 64-byte aligned buffer; copies share it.
+// Whoever makes a buffer may write to it until the Tensor is handed on. Thread-safe as a
+// std::shared_ptr is: handles may be copied across threads, the elements may be read by many and
+// written by nobody after hand-over.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -46,7 +47,8 @@ template <> struct DTypeOf<bool> { static constexpr DType value = DType::kBool; 
 template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::kUint8; };
 // clang-format on
 
-// Dimensions, outermost first. Any dimension may be kUnknown in a traced type; a value's dimensions are all known.
+// Dimensions, outermost first. Any dimension may be kUnknown in a traced type; a value's dimensions
+// are all known.
 class Shape {
  public:
   static constexpr std::int64_t kUnknown = -1;
@@ -58,15 +60,15 @@ class Shape {
   int rank() const { return static_cast<int>(dims_.size()); }
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   const std::vector<std::int64_t>& dims() const { return dims_; }
-  bool known() const;                  // no dimension is kUnknown
-  std::int64_t elements() const;       // the product; CAIRN_CHECKs that it is known
-  std::int64_t row_elements() const;   // the product of all but the first dimension
+  bool known() const;                 // no dimension is kUnknown
+  std::int64_t elements() const;      // the product; CAIRN_CHECKs that it is known
+  std::int64_t row_elements() const;  // the product of all but the first dimension
   Shape with_dim(int axis, std::int64_t size) const;
-  Shape without_front() const;         // drops axis 0
+  Shape without_front() const;                // drops axis 0
   Shape with_front(std::int64_t size) const;  // adds an axis 0
   // True when `value` may stand where this (traced) shape is declared.
   bool admits(const Shape& value) const;
-  std::string to_string() const;       // "[?, 16]"
+  std::string to_string() const;  // "[?, 16]"
   bool operator==(const Shape&) const = default;
 
  private:
@@ -87,8 +89,10 @@ class Tensor {
   Tensor() = default;  // no value: defined() is false
   // Uninitialised memory, 64-byte aligned. ResourceExhausted: not enough memory.
   Tensor(DType dtype, Shape shape);
-  // Memory that somebody else owns and keeps unchanged while `owner` lives; 8-byte alignment suffices.
-  static Tensor borrowed(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
+  // Memory that somebody else owns and keeps unchanged while `owner` lives; 8-byte alignment
+  // suffices.
+  static Tensor borrowed(DType dtype, Shape shape, const void* data,
+                         std::shared_ptr<const void> owner);
   static Tensor zeros(DType dtype, Shape shape);
   template <typename T>
   static Tensor of(Shape shape, std::span<const T> values);
@@ -108,7 +112,7 @@ class Tensor {
   template <typename T>
   std::span<const T> values() const;  // CAIRN_CHECKs the dtype
   template <typename T>
-  std::span<T> mutable_values();      // only for the maker, before the tensor is handed on
+  std::span<T> mutable_values();  // only for the maker, before the tensor is handed on
   const std::byte* raw() const { return data_; }
   const std::shared_ptr<const void>& owner() const { return owner_; }  // keeps what raw() points to
   std::byte* mutable_raw() { return const_cast<std::byte*>(data_); }
@@ -116,10 +120,13 @@ class Tensor {
   template <typename T>
   T item() const;  // the only element; InvalidArgument otherwise
 
-  Tensor reshaped(Shape shape) const;                          // shares the buffer; the same number of elements
-  Tensor rows(std::int64_t begin, std::int64_t end) const;     // shares the buffer; a half-open range of axis 0
+  // shares the buffer; the same number of elements
+  Tensor reshaped(Shape shape) const;
+  // shares the buffer; a half-open range of axis 0
+  Tensor rows(std::int64_t begin, std::int64_t end) const;
   Tensor clone() const;
-  std::string to_string(int most = 8) const;                   // type and the first values, for messages
+  // type and the first values, for messages
+  std::string to_string(int most = 8) const;
 
  private:
   DType dtype_ = DType::kFloat32;
@@ -139,7 +146,8 @@ float from_float16(std::uint16_t bits);
 
 template <typename T>
 std::span<const T> Tensor::values() const {
-  CAIRN_CHECK(dtype_ == DTypeOf<T>::value, "want ", dtype_name(DTypeOf<T>::value), ", the tensor is ", type().to_string());
+  CAIRN_CHECK(dtype_ == DTypeOf<T>::value, "want ", dtype_name(DTypeOf<T>::value),
+              ", the tensor is ", type().to_string());
   return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(elements())};
 }
 
@@ -152,7 +160,8 @@ std::span<T> Tensor::mutable_values() {
 template <typename T>
 Tensor Tensor::of(Shape shape, std::span<const T> values) {
   Tensor made(DTypeOf<T>::value, std::move(shape));
-  CAIRN_CHECK(static_cast<std::size_t>(made.elements()) == values.size(), values.size(), " values for ", made.type().to_string());
+  CAIRN_CHECK(static_cast<std::size_t>(made.elements()) == values.size(), values.size(),
+              " values for ", made.type().to_string());
   std::copy(values.begin(), values.end(), made.mutable_values<T>().begin());
   return made;
 }
@@ -165,7 +174,8 @@ Tensor Tensor::scalar(T value) {
 template <typename T>
 T Tensor::item() const {
   if (!defined() || elements() != 1)
-    throw InvalidArgumentError(str("item() wants a single element, the tensor is ", type().to_string()));
+    throw InvalidArgumentError(
+        str("item() wants a single element, the tensor is ", type().to_string()));
   return values<T>()[0];
 }
 

@@ -34,7 +34,9 @@ const char* folder() {
   return path == nullptr || *path == '\0' ? nullptr : path;
 }
 
-double microseconds(TimePoint at) { return std::chrono::duration<double, std::micro>(at.time_since_epoch()).count(); }
+double microseconds(TimePoint at) {
+  return std::chrono::duration<double, std::micro>(at.time_since_epoch()).count();
+}
 
 class Recorder {
  public:
@@ -49,7 +51,8 @@ class Recorder {
   void add(Span span) {
     span.thread = static_cast<int>(::syscall(SYS_gettid));
     const std::scoped_lock lock(mutex_);
-    if (threads_.size() < kThreadsMax && !known(span.thread)) threads_.push_back({span.thread, thread_name()});
+    if (threads_.size() < kThreadsMax && !known(span.thread))
+      threads_.push_back({span.thread, thread_name()});
     if (spans_.size() < kKept)
       spans_.push_back(span);
     else
@@ -61,11 +64,19 @@ class Recorder {
     if (spans_.empty()) return;
     const int process = ::getpid();
     Json events = Json::array();
-    events.push_back({{"ph", "M"}, {"pid", process}, {"name", "process_name"}, {"args", {{"name", program_invocation_short_name}}}});
+    events.push_back({{"ph", "M"},
+                      {"pid", process},
+                      {"name", "process_name"},
+                      {"args", {{"name", program_invocation_short_name}}}});
     for (const auto& [thread, name] : threads_)
-      events.push_back({{"ph", "M"}, {"pid", process}, {"tid", thread}, {"name", "thread_name"}, {"args", {{"name", name}}}});
+      events.push_back({{"ph", "M"},
+                        {"pid", process},
+                        {"tid", thread},
+                        {"name", "thread_name"},
+                        {"args", {{"name", name}}}});
     for (const Span& span : spans_) append(events, span, process);
-    disk_.write_atomically(str(folder(), "/", program_invocation_short_name, "-", process, ".json"), json_text(events));
+    disk_.write_atomically(str(folder(), "/", program_invocation_short_name, "-", process, ".json"),
+                           json_text(events));
   }
 
  private:
@@ -80,7 +91,11 @@ class Recorder {
     return name;
   }
   static void append(Json& events, const Span& span, int process) {
-    Json event{{"name", span.name}, {"pid", process}, {"tid", span.thread}, {"ts", microseconds(span.begin)}, {"args", {{"closure", span.closure}}}};
+    Json event{{"name", span.name},
+               {"pid", process},
+               {"tid", span.thread},
+               {"ts", microseconds(span.begin)},
+               {"args", {{"closure", span.closure}}}};
     if (!span.overlaps) {
       event["ph"] = "X";
       event["dur"] = microseconds(span.end) - microseconds(span.begin);
@@ -117,8 +132,13 @@ void start_trace(const std::string& folder) {
   trace_detail::on = true;
 }
 
-void record_span(const char* name, TimePoint begin, TimePoint end, std::uint64_t closure) { recorder().add({name, begin, end, closure, 0, false}); }
-void record_overlapping_span(const char* name, TimePoint begin, TimePoint end, std::uint64_t closure) { recorder().add({name, begin, end, closure, 0, true}); }
+void record_span(const char* name, TimePoint begin, TimePoint end, std::uint64_t closure) {
+  recorder().add({name, begin, end, closure, 0, false});
+}
+void record_overlapping_span(const char* name, TimePoint begin, TimePoint end,
+                             std::uint64_t closure) {
+  recorder().add({name, begin, end, closure, 0, true});
+}
 
 void TraceSpan::end() const {
   const TimePoint now = std::chrono::steady_clock::now();

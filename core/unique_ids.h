@@ -18,7 +18,8 @@ class UniqueIds {
   // Position of the first id added outside [0, bound), or -1.
   std::int64_t first_outside(std::int64_t bound) const;
   std::int64_t id(std::int64_t position) const { return ids_[static_cast<std::size_t>(position)]; }
-  // Fills the results. Every id is in [0, bound).   Cost  linear in the ids and, for dense ids, in bound / 64.
+  // Fills the results. Every id is in [0, bound).
+  // Cost  linear in the ids and, for dense ids, in bound / 64.
   void find(std::int64_t bound);
 
   std::span<const std::int64_t> unique() const { return {unique_->data(), count_}; }
@@ -32,7 +33,8 @@ class UniqueIds {
   void find_by_sorting(std::int64_t bound);
 
   std::vector<std::int64_t> ids_;
-  std::shared_ptr<std::vector<std::int64_t>> unique_ = std::make_shared<std::vector<std::int64_t>>();
+  std::shared_ptr<std::vector<std::int64_t>> unique_ =
+      std::make_shared<std::vector<std::int64_t>>();
   std::size_t count_ = 0;
   std::vector<std::int32_t> inverse_;
   std::vector<std::uint64_t> bits_;

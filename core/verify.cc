@@ -1,4 +1,5 @@
-// What a graph must satisfy before anybody plans or runs it. Graphs come over a wire: nothing in them is taken on trust.
+// What a graph must satisfy before anybody plans or runs it. Graphs come over a wire: nothing in
+// them is taken on trust.
 #include <unordered_set>
 
 #include "core/graph.h"
@@ -10,7 +11,8 @@ namespace {
 
 std::size_t checked_index(const Attributes& attributes, std::string_view name, std::size_t count) {
   std::int64_t index = attributes.get<std::int64_t>(name);
-  if (index < 0 || static_cast<std::size_t>(index) >= count) infer::fail("there is no ", name, " ", index, "; the graph has ", count);
+  if (index < 0 || static_cast<std::size_t>(index) >= count)
+    infer::fail("there is no ", name, " ", index, "; the graph has ", count);
   return static_cast<std::size_t>(index);
 }
 
@@ -18,12 +20,17 @@ std::size_t checked_index(const Attributes& attributes, std::string_view name, s
 std::vector<TensorType> subject_of(const Graph& graph, const Node& node) {
   switch (node.op->effect) {
     case Effect::kNone: return {};
-    case Effect::kArgument: return {graph.arguments[checked_index(node.attributes, "index", graph.arguments.size())]};
+    case Effect::kArgument:
+      return {graph.arguments[checked_index(node.attributes, "index", graph.arguments.size())]};
     case Effect::kRead:
-    case Effect::kUpdate: return {graph.variables[checked_index(node.attributes, "variable", graph.variables.size())].type};
+    case Effect::kUpdate:
+      return {
+          graph.variables[checked_index(node.attributes, "variable", graph.variables.size())].type};
     case Effect::kAdvance: {
       std::vector<TensorType> types;
-      for (const auto& column : graph.iterators[checked_index(node.attributes, "iterator", graph.iterators.size())].columns)
+      for (const auto& column :
+           graph.iterators[checked_index(node.attributes, "iterator", graph.iterators.size())]
+               .columns)
         types.push_back(column.type);
       return types;
     }
@@ -36,7 +43,8 @@ void check_ref(const Graph& graph, ValueRef value, std::size_t nodes_before) {
     infer::fail("it refers to node ", value.node, ", which does not stand before it");
   std::size_t outputs = graph.nodes[static_cast<std::size_t>(value.node)].outputs.size();
   if (value.output < 0 || static_cast<std::size_t>(value.output) >= outputs)
-    infer::fail("it refers to output ", value.output, " of node ", value.node, ", which has ", outputs);
+    infer::fail("it refers to output ", value.output, " of node ", value.node, ", which has ",
+                outputs);
 }
 
 void verify_node(const Graph& graph, std::size_t place) {
@@ -47,17 +55,20 @@ void verify_node(const Graph& graph, std::size_t place) {
     check_ref(graph, input, place);
     inputs.push_back(graph.type(input));
   }
-  std::vector<TensorType> inferred = infer_types(*node.op, {inputs, node.attributes, subject_of(graph, node)});
+  std::vector<TensorType> inferred =
+      infer_types(*node.op, {inputs, node.attributes, subject_of(graph, node)});
   for (const TensorType& type : inferred) infer::check_size(type.shape);
   if (inferred == node.outputs) return;
   std::string said, found;
   for (const auto& type : node.outputs) said += " " + type.to_string();
   for (const auto& type : inferred) found += " " + type.to_string();
-  infer::fail(signature_text(*node.op, inputs), ": its outputs are said to be", said, " but are", found);
+  infer::fail(signature_text(*node.op, inputs), ": its outputs are said to be", said, " but are",
+              found);
 }
 
 void verify_declarations(const Graph& graph) {
-  if (graph.nodes.size() > kGraphNodesMax) infer::fail("the graph has ", graph.nodes.size(), " nodes; at most ", kGraphNodesMax);
+  if (graph.nodes.size() > kGraphNodesMax)
+    infer::fail("the graph has ", graph.nodes.size(), " nodes; at most ", kGraphNodesMax);
   for (const TensorType& type : graph.arguments) infer::check_size(type.shape);
   for (const ElementSpec& spec : graph.iterators) {
     for (const ColumnSpec& column : spec.columns) infer::check_size(column.type.shape);

@@ -17,14 +17,19 @@ std::size_t checked_bytes(const cairn::TensorType& type) {
   std::int64_t elements = 1;
   bool empty = false;
   for (std::int64_t d : type.shape.dims()) {
-    if (d < 0) throw InvalidArgumentError(str("a value's shape ", type.shape.to_string(), " has an unknown dimension"));
+    if (d < 0)
+      throw InvalidArgumentError(
+          str("a value's shape ", type.shape.to_string(), " has an unknown dimension"));
     empty = empty || d == 0;
-    if (d == 0) continue;  // the others are bounded all the same: somebody multiplies those of a row
-    if (d > kElementsMax / elements) throw InvalidArgumentError(str("the shape ", type.shape.to_string(), " is too large"));
+    // the others are bounded all the same: somebody multiplies those of a row
+    if (d == 0) continue;
+    if (d > kElementsMax / elements)
+      throw InvalidArgumentError(str("the shape ", type.shape.to_string(), " is too large"));
     elements *= d;
   }
   if (empty) return 0;
-  return static_cast<std::size_t>(elements) * (type.dtype == DType::kString ? 1 : dtype_bytes(type.dtype));
+  return static_cast<std::size_t>(elements) *
+         (type.dtype == DType::kString ? 1 : dtype_bytes(type.dtype));
 }
 
 Tensor read_strings(TensorData::Reader in, const cairn::TensorType& type) {
@@ -33,7 +38,8 @@ Tensor read_strings(TensorData::Reader in, const cairn::TensorType& type) {
     throw InvalidArgumentError(str(all.size(), " strings came for a tensor ", type.to_string()));
   std::vector<std::string> values;
   values.reserve(all.size());
-  for (auto text : all) values.emplace_back(reinterpret_cast<const char*>(text.begin()), text.size());
+  for (auto text : all)
+    values.emplace_back(reinterpret_cast<const char*>(text.begin()), text.size());
   return Tensor::strings(type.shape, std::move(values));
 }
 
@@ -43,7 +49,8 @@ void check_data(const cairn::TensorType& type, capnp::Data::Reader data) {
     throw InvalidArgumentError(str(data.size(), " bytes came for a tensor ", type.to_string()));
   if (type.dtype == DType::kBool)
     for (kj::byte b : data)
-      if (b > 1) throw InvalidArgumentError(str("a bool of ", int{b}, " in a tensor ", type.to_string()));
+      if (b > 1)
+        throw InvalidArgumentError(str("a bool of ", int{b}, " in a tensor ", type.to_string()));
 }
 
 }  // namespace
@@ -61,7 +68,9 @@ void write(TensorType::Builder out, const cairn::TensorType& type) {
 void write(TensorData::Builder out, const Tensor& tensor) {
   write(out.initType(), tensor.type());
   if (tensor.dtype() != DType::kString) {
-    if (tensor.bytes() > kDataBytesMax) throw InvalidArgumentError(str("a tensor of ", tensor.bytes(), " bytes does not fit into one message"));
+    if (tensor.bytes() > kDataBytesMax)
+      throw InvalidArgumentError(
+          str("a tensor of ", tensor.bytes(), " bytes does not fit into one message"));
     auto data = out.initData(static_cast<unsigned>(tensor.bytes()));
     if (tensor.bytes() > 0) std::memcpy(data.begin(), tensor.raw(), tensor.bytes());
     return;
@@ -69,7 +78,8 @@ void write(TensorData::Builder out, const Tensor& tensor) {
   auto all = tensor.string_values();
   auto strings = out.initStrings(static_cast<unsigned>(all.size()));
   for (std::size_t i = 0; i < all.size(); ++i)
-    strings.set(static_cast<unsigned>(i), {reinterpret_cast<const kj::byte*>(all[i].data()), all[i].size()});
+    strings.set(static_cast<unsigned>(i),
+                {reinterpret_cast<const kj::byte*>(all[i].data()), all[i].size()});
 }
 
 void write(UpdateRule::Builder out, const cairn::UpdateRule& rule) {
@@ -83,7 +93,8 @@ void write(Initializer::Builder out, const cairn::Initializer& initializer) {
   out.setA(initializer.a);
   out.setB(initializer.b);
   out.setSeed(initializer.seed);
-  if (initializer.kind == cairn::Initializer::Kind::kValue) write(out.initValue(), initializer.value);
+  if (initializer.kind == cairn::Initializer::Kind::kValue)
+    write(out.initValue(), initializer.value);
 }
 
 void write(VariableSpec::Builder out, const cairn::VariableSpec& spec) {
@@ -107,10 +118,12 @@ void write(ElementSpec::Builder out, const cairn::ElementSpec& spec) {
 
 cairn::Shape read(Shape::Reader in) {
   auto dims = in.getDims();
-  if (dims.size() > kRankMax) throw InvalidArgumentError(str("a shape of rank ", dims.size(), "; at most ", kRankMax));
+  if (dims.size() > kRankMax)
+    throw InvalidArgumentError(str("a shape of rank ", dims.size(), "; at most ", kRankMax));
   std::vector<std::int64_t> all;
   for (std::int64_t d : dims) {
-    if (d < cairn::Shape::kUnknown || d > kElementsMax) throw InvalidArgumentError(str("a dimension of ", d, " in a shape"));
+    if (d < cairn::Shape::kUnknown || d > kElementsMax)
+      throw InvalidArgumentError(str("a dimension of ", d, " in a shape"));
     all.push_back(d);
   }
   return cairn::Shape(std::move(all));
@@ -168,7 +181,8 @@ cairn::VariableSpec read(VariableSpec::Reader in) {
   spec.shape = std::move(type.shape);
   spec.initializer = read(in.getInitializer());
   spec.aggregation = checked_enum<Aggregation>(in.getAggregation(), 4, "aggregation");
-  spec.synchronization = checked_enum<Synchronization>(in.getSynchronization(), 4, "synchronization");
+  spec.synchronization =
+      checked_enum<Synchronization>(in.getSynchronization(), 4, "synchronization");
   spec.trainable = in.getTrainable();
   spec.hashed = in.getHashed();
   verify_spec(spec);
@@ -177,16 +191,19 @@ cairn::VariableSpec read(VariableSpec::Reader in) {
 
 cairn::ElementSpec read(ElementSpec::Reader in) {
   auto columns = in.getColumns();
-  if (columns.size() > kColumnsMax) throw InvalidArgumentError(str("an element of ", columns.size(), " columns"));
+  if (columns.size() > kColumnsMax)
+    throw InvalidArgumentError(str("an element of ", columns.size(), " columns"));
   cairn::ElementSpec spec;
-  for (auto column : columns) spec.columns.push_back({read_name(column.getName()), read(column.getType())});
+  for (auto column : columns)
+    spec.columns.push_back({read_name(column.getName()), read(column.getType())});
   spec.label = read_name(in.getLabel());
   if (!spec.label.empty()) spec.find(spec.label);
   return spec;
 }
 
 std::string read_name(capnp::Text::Reader in) {
-  if (in.size() > kNameBytesMax) throw InvalidArgumentError(str("a name of ", in.size(), " bytes; at most ", kNameBytesMax));
+  if (in.size() > kNameBytesMax)
+    throw InvalidArgumentError(str("a name of ", in.size(), " bytes; at most ", kNameBytesMax));
   return {in.begin(), in.size()};
 }
 

@@ -9,11 +9,13 @@ namespace cairn {
 Workspace::Workspace() : state_(std::make_unique<State>()) {}
 Workspace::~Workspace() = default;
 
-BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan, const RunInputs& inputs) {
+BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,
+                                  const RunInputs& inputs) {
   signature.clear();
   check_inputs(*plan, inputs, signature);
-  auto found = std::find_if(bound.begin(), bound.end(),
-                            [&](const auto& known) { return &known->plan() == plan.get() && known->signature() == signature; });
+  auto found = std::find_if(bound.begin(), bound.end(), [&](const auto& known) {
+    return &known->plan() == plan.get() && known->signature() == signature;
+  });
   if (found == bound.end()) {
     auto made = std::make_unique<BoundPlan>(plan, signature, inputs);
     if (bound.size() >= kBoundPlansMax) bound.erase(bound.begin());
@@ -32,7 +34,8 @@ const std::shared_ptr<std::byte>& Workspace::State::arena(std::size_t bytes) {
       auto made = std::make_shared<Arena>(rounded);
       memory = {made, made->data()};
     } catch (const ResourceExhaustedError&) {
-      throw ResourceExhaustedError(str("no memory for a step's values, ", rounded, " bytes: run smaller batches"));
+      throw ResourceExhaustedError(
+          str("no memory for a step's values, ", rounded, " bytes: run smaller batches"));
     }
     memory_bytes = rounded;
   }

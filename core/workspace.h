@@ -1,4 +1,5 @@
-// What stands behind a Workspace: the arena, and the plans bound to the shapes that this lane met lately.
+// What stands behind a Workspace: the arena, and the plans bound to the shapes that this lane met
+// lately.
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,12 +13,13 @@ struct Workspace::State {
   // More than a lane's functions need unless shapes keep changing; then the oldest makes room.
   static constexpr std::size_t kBoundPlansMax = 16;
 
-  // The plan bound to these inputs' shapes, from the cache or made now. Stays valid until the next call.
+  // The plan bound to these inputs' shapes, from the cache or made now. Stays valid until the next
+  // call.
   BoundPlan& bind(const std::shared_ptr<const Plan>& plan, const RunInputs& inputs);
   // At least `bytes`, 64-byte aligned. The handle keeps it alive for whoever still reads from it.
   const std::shared_ptr<std::byte>& arena(std::size_t bytes);
 
-  bool busy = false;  // one run at a time
+  bool busy = false;                              // one run at a time
   std::vector<std::unique_ptr<BoundPlan>> bound;  // least lately used first
   std::vector<std::int64_t> signature;
   std::shared_ptr<std::byte> memory;

@@ -7,7 +7,8 @@ namespace {
 
 class BatchStage final : public StageOver {
  public:
-  BatchStage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max) : StageOver(std::move(input)), spec_(spec), bytes_max_(bytes_max) {}
+  BatchStage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max)
+      : StageOver(std::move(input)), spec_(spec), bytes_max_(bytes_max) {}
 
   Block next(std::int64_t) override {
     Block all = next_whole(*input_, spec_.n, bytes_max_, "a batch");
@@ -18,7 +19,8 @@ class BatchStage final : public StageOver {
   std::int64_t skip(std::int64_t count) override {
     std::int64_t gone = 0;
     while (gone < count) {
-      std::int64_t at_once = std::min(count - gone, std::max<std::int64_t>(1, (std::int64_t{1} << 40) / spec_.n));
+      std::int64_t at_once =
+          std::min(count - gone, std::max<std::int64_t>(1, (std::int64_t{1} << 40) / spec_.n));
       std::int64_t passed = input_->skip(at_once * spec_.n);
       gone += passed / spec_.n;
       if (passed % spec_.n != 0 && !spec_.drop_remainder) ++gone;

@@ -23,7 +23,8 @@ Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> rows) {
     std::vector<std::string> picked;
     picked.reserve(rows.size() * width);
     for (auto row : rows)
-      for (std::size_t i = 0; i < width; ++i) picked.push_back(all[static_cast<std::size_t>(row) * width + i]);
+      for (std::size_t i = 0; i < width; ++i)
+        picked.push_back(all[static_cast<std::size_t>(row) * width + i]);
     return Tensor::strings(from.shape().with_dim(0, count), std::move(picked));
   }
   Tensor to = like(from, count);
@@ -31,7 +32,8 @@ Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> rows) {
   std::byte* out = to.mutable_raw();
   auto copy = [&]<std::size_t kBytes>() {  // a constant size becomes one move instruction
     for (std::size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(out + i * kBytes, from.raw() + static_cast<std::size_t>(rows[i]) * kBytes, kBytes);
+      std::memcpy(out + i * kBytes, from.raw() + static_cast<std::size_t>(rows[i]) * kBytes,
+                  kBytes);
   };
   if (bytes == 4) {
     copy.operator()<4>();
@@ -49,7 +51,8 @@ Tensor concat_rows(const std::vector<Tensor>& parts) {
   for (const auto& part : parts) rows += part.shape()[0];
   if (parts.front().dtype() == DType::kString) {
     std::vector<std::string> all;
-    for (const auto& part : parts) all.insert(all.end(), part.string_values().begin(), part.string_values().end());
+    for (const auto& part : parts)
+      all.insert(all.end(), part.string_values().begin(), part.string_values().end());
     return Tensor::strings(parts.front().shape().with_dim(0, rows), std::move(all));
   }
   Tensor to = like(parts.front(), rows);
@@ -66,7 +69,8 @@ std::pair<Tensor, Tensor> from_zero(const Tensor& values, const Tensor& splits) 
   auto at = splits.values<std::int64_t>();
   if (at.front() == 0 && at.back() == values.shape()[0]) return {values, splits};
   Tensor moved(DType::kInt64, splits.shape());
-  for (std::size_t i = 0; i < at.size(); ++i) moved.mutable_values<std::int64_t>()[i] = at[i] - at.front();
+  for (std::size_t i = 0; i < at.size(); ++i)
+    moved.mutable_values<std::int64_t>()[i] = at[i] - at.front();
   return {values.rows(at.front(), at.back()), moved};
 }
 
@@ -85,7 +89,8 @@ std::pair<Tensor, Tensor> select_ragged(const Tensor& values, const Tensor& spli
   return {gather_rows(values, places), picked_splits};
 }
 
-Tensor concat_splits(const std::vector<Tensor>& parts, std::int64_t rows) {  // of parts that begin at 0
+Tensor concat_splits(const std::vector<Tensor>& parts, std::int64_t rows) {
+  // of parts that begin at 0
   Tensor to(DType::kInt64, {rows + 1});
   auto out = to.mutable_values<std::int64_t>();
   std::int64_t base = 0;
@@ -99,9 +104,11 @@ Tensor concat_splits(const std::vector<Tensor>& parts, std::int64_t rows) {  // 
   return to;
 }
 
-// Whoever gets a batch may count on 8 bytes of alignment; a slice of a longer column may lie anywhere.
+// Whoever gets a batch may count on 8 bytes of alignment; a slice of a longer column may lie
+// anywhere.
 Tensor aligned(Tensor column) {
-  bool misaligned = column.dtype() != DType::kString && reinterpret_cast<std::uintptr_t>(column.raw()) % 8 != 0;
+  bool misaligned =
+      column.dtype() != DType::kString && reinterpret_cast<std::uintptr_t>(column.raw()) % 8 != 0;
   return misaligned ? column.clone() : column;
 }
 
@@ -118,7 +125,8 @@ BlockLayout::BlockLayout(const ElementSpec& spec) : columns(spec.columns.size())
   }
 }
 
-Block Block::packed(std::shared_ptr<const BlockLayout> layout, std::int64_t size, std::vector<Tensor> columns) {
+Block Block::packed(std::shared_ptr<const BlockLayout> layout, std::int64_t size,
+                    std::vector<Tensor> columns) {
   Block block;
   block.size_ = size;
   block.layout_ = std::move(layout);
@@ -163,7 +171,9 @@ Block Block::slice(std::int64_t begin, std::int64_t end) const {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     Role role = layout_->columns[i].role;
     part.columns_.push_back(
-        role == Role::kRaggedValues ? columns_[i] : columns_[i].rows(begin, role == Role::kRowSplits ? end + 1 : end));
+        role == Role::kRaggedValues
+            ? columns_[i]
+            : columns_[i].rows(begin, role == Role::kRowSplits ? end + 1 : end));
   }
   return part;
 }
@@ -205,10 +215,12 @@ Block Block::concat(std::vector<Block> parts) {
       pieces.push_back(part.columns_[i]);
       if (column.role != Role::kRaggedValues) continue;
       splits.emplace_back();
-      std::tie(pieces.back(), splits.back()) = from_zero(part.columns_[i], part.columns_[column.partner]);
+      std::tie(pieces.back(), splits.back()) =
+          from_zero(part.columns_[i], part.columns_[column.partner]);
     }
     all.columns_[i] = concat_rows(pieces);
-    if (column.role == Role::kRaggedValues) all.columns_[column.partner] = concat_splits(splits, all.size_);
+    if (column.role == Role::kRaggedValues)
+      all.columns_[column.partner] = concat_splits(splits, all.size_);
   }
   return all;
 }
@@ -217,7 +229,8 @@ Element Block::element(std::int64_t i) const {
   if (!elements_.empty()) return elements_[static_cast<std::size_t>(i)];
   Element example = slice(i, i + 1).batch();
   for (std::size_t c = 0; c < example.size(); ++c)
-    if (layout_->columns[c].role == Role::kDense) example[c] = example[c].reshaped(example[c].shape().without_front());
+    if (layout_->columns[c].role == Role::kDense)
+      example[c] = example[c].reshaped(example[c].shape().without_front());
   return example;
 }
 
@@ -226,7 +239,8 @@ Block Block::trimmed() const {
   for (std::size_t i = 0; i < all.columns_.size(); ++i) {
     const auto& column = layout_->columns[i];
     if (column.role == Role::kRaggedValues)
-      std::tie(all.columns_[i], all.columns_[column.partner]) = from_zero(all.columns_[i], all.columns_[column.partner]);
+      std::tie(all.columns_[i], all.columns_[column.partner]) =
+          from_zero(all.columns_[i], all.columns_[column.partner]);
   }
   return all;
 }

@@ -106,14 +106,17 @@ void check_splits(const Reader& in, const Tensor& splits, const Tensor& values) 
     in.want(at >= last, "row splits do not ascend");
     last = at;
   }
-  in.want(values.shape().rank() > 0 && last <= values.shape()[0], "row splits go beyond their values");
+  in.want(values.shape().rank() > 0 && last <= values.shape()[0],
+          "row splits go beyond their values");
 }
 
-void check_rows(const Reader& in, const BlockLayout& layout, const std::vector<Tensor>& columns, std::int64_t rows) {
+void check_rows(const Reader& in, const BlockLayout& layout, const std::vector<Tensor>& columns,
+                std::int64_t rows) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const BlockLayout::Column& column = layout.columns[i];
     in.want(columns[i].shape().rank() > 0, "a column without rows");
-    if (column.role == Role::kDense) in.want(columns[i].shape()[0] == rows, "a column of another length");
+    if (column.role == Role::kDense)
+      in.want(columns[i].shape()[0] == rows, "a column of another length");
     if (column.role != Role::kRowSplits) continue;
     in.want(columns[i].shape() == Shape{rows + 1}, "row splits of another length");
     check_splits(in, columns[i], columns[column.partner]);
@@ -133,7 +136,8 @@ std::vector<std::byte> encode(const Block& block) {
   return out.take();
 }
 
-Block decode_block(std::span<const std::byte> bytes, const std::shared_ptr<const BlockLayout>& layout) {
+Block decode_block(std::span<const std::byte> bytes,
+                   const std::shared_ptr<const BlockLayout>& layout) {
   Reader in(bytes);
   const std::uint64_t form = in.number(), size = in.number();
   in.want(form <= kBatches && size > 0 && size <= INT32_MAX, "no such form");

@@ -1,4 +1,5 @@
-// A Block as bytes, for files that this machine writes and reads: little-endian, values as they lie.
+// A Block as bytes, for files that this machine writes and reads: little-endian, values as they
+// lie.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,7 +11,9 @@
 namespace cairn {
 
 std::vector<std::byte> encode(const Block& block);
-// InvalidArgument: the bytes hold no block of this layout. Row counts and row splits are checked, the columns' types are not.
-Block decode_block(std::span<const std::byte> bytes, const std::shared_ptr<const BlockLayout>& layout);
+// InvalidArgument: the bytes hold no block of this layout. Row counts and row splits are checked,
+// the columns' types are not.
+Block decode_block(std::span<const std::byte> bytes,
+                   const std::shared_ptr<const BlockLayout>& layout);
 
 }  // namespace cairn

@@ -27,13 +27,14 @@ constexpr std::size_t kKeptBytesMax = 64u << 20;
 }
 
 [[noreturn]] void fail_short(const std::string& path, std::uint64_t offset) {
-  throw InvalidArgumentError(
-      str("the file ", path, " ends before byte ", offset, ", where reading was to go on; is it the same file?"));
+  throw InvalidArgumentError(str("the file ", path, " ends before byte ", offset,
+                                 ", where reading was to go on; is it the same file?"));
 }
 
 class PlainFile final : public ByteSource {
  public:
-  explicit PlainFile(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit PlainFile(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     struct stat info {};
     if (fd_ < 0) fail_open(path);
     if (::fstat(fd_, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -64,7 +65,9 @@ class PlainFile final : public ByteSource {
 
 class GzipFile final : public ByteSource {
  public:
-  explicit GzipFile(const std::string& path) : path_(path), file_(path), in_(256u << 10) { begin(); }
+  explicit GzipFile(const std::string& path) : path_(path), file_(path), in_(256u << 10) {
+    begin();
+  }
   ~GzipFile() override { inflateEnd(&stream_); }
 
   std::size_t read(char* out, std::size_t most) override {
@@ -84,13 +87,15 @@ class GzipFile final : public ByteSource {
     }
     std::vector<char> waste(256u << 10);
     while (offset_ < offset)
-      if (read(waste.data(), std::min<std::uint64_t>(waste.size(), offset - offset_)) == 0) fail_short(path_, offset);
+      if (read(waste.data(), std::min<std::uint64_t>(waste.size(), offset - offset_)) == 0)
+        fail_short(path_, offset);
   }
 
  private:
   void begin() {
     stream_ = {};
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw ResourceExhaustedError("no memory to decompress " + path_);
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK)
+      throw ResourceExhaustedError("no memory to decompress " + path_);
     offset_ = 0;
     ended_ = member_ended_ = false;
   }
@@ -109,8 +114,9 @@ class GzipFile final : public ByteSource {
     int result = inflate(&stream_, Z_NO_FLUSH);
     member_ended_ = result == Z_STREAM_END;
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-      throw DataLossError(str("the gzip file ", path_, " is damaged after ", offset_,
-                              " bytes of text: ", stream_.msg != nullptr ? stream_.msg : "bad data"));
+      throw DataLossError(
+          str("the gzip file ", path_, " is damaged after ", offset_,
+              " bytes of text: ", stream_.msg != nullptr ? stream_.msg : "bad data"));
   }
   std::string path_;
   PlainFile file_;
@@ -122,7 +128,8 @@ class GzipFile final : public ByteSource {
 
 class KeptBytes final : public ByteSource {
  public:
-  KeptBytes(std::string path, std::string bytes) : path_(std::move(path)), bytes_(std::move(bytes)) {}
+  KeptBytes(std::string path, std::string bytes)
+      : path_(std::move(path)), bytes_(std::move(bytes)) {}
   std::size_t read(char* out, std::size_t most) override {
     std::size_t size = std::min(most, bytes_.size() - offset_);
     std::memcpy(out, bytes_.data() + offset_, size);
@@ -162,13 +169,16 @@ std::unique_ptr<ByteSource> open_gzip(const std::string& path) {
 std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
   auto plain = std::make_unique<PlainFile>(path);
   unsigned char magic[2] = {};
-  bool gzip = plain->read(reinterpret_cast<char*>(magic), 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+  bool gzip =
+      plain->read(reinterpret_cast<char*>(magic), 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
   plain->seek(0);
   if (gzip) return open_gzip(path);
   return plain;
 }
 
-std::unique_ptr<ByteSource> open_plain_bytes(const std::string& path) { return std::make_unique<PlainFile>(path); }
+std::unique_ptr<ByteSource> open_plain_bytes(const std::string& path) {
+  return std::make_unique<PlainFile>(path);
+}
 
 std::uint64_t file_bytes(const std::string& path) {
   struct stat info {};

@@ -1,4 +1,5 @@
-// A cache in a file: groups of elements one after another, then where each begins, then a tail that says how many there are.
+// A cache in a file: groups of elements one after another, then where each begins, then a tail that
+// says how many there are.
 //
 //   magic, fingerprint                                  8 bytes each
 //   for each group: length, checksum, encode(Block)     8, 8, length bytes
@@ -23,7 +24,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::uint64_t kHead = 0x3145484341434e43, kTail = 0x314c494154434e43;  // "CNCACHE1", "CNCTAIL1"
+// "CNCACHE1", "CNCTAIL1"
+constexpr std::uint64_t kHead = 0x3145484341434e43, kTail = 0x314c494154434e43;
 constexpr std::uint64_t kHeadBytes = 16, kTailBytes = 32, kGroupHeadBytes = 16, kEntryBytes = 16;
 
 using Words = std::vector<std::uint64_t>;
@@ -34,14 +36,16 @@ std::span<const std::byte> bytes_of(const Words& words) { return std::as_bytes(s
   const std::string message = str("cache(): cannot ", what, " ", path, ": ", std::strerror(error));
   if (error == ENOENT || error == ENOTDIR) throw NotFoundError(message + "; make its folder first");
   if (error == EACCES || error == EPERM || error == EROFS) throw PermissionDeniedError(message);
-  if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw ResourceExhaustedError(message + "; make room, or cache to another disk");
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    throw ResourceExhaustedError(message + "; make room, or cache to another disk");
   throw UnavailableError(message);
 }
 
 // A file descriptor that is closed.
 class File {
  public:
-  File(std::string path, int flags) : path_(std::move(path)), fd_(::open(path_.c_str(), flags | O_CLOEXEC, 0644)) {}
+  File(std::string path, int flags)
+      : path_(std::move(path)), fd_(::open(path_.c_str(), flags | O_CLOEXEC, 0644)) {}
   ~File() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -91,7 +95,8 @@ std::string file_name(const std::string& path, std::uint64_t fingerprint) {
   return path + "." + hex.data();
 }
 
-// Pipelines of one process, and processes, may write the same cache at once: each its own file, the last one stays.
+// Pipelines of one process, and processes, may write the same cache at once: each its own file, the
+// last one stays.
 std::string partial_name(const std::string& path) {
   static std::atomic<int> made{0};
   return str(path, ".partial.", ::getpid(), ".", made.fetch_add(1));
@@ -99,8 +104,11 @@ std::string partial_name(const std::string& path) {
 
 class FileCache final : public CacheStore {
  public:
-  FileCache(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout, std::uint64_t fingerprint)
-      : CacheStore(spec, std::move(layout)), fingerprint_(fingerprint), path_(file_name(spec.file, fingerprint)) {
+  FileCache(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout,
+            std::uint64_t fingerprint)
+      : CacheStore(spec, std::move(layout)),
+        fingerprint_(fingerprint),
+        path_(file_name(spec.file, fingerprint)) {
     auto there = std::make_unique<File>(path_, O_RDONLY);
     if (there->is_open()) {
       file_ = std::move(there);
@@ -117,7 +125,8 @@ class FileCache final : public CacheStore {
 
  private:
   [[noreturn]] void damaged(const char* what) const {
-    throw DataLossError(str("cache(): the file ", path_, " is damaged: ", what, "; remove it, and it will be made anew"));
+    throw DataLossError(str("cache(): the file ", path_, " is damaged: ", what,
+                            "; remove it, and it will be made anew"));
   }
   void want(bool good, const char* what) const {
     if (!good) damaged(what);
@@ -141,7 +150,8 @@ class FileCache final : public CacheStore {
 
   const Block& get(std::size_t group) override {
     if (in_memory_ == group) return block_;
-    const std::uint64_t offset = offsets_[group], next = group + 1 < offsets_.size() ? offsets_[group + 1] : end_;
+    const std::uint64_t offset = offsets_[group],
+                        next = group + 1 < offsets_.size() ? offsets_[group + 1] : end_;
     std::array<std::uint64_t, 2> head{};
     want(file_->read(offset, head.data(), kGroupHeadBytes), "it ends early");
     want(head[0] == next - offset - kGroupHeadBytes, "a group's length is not that of the table");
@@ -154,8 +164,10 @@ class FileCache final : public CacheStore {
     } catch (const InvalidArgumentError& error) {
       damaged(error.what());
     }
-    const std::int64_t elements = (group + 1 < groups() ? starts()[group + 1] : size()) - starts()[group];
-    want(block_.size() == elements || !complete(), "a group has not as many elements as the table says");
+    const std::int64_t elements =
+        (group + 1 < groups() ? starts()[group + 1] : size()) - starts()[group];
+    want(block_.size() == elements || !complete(),
+         "a group has not as many elements as the table says");
     in_memory_ = group;
     return block_;
   }
@@ -168,7 +180,8 @@ class FileCache final : public CacheStore {
     }
     const std::uint64_t sum = checksum(bytes_of(table));
     file_->write(end_, bytes_of(table));
-    file_->write(end_ + groups() * kEntryBytes, bytes_of({groups(), static_cast<std::uint64_t>(size()), sum, kTail}));
+    file_->write(end_ + groups() * kEntryBytes,
+                 bytes_of({groups(), static_cast<std::uint64_t>(size()), sum, kTail}));
     file_->sync();
     if (::rename(file_->path().c_str(), path_.c_str()) != 0) fail(path_, "write");
   }
@@ -177,11 +190,14 @@ class FileCache final : public CacheStore {
     const std::uint64_t size = file_->size();
     std::array<std::uint64_t, 2> head{};
     std::array<std::uint64_t, 4> tail{};
-    want(size >= kHeadBytes + kTailBytes && file_->read(0, head.data(), kHeadBytes) && file_->read(size - kTailBytes, tail.data(), kTailBytes),
+    want(size >= kHeadBytes + kTailBytes && file_->read(0, head.data(), kHeadBytes) &&
+             file_->read(size - kTailBytes, tail.data(), kTailBytes),
          "it is too short");
     want(head[0] == kHead && tail[3] == kTail, "it is no cache file of this version");
     want(head[1] == fingerprint_, "it is of another dataset");
-    want(tail[0] <= (size - kHeadBytes - kTailBytes) / kEntryBytes && tail[1] <= static_cast<std::uint64_t>(INT64_MAX), "its table is impossible");
+    want(tail[0] <= (size - kHeadBytes - kTailBytes) / kEntryBytes &&
+             tail[1] <= static_cast<std::uint64_t>(INT64_MAX),
+         "its table is impossible");
     end_ = size - kTailBytes - tail[0] * kEntryBytes;
     Words table(tail[0] * 2);
     want(file_->read(end_, table.data(), table.size() * sizeof(std::uint64_t)), "it ends early");
@@ -190,7 +206,8 @@ class FileCache final : public CacheStore {
     std::uint64_t element = 0, offset = kHeadBytes;
     for (std::size_t i = 0; i < table.size(); i += 2) {
       want(i == 0 ? table[0] == 0 : table[i] > element, "its table does not ascend");
-      want(table[i + 1] >= offset && table[i + 1] + kGroupHeadBytes <= end_, "its table does not ascend");
+      want(table[i + 1] >= offset && table[i + 1] + kGroupHeadBytes <= end_,
+           "its table does not ascend");
       element = table[i];
       offset = table[i + 1] + kGroupHeadBytes;
       starts.push_back(static_cast<std::int64_t>(element));
@@ -211,7 +228,9 @@ class FileCache final : public CacheStore {
 
 }  // namespace
 
-std::unique_ptr<CacheStore> make_file_cache(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout, std::uint64_t fingerprint) {
+std::unique_ptr<CacheStore> make_file_cache(const CacheSpec& spec,
+                                            std::shared_ptr<const BlockLayout> layout,
+                                            std::uint64_t fingerprint) {
   return std::make_unique<FileCache>(spec, std::move(layout), fingerprint);
 }
 

@@ -1,8 +1,10 @@
 // cache(): keeps the elements of the first pass, and gives them again in each pass after it.
 //
-// Every pass yields what the stages below yield in pass 0, so what is kept is a beginning of one fixed sequence, whoever has read how
-// far. An iterator that is opened at a state in another process goes on with the stages below where they stood, without keeping
-// anything, until its pass is over; only in a later pass, whose state says nothing about them, does it have to read up to its place.
+// Every pass yields what the stages below yield in pass 0, so what is kept is a beginning of one
+// fixed sequence, whoever has read how far. An iterator that is opened at a state in another
+// process goes on with the stages below where they stood, without keeping anything, until its pass
+// is over; only in a later pass, whose state says nothing about them, does it have to read up to
+// its place.
 #include <algorithm>
 
 #include "data/cache_store.h"
@@ -17,10 +19,13 @@ constexpr std::int64_t kRowsAtOnce = 4096;
 
 class CacheStage final : public StageOver {
  public:
-  CacheStage(StagePtr input, std::unique_ptr<CacheStore> store) : StageOver(std::move(input)), store_(std::move(store)) {}
+  CacheStage(StagePtr input, std::unique_ptr<CacheStore> store)
+      : StageOver(std::move(input)), store_(std::move(store)) {}
 
   Block next(std::int64_t most) override {
-    Block block = passing_ ? input_->next(most) : place_ < store_->size() ? store_->read(place_, most) : keep(most);
+    Block block = passing_                  ? input_->next(most)
+                  : place_ < store_->size() ? store_->read(place_, most)
+                                            : keep(most);
     place_ += block.size();
     return block;
   }
@@ -29,7 +34,8 @@ class CacheStage final : public StageOver {
     std::int64_t gone = passing_ ? input_->skip(count) : 0;
     while (!passing_ && gone < count) {
       const std::int64_t kept = store_->size() - place_ - gone;
-      const std::int64_t passed = kept > 0 ? std::min(kept, count - gone) : keep(std::min(count - gone, kRowsAtOnce)).size();
+      const std::int64_t passed = kept > 0 ? std::min(kept, count - gone)
+                                           : keep(std::min(count - gone, kRowsAtOnce)).size();
       if (passed == 0) break;
       gone += passed;
     }
@@ -56,13 +62,15 @@ class CacheStage final : public StageOver {
   void load(StateReader& in) override {
     const std::int64_t place = in.number_up_to(kCountMax, "the place in the cache");
     const bool below_is_known = in.number_up_to(1, "a flag") == 1;
-    const std::span<const std::byte> below = below_is_known ? in.blob() : std::span<const std::byte>();
+    const std::span<const std::byte> below =
+        below_is_known ? in.blob() : std::span<const std::byte>();
     if (place > store_->size() && below_is_known && !store_->complete()) {
       load_below(below);
       passing_ = true;
       place_ = place;
     } else if (skip(place) != place) {
-      throw InvalidArgumentError(str("the iterator state is of other data: it stands at element ", place, " of a cache of ", store_->size()));
+      throw InvalidArgumentError(str("the iterator state is of other data: it stands at element ",
+                                     place, " of a cache of ", store_->size()));
     }
   }
 
@@ -94,8 +102,9 @@ class CacheStage final : public StageOver {
 
   std::unique_ptr<CacheStore> store_;
   std::int64_t place_ = 0;
-  bool passing_ = false;                // beyond what is kept: the stages below are at our place
-  bool elsewhere_ = true;              // the stages below are not behind the last element that is kept
+  bool passing_ = false;  // beyond what is kept: the stages below are at our place
+  // the stages below are not behind the last element that is kept
+  bool elsewhere_ = true;
   std::vector<std::byte> after_last_;  // their state there; empty: at the beginning, or never read
 };
 
@@ -104,8 +113,9 @@ class CacheStage final : public StageOver {
 StagePtr make_cache_stage(StagePtr input, const StageSpec& spec) {
   const auto& cache = std::get<CacheSpec>(spec.kind);
   auto layout = std::make_shared<BlockLayout>(spec.element);
-  auto store = cache.file.empty() ? make_memory_cache(cache, std::move(layout))
-                                  : make_file_cache(cache, std::move(layout), fingerprint(Dataset(spec.input)));
+  auto store = cache.file.empty()
+                   ? make_memory_cache(cache, std::move(layout))
+                   : make_file_cache(cache, std::move(layout), fingerprint(Dataset(spec.input)));
   return std::make_unique<CacheStage>(std::move(input), std::move(store));
 }
 

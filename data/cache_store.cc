@@ -13,7 +13,8 @@ constexpr std::size_t kTensorBytes = sizeof(Tensor) + 96;
 std::size_t value_bytes(const Tensor& tensor) {
   if (tensor.dtype() != DType::kString) return kTensorBytes + tensor.bytes();
   std::size_t bytes = kTensorBytes;
-  for (const std::string& text : tensor.string_values()) bytes += sizeof(std::string) + (text.size() > 15 ? text.size() : 0);
+  for (const std::string& text : tensor.string_values())
+    bytes += sizeof(std::string) + (text.size() > 15 ? text.size() : 0);
   return bytes;
 }
 
@@ -37,16 +38,21 @@ class MemoryCache final : public CacheStore {
 
 }  // namespace
 
-CacheStore::CacheStore(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout) : spec_(spec), layout_(std::move(layout)) {}
+CacheStore::CacheStore(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout)
+    : spec_(spec), layout_(std::move(layout)) {}
 
 void CacheStore::append(const Block& block) {
   Block own = block.trimmed();
   const std::size_t bytes = block_bytes(own);
   if (bytes > static_cast<std::size_t>(spec_.bytes_max - bytes_))
-    throw ResourceExhaustedError(str("cache(): its ", spec_.bytes_max, " bytes are full after ", size(), " elements, and the data goes on; raise "
-                                     "CacheOptions::bytes_max", spec_.file.empty() ? ", cache to a file with CacheOptions::file" : "",
-                                     ", put cache() below the stages that make elements larger, or leave it out"));
-  if (growing_bytes_ + bytes > kCacheGroupBytes) put_growing();  // if it throws, the new elements are not here yet
+    throw ResourceExhaustedError(
+        str("cache(): its ", spec_.bytes_max, " bytes are full after ", size(),
+            " elements, and the data goes on; raise "
+            "CacheOptions::bytes_max",
+            spec_.file.empty() ? ", cache to a file with CacheOptions::file" : "",
+            ", put cache() below the stages that make elements larger, or leave it out"));
+  // if it throws, the new elements are not here yet
+  if (growing_bytes_ + bytes > kCacheGroupBytes) put_growing();
   bytes_ += static_cast<std::int64_t>(bytes);
   growing_size_ += own.size();
   growing_bytes_ += bytes;
@@ -60,7 +66,9 @@ void CacheStore::put_growing() {
     growing_.clear();
     growing_.push_back(std::move(whole));
   }
-  bytes_ += static_cast<std::int64_t>(block_bytes(growing_.front())) - static_cast<std::int64_t>(growing_bytes_);  // tensors became fewer
+  // tensors became fewer
+  bytes_ += static_cast<std::int64_t>(block_bytes(growing_.front())) -
+            static_cast<std::int64_t>(growing_bytes_);
   growing_bytes_ = block_bytes(growing_.front());
   put(growing_.front());
   starts_.push_back(sealed_);
@@ -85,7 +93,10 @@ void CacheStore::set_complete(std::vector<std::int64_t> starts, std::int64_t siz
 
 Block CacheStore::read(std::int64_t place, std::int64_t most) {
   if (place < sealed_) {
-    const auto group = static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), place) - starts_.begin()) - 1;
+    const auto group =
+        static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), place) -
+                                 starts_.begin()) -
+        1;
     const Block& block = get(group);
     const std::int64_t at = place - starts_[group];
     return block.slice(at, std::min(block.size(), at + most));
@@ -98,7 +109,8 @@ Block CacheStore::read(std::int64_t place, std::int64_t most) {
   CAIRN_CHECK(false, "a cache of ", size(), " elements was asked for element ", place);
 }
 
-std::unique_ptr<CacheStore> make_memory_cache(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout) {
+std::unique_ptr<CacheStore> make_memory_cache(const CacheSpec& spec,
+                                              std::shared_ptr<const BlockLayout> layout) {
   return std::make_unique<MemoryCache>(spec, std::move(layout));
 }
 

@@ -9,7 +9,8 @@
 
 namespace cairn {
 
-// Elements are kept in groups of about kCacheGroupBytes, the last of which is still growing.   Thread: one at a time.
+// Elements are kept in groups of about kCacheGroupBytes, the last of which is still growing.
+// Thread: one at a time.
 class CacheStore {
  public:
   CacheStore(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout);
@@ -17,18 +18,20 @@ class CacheStore {
 
   std::int64_t size() const { return sealed_ + growing_size_; }
   bool complete() const { return complete_; }  // size() is all there is
-  // Puts elements behind the others.  ResourceExhausted: they would go beyond the bound; a file's disk is full. After an error it
-  // holds what it held before.
+  // Puts elements behind the others. ResourceExhausted: they would go beyond the bound; a file's
+  // disk is full. After an error it holds what it held before.
   void append(const Block& block);
   void finish();  // the last element has been appended
-  // From 1 to `most` elements from `place` on, which is below size().  DataLoss: the file is damaged.
+  // From 1 to `most` elements from `place` on, which is below size(). DataLoss: the file is
+  // damaged.
   Block read(std::int64_t place, std::int64_t most);
 
  protected:
-  virtual void put(Block group) = 0;                      // becomes group number groups()
-  virtual const Block& get(std::size_t group) = 0;        // valid until the next call
-  virtual void seal() {}                                   // every group was put
-  void set_complete(std::vector<std::int64_t> starts, std::int64_t size);  // all of it was there before
+  virtual void put(Block group) = 0;                // becomes group number groups()
+  virtual const Block& get(std::size_t group) = 0;  // valid until the next call
+  virtual void seal() {}                            // every group was put
+  // all of it was there before
+  void set_complete(std::vector<std::int64_t> starts, std::int64_t size);
   std::size_t groups() const { return starts_.size(); }
   const std::vector<std::int64_t>& starts() const { return starts_; }
 
@@ -49,10 +52,14 @@ class CacheStore {
 
 inline constexpr std::size_t kCacheGroupBytes = 256u << 10;
 
-std::unique_ptr<CacheStore> make_memory_cache(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout);
-// `fingerprint` is that of the dataset below the cache; it ends the file's name. A complete file is used as it is; otherwise one is
-// written beside it, and takes its name when the last element is there.
+std::unique_ptr<CacheStore> make_memory_cache(const CacheSpec& spec,
+                                              std::shared_ptr<const BlockLayout> layout);
+// `fingerprint` is that of the dataset below the cache; it ends the file's name. A complete file is
+// used as it is; otherwise one is written beside it, and takes its name when the last element is
+// there.
 //   Errors  DataLoss: the file is damaged. PermissionDenied, NotFound: the folder.
-std::unique_ptr<CacheStore> make_file_cache(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout, std::uint64_t fingerprint);
+std::unique_ptr<CacheStore> make_file_cache(const CacheSpec& spec,
+                                            std::shared_ptr<const BlockLayout> layout,
+                                            std::uint64_t fingerprint);
 
 }  // namespace cairn

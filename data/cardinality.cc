@@ -11,10 +11,12 @@ using SpecPtr = std::shared_ptr<const StageSpec>;
 
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines);
 
-// What a source with its shard() and features() holds is the source's to say: a shard of a CSV file deals out lines.
+// What a source with its shard() and features() holds is the source's to say: a shard of a CSV file
+// deals out lines.
 bool is_of_csv(const SpecPtr& spec) {
   if (std::holds_alternative<CsvSpec>(spec->kind)) return true;
-  bool passes = std::holds_alternative<ShardSpec>(spec->kind) || std::holds_alternative<FeaturesSpec>(spec->kind);
+  bool passes = std::holds_alternative<ShardSpec>(spec->kind) ||
+                std::holds_alternative<FeaturesSpec>(spec->kind);
   return passes && is_of_csv(spec->input);
 }
 
@@ -46,7 +48,8 @@ std::int64_t count_files(const SpecPtr& last, LinesRead& lines) {
 
 std::int64_t count_records(const RecordsSpec& spec) {
   std::int64_t rows = 0;
-  for (const auto& path : spec.paths) rows += static_cast<std::int64_t>(file_bytes(path)) / record_bytes(spec.schema);
+  for (const auto& path : spec.paths)
+    rows += static_cast<std::int64_t>(file_bytes(path)) / record_bytes(spec.schema);
   return rows;
 }
 
@@ -58,7 +61,9 @@ struct Count {
   std::int64_t operator()(const CsvSpec&) { return 0; }  // counted by reading
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
-  std::int64_t operator()(const TensorsSpec& tensors) { return tensors.columns.front().second.shape()[0]; }
+  std::int64_t operator()(const TensorsSpec& tensors) {
+    return tensors.columns.front().second.shape()[0];
+  }
   std::int64_t operator()(const FeaturesSpec&) { return below(); }
   std::int64_t operator()(const MapSpec&) { return below(); }
   std::int64_t operator()(const ShuffleSpec&) { return below(); }

@@ -28,7 +28,8 @@ class Judge {
     const double p = 1 / (1 + std::exp(-static_cast<double>(example.logit)));
     const bool positive = example.label > 0;
     loss_ -= std::log(std::max(1e-12, positive ? p : 1 - p));
-    (positive ? positives_ : negatives_)[std::min(kBuckets - 1, static_cast<std::size_t>(p * kBuckets))] += 1;
+    (positive ? positives_
+              : negatives_)[std::min(kBuckets - 1, static_cast<std::size_t>(p * kBuckets))] += 1;
   }
   CriteoSummary summary() const {
     CriteoSummary made;
@@ -48,14 +49,16 @@ class Judge {
 
  private:
   static constexpr std::size_t kBuckets = 1 << 14;
-  std::vector<double> positives_ = std::vector<double>(kBuckets), negatives_ = std::vector<double>(kBuckets);
+  std::vector<double> positives_ = std::vector<double>(kBuckets),
+                      negatives_ = std::vector<double>(kBuckets);
   double loss_ = 0;
 };
 
 void append_record(const CriteoExample& example, std::string& out) {
   Record record{};
   record.label = example.label;
-  for (std::size_t i = 0; i < kCriteoCounts; ++i) record.dense[i] = std::log1p(static_cast<float>(example.counts[i]));
+  for (std::size_t i = 0; i < kCriteoCounts; ++i)
+    record.dense[i] = std::log1p(static_cast<float>(example.counts[i]));
   std::copy(example.ids.begin(), example.ids.end(), record.ids);
   out.append(reinterpret_cast<const char*>(&record), sizeof record);
 }
@@ -72,8 +75,12 @@ void append_line(const CriteoExample& example, std::string& out) {
 }
 
 template <typename Append>
-CriteoSummary write(const CriteoLike& clicks, std::int64_t begin, std::int64_t end, const std::string& path, Append append) {
-  if (begin < 0 || end < begin) throw InvalidArgumentError(str("rows ", begin, " to ", end, " of the click logs: the first must not be negative nor beyond the last"));
+CriteoSummary write(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,
+                    const std::string& path, Append append) {
+  if (begin < 0 || end < begin)
+    throw InvalidArgumentError(
+        str("rows ", begin, " to ", end,
+            " of the click logs: the first must not be negative nor beyond the last"));
   OutputFile file(path);
   Judge judge;
   std::string bytes;
@@ -102,18 +109,22 @@ RecordSchema criteo_record_schema() {
 CsvSchema criteo_tsv_schema() {
   CsvSchema schema;
   schema.columns.push_back({.name = "label", .dtype = DType::kFloat32});
-  for (std::size_t i = 1; i <= kCriteoCounts; ++i) schema.columns.push_back({.name = str("I", i), .dtype = DType::kInt32, .default_value = "0"});
-  for (std::size_t i = 1; i <= kCriteoIds; ++i) schema.columns.push_back({.name = str("C", i), .dtype = DType::kString});
+  for (std::size_t i = 1; i <= kCriteoCounts; ++i)
+    schema.columns.push_back({.name = str("I", i), .dtype = DType::kInt32, .default_value = "0"});
+  for (std::size_t i = 1; i <= kCriteoIds; ++i)
+    schema.columns.push_back({.name = str("C", i), .dtype = DType::kString});
   schema.label.column = "label";
   schema.delimiter = '\t';
   return schema;
 }
 
-CriteoSummary write_criteo_records(const CriteoLike& clicks, std::int64_t begin, std::int64_t end, const std::string& path) {
+CriteoSummary write_criteo_records(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,
+                                   const std::string& path) {
   return write(clicks, begin, end, path, append_record);
 }
 
-CriteoSummary write_criteo_tsv(const CriteoLike& clicks, std::int64_t begin, std::int64_t end, const std::string& path) {
+CriteoSummary write_criteo_tsv(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,
+                               const std::string& path) {
   return write(clicks, begin, end, path, append_line);
 }
 

@@ -9,15 +9,20 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kKaggleRows[kCriteoIds] = {1460,  583, 10131227, 2202608, 305,     24,   12517, 633,  3,       93145, 5683,   8351593, 3194,
-                                                  27, 14992, 5461306,  10,      5652,    2173, 4,     7046547, 18, 15,    286181, 105,     142572};
+constexpr std::int64_t kKaggleRows[kCriteoIds] = {
+    1460, 583,   10131227, 2202608, 305,  24,   12517, 633,     3,  93145, 5683,   8351593, 3194,
+    27,   14992, 5461306,  10,      5652, 2173, 4,     7046547, 18, 15,    286181, 105,     142572};
 // How much of the logit's deviation comes from where: counts, ids one by one, pairs of ids.
 constexpr float kCountWeight = 0.15f, kIdEffect = 0.25f, kPairEffect = 0.6f;
 constexpr float kBias = -1.3f;
 constexpr std::size_t kPairDim = 2;
 
-// About exponential in its logarithm, so that log(1 + count) is well behaved: most are small, a few in the thousands.
-std::int32_t draw_count(Random& random) { return static_cast<std::int32_t>(std::min(1e6, std::floor(1 / std::max(1e-9, random.uniform()) - 1))); }
+// About exponential in its logarithm, so that log(1 + count) is well behaved: most are small, a few
+// in the thousands.
+std::int32_t draw_count(Random& random) {
+  return static_cast<std::int32_t>(
+      std::min(1e6, std::floor(1 / std::max(1e-9, random.uniform()) - 1)));
+}
 
 // Any factor that shares none with n.
 std::uint64_t factor_for(std::uint64_t n, std::uint64_t key) {
@@ -36,18 +41,22 @@ std::vector<std::int64_t> criteo_table_rows(std::int64_t rows_max) {
 
 CriteoLike::CriteoLike(CriteoLikeOptions options) : options_(std::move(options)) {
   if (options_.table_rows.size() != kCriteoIds)
-    throw InvalidArgumentError(str("click logs have ", kCriteoIds, " columns of ids; ", options_.table_rows.size(), " table sizes are given"));
+    throw InvalidArgumentError(str("click logs have ", kCriteoIds, " columns of ids; ",
+                                   options_.table_rows.size(), " table sizes are given"));
   for (std::size_t i = 0; i < kCriteoIds; ++i) {
     const std::int64_t rows = options_.table_rows[i];
     if (rows < 1 || rows > std::numeric_limits<std::int32_t>::max())
-      throw InvalidArgumentError(str("table ", i + 1, " of the click logs has ", rows, " rows; 1 to 2^31 - 1 are possible"));
+      throw InvalidArgumentError(str("table ", i + 1, " of the click logs has ", rows,
+                                     " rows; 1 to 2^31 - 1 are possible"));
     const std::uint64_t key = random_key(options_.seed, str("table ", i));
     const auto n = static_cast<std::uint64_t>(rows);
-    tables_.push_back({ZipfDistribution(rows, options_.exponent), factor_for(n, random_key(key, "factor")), random_key(key, "offset") % n,
+    tables_.push_back({ZipfDistribution(rows, options_.exponent),
+                       factor_for(n, random_key(key, "factor")), random_key(key, "offset") % n,
                        random_key(key, "effects")});
   }
   for (std::size_t i = 0; i < kCriteoCounts; ++i)
-    count_weights_[i] = kCountWeight * standard_normal(philox(random_key(options_.seed, "counts"), i, 0));
+    count_weights_[i] =
+        kCountWeight * standard_normal(philox(random_key(options_.seed, "counts"), i, 0));
 }
 
 CriteoExample CriteoLike::example(std::int64_t row) const {
@@ -56,7 +65,8 @@ CriteoExample CriteoLike::example(std::int64_t row) const {
   for (std::int32_t& count : made.counts) count = draw_count(random);
   for (std::size_t i = 0; i < kCriteoIds; ++i) made.ids[i] = draw_id(tables_[i], random);
   made.logit = hidden_logit(made);
-  made.label = random.uniform() < 1 / (1 + std::exp(-static_cast<double>(made.logit))) ? 1.0f : 0.0f;
+  made.label =
+      random.uniform() < 1 / (1 + std::exp(-static_cast<double>(made.logit))) ? 1.0f : 0.0f;
   return made;
 }
 
@@ -68,7 +78,8 @@ std::int32_t CriteoLike::draw_id(const Table& table, Random& random) const {
 
 float CriteoLike::hidden_logit(const CriteoExample& example) const {
   float logit = kBias;
-  for (std::size_t i = 0; i < kCriteoCounts; ++i) logit += count_weights_[i] * (std::log1p(static_cast<float>(example.counts[i])) - 1);
+  for (std::size_t i = 0; i < kCriteoCounts; ++i)
+    logit += count_weights_[i] * (std::log1p(static_cast<float>(example.counts[i])) - 1);
   std::array<float, kPairDim> sum{}, squares{};
   for (std::size_t i = 0; i < kCriteoIds; ++i) {
     const auto id = static_cast<std::uint64_t>(example.ids[i]);
@@ -79,9 +90,11 @@ float CriteoLike::hidden_logit(const CriteoExample& example) const {
       squares[d] += factor * factor;
     }
   }
-  // All pairs' dot products at once, as factorization machines do it (Rendle, ICDM 2010, lemma 3.1), at deviation 1.
+  // All pairs' dot products at once, as factorization machines do it (Rendle, ICDM 2010, lemma
+  // 3.1), at deviation 1.
   const float scale = std::sqrt(2.0f / (kPairDim * kCriteoIds * (kCriteoIds - 1)));
-  for (std::size_t d = 0; d < kPairDim; ++d) logit += kPairEffect * scale * (sum[d] * sum[d] - squares[d]) / 2;
+  for (std::size_t d = 0; d < kPairDim; ++d)
+    logit += kPairEffect * scale * (sum[d] * sum[d] - squares[d]) / 2;
   return logit;
 }
 

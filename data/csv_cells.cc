@@ -40,8 +40,8 @@ ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, O
 }
 
 template <typename T, typename Parse>
-void ColumnDecoder::decode_as(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad,
-                              Parse parse) {
+void ColumnDecoder::decode_as(const std::vector<std::string_view>& cells, std::size_t place,
+                              std::vector<BadCell>& bad, Parse parse) {
   decoded_.values = Tensor(decoded_.dtype, {static_cast<std::int64_t>(cells.size())});
   T* out = decoded_.values.mutable_values<T>().data();
   for (std::size_t row = 0; row < cells.size(); ++row)
@@ -86,16 +86,20 @@ void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
   decoded_.text = pieces_;
 }
 
-void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad) {
+void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t place,
+                           std::vector<BadCell>& bad) {
   if (column_.default_value)
     for (auto& cell : cells)
       if (cell.empty() || cell == unknown_) cell = *column_.default_value;
   if (label_ != nullptr) return decode_label(cells, place, bad);
   switch (column_.dtype) {
     case DType::kFloat32: return decode_numbers<float>(cells, place, bad, parse_float);
-    case DType::kInt32: return decode_numbers<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
-    case DType::kInt64: return decode_numbers<std::int64_t>(cells, place, bad, parse_integer<std::int64_t>);
-    case DType::kUint8: return decode_numbers<std::uint8_t>(cells, place, bad, parse_integer<std::uint8_t>);
+    case DType::kInt32:
+      return decode_numbers<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
+    case DType::kInt64:
+      return decode_numbers<std::int64_t>(cells, place, bad, parse_integer<std::int64_t>);
+    case DType::kUint8:
+      return decode_numbers<std::uint8_t>(cells, place, bad, parse_integer<std::uint8_t>);
     case DType::kBool: return decode_numbers<bool>(cells, place, bad, parse_bool);
     default: break;
   }
@@ -108,8 +112,9 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
     columns.push_back(decoded_.values);
     return;
   }
-  columns.push_back(Tensor::strings({static_cast<std::int64_t>(decoded_.text.size())},
-                                    std::vector<std::string>(decoded_.text.begin(), decoded_.text.end())));
+  columns.push_back(
+      Tensor::strings({static_cast<std::int64_t>(decoded_.text.size())},
+                      std::vector<std::string>(decoded_.text.begin(), decoded_.text.end())));
   if (decoded_.splits.defined()) columns.push_back(decoded_.splits);
 }
 

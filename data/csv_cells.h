@@ -34,11 +34,13 @@ class ColumnDecoder {
 
  private:
   template <typename T, typename Parse>
-  void decode_numbers(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad,
-                      Parse parse);
+  void decode_numbers(const std::vector<std::string_view>& cells, std::size_t place,
+                      std::vector<BadCell>& bad, Parse parse);
   template <typename T, typename Parse>
-  void decode_as(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad, Parse parse);
-  void decode_label(const std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
+  void decode_as(const std::vector<std::string_view>& cells, std::size_t place,
+                 std::vector<BadCell>& bad, Parse parse);
+  void decode_label(const std::vector<std::string_view>& cells, std::size_t place,
+                    std::vector<BadCell>& bad);
   void split(const std::vector<std::string_view>& cells);
 
   const CsvColumn& column_;

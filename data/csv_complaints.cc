@@ -11,8 +11,9 @@ std::string line_cure(OptionNames names) {
 
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names) {
   const bool cpp = names == OptionNames::kCpp;
-  const std::string plain = str("; if quotes are ordinary characters in this file, switch them off with ",
-                                cpp ? "CsvSchema::quote = 0" : "data.csv.quote = \"\"");
+  const std::string plain =
+      str("; if quotes are ordinary characters in this file, switch them off with ",
+          cpp ? "CsvSchema::quote = 0" : "data.csv.quote = \"\"");
   const std::string longer = str("; if cells may hold line ends, say how many lines with ",
                                  cpp ? "CsvSchema::cell_lines_max" : "data.csv.cell_lines_max");
   std::string what;
@@ -21,9 +22,12 @@ std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, Opti
     case QuoteFault::Kind::kNotClosed:
       what = schema.cell_lines_max == 1
                  ? "a quote is opened and not closed on this line" + longer
-                 : str("a quote is opened and never closed, at least not within ", schema.cell_lines_max, " lines");
+                 : str("a quote is opened and never closed, at least not within ",
+                       schema.cell_lines_max, " lines");
       break;
-    case QuoteFault::Kind::kTextBehind: what = "text stands behind the closing quote of this cell"; break;
+    case QuoteFault::Kind::kTextBehind:
+      what = "text stands behind the closing quote of this cell";
+      break;
     case QuoteFault::Kind::kWithinCell:
       what = str("a quote stands within a cell that does not begin with one (",
                  cpp ? "CsvSchema::strict" : "data.csv.strict", ")");
@@ -34,7 +38,9 @@ std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, Opti
 
 std::string unknown_complaint(const std::string& shown, OptionNames names) {
   const std::string what = str("the value is unknown (\"", shown, "\")");
-  return names == OptionNames::kJobFile ? what : what + " and the column has no default_value; give it one";
+  return names == OptionNames::kJobFile
+             ? what
+             : what + " and the column has no default_value; give it one";
 }
 
 }  // namespace cairn

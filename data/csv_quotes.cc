@@ -12,7 +12,8 @@ class Scan {
       : text_(text), at_end_(at_end), schema_(schema) {}
 
   QuotedRecord run() {
-    for (; at_ < text_.size() && record_.state == QuotedRecord::State::kNeedsMore; ++at_) take(text_[at_]);
+    for (; at_ < text_.size() && record_.state == QuotedRecord::State::kNeedsMore; ++at_)
+      take(text_[at_]);
     if (record_.state == QuotedRecord::State::kNeedsMore && at_end_) {
       if (place_ == Place::kInside)
         fail(opened_);
@@ -64,7 +65,8 @@ class Scan {
 
   void closed(char c) {
     const bool line_end = c == '\r' && (at_ + 1 == text_.size() || text_[at_ + 1] == '\n');
-    if (!is_space(c) && !line_end) fail({QuoteFault::Kind::kTextBehind, opened_.line, opened_.column});
+    if (!is_space(c) && !line_end)
+      fail({QuoteFault::Kind::kTextBehind, opened_.line, opened_.column});
   }
 
   QuoteFault here(QuoteFault::Kind kind) const {

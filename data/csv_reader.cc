@@ -12,7 +12,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kBufferBytes = 256u << 10;  // stays in the second-level cache while its cells are converted
+// stays in the second-level cache while its cells are converted
+constexpr std::size_t kBufferBytes = 256u << 10;
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 constexpr std::size_t kSlack = 8;  // cut_plain() looks at eight bytes at once
 
@@ -25,8 +26,8 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
   return cell;
 }
 
-// A high bit in each byte of `word` that equals the byte repeated in `pattern`. Exact: nothing is carried between
-// bytes.
+// A high bit in each byte of `word` that equals the byte repeated in `pattern`. Exact: nothing is
+// carried between bytes.
 std::uint64_t matches(std::uint64_t word, std::uint64_t pattern) {
   constexpr std::uint64_t kLow7 = 0x7F7F7F7F7F7F7F7Full;
   std::uint64_t x = word ^ pattern;
@@ -53,15 +54,16 @@ void CsvCells::erase(const std::vector<bool>& unwanted) {
   sift(rows);
 }
 
-CsvReader::CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
-                     OptionNames names)
+CsvReader::CsvReader(std::string path, const CsvSchema& schema,
+                     const std::vector<std::size_t>& wanted, OptionNames names)
     : path_(std::move(path)),
       schema_(schema),
       bytes_(open_bytes(path_)),
       fields_(schema.columns.size()),
       buffer_(kBufferBytes + kSlack) {
   slot_of_field_.assign(fields_, -1);
-  for (std::size_t slot = 0; slot < wanted.size(); ++slot) slot_of_field_[wanted[slot]] = static_cast<int>(slot);
+  for (std::size_t slot = 0; slot < wanted.size(); ++slot)
+    slot_of_field_[wanted[slot]] = static_cast<int>(slot);
   skip_byte_order_mark();
   if (schema_.header) read_header(wanted, names);
   data_offset_ = offset();
@@ -77,21 +79,24 @@ void CsvReader::skip_byte_order_mark() {
   }
   const std::string_view text(buffer_.data(), end_);
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    throw InvalidArgumentError(str(path_, " is UTF-16 (its first bytes are ", printable(text.substr(0, 2)),
-                                   "), and text must be UTF-8: convert it, as with `iconv -f UTF-16 -t UTF-8`"));
+    throw InvalidArgumentError(
+        str(path_, " is UTF-16 (its first bytes are ", printable(text.substr(0, 2)),
+            "), and text must be UTF-8: convert it, as with `iconv -f UTF-16 -t UTF-8`"));
   if (text == "\xEF\xBB\xBF") begin_ = 3;
 }
 
 void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames names) {
   Found found;
-  if (!find(found, true)) throw InvalidArgumentError(str(path_, " is empty; a header was to name its columns"));
+  if (!find(found, true))
+    throw InvalidArgumentError(str(path_, " is empty; a header was to name its columns"));
   if (found.faulty)
-    throw InvalidArgumentError(str(path_, ":", line_ + quote_fault_.line, ":", quote_fault_.column,
-                                   ": the header cannot be read: ",
-                                   quote_complaint(quote_fault_.kind, schema_, names)));
+    throw InvalidArgumentError(
+        str(path_, ":", line_ + quote_fault_.line, ":", quote_fault_.column,
+            ": the header cannot be read: ", quote_complaint(quote_fault_.kind, schema_, names)));
   CsvCells header;
   header.columns.resize(1 + std::count(buffer_.begin() + static_cast<std::ptrdiff_t>(found.begin),
-                                       buffer_.begin() + static_cast<std::ptrdiff_t>(found.end), schema_.delimiter));
+                                       buffer_.begin() + static_cast<std::ptrdiff_t>(found.end),
+                                       schema_.delimiter));
   slot_of_field_.resize(header.columns.size());
   for (std::size_t i = 0; i < slot_of_field_.size(); ++i) slot_of_field_[i] = static_cast<int>(i);
   fields_ = found.quoted ? cut_quoted(&buffer_[found.begin], buffer_.data() + found.end, header)
@@ -104,8 +109,9 @@ void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames 
     auto place = std::find(titles.begin(), titles.end(), name);
     if (place == titles.end()) {
       std::string near = nearest_name(name, titles);
-      throw InvalidArgumentError(str(path_, ":", line_, ": the header has no column \"", name, "\"",
-                                     near.empty() ? "" : "; did you mean \"" + printable(near) + "\"?"));
+      throw InvalidArgumentError(
+          str(path_, ":", line_, ": the header has no column \"", name, "\"",
+              near.empty() ? "" : "; did you mean \"" + printable(near) + "\"?"));
     }
     slot_of_field_[static_cast<std::size_t>(place - titles.begin())] = static_cast<int>(slot);
   }
@@ -131,7 +137,8 @@ bool CsvReader::refill() {
   begin_ = 0;
   if (end_ + kSlack >= buffer_.size()) {
     if (buffer_.size() > kRecordBytesMax)
-      throw InvalidArgumentError(str(path_, ":", line_, ": a line of more than ", kRecordBytesMax >> 20,
+      throw InvalidArgumentError(str(path_, ":", line_, ": a line of more than ",
+                                     kRecordBytesMax >> 20,
                                      " MB; is this a CSV file, or does a quote never end?"));
     buffer_.resize(buffer_.size() * 2);
   }
@@ -144,25 +151,30 @@ bool CsvReader::refill() {
 bool CsvReader::is_comment_or_blank(const Found& found) const {
   std::string_view line(buffer_.data() + found.begin, found.end - found.begin);
   if (!schema_.comment.empty() && line.starts_with(schema_.comment)) return true;
-  return line.empty() || (is_blank(line.front()) && schema_.delimiter != line.front() && trimmed(line).empty());
+  return line.empty() ||
+         (is_blank(line.front()) && schema_.delimiter != line.front() && trimmed(line).empty());
 }
 
-// The next record at begin_, past blank lines and comments. False: not whole in the buffer (or, if it may refill, the
-// end).
+// The next record at begin_, past blank lines and comments. False: not whole in the buffer (or, if
+// it may refill, the end).
 bool CsvReader::find(Found& found, bool may_refill) {
   for (;;) {
     const char* begin = buffer_.data() + begin_;
-    const char* line_end = begin_ == end_ ? nullptr : static_cast<const char*>(std::memchr(begin, '\n', end_ - begin_));
+    const char* line_end = begin_ == end_
+                               ? nullptr
+                               : static_cast<const char*>(std::memchr(begin, '\n', end_ - begin_));
     bool last = line_end == nullptr && at_end_ && begin_ < end_;  // a last line without its end
     if (line_end == nullptr && !last) {
       if (!may_refill || (!refill() && begin_ == end_)) return false;
       continue;
     }
-    found = {.begin = begin_, .end = last ? end_ : static_cast<std::size_t>(line_end - buffer_.data())};
+    found = {.begin = begin_,
+             .end = last ? end_ : static_cast<std::size_t>(line_end - buffer_.data())};
     found.next = std::min(found.end + 1, end_);
     found.lines = 1;
     bool comment = is_comment_or_blank(found);
-    if (!comment && schema_.quote != 0 && std::memchr(begin, schema_.quote, found.end - found.begin) != nullptr &&
+    if (!comment && schema_.quote != 0 &&
+        std::memchr(begin, schema_.quote, found.end - found.begin) != nullptr &&
         !find_quoted_end(found)) {
       if (!may_refill) return false;
       refill();
@@ -175,9 +187,11 @@ bool CsvReader::find(Found& found, bool may_refill) {
   }
 }
 
-// The end of a record with quotes; of a faulty one it stays that of its first line. False: more bytes are needed.
+// The end of a record with quotes; of a faulty one it stays that of its first line. False: more
+// bytes are needed.
 bool CsvReader::find_quoted_end(Found& found) {
-  const QuotedRecord record = scan_quotes({buffer_.data() + begin_, end_ - begin_}, at_end_, schema_);
+  const QuotedRecord record =
+      scan_quotes({buffer_.data() + begin_, end_ - begin_}, at_end_, schema_);
   if (record.state == QuotedRecord::State::kNeedsMore) return false;
   found.quoted = true;
   found.faulty = record.state == QuotedRecord::State::kFaulty;
@@ -191,10 +205,12 @@ bool CsvReader::find_quoted_end(Found& found) {
   return true;
 }
 
-[[gnu::always_inline]] inline void CsvReader::take_cell(std::size_t field, std::string_view cell, CsvCells& out) {
+[[gnu::always_inline]] inline void CsvReader::take_cell(std::size_t field, std::string_view cell,
+                                                        CsvCells& out) {
   if (field >= slot_of_field_.size()) return;
   int slot = slot_of_field_[field];
-  if (slot >= 0) out.columns[static_cast<std::size_t>(slot)].push_back(schema_.trim ? trimmed(cell) : cell);
+  if (slot >= 0)
+    out.columns[static_cast<std::size_t>(slot)].push_back(schema_.trim ? trimmed(cell) : cell);
 }
 
 // Both return how many cells there are, also those beyond the expected.
@@ -250,7 +266,8 @@ bool CsvReader::cut(const Found& found, CsvCells& out) {
   const char* begin = buffer_.data() + found.begin;
   const char* end = buffer_.data() + found.end;
   std::size_t cells = 0;
-  if (!found.faulty) cells = found.quoted ? cut_quoted(begin, end, out) : cut_plain(begin, end, out);
+  if (!found.faulty)
+    cells = found.quoted ? cut_quoted(begin, end, out) : cut_plain(begin, end, out);
   if (cells == fields_ && !found.faulty) {
     out.rows.push_back({line_, begin, end});
     return true;

@@ -1,4 +1,5 @@
-// CsvReader: cuts the text of one CSV file into records and cells, without looking at what is in them.
+// CsvReader: cuts the text of one CSV file into records and cells, without looking at what is in
+// them.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,7 +14,8 @@
 
 namespace cairn {
 
-// The cells of some records, column by column. They point into the reader's buffer: good until its next call.
+// The cells of some records, column by column. They point into the reader's buffer: good until its
+// next call.
 struct CsvCells {
   struct Row {
     std::int64_t line = 0;                        // of the file, from 1
@@ -32,7 +34,8 @@ struct CsvCells {
   void erase(const std::vector<bool>& unwanted);  // rows
 };
 
-// Which records to cut: those whose number n (from 0 at the beginning of the data) has n % num == index.
+// Which records to cut: those whose number n (from 0 at the beginning of the data) has n % num ==
+// index.
 struct CsvPick {
   std::int64_t num = 1, index = 0;
 };
@@ -40,12 +43,15 @@ struct CsvPick {
 // Thread: one at a time.
 class CsvReader {
  public:
-  // Finds the `wanted` columns (places in schema.columns) by position, or by the header.
-  // NotFound: no such file. InvalidArgument: the header has no such column (names the nearest), or the file is UTF-16.
-  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted, OptionNames names);
+  // Finds the `wanted` columns (places in schema.columns) by position, or by the header. NotFound:
+  // no such file. InvalidArgument: the header has no such column (names the nearest), or the file
+  // is UTF-16.
+  CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
+            OptionNames names);
 
-  // Cuts up to `most` picked records that lie whole in the buffer, from record number `first` of the data on. Nothing
-  // passed: the end of the file. Stops before a faulty record if it has cut others.
+  // Cuts up to `most` picked records that lie whole in the buffer, from record number `first` of
+  // the data on. Nothing passed: the end of the file. Stops before a faulty record if it has cut
+  // others.
   void read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out);
   // Goes past up to `most` records without cutting them; how many.
   std::int64_t skip(std::int64_t most);

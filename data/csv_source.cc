@@ -12,12 +12,13 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = 512;  // their cells stay in the first caches between cutting and decoding
+// their cells stay in the first caches between cutting and decoding
+constexpr std::int64_t kRowsAtOnce = 512;
 
 class CsvSource final : public Stage {
  public:
-  CsvSource(std::shared_ptr<const StageSpec> source, const ShardSpec& shard, std::shared_ptr<const StageSpec> features,
-            LineEvents events)
+  CsvSource(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
+            std::shared_ptr<const StageSpec> features, LineEvents events)
       : source_(std::move(source)),
         features_(std::move(features)),
         events_(std::move(events)),
@@ -26,7 +27,8 @@ class CsvSource final : public Stage {
     if (features_) plan_.emplace(source_->element, std::get<FeaturesSpec>(features_->kind).columns);
     layout_ = std::make_shared<BlockLayout>(features_ ? features_->element : source_->element);
     choose_columns();
-    for (const auto& path : csv_.paths) file_bytes(path);  // a missing file is reported now, not hours into the run
+    // a missing file is reported now, not hours into the run
+    for (const auto& path : csv_.paths) file_bytes(path);
     open_file();
   }
 
@@ -53,7 +55,8 @@ class CsvSource final : public Stage {
     std::int64_t gone = 0;
     while (gone < count) {
       std::int64_t lead = (pick_.index - record_ + pick_.num) % pick_.num;
-      std::int64_t at_once = std::min(count - gone, std::max<std::int64_t>(1, (std::int64_t{1} << 40) / pick_.num));
+      std::int64_t at_once =
+          std::min(count - gone, std::max<std::int64_t>(1, (std::int64_t{1} << 40) / pick_.num));
       if (pass(lead) < lead) break;
       std::int64_t passed = pass((at_once - 1) * pick_.num + 1);
       if (passed == 0) break;
@@ -94,11 +97,13 @@ class CsvSource final : public Stage {
     auto is_wanted = [&](const CsvColumn& column) {
       if (column.skip) return false;
       return !plan_ || column.name == schema.label.column ||
-             std::find(plan_->inputs().begin(), plan_->inputs().end(), column.name) != plan_->inputs().end();
+             std::find(plan_->inputs().begin(), plan_->inputs().end(), column.name) !=
+                 plan_->inputs().end();
     };
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
       if (is_wanted(schema.columns[i])) wanted_.push_back(i);
-    for (std::size_t i : wanted_) decoders_.emplace_back(schema, schema.columns[i], csv_.options.names);
+    for (std::size_t i : wanted_)
+      decoders_.emplace_back(schema, schema.columns[i], csv_.options.names);
     cells_.columns.resize(wanted_.size());
   }
   const ColumnDecoder* decoder(const std::string& name) const {
@@ -116,7 +121,8 @@ class CsvSource final : public Stage {
     if (reader_ && csv_.paths.size() == 1)
       reader_->rewind();  // one file, read again and again
     else
-      reader_ = std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_, csv_.options.names);
+      reader_ =
+          std::make_unique<CsvReader>(csv_.paths[file_], csv_.schema, wanted_, csv_.options.names);
   }
   void next_file() {
     if (!reader_->saw_records() && events_.on_empty_file) events_.on_empty_file(csv_.paths[file_]);
@@ -138,7 +144,8 @@ class CsvSource final : public Stage {
   Block decode() {
     for (;;) {
       bad_.clear();
-      for (std::size_t i = 0; i < decoders_.size(); ++i) decoders_[i].decode(cells_.columns[i], i, bad_);
+      for (std::size_t i = 0; i < decoders_.size(); ++i)
+        decoders_[i].decode(cells_.columns[i], i, bad_);
       if (bad_.empty()) break;
       drop_bad_rows();
     }
@@ -152,7 +159,8 @@ class CsvSource final : public Stage {
     std::vector<const RawColumn*> raw;
     for (const auto& name : plan_->inputs()) raw.push_back(&decoder(name)->decoded());
     columns = plan_->apply(raw, rows);
-    if (const auto* label = decoder(csv_.schema.label.column); label != nullptr && !csv_.schema.label.column.empty())
+    if (const auto* label = decoder(csv_.schema.label.column);
+        label != nullptr && !csv_.schema.label.column.empty())
       label->append_to(columns);
     return Block::packed(layout_, rows, std::move(columns));
   }
@@ -182,11 +190,12 @@ class CsvSource final : public Stage {
     if (!must_tell()) return;
     const QuoteFault& quote = cells_.fault_quote;
     if (quote.kind != QuoteFault::Kind::kNone)
-      return tell(cells_.fault_row.line, quote.column, quote_complaint(quote.kind, csv_.schema, csv_.options.names));
+      return tell(cells_.fault_row.line, quote.column,
+                  quote_complaint(quote.kind, csv_.schema, csv_.options.names));
     const bool is_short = cells_.fault_cells < reader_->fields();
     tell(cells_.fault_row.line, 0,
-         str(is_short ? "a short row: " : "a long row: ", cells_.fault_cells, " cells where ", reader_->fields(),
-             " are expected"));
+         str(is_short ? "a short row: " : "a long row: ", cells_.fault_cells, " cells where ",
+             reader_->fields(), " are expected"));
   }
   // Counts a line that is left out. False: nobody asks why it is.
   bool must_tell() {
@@ -195,7 +204,8 @@ class CsvSource final : public Stage {
     return events_.on_skipped_row && told_ < kSkippedRowsTold;
   }
   void tell(std::int64_t line, std::int64_t column, const std::string& why) {
-    const std::string place = str(csv_.paths[file_], ":", line, ":", column > 0 ? str(column, ": ") : " ", why);
+    const std::string place =
+        str(csv_.paths[file_], ":", line, ":", column > 0 ? str(column, ": ") : " ", why);
     if (csv_.options.on_error == OnError::kFail)
       throw InvalidArgumentError(str(place, "; ", line_cure(csv_.options.names)));
     ++told_;
@@ -224,7 +234,8 @@ class CsvSource final : public Stage {
 
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
                          std::shared_ptr<const StageSpec> features, LineEvents events) {
-  return std::make_unique<CsvSource>(std::move(source), shard, std::move(features), std::move(events));
+  return std::make_unique<CsvSource>(std::move(source), shard, std::move(features),
+                                     std::move(events));
 }
 
 }  // namespace cairn

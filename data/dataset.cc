@@ -19,8 +19,8 @@ Dataset source(StageKind kind, ElementSpec element) {
 
 const StageSpec& input_of(const Dataset& input, const char* call) {
   if (!input.defined())
-    throw InvalidArgumentError(
-        str(call, "() wants a dataset to stand on, this one is empty; begin with csv(), range(), ..."));
+    throw InvalidArgumentError(str(
+        call, "() wants a dataset to stand on, this one is empty; begin with csv(), range(), ..."));
   if (input.last()->depth >= kDatasetStagesMax)
     throw InvalidArgumentError(str("a dataset has at most ", kDatasetStagesMax, " stages"));
   return *input.last();
@@ -42,7 +42,8 @@ Dataset same_elements(const Dataset& input, const char* call, StageKind kind) {
 }
 
 void check_at_least(const char* what, std::int64_t value, std::int64_t least) {
-  if (value < least) throw InvalidArgumentError(str(what, " is ", value, ", it must be at least ", least));
+  if (value < least)
+    throw InvalidArgumentError(str(what, " is ", value, ", it must be at least ", least));
 }
 
 void check_paths(const std::vector<std::string>& paths) {
@@ -63,7 +64,8 @@ Dataset Dataset::csv(std::string path, CsvSchema schema, CsvOptions options) {
   return csv(std::vector<std::string>{std::move(path)}, std::move(schema), options);
 }
 // Without this, {"a.csv", "b.csv"} might as well be one string made of two iterators.
-Dataset Dataset::csv(std::initializer_list<std::string> paths, CsvSchema schema, CsvOptions options) {
+Dataset Dataset::csv(std::initializer_list<std::string> paths, CsvSchema schema,
+                     CsvOptions options) {
   return csv(std::vector<std::string>(paths), std::move(schema), options);
 }
 
@@ -84,7 +86,8 @@ Dataset Dataset::range(std::int64_t n) {
   return source(RangeSpec{n}, ElementSpec{{{"value", {DType::kInt64, {}}}}, ""});
 }
 
-Dataset Dataset::from_tensors(std::vector<std::pair<std::string, Tensor>> columns, std::string label) {
+Dataset Dataset::from_tensors(std::vector<std::pair<std::string, Tensor>> columns,
+                              std::string label) {
   TensorsSpec spec{std::move(columns), std::move(label)};
   ElementSpec element = tensors_element(spec);
   return source(std::move(spec), std::move(element));
@@ -92,16 +95,19 @@ Dataset Dataset::from_tensors(std::vector<std::pair<std::string, Tensor>> column
 
 Dataset Dataset::features(std::vector<FeatureColumn> columns) const {
   const StageSpec& below = input_of(*this, "features");
-  if (below.batched) throw InvalidArgumentError("features() works example by example: put it before batch()");
+  if (below.batched)
+    throw InvalidArgumentError("features() works example by example: put it before batch()");
   ElementSpec element = features_element(below.element, columns);
   return over(*this, FeaturesSpec{std::move(columns)}, std::move(element), false);
 }
 
-Dataset Dataset::shuffle(std::int64_t buffer_size, std::uint64_t seed, ShuffleOptions options) const {
+Dataset Dataset::shuffle(std::int64_t buffer_size, std::uint64_t seed,
+                         ShuffleOptions options) const {
   check_at_least("shuffle: buffer_size", buffer_size, 1);
   check_at_least("shuffle: pipeline", options.pipeline, 0);
   const auto pipeline = static_cast<std::uint64_t>(options.pipeline);
-  return same_elements(*this, "shuffle", ShuffleSpec{buffer_size, seed, options.reshuffle_each_iteration, pipeline});
+  return same_elements(*this, "shuffle",
+                       ShuffleSpec{buffer_size, seed, options.reshuffle_each_iteration, pipeline});
 }
 
 Dataset Dataset::for_pipeline(std::int64_t id) const {
@@ -110,7 +116,8 @@ Dataset Dataset::for_pipeline(std::int64_t id) const {
   bool order_chooses = false;
   for (auto spec = last_; spec != nullptr; spec = spec->input) {
     auto& copy = chain.emplace_back(std::make_shared<StageSpec>(*spec));
-    order_chooses |= std::holds_alternative<ShardSpec>(spec->kind) || std::holds_alternative<TakeSpec>(spec->kind) ||
+    order_chooses |= std::holds_alternative<ShardSpec>(spec->kind) ||
+                     std::holds_alternative<TakeSpec>(spec->kind) ||
                      std::holds_alternative<SkipSpec>(spec->kind);
     auto* shuffle = std::get_if<ShuffleSpec>(&copy->kind);
     if (shuffle != nullptr && !order_chooses) shuffle->pipeline = static_cast<std::uint64_t>(id);
@@ -153,16 +160,25 @@ Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length
   check_at_least("interleave: cycle_length", cycle_length, 1);
   check_at_least("interleave: block_length", block_length, 1);
   if (cycle_length > kCycleLengthMax)
-    throw InvalidArgumentError(str("interleave: cycle_length is ", cycle_length, ", at most ", kCycleLengthMax, " files are read at once"));
+    throw InvalidArgumentError(str("interleave: cycle_length is ", cycle_length, ", at most ",
+                                   kCycleLengthMax, " files are read at once"));
   if (cycle_length * static_cast<std::int64_t>(below.depth) > kInterleavedStagesMax)
-    throw InvalidArgumentError(str("interleave: ", cycle_length, " files go through ", below.depth, " stages each, ", kInterleavedStagesMax,
-                                   " are possible together; read fewer files at once, or put stages above interleave()"));
+    throw InvalidArgumentError(
+        str("interleave: ", cycle_length, " files go through ", below.depth, " stages each, ",
+            kInterleavedStagesMax,
+            " are possible together; read fewer files at once, or put stages above interleave()"));
   for (const StageSpec* spec = &below; spec != nullptr; spec = spec->input.get()) {
-    if (std::holds_alternative<InterleaveSpec>(spec->kind)) throw InvalidArgumentError("interleave(): the files are interleaved already");
+    if (std::holds_alternative<InterleaveSpec>(spec->kind))
+      throw InvalidArgumentError("interleave(): the files are interleaved already");
     if (std::holds_alternative<CacheSpec>(spec->kind))
-      throw InvalidArgumentError("interleave() works file by file, and a cache keeps them all: put cache() above interleave()");
-    const bool files = std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<RecordsSpec>(spec->kind);
-    if (!spec->input && !files) throw InvalidArgumentError("interleave() reads several files at once; begin with csv() or records()");
+      throw InvalidArgumentError(
+          "interleave() works file by file, and a cache keeps them all: put cache() above "
+          "interleave()");
+    const bool files = std::holds_alternative<CsvSpec>(spec->kind) ||
+                       std::holds_alternative<RecordsSpec>(spec->kind);
+    if (!spec->input && !files)
+      throw InvalidArgumentError(
+          "interleave() reads several files at once; begin with csv() or records()");
   }
   return same_elements(*this, "interleave", InterleaveSpec{cycle_length, block_length});
 }
@@ -170,29 +186,34 @@ Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length
 Dataset Dataset::cache(CacheOptions options) const {
   check_at_least("cache: bytes_max", options.bytes_max, 1);
   if (options.file.find('\0') != std::string::npos || options.file.size() > kCacheNameMax)
-    throw InvalidArgumentError(str("cache: the file's name holds a zero byte, or has more than ", kCacheNameMax, " bytes"));
+    throw InvalidArgumentError(str("cache: the file's name holds a zero byte, or has more than ",
+                                   kCacheNameMax, " bytes"));
   return same_elements(*this, "cache", CacheSpec{options.bytes_max, std::move(options.file)});
 }
 
 Dataset Dataset::batch(std::int64_t n, BatchOptions options) const {
   check_at_least("batch: n", n, 1);
-  if (n > (std::int64_t{1} << 31)) throw InvalidArgumentError(str("batch: n is ", n, ", at most 2^31 is possible"));
+  if (n > (std::int64_t{1} << 31))
+    throw InvalidArgumentError(str("batch: n is ", n, ", at most 2^31 is possible"));
   const StageSpec& below = input_of(*this, "batch");
   if (below.batched)
-    throw InvalidArgumentError("batch(): the elements are batches already; batch once, with the size wanted");
+    throw InvalidArgumentError(
+        "batch(): the elements are batches already; batch once, with the size wanted");
   BatchSpec spec{n, options.drop_remainder};
   return over(*this, spec, batch_element(below.element, spec), true);
 }
 
 Dataset Dataset::map_batch(const std::function<Outputs(const Batch&)>& body) const {
   const StageSpec& below = input_of(*this, "map");
-  if (!below.batched) throw InvalidArgumentError("map() works batch by batch: put it after batch()");
+  if (!below.batched)
+    throw InvalidArgumentError("map() works batch by batch: put it after batch()");
   return map_graph(trace_map(below.element, body));
 }
 
 Dataset Dataset::map_graph(std::vector<std::byte> graph) const {
   const StageSpec& below = input_of(*this, "map");
-  if (!below.batched) throw InvalidArgumentError("map() works batch by batch: put it after batch()");
+  if (!below.batched)
+    throw InvalidArgumentError("map() works batch by batch: put it after batch()");
   MapSpec spec{std::move(graph)};
   ElementSpec element = map_element(below.element, spec);
   return over(*this, std::move(spec), std::move(element), true);

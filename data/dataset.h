@@ -1,13 +1,15 @@
-// Dataset: how elements come about, as a value. A description, not a stream: open() (data/dataset_iterator.h) reads it.
+// Dataset: how elements come about, as a value. A description, not a stream: open()
+// (data/dataset_iterator.h) reads it.
 //
 //   auto train = Dataset::csv("adult.data.gz", schema).features(columns).shard(context)
 //                    .shuffle(10'000, seed).batch(256).repeat();
 //
-// Immutable; every call returns a longer description. It holds no handle and no code, so it can be serialised
-// (data/dataset_wire.h), sent, and opened on any machine that sees the same files.
-//   Elements  until batch() an element is one example (columns without a batch dimension); after it, a batch.
-//   Errors    InvalidArgument, from the call that was wrong, for columns, types and numbers that do not fit. Files
-//             are first touched by open().
+// Immutable; every call returns a longer description. It holds no handle and no code, so it can be
+// serialised (data/dataset_wire.h), sent, and opened on any machine that sees the same files.
+//   Elements  until batch() an element is one example (columns without a batch dimension); after
+//             it, a batch.
+//   Errors    InvalidArgument, from the call that was wrong, for columns, types and numbers that do
+//             not fit. Files are first touched by open().
 //   Thread    any; copies share.
 #pragma once
 #include <cstdint>
@@ -41,7 +43,9 @@ struct ShuffleOptions {
 
 struct CacheOptions {
   std::int64_t bytes_max = std::int64_t{1} << 30;  // of the elements kept, in memory or in the file
-  std::string file;  // empty: in memory. Else the beginning of a file's name on the machine that reads: ".", a hash of the description follow
+  // empty: in memory. Else the beginning of a file's name on the machine that reads: ".", a hash of
+  // the description follow
+  std::string file;
 };
 
 class Dataset {
@@ -49,68 +53,80 @@ class Dataset {
   Dataset() = default;  // no dataset: only defined() may be asked
   explicit Dataset(std::shared_ptr<const StageSpec> last) : last_(std::move(last)) {}
 
-  // ---- sources ----
-  // Lines of text, file after file; gzip-compressed files are known by their first bytes. Blank lines are skipped;
-  // cells may be quoted ("a,""b"""), and hold line ends then (CsvSchema::cell_lines_max). A byte order mark is skipped.
+  // ---- sources ---- Lines of text, file after file; gzip-compressed files are known by their
+  // first bytes. Blank lines are skipped; cells may be quoted ("a,""b"""), and hold line ends then
+  // (CsvSchema::cell_lines_max). A byte order mark is skipped.
   static Dataset csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options = {});
   static Dataset csv(std::string path, CsvSchema schema, CsvOptions options = {});
-  static Dataset csv(std::initializer_list<std::string> paths, CsvSchema schema, CsvOptions options = {});
+  static Dataset csv(std::initializer_list<std::string> paths, CsvSchema schema,
+                     CsvOptions options = {});
   static Dataset records(std::vector<std::string> paths, RecordSchema schema);
   static Dataset records(std::string path, RecordSchema schema);
   static Dataset records(std::initializer_list<std::string> paths, RecordSchema schema);
   // 0 .. n - 1: one int64 column "value".
   static Dataset range(std::int64_t n);
-  // Slices of the columns along their first dimension, which must agree. They travel inside the description.
-  static Dataset from_tensors(std::vector<std::pair<std::string, Tensor>> columns, std::string label = "");
+  // Slices of the columns along their first dimension, which must agree. They travel inside the
+  // description.
+  static Dataset from_tensors(std::vector<std::pair<std::string, Tensor>> columns,
+                              std::string label = "");
 
   // ---- example by example ----
   // Replaces all columns but the label. Before batch() only.
   Dataset features(std::vector<FeatureColumn> columns) const;
 
-  // ---- of any elements ----
-  // Blocks of buffer_size consecutive elements, each in an order drawn from (seed, epoch, block). The reference slides
-  // a buffer over the data instead; cut into blocks, a shuffled iterator is resumed exactly by reading one block again,
-  // and its state stays a few bytes. How far an element can move is alike: about a buffer.
+  // ---- of any elements ---- Blocks of buffer_size consecutive elements, each in an order drawn
+  // from (seed, epoch, block). The reference slides a buffer over the data instead; cut into
+  // blocks, a shuffled iterator is resumed exactly by reading one block again, and its state stays
+  // a few bytes. How far an element can move is alike: about a buffer.
   //   Errors  InvalidArgument: a buffer_size below 1, a pipeline below 0.
-  Dataset shuffle(std::int64_t buffer_size, std::uint64_t seed = 0, ShuffleOptions options = {}) const;
-  // The same elements in the orders of input pipeline `id`, where several pipelines read the same data: each shuffle() has an
-  // order of its own per pipeline, also under one seed. A shuffle() with a shard(), take() or skip() anywhere above it keeps
-  // its order, which decides there which elements go on. Pipeline 0 is the dataset itself.
-  // ClusterCoordinator::create_per_worker_dataset calls it.
+  Dataset shuffle(std::int64_t buffer_size, std::uint64_t seed = 0,
+                  ShuffleOptions options = {}) const;
+  // The same elements in the orders of input pipeline `id`, where several pipelines read the same
+  // data: each shuffle() has an order of its own per pipeline, also under one seed. A shuffle()
+  // with a shard(), take() or skip() anywhere above it keeps its order, which decides there which
+  // elements go on. Pipeline 0 is the dataset itself. ClusterCoordinator::create_per_worker_dataset
+  // calls it.
   Dataset for_pipeline(std::int64_t id) const;
-  Dataset repeat(std::int64_t count = -1) const;  // -1: without end. A pass without elements ends it
+  // -1: without end. A pass without elements ends it
+  Dataset repeat(std::int64_t count = -1) const;
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
-  // Every num-th element from `index` on. Put directly on csv() (or on its features()) it deals out lines, before they
-  // are parsed: a line that does not fit belongs to one shard and is met by that one alone.
+  // Every num-th element from `index` on. Put directly on csv() (or on its features()) it deals out
+  // lines, before they are parsed: a line that does not fit belongs to one shard and is met by that
+  // one alone.
   Dataset shard(std::int64_t num, std::int64_t index) const;
   Dataset shard(const InputContext& context) const {
     return shard(context.num_input_pipelines, context.input_pipeline_id);
   }
-  // Reads cycle_length of the source's files at once, in turn a block of block_length elements of each; a file that has ended leaves
-  // its place to the next one. Each file goes through the stages below on its own: a shuffle() there shuffles within files, a
-  // repeat() repeats a file. At most 256 files at once, through 2048 stages together; one interleave() over csv() or records(), no
+  // Reads cycle_length of the source's files at once, in turn a block of block_length elements of
+  // each; a file that has ended leaves its place to the next one. Each file goes through the stages
+  // below on its own: a shuffle() there shuffles within files, a repeat() repeats a file. At most
+  // 256 files at once, through 2048 stages together; one interleave() over csv() or records(), no
   // cache() below it.
   Dataset interleave(std::int64_t cycle_length, std::int64_t block_length = 1) const;
-  // Keeps the elements of the first pass, and yields them again in each later pass of a repeat() above, in the same order: put
-  // what must differ between passes (shuffle) above it.
-  //   In memory: each open iterator has its own. One resumed in another process reads on where it stood; resumed in a later
-  //   pass, it first reads up to its place.
-  //   In a file: complete after one whole pass, and then used by every iterator over the same description that finds it; it
+  // Keeps the elements of the first pass, and yields them again in each later pass of a repeat()
+  // above, in the same order: put what must differ between passes (shuffle) above it.
+  //   In memory: each open iterator has its own. One resumed in another process reads on where it
+  //   stood; resumed in a later pass, it first reads up to its place. In a file: complete after one
+  //   whole pass, and then used by every iterator over the same description that finds it; it
   //   outlives the process. If the source's files change, remove it.
-  //   Errors  when read. ResourceExhausted: the elements go beyond bytes_max, or the disk is full. DataLoss: the file is damaged.
+  //   Errors  when read. ResourceExhausted: the elements go beyond bytes_max, or the disk is full.
+  //           DataLoss: the file is damaged.
   Dataset cache(CacheOptions options = {}) const;
-  // Reads up to n elements ahead on the opener's Offload; without one, does nothing. Of several, the last one does.
+  // Reads up to n elements ahead on the opener's Offload; without one, does nothing. Of several,
+  // the last one does.
   Dataset prefetch(std::int64_t n) const;
 
   // ---- batches ----
   // Columns gain a first dimension: unknown, or n with drop_remainder.
   Dataset batch(std::int64_t n, BatchOptions options = {}) const;
-  // A traced function of a batch: (Features), (Features, Array label) or (Batch) -> named Outputs, the new columns. The
-  // label passes unchanged unless an output has its name. After batch() only; no variables, no state.
+  // A traced function of a batch: (Features), (Features, Array label) or (Batch) -> named Outputs,
+  // the new columns. The label passes unchanged unless an output has its name. After batch() only;
+  // no variables, no state.
   template <typename F>
   Dataset map(F function) const;
-  // The same for a graph that was traced before: serialize(Graph) of one iterator argument, one element taken.
+  // The same for a graph that was traced before: serialize(Graph) of one iterator argument, one
+  // element taken.
   Dataset map_graph(std::vector<std::byte> graph) const;
 
   const ElementSpec& element_spec() const;
@@ -125,17 +141,20 @@ class Dataset {
 
 inline constexpr std::int64_t kInfiniteCardinality = -1;
 
-// How many elements one iteration yields. Cheap for range, tensors and records (file size); for CSV the lines are
-// counted, and parsed only where bad ones are skipped; `lines`, if given, is filled in. NotFound: a file is missing.
+// How many elements one iteration yields. Cheap for range, tensors and records (file size); for CSV
+// the lines are counted, and parsed only where bad ones are skipped; `lines`, if given, is filled
+// in. NotFound: a file is missing.
 std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 
 // ---- templates ----
 template <typename F>
 Dataset Dataset::map(F function) const {
-  constexpr bool kOfBatch = std::is_invocable_v<F&, const Batch&>, kOfFeatures = std::is_invocable_v<F&, const Features&>;
+  constexpr bool kOfBatch = std::is_invocable_v<F&, const Batch&>,
+                 kOfFeatures = std::is_invocable_v<F&, const Features&>;
   constexpr bool kOfBoth = std::is_invocable_v<F&, const Features&, const Array&>;
   static_assert(kOfBatch || kOfFeatures || kOfBoth,
-                "The function of Dataset::map takes (Features), (Features, Array label) or (Batch), by value or by const "
+                "The function of Dataset::map takes (Features), (Features, Array label) or "
+                "(Batch), by value or by const "
                 "reference");
   return map_batch([function = std::move(function)](const Batch& batch) mutable -> Outputs {
     if constexpr (kOfBatch) {

@@ -24,20 +24,24 @@ class Stage;  // data/stage.h
 
 inline constexpr std::size_t kIteratorStateBytesMax = 64u << 10;
 
-// Where an iterator stands, after the elements it handed out. Opaque, machine-independent, mostly below 100 bytes.
+// Where an iterator stands, after the elements it handed out. Opaque, machine-independent, mostly
+// below 100 bytes.
 struct IteratorState {
   std::vector<std::byte> bytes;  // empty: at the beginning
   bool operator==(const IteratorState&) const = default;
 };
-// The number of elements handed out before the state was taken, without opening anything. InvalidArgument: no state.
+// The number of elements handed out before the state was taken, without opening anything.
+// InvalidArgument: no state.
 std::int64_t ordinal(const IteratorState& state);
 
 struct OpenOptions {
-  Offload* offload = nullptr;  // for prefetch(); must outlive the iterator. nullptr: everything happens in next()
-  std::size_t lane = 0;        // the lane that prefetch work is submitted under
+  // for prefetch(); must outlive the iterator. nullptr: everything happens in next()
+  Offload* offload = nullptr;
+  std::size_t lane = 0;  // the lane that prefetch work is submitted under
   // Of the elements that a batch() or shuffle() holds at once: more is ResourceExhausted.
   std::size_t buffer_bytes_max = machine_memory_bytes() / 2;
-  std::chrono::milliseconds prefetch_deadline{60'000};  // next() waits no longer than this for a prefetched element
+  // next() waits no longer than this for a prefetched element
+  std::chrono::milliseconds prefetch_deadline{60'000};
   LineEvents line_events = {};
 };
 
@@ -50,22 +54,24 @@ class DatasetIterator {
   DatasetIterator& operator=(const DatasetIterator&) = delete;
 
   // The next element; empty at the end of the data, however often it is asked.
-  //   Errors  InvalidArgument: the data is not as described (file, line and column are named). NotFound: a file is
-  //           gone. DeadlineExceeded: see OpenOptions. After an error the iterator has not moved.
+  //   Errors  InvalidArgument: the data is not as described (file, line and column are named).
+  //           NotFound: a file is gone. DeadlineExceeded: see OpenOptions. After an error the
+  //           iterator has not moved.
   std::optional<Element> next();
   // Elements handed out since the beginning, those before a resumed state included.
   std::int64_t ordinal() const { return ordinal_; }
-  // Stands before element `ordinal` (or at the end, if there are fewer): ordinal() says where. Reads no more than it
-  // must; going back starts from the beginning.
+  // Stands before element `ordinal` (or at the end, if there are fewer): ordinal() says where.
+  // Reads no more than it must; going back starts from the beginning.
   void skip_to(std::int64_t ordinal);
   const IteratorState& state() const { return state_; }
-  // Lines left out so far under OnError::kSkipAndCount, in this epoch; a shuffle or prefetch counts what it has read
-  // ahead.
+  // Lines left out so far under OnError::kSkipAndCount, in this epoch; a shuffle or prefetch counts
+  // what it has read ahead.
   std::int64_t skipped() const;
   const ElementSpec& element_spec() const { return spec_; }
 
  private:
-  friend std::unique_ptr<DatasetIterator> open(const Dataset&, const IteratorState&, const OpenOptions&);
+  friend std::unique_ptr<DatasetIterator> open(const Dataset&, const IteratorState&,
+                                               const OpenOptions&);
   void restore(const IteratorState& state);
   void mend();
   IteratorState capture() const;
@@ -75,10 +81,12 @@ class DatasetIterator {
   ElementSpec spec_;
   std::int64_t ordinal_ = 0;
   IteratorState state_;  // after what was handed out
-  bool broken_ = false;  // an error left the stages anywhere: back to state_ before they are used again
+  // an error left the stages anywhere: back to state_ before they are used again
+  bool broken_ = false;
 };
 
-// Opens the files. NotFound: a file is missing. InvalidArgument: `state` is not of this description, or damaged.
+// Opens the files. NotFound: a file is missing. InvalidArgument: `state` is not of this
+// description, or damaged.
 std::unique_ptr<DatasetIterator> open(const Dataset& dataset, const IteratorState& state = {},
                                       const OpenOptions& options = {});
 

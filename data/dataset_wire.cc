@@ -13,8 +13,8 @@
 namespace cairn {
 namespace {
 
-// magic, version, checksum of the message: what was damaged on the way is told apart from what was wrong from the
-// start.
+// magic, version, checksum of the message: what was damaged on the way is told apart from what was
+// wrong from the start.
 constexpr char kMagic[8] = {'C', 'A', 'I', 'R', 'N', 'D', 'S', '\0'};
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 24;
@@ -33,26 +33,29 @@ Dataset read_pipeline(std::span<const std::byte> message) {
   capnp::ReaderOptions options;
   options.traversalLimitInWords = 4 * words.size() + 1024;
   options.nestingLimit = 32;
-  capnp::FlatArrayMessageReader reader(kj::ArrayPtr<const capnp::word>(words.data(), words.size()), options);
+  capnp::FlatArrayMessageReader reader(kj::ArrayPtr<const capnp::word>(words.data(), words.size()),
+                                       options);
   auto stages = reader.getRoot<pipeline::Description>().getStages();
   if (stages.size() == 0 || stages.size() > kDatasetStagesMax)
-    throw InvalidArgumentError(
-        str("a dataset of ", stages.size(), " stages; from 1 to ", kDatasetStagesMax, " are possible"));
+    throw InvalidArgumentError(str("a dataset of ", stages.size(), " stages; from 1 to ",
+                                   kDatasetStagesMax, " are possible"));
   Dataset dataset;
   for (auto stage : stages) dataset = read_stage(dataset, stage);
   return dataset;
 }
 
-std::vector<std::byte> serialize_stages(const std::vector<std::shared_ptr<const StageSpec>>& specs) {
+std::vector<std::byte> serialize_stages(
+    const std::vector<std::shared_ptr<const StageSpec>>& specs) {
   capnp::MallocMessageBuilder message;
-  auto stages = message.initRoot<pipeline::Description>().initStages(static_cast<unsigned>(specs.size()));
+  auto stages =
+      message.initRoot<pipeline::Description>().initStages(static_cast<unsigned>(specs.size()));
   for (unsigned i = 0; i < specs.size(); ++i) write_stage(stages[i], *specs[i]);
   auto words = capnp::messageToFlatArray(message);
   auto body = words.asBytes();
   std::size_t size = kHeaderBytes + body.size();
   if (size > kDatasetBytesMax)
-    throw InvalidArgumentError(str("the description has ", size, " bytes, at most ", kDatasetBytesMax,
-                                   " are possible; put large data into files"));
+    throw InvalidArgumentError(str("the description has ", size, " bytes, at most ",
+                                   kDatasetBytesMax, " are possible; put large data into files"));
   std::vector<std::byte> bytes(size);
   std::memcpy(bytes.data() + kHeaderBytes, body.begin(), body.size());
   std::uint64_t sum = checksum(std::span(bytes).subspan(kHeaderBytes));
@@ -64,7 +67,9 @@ std::vector<std::byte> serialize_stages(const std::vector<std::shared_ptr<const 
 
 }  // namespace
 
-std::vector<std::byte> serialize(const Dataset& dataset) { return serialize_stages(stages_of(dataset)); }
+std::vector<std::byte> serialize(const Dataset& dataset) {
+  return serialize_stages(stages_of(dataset));
+}
 
 Dataset parse_dataset(std::span<const std::byte> bytes) {
   if (bytes.size() > kDatasetBytesMax)
@@ -76,7 +81,8 @@ Dataset parse_dataset(std::span<const std::byte> bytes) {
   std::memcpy(&version, bytes.data() + 8, 8);
   std::memcpy(&sum, bytes.data() + 16, 8);
   if (version != kVersion)
-    throw InvalidArgumentError(str("a dataset of version ", version, ", this program knows version ", kVersion));
+    throw InvalidArgumentError(
+        str("a dataset of version ", version, ", this program knows version ", kVersion));
   std::span<const std::byte> message = bytes.subspan(kHeaderBytes);
   if (message.size() % sizeof(capnp::word) != 0 || sum != checksum(message))
     throw InvalidArgumentError("the dataset was damaged on its way: its checksum does not fit");

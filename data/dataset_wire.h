@@ -17,8 +17,8 @@ inline constexpr std::size_t kVocabularyValuesMax = 4u << 20;
 
 // Equal descriptions give equal bytes. InvalidArgument: larger than kDatasetBytesMax.
 std::vector<std::byte> serialize(const Dataset& dataset);
-// Reads and verifies as the calls of Dataset do. InvalidArgument: damaged, of another version, or beyond a limit;
-// nothing is allocated on a sender's word alone.
+// Reads and verifies as the calls of Dataset do. InvalidArgument: damaged, of another version, or
+// beyond a limit; nothing is allocated on a sender's word alone.
 Dataset parse_dataset(std::span<const std::byte> bytes);
 // 64 bits of a hash over the description; what an IteratorState is bound to.
 std::uint64_t fingerprint(const Dataset& dataset);

@@ -13,8 +13,8 @@ namespace {
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
   if (columns.empty()) throw InvalidArgumentError(str(what, " has no columns"));
   if (columns.size() > kDatasetColumnsMax)
-    throw InvalidArgumentError(
-        str(what, " has ", columns.size(), " columns, at most ", kDatasetColumnsMax, " are possible"));
+    throw InvalidArgumentError(str(what, " has ", columns.size(), " columns, at most ",
+                                   kDatasetColumnsMax, " are possible"));
   std::set<std::string> names;
   for (const auto& column : columns) {
     if (column.name.empty()) throw InvalidArgumentError(str(what, ": a column has no name"));
@@ -32,36 +32,44 @@ bool has_column(const ElementSpec& element, const std::string& name) {
   return std::any_of(element.columns.begin(), element.columns.end(),
                      [&](const auto& column) { return column.name == name; });
 }
-bool is_ragged(const ElementSpec& element, const std::string& name) { return has_column(element, name + kRowSplits); }
+bool is_ragged(const ElementSpec& element, const std::string& name) {
+  return has_column(element, name + kRowSplits);
+}
 
 void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
   if (column.skip) return;
   if (column.dtype == DType::kBfloat16 || column.dtype == DType::kFloat16)
-    throw InvalidArgumentError(
-        str("column \"", column.name, "\": ", dtype_name(column.dtype), " cannot be read from text; use float32"));
+    throw InvalidArgumentError(str("column \"", column.name, "\": ", dtype_name(column.dtype),
+                                   " cannot be read from text; use float32"));
   if (column.separator != 0 && column.dtype != DType::kString)
-    throw InvalidArgumentError(str("column \"", column.name, "\": only a string column can have a separator"));
-  if (column.separator != 0 &&
-      (column.separator == schema.delimiter || column.separator == '\n' || column.separator == schema.quote))
     throw InvalidArgumentError(
-        str("column \"", column.name, "\": the separator is also the delimiter, a quote or a line end"));
+        str("column \"", column.name, "\": only a string column can have a separator"));
+  if (column.separator != 0 && (column.separator == schema.delimiter || column.separator == '\n' ||
+                                column.separator == schema.quote))
+    throw InvalidArgumentError(
+        str("column \"", column.name,
+            "\": the separator is also the delimiter, a quote or a line end"));
   if (column.default_value && !parses_as(*column.default_value, column.dtype))
-    throw InvalidArgumentError(str("column \"", column.name, "\": the default_value \"", *column.default_value,
-                                   "\" is not of type ", dtype_name(column.dtype)));
+    throw InvalidArgumentError(str("column \"", column.name, "\": the default_value \"",
+                                   *column.default_value, "\" is not of type ",
+                                   dtype_name(column.dtype)));
 }
 
 void check_label_texts(const CsvLabel& label) {
   for (const auto& text : label.negative)
     if (std::find(label.positive.begin(), label.positive.end(), text) != label.positive.end())
-      throw InvalidArgumentError(str("label \"", label.column, "\": \"", text, "\" is both positive and negative"));
+      throw InvalidArgumentError(
+          str("label \"", label.column, "\": \"", text, "\" is both positive and negative"));
   if (label.positive.empty() && !label.negative.empty())
-    throw InvalidArgumentError(str("label \"", label.column, "\" has negative values, but no positive ones"));
+    throw InvalidArgumentError(
+        str("label \"", label.column, "\" has negative values, but no positive ones"));
 }
 
 void check_delimiter_and_quote(const CsvSchema& schema) {
   const char delimiter = schema.delimiter, quote = schema.quote;
   if (delimiter == '\n' || delimiter == '\r' || delimiter == '\0' || delimiter == quote)
-    throw InvalidArgumentError("the delimiter of a CSV file cannot be a quote, a line end or a zero byte");
+    throw InvalidArgumentError(
+        "the delimiter of a CSV file cannot be a quote, a line end or a zero byte");
   if (quote == '\n' || quote == '\r' || quote == ' ' || quote == '\t')
     throw InvalidArgumentError("the quote of a CSV file cannot be a blank, a tab or a line end");
   if (schema.cell_lines_max < 1 || schema.cell_lines_max > kCellLinesMax)
@@ -79,7 +87,8 @@ ElementSpec csv_element(const CsvSchema& schema) {
   for (const auto& column : schema.columns) {
     check_csv_column(schema, column);
     if (!column.name.empty() && !names.insert(column.name).second)
-      throw InvalidArgumentError(str("the CSV schema: two columns are named \"", column.name, "\""));
+      throw InvalidArgumentError(
+          str("the CSV schema: two columns are named \"", column.name, "\""));
     if (column.skip && (column.name != schema.label.column || column.name.empty())) continue;
     if (column.skip) throw InvalidArgumentError(str("the label \"", column.name, "\" is skipped"));
     if (column.name == schema.label.column) label = &column;
@@ -92,7 +101,8 @@ ElementSpec csv_element(const CsvSchema& schema) {
     }
   }
   check_columns(element.columns, "the CSV schema");
-  if (!schema.label.column.empty()) element.find(schema.label.column);  // throws with the nearest name
+  // throws with the nearest name
+  if (!schema.label.column.empty()) element.find(schema.label.column);
   if (label != nullptr && label->separator != 0)
     throw InvalidArgumentError(str("the label \"", label->name, "\" cannot hold several values"));
   check_label_texts(schema.label);
@@ -102,7 +112,8 @@ ElementSpec csv_element(const CsvSchema& schema) {
 
 std::int64_t record_bytes(const RecordSchema& schema) {
   std::int64_t bytes = 0;
-  for (const auto& field : schema.fields) bytes += field.count * static_cast<std::int64_t>(dtype_bytes(field.dtype));
+  for (const auto& field : schema.fields)
+    bytes += field.count * static_cast<std::int64_t>(dtype_bytes(field.dtype));
   return bytes;
 }
 
@@ -113,14 +124,15 @@ ElementSpec records_element(const RecordSchema& schema) {
     if (field.dtype == DType::kString)
       throw InvalidArgumentError(str("field \"", field.name, "\": records hold no strings"));
     if (field.count < 1 || field.count > kFieldCountMax)
-      throw InvalidArgumentError(
-          str("field \"", field.name, "\": count is ", field.count, ", it must lie in [1, ", kFieldCountMax, "]"));
-    element.columns.push_back({field.name, {field.dtype, field.count == 1 ? Shape{} : Shape{field.count}}});
+      throw InvalidArgumentError(str("field \"", field.name, "\": count is ", field.count,
+                                     ", it must lie in [1, ", kFieldCountMax, "]"));
+    element.columns.push_back(
+        {field.name, {field.dtype, field.count == 1 ? Shape{} : Shape{field.count}}});
   }
   check_columns(element.columns, "the record schema");
   if (record_bytes(schema) > kFieldCountMax)
-    throw InvalidArgumentError(
-        str("a record has ", record_bytes(schema), " bytes, at most ", kFieldCountMax, " are possible"));
+    throw InvalidArgumentError(str("a record has ", record_bytes(schema), " bytes, at most ",
+                                   kFieldCountMax, " are possible"));
   element.label = schema.label;
   if (!schema.label.empty()) element.find(schema.label);
   return element;
@@ -130,17 +142,19 @@ ElementSpec tensors_element(const TensorsSpec& spec) {
   ElementSpec element;
   for (const auto& [name, all] : spec.columns) {
     if (!all.defined() || all.shape().rank() == 0)
-      throw InvalidArgumentError(str("from_tensors: column \"", name, "\" wants a tensor of rank 1 or more"));
+      throw InvalidArgumentError(
+          str("from_tensors: column \"", name, "\" wants a tensor of rank 1 or more"));
     std::int64_t rows = all.shape()[0], first = spec.columns.front().second.shape()[0];
     if (rows != first)
-      throw InvalidArgumentError(
-          str("from_tensors: \"", name, "\" has ", rows, " rows, \"", spec.columns.front().first, "\" has ", first));
+      throw InvalidArgumentError(str("from_tensors: \"", name, "\" has ", rows, " rows, \"",
+                                     spec.columns.front().first, "\" has ", first));
     element.columns.push_back({name, {all.dtype(), all.shape().without_front()}});
   }
   check_columns(element.columns, "from_tensors");
   for (const auto& column : element.columns)
     if (column.name.ends_with(kRowSplits))
-      throw InvalidArgumentError(str("from_tensors: \"", column.name, "\" is a name of ragged columns only"));
+      throw InvalidArgumentError(
+          str("from_tensors: \"", column.name, "\" is a name of ragged columns only"));
   element.label = spec.label;
   if (!spec.label.empty()) element.find(spec.label);
   return element;
@@ -151,10 +165,12 @@ ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec) {
   for (auto& column : element.columns) {
     if (is_ragged(input, column.name)) continue;  // all examples' values, one after another
     if (column.name.ends_with(kRowSplits) &&
-        is_ragged(input, column.name.substr(0, column.name.size() - std::string_view(kRowSplits).size()))) {
+        is_ragged(input, column.name.substr(
+                             0, column.name.size() - std::string_view(kRowSplits).size()))) {
       column.type.shape = {spec.drop_remainder ? spec.n + 1 : Shape::kUnknown};
     } else {
-      column.type.shape = column.type.shape.with_front(spec.drop_remainder ? spec.n : Shape::kUnknown);
+      column.type.shape =
+          column.type.shape.with_front(spec.drop_remainder ? spec.n : Shape::kUnknown);
     }
   }
   return element;
@@ -162,32 +178,39 @@ ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec) {
 
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns) {
   ElementSpec element;
-  auto input_column = [&](const FeatureColumn& feature, const std::string& name) -> const ColumnSpec& {
-    const ElementSpec& from =
-        feature.kind == FeatureColumn::Kind::kCrossed && !has_column(input, name) && has_column(element, name) ? element
-                                                                                                               : input;
+  auto input_column = [&](const FeatureColumn& feature,
+                          const std::string& name) -> const ColumnSpec& {
+    const ElementSpec& from = feature.kind == FeatureColumn::Kind::kCrossed &&
+                                      !has_column(input, name) && has_column(element, name)
+                                  ? element
+                                  : input;
     const ColumnSpec& column = from.columns[from.find(name)];
     bool ragged = is_ragged(from, name);
     bool text = column.type.dtype == DType::kString;
     bool scalar = column.type.shape.rank() == 0;
-    bool ids = feature.kind == FeatureColumn::Kind::kVocabulary || feature.kind == FeatureColumn::Kind::kHashed;
+    bool ids = feature.kind == FeatureColumn::Kind::kVocabulary ||
+               feature.kind == FeatureColumn::Kind::kHashed;
     if (!scalar && !(ragged && ids))
-      throw InvalidArgumentError(str("feature \"", feature.name, "\" wants one value an example, \"", name, "\" is ",
+      throw InvalidArgumentError(str("feature \"", feature.name,
+                                     "\" wants one value an example, \"", name, "\" is ",
                                      column.type.to_string()));
-    bool number = feature.kind == FeatureColumn::Kind::kNumeric || feature.kind == FeatureColumn::Kind::kBucketised;
+    bool number = feature.kind == FeatureColumn::Kind::kNumeric ||
+                  feature.kind == FeatureColumn::Kind::kBucketised;
     if (number && text)
       throw InvalidArgumentError(str("feature \"", feature.name, "\" wants a number, \"", name,
                                      "\" is a string; give the column another dtype"));
     if (!number && column.type.dtype == DType::kFloat32)
-      throw InvalidArgumentError(str("feature \"", feature.name, "\" wants a string or integer, \"", name,
-                                     "\" is float32; bucketise it, or give the column another dtype"));
+      throw InvalidArgumentError(
+          str("feature \"", feature.name, "\" wants a string or integer, \"", name,
+              "\" is float32; bucketise it, or give the column another dtype"));
     return column;
   };
   for (const auto& feature : columns) {
     check_feature(feature);
     bool ragged = false;
     for (const auto& numeric : feature.numerics) input_column(feature, numeric.column);
-    for (const auto& name : feature.inputs) ragged = input_column(feature, name).type.shape.rank() > 0;
+    for (const auto& name : feature.inputs)
+      ragged = input_column(feature, name).type.shape.rank() > 0;
     if (feature.kind == FeatureColumn::Kind::kNumeric) {
       element.columns.push_back({feature.name, {DType::kFloat32, {feature.width()}}});
     } else if (ragged) {

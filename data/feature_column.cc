@@ -29,8 +29,8 @@ FeatureColumn FeatureColumn::numeric(std::vector<NumericInput> inputs, std::stri
   return made;
 }
 
-FeatureColumn FeatureColumn::vocabulary(std::string column, std::vector<std::string> values, Oov oov,
-                                        std::string name) {
+FeatureColumn FeatureColumn::vocabulary(std::string column, std::vector<std::string> values,
+                                        Oov oov, std::string name) {
   FeatureColumn made = make(Kind::kVocabulary, {column}, name.empty() ? column : name);
   made.values = std::move(values);
   made.oov = oov;
@@ -45,14 +45,16 @@ FeatureColumn FeatureColumn::hashed(std::string column, std::int64_t buckets, st
   return made;
 }
 
-FeatureColumn FeatureColumn::bucketised(std::string column, std::vector<float> boundaries, std::string name) {
+FeatureColumn FeatureColumn::bucketised(std::string column, std::vector<float> boundaries,
+                                        std::string name) {
   FeatureColumn made = make(Kind::kBucketised, {column}, name.empty() ? column + "_bucket" : name);
   made.boundaries = std::move(boundaries);
   check_feature(made);
   return made;
 }
 
-FeatureColumn FeatureColumn::crossed(std::vector<std::string> columns, std::int64_t buckets, std::string name) {
+FeatureColumn FeatureColumn::crossed(std::vector<std::string> columns, std::int64_t buckets,
+                                     std::string name) {
   if (name.empty())
     for (const auto& column : columns) name += (name.empty() ? "" : "_x_") + column;
   FeatureColumn made = make(Kind::kCrossed, std::move(columns), std::move(name));
@@ -73,8 +75,11 @@ std::int64_t FeatureColumn::ids() const {
 }
 
 void check_feature(const FeatureColumn& feature) {
-  auto fail = [&](auto&&... what) { throw InvalidArgumentError(str("feature \"", feature.name, "\": ", what...)); };
-  std::size_t inputs = feature.kind == Kind::kNumeric ? feature.numerics.size() : feature.inputs.size();
+  auto fail = [&](auto&&... what) {
+    throw InvalidArgumentError(str("feature \"", feature.name, "\": ", what...));
+  };
+  std::size_t inputs =
+      feature.kind == Kind::kNumeric ? feature.numerics.size() : feature.inputs.size();
   if (inputs == 0) fail("it names no columns");
   if (inputs > kDatasetColumnsMax) fail("it names more than ", kDatasetColumnsMax, " columns");
   switch (feature.kind) {
@@ -85,7 +90,8 @@ void check_feature(const FeatureColumn& feature) {
                "; both must be finite, stddev above 0");
       break;
     case Kind::kVocabulary: {
-      if (feature.values.empty()) fail("the vocabulary is empty; fit one with fit_vocabulary(), or use hashed()");
+      if (feature.values.empty())
+        fail("the vocabulary is empty; fit one with fit_vocabulary(), or use hashed()");
       if (feature.values.size() > kVocabularyValuesMax)
         fail("the vocabulary has more than ", kVocabularyValuesMax, " values; use hashed()");
       std::set<std::string_view> seen;
@@ -96,7 +102,8 @@ void check_feature(const FeatureColumn& feature) {
     case Kind::kBucketised:
       if (feature.boundaries.empty()) fail("it has no boundaries");
       for (std::size_t i = 0; i < feature.boundaries.size(); ++i)
-        if (!std::isfinite(feature.boundaries[i]) || (i > 0 && feature.boundaries[i - 1] >= feature.boundaries[i]))
+        if (!std::isfinite(feature.boundaries[i]) ||
+            (i > 0 && feature.boundaries[i - 1] >= feature.boundaries[i]))
           fail("boundaries must be finite and ascend, number ", i, " does not");
       break;
     case Kind::kCrossed:
@@ -106,7 +113,8 @@ void check_feature(const FeatureColumn& feature) {
       if (feature.buckets < 1) fail("buckets is ", feature.buckets, ", it must be at least 1");
       break;
   }
-  if (feature.kind != Kind::kCrossed && feature.kind != Kind::kNumeric && feature.inputs.size() != 1)
+  if (feature.kind != Kind::kCrossed && feature.kind != Kind::kNumeric &&
+      feature.inputs.size() != 1)
     fail("it wants one column");
 }
 

@@ -6,7 +6,8 @@
 
 namespace cairn {
 
-// One input of a numeric feature: (t(x) - mean) / stddev, where t is the identity, or x -> sign(x) log(1 + |x|).
+// One input of a numeric feature: (t(x) - mean) / stddev, where t is the identity, or x -> sign(x)
+// log(1 + |x|).
 struct NumericInput {
   std::string column;
   float mean = 0;
@@ -15,14 +16,21 @@ struct NumericInput {
   bool operator==(const NumericInput&) const = default;
 };
 
-// Where the id of a value outside the vocabulary lies: before the others (0, values from 1), or behind them (n).
+// Where the id of a value outside the vocabulary lies: before the others (0, values from 1), or
+// behind them (n).
 enum class Oov : std::uint8_t { kFirst = 0, kLast = 1 };
 
-// Made by the factories below. Inputs name columns of the stage below; a crossed feature's may also name features that
-// stand earlier in the same list (a raw column wins where both have the name).
+// Made by the factories below. Inputs name columns of the stage below; a crossed feature's may also
+// name features that stand earlier in the same list (a raw column wins where both have the name).
 struct FeatureColumn {
   // The numbers are those of the wire format; never renumber.
-  enum class Kind : std::uint8_t { kNumeric = 0, kVocabulary = 1, kHashed = 2, kBucketised = 3, kCrossed = 4 };
+  enum class Kind : std::uint8_t {
+    kNumeric = 0,
+    kVocabulary = 1,
+    kHashed = 2,
+    kBucketised = 3,
+    kCrossed = 4
+  };
 
   Kind kind = Kind::kNumeric;
   std::string name;                    // of the column it makes
@@ -36,20 +44,27 @@ struct FeatureColumn {
   // The number of different ids: the rows that an embedding of this feature needs. 0 for kNumeric.
   std::int64_t ids() const;
   // Columns of the dense result; 1 for id features.
-  std::int64_t width() const { return kind == Kind::kNumeric ? static_cast<std::int64_t>(numerics.size()) : 1; }
+  std::int64_t width() const {
+    return kind == Kind::kNumeric ? static_cast<std::int64_t>(numerics.size()) : 1;
+  }
   bool operator==(const FeatureColumn&) const = default;
 
   // float32 [b, inputs]: the inputs side by side.
   static FeatureColumn numeric(std::vector<NumericInput> inputs, std::string name = "numeric");
-  // int64 [b]; of a ragged column: ragged. The column is a string or an integer (matched by its decimal text).
-  static FeatureColumn vocabulary(std::string column, std::vector<std::string> values, Oov oov = Oov::kFirst,
-                                  std::string name = "");
+  // int64 [b]; of a ragged column: ragged. The column is a string or an integer (matched by its
+  // decimal text).
+  static FeatureColumn vocabulary(std::string column, std::vector<std::string> values,
+                                  Oov oov = Oov::kFirst, std::string name = "");
   // int64 [b] in [0, buckets): the hash of a string or integer; of a ragged column: ragged.
   static FeatureColumn hashed(std::string column, std::int64_t buckets, std::string name = "");
-  // int64 [b] in [0, boundaries.size()]: how many boundaries are <= x. Named COLUMN_bucket unless told otherwise.
-  static FeatureColumn bucketised(std::string column, std::vector<float> boundaries, std::string name = "");
-  // int64 [b] in [0, buckets): a hash of the inputs together, in their order. Named A_x_B unless told otherwise.
-  static FeatureColumn crossed(std::vector<std::string> columns, std::int64_t buckets, std::string name = "");
+  // int64 [b] in [0, boundaries.size()]: how many boundaries are <= x. Named COLUMN_bucket unless
+  // told otherwise.
+  static FeatureColumn bucketised(std::string column, std::vector<float> boundaries,
+                                  std::string name = "");
+  // int64 [b] in [0, buckets): a hash of the inputs together, in their order. Named A_x_B unless
+  // told otherwise.
+  static FeatureColumn crossed(std::vector<std::string> columns, std::int64_t buckets,
+                               std::string name = "");
 };
 
 }  // namespace cairn

@@ -27,7 +27,8 @@ void each_number(const RawColumn& column, Visit visit) {
   }
 }
 
-// Calls visit(i, text) for every value of a string or integer column; an integer as its decimal text.
+// Calls visit(i, text) for every value of a string or integer column; an integer as its decimal
+// text.
 template <typename Visit>
 void each_text(const RawColumn& column, Visit visit) {
   if (column.dtype == DType::kString) {
@@ -41,7 +42,8 @@ void each_text(const RawColumn& column, Visit visit) {
   });
 }
 
-void write_numeric(const NumericInput& numeric, const RawColumn& column, float* out, std::size_t stride) {
+void write_numeric(const NumericInput& numeric, const RawColumn& column, float* out,
+                   std::size_t stride) {
   float scale = 1.0f / numeric.stddev;
   each_number(column, [&](std::size_t i, auto value) {
     float x = static_cast<float>(value);
@@ -50,13 +52,16 @@ void write_numeric(const NumericInput& numeric, const RawColumn& column, float* 
   });
 }
 
-void write_bucketised(const std::vector<float>& boundaries, const RawColumn& column, std::int64_t* out) {
+void write_bucketised(const std::vector<float>& boundaries, const RawColumn& column,
+                      std::int64_t* out) {
   each_number(column, [&](std::size_t i, auto value) {
-    out[i] = std::upper_bound(boundaries.begin(), boundaries.end(), static_cast<float>(value)) - boundaries.begin();
+    out[i] = std::upper_bound(boundaries.begin(), boundaries.end(), static_cast<float>(value)) -
+             boundaries.begin();
   });
 }
 
-void write_vocabulary(const VocabularyTable& table, Oov oov, const RawColumn& column, std::int64_t* out) {
+void write_vocabulary(const VocabularyTable& table, Oov oov, const RawColumn& column,
+                      std::int64_t* out) {
   std::int64_t base = oov == Oov::kFirst ? 1 : 0, unseen = oov == Oov::kFirst ? 0 : table.size();
   each_text(column, [&](std::size_t i, std::string_view text) {
     std::int64_t place = table.find(text);
@@ -65,14 +70,16 @@ void write_vocabulary(const VocabularyTable& table, Oov oov, const RawColumn& co
 }
 
 void write_hashed(std::int64_t buckets, const RawColumn& column, std::int64_t* out) {
-  each_text(column, [&](std::size_t i, std::string_view text) { out[i] = hash_bucket(text_hash(text), buckets); });
+  each_text(column, [&](std::size_t i, std::string_view text) {
+    out[i] = hash_bucket(text_hash(text), buckets);
+  });
 }
 
 }  // namespace
 
 FeaturePlan::Source FeaturePlan::find(const ElementSpec& input, const std::string& name) {
-  bool raw =
-      std::any_of(input.columns.begin(), input.columns.end(), [&](const auto& column) { return column.name == name; });
+  bool raw = std::any_of(input.columns.begin(), input.columns.end(),
+                         [&](const auto& column) { return column.name == name; });
   if (!raw) {
     for (std::size_t i = 0; i < steps_.size(); ++i)
       if (columns_[i].name == name) return {true, i};
@@ -82,17 +89,21 @@ FeaturePlan::Source FeaturePlan::find(const ElementSpec& input, const std::strin
   return {false, static_cast<std::size_t>(place - inputs_.begin())};
 }
 
-FeaturePlan::FeaturePlan(const ElementSpec& input, const std::vector<FeatureColumn>& columns) : columns_(columns) {
+FeaturePlan::FeaturePlan(const ElementSpec& input, const std::vector<FeatureColumn>& columns)
+    : columns_(columns) {
   for (const auto& feature : columns_) {
     Step step{&feature, {}, nullptr};
-    for (const auto& numeric : feature.numerics) step.sources.push_back(find(input, numeric.column));
+    for (const auto& numeric : feature.numerics)
+      step.sources.push_back(find(input, numeric.column));
     for (const auto& name : feature.inputs) step.sources.push_back(find(input, name));
-    if (feature.kind == Kind::kVocabulary) step.vocabulary = std::make_shared<VocabularyTable>(feature.values);
+    if (feature.kind == Kind::kVocabulary)
+      step.vocabulary = std::make_shared<VocabularyTable>(feature.values);
     steps_.push_back(std::move(step));
   }
 }
 
-std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw, std::int64_t rows) const {
+std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
+                                       std::int64_t rows) const {
   std::vector<Tensor> results;
   std::vector<std::size_t> first_result;
   for (const auto& step : steps_) {
@@ -107,7 +118,8 @@ std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
       results.push_back(dense);
       continue;
     }
-    std::int64_t size = feature.kind == Kind::kCrossed ? rows : static_cast<std::int64_t>(input(0).size());
+    std::int64_t size =
+        feature.kind == Kind::kCrossed ? rows : static_cast<std::int64_t>(input(0).size());
     Tensor ids(DType::kInt64, {size});
     std::int64_t* out = ids.mutable_values<std::int64_t>().data();
     switch (feature.kind) {
@@ -118,14 +130,16 @@ std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
         std::fill_n(out, size, 0);
         for (const auto& source : step.sources) {
           auto add = [&](std::size_t i, std::uint64_t hash) {
-            out[i] = static_cast<std::int64_t>(cross_hash(static_cast<std::uint64_t>(out[i]), hash));
+            out[i] =
+                static_cast<std::int64_t>(cross_hash(static_cast<std::uint64_t>(out[i]), hash));
           };
           if (source.is_feature) {
             auto earlier = results[first_result[source.place]].values<std::int64_t>();
             for (std::size_t i = 0; i < earlier.size(); ++i)
               add(i, mix_bits(static_cast<std::uint64_t>(earlier[i]) + 1));
           } else {
-            each_text(*raw[source.place], [&](std::size_t i, std::string_view text) { add(i, text_hash(text)); });
+            each_text(*raw[source.place],
+                      [&](std::size_t i, std::string_view text) { add(i, text_hash(text)); });
           }
         }
         for (std::int64_t i = 0; i < size; ++i)
@@ -133,7 +147,8 @@ std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
       }
     }
     results.push_back(ids);
-    if (feature.kind != Kind::kCrossed && input(0).splits.defined()) results.push_back(input(0).splits);
+    if (feature.kind != Kind::kCrossed && input(0).splits.defined())
+      results.push_back(input(0).splits);
   }
   return results;
 }

@@ -1,4 +1,5 @@
-// FeaturePlan: feature columns made ready to run over raw columns, be they tensors or the cells of a file.
+// FeaturePlan: feature columns made ready to run over raw columns, be they tensors or the cells of
+// a file.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,8 @@ namespace cairn {
 // One column of some examples. Strings are views, so that the cells of a file need never be copied.
 struct RawColumn {
   DType dtype = DType::kFloat32;
-  Tensor values;                           // unless kString: [rows], or of a ragged column all its values
+  // unless kString: [rows], or of a ragged column all its values
+  Tensor values;
   std::span<const std::string_view> text;  // kString: the same; somebody else's, who outlives this
   Tensor splits;                           // of a ragged column: int64 [rows + 1], from 0
   std::size_t size() const {

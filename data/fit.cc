@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kRowsAtOnce = 4096;
 
-// Mean and variance one value at a time: Welford, "Note on a method for calculating corrected sums of squares and
-// products", 1962.
+// Mean and variance one value at a time: Welford, "Note on a method for calculating corrected sums
+// of squares and products", 1962.
 struct Moments {
   double count = 0, mean = 0, squares = 0;
   void add(double x) {
@@ -28,7 +28,9 @@ struct Moments {
 
 struct TextHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>()(text);
+  }
 };
 using Counts = std::unordered_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
 
@@ -62,7 +64,8 @@ std::vector<std::string> most_frequent(const Counts& counts, const VocabularyOpt
   for (const auto& [text, count] : counts)
     if (count >= options.min_count) ranked.emplace_back(-count, text);
   std::sort(ranked.begin(), ranked.end());
-  ranked.resize(std::min(ranked.size(), static_cast<std::size_t>(std::max<std::int64_t>(0, options.max_size))));
+  ranked.resize(std::min(ranked.size(),
+                         static_cast<std::size_t>(std::max<std::int64_t>(0, options.max_size))));
   std::vector<std::string> values;
   for (auto& [count, text] : ranked) values.push_back(std::move(text));
   return values;
@@ -87,23 +90,27 @@ void add_numbers(Moments& moments, const Tensor& column, bool log1p) {
 void check(const Dataset& dataset, const FitRequest& request) {
   const ElementSpec& element = dataset.element_spec();
   if (dataset.batched())
-    throw InvalidArgumentError("fit() reads example by example: give it the dataset before batch()");
+    throw InvalidArgumentError(
+        "fit() reads example by example: give it the dataset before batch()");
   for (const auto& numeric : request.numeric)
     if (const TensorType& type = element.columns[element.find(numeric.column)].type;
         type.dtype == DType::kString || type.shape.rank() > 0)
-      throw InvalidArgumentError(
-          str("fit: \"", numeric.column, "\" is ", type.to_string(), ", not one number an example"));
+      throw InvalidArgumentError(str("fit: \"", numeric.column, "\" is ", type.to_string(),
+                                     ", not one number an example"));
   for (const auto& name : request.vocabularies)
     if (element.columns[element.find(name)].type.dtype == DType::kFloat32)
-      throw InvalidArgumentError(str("fit: a vocabulary of \"", name,
-                                     "\", which is float32; give it a string or integer dtype, or bucketise it"));
+      throw InvalidArgumentError(
+          str("fit: a vocabulary of \"", name,
+              "\", which is float32; give it a string or integer dtype, or bucketise it"));
 }
 
 [[noreturn]] void refuse_no_examples(const LinesRead& lines) {
   std::string why;
-  for (const auto& path : lines.empty_files) why += str(why.empty() ? "; no rows are in " : ", ", path);
+  for (const auto& path : lines.empty_files)
+    why += str(why.empty() ? "; no rows are in " : ", ", path);
   if (!lines.first_skipped.empty())
-    why += str("; ", lines.skipped, " lines were left out, the first one is ", lines.first_skipped.front());
+    why += str("; ", lines.skipped, " lines were left out, the first one is ",
+               lines.first_skipped.front());
   throw InvalidArgumentError("fit: the dataset holds no examples" + why);
 }
 
@@ -120,8 +127,10 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
     Element all = block.batch();
     found.examples += block.size();
     for (std::size_t i = 0; i < moments.size(); ++i)
-      add_numbers(moments[i], all[element.find(request.numeric[i].column)], request.numeric[i].log1p);
-    for (std::size_t i = 0; i < counts.size(); ++i) add_values(counts[i], all[element.find(request.vocabularies[i])]);
+      add_numbers(moments[i], all[element.find(request.numeric[i].column)],
+                  request.numeric[i].log1p);
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      add_values(counts[i], all[element.find(request.vocabularies[i])]);
   }
   found.lines.skipped = stage->skipped();
   if (found.examples == 0) refuse_no_examples(found.lines);
@@ -131,16 +140,20 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
     found.numeric.back().mean = static_cast<float>(moments[i].mean);
     found.numeric.back().stddev = deviation > 0 ? static_cast<float>(deviation) : 1.0f;
   }
-  for (const auto& each : counts) found.vocabularies.push_back(most_frequent(each, request.vocabulary_options));
+  for (const auto& each : counts)
+    found.vocabularies.push_back(most_frequent(each, request.vocabulary_options));
   return found;
 }
 
-std::vector<NumericInput> fit_numeric(const Dataset& dataset, const std::vector<NumericInput>& columns) {
+std::vector<NumericInput> fit_numeric(const Dataset& dataset,
+                                      const std::vector<NumericInput>& columns) {
   return fit(dataset, {.numeric = columns}).numeric;
 }
 
-std::vector<std::string> fit_vocabulary(const Dataset& dataset, const std::string& column, VocabularyOptions options) {
-  return fit(dataset, {.vocabularies = {column}, .vocabulary_options = options}).vocabularies.front();
+std::vector<std::string> fit_vocabulary(const Dataset& dataset, const std::string& column,
+                                        VocabularyOptions options) {
+  return fit(dataset, {.vocabularies = {column}, .vocabulary_options = options})
+      .vocabularies.front();
 }
 
 }  // namespace cairn

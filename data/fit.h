@@ -20,18 +20,20 @@ struct FitRequest {
 };
 
 struct Fit {
-  std::vector<NumericInput> numeric;                   // in the order of the request; stddev is 1 for a constant column
+  // in the order of the request; stddev is 1 for a constant column
+  std::vector<NumericInput> numeric;
   std::vector<std::vector<std::string>> vocabularies;  // most frequent first, equals in text order
   std::int64_t examples = 0;
   LinesRead lines;
 };
 
-// Reads `dataset` (not batched, finite) once. InvalidArgument: a column is not there, is not of a fitting type, or
-// there are no examples.
+// Reads `dataset` (not batched, finite) once. InvalidArgument: a column is not there, is not of a
+// fitting type, or there are no examples.
 Fit fit(const Dataset& dataset, const FitRequest& request);
 
 // One of the two, by itself.
-std::vector<NumericInput> fit_numeric(const Dataset& dataset, const std::vector<NumericInput>& columns);
+std::vector<NumericInput> fit_numeric(const Dataset& dataset,
+                                      const std::vector<NumericInput>& columns);
 std::vector<std::string> fit_vocabulary(const Dataset& dataset, const std::string& column,
                                         VocabularyOptions options = {});
 

@@ -10,7 +10,8 @@
 
 namespace cairn {
 
-// FNV-1a over the bytes, then mixed: what the operation string_hash_bucket takes modulo its buckets.
+// FNV-1a over the bytes, then mixed: what the operation string_hash_bucket takes modulo its
+// buckets.
 inline std::uint64_t text_hash(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325ull;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001B3ull;

@@ -15,8 +15,8 @@ struct InputContext {
   std::int64_t get_per_replica_batch_size(std::int64_t global_batch_size) const {
     if (num_replicas_in_sync < 1 || global_batch_size % num_replicas_in_sync != 0)
       throw InvalidArgumentError(str("The `global_batch_size` ", global_batch_size,
-                                     " is not divisible by `num_replicas_in_sync` ", num_replicas_in_sync,
-                                     "; choose a multiple of it"));
+                                     " is not divisible by `num_replicas_in_sync` ",
+                                     num_replicas_in_sync, "; choose a multiple of it"));
     return global_batch_size / num_replicas_in_sync;
   }
 };

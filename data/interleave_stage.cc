@@ -7,7 +7,8 @@
 namespace cairn {
 namespace {
 
-// A file that is being read, in its place of the cycle. A place whose file has ended gets the next one when its turn comes again.
+// A file that is being read, in its place of the cycle. A place whose file has ended gets the next
+// one when its turn comes again.
 struct Place {
   std::size_t file = 0;
   StagePtr stage;  // none: no file
@@ -16,7 +17,10 @@ struct Place {
 class InterleaveStage final : public Stage {
  public:
   InterleaveStage(std::size_t files, const InterleaveSpec& spec, OpenFile open)
-      : files_(files), block_(spec.block_length), open_(std::move(open)), places_(static_cast<std::size_t>(spec.cycle_length)) {}
+      : files_(files),
+        block_(spec.block_length),
+        open_(std::move(open)),
+        places_(static_cast<std::size_t>(spec.cycle_length)) {}
 
   Block next(std::int64_t most) override {
     while (Place* place = current()) {
@@ -68,7 +72,8 @@ class InterleaveStage final : public Stage {
   void load(StateReader& in) override {
     const auto files = static_cast<std::int64_t>(files_);
     next_file_ = static_cast<std::size_t>(in.number_up_to(files, "the next file"));
-    turn_ = static_cast<std::size_t>(in.number_up_to(static_cast<std::int64_t>(places_.size()) - 1, "the place in the cycle"));
+    turn_ = static_cast<std::size_t>(
+        in.number_up_to(static_cast<std::int64_t>(places_.size()) - 1, "the place in the cycle"));
     in_block_ = in.number_up_to(block_ - 1, "the place in the block");
     closed_skipped_ = in.number_up_to(kCountMax, "the number of lines left out");
     for (Place& place : places_) {
@@ -123,7 +128,7 @@ class InterleaveStage final : public Stage {
   std::vector<Place> places_;
   std::uint64_t epoch_ = 0;
   std::size_t next_file_ = 0, turn_ = 0;
-  std::int64_t in_block_ = 0;         // elements of this turn so far
+  std::int64_t in_block_ = 0;        // elements of this turn so far
   std::int64_t closed_skipped_ = 0;  // lines left out of files that have ended
 };
 

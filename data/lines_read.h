@@ -11,8 +11,8 @@ inline constexpr int kSkippedRowsTold = 20;
 
 // Called on the thread that reads, which is one of OpenOptions::offload below a prefetch().
 struct LineEvents {
-  // A line was left out under OnError::kSkipAndCount: "FILE:LINE:CHARACTER: ...". Called for the first
-  // kSkippedRowsTold lines of a source; DatasetIterator::skipped() counts all.
+  // A line was left out under OnError::kSkipAndCount: "FILE:LINE:CHARACTER: ...". Called for the
+  // first kSkippedRowsTold lines of a source; DatasetIterator::skipped() counts all.
   std::function<void(const std::string& why)> on_skipped_row = nullptr;
   // A file has ended without a single row, good or bad.
   std::function<void(const std::string& path)> on_empty_file = nullptr;
@@ -20,9 +20,10 @@ struct LineEvents {
 
 // What reading the CSV files of a dataset once came across.
 struct LinesRead {
-  std::int64_t skipped = 0;                // lines left out (OnError::kSkipAndCount)
-  std::vector<std::string> first_skipped;  // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."
-  std::vector<std::string> empty_files;    // paths of files without a row
+  std::int64_t skipped = 0;  // lines left out (OnError::kSkipAndCount)
+  // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."
+  std::vector<std::string> first_skipped;
+  std::vector<std::string> empty_files;  // paths of files without a row
 };
 
 }  // namespace cairn

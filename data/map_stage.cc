@@ -44,12 +44,13 @@ class MapStage final : public StageOver {
 
 }  // namespace
 
-std::vector<std::byte> trace_map(const ElementSpec& input, const std::function<Outputs(const Batch&)>& body) {
+std::vector<std::byte> trace_map(const ElementSpec& input,
+                                 const std::function<Outputs(const Batch&)>& body) {
   Function::Body traced = [&](const std::vector<TraceArgument>& arguments) {
     Batch batch = std::get<Iterator>(arguments[0]).get_next();
     Outputs outputs = body(batch);
-    bool has_label =
-        std::any_of(outputs.begin(), outputs.end(), [&](const auto& output) { return output.first == input.label; });
+    bool has_label = std::any_of(outputs.begin(), outputs.end(),
+                                 [&](const auto& output) { return output.first == input.label; });
     if (!input.label.empty() && !has_label) outputs.emplace_back(input.label, batch.label);
     return outputs;
   };
@@ -59,20 +60,25 @@ std::vector<std::byte> trace_map(const ElementSpec& input, const std::function<O
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec) {
   Graph graph = parse_graph(spec.graph);
   if (!graph.variables.empty())
+    throw InvalidArgumentError(str("map(): the function uses the variable \"",
+                                   graph.variables.front().name, "\"; a map may use none"));
+  if (!graph.arguments.empty() || graph.iterators.size() != 1 ||
+      graph.elements_taken() != std::vector<std::int64_t>{1})
     throw InvalidArgumentError(
-        str("map(): the function uses the variable \"", graph.variables.front().name, "\"; a map may use none"));
-  if (!graph.arguments.empty() || graph.iterators.size() != 1 || graph.elements_taken() != std::vector<std::int64_t>{1})
-    throw InvalidArgumentError("map(): the graph must take one element of one iterator, and nothing else");
+        "map(): the graph must take one element of one iterator, and nothing else");
   if (!(graph.iterators[0] == input))
-    throw InvalidArgumentError("map(): the function was traced for other columns than the stage below yields");
+    throw InvalidArgumentError(
+        "map(): the function was traced for other columns than the stage below yields");
   ElementSpec element;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const std::string& name = graph.output_names[i];
     if (name.empty())
       throw InvalidArgumentError(
-          "map(): an output has no name; return Outputs, such as {{\"age\", age}, {\"words\", words}}");
+          "map(): an output has no name; return Outputs, such as {{\"age\", age}, {\"words\", "
+          "words}}");
     for (const auto& column : element.columns)
-      if (column.name == name) throw InvalidArgumentError(str("map(): two outputs are named \"", name, "\""));
+      if (column.name == name)
+        throw InvalidArgumentError(str("map(): two outputs are named \"", name, "\""));
     element.columns.push_back({name, graph.type(graph.outputs[i])});
   }
   if (element.columns.empty()) throw InvalidArgumentError("map(): the function returns nothing");

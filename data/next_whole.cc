@@ -5,7 +5,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kAtOnce = 1 << 16;  // a source makes as many as it is asked for before anybody counts their bytes
+// a source makes as many as it is asked for before anybody counts their bytes
+constexpr std::int64_t kAtOnce = 1 << 16;
 
 }  // namespace
 
@@ -19,7 +20,9 @@ Block next_whole(Stage& input, std::int64_t wanted, std::size_t bytes_max, const
     size += part.size();
     bytes += part.bytes();
     if (bytes > bytes_max)
-      throw ResourceExhaustedError(str(what, " of ", wanted, " elements takes more than ", bytes_max, " bytes with its first ", size, "; make it smaller"));
+      throw ResourceExhaustedError(str(what, " of ", wanted, " elements takes more than ",
+                                       bytes_max, " bytes with its first ", size,
+                                       "; make it smaller"));
     parts.push_back(std::move(part));
   }
   return Block::concat(std::move(parts));

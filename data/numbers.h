@@ -34,7 +34,8 @@ bool parse_integer(std::string_view text, T& out) {
 // Finite or not ("nan", "inf" are read); a plain short integer takes a fast path.
 inline bool parse_float(std::string_view text, float& out) {
   std::int32_t whole = 0;
-  if (text.size() < 8 && parse_integer(text, whole) && !(whole == 0 && text.front() == '-')) {  // below 2^24: exact
+  if (text.size() < 8 && parse_integer(text, whole) && !(whole == 0 && text.front() == '-')) {
+    // below 2^24: exact
     out = static_cast<float>(whole);
     return true;
   }

@@ -22,8 +22,9 @@ bool holds(const Chain& chain, std::size_t at) {
   return at < chain.size() && std::holds_alternative<Spec>(chain[at]->kind);
 }
 
-// A CSV source takes over a shard() and a features() directly above it, in either order: it then parses only its own
-// lines, and makes ids from text that is never copied. `at` moves past what it took.
+// A CSV source takes over a shard() and a features() directly above it, in either order: it then
+// parses only its own lines, and makes ids from text that is never copied. `at` moves past what it
+// took.
 StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events) {
   ShardSpec shard;
   std::shared_ptr<const StageSpec> features;
@@ -49,9 +50,16 @@ struct OpenOver {
 
   StagePtr operator()(const FeaturesSpec&) { return make_features_stage(std::move(input), spec); }
   StagePtr operator()(const MapSpec&) { return make_map_stage(std::move(input), *spec); }
-  StagePtr operator()(const ShuffleSpec& shuffle) { return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt, options.buffer_bytes_max); }
-  StagePtr operator()(const BatchSpec& batch) { return make_batch_stage(std::move(input), batch, options.buffer_bytes_max); }
-  StagePtr operator()(const RepeatSpec& repeat) { return make_repeat_stage(std::move(input), repeat); }
+  StagePtr operator()(const ShuffleSpec& shuffle) {
+    return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt,
+                              options.buffer_bytes_max);
+  }
+  StagePtr operator()(const BatchSpec& batch) {
+    return make_batch_stage(std::move(input), batch, options.buffer_bytes_max);
+  }
+  StagePtr operator()(const RepeatSpec& repeat) {
+    return make_repeat_stage(std::move(input), repeat);
+  }
   StagePtr operator()(const TakeSpec& take) { return make_take_stage(std::move(input), take); }
   StagePtr operator()(const SkipSpec& skip) { return make_skip_stage(std::move(input), skip); }
   StagePtr operator()(const ShardSpec& shard) { return make_shard_stage(std::move(input), shard); }
@@ -73,8 +81,8 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& even
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));
 }
 
-// Only the last prefetch() reads ahead: its job runs all stages below, and would wait on its own lane for another one's
-// job.
+// Only the last prefetch() reads ahead: its job runs all stages below, and would wait on its own
+// lane for another one's job.
 bool prefetches_above(const Chain& chain, std::size_t at) {
   for (++at; at < chain.size(); ++at)
     if (holds<PrefetchSpec>(chain, at)) return true;
@@ -82,7 +90,8 @@ bool prefetches_above(const Chain& chain, std::size_t at) {
 }
 
 // Stages `at` and up, over `stage`. `salt` tells the shuffles of one file from those of another.
-StagePtr open_over(StagePtr stage, const Chain& chain, std::size_t at, const OpenOptions& options, std::uint64_t salt = 0) {
+StagePtr open_over(StagePtr stage, const Chain& chain, std::size_t at, const OpenOptions& options,
+                   std::uint64_t salt = 0) {
   OpenOptions without_offload = options;
   without_offload.offload = nullptr;
   for (; at < chain.size(); ++at) {
@@ -109,12 +118,14 @@ StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& e
 
 StagePtr open_interleaved(const Chain& chain, std::size_t at, const LineEvents& events) {
   const std::vector<std::string>& paths = paths_of(*chain[0]);
-  for (const std::string& path : paths) file_bytes(path);  // a missing file is reported now, not hours into the run
+  // a missing file is reported now, not hours into the run
+  for (const std::string& path : paths) file_bytes(path);
   Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
   OpenFile open = [below = std::move(below), events](std::size_t file) {
     return open_one_file(below, file, events);
   };
-  return make_interleave_stage(paths.size(), std::get<InterleaveSpec>(chain[at]->kind), std::move(open));
+  return make_interleave_stage(paths.size(), std::get<InterleaveSpec>(chain[at]->kind),
+                               std::move(open));
 }
 
 constexpr std::uint64_t kStateVersion = 1;
@@ -137,7 +148,8 @@ StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOpt
   return open_over(std::move(stage), chain, at, options);
 }
 
-DatasetIterator::DatasetIterator(std::unique_ptr<Stage> last, std::uint64_t fingerprint, ElementSpec spec)
+DatasetIterator::DatasetIterator(std::unique_ptr<Stage> last, std::uint64_t fingerprint,
+                                 ElementSpec spec)
     : last_(std::move(last)), fingerprint_(fingerprint), spec_(std::move(spec)) {}
 DatasetIterator::~DatasetIterator() = default;
 
@@ -153,19 +165,20 @@ IteratorState DatasetIterator::capture() const {
 
 void DatasetIterator::restore(const IteratorState& state) {
   if (state.bytes.size() > kIteratorStateBytesMax)
-    throw InvalidArgumentError(
-        str("an iterator state of ", state.bytes.size(), " bytes, at most ", kIteratorStateBytesMax, " are possible"));
+    throw InvalidArgumentError(str("an iterator state of ", state.bytes.size(), " bytes, at most ",
+                                   kIteratorStateBytesMax, " are possible"));
   last_->restart(0);
   ordinal_ = 0;
   if (state.bytes.empty()) return;
   StateReader in(state.bytes);
   std::uint64_t version = in.number();
   if (version != kStateVersion)
-    throw InvalidArgumentError(
-        str("an iterator state of version ", version, ", this program knows version ", kStateVersion));
+    throw InvalidArgumentError(str("an iterator state of version ", version,
+                                   ", this program knows version ", kStateVersion));
   if (in.number() != fingerprint_)
     throw InvalidArgumentError(
-        "the iterator state belongs to another dataset; begin anew, or use the description it was taken from");
+        "the iterator state belongs to another dataset; begin anew, or use the description it was "
+        "taken from");
   ordinal_ = in.number_up_to(kCountMax, "the ordinal");
   StateReader stages(in.blob());
   in.expect_end();
@@ -194,7 +207,8 @@ std::optional<Element> DatasetIterator::next() {
 }
 
 void DatasetIterator::skip_to(std::int64_t ordinal) {
-  if (ordinal < 0) throw InvalidArgumentError(str("skip_to: ordinal is ", ordinal, ", it must be at least 0"));
+  if (ordinal < 0)
+    throw InvalidArgumentError(str("skip_to: ordinal is ", ordinal, ", it must be at least 0"));
   mend();
   broken_ = true;
   std::int64_t before = ordinal_;
@@ -214,11 +228,13 @@ std::int64_t ordinal(const IteratorState& state) {
   return in.number_up_to(kCountMax, "the ordinal");
 }
 
-std::unique_ptr<DatasetIterator> open(const Dataset& dataset, const IteratorState& state, const OpenOptions& options) {
+std::unique_ptr<DatasetIterator> open(const Dataset& dataset, const IteratorState& state,
+                                      const OpenOptions& options) {
   if (!dataset.defined())
-    throw InvalidArgumentError("open(): the dataset is empty; begin with Dataset::csv(), range(), ...");
-  auto iterator = std::make_unique<DatasetIterator>(open_stages(dataset.last(), options), fingerprint(dataset),
-                                                    dataset.element_spec());
+    throw InvalidArgumentError(
+        "open(): the dataset is empty; begin with Dataset::csv(), range(), ...");
+  auto iterator = std::make_unique<DatasetIterator>(open_stages(dataset.last(), options),
+                                                    fingerprint(dataset), dataset.element_spec());
   iterator->restore(state);
   iterator->state_ = iterator->capture();
   return iterator;

@@ -15,13 +15,15 @@ void write_texts(List out, const std::vector<std::string>& texts) {
 
 std::string read_text(capnp::Text::Reader in) {
   if (in.size() > kTextBytesMax)
-    throw InvalidArgumentError(
-        str("a text of ", in.size(), " bytes in a dataset, at most ", kTextBytesMax, " are possible"));
+    throw InvalidArgumentError(str("a text of ", in.size(), " bytes in a dataset, at most ",
+                                   kTextBytesMax, " are possible"));
   return std::string(in.cStr(), in.size());
 }
-std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader in, std::size_t most = kDatasetColumnsMax) {
+std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader in,
+                                    std::size_t most = kDatasetColumnsMax) {
   if (in.size() > most)
-    throw InvalidArgumentError(str("a list of ", in.size(), " texts in a dataset, at most ", most, " are possible"));
+    throw InvalidArgumentError(
+        str("a list of ", in.size(), " texts in a dataset, at most ", most, " are possible"));
   std::vector<std::string> texts;
   for (auto text : in) texts.push_back(read_text(text));
   return texts;
@@ -30,20 +32,22 @@ std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader in, std::si
 template <typename List>
 void check_size(const List& list, const char* what) {
   if (list.size() > kDatasetColumnsMax)
-    throw InvalidArgumentError(
-        str("a dataset with ", list.size(), " ", what, ", at most ", kDatasetColumnsMax, " are possible"));
+    throw InvalidArgumentError(str("a dataset with ", list.size(), " ", what, ", at most ",
+                                   kDatasetColumnsMax, " are possible"));
 }
 
 DType read_dtype(std::uint8_t number) {
   if (number >= kDTypeCount)
-    throw InvalidArgumentError(str("a dataset names dtype ", int{number}, ", which this program does not know"));
+    throw InvalidArgumentError(
+        str("a dataset names dtype ", int{number}, ", which this program does not know"));
   return static_cast<DType>(number);
 }
 
 template <typename Enum>
 Enum read_enum(std::uint8_t number, Enum last, const char* what) {
   if (number > static_cast<std::uint8_t>(last))
-    throw InvalidArgumentError(str("a dataset names ", what, " ", int{number}, ", which this program does not know"));
+    throw InvalidArgumentError(
+        str("a dataset names ", what, " ", int{number}, ", which this program does not know"));
   return static_cast<Enum>(number);
 }
 
@@ -62,8 +66,10 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
     columns[i].setSeparator(static_cast<std::uint8_t>(column.separator));
   }
   out.setLabelColumn(schema.label.column);
-  write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())), schema.label.positive);
-  write_texts(out.initNegative(static_cast<unsigned>(schema.label.negative.size())), schema.label.negative);
+  write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
+              schema.label.positive);
+  write_texts(out.initNegative(static_cast<unsigned>(schema.label.negative.size())),
+              schema.label.negative);
   out.setDelimiter(static_cast<std::uint8_t>(schema.delimiter));
   out.setHeader(schema.header);
   out.setTrim(schema.trim);
@@ -88,7 +94,8 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.skip = column.getSkip();
     made.separator = static_cast<char>(column.getSeparator());
   }
-  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()), read_texts(in.getNegative()), in.getBinaryLabel()};
+  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
+                  read_texts(in.getNegative()), in.getBinaryLabel()};
   schema.delimiter = static_cast<char>(in.getDelimiter());
   schema.header = in.getHeader();
   schema.trim = in.getTrim();
@@ -119,7 +126,8 @@ Dataset read_records(pipeline::Records::Reader in) {
   RecordSchema schema;
   check_size(in.getFields(), "fields");
   for (auto field : in.getFields())
-    schema.fields.push_back({read_text(field.getName()), read_dtype(field.getDtype()), field.getCount()});
+    schema.fields.push_back(
+        {read_text(field.getName()), read_dtype(field.getDtype()), field.getCount()});
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
   return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema));
@@ -140,7 +148,8 @@ void write_kind(pipeline::Stage::Builder stage, const TensorsSpec& spec) {
 Dataset read_tensors(pipeline::Tensors::Reader in) {
   check_size(in.getColumns(), "columns");
   std::vector<std::pair<std::string, Tensor>> columns;
-  for (auto column : in.getColumns()) columns.emplace_back(read_text(column.getName()), wire::read(column.getValue()));
+  for (auto column : in.getColumns())
+    columns.emplace_back(read_text(column.getName()), wire::read(column.getValue()));
   return Dataset::from_tensors(std::move(columns), read_text(in.getLabel()));
 }
 
@@ -176,8 +185,8 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
     made.inputs = read_texts(feature.getInputs());
     check_size(feature.getNumerics(), "numeric inputs");
     for (auto numeric : feature.getNumerics())
-      made.numerics.push_back(
-          {read_text(numeric.getColumn()), numeric.getMean(), numeric.getStddev(), numeric.getLog1p()});
+      made.numerics.push_back({read_text(numeric.getColumn()), numeric.getMean(),
+                               numeric.getStddev(), numeric.getLog1p()});
     made.values = read_texts(feature.getValues(), kVocabularyValuesMax);
     made.oov = read_enum(feature.getOov(), Oov::kLast, "an out-of-vocabulary rule");
     made.buckets = feature.getBuckets();
@@ -189,7 +198,8 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
 }
 
 void write_kind(pipeline::Stage::Builder stage, const MapSpec& spec) {
-  stage.setMapGraph(kj::arrayPtr(reinterpret_cast<const kj::byte*>(spec.graph.data()), spec.graph.size()));
+  stage.setMapGraph(
+      kj::arrayPtr(reinterpret_cast<const kj::byte*>(spec.graph.data()), spec.graph.size()));
 }
 void write_kind(pipeline::Stage::Builder stage, const ShuffleSpec& spec) {
   auto out = stage.initShuffle();
@@ -203,7 +213,9 @@ void write_kind(pipeline::Stage::Builder stage, const BatchSpec& spec) {
   out.setN(spec.n);
   out.setDropRemainder(spec.drop_remainder);
 }
-void write_kind(pipeline::Stage::Builder stage, const RepeatSpec& spec) { stage.setRepeat(spec.count); }
+void write_kind(pipeline::Stage::Builder stage, const RepeatSpec& spec) {
+  stage.setRepeat(spec.count);
+}
 void write_kind(pipeline::Stage::Builder stage, const TakeSpec& spec) { stage.setTake(spec.count); }
 void write_kind(pipeline::Stage::Builder stage, const SkipSpec& spec) { stage.setSkip(spec.count); }
 void write_kind(pipeline::Stage::Builder stage, const ShardSpec& spec) {
@@ -211,7 +223,9 @@ void write_kind(pipeline::Stage::Builder stage, const ShardSpec& spec) {
   out.setNum(spec.num);
   out.setIndex(spec.index);
 }
-void write_kind(pipeline::Stage::Builder stage, const PrefetchSpec& spec) { stage.setPrefetch(spec.n); }
+void write_kind(pipeline::Stage::Builder stage, const PrefetchSpec& spec) {
+  stage.setPrefetch(spec.n);
+}
 
 void write_kind(pipeline::Stage::Builder stage, const InterleaveSpec& spec) {
   auto out = stage.initInterleave();
@@ -238,7 +252,8 @@ void write_stage(pipeline::Stage::Builder out, const StageSpec& spec) {
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
   bool source = in.which() <= pipeline::Stage::TENSORS;
   if (source == below.defined())
-    throw InvalidArgumentError(source ? "a dataset with a source above another stage" : "a dataset without a source");
+    throw InvalidArgumentError(source ? "a dataset with a source above another stage"
+                                      : "a dataset without a source");
   switch (in.which()) {
     case pipeline::Stage::CSV: return read_csv(in.getCsv());
     case pipeline::Stage::RECORDS: return read_records(in.getRecords());
@@ -249,17 +264,23 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::SHUFFLE: {
       const auto shuffle = in.getShuffle();
       // Beyond int64 it is negative here, and refused.
-      const ShuffleOptions options{shuffle.getReshuffle(), static_cast<std::int64_t>(shuffle.getPipeline())};
+      const ShuffleOptions options{shuffle.getReshuffle(),
+                                   static_cast<std::int64_t>(shuffle.getPipeline())};
       return below.shuffle(shuffle.getBufferSize(), shuffle.getSeed(), options);
     }
-    case pipeline::Stage::BATCH: return below.batch(in.getBatch().getN(), {in.getBatch().getDropRemainder()});
+    case pipeline::Stage::BATCH:
+      return below.batch(in.getBatch().getN(), {in.getBatch().getDropRemainder()});
     case pipeline::Stage::REPEAT: return below.repeat(in.getRepeat());
     case pipeline::Stage::TAKE: return below.take(in.getTake());
     case pipeline::Stage::SKIP: return below.skip(in.getSkip());
-    case pipeline::Stage::SHARD: return below.shard(in.getShard().getNum(), in.getShard().getIndex());
+    case pipeline::Stage::SHARD:
+      return below.shard(in.getShard().getNum(), in.getShard().getIndex());
     case pipeline::Stage::PREFETCH: return below.prefetch(in.getPrefetch());
-    case pipeline::Stage::INTERLEAVE: return below.interleave(in.getInterleave().getCycleLength(), in.getInterleave().getBlockLength());
-    case pipeline::Stage::CACHE: return below.cache({in.getCache().getBytesMax(), read_text(in.getCache().getFile())});
+    case pipeline::Stage::INTERLEAVE:
+      return below.interleave(in.getInterleave().getCycleLength(),
+                              in.getInterleave().getBlockLength());
+    case pipeline::Stage::CACHE:
+      return below.cache({in.getCache().getBytesMax(), read_text(in.getCache().getFile())});
   }
   throw InvalidArgumentError("a dataset holds a kind of stage that this program does not know");
 }

@@ -7,8 +7,8 @@
 namespace cairn {
 
 void write_stage(pipeline::Stage::Builder out, const StageSpec& spec);
-// `below` with one more stage, made by the calls of Dataset and so checked as they check. InvalidArgument: it does not
-// fit.
+// `below` with one more stage, made by the calls of Dataset and so checked as they check.
+// InvalidArgument: it does not fit.
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in);
 
 }  // namespace cairn

@@ -1,7 +1,8 @@
 // prefetch(): reads ahead on an Offload lane.
 //
-// The stages below belong to the job while it runs and to nobody else; the queue is where the two threads meet. Each
-// item carries the state below from after it, so what has been read ahead but not handed out is no part of save().
+// The stages below belong to the job while it runs and to nobody else; the queue is where the two
+// threads meet. Each item carries the state below from after it, so what has been read ahead but
+// not handed out is no part of save().
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -74,13 +75,17 @@ void load_below(Stage& input, StateReader& in) {
 class PrefetchStage final : public Stage {
  public:
   PrefetchStage(StagePtr input, std::int64_t depth, bool batched, const OpenOptions& options)
-      : shared_(std::make_shared<Shared>()), depth_(depth), most_(batched ? 1 : kRowsAnItem), options_(options) {
+      : shared_(std::make_shared<Shared>()),
+        depth_(depth),
+        most_(batched ? 1 : kRowsAnItem),
+        options_(options) {
     shared_->input = std::move(input);
     remember();
   }
   ~PrefetchStage() override {
     std::lock_guard hold(shared_->mutex);
-    shared_->abandoned = true;  // a job still at work keeps what it needs, and ends after its element
+    // a job still at work keeps what it needs, and ends after its element
+    shared_->abandoned = true;
   }
 
   Block next(std::int64_t most) override {
@@ -116,9 +121,11 @@ class PrefetchStage final : public Stage {
   bool take() {
     std::unique_lock hold(shared_->mutex);
     keep_reading(hold);
-    bool came = shared_->changed.wait_for(hold, options_.prefetch_deadline, [this] { return !shared_->queue.empty(); });
+    bool came = shared_->changed.wait_for(hold, options_.prefetch_deadline,
+                                          [this] { return !shared_->queue.empty(); });
     if (!came)
-      throw DeadlineExceededError(str("prefetch: nothing was read within ", options_.prefetch_deadline.count(),
+      throw DeadlineExceededError(str("prefetch: nothing was read within ",
+                                      options_.prefetch_deadline.count(),
                                       " ms; is the offload thread or the file system stuck?"));
     Item& front = shared_->queue.front();
     if (front.error) std::rethrow_exception(front.error);
@@ -135,15 +142,17 @@ class PrefetchStage final : public Stage {
     if (shared_->running || shared_->ended || shared_->queued >= depth_) return;
     shared_->running = true;
     hold.unlock();
-    options_.offload->submit(options_.lane,
-                             [shared = shared_, depth = depth_, most = most_] { read_ahead(shared, depth, most); });
+    options_.offload->submit(options_.lane, [shared = shared_, depth = depth_, most = most_] {
+      read_ahead(shared, depth, most);
+    });
     hold.lock();
   }
   // Waits until the stages below are ours, and forgets what was read ahead.
   void stop() {
     std::unique_lock hold(shared_->mutex);
     shared_->abandoned = true;
-    if (!shared_->changed.wait_for(hold, options_.prefetch_deadline, [this] { return !shared_->running; }))
+    if (!shared_->changed.wait_for(hold, options_.prefetch_deadline,
+                                   [this] { return !shared_->running; }))
       throw DeadlineExceededError(
           str("prefetch: reading did not stop within ", options_.prefetch_deadline.count(), " ms"));
     shared_->abandoned = shared_->ended = false;
@@ -168,7 +177,8 @@ class PrefetchStage final : public Stage {
   std::int64_t skipped_ = 0;
 };
 
-// Without an Offload: nothing is read ahead. Its states are those of the above, so either can go on from the other's.
+// Without an Offload: nothing is read ahead. Its states are those of the above, so either can go on
+// from the other's.
 class NoPrefetchStage final : public StageOver {
  public:
   using StageOver::StageOver;
@@ -185,7 +195,8 @@ class NoPrefetchStage final : public StageOver {
 
 }  // namespace
 
-StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched, const OpenOptions& options) {
+StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched,
+                             const OpenOptions& options) {
   if (options.offload == nullptr) return std::make_unique<NoPrefetchStage>(std::move(input));
   return std::make_unique<PrefetchStage>(std::move(input), spec.n, batched, options);
 }

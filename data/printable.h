@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-// `bytes` with each control character and each byte that is not part of valid UTF-8 as \xNN, cut after about `most`
-// bytes with "..." behind them; no character is cut in two.
+// `bytes` with each control character and each byte that is not part of valid UTF-8 as \xNN, cut
+// after about `most` bytes with "..." behind them; no character is cut in two.
 std::string printable(std::string_view bytes, std::size_t most = 40);
 
 }  // namespace cairn

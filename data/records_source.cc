@@ -8,18 +8,20 @@
 namespace cairn {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "records are little-endian, and read as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "records are little-endian, and read as they lie");
 
 constexpr std::int64_t kBytesAtOnce = 1 << 20;
 
 // Copies field `offset` of each record to a column of its own.
-void deal_out(const char* records, std::int64_t rows, std::size_t record, std::size_t offset, std::size_t bytes,
-              std::byte* out) {
+void deal_out(const char* records, std::int64_t rows, std::size_t record, std::size_t offset,
+              std::size_t bytes, std::byte* out) {
   const char* from = records + offset;
   if (bytes == 4) {  // a constant size becomes one move
     for (std::int64_t i = 0; i < rows; ++i, from += record, out += 4) std::memcpy(out, from, 4);
   } else {
-    for (std::int64_t i = 0; i < rows; ++i, from += record, out += bytes) std::memcpy(out, from, bytes);
+    for (std::int64_t i = 0; i < rows; ++i, from += record, out += bytes)
+      std::memcpy(out, from, bytes);
   }
 }
 
@@ -36,17 +38,21 @@ class RecordsSource final : public Stage {
   Block next(std::int64_t most) override {
     while (file_ < rows_of_.size() && row_ == rows_of_[file_]) next_file();
     if (file_ == rows_of_.size()) return {};
-    std::int64_t rows = std::min({most, rows_of_[file_] - row_, std::max<std::int64_t>(1, kBytesAtOnce / record_)});
+    std::int64_t rows =
+        std::min({most, rows_of_[file_] - row_, std::max<std::int64_t>(1, kBytesAtOnce / record_)});
     read(rows);
     row_ += rows;
     std::vector<Tensor> columns;
     std::size_t offset = 0;
     for (const auto& column : spec_->element.columns) {
       Tensor values(column.type.dtype, column.type.shape.with_front(rows));
-      std::size_t bytes = static_cast<std::size_t>(column.type.shape.elements()) * dtype_bytes(column.type.dtype);
-      deal_out(buffer_.data(), rows, static_cast<std::size_t>(record_), offset, bytes, values.mutable_raw());
+      std::size_t bytes =
+          static_cast<std::size_t>(column.type.shape.elements()) * dtype_bytes(column.type.dtype);
+      deal_out(buffer_.data(), rows, static_cast<std::size_t>(record_), offset, bytes,
+               values.mutable_raw());
       offset += bytes;
-      if (records_.schema.binary_label && column.name == records_.schema.label) verify_label(values, row_ - rows);
+      if (records_.schema.binary_label && column.name == records_.schema.label)
+        verify_label(values, row_ - rows);
       columns.push_back(std::move(values));
     }
     return Block::packed(layout_, rows, std::move(columns));
@@ -72,8 +78,8 @@ class RecordsSource final : public Stage {
     out.number(static_cast<std::uint64_t>(row_));
   }
   void load(StateReader& in) override {
-    file_ =
-        static_cast<std::size_t>(in.number_up_to(static_cast<std::int64_t>(rows_of_.size()), "the number of the file"));
+    file_ = static_cast<std::size_t>(
+        in.number_up_to(static_cast<std::int64_t>(rows_of_.size()), "the number of the file"));
     row_ = in.number_up_to(file_ < rows_of_.size() ? rows_of_[file_] : 0, "the record");
   }
   std::int64_t skipped() const override { return 0; }
@@ -82,20 +88,24 @@ class RecordsSource final : public Stage {
   std::int64_t count(const std::string& path) const {
     auto bytes = static_cast<std::int64_t>(file_bytes(path));
     if (bytes % record_ != 0)
-      throw InvalidArgumentError(str(path, ": ", bytes, " bytes are no whole number of records of ", record_,
-                                     "; is the schema that of this file, or is the file cut short?"));
+      throw InvalidArgumentError(
+          str(path, ": ", bytes, " bytes are no whole number of records of ", record_,
+              "; is the schema that of this file, or is the file cut short?"));
     return bytes / record_;
   }
   // `first` is the number of the first record of `labels` in its file.
   void verify_label(const Tensor& labels, std::int64_t first) const {
     const auto verify = [&](auto values) {
-      const auto in_range = [](double label) { return label >= 0 && label <= 1; };  // not so if it is NaN
+      // not so if it is NaN
+      const auto in_range = [](double label) { return label >= 0 && label <= 1; };
       const auto bad = std::find_if_not(values.begin(), values.end(), in_range);
       if (bad == values.end()) return;
       const auto values_each = static_cast<std::int64_t>(values.size()) / labels.shape()[0];
-      throw InvalidArgumentError(str(records_.paths[file_], ": record ", first + (bad - values.begin()) / values_each,
+      throw InvalidArgumentError(str(records_.paths[file_], ": record ",
+                                     first + (bad - values.begin()) / values_each,
                                      " (from 0), field \"", records_.schema.label, "\": ", +*bad,
-                                     " is no label of two classes, which lies in [0, 1]; mend the record, or name another label"));
+                                     " is no label of two classes, which lies in [0, 1]; mend the "
+                                     "record, or name another label"));
     };
     switch (labels.dtype()) {
       case DType::kFloat32: return verify(labels.values<float>());

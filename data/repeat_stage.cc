@@ -44,7 +44,8 @@ class RepeatStage final : public StageOver {
     StageOver::restart(epoch);
   }
   void save(StateWriter& out) const override {
-    out.number(static_cast<std::uint64_t>(pass_));  // before the stages below: they are told the epoch first
+    // before the stages below: they are told the epoch first
+    out.number(static_cast<std::uint64_t>(pass_));
     out.number(static_cast<std::uint64_t>(in_pass_));
     StageOver::save(out);
   }

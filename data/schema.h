@@ -12,22 +12,23 @@ namespace cairn {
 struct CsvColumn {
   std::string name;
   DType dtype = DType::kFloat32;  // float32, int32, int64, uint8, bool (0/1/true/false) or string
-  // Stands for a cell that is empty or holds CsvSchema::unknown. Without it such a cell of a string column keeps its
-  // text, and of any other column is an error.
+  // Stands for a cell that is empty or holds CsvSchema::unknown. Without it such a cell of a string
+  // column keeps its text, and of any other column is an error.
   std::optional<std::string> default_value = std::nullopt;
   bool skip = false;  // read past, never parsed
-  // A string column whose cell holds several values: "a|b|c" with separator '|'. It becomes a ragged column
-  // (core/element.h).
+  // A string column whose cell holds several values: "a|b|c" with separator '|'. It becomes a
+  // ragged column (core/element.h).
   char separator = 0;
   bool operator==(const CsvColumn&) const = default;
 };
 
-// The column that training is to foretell. With `positive` values it becomes float32: 1 for a cell equal to one of
-// them, else 0; without, it keeps its own dtype.
+// The column that training is to foretell. With `positive` values it becomes float32: 1 for a cell
+// equal to one of them, else 0; without, it keeps its own dtype.
 struct CsvLabel {
   std::string column;  // one of CsvSchema::columns; empty: no label
   std::vector<std::string> positive = {};
-  // With `positive`: the texts that mean 0. Any further text is then an error; empty: every other text means 0.
+  // With `positive`: the texts that mean 0. Any further text is then an error; empty: every other
+  // text means 0.
   std::vector<std::string> negative = {};
   // The truth of a binary cross-entropy: a number outside [0, 1], NaN too, is a bad cell.
   bool binary = false;
@@ -42,27 +43,33 @@ struct CsvSchema {
   std::vector<CsvColumn> columns;
   CsvLabel label = {};
   char delimiter = ',';
-  // The first line that is neither blank nor a comment names the columns; those not in the schema are read past.
+  // The first line that is neither blank nor a comment names the columns; those not in the schema
+  // are read past.
   bool header = false;
   bool trim = true;          // drop blanks and tabs around a cell
   std::string comment = "";  // lines that begin with it are skipped; empty: none
   std::string unknown = "";  // the text of a cell whose value nobody knows, such as "?"
-  // A cell that begins with it ends at the next one, and may hold delimiters; two of them stand for one. 0: quotes are
-  // ordinary characters. A quote that is not closed makes its line a bad one, and so does text behind a closing quote.
+  // A cell that begins with it ends at the next one, and may hold delimiters; two of them stand for
+  // one. 0: quotes are ordinary characters. A quote that is not closed makes its line a bad one,
+  // and so does text behind a closing quote.
   char quote = '"';
-  // How many lines a quoted cell may span, from 1 to kCellLinesMax. With 1, a quote that is never closed spoils its own line
-  // only; with more, it may swallow up to so many lines before it is noticed.
+  // How many lines a quoted cell may span, from 1 to kCellLinesMax. With 1, a quote that is never
+  // closed spoils its own line only; with more, it may swallow up to so many lines before it is
+  // noticed.
   std::int64_t cell_lines_max = 1;
-  // A quote within a cell that does not begin with one makes the line a bad one, too; otherwise it is text.
+  // A quote within a cell that does not begin with one makes the line a bad one, too; otherwise it
+  // is text.
   bool strict = false;
   bool operator==(const CsvSchema&) const = default;
 };
 
-// By which names messages call the options that would cure a bad line: those of this header, or a job file's keys.
+// By which names messages call the options that would cure a bad line: those of this header, or a
+// job file's keys.
 enum class OptionNames : std::uint8_t { kCpp = 0, kJobFile = 1 };
 
 struct CsvOptions {
-  OnError on_error = OnError::kFail;  // what a line that does not fit does: end the run, or be counted and left out
+  // what a line that does not fit does: end the run, or be counted and left out
+  OnError on_error = OnError::kFail;
   OptionNames names = OptionNames::kCpp;
   bool operator==(const CsvOptions&) const = default;
 };
@@ -79,7 +86,8 @@ struct RecordField {
 struct RecordSchema {
   std::vector<RecordField> fields;
   std::string label = "";  // the field that is the label; empty: none
-  bool binary_label = false;  // a label outside [0, 1], NaN too, is an InvalidArgument that names file and record
+  // a label outside [0, 1], NaN too, is an InvalidArgument that names file and record
+  bool binary_label = false;
   bool operator==(const RecordSchema&) const = default;
 };
 

@@ -74,7 +74,8 @@ class SkipStage final : public StageOver {
 
 class ShardStage final : public StageOver {
  public:
-  ShardStage(StagePtr input, const ShardSpec& spec) : StageOver(std::move(input)), num_(spec.num), index_(spec.index) {}
+  ShardStage(StagePtr input, const ShardSpec& spec)
+      : StageOver(std::move(input)), num_(spec.num), index_(spec.index) {}
   Block next(std::int64_t most) override {
     if (!to_ours()) return {};
     std::int64_t ours = std::clamp<std::int64_t>(kRowsAtOnce / num_, 1, most);
@@ -88,7 +89,8 @@ class ShardStage final : public StageOver {
   std::int64_t skip(std::int64_t count) override {
     std::int64_t gone = 0;
     while (gone < count && to_ours()) {
-      std::int64_t ours = std::min(count - gone, std::max<std::int64_t>(1, (std::int64_t{1} << 40) / num_));
+      std::int64_t ours =
+          std::min(count - gone, std::max<std::int64_t>(1, (std::int64_t{1} << 40) / num_));
       std::int64_t passed = input_->skip((ours - 1) * num_ + 1);
       advance(passed);
       if (passed == 0) break;

@@ -15,8 +15,8 @@ class ShuffleStage final : public StageOver {
   Block next(std::int64_t most) override {
     if (!fill()) return {};
     std::int64_t end = std::min(place_ + most, buffer_.size());
-    Block block = buffer_.select(
-        std::span(order_).subspan(static_cast<std::size_t>(place_), static_cast<std::size_t>(end - place_)));
+    Block block = buffer_.select(std::span(order_).subspan(static_cast<std::size_t>(place_),
+                                                           static_cast<std::size_t>(end - place_)));
     move_to(end);
     return block;
   }
@@ -62,8 +62,9 @@ class ShuffleStage final : public StageOver {
   }
 
  private:
-  // Pipelines that read the same data must not read it in the same order; they are told apart by their own number, not by
-  // the lane that reads, so that an element taken again elsewhere is the same one.
+  // Pipelines that read the same data must not read it in the same order; they are told apart by
+  // their own number, not by the lane that reads, so that an element taken again elsewhere is the
+  // same one.
   static std::uint64_t key_of(const ShuffleSpec& spec, std::uint64_t salt) {
     const std::uint64_t key = random_key(spec.seed, salt);
     return spec.pipeline == 0 ? key : random_key(key, spec.pipeline);
@@ -76,8 +77,8 @@ class ShuffleStage final : public StageOver {
     Block all = next_whole(*input_, spec_.buffer_size, bytes_max_, "a shuffle's block");
     const std::int64_t size = all.size();
     if (size < place_ || (size == place_ && size > 0))
-      throw InvalidArgumentError(
-          str("the iterator state is of other data: it stands at element ", place_, " of a block of ", size));
+      throw InvalidArgumentError(str("the iterator state is of other data: it stands at element ",
+                                     place_, " of a block of ", size));
     if (size == 0) return false;
     buffer_ = std::move(all);
     before_ = before.take();
@@ -88,7 +89,8 @@ class ShuffleStage final : public StageOver {
     order_.resize(static_cast<std::size_t>(size));
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
     Random random(random_key(random_key(key_, epoch_), static_cast<std::uint64_t>(block_)));
-    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
+    for (std::size_t i = order_.size(); i > 1; --i)
+      std::swap(order_[i - 1], order_[random.below(i)]);
   }
   void move_to(std::int64_t place) {
     place_ = place;
@@ -110,7 +112,8 @@ class ShuffleStage final : public StageOver {
 
 }  // namespace
 
-StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt, std::size_t bytes_max) {
+StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt,
+                            std::size_t bytes_max) {
   return std::make_unique<ShuffleStage>(std::move(input), spec, salt, bytes_max);
 }
 

@@ -1,8 +1,9 @@
-// Stage: one open step of a pipeline. DatasetIterator drives the last one; each drives the one below it.
+// Stage: one open step of a pipeline. DatasetIterator drives the last one; each drives the one
+// below it.
 //
-// The one rule that makes iterators resumable: a stage never takes more from below than it was asked for, so its state
-// is exact after every call. Two stages must read ahead, shuffle and prefetch; they remember the state below from
-// before they did.
+// The one rule that makes iterators resumable: a stage never takes more from below than it was
+// asked for, so its state is exact after every call. Two stages must read ahead, shuffle and
+// prefetch; they remember the state below from before they did.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,7 +16,8 @@
 
 namespace cairn {
 
-// Thread: one at a time. A call that throws may have moved: restart() and load() before the next one.
+// Thread: one at a time. A call that throws may have moved: restart() and load() before the next
+// one.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -23,7 +25,8 @@ class Stage {
   virtual Block next(std::int64_t most) = 0;
   // Drops up to `count` elements and tells how many: fewer only at the end.
   virtual std::int64_t skip(std::int64_t count);
-  // Back to the beginning. `epoch` tells apart the passes that repeat() stages above have made; 0 at first.
+  // Back to the beginning. `epoch` tells apart the passes that repeat() stages above have made; 0
+  // at first.
   virtual void restart(std::uint64_t epoch) = 0;
   virtual void save(StateWriter& out) const = 0;
   virtual void load(StateReader& in) = 0;    // called right after restart()
@@ -48,26 +51,30 @@ using StagePtr = std::unique_ptr<Stage>;
 StagePtr make_range_source(const RangeSpec& spec);
 StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_records_source(std::shared_ptr<const StageSpec> spec);
-// Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing, if given.
+// Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing,
+// if given.
 StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
                          std::shared_ptr<const StageSpec> features, LineEvents events);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
-StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt, std::size_t bytes_max);
+StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt,
+                            std::size_t bytes_max);
 StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max);
 StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec);
 StagePtr make_take_stage(StagePtr input, const TakeSpec& spec);
 StagePtr make_skip_stage(StagePtr input, const SkipSpec& spec);
 StagePtr make_shard_stage(StagePtr input, const ShardSpec& spec);
-StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched, const OpenOptions& options);
+StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched,
+                             const OpenOptions& options);
 
 // Opens the stages below interleave() on one of the files, at their beginning.
 using OpenFile = std::function<StagePtr(std::size_t file)>;
 StagePtr make_interleave_stage(std::size_t files, const InterleaveSpec& spec, OpenFile open);
 StagePtr make_cache_stage(StagePtr input, const StageSpec& spec);
 
-// Keeps in `lines` what happens; `lines` must outlive the stages. The count of lines is Stage::skipped()'s.
+// Keeps in `lines` what happens; `lines` must outlive the stages. The count of lines is
+// Stage::skipped()'s.
 LineEvents keep_in(LinesRead& lines);
 
 // The whole chain, at its beginning. NotFound: a file is missing.

@@ -1,4 +1,5 @@
-// The description behind a Dataset: a chain of stages, each with its own few facts. Immutable once a Dataset holds it.
+// The description behind a Dataset: a chain of stages, each with its own few facts. Immutable once
+// a Dataset holds it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +43,8 @@ struct ShuffleSpec {
   std::int64_t buffer_size = 1;
   std::uint64_t seed = 0;
   bool reshuffle = true;
-  std::uint64_t pipeline = 0;  // the input pipeline's number, which tells its order from those of the others
+  // the input pipeline's number, which tells its order from those of the others
+  std::uint64_t pipeline = 0;
 };
 struct BatchSpec {
   std::int64_t n = 1;
@@ -72,8 +74,9 @@ struct CacheSpec {
   std::string file;  // empty: in memory
 };
 
-using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
-                               BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec, CacheSpec>;
+using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec,
+                               ShuffleSpec, BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec,
+                               PrefetchSpec, InterleaveSpec, CacheSpec>;
 
 struct StageSpec {
   StageKind kind;
@@ -88,7 +91,8 @@ const std::vector<std::string>& paths_of(const StageSpec& source);
 // The same source over one of its files.
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);
 
-// ---- The element that a stage yields, and the checks that go with it. InvalidArgument: it does not fit. ----
+// ---- The element that a stage yields, and the checks that go with it. InvalidArgument: it does
+// not fit. ----
 ElementSpec csv_element(const CsvSchema& schema);
 ElementSpec records_element(const RecordSchema& schema);
 ElementSpec tensors_element(const TensorsSpec& spec);
@@ -98,8 +102,10 @@ ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
 void check_feature(const FeatureColumn& feature);
 std::int64_t record_bytes(const RecordSchema& schema);
 // `body` as MapSpec::graph; the label of `input` is passed on unless an output has its name.
-std::vector<std::byte> trace_map(const ElementSpec& input, const std::function<Outputs(const Batch&)>& body);
+std::vector<std::byte> trace_map(const ElementSpec& input,
+                                 const std::function<Outputs(const Batch&)>& body);
 
-inline constexpr const char* kRowSplits = "/row_splits";  // what a ragged column's name gains for its second half
+// what a ragged column's name gains for its second half
+inline constexpr const char* kRowSplits = "/row_splits";
 
 }  // namespace cairn

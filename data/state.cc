@@ -29,8 +29,8 @@ std::uint64_t StateReader::number() {
 std::int64_t StateReader::number_up_to(std::int64_t most, std::string_view what) {
   std::uint64_t value = number();
   if (value > static_cast<std::uint64_t>(most))
-    throw InvalidArgumentError(str("the iterator state is damaged or of other data: ", what, " is ", value,
-                                   ", at most ", most, " is possible"));
+    throw InvalidArgumentError(str("the iterator state is damaged or of other data: ", what, " is ",
+                                   value, ", at most ", most, " is possible"));
   return static_cast<std::int64_t>(value);
 }
 
@@ -43,7 +43,8 @@ std::span<const std::byte> StateReader::blob() {
 }
 
 void StateReader::expect_end() const {
-  if (!bytes_.empty()) throw InvalidArgumentError(str("the iterator state is ", bytes_.size(), " bytes too long"));
+  if (!bytes_.empty())
+    throw InvalidArgumentError(str("the iterator state is ", bytes_.size(), " bytes too long"));
 }
 
 }  // namespace cairn

@@ -1,4 +1,5 @@
-// The bytes of an IteratorState: whole numbers, variable-length, one stage after another from the source on.
+// The bytes of an IteratorState: whole numbers, variable-length, one stage after another from the
+// source on.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,8 @@ class StateWriter {
   std::vector<std::byte> bytes_;
 };
 
-// The most of anything that a state may count: no data is that long, and counting on from it does not overflow.
+// The most of anything that a state may count: no data is that long, and counting on from it does
+// not overflow.
 inline constexpr std::int64_t kCountMax = std::int64_t{1} << 60;
 
 // Every call throws InvalidArgument where the bytes do not hold what is asked for.

@@ -24,7 +24,9 @@ class IndexedSource : public Stage {
   }
   void restart(std::uint64_t) override { place_ = 0; }
   void save(StateWriter& out) const override { out.number(static_cast<std::uint64_t>(place_)); }
-  void load(StateReader& in) override { place_ = in.number_up_to(size_, "the place in the source"); }
+  void load(StateReader& in) override {
+    place_ = in.number_up_to(size_, "the place in the source");
+  }
   std::int64_t skipped() const override { return 0; }
 
  protected:
@@ -59,7 +61,8 @@ class TensorsSource final : public IndexedSource {
  private:
   Block rows(std::int64_t begin, std::int64_t end) override {
     std::vector<Tensor> columns;
-    for (const auto& [name, all] : std::get<TensorsSpec>(spec_->kind).columns) columns.push_back(all.rows(begin, end));
+    for (const auto& [name, all] : std::get<TensorsSpec>(spec_->kind).columns)
+      columns.push_back(all.rows(begin, end));
     return Block::packed(layout_, end - begin, std::move(columns));
   }
   std::shared_ptr<const StageSpec> spec_;

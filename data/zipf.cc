@@ -8,8 +8,11 @@
 namespace cairn {
 
 ZipfDistribution::ZipfDistribution(std::int64_t n, double exponent) : n_(n), exponent_(exponent) {
-  if (n < 1) throw InvalidArgumentError(str("a Zipf distribution over ", n, " ranks; at least 1 is wanted"));
-  if (!(exponent >= 0) || !std::isfinite(exponent)) throw InvalidArgumentError(str("a Zipf distribution with exponent ", exponent, "; at least 0 is wanted"));
+  if (n < 1)
+    throw InvalidArgumentError(str("a Zipf distribution over ", n, " ranks; at least 1 is wanted"));
+  if (!(exponent >= 0) || !std::isfinite(exponent))
+    throw InvalidArgumentError(
+        str("a Zipf distribution with exponent ", exponent, "; at least 0 is wanted"));
   from_ = integral(1.5) - 1;
   to_ = integral(static_cast<double>(n) + 0.5);
   shortcut_ = 2 - inverse_integral(integral(2.5) - density(2));
@@ -27,7 +30,8 @@ std::int64_t ZipfDistribution::operator()(Random& random) const {
 
 double ZipfDistribution::density(double x) const { return std::exp(-exponent_ * std::log(x)); }
 
-// (x^(1 - exponent) - 1) / (1 - exponent) and its limit, the logarithm: near it the quotient would lose its digits.
+// (x^(1 - exponent) - 1) / (1 - exponent) and its limit, the logarithm: near it the quotient would
+// lose its digits.
 double ZipfDistribution::integral(double x) const {
   const double log_x = std::log(x), t = (1 - exponent_) * log_x;
   return std::abs(t) > 1e-8 ? std::expm1(t) / t * log_x : (1 + t / 2) * log_x;

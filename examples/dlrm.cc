@@ -24,8 +24,10 @@ nn::ClickModel click_model(const std::string& kind) {
   else if (kind == "deepfm")
     options.kind = nn::ClickModelKind::kDeepFm;
   else if (kind != "dlrm")
-    throw InvalidArgumentError(str("there is no model \"", kind, "\", only dlrm, dcn_v2 and deepfm"));
-  for (std::int64_t rows : criteo_table_rows()) options.tables.push_back({str("C", options.tables.size() + 1), rows});
+    throw InvalidArgumentError(
+        str("there is no model \"", kind, "\", only dlrm, dcn_v2 and deepfm"));
+  for (std::int64_t rows : criteo_table_rows())
+    options.tables.push_back({str("C", options.tables.size() + 1), rows});
   return nn::ClickModel(options);
 }
 
@@ -39,12 +41,14 @@ Array logits(const nn::ClickModel& model, const Features& features) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 3) throw InvalidArgumentError("usage: dlrm TRAIN.bin TEST.bin [dlrm | dcn_v2 | deepfm] [STEPS]");
+  if (argc < 3)
+    throw InvalidArgumentError("usage: dlrm TRAIN.bin TEST.bin [dlrm | dcn_v2 | deepfm] [STEPS]");
   const Dataset train = Dataset::records(argv[1], criteo_record_schema());
   const Dataset test = Dataset::records(argv[2], criteo_record_schema());
   const std::int64_t steps = argc > 4 ? std::stoll(argv[4]) : cardinality(train) / kBatch;
 
-  ParameterServerStrategy strategy(TFConfigClusterResolver(), {.partitioner = MinSizePartitioner({.max_shards = 2})});
+  ParameterServerStrategy strategy(TFConfigClusterResolver(),
+                                   {.partitioner = MinSizePartitioner({.max_shards = 2})});
   ClusterCoordinator coordinator(strategy);
   const nn::ClickModel model = click_model(argc > 3 ? argv[3] : "dlrm");
   nn::Adagrad optimizer({.learning_rate = 0.02f});
@@ -69,9 +73,11 @@ int main(int argc, char** argv) try {
     return auc.summary(nn::probability(logits(model, features)), label);
   });
   std::vector<RemoteValue> summaries;
-  for (std::int64_t i = 0; i * kTestBatch < cardinality(test); ++i) summaries.push_back(coordinator.schedule(evaluate, {tests}));
+  for (std::int64_t i = 0; i * kTestBatch < cardinality(test); ++i)
+    summaries.push_back(coordinator.schedule(evaluate, {tests}));
   for (const auto& summary : summaries) auc.add(summary.get());
-  std::printf("%lld steps, last loss %.4f, test AUC %.4f\n", static_cast<long long>(steps), last.get().item<float>(), auc.result());
+  std::printf("%lld steps, last loss %.4f, test AUC %.4f\n", static_cast<long long>(steps),
+              last.get().item<float>(), auc.result());
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "dlrm: %s\n", error.what());

@@ -1,4 +1,5 @@
-// Wide & Deep on the Adult census data, written against Cairn's C++ API. It runs on any cluster that TF_CONFIG names:
+// Wide & Deep on the Adult census data, written against Cairn's C++ API. It runs on any cluster
+// that TF_CONFIG names:
 //
 //   build/dev/bin/cairn up --ps 2 --workers 2 -- build/dev/bin/wide_deep examples/data/adult
 #include <algorithm>
@@ -15,18 +16,24 @@ using namespace cairn;
 
 namespace {
 
-const std::vector<std::string> kCategories = {"workclass", "education", "marital-status", "occupation",
-                                              "relationship", "race", "sex", "native-country"};
-const std::vector<std::string> kNumbers = {"age", "education-num", "hours-per-week", "capital-gain", "capital-loss"};
+const std::vector<std::string> kCategories = {"workclass",  "education",     "marital-status",
+                                              "occupation", "relationship",  "race",
+                                              "sex",        "native-country"};
+const std::vector<std::string> kNumbers = {"age", "education-num", "hours-per-week", "capital-gain",
+                                           "capital-loss"};
 
 CsvSchema adult_schema() {
   CsvSchema schema;
-  for (std::string name : {"age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
-                           "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income"}) {
+  for (std::string name :
+       {"age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+        "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+        "native-country", "income"}) {
     bool number = std::find(kNumbers.begin(), kNumbers.end(), name) != kNumbers.end();
-    schema.columns.push_back({.name = name, .dtype = number ? DType::kInt32 : DType::kString, .skip = name == "fnlwgt"});
+    schema.columns.push_back(
+        {.name = name, .dtype = number ? DType::kInt32 : DType::kString, .skip = name == "fnlwgt"});
   }
-  schema.label = {.column = "income", .positive = {">50K", ">50K."}, .negative = {"<=50K", "<=50K."}};
+  schema.label = {
+      .column = "income", .positive = {">50K", ">50K."}, .negative = {"<=50K", "<=50K."}};
   schema.comment = "|";
   return schema;
 }
@@ -38,7 +45,8 @@ std::vector<FeatureColumn> fit_columns(const Dataset& data) {
   request.vocabularies = kCategories;
   Fit fitted = fit(data, request);
   std::vector<FeatureColumn> columns{FeatureColumn::numeric(fitted.numeric)};
-  for (std::size_t i = 0; i < kCategories.size(); ++i) columns.push_back(FeatureColumn::vocabulary(kCategories[i], fitted.vocabularies[i]));
+  for (std::size_t i = 0; i < kCategories.size(); ++i)
+    columns.push_back(FeatureColumn::vocabulary(kCategories[i], fitted.vocabularies[i]));
   return columns;
 }
 
@@ -49,11 +57,13 @@ struct WideDeep {
       embeddings.emplace_back(nn::EmbeddingOptions{.name = kCategories[i], .rows = rows, .dim = 8});
       wide_columns.push_back({kCategories[i], rows});
     }
-    wide = std::make_shared<nn::Wide>(nn::WideOptions{.columns = wide_columns, .crosses = {{{"education", "occupation"}, 1000}}});
+    wide = std::make_shared<nn::Wide>(
+        nn::WideOptions{.columns = wide_columns, .crosses = {{{"education", "occupation"}, 1000}}});
   }
   Array operator()(const Features& features) const {
     std::vector<Array> deep{features["numeric"]};
-    for (std::size_t i = 0; i < kCategories.size(); ++i) deep.push_back(embeddings[i](features[kCategories[i]]));
+    for (std::size_t i = 0; i < kCategories.size(); ++i)
+      deep.push_back(embeddings[i](features[kCategories[i]]));
     return tower(concat(deep, 1)) + (*wide)(features);
   }
   std::vector<nn::Embedding> embeddings;
@@ -70,7 +80,8 @@ int main(int argc, char** argv) try {
   Dataset test = Dataset::csv(folder + "/adult.test.gz", adult_schema());
   auto columns = fit_columns(train);
 
-  ParameterServerStrategy strategy(TFConfigClusterResolver(), {.partitioner = MinSizePartitioner({.max_shards = 2})});
+  ParameterServerStrategy strategy(TFConfigClusterResolver(),
+                                   {.partitioner = MinSizePartitioner({.max_shards = 2})});
   ClusterCoordinator coordinator(strategy);
   WideDeep model(columns);
   nn::LazyAdam optimizer({.learning_rate = 0.001f});
@@ -96,11 +107,14 @@ int main(int argc, char** argv) try {
     return auc.summary(nn::probability(model(features)), label);
   });
   std::vector<RemoteValue> summaries;
-  for (int i = 0; i < (16'281 + 2047) / 2048; ++i) summaries.push_back(coordinator.schedule(evaluate, {tests}));
+  for (int i = 0; i < (16'281 + 2047) / 2048; ++i)
+    summaries.push_back(coordinator.schedule(evaluate, {tests}));
   for (const auto& summary : summaries) auc.add(summary.get());
 
-  std::string checkpoint = Checkpoint(strategy).save(std::filesystem::absolute(argc > 2 ? argv[2] : "checkpoints").string());
-  std::printf("%d steps, last loss %.4f, test AUC %.4f, checkpoint %s\n", steps, last.get().item<float>(), auc.result(), checkpoint.c_str());
+  std::string checkpoint = Checkpoint(strategy).save(
+      std::filesystem::absolute(argc > 2 ? argv[2] : "checkpoints").string());
+  std::printf("%d steps, last loss %.4f, test AUC %.4f, checkpoint %s\n", steps,
+              last.get().item<float>(), auc.result(), checkpoint.c_str());
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "wide_deep: %s\n", error.what());

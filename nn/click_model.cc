@@ -15,24 +15,39 @@ std::vector<std::int64_t> ended_by(std::vector<std::int64_t> units, std::int64_t
 
 ClickModel::ClickModel(ClickModelOptions options)
     : options_(std::move(options)),
-      bottom_({.units = ended_by(options_.bottom, options_.dim), .last_linear = false, .name = "bottom", .seed = options_.seed}),
+      bottom_({.units = ended_by(options_.bottom, options_.dim),
+               .last_linear = false,
+               .name = "bottom",
+               .seed = options_.seed}),
       top_({.units = ended_by(options_.top, 1), .name = "top", .seed = options_.seed}),
       cross_({.layers = options_.cross_layers, .seed = options_.seed}) {
-  if (options_.tables.empty()) throw InvalidArgumentError("a click model wants at least one table of ids");
+  if (options_.tables.empty())
+    throw InvalidArgumentError("a click model wants at least one table of ids");
   for (const ClickModelOptions::Table& table : options_.tables) {
-    tables_.emplace_back(EmbeddingOptions{.name = table.name, .rows = table.rows, .dim = options_.dim, .seed = options_.seed, .hashed = table.hashed});
+    tables_.emplace_back(EmbeddingOptions{.name = table.name,
+                                          .rows = table.rows,
+                                          .dim = options_.dim,
+                                          .seed = options_.seed,
+                                          .hashed = table.hashed});
     if (options_.kind == ClickModelKind::kDeepFm)
-      weights_.emplace_back(EmbeddingOptions{.name = table.name + "/weight", .rows = table.rows, .dim = 1, .seed = options_.seed, .hashed = table.hashed});
+      weights_.emplace_back(EmbeddingOptions{.name = table.name + "/weight",
+                                             .rows = table.rows,
+                                             .dim = 1,
+                                             .seed = options_.seed,
+                                             .hashed = table.hashed});
   }
 }
 
 Array ClickModel::operator()(const Array& numbers, const std::vector<Array>& ids) const {
-  if (ids.size() != tables_.size()) throw InvalidArgumentError(str("this click model has ", tables_.size(), " tables, and is given ids for ", ids.size()));
+  if (ids.size() != tables_.size())
+    throw InvalidArgumentError(
+        str("this click model has ", tables_.size(), " tables, and is given ids for ", ids.size()));
   std::vector<Array> vectors;
   if (numbers.defined()) vectors.push_back(bottom_(numbers));
   for (std::size_t i = 0; i < ids.size(); ++i) vectors.push_back(tables_[i](ids[i]));
   switch (options_.kind) {
-    case ClickModelKind::kDlrm: return top_(DotInteraction({.keep_first = numbers.defined()})(vectors));
+    case ClickModelKind::kDlrm:
+      return top_(DotInteraction({.keep_first = numbers.defined()})(vectors));
     case ClickModelKind::kDcnV2: return top_(cross_(concat(vectors, 1)));
     case ClickModelKind::kDeepFm: break;
   }

@@ -1,10 +1,12 @@
-// ClickModel: numbers and ids of an example -> one logit, by way of one vector for the numbers and one for each id.
+// ClickModel: numbers and ids of an example -> one logit, by way of one vector for the numbers and
+// one for each id.
 //
-//   kDlrm    pairwise dot products of the vectors, beside the numbers' own.
-//            Naumov et al., "Deep learning recommendation model for personalization and recommendation systems", 2019.
-//   kDcnV2   cross layers over all vectors side by side, stacked below the top.  Wang et al., WWW 2021 (interactions.h).
-//   kDeepFm  a factorization machine and a weight an id, beside the top.  Guo et al., "DeepFM: A factorization-machine based neural
-//            network for CTR prediction", IJCAI 2017.
+//   kDlrm    pairwise dot products of the vectors, beside the numbers' own. Naumov et al., "Deep
+//            learning recommendation model for personalization and recommendation systems", 2019.
+//   kDcnV2   cross layers over all vectors side by side, stacked below the top. Wang et al., WWW
+//            2021 (interactions.h).
+//   kDeepFm  a factorization machine and a weight an id, beside the top. Guo et al., "DeepFM: A
+//            factorization-machine based neural network for CTR prediction", IJCAI 2017.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,15 +27,16 @@ struct ClickModelOptions {
     std::int64_t rows = 0;
     bool hashed = false;  // as an Embedding's
   };
-  std::vector<Table> tables = {};              // one a column of ids; required
-  std::int64_t dim = 16;                       // of each vector
-  std::vector<std::int64_t> bottom = {64};     // hidden layers of the numbers' vector
-  std::vector<std::int64_t> top = {256, 64};   // hidden layers above
-  int cross_layers = 2;                        // kDcnV2
+  std::vector<Table> tables = {};             // one a column of ids; required
+  std::int64_t dim = 16;                      // of each vector
+  std::vector<std::int64_t> bottom = {64};    // hidden layers of the numbers' vector
+  std::vector<std::int64_t> top = {256, 64};  // hidden layers above
+  int cross_layers = 2;                       // kDcnV2
   std::uint64_t seed = 0;
 };
 
-// Variables: each table [rows, dim] under its name (kDeepFm: NAME/weight [rows, 1] too), bottom/dense_i, top/dense_i, cross/dense_i.
+// Variables: each table [rows, dim] under its name (kDeepFm: NAME/weight [rows, 1] too),
+// bottom/dense_i, top/dense_i, cross/dense_i.
 //   Errors  InvalidArgument: no tables, or what the layers say.
 class ClickModel {
  public:

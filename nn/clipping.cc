@@ -8,16 +8,23 @@ namespace cairn::nn {
 namespace {
 
 void check_positive(const char* name, const std::optional<float>& value) {
-  if (value && !(*value > 0 && std::isfinite(*value))) throw InvalidArgumentError(str(name, " must be above 0 and finite, got ", *value));
+  if (value && !(*value > 0 && std::isfinite(*value)))
+    throw InvalidArgumentError(str(name, " must be above 0 and finite, got ", *value));
 }
 
-Array& values(VariableGradient& gradient) { return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense; }
+Array& values(VariableGradient& gradient) {
+  return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense;
+}
 
 }  // namespace
 
-Array clip_by_value(const Array& x, float low, float high) { return minimum(maximum(x, Array(low)), Array(high)); }
+Array clip_by_value(const Array& x, float low, float high) {
+  return minimum(maximum(x, Array(low)), Array(high));
+}
 
-Array clip_by_norm(const Array& x, float norm) { return x * (Array(norm) / maximum(sqrt(sum(square(x))), Array(norm))); }
+Array clip_by_norm(const Array& x, float norm) {
+  return x * (Array(norm) / maximum(sqrt(sum(square(x))), Array(norm)));
+}
 
 Array global_norm(const std::vector<Array>& arrays) {
   if (arrays.empty()) throw InvalidArgumentError("global_norm wants at least one array");
@@ -34,13 +41,15 @@ std::vector<Array> clip_by_global_norm(const std::vector<Array>& arrays, float n
 }
 
 void verify(const ClippingOptions& options) {
-  if (options.clipnorm && options.global_clipnorm) throw InvalidArgumentError("give clipnorm or global_clipnorm, not both");
+  if (options.clipnorm && options.global_clipnorm)
+    throw InvalidArgumentError("give clipnorm or global_clipnorm, not both");
   check_positive("clipnorm", options.clipnorm);
   check_positive("clipvalue", options.clipvalue);
   check_positive("global_clipnorm", options.global_clipnorm);
 }
 
-std::vector<VariableGradient> clip(std::vector<VariableGradient> gradients, const ClippingOptions& options) {
+std::vector<VariableGradient> clip(std::vector<VariableGradient> gradients,
+                                   const ClippingOptions& options) {
   for (VariableGradient& gradient : gradients) {
     Array& value = values(gradient);
     if (options.clipvalue) value = clip_by_value(value, -*options.clipvalue, *options.clipvalue);

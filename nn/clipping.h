@@ -1,7 +1,7 @@
 // Gradient clipping, on dense arrays and on sparse gradients alike.
 //
-// The norm of a sparse gradient is that of its rows as they stand: rows of equal ids count one by one, as in the reference,
-// although their sum is what is applied.
+// The norm of a sparse gradient is that of its rows as they stand: rows of equal ids count one by
+// one, as in the reference, although their sum is what is applied.
 #pragma once
 #include <optional>
 #include <vector>
@@ -11,9 +11,10 @@
 namespace cairn::nn {
 
 struct ClippingOptions {
-  std::optional<float> clipnorm = {};         // each gradient's norm at most this
-  std::optional<float> clipvalue = {};        // each element within ± this
-  std::optional<float> global_clipnorm = {};  // the norm over all gradients of the step at most this
+  std::optional<float> clipnorm = {};   // each gradient's norm at most this
+  std::optional<float> clipvalue = {};  // each element within ± this
+  // the norm over all gradients of the step at most this
+  std::optional<float> global_clipnorm = {};
 };
 
 Array clip_by_value(const Array& x, float low, float high);
@@ -25,6 +26,7 @@ std::vector<Array> clip_by_global_norm(const std::vector<Array>& arrays, float n
 // InvalidArgument: more than one of clipnorm and global_clipnorm, or one not above 0.
 void verify(const ClippingOptions& options);
 // In the reference's order: clipvalue, clipnorm, global_clipnorm.
-std::vector<VariableGradient> clip(std::vector<VariableGradient> gradients, const ClippingOptions& options);
+std::vector<VariableGradient> clip(std::vector<VariableGradient> gradients,
+                                   const ClippingOptions& options);
 
 }  // namespace cairn::nn

@@ -23,7 +23,8 @@ struct DenseOptions {
   std::uint64_t seed = 0;  // of the default kernel
 };
 
-// activation(x · kernel + bias): [..., n] -> [..., units], x of rank 2. Variables NAME/kernel [n, units] and NAME/bias [units].
+// activation(x · kernel + bias): [..., n] -> [..., units], x of rank 2. Variables NAME/kernel [n,
+// units] and NAME/bias [units].
 //   Errors  InvalidArgument: units below 1; x not [batch, n] with n known, or not float32.
 class Dense {
  public:
@@ -47,7 +48,8 @@ struct MlpOptions {
   std::uint64_t seed = 0;
 };
 
-// Dense layers one after another, named NAME/dense_0, NAME/dense_1, ...: [b, n] -> [b, units.back()].
+// Dense layers one after another, named NAME/dense_0, NAME/dense_1, ...: [b, n] -> [b,
+// units.back()].
 class Mlp {
  public:
   explicit Mlp(MlpOptions options);

@@ -12,23 +12,27 @@ namespace cairn::nn {
 
 struct EmbeddingOptions {
   std::string name = "embedding";
-  std::int64_t rows = 0;                  // required: ids are [0, rows)
-  std::int64_t dim = 0;                   // required
-  std::optional<Combiner> combiner = {};  // how several ids of an example become one vector; empty: they stay apart
+  std::int64_t rows = 0;  // required: ids are [0, rows)
+  std::int64_t dim = 0;   // required
+  // how several ids of an example become one vector; empty: they stay apart
+  std::optional<Combiner> combiner = {};
   std::optional<Initializer> initializer = {};  // default: uniform in ±0.05
   std::uint64_t seed = 0;                       // of the default initializer
-  bool hashed = false;  // rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 / dim
+  // rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 /
+  // dim
+  bool hashed = false;
 };
 
 // Variable NAME [rows, dim]; a step pulls and pushes only the rows it names.
-//   Errors  InvalidArgument: rows or dim below 1, ids not int32 or int64, ragged ids without a combiner. When run: an id out of
-//           [0, rows).
+//   Errors  InvalidArgument: rows or dim below 1, ids not int32 or int64, ragged ids without a
+//           combiner. When run: an id out of [0, rows).
 class Embedding {
  public:
   explicit Embedding(EmbeddingOptions options);
   // [b] -> [b, dim].  [b, k] -> [b, dim] with a combiner, [b, k, dim] without.
   Array operator()(const Array& ids) const;
-  // Ragged: example i has the ids values[row_splits[i]], ... up to row_splits[i + 1]; int64 [b + 1] -> [b, dim]. None gives zeros.
+  // Ragged: example i has the ids values[row_splits[i]], ... up to row_splits[i + 1]; int64 [b + 1]
+  // -> [b, dim]. None gives zeros.
   Array operator()(const Array& values, const Array& row_splits) const;
   Variable table() const { return variables_.made(options_.name)[0]; }
   std::vector<Variable> variables() const { return variables_.made(options_.name); }

@@ -5,28 +5,38 @@
 namespace cairn::nn {
 
 Array DotInteraction::operator()(const std::vector<Array>& vectors) const {
-  if (vectors.size() < 2) throw InvalidArgumentError(str("dot interaction wants at least two vectors an example, got ", vectors.size()));
+  if (vectors.size() < 2)
+    throw InvalidArgumentError(
+        str("dot interaction wants at least two vectors an example, got ", vectors.size()));
   Array products = dot_interaction(stack(vectors, 1));
   return options_.keep_first ? concat({vectors[0], products}, 1) : products;
 }
 
 CrossNetwork::CrossNetwork(CrossNetworkOptions options) : options_(std::move(options)) {
-  if (options_.layers < 1) throw InvalidArgumentError(str("layer \"", options_.name, "\": at least one cross layer is wanted, got ", options_.layers));
+  if (options_.layers < 1)
+    throw InvalidArgumentError(str("layer \"", options_.name,
+                                   "\": at least one cross layer is wanted, got ",
+                                   options_.layers));
 }
 
 Array CrossNetwork::operator()(const Array& x) const {
   if (x.rank() != 2 || x.shape()[1] == Shape::kUnknown)
-    throw InvalidArgumentError(str("layer \"", options_.name, "\" wants float32[batch, n] with n known, got ", x.type().to_string()));
+    throw InvalidArgumentError(str("layer \"", options_.name,
+                                   "\" wants float32[batch, n] with n known, got ",
+                                   x.type().to_string()));
   if (layers_->empty())
     for (int i = 0; i < options_.layers; ++i)
-      layers_->emplace_back(DenseOptions{.units = x.shape()[1], .name = str(options_.name, "/dense_", i), .seed = options_.seed});
+      layers_->emplace_back(DenseOptions{
+          .units = x.shape()[1], .name = str(options_.name, "/dense_", i), .seed = options_.seed});
   Array crossed = x;
   for (const Dense& layer : *layers_) crossed = x * layer(crossed) + crossed;
   return crossed;
 }
 
 Array factorization_machine(const std::vector<Array>& vectors) {
-  if (vectors.size() < 2) throw InvalidArgumentError(str("a factorization machine wants at least two vectors an example, got ", vectors.size()));
+  if (vectors.size() < 2)
+    throw InvalidArgumentError(
+        str("a factorization machine wants at least two vectors an example, got ", vectors.size()));
   const Array all = stack(vectors, 1);
   return reduce_sum(square(reduce_sum(all, {1})) - reduce_sum(square(all), {1}), {1}, true) * 0.5f;
 }

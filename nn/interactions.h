@@ -10,8 +10,8 @@
 
 namespace cairn::nn {
 
-// DLRM's interaction of `f` vectors of an example, each [b, d]: their pairwise dot products, [b, f (f - 1) / 2], with the first
-// vector (the dense features') put before them if `keep_first`.
+// DLRM's interaction of `f` vectors of an example, each [b, d]: their pairwise dot products, [b, f
+// (f - 1) / 2], with the first vector (the dense features') put before them if `keep_first`.
 struct DotInteractionOptions {
   bool keep_first = true;
 };
@@ -30,10 +30,10 @@ struct CrossNetworkOptions {
   std::uint64_t seed = 0;
 };
 
-// The cross network of DCN-v2: x[l + 1] = x[0] (kernel[l] x[l] + bias[l]) + x[l], [b, n] -> [b, n]. Dense layers of its own named
-// NAME/dense_0, NAME/dense_1, ...
-//   Source  Wang et al., "DCN V2: Improved deep & cross network and practical lessons for web-scale learning to rank systems",
-//           WWW 2021, equation 1.
+// The cross network of DCN-v2: x[l + 1] = x[0] (kernel[l] x[l] + bias[l]) + x[l], [b, n] -> [b, n].
+// Dense layers of its own named NAME/dense_0, NAME/dense_1, ...
+//   Source  Wang et al., "DCN V2: Improved deep & cross network and practical lessons for web-scale
+//           learning to rank systems", WWW 2021, equation 1.
 //   Errors  InvalidArgument: layers below 1; x not [batch, n] with n known.
 class CrossNetwork {
  public:
@@ -43,11 +43,13 @@ class CrossNetwork {
 
  private:
   CrossNetworkOptions options_;
-  std::shared_ptr<std::vector<Dense>> layers_ = std::make_shared<std::vector<Dense>>();  // made when n is known; shared by copies
+  // made when n is known; shared by copies
+  std::shared_ptr<std::vector<Dense>> layers_ = std::make_shared<std::vector<Dense>>();
 };
 
 // The pairwise dot products of an example's vectors, summed: each [b, d] -> [b, 1].
-//   Source  Rendle, "Factorization machines", ICDM 2010, lemma 3.1: half of (sum of v)^2 - sum of v^2.
+//   Source  Rendle, "Factorization machines", ICDM 2010, lemma 3.1: half of (sum of v)^2 - sum of
+//           v^2.
 //   Errors  InvalidArgument: fewer than two vectors.
 Array factorization_machine(const std::vector<Array>& vectors);
 

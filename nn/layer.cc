@@ -24,7 +24,9 @@ const std::vector<Variable>& LayerVariables::in_scope(const Make& make) const {
 const std::vector<Variable>& LayerVariables::made(const std::string& layer) const {
   auto found = sets_->by_creator.find(&current_variable_creator());
   if (found == sets_->by_creator.end())
-    throw InvalidArgumentError(str("layer \"", layer, "\" has no variables in this scope yet: they are made at its first call"));
+    throw InvalidArgumentError(
+        str("layer \"", layer,
+            "\" has no variables in this scope yet: they are made at its first call"));
   return found->second;
 }
 
@@ -32,9 +34,13 @@ Array per_example(const Array& x, const std::string& what) {
   if (!x.defined()) throw InvalidArgumentError(str(what, " is missing"));
   if (x.rank() == 1) return x;
   if (x.rank() == 2 && x.shape()[1] == 1) return squeeze(x, 1);
-  throw InvalidArgumentError(str(what, " must hold one number an example, as [batch] or [batch, 1]; it is ", x.type().to_string()));
+  throw InvalidArgumentError(
+      str(what, " must hold one number an example, as [batch] or [batch, 1]; it is ",
+          x.type().to_string()));
 }
 
-Array to_float(const Array& x) { return x.dtype() == DType::kFloat32 ? x : cast(x, DType::kFloat32); }
+Array to_float(const Array& x) {
+  return x.dtype() == DType::kFloat32 ? x : cast(x, DType::kFloat32);
+}
 
 }  // namespace cairn::nn

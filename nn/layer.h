@@ -9,9 +9,10 @@
 
 namespace cairn::nn {
 
-// The variables of one layer, one set for each creator (strategy) that the layer is used with. Copies of a layer hold the same
-// object and so mean the same layer.
-//   Lifetime  sets are told apart by the creator's address: a layer used with a strategy that is gone must go too.
+// The variables of one layer, one set for each creator (strategy) that the layer is used with.
+// Copies of a layer hold the same object and so mean the same layer.
+//   Lifetime  sets are told apart by the creator's address: a layer used with a strategy that is
+//             gone must go too.
 //   Thread    one.
 class LayerVariables {
  public:
@@ -28,7 +29,8 @@ class LayerVariables {
   std::shared_ptr<Sets> sets_;
 };
 
-// [b, 1] and [b] both mean one number an example: -> [b]. InvalidArgument naming `what` and its shape for anything else.
+// [b, 1] and [b] both mean one number an example: -> [b]. InvalidArgument naming `what` and its
+// shape for anything else.
 Array per_example(const Array& x, const std::string& what);
 // The array as float32.
 Array to_float(const Array& x);

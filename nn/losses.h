@@ -1,7 +1,9 @@
-// Losses: one value an example, so that a caller can weight, mask and average them; mean(loss) is the batch's.
+// Losses: one value an example, so that a caller can weight, mask and average them; mean(loss) is
+// the batch's.
 //
-// Predictions come first, labels second. "Logits" are unbounded scores; a name with cross_entropy and an option `from_logits`
-// takes probabilities unless told otherwise, as the field has it. Prefer logits: their kernels are stable.
+// Predictions come first, labels second. "Logits" are unbounded scores; a name with cross_entropy
+// and an option `from_logits` takes probabilities unless told otherwise, as the field has it.
+// Prefer logits: their kernels are stable.
 //   Shapes  where an example has one number, [b] and [b, 1] are both taken, in any mixture -> [b].
 //   Labels  any numeric dtype; class ids int32 or int64.
 //   Errors  InvalidArgument naming prediction and label where shapes do not fit.
@@ -16,26 +18,34 @@ struct BinaryCrossEntropyOptions {
   bool from_logits = false;
   float label_smoothing = 0;  // s: label · (1 - s) + s / 2
 };
-// Of probabilities and of logits alike the mean over the last axis: [b, d] -> [b]. A probability counts as at least 1e-7 and at most
-// 1 - 1e-7, and 1e-7 is added to it under the logarithm, as in the reference: a certain error costs 15.42.
-Array binary_cross_entropy(const Array& prediction, const Array& label, BinaryCrossEntropyOptions options = {});
+// Of probabilities and of logits alike the mean over the last axis: [b, d] -> [b]. A probability
+// counts as at least 1e-7 and at most 1 - 1e-7, and 1e-7 is added to it under the logarithm, as in
+// the reference: a certain error costs 15.42.
+Array binary_cross_entropy(const Array& prediction, const Array& label,
+                           BinaryCrossEntropyOptions options = {});
 
-Array softmax_cross_entropy(const Array& logits, const Array& label);         // [b, c], label [b, c] sums to 1
-Array sparse_softmax_cross_entropy(const Array& logits, const Array& label);  // [b, c], class ids [b] or [b, 1]
+// [b, c], label [b, c] sums to 1
+Array softmax_cross_entropy(const Array& logits, const Array& label);
+// [b, c], class ids [b] or [b, 1]
+Array sparse_softmax_cross_entropy(const Array& logits, const Array& label);
 
 struct CategoricalCrossEntropyOptions {
   bool from_logits = false;
 };
-Array categorical_cross_entropy(const Array& prediction, const Array& label, CategoricalCrossEntropyOptions options = {});
-Array sparse_categorical_cross_entropy(const Array& prediction, const Array& label, CategoricalCrossEntropyOptions options = {});
+Array categorical_cross_entropy(const Array& prediction, const Array& label,
+                                CategoricalCrossEntropyOptions options = {});
+Array sparse_categorical_cross_entropy(const Array& prediction, const Array& label,
+                                       CategoricalCrossEntropyOptions options = {});
 
 // Means over the last axis: [b, d] -> [b].
 Array mean_squared_error(const Array& prediction, const Array& label);
 Array mean_absolute_error(const Array& prediction, const Array& label);
-// error²/2 up to `delta` > 0, beyond it delta · |error| - delta²/2.   Source  Huber, Annals of Mathematical Statistics 35 (1964).
+// error²/2 up to `delta` > 0, beyond it delta · |error| - delta²/2.
+// Source  Huber, Annals of Mathematical Statistics 35 (1964).
 Array huber(const Array& prediction, const Array& label, float delta = 1);
 
-// Added to a loss: the sum of the absolute weights, or of their squares, times `strength`. A scalar.
+// Added to a loss: the sum of the absolute weights, or of their squares, times `strength`. A
+// scalar.
 Array l1_regularization(const Array& weights, float strength);
 Array l2_regularization(const Array& weights, float strength);
 

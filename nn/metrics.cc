@@ -22,16 +22,21 @@ Array weights_like(const std::string& metric, const Array& weights, const Array&
   return per_example(to_float(weights), str("metric \"", metric, "\": weights"));
 }
 
-Examples examples(const std::string& metric, const Array& prediction, const Array& label, const Array& weights) {
-  if (!prediction.defined() || !label.defined()) throw InvalidArgumentError(str("metric \"", metric, "\" wants a prediction and a label"));
+Examples examples(const std::string& metric, const Array& prediction, const Array& label,
+                  const Array& weights) {
+  if (!prediction.defined() || !label.defined())
+    throw InvalidArgumentError(str("metric \"", metric, "\" wants a prediction and a label"));
   Examples made;
-  made.prediction = per_example(to_float(prediction), str("metric \"", metric, "\": the prediction"));
+  made.prediction =
+      per_example(to_float(prediction), str("metric \"", metric, "\": the prediction"));
   made.label = per_example(to_float(label), str("metric \"", metric, "\": the label"));
   made.weights = weights_like(metric, weights, made.prediction);
   return made;
 }
 
-Array mean_summary(const Array& values, const Array& weights) { return stack({sum(values * weights), sum(weights)}, 0); }
+Array mean_summary(const Array& values, const Array& weights) {
+  return stack({sum(values * weights), sum(weights)}, 0);
+}
 
 // [b] int64 in [0, buckets).
 Array bucket_of(const Array& prediction, std::int64_t buckets) {
@@ -43,11 +48,14 @@ Array bucket_of(const Array& prediction, std::int64_t buckets) {
 
 }  // namespace
 
-Array probability(const Array& logits) { return sigmoid(per_example(logits, "probability: the logits")); }
+Array probability(const Array& logits) {
+  return sigmoid(per_example(logits, "probability: the logits"));
+}
 
 void MeanAccumulator::add(const Tensor& summary, const std::string& metric) {
   if (!summary.defined() || summary.type() != TensorType{DType::kFloat32, {2}})
-    throw InvalidArgumentError(str("metric \"", metric, "\" adds summaries of type float32[2], got ",
+    throw InvalidArgumentError(str("metric \"", metric,
+                                   "\" adds summaries of type float32[2], got ",
                                    summary.defined() ? summary.type().to_string() : "nothing"));
   total_ += summary.values<float>()[0];
   count_ += summary.values<float>()[1];
@@ -67,7 +75,8 @@ Array Mean::summary(const Array& values, const Array& weights) const {
 
 Array Accuracy::summary(const Array& prediction, const Array& label, const Array& weights) const {
   Examples batch = examples(name_, prediction, label, weights);
-  Array right = equal(cast(greater(batch.prediction, Array(threshold_)), DType::kInt32), cast(greater(batch.label, Array(0.5f)), DType::kInt32));
+  Array right = equal(cast(greater(batch.prediction, Array(threshold_)), DType::kInt32),
+                      cast(greater(batch.label, Array(0.5f)), DType::kInt32));
   return mean_summary(cast(right, DType::kFloat32), batch.weights);
 }
 
@@ -77,7 +86,9 @@ Array LogLoss::summary(const Array& prediction, const Array& label, const Array&
 }
 
 Auc::Auc(AucOptions options) : options_(std::move(options)) {
-  if (options_.buckets < 2) throw InvalidArgumentError(str("metric \"", options_.name, "\": buckets must be at least 2, got ", options_.buckets));
+  if (options_.buckets < 2)
+    throw InvalidArgumentError(
+        str("metric \"", options_.name, "\": buckets must be at least 2, got ", options_.buckets));
   reset();
 }
 
@@ -85,13 +96,15 @@ Array Auc::summary(const Array& prediction, const Array& label, const Array& wei
   Examples batch = examples(options_.name, prediction, label, weights);
   Array positive = cast(greater(batch.label, Array(0.5f)), DType::kInt64);
   Array cell = positive * Array(options_.buckets) + bucket_of(batch.prediction, options_.buckets);
-  return reshape(unsorted_segment_sum(batch.weights, cell, 2 * options_.buckets), Shape{2, options_.buckets});
+  return reshape(unsorted_segment_sum(batch.weights, cell, 2 * options_.buckets),
+                 Shape{2, options_.buckets});
 }
 
 void Auc::add(const Tensor& summary) {
   if (!summary.defined() || summary.type() != TensorType{DType::kFloat32, {2, options_.buckets}})
-    throw InvalidArgumentError(str("metric \"", options_.name, "\" adds summaries of type float32[2, ", options_.buckets, "], got ",
-                                   summary.defined() ? summary.type().to_string() : "nothing"));
+    throw InvalidArgumentError(
+        str("metric \"", options_.name, "\" adds summaries of type float32[2, ", options_.buckets,
+            "], got ", summary.defined() ? summary.type().to_string() : "nothing"));
   auto values = summary.values<float>();
   for (std::size_t i = 0; i < negatives_.size(); ++i) {
     negatives_[i] += values[i];
@@ -101,7 +114,8 @@ void Auc::add(const Tensor& summary) {
 
 void Auc::merge(const Auc& other) {
   if (other.negatives_.size() != negatives_.size())
-    throw InvalidArgumentError(str("metric \"", options_.name, "\": merging ", other.negatives_.size(), " buckets into ", negatives_.size()));
+    throw InvalidArgumentError(str("metric \"", options_.name, "\": merging ",
+                                   other.negatives_.size(), " buckets into ", negatives_.size()));
   for (std::size_t i = 0; i < negatives_.size(); ++i) {
     negatives_[i] += other.negatives_[i];
     positives_[i] += other.positives_[i];
@@ -109,7 +123,8 @@ void Auc::merge(const Auc& other) {
 }
 
 double Auc::result() const {
-  double below = 0, positives = 0, pairs = 0;  // weight of negatives in lower buckets; ...; of pairs in the right order
+  // weight of negatives in lower buckets; ...; of pairs in the right order
+  double below = 0, positives = 0, pairs = 0;
   for (std::size_t i = 0; i < negatives_.size(); ++i) {
     pairs += positives_[i] * (below + 0.5 * negatives_[i]);
     below += negatives_[i];

@@ -1,4 +1,5 @@
-// Streaming metrics: a step records a small summary of its batch, the program adds the summaries up.
+// Streaming metrics: a step records a small summary of its batch, the program adds the summaries
+// up.
 //
 //   nn::Auc auc;
 //   Function evaluate = strategy.function([&](Iterator input) {
@@ -8,8 +9,8 @@
 //   auc.add(result);
 //   ... auc.result();
 //
-// The metric object keeps no variable: summaries travel as outputs of closures, and those of several workers, or whole metrics
-// of several processes, add up in any order to the same result.
+// The metric object keeps no variable: summaries travel as outputs of closures, and those of
+// several workers, or whole metrics of several processes, add up in any order to the same result.
 //   Shapes  prediction and label: [b] or [b, 1], in any mixture; weights, if given, one an example.
 //   Result  NaN while it is undefined: nothing was added, or AUC has seen one class only.
 //   Thread  one.
@@ -27,8 +28,10 @@ class Metric {
  public:
   virtual ~Metric() = default;
   virtual const std::string& name() const = 0;
-  // Recorded: the batch's summary, float32 of a shape that depends on the metric alone. `prediction` is a probability.
-  virtual Array summary(const Array& prediction, const Array& label, const Array& weights = {}) const = 0;
+  // Recorded: the batch's summary, float32 of a shape that depends on the metric alone.
+  // `prediction` is a probability.
+  virtual Array summary(const Array& prediction, const Array& label,
+                        const Array& weights = {}) const = 0;
   // InvalidArgument: not a summary of such a metric.
   virtual void add(const Tensor& summary) = 0;
   virtual double result() const = 0;
@@ -67,12 +70,15 @@ class Mean {
   MeanAccumulator mean_;
 };
 
-// The share of examples whose prediction is above the threshold just where the label is above one half.
+// The share of examples whose prediction is above the threshold just where the label is above one
+// half.
 class Accuracy final : public Metric {
  public:
-  explicit Accuracy(float threshold = 0.5f, std::string name = "accuracy") : name_(std::move(name)), threshold_(threshold) {}
+  explicit Accuracy(float threshold = 0.5f, std::string name = "accuracy")
+      : name_(std::move(name)), threshold_(threshold) {}
   const std::string& name() const override { return name_; }
-  Array summary(const Array& prediction, const Array& label, const Array& weights = {}) const override;
+  Array summary(const Array& prediction, const Array& label,
+                const Array& weights = {}) const override;
   void add(const Tensor& summary) override { mean_.add(summary, name_); }
   void merge(const Accuracy& other) { mean_.merge(other.mean_); }
   double result() const override { return mean_.result(); }
@@ -89,7 +95,8 @@ class LogLoss final : public Metric {
  public:
   explicit LogLoss(std::string name = "logloss") : name_(std::move(name)) {}
   const std::string& name() const override { return name_; }
-  Array summary(const Array& prediction, const Array& label, const Array& weights = {}) const override;
+  Array summary(const Array& prediction, const Array& label,
+                const Array& weights = {}) const override;
   void add(const Tensor& summary) override { mean_.add(summary, name_); }
   void merge(const LogLoss& other) { mean_.merge(other.mean_); }
   double result() const override { return mean_.result(); }
@@ -100,11 +107,12 @@ class LogLoss final : public Metric {
   MeanAccumulator mean_;
 };
 
-// The area under the ROC curve, from a histogram of predictions for each class. Summary [2, buckets]: weights of negatives,
-// of positives. Buckets are even in sigmoid(logit / 4), so that the rare-event end, where all probabilities are small, is
-// resolved as finely as the middle; examples of one bucket count as ties (one half). With the default number the result is
-// within 1e-4 of the exact one unless most pairs of the two classes share a bucket; for a summary a step rather than an
-// evaluation's, take fewer.
+// The area under the ROC curve, from a histogram of predictions for each class. Summary [2,
+// buckets]: weights of negatives, of positives. Buckets are even in sigmoid(logit / 4), so that the
+// rare-event end, where all probabilities are small, is resolved as finely as the middle; examples
+// of one bucket count as ties (one half). With the default number the result is within 1e-4 of the
+// exact one unless most pairs of the two classes share a bucket; for a summary a step rather than
+// an evaluation's, take fewer.
 struct AucOptions {
   std::int64_t buckets = 16'384;
   std::string name = "auc";
@@ -113,7 +121,8 @@ class Auc final : public Metric {
  public:
   explicit Auc(AucOptions options = {});  // InvalidArgument: fewer than 2 buckets
   const std::string& name() const override { return options_.name; }
-  Array summary(const Array& prediction, const Array& label, const Array& weights = {}) const override;
+  Array summary(const Array& prediction, const Array& label,
+                const Array& weights = {}) const override;
   void add(const Tensor& summary) override;
   void merge(const Auc& other);  // InvalidArgument: another number of buckets
   double result() const override;

@@ -1,10 +1,11 @@
-// The optimizers: which update rule a variable's gradients go through, with which learning rate and constants.
+// The optimizers: which update rule a variable's gradients go through, with which learning rate and
+// constants.
 //
 //   nn::Adam optimizer({.learning_rate = 0.01f, .amsgrad = true});
 //   nn::SGD other({.learning_rate = 0.1f, .momentum = 0.9f, .api = nn::Api::kKeras2});
 //
-// Which paper each follows: core/update_rule.h. Arguments and defaults are tf.keras's. Its `decay` is InverseTimeDecay({.initial_learning_rate = rate, .decay_steps = 1,
-// .decay_rate = decay}).
+// Which paper each follows: core/update_rule.h. Arguments and defaults are tf.keras's. Its `decay`
+// is InverseTimeDecay({.initial_learning_rate = rate, .decay_steps = 1, .decay_rate = decay}).
 #pragma once
 #include "nn/optimizer_base.h"
 
@@ -27,8 +28,9 @@ namespace cairn::nn {
 //                        momentum: under it)
 //   SGD, Adagrad: given rows in both, Adam: every row in both.
 //
-// kLegacy is the default, since its rules are those that large tables want: a step costs the rows it names. With dense gradients
-// the two agree but for where epsilon stands, for Nadam's warm-up, and in the last bits.
+// kLegacy is the default, since its rules are those that large tables want: a step costs the rows
+// it names. With dense gradients the two agree but for where epsilon stands, for Nadam's warm-up,
+// and in the last bits.
 enum class Api { kLegacy, kKeras2 };
 
 struct SgdOptions {
@@ -65,7 +67,8 @@ struct RowwiseAdagradOptions {
   ClippingOptions clipping = {};
   std::string name = "rowwise_adagrad";
 };
-// Adagrad with one accumulator a row, of the mean of the squares: an embedding table takes little more memory than its parameters.
+// Adagrad with one accumulator a row, of the mean of the squares: an embedding table takes little
+// more memory than its parameters.
 //   Source  Gupta, Bengio, Weston, "Training Highly Multiclass Classifiers", JMLR 15 (2014).
 class RowwiseAdagrad final : public Optimizer {
  public:
@@ -98,13 +101,16 @@ struct AdamOptions {
   Api api = Api::kLegacy;  // both touch every row; they round 1 - beta differently
   std::string name = "adam";
 };
-// The reference's: moments of every row decay at every step, so a step touches whole tables. For large ones take LazyAdam.
+// The reference's: moments of every row decay at every step, so a step touches whole tables. For
+// large ones take LazyAdam.
 class Adam final : public Optimizer {
  public:
   explicit Adam(AdamOptions options = {});
 };
-// Adam on the rows that a step names; the others, moments included, stay as they are.  InvalidArgument: amsgrad.
-//   Source  Kingma, Ba, "Adam", ICLR 2015; on given rows as tfa.optimizers.LazyAdam. Bias correction counts the variable's updates.
+// Adam on the rows that a step names; the others, moments included, stay as they are.
+// InvalidArgument: amsgrad.
+//   Source  Kingma, Ba, "Adam", ICLR 2015; on given rows as tfa.optimizers.LazyAdam. Bias
+//           correction counts the variable's updates.
 class LazyAdam final : public Optimizer {
  public:
   explicit LazyAdam(AdamOptions options = {});  // named "lazy_adam" unless another name is given

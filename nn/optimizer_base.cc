@@ -9,22 +9,31 @@
 namespace cairn::nn {
 namespace {
 
-void check_all_have_gradients(const std::vector<VariableGradient>& gradients, const std::vector<Variable>& variables) {
+void check_all_have_gradients(const std::vector<VariableGradient>& gradients,
+                              const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) {
     bool found = false;
-    for (const VariableGradient& gradient : gradients) found = found || gradient.variable.shared_spec() == variable.shared_spec();
-    if (!found) throw InvalidArgumentError(str("minimize: the loss does not depend on variable \"", variable.name(), "\""));
+    for (const VariableGradient& gradient : gradients)
+      found = found || gradient.variable.shared_spec() == variable.shared_spec();
+    if (!found)
+      throw InvalidArgumentError(
+          str("minimize: the loss does not depend on variable \"", variable.name(), "\""));
   }
 }
 
 }  // namespace
 
-Optimizer::Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping)
-    : name_(std::move(name)), rule_(rule), learning_rate_(std::move(learning_rate)), clipping_(clipping) {
+Optimizer::Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate,
+                     ClippingOptions clipping)
+    : name_(std::move(name)),
+      rule_(rule),
+      learning_rate_(std::move(learning_rate)),
+      clipping_(clipping) {
   verify_rule(rule_);
   verify(clipping_);
   if (learning_rate_.schedule() == nullptr && !(learning_rate_.value() >= 0))
-    throw InvalidArgumentError(str(name_, ": the learning rate must be at least 0, got ", learning_rate_.value()));
+    throw InvalidArgumentError(
+        str(name_, ": the learning rate must be at least 0, got ", learning_rate_.value()));
 }
 
 Variable Optimizer::iterations() const {
@@ -43,15 +52,16 @@ Array Optimizer::learning_rate() const {
 
 void Optimizer::minimize(const Array& loss, const std::vector<Variable>& variables) const {
   if (!loss.defined() || loss.rank() != 0 || loss.dtype() != DType::kFloat32)
-    throw InvalidArgumentError(str("minimize wants a float32 scalar, got ", loss.defined() ? loss.type().to_string() : "nothing",
+    throw InvalidArgumentError(str("minimize wants a float32 scalar, got ",
+                                   loss.defined() ? loss.type().to_string() : "nothing",
                                    "; take the mean() of a loss for each example"));
   std::vector<VariableGradient> gradients = variable_gradients(loss, variables);
   check_all_have_gradients(gradients, variables);
   apply_gradients(std::move(gradients));
 }
 
-// The updates need the rate, and the rate needs the check of each loss: a bad one ends the step before its push, and no
-// update, in whatever order it is recorded, goes without the check.
+// The updates need the rate, and the rate needs the check of each loss: a bad one ends the step
+// before its push, and no update, in whatever order it is recorded, goes without the check.
 Array Optimizer::checked_rate(const std::vector<VariableGradient>& gradients) const {
   Array rate = learning_rate();
   std::set<std::pair<const void*, int>> checked;
@@ -64,7 +74,8 @@ Array Optimizer::checked_rate(const std::vector<VariableGradient>& gradients) co
 }
 
 void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
-  if (gradients.empty()) throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
+  if (gradients.empty())
+    throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
   const Array learning_rate = checked_rate(gradients);
   VariableCreator& creator = current_variable_creator();
   for (const VariableGradient& gradient : clip(std::move(gradients), clipping_)) {
@@ -81,8 +92,13 @@ void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
 
 void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {
   const VariableSpec& spec = gradient.variable.spec();
-  if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.hashed || spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second) return;
-  log_warning(name_, ": each step goes through all ", spec.rows(), " rows of \"", spec.name, "\", since the rule ", rule_name(rule_.kind), " changes rows without a gradient too; a row rule, such as LazyAdam's or Adagrad's, touches the rows of the batch alone");
+  if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.hashed ||
+      spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second)
+    return;
+  log_warning(name_, ": each step goes through all ", spec.rows(), " rows of \"", spec.name,
+              "\", since the rule ", rule_name(rule_.kind),
+              " changes rows without a gradient too; a row rule, such as LazyAdam's or Adagrad's, "
+              "touches the rows of the batch alone");
 }
 
 }  // namespace cairn::nn

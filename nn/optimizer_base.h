@@ -1,8 +1,10 @@
-// Optimizer: takes a loss to its gradients and these through an update rule. The family is in nn/optimizer.h.
+// Optimizer: takes a loss to its gradients and these through an update rule. The family is in
+// nn/optimizer.h.
 //
-// An optimizer holds no numbers: slots lie beside the rows of each variable, and `iterations` is a variable too, so both are
-// placed, saved and restored like everything else.
-// A table rule under sparse gradients of a variable with more than kLargeTableRows rows moves them all at every step: logged once.
+// An optimizer holds no numbers: slots lie beside the rows of each variable, and `iterations` is a
+// variable too, so both are placed, saved and restored like everything else. A table rule under
+// sparse gradients of a variable with more than kLargeTableRows rows moves them all at every step:
+// logged once.
 //   Thread  one.   Copies share `iterations`.
 #pragma once
 #include <cstdint>
@@ -22,25 +24,29 @@ inline constexpr std::int64_t kLargeTableRows = 1'000'000;
 
 class Optimizer {
  public:
-  // Records a training step: the gradients of scalar `loss` with respect to `variables` (none given: every trainable variable
-  // that the loss depends on), clipped, applied, and iterations + 1. Two optimizers may share a model by taking disjoint variables.
-  //   Errors  InvalidArgument: the loss is not a float32 scalar; no variable, or one given that it does not depend on. When
-  //           run: a loss that is NaN or infinite stops the step before anything is updated, naming step and variable.
+  // Records a training step: the gradients of scalar `loss` with respect to `variables` (none
+  // given: every trainable variable that the loss depends on), clipped, applied, and iterations +
+  // 1. Two optimizers may share a model by taking disjoint variables.
+  //   Errors  InvalidArgument: the loss is not a float32 scalar; no variable, or one given that it
+  //           does not depend on. When run: a loss that is NaN or infinite stops the step before
+  //           anything is updated, naming step and variable.
   void minimize(const Array& loss, const std::vector<Variable>& variables = {}) const;
-  // The same from gradients that the caller made or changed. Those of variable_gradients() bring their loss, which is checked
-  // as above; others are applied as they are.
+  // The same from gradients that the caller made or changed. Those of variable_gradients() bring
+  // their loss, which is checked as above; others are applied as they are.
   void apply_gradients(std::vector<VariableGradient> gradients) const;
 
-  // "NAME/iterations", int64: how often this optimizer has been applied, by whichever worker. Under asynchronous training a step
-  // reads the count as of its pull, so a schedule may be late by the step's staleness. Not the coordinator's global step, which
-  // counts closures. Made at first use in the scope.
+  // "NAME/iterations", int64: how often this optimizer has been applied, by whichever worker. Under
+  // asynchronous training a step reads the count as of its pull, so a schedule may be late by the
+  // step's staleness. Not the coordinator's global step, which counts closures. Made at first use
+  // in the scope.
   Variable iterations() const;
   // The rate for the next step, recorded.
   Array learning_rate() const;
   const UpdateRule& rule() const { return rule_; }
 
  protected:
-  Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate, ClippingOptions clipping);
+  Optimizer(std::string name, UpdateRule rule, LearningRate learning_rate,
+            ClippingOptions clipping);
 
  private:
   Array checked_rate(const std::vector<VariableGradient>& gradients) const;
@@ -51,7 +57,8 @@ class Optimizer {
   LearningRate learning_rate_;
   ClippingOptions clipping_;
   LayerVariables iterations_;
-  std::shared_ptr<std::set<std::string>> warned_ = std::make_shared<std::set<std::string>>();  // names of variables
+  // names of variables
+  std::shared_ptr<std::set<std::string>> warned_ = std::make_shared<std::set<std::string>>();
 };
 
 }  // namespace cairn::nn

@@ -11,7 +11,8 @@ namespace cairn::nn {
 namespace {
 
 void check_decay_steps(const char* schedule, std::int64_t steps) {
-  if (steps < 1) throw InvalidArgumentError(str(schedule, ": decay_steps must be at least 1, got ", steps));
+  if (steps < 1)
+    throw InvalidArgumentError(str(schedule, ": decay_steps must be at least 1, got ", steps));
 }
 
 Array number(std::int64_t value) { return Array(static_cast<float>(value)); }
@@ -26,7 +27,8 @@ Array cos_pi(const Array& x) {
   Array u = (Array(0.5f) - x) * Array(std::numbers::pi_v<float>);
   Array u2 = square(u);
   Array tail = Array(1.0f);
-  for (int k = 6; k >= 1; --k) tail = Array(1.0f) - u2 * tail * Array(1.0f / static_cast<float>(2 * k * (2 * k + 1)));
+  for (int k = 6; k >= 1; --k)
+    tail = Array(1.0f) - u2 * tail * Array(1.0f / static_cast<float>(2 * k * (2 * k + 1)));
   return u * tail;
 }
 
@@ -34,16 +36,21 @@ Array cos_pi(const Array& x) {
 
 ExponentialDecay::ExponentialDecay(ExponentialDecayOptions options) : options_(options) {
   check_decay_steps("ExponentialDecay", options_.decay_steps);
-  if (options_.decay_rate < 0) throw InvalidArgumentError(str("ExponentialDecay: decay_rate must be at least 0, got ", options_.decay_rate));
+  if (options_.decay_rate < 0)
+    throw InvalidArgumentError(
+        str("ExponentialDecay: decay_rate must be at least 0, got ", options_.decay_rate));
 }
 Array ExponentialDecay::operator()(const Array& step) const {
-  return Array(options_.initial_learning_rate) * pow(Array(options_.decay_rate), periods(step, options_.decay_steps, options_.staircase));
+  return Array(options_.initial_learning_rate) *
+         pow(Array(options_.decay_rate), periods(step, options_.decay_steps, options_.staircase));
 }
 
-PiecewiseConstantDecay::PiecewiseConstantDecay(PiecewiseConstantDecayOptions options) : options_(std::move(options)) {
+PiecewiseConstantDecay::PiecewiseConstantDecay(PiecewiseConstantDecayOptions options)
+    : options_(std::move(options)) {
   if (options_.values.size() != options_.boundaries.size() + 1)
-    throw InvalidArgumentError(str("PiecewiseConstantDecay wants one value more than boundaries, got ", options_.values.size(), " and ",
-                                   options_.boundaries.size()));
+    throw InvalidArgumentError(
+        str("PiecewiseConstantDecay wants one value more than boundaries, got ",
+            options_.values.size(), " and ", options_.boundaries.size()));
   if (!std::is_sorted(options_.boundaries.begin(), options_.boundaries.end()))
     throw InvalidArgumentError("PiecewiseConstantDecay: boundaries must ascend");
 }
@@ -67,7 +74,8 @@ Array PolynomialDecay::operator()(const Array& step) const {
     at = minimum(step, length);
   }
   Array left = Array(1.0f) - at / length;
-  return Array(options_.initial_learning_rate - options_.end_learning_rate) * pow(left, Array(options_.power)) +
+  return Array(options_.initial_learning_rate - options_.end_learning_rate) *
+             pow(left, Array(options_.power)) +
          Array(options_.end_learning_rate);
 }
 
@@ -82,24 +90,33 @@ Array InverseTimeDecay::operator()(const Array& step) const {
 CosineDecay::CosineDecay(CosineDecayOptions options) : options_(options) {
   check_decay_steps("CosineDecay", options_.decay_steps);
   if (options_.warmup_target.has_value() && options_.warmup_steps < 1)
-    throw InvalidArgumentError(str("CosineDecay: a warm-up wants warmup_steps of at least 1, got ", options_.warmup_steps));
+    throw InvalidArgumentError(str("CosineDecay: a warm-up wants warmup_steps of at least 1, got ",
+                                   options_.warmup_steps));
 }
 Array CosineDecay::operator()(const Array& step) const {
   const float top = options_.warmup_target.value_or(options_.initial_learning_rate);
-  Array after = options_.warmup_target ? maximum(step - number(options_.warmup_steps), Array(0.0f)) : step;
+  Array after =
+      options_.warmup_target ? maximum(step - number(options_.warmup_steps), Array(0.0f)) : step;
   Array done = minimum(after / number(options_.decay_steps), Array(1.0f));
-  Array share = Array(0.5f * (1.0f - options_.alpha)) * (Array(1.0f) + cos_pi(done)) + Array(options_.alpha);
+  Array share =
+      Array(0.5f * (1.0f - options_.alpha)) * (Array(1.0f) + cos_pi(done)) + Array(options_.alpha);
   Array cosine = Array(top) * share;
   if (!options_.warmup_target) return cosine;
-  Array line = Array(options_.initial_learning_rate) +
-               Array((top - options_.initial_learning_rate) / static_cast<float>(options_.warmup_steps)) * step;
+  Array line =
+      Array(options_.initial_learning_rate) +
+      Array((top - options_.initial_learning_rate) / static_cast<float>(options_.warmup_steps)) *
+          step;
   return where(less(step, number(options_.warmup_steps)), line, cosine);
 }
 
 CosineDecayRestarts::CosineDecayRestarts(CosineDecayRestartsOptions options) : options_(options) {
   if (options_.first_decay_steps < 1)
-    throw InvalidArgumentError(str("CosineDecayRestarts: first_decay_steps must be at least 1, got ", options_.first_decay_steps));
-  if (!(options_.t_mul >= 1)) throw InvalidArgumentError(str("CosineDecayRestarts: t_mul must be at least 1, got ", options_.t_mul));
+    throw InvalidArgumentError(
+        str("CosineDecayRestarts: first_decay_steps must be at least 1, got ",
+            options_.first_decay_steps));
+  if (!(options_.t_mul >= 1))
+    throw InvalidArgumentError(
+        str("CosineDecayRestarts: t_mul must be at least 1, got ", options_.t_mul));
 }
 Array CosineDecayRestarts::operator()(const Array& step) const {
   Array done = step / number(options_.first_decay_steps), restarts;
@@ -113,7 +130,8 @@ Array CosineDecayRestarts::operator()(const Array& step) const {
     done = (done - (length - Array(1.0f)) / growth) / length;
   }
   const Array height = pow(Array(options_.m_mul), restarts) * Array(0.5f * (1.0f - options_.alpha));
-  return Array(options_.initial_learning_rate) * (height * (Array(1.0f) + cos_pi(done)) + Array(options_.alpha));
+  return Array(options_.initial_learning_rate) *
+         (height * (Array(1.0f) + cos_pi(done)) + Array(options_.alpha));
 }
 
 }  // namespace cairn::nn

@@ -1,5 +1,6 @@
-// Learning rates that change with the number of steps taken. The formulas are tf.keras.optimizers.schedules' own; they are
-// evaluated in the step's graph, in float32, from the optimizer's `iterations`, and the value travels with the push.
+// Learning rates that change with the number of steps taken. The formulas are
+// tf.keras.optimizers.schedules' own; they are evaluated in the step's graph, in float32, from the
+// optimizer's `iterations`, and the value travels with the push.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -21,11 +22,15 @@ class LearningRateSchedule {
 // A number, or a schedule.
 class LearningRate {
  public:
-  LearningRate(float value) : value_(value) {}                        // NOLINT(google-explicit-constructor)
-  LearningRate(double value) : value_(static_cast<float>(value)) {}   // NOLINT(google-explicit-constructor)
+  LearningRate(float value) : value_(value) {}  // NOLINT(google-explicit-constructor)
+  LearningRate(double value)
+      : value_(static_cast<float>(value)) {}  // NOLINT(google-explicit-constructor)
   template <std::derived_from<LearningRateSchedule> S>
-  LearningRate(S schedule) : schedule_(std::make_shared<S>(std::move(schedule))) {}  // NOLINT(google-explicit-constructor)
-  LearningRate(std::shared_ptr<const LearningRateSchedule> schedule) : schedule_(std::move(schedule)) {}  // NOLINT
+  LearningRate(S schedule)
+      : schedule_(std::make_shared<S>(std::move(schedule))) {
+  }  // NOLINT(google-explicit-constructor)
+  LearningRate(std::shared_ptr<const LearningRateSchedule> schedule)
+      : schedule_(std::move(schedule)) {}  // NOLINT
 
   const LearningRateSchedule* schedule() const { return schedule_.get(); }  // nullptr: a number
   float value() const { return value_; }
@@ -51,7 +56,8 @@ class ExponentialDecay final : public LearningRateSchedule {
   ExponentialDecayOptions options_;
 };
 
-// values[0] up to and including step boundaries[0], then values[1], ...; one value more than boundaries, which ascend.
+// values[0] up to and including step boundaries[0], then values[1], ...; one value more than
+// boundaries, which ascend.
 struct PiecewiseConstantDecayOptions {
   std::vector<std::int64_t> boundaries;
   std::vector<float> values;
@@ -65,8 +71,8 @@ class PiecewiseConstantDecay final : public LearningRateSchedule {
   PiecewiseConstantDecayOptions options_;
 };
 
-// (initial - end) · (1 - step / decay_steps) ^ power + end, and `end` from decay_steps on; cycle: the ramp starts again over
-// 2, 3, ... times decay_steps.
+// (initial - end) · (1 - step / decay_steps) ^ power + end, and `end` from decay_steps on; cycle:
+// the ramp starts again over 2, 3, ... times decay_steps.
 struct PolynomialDecayOptions {
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
@@ -99,8 +105,8 @@ class InverseTimeDecay final : public LearningRateSchedule {
   InverseTimeDecayOptions options_;
 };
 
-// Half a cosine from initial down to alpha · initial over decay_steps. With a warm-up: first a line from initial to
-// warmup_target over warmup_steps, then the cosine from warmup_target.
+// Half a cosine from initial down to alpha · initial over decay_steps. With a warm-up: first a line
+// from initial to warmup_target over warmup_steps, then the cosine from warmup_target.
 //   Source  Loshchilov, Hutter, "SGDR", ICLR 2017.
 struct CosineDecayOptions {
   float initial_learning_rate = 0;
@@ -118,8 +124,9 @@ class CosineDecay final : public LearningRateSchedule {
   CosineDecayOptions options_;
 };
 
-// Half cosines from initial down to alpha · initial, one after another: the first over first_decay_steps, each next one t_mul times
-// as long and beginning m_mul times as high.  t_mul at least 1.
+// Half cosines from initial down to alpha · initial, one after another: the first over
+// first_decay_steps, each next one t_mul times as long and beginning m_mul times as high. t_mul at
+// least 1.
 //   Source  the same.
 struct CosineDecayRestartsOptions {
   float initial_learning_rate = 0;

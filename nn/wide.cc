@@ -13,8 +13,10 @@ constexpr std::int64_t kMixer = 0x5851F42D;
 constexpr std::int64_t kPrime = 0x7FFFFFFF;
 
 Array as_int64(const Array& ids, const std::string& column) {
-  if (!ids.defined() || ids.rank() != 1 || (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64))
-    throw InvalidArgumentError(str("wide column \"", column, "\" wants int32 or int64 ids of shape [batch], got ",
+  if (!ids.defined() || ids.rank() != 1 ||
+      (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64))
+    throw InvalidArgumentError(str("wide column \"", column,
+                                   "\" wants int32 or int64 ids of shape [batch], got ",
                                    ids.defined() ? ids.type().to_string() : "nothing"));
   return ids.dtype() == DType::kInt64 ? ids : cast(ids, DType::kInt64);
 }
@@ -22,9 +24,12 @@ Array as_int64(const Array& ids, const std::string& column) {
 }  // namespace
 
 Wide::Wide(WideOptions options) : options_(std::move(options)) {
-  if (options_.columns.empty()) throw InvalidArgumentError(str("wide part \"", options_.name, "\" has no column"));
+  if (options_.columns.empty())
+    throw InvalidArgumentError(str("wide part \"", options_.name, "\" has no column"));
   for (const WideColumn& column : options_.columns) {
-    if (column.rows < 1) throw InvalidArgumentError(str("wide column \"", column.name, "\": rows must be at least 1, got ", column.rows));
+    if (column.rows < 1)
+      throw InvalidArgumentError(
+          str("wide column \"", column.name, "\": rows must be at least 1, got ", column.rows));
     offsets_.push_back(rows_);
     rows_ += column.rows;
   }
@@ -33,20 +38,29 @@ Wide::Wide(WideOptions options) : options_(std::move(options)) {
     offsets_.push_back(rows_);
     rows_ += crosses_.back().buckets;
   }
-  table_.emplace_back(EmbeddingOptions{.name = options_.name, .rows = rows_, .dim = 1, .initializer = options_.initializer, .hashed = options_.hashed});
+  table_.emplace_back(EmbeddingOptions{.name = options_.name,
+                                       .rows = rows_,
+                                       .dim = 1,
+                                       .initializer = options_.initializer,
+                                       .hashed = options_.hashed});
 }
 
 Wide::Cross Wide::resolve(const WideCross& cross) const {
   Cross resolved;
-  if (cross.columns.size() < 2) throw InvalidArgumentError(str("a cross of wide part \"", options_.name, "\" needs at least two columns"));
+  if (cross.columns.size() < 2)
+    throw InvalidArgumentError(
+        str("a cross of wide part \"", options_.name, "\" needs at least two columns"));
   for (const std::string& name : cross.columns) {
     std::size_t i = 0;
     while (i < options_.columns.size() && options_.columns[i].name != name) ++i;
     if (i == options_.columns.size())
-      throw InvalidArgumentError(str("wide part \"", options_.name, "\" crosses column \"", name, "\", which is not among its columns"));
+      throw InvalidArgumentError(str("wide part \"", options_.name, "\" crosses column \"", name,
+                                     "\", which is not among its columns"));
     resolved.columns.push_back(i);
     if (options_.columns[i].rows > kCombinationsMax / resolved.combinations)
-      throw InvalidArgumentError(str("wide part \"", options_.name, "\": a cross has more than 2^31 combinations; hash its columns first"));
+      throw InvalidArgumentError(
+          str("wide part \"", options_.name,
+              "\": a cross has more than 2^31 combinations; hash its columns first"));
     resolved.combinations *= options_.columns[i].rows;
   }
   bool hashed = cross.buckets > 0 && cross.buckets < resolved.combinations;
@@ -59,7 +73,8 @@ Array Wide::cross_ids(const Cross& cross, const std::vector<Array>& ids) const {
   for (std::size_t i = 1; i < cross.columns.size(); ++i)
     id = id * Array(options_.columns[cross.columns[i]].rows) + ids[cross.columns[i]];
   if (cross.buckets == cross.combinations) return id;
-  // A multiplication alone would leave the last column's low bits in place for round numbers of buckets.
+  // A multiplication alone would leave the last column's low bits in place for round numbers of
+  // buckets.
   return floor_mod(floor_mod(id * Array(kMixer), Array(kPrime)), Array(cross.buckets));
 }
 
@@ -69,7 +84,8 @@ Array Wide::placed_columns(const std::vector<Array>& ids) const {
   for (const WideColumn& column : options_.columns) limits.push_back(column.rows);
   std::span<const std::int64_t> offsets(offsets_);
   Array plain = stack(ids, 1);
-  Array inside = logical_and(greater_equal(plain, Array(std::int64_t{0})), less(plain, Array(Tensor::of<std::int64_t>(columns, limits))));
+  Array inside = logical_and(greater_equal(plain, Array(std::int64_t{0})),
+                             less(plain, Array(Tensor::of<std::int64_t>(columns, limits))));
   Array placed = plain + Array(Tensor::of<std::int64_t>(columns, offsets.first(ids.size())));
   return where(inside, placed, Array(std::int64_t{-1}));
 }
@@ -79,20 +95,24 @@ Array Wide::placed_crosses(const std::vector<Array>& ids) const {
   for (const Cross& cross : crosses_) crossed.push_back(cross_ids(cross, ids));
   std::span<const std::int64_t> offsets(offsets_);
   return stack(crossed, 1) +
-         Array(Tensor::of<std::int64_t>(Shape{static_cast<std::int64_t>(crossed.size())}, offsets.subspan(ids.size())));
+         Array(Tensor::of<std::int64_t>(Shape{static_cast<std::int64_t>(crossed.size())},
+                                        offsets.subspan(ids.size())));
 }
 
 Array Wide::operator()(const std::vector<Array>& ids) const {
   if (ids.size() != options_.columns.size())
-    throw InvalidArgumentError(str("wide part \"", options_.name, "\" has ", options_.columns.size(), " columns, got ids of ", ids.size()));
+    throw InvalidArgumentError(str("wide part \"", options_.name, "\" has ",
+                                   options_.columns.size(), " columns, got ids of ", ids.size()));
   std::vector<Array> all;
-  for (std::size_t i = 0; i < ids.size(); ++i) all.push_back(as_int64(ids[i], options_.columns[i].name));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    all.push_back(as_int64(ids[i], options_.columns[i].name));
   Array placed = placed_columns(all);
   if (!crosses_.empty()) placed = concat({placed, placed_crosses(all)}, 1);
   Array logits = reduce_sum(table_[0](placed), {1});  // [b, columns, 1] -> [b, 1]
   if (!options_.use_bias) return logits;
   const auto& bias = bias_.in_scope([&](VariableCreator& creator) {
-    return std::vector<Variable>{creator.create_variable({.name = options_.name + "/bias", .shape = {1}})};
+    return std::vector<Variable>{
+        creator.create_variable({.name = options_.name + "/bias", .shape = {1}})};
   });
   return logits + bias[0].read();
 }

@@ -18,7 +18,8 @@ struct WideColumn {
   std::int64_t rows = 0;  // its ids are [0, rows)
 };
 
-// One weight for each combination of the columns' values, or for each of `buckets` hashes of it where that is fewer.
+// One weight for each combination of the columns' values, or for each of `buckets` hashes of it
+// where that is fewer.
 struct WideCross {
   std::vector<std::string> columns;  // at least two of WideOptions::columns
   std::int64_t buckets = 0;          // 0: one for each combination
@@ -33,10 +34,12 @@ struct WideOptions {
   bool hashed = false;  // as an Embedding's
 };
 
-// The sum of the weights of an example's ids: -> [b, 1]. One variable NAME [all rows, 1] in which columns, then crosses, follow one
-// another, so that a step makes one lookup however many columns there are; NAME/bias [1] if asked for.
-//   Errors  InvalidArgument: no column, rows below 1, a cross over an unknown column, or over 2^31 combinations hashed.
-//           When run: an id outside its column fails the lookup as id -1, it never reads a neighbour's weight.
+// The sum of the weights of an example's ids: -> [b, 1]. One variable NAME [all rows, 1] in which
+// columns, then crosses, follow one another, so that a step makes one lookup however many columns
+// there are; NAME/bias [1] if asked for.
+//   Errors  InvalidArgument: no column, rows below 1, a cross over an unknown column, or over 2^31
+//           combinations hashed. When run: an id outside its column fails the lookup as id -1, it
+//           never reads a neighbour's weight.
 class Wide {
  public:
   explicit Wide(WideOptions options);
@@ -53,7 +56,8 @@ class Wide {
   };
   Cross resolve(const WideCross& cross) const;
   Array cross_ids(const Cross& cross, const std::vector<Array>& ids) const;
-  Array placed_columns(const std::vector<Array>& ids) const;  // [b, columns]: row numbers of the table
+  // [b, columns]: row numbers of the table
+  Array placed_columns(const std::vector<Array>& ids) const;
   Array placed_crosses(const std::vector<Array>& ids) const;  // [b, crosses]
 
   WideOptions options_;

@@ -6,49 +6,58 @@
 
 namespace cairn::ps {
 
-bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice) const {
+bool AppliedPushes::contains(std::uint64_t closure, std::uint32_t push_number,
+                             std::uint32_t slice) const {
   if (closure < low_) return true;
   const auto found = above_.find(closure);
   if (found == above_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(), [push_number, slice](const Applied& one) {
-    return (one.push_number == push_number && one.slice == slice) || one.push_number == kEveryPush;
-  });
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [push_number, slice](const Applied& one) {
+                       return (one.push_number == push_number && one.slice == slice) ||
+                              one.push_number == kEveryPush;
+                     });
 }
 
 bool AppliedPushes::begun(std::uint64_t closure, std::uint32_t push_number) const {
   const auto found = above_.find(closure);
   if (found == above_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(), [push_number](const Applied& one) { return one.push_number == push_number; });
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [push_number](const Applied& one) { return one.push_number == push_number; });
 }
 
 std::uint64_t AppliedPushes::own_since(std::uint64_t closure, std::uint64_t counter) const {
   const auto found = above_.find(closure);
   if (found == above_.end()) return 0;
   return static_cast<std::uint64_t>(
-      std::count_if(found->second.begin(), found->second.end(), [counter](const Applied& one) { return one.counter > counter; }));
+      std::count_if(found->second.begin(), found->second.end(),
+                    [counter](const Applied& one) { return one.counter > counter; }));
 }
 
 void AppliedPushes::check_room(std::uint64_t closure) const {
   if (above_.size() >= closures_max_ && above_.find(closure) == above_.end())
-    throw ResourceExhaustedError(str("a shard remembers at most ", closures_max_, " closures above the low watermark, which stands at ", low_,
+    throw ResourceExhaustedError(str("a shard remembers at most ", closures_max_,
+                                     " closures above the low watermark, which stands at ", low_,
                                      ": the coordinator has to raise it as closures end"));
 }
 
-void AppliedPushes::add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice, std::uint64_t counter) {
+void AppliedPushes::add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice,
+                        std::uint64_t counter) {
   above_[closure].push_back({push_number, slice, counter});
 }
 
 void AppliedPushes::announce(std::uint64_t closures_below, std::uint64_t settled_below) {
   if (settled_below > closures_below)
-    throw InvalidArgumentError(str("of the closures below ", closures_below, " those below ", settled_below, " are said to have ended"));
+    throw InvalidArgumentError(str("of the closures below ", closures_below, " those below ",
+                                   settled_below, " are said to have ended"));
   announced_ = std::max(announced_, closures_below);
   raise_watermark(settled_below);
 }
 
 void AppliedPushes::verify_announced(std::uint64_t closure) const {
   if (closure >= announced_)
-    throw InvalidArgumentError(str("closure ", closure, " is unknown here: the coordinator has announced closures below ", announced_,
-                                   " to this shard; only a closure that it sent may push"));
+    throw InvalidArgumentError(
+        str("closure ", closure, " is unknown here: the coordinator has announced closures below ",
+            announced_, " to this shard; only a closure that it sent may push"));
 }
 
 void AppliedPushes::raise_watermark(std::uint64_t low) {
@@ -71,10 +80,12 @@ AppliedSet AppliedPushes::snapshot() const {
 void AppliedPushes::verify(const AppliedSet& set) const {
   std::uint64_t count = 0, last = 0;
   for (const auto& [begin, end] : set.closures) {
-    if (begin >= end || begin < last) throw InvalidArgumentError("the applied set's ranges are not ascending");
+    if (begin >= end || begin < last)
+      throw InvalidArgumentError("the applied set's ranges are not ascending");
     last = end;
     count += end - begin;
-    if (count > closures_max_) throw InvalidArgumentError(str("the applied set has more than ", closures_max_, " closures"));
+    if (count > closures_max_)
+      throw InvalidArgumentError(str("the applied set has more than ", closures_max_, " closures"));
   }
 }
 

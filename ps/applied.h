@@ -14,16 +14,20 @@ struct AppliedSet {
   bool operator==(const AppliedSet&) const = default;
 };
 
-// Of one session.  Thread: the shard's own.  Memory: what lies above the watermark, at most `closures_max` closures.
+// Of one session. Thread: the shard's own. Memory: what lies above the watermark, at most
+// `closures_max` closures.
 //
-// Which closures there are, and below which watermark all are settled, is the coordinator's to say (announce). A worker's word for either
-// would let one wrong push make every later one a duplicate: acknowledged and never applied.
+// Which closures there are, and below which watermark all are settled, is the coordinator's to say
+// (announce). A worker's word for either would let one wrong push make every later one a duplicate:
+// acknowledged and never applied.
 class AppliedPushes {
  public:
-  explicit AppliedPushes(std::size_t closures_max = std::size_t{1} << 20) : closures_max_(closures_max) {}
+  explicit AppliedPushes(std::size_t closures_max = std::size_t{1} << 20)
+      : closures_max_(closures_max) {}
 
   std::uint64_t low_watermark() const { return low_; }
-  // There are closures below `closures_below`, and those below `settled_below` have ended. Neither goes back.
+  // There are closures below `closures_below`, and those below `settled_below` have ended. Neither
+  // goes back.
   //   Errors  InvalidArgument: more have ended than there are.
   void announce(std::uint64_t closures_below, std::uint64_t settled_below);
   // InvalidArgument: a closure that was not announced.
@@ -36,11 +40,14 @@ class AppliedPushes {
   std::uint64_t own_since(std::uint64_t closure, std::uint64_t counter) const;
   // ResourceExhausted: no room for a further closure; the coordinator's watermark stands still.
   void check_room(std::uint64_t closure) const;
-  // `counter`: the shard's, after the push; 0 for a slice that it does not count, since another one of the push came first.
-  void add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice, std::uint64_t counter);
+  // `counter`: the shard's, after the push; 0 for a slice that it does not count, since another one
+  // of the push came first.
+  void add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice,
+           std::uint64_t counter);
   // As at the cut, where every closure is in whole or not at all.
   AppliedSet snapshot() const;
-  // `set` alone, or besides what was applied.  Errors  InvalidArgument: not ascending, or more than there is room for.
+  // `set` alone, or besides what was applied.
+  // Errors  InvalidArgument: not ascending, or more than there is room for.
   void restore(const AppliedSet& set);
   void merge(const AppliedSet& set);
   void clear();

@@ -32,10 +32,12 @@ struct SaveJob {
   void write(const Batch& batch) {
     for (const auto& [key, record] : batch) {
       const std::string bytes = storage::encode(key);
-      const std::string value = std::visit([&bytes](const auto& any) { return storage::encode(bytes, any); }, record);
+      const std::string value =
+          std::visit([&bytes](const auto& any) { return storage::encode(bytes, any); }, record);
       writer->put(bytes, value);
       saved.bytes += value.size();
-      if (const auto* rows = std::get_if<storage::StoredRows>(&record)) saved.rows += static_cast<std::uint64_t>(rows->rows());
+      if (const auto* rows = std::get_if<storage::StoredRows>(&record))
+        saved.rows += static_cast<std::uint64_t>(rows->rows());
     }
   }
 };
@@ -73,19 +75,26 @@ std::string joined(const std::vector<std::string>& names) {
 
 void log_report(const ShardHost& host, const std::string& folder, const RestoreReport& report) {
   log_info(host.database, ": ", report.rows, " rows restored from ", folder);
-  if (!report.missing.empty()) log_warning(host.database, ": not in ", folder, ", at their initial values: ", joined(report.missing));
+  if (!report.missing.empty())
+    log_warning(host.database, ": not in ", folder,
+                ", at their initial values: ", joined(report.missing));
   if (!report.slots_reset.empty())
-    log_warning(host.database, ": saved under another optimizer in ", folder, ", slots begin anew: ", joined(report.slots_reset));
+    log_warning(host.database, ": saved under another optimizer in ", folder,
+                ", slots begin anew: ", joined(report.slots_reset));
 }
 
 }  // namespace
 
-rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t checkpoint, std::string folder) {
+rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t checkpoint,
+                                    std::string folder) {
   host->shard.begin_save(checkpoint);
   const DropMark drop{host->shard, checkpoint};
   const auto job = std::make_shared<SaveJob>();
-  auto create = [job, &store = host->store, path = folder + "/" + host->database] { job->writer = store.create(path); };
-  kj::Promise<void> writing = on_offload(host->reactor, host->offload, host->lane, std::move(create));
+  auto create = [job, &store = host->store, path = folder + "/" + host->database] {
+    job->writer = store.create(path);
+  };
+  kj::Promise<void> writing =
+      on_offload(host->reactor, host->offload, host->lane, std::move(create));
   for (;;) {
     const auto batch = std::make_shared<const Batch>(take_batch(host->shard, checkpoint));
     co_await kj::mv(writing);
@@ -99,15 +108,18 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
   co_return std::move(job->saved);
 }
 
-rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder, std::vector<std::string> databases,
-                                      AppliedSet applied, std::vector<VariableId> only) {
+rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
+                                      std::vector<std::string> databases, AppliedSet applied,
+                                      std::vector<VariableId> only) {
   for (const std::string& name : databases) storage::verify_database_name(name);
   const std::uint64_t number = host->shard.begin_restore(only);
   const auto ranges = host->shard.ranges();
   const auto job = std::make_shared<RestoreJob>();
   RestoredRows restored;
   for (const std::string& name : databases) {
-    auto open = [job, &store = host->store, path = folder + "/" + name] { job->reader = store.open(path); };
+    auto open = [job, &store = host->store, path = folder + "/" + name] {
+      job->reader = store.open(path);
+    };
     co_await on_offload(host->reactor, host->offload, host->lane, std::move(open));
     for (const auto& [variable, rows] : ranges) {
       auto begin = [job, variable = variable, rows = rows] { job->begin(variable, rows); };
@@ -128,7 +140,8 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
   }
   host->shard.verify_restore(number);
   restored.report = host->shard.end_restore(applied);
-  if (!databases.empty()) log_report(*host, folder, restored.report);  // else it was a new beginning
+  // else it was a new beginning
+  if (!databases.empty()) log_report(*host, folder, restored.report);
   co_return std::move(restored);
 }
 

@@ -1,4 +1,5 @@
-// Saving and restoring one shard: the shard's thread hands over or takes in a batch at a time, the disk is somebody else's.
+// Saving and restoring one shard: the shard's thread hands over or takes in a batch at a time, the
+// disk is somebody else's.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,18 +19,23 @@ struct SavedDatabase {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
 };
-// Writes the state marked as `checkpoint` to the database folder/<host->database>, while pulls and pushes go on between the
-// batches, and drops the mark, whatever happens. At most two batches of about 1 MB are in memory.
-//   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped meanwhile; the store's.
-rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t checkpoint, std::string folder);
+// Writes the state marked as `checkpoint` to the database folder/<host->database>, while pulls and
+// pushes go on between the batches, and drops the mark, whatever happens. At most two batches of
+// about 1 MB are in memory.
+//   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped
+//           meanwhile; the store's.
+rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t checkpoint,
+                                    std::string folder);
 
 struct RestoredRows {
   RestoreReport report;
   std::uint64_t bytes = 0;
 };
-// Loads this shard's rows (of the variables `only`, if any are named) from the databases, later ones over earlier ones. The
-// shard is closed from the start on; open() it afterwards. After an error it stays closed and has to be restored again: never half a model.
-rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder, std::vector<std::string> databases,
-                                      AppliedSet applied, std::vector<VariableId> only = {});
+// Loads this shard's rows (of the variables `only`, if any are named) from the databases, later
+// ones over earlier ones. The shard is closed from the start on; open() it afterwards. After an
+// error it stays closed and has to be restored again: never half a model.
+rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::string folder,
+                                      std::vector<std::string> databases, AppliedSet applied,
+                                      std::vector<VariableId> only = {});
 
 }  // namespace cairn::ps

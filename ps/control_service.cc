@@ -10,7 +10,9 @@
 namespace cairn::ps {
 namespace {
 
-std::uint64_t get(const ShardCounters::Number& number) { return number.load(std::memory_order_relaxed); }
+std::uint64_t get(const ShardCounters::Number& number) {
+  return number.load(std::memory_order_relaxed);
+}
 
 Json shard_json(const ShardCounters& shard) {
   const std::uint64_t pushes = get(shard.pushes);
@@ -29,7 +31,9 @@ Json shard_json(const ShardCounters& shard) {
           {"duplicates", get(shard.duplicates)},
           {"fenced", get(shard.fenced)},
           {"outdated", get(shard.outdated)},
-          {"staleness_mean", pushes == 0 ? 0.0 : static_cast<double>(get(shard.staleness_sum)) / static_cast<double>(pushes)},
+          {"staleness_mean", pushes == 0 ? 0.0
+                                         : static_cast<double>(get(shard.staleness_sum)) /
+                                               static_cast<double>(pushes)},
           {"staleness_max", get(shard.staleness_max)},
           {"staged_bytes", get(shard.staged_bytes)},
           {"marks", get(shard.marks)},
@@ -64,7 +68,8 @@ class ControlService final : public wire::PsControl::Server {
   kj::Promise<void> join(JoinContext context) override {
     return rpc::at_once([&] {
       connection_.allow({rpc::Role::kCoordinator}, "PsControl.join");
-      seat_.join(context.getParams().getClaim(), host_->session, context.initResults().initAnswer());
+      seat_.join(context.getParams().getClaim(), host_->session,
+                 context.initResults().initAnswer());
     });
   }
 
@@ -91,7 +96,8 @@ std::string status_json(const ControlHost& host) {
   return json_text(all);
 }
 
-wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host, rpc::Connection& connection) {
+wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host,
+                                      rpc::Connection& connection) {
   return kj::heap<ControlService>(std::move(host), connection);
 }
 

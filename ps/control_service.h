@@ -13,7 +13,8 @@
 
 namespace cairn::ps {
 
-// What the control service tells of a process.  Thread: the control reactor's; the counters belong to the shards.
+// What the control service tells of a process. Thread: the control reactor's; the counters belong
+// to the shards.
 struct ControlHost {
   std::uint32_t index = 0;
   std::uint64_t incarnation = 0;
@@ -27,6 +28,7 @@ struct ControlHost {
 
 std::string status_json(const ControlHost& host);
 // `connection` outlives what is returned, as rpc::Endpoint::serve has it.
-wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host, rpc::Connection& connection);
+wire::PsControl::Client serve_control(std::shared_ptr<ControlHost> host,
+                                      rpc::Connection& connection);
 
 }  // namespace cairn::ps

@@ -9,19 +9,25 @@ namespace cairn::ps {
 struct ShardCounters {
   using Number = std::atomic<std::uint64_t>;
   Number session{0}, layout_version{0}, incarnation{0}, counter{0};
-  Number open{0};           // 1: answers pulls and pushes
+  Number open{0};                       // 1: answers pulls and pushes
   Number tables{0}, rows{0}, bytes{0};  // bytes: memory of the rows, slots included
   Number pulls{0}, pulled_rows{0}, pulled_bytes{0};
   Number pushes{0}, pushed_rows{0}, pushed_bytes{0};  // applied ones
-  Number duplicates{0}, fenced{0}, outdated{0};       // refused: applied before; by a fenced worker; pulled from another incarnation
-  Number staleness_sum{0}, staleness_max{0};          // over the applied pushes
-  Number staged_bytes{0};   // pieces that wait for the rest
-  Number marks{0}, copied_bytes{0};                   // copied_bytes: held aside for the checkpoint being written
+  // refused: applied before; by a fenced worker; pulled from another incarnation
+  Number duplicates{0}, fenced{0}, outdated{0};
+  Number staleness_sum{0}, staleness_max{0};  // over the applied pushes
+  Number staged_bytes{0};                     // pieces that wait for the rest
+  // copied_bytes: held aside for the checkpoint being written
+  Number marks{0}, copied_bytes{0};
   Number restored_rows{0};
 
   // One writer needs no locked instruction.
-  static void add(Number& number, std::uint64_t by) { set(number, number.load(std::memory_order_relaxed) + by); }
-  static void set(Number& number, std::uint64_t value) { number.store(value, std::memory_order_relaxed); }
+  static void add(Number& number, std::uint64_t by) {
+    set(number, number.load(std::memory_order_relaxed) + by);
+  }
+  static void set(Number& number, std::uint64_t value) {
+    number.store(value, std::memory_order_relaxed);
+  }
 };
 
 }  // namespace cairn::ps

@@ -9,6 +9,8 @@ namespace cairn::ps {
 
 // Bytes that an element of `dtype` takes on the wire.
 std::size_t wire_bytes(Encoding encoding, DType dtype);
-inline bool is_narrowed(Encoding encoding, DType dtype) { return encoding == Encoding::kBfloat16 && dtype == DType::kFloat32; }
+inline bool is_narrowed(Encoding encoding, DType dtype) {
+  return encoding == Encoding::kBfloat16 && dtype == DType::kFloat32;
+}
 
 }  // namespace cairn::ps

@@ -9,7 +9,8 @@ void Fence::raise(std::uint64_t newest, std::span<const std::uint64_t> alive) {
   for (std::uint64_t incarnation : alive)
     if (incarnation <= newest && !shuts_out(incarnation)) still.insert(incarnation);
   for (std::uint64_t incarnation : alive_)
-    if (incarnation > newest) still.insert(incarnation);  // this is older news than what is known already
+    // this is older news than what is known already
+    if (incarnation > newest) still.insert(incarnation);
   alive_ = std::move(still);
   end_ = std::max(end_, newest + 1);
 }

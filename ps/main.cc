@@ -10,12 +10,15 @@ using cairn::rpc::RunningServer;
 
 class Running final : public RunningServer {
  public:
-  Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network, const cairn::ps::PsServerOptions& options)
+  Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
+          const cairn::ps::PsServerOptions& options)
       : store_(cairn::storage::make_rocks_row_store()),
         offload_(cairn::make_thread_offload(options.shards)),
         server_(reactor, network, *offload_, *store_, options) {}
   const cairn::rpc::Address& address() const override { return server_.address(); }
-  void on_shutdown(std::function<void(const std::string&)> handler) override { server_.on_shutdown(std::move(handler)); }
+  void on_shutdown(std::function<void(const std::string&)> handler) override {
+    server_.on_shutdown(std::move(handler));
+  }
   void stop() override { server_.stop(); }
   std::string status_json() const override { return server_.status_json(); }
   std::vector<cairn::rpc::NamedLoop> loops() const override { return server_.loops(); }
@@ -26,7 +29,8 @@ class Running final : public RunningServer {
   cairn::ps::PsServer server_;
 };
 
-std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network, const cairn::rpc::ServerFlags& flags) {
+std::unique_ptr<RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
+                                     const cairn::rpc::ServerFlags& flags) {
   cairn::ps::PsServerOptions options;
   options.index = flags.index;
   options.listen = flags.listen;
@@ -50,7 +54,8 @@ int main(int argc, char** argv) {
   cairn::rpc::ServerProgram program;
   program.role = cairn::rpc::Role::kPs;
   program.name = "cairn-ps";
-  program.description = "Holds variables for a cluster: answers pulls, applies pushes, writes and reads checkpoints.";
+  program.description =
+      "Holds variables for a cluster: answers pulls, applies pushes, writes and reads checkpoints.";
   program.threads_flag = "--shards";
   program.threads_help = "Threads that share the rows, one shard each";
   program.start = start;

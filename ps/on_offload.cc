@@ -21,10 +21,12 @@ std::exception_ptr error_of(const std::function<void()>& work) {
 
 }  // namespace
 
-kj::Promise<void> on_offload(rpc::Reactor& reactor, Offload& offload, std::size_t lane, std::function<void()> work) {
+kj::Promise<void> on_offload(rpc::Reactor& reactor, Offload& offload, std::size_t lane,
+                             std::function<void()> work) {
   auto paf = kj::newPromiseAndFulfiller<void>();
-  // The waiter belongs to the loop: the reactor keeps it, so that it never dies on the other thread. A reactor that ends lets
-  // go of it before the last posted work runs, hence the weak pointer.
+  // The waiter belongs to the loop: the reactor keeps it, so that it never dies on the other
+  // thread. A reactor that ends lets go of it before the last posted work runs, hence the weak
+  // pointer.
   auto waiter = std::make_shared<Waiter>(kj::mv(paf.fulfiller));
   const std::weak_ptr<Waiter> weak = waiter;
   reactor.keep(std::move(waiter));

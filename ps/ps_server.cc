@@ -17,15 +17,20 @@ std::uint64_t draw_incarnation() {
 }  // namespace
 
 struct PsServer::Impl {
-  Impl(rpc::Reactor& control_reactor, rpc::Network& network, Offload& offload, storage::RowStore& store, PsServerOptions wanted)
+  Impl(rpc::Reactor& control_reactor, rpc::Network& network, Offload& offload,
+       storage::RowStore& store, PsServerOptions wanted)
       : reactor(control_reactor), options(std::move(wanted)) {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
     options.shard.incarnation = options.incarnation;
     control->holder = std::make_shared<rpc::Holder>(reactor.clock());
     std::vector<rpc::Endpoint> endpoints;
-    endpoints.push_back({&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection& connection) { return serve_control(control, connection); }});
-    for (std::uint32_t i = 0; i < options.shards; ++i) endpoints.push_back(make_shard(i, offload, store));
+    endpoints.push_back(
+        {&reactor, [control = control](const rpc::PeerInfo&, rpc::Connection& connection) {
+           return serve_control(control, connection);
+         }});
+    for (std::uint32_t i = 0; i < options.shards; ++i)
+      endpoints.push_back(make_shard(i, offload, store));
     control->index = options.index;
     control->incarnation = options.incarnation;
     for (const auto& host : hosts) control->shards.push_back(&host->shard.counters());
@@ -41,14 +46,18 @@ struct PsServer::Impl {
       threads.push_back(std::make_unique<rpc::ReactorThread>(str("ps-shard-", i)));
       own = &threads.back()->reactor();
     }
-    auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, store, str("ps-", options.index, "-shard-", i));
-    host->on_session = [mailbox = reactor.mailbox(), weak = std::weak_ptr(told)](std::uint64_t session) {
+    auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, store,
+                                            str("ps-", options.index, "-shard-", i));
+    host->on_session = [mailbox = reactor.mailbox(),
+                        weak = std::weak_ptr(told)](std::uint64_t session) {
       mailbox->post([weak, session] {
         if (const auto server = weak.lock()) (*server)->set_session(session);
       });
     };
     hosts.push_back(host);
-    return {own, [host](const rpc::PeerInfo&, rpc::Connection& connection) { return serve_shard(host, connection); }};
+    return {own, [host](const rpc::PeerInfo&, rpc::Connection& connection) {
+              return serve_shard(host, connection);
+            }};
   }
 
   void listen(rpc::Network& network, std::vector<rpc::Endpoint> endpoints) {
@@ -60,7 +69,8 @@ struct PsServer::Impl {
     accept.token = options.token;
     accept.insecure = options.insecure;
     accept.connection = options.connection;
-    acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.listen), std::move(accept), std::move(endpoints));
+    acceptor = std::make_unique<rpc::Acceptor>(network, rpc::Address::parse(options.listen),
+                                               std::move(accept), std::move(endpoints));
     control->address = acceptor->address().str();
     control->connections = [this] { return acceptor->connections(); };
   }
@@ -80,28 +90,35 @@ struct PsServer::Impl {
   rpc::Reactor& reactor;
   PsServerOptions options;
   std::shared_ptr<ControlHost> control = std::make_shared<ControlHost>();
-  std::shared_ptr<Impl*> told = std::make_shared<Impl*>(this);  // lives until stop(): shards post to it
+  // lives until stop(): shards post to it
+  std::shared_ptr<Impl*> told = std::make_shared<Impl*>(this);
   std::function<void(const std::string&)> shutdown;
   std::vector<std::shared_ptr<ShardHost>> hosts;
   std::vector<std::unique_ptr<rpc::ReactorThread>> threads;  // after hosts: they end first
   std::unique_ptr<rpc::Acceptor> acceptor;
 };
 
-PsServer::PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offload, storage::RowStore& store, PsServerOptions options)
+PsServer::PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offload,
+                   storage::RowStore& store, PsServerOptions options)
     : impl_(std::make_unique<Impl>(control, network, offload, store, std::move(options))) {}
 PsServer::~PsServer() { stop(); }
 
 const rpc::Address& PsServer::address() const { return impl_->acceptor->address(); }
 std::uint64_t PsServer::incarnation() const { return impl_->options.incarnation; }
 std::size_t PsServer::shards() const { return impl_->hosts.size(); }
-const ShardCounters& PsServer::counters(std::size_t shard) const { return impl_->hosts.at(shard)->shard.counters(); }
+const ShardCounters& PsServer::counters(std::size_t shard) const {
+  return impl_->hosts.at(shard)->shard.counters();
+}
 std::string PsServer::status_json() const { return ps::status_json(*impl_->control); }
 std::vector<rpc::NamedLoop> PsServer::loops() const {
   std::vector<rpc::NamedLoop> loops;
-  for (std::size_t i = 0; i < impl_->threads.size(); ++i) loops.push_back({str("shard ", i), impl_->threads[i]->reactor().mailbox()});
+  for (std::size_t i = 0; i < impl_->threads.size(); ++i)
+    loops.push_back({str("shard ", i), impl_->threads[i]->reactor().mailbox()});
   return loops;
 }
-void PsServer::on_shutdown(std::function<void(const std::string&)> handler) { impl_->shutdown = std::move(handler); }
+void PsServer::on_shutdown(std::function<void(const std::string&)> handler) {
+  impl_->shutdown = std::move(handler);
+}
 void PsServer::stop() { impl_->stop(); }
 
 }  // namespace cairn::ps

@@ -1,4 +1,5 @@
-// PsServer: a ps process without the process: one listening address, a control service, and a shard a thread.
+// PsServer: a ps process without the process: one listening address, a control service, and a shard
+// a thread.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,24 +17,26 @@
 namespace cairn::ps {
 
 struct PsServerOptions {
-  std::uint32_t index = 0;          // of the task
+  std::uint32_t index = 0;  // of the task
   std::string listen = "tcp://127.0.0.1:0";
   std::string cluster;
   std::string token;
   bool insecure = false;
-  std::uint32_t shards = 1;         // threads; endpoints 1 to `shards`
-  std::uint64_t incarnation = 0;    // 0: drawn at random
-  ShardOptions shard;               // its incarnation is the server's
+  std::uint32_t shards = 1;       // threads; endpoints 1 to `shards`
+  std::uint64_t incarnation = 0;  // 0: drawn at random
+  ShardOptions shard;             // its incarnation is the server's
   rpc::ConnectionOptions connection;
 };
 
 class PsServer {
  public:
-  // Listens at once. The control service runs on `control`; each shard on a thread of its own, or, if `control` is simulated, all
-  // on it. All that is passed by reference outlives the server; `store` outlives `offload`, which ends what it has begun.
+  // Listens at once. The control service runs on `control`; each shard on a thread of its own, or,
+  // if `control` is simulated, all on it. All that is passed by reference outlives the server;
+  // `store` outlives `offload`, which ends what it has begun.
   //   Errors  those of Network::listen and rpc::Acceptor.
   //   Thread  `control`'s.
-  PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offload, storage::RowStore& store, PsServerOptions options);
+  PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offload, storage::RowStore& store,
+           PsServerOptions options);
   ~PsServer();  // stop()
 
   const rpc::Address& address() const;  // with the real port

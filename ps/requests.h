@@ -30,11 +30,12 @@ struct ReadHeader {
   std::uint32_t part = 0;
   std::uint32_t rows = 0;  // how many of the ids belong to it; 0 with whole
   bool whole = false;
-  std::uint64_t written = 0;  // with whole: Shard::written() of the copy that the caller has; 0: none
+  // with whole: Shard::written() of the copy that the caller has; 0: none
+  std::uint64_t written = 0;
 };
 
-// Who reads a pull's values next. What is bulk for another core, in shared memory, had better not pass through our caches; a socket reads
-// it back on this one.
+// Who reads a pull's values next. What is bulk for another core, in shared memory, had better not
+// pass through our caches; a socket reads it back on this one.
 enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
 
 struct PullRequest {
@@ -43,7 +44,9 @@ struct PullRequest {
   std::span<const std::int64_t> ids;  // local row numbers, header after header
   Encoding encoding = Encoding::kRaw;
   NextReader next_reader = NextReader::kThisCore;
-  std::uint64_t copies_of = 0;  // the incarnation of which the caller has copies; of those that are still the same no values are wanted
+  // the incarnation of which the caller has copies; of those that are still the same no values are
+  // wanted
+  std::uint64_t copies_of = 0;
 };
 
 struct UpdateHeader {
@@ -71,11 +74,12 @@ struct PushValues {
   std::span<const std::span<const std::byte>> apart;  // empty, or one for each header
 };
 
-// In pieces: headers, ids and values of the pieces, each laid end to end, are the push. A header that repeats the one before
-// it (variable, part, rule and rate) with ids that go on ascending continues that update, so that an update may be cut.
+// In pieces: headers, ids and values of the pieces, each laid end to end, are the push. A header
+// that repeats the one before it (variable, part, rule and rate) with ids that go on ascending
+// continues that update, so that an update may be cut.
 //
-// In slices: rows of a large part, by a rule that takes each row for itself, are applied when they are there, each slice once.
-// Slice 0 is what else there is of the push, in pieces or not.
+// In slices: rows of a large part, by a rule that takes each row for itself, are applied when they
+// are there, each slice once. Slice 0 is what else there is of the push, in pieces or not.
 struct PushRequest {
   StepContext step;
   Version pulled;
@@ -86,7 +90,8 @@ struct PushRequest {
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
   std::uint32_t slice = 0;
-  std::shared_ptr<const void> owner;  // whoever holds it keeps the values where they are; null: they go with the call
+  // whoever holds it keeps the values where they are; null: they go with the call
+  std::shared_ptr<const void> owner;
 };
 
 struct PushResult {

@@ -14,7 +14,8 @@ namespace {
 // Both without branches, so that they are done in vectors.
 CAIRN_CLONES bool all_below(const std::int64_t* ids, std::size_t count, std::uint64_t bound) {
   std::uint64_t above = 0;
-  for (std::size_t i = 0; i < count; ++i) above |= static_cast<std::uint64_t>(ids[i]) >= bound ? 1 : 0;
+  for (std::size_t i = 0; i < count; ++i)
+    above |= static_cast<std::uint64_t>(ids[i]) >= bound ? 1 : 0;
   return above == 0;
 }
 
@@ -27,7 +28,10 @@ CAIRN_CLONES bool all_ascend(const std::int64_t* ids, std::size_t count) {
 }  // namespace
 
 Shard::Shard(const Clock& clock, ShardOptions options)
-    : clock_(clock), options_(options), incarnation_(options.incarnation), staging_(options.staging, counters_.staged_bytes) {
+    : clock_(clock),
+      options_(options),
+      incarnation_(options.incarnation),
+      staging_(options.staging, counters_.staged_bytes) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
   ShardCounters::set(counters_.incarnation, incarnation_);
 }
@@ -37,35 +41,44 @@ Shard::Shard(const Clock& clock, ShardOptions options)
 Version Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables) verify_table(config);
   verify_room(configuration);
-  // New tables are made before anything changes: a configuration that finds no memory leaves the shard as it was.
+  // New tables are made before anything changes: a configuration that finds no memory leaves the
+  // shard as it was.
   std::vector<std::pair<TableKey, std::unique_ptr<Table>>> made;
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
       if (existing(configuration, config, part) == nullptr)
-        made.emplace_back(key(config.variable, part.index), std::make_unique<Table>(config.spec, config.rule, part.rows, configuration.seed));
+        made.emplace_back(
+            key(config.variable, part.index),
+            std::make_unique<Table>(config.spec, config.rule, part.rows, configuration.seed));
   if (configuration.session != session_) start_session(configuration);
   layout_version_ = configuration.layout_version;
   for (auto& [key, table] : made) tables_[key] = std::move(table);
   name_tables();
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
-      if (!rule_slots(config.rule).empty()) tables_.at(key(config.variable, part.index))->set_rule(config.rule);
+      if (!rule_slots(config.rule).empty())
+        tables_.at(key(config.variable, part.index))->set_rule(config.rule);
   count_tables();
   return version();
 }
 
 // The table that is to stay, or nullptr where a new one is to be made.
-Table* Shard::existing(const Configuration& configuration, const TableConfig& config, const PartConfig& part) const {
+Table* Shard::existing(const Configuration& configuration, const TableConfig& config,
+                       const PartConfig& part) const {
   if (configuration.session != session_) return nullptr;
   const auto numbered = tables_.find(key(config.variable, part.index));
   const auto named = named_.find({config.spec->name, part.rows.begin});
   Table* table = named == named_.end() ? nullptr : named->second;
   const bool renumbered = (numbered == tables_.end() ? nullptr : numbered->second.get()) != table;
-  if (renumbered || (table != nullptr && (table->range() != part.rows || table->spec().dtype != config.spec->dtype ||
-                                          table->spec().shape != config.spec->shape || table->hashed() != config.spec->hashed)))
-    throw FailedPreconditionError(str("variable '", config.spec->name, "' rows ", part.rows.begin, " to ", part.rows.end, ", ",
-                                      dtype_name(config.spec->dtype), config.spec->shape.to_string(), ", number ", config.variable,
-                                      ": this shard holds it, or that number, otherwise; start a new session to lay variables anew"));
+  if (renumbered ||
+      (table != nullptr &&
+       (table->range() != part.rows || table->spec().dtype != config.spec->dtype ||
+        table->spec().shape != config.spec->shape || table->hashed() != config.spec->hashed)))
+    throw FailedPreconditionError(str("variable '", config.spec->name, "' rows ", part.rows.begin,
+                                      " to ", part.rows.end, ", ", dtype_name(config.spec->dtype),
+                                      config.spec->shape.to_string(), ", number ", config.variable,
+                                      ": this shard holds it, or that number, otherwise; start a "
+                                      "new session to lay variables anew"));
   return table;
 }
 
@@ -74,12 +87,12 @@ void Shard::verify_table(const TableConfig& config) const {
   verify_spec(spec);
   verify_rule(config.rule);
   if (!rule_slots(config.rule).empty() && spec.dtype != DType::kFloat32)
-    throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ", rule_name(config.rule.kind),
-                                   " updates float32 variables only"));
+    throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ",
+                                   rule_name(config.rule.kind), " updates float32 variables only"));
   for (const PartConfig& part : config.parts) {
     if (part.rows.begin < 0 || part.rows.begin > part.rows.end || part.rows.end > spec.rows())
-      throw InvalidArgumentError(str("part ", part.index, " of variable '", spec.name, "': rows ", part.rows.begin, " to ", part.rows.end,
-                                     " of ", spec.rows()));
+      throw InvalidArgumentError(str("part ", part.index, " of variable '", spec.name, "': rows ",
+                                     part.rows.begin, " to ", part.rows.end, " of ", spec.rows()));
   }
 }
 
@@ -93,9 +106,11 @@ void Shard::verify_room(const Configuration& configuration) const {
       if (existing(configuration, config, part) != nullptr) continue;
       bytes += Table::bytes_for(*config.spec, config.rule, part.rows);
       if (bytes > options_.tables_bytes_max || ++parts > options_.tables_max)
-        throw ResourceExhaustedError(str("variable '", config.spec->name, "' rows ", part.rows.begin, " to ", part.rows.end,
-                                         ": with them this shard would hold ", parts, " parts of ", bytes, " bytes; at most ", options_.tables_max,
-                                         " parts of ", options_.tables_bytes_max, " bytes fit; use more ps, or smaller tables"));
+        throw ResourceExhaustedError(
+            str("variable '", config.spec->name, "' rows ", part.rows.begin, " to ", part.rows.end,
+                ": with them this shard would hold ", parts, " parts of ", bytes,
+                " bytes; at most ", options_.tables_max, " parts of ", options_.tables_bytes_max,
+                " bytes fit; use more ps, or smaller tables"));
     }
 }
 
@@ -114,7 +129,8 @@ void Shard::start_session(const Configuration& configuration) {
 
 void Shard::name_tables() {
   named_.clear();
-  for (const auto& [key, table] : tables_) named_[{table->spec().name, table->range().begin}] = table.get();
+  for (const auto& [key, table] : tables_)
+    named_[{table->spec().name, table->range().begin}] = table.get();
 }
 
 void Shard::count_tables() {
@@ -131,8 +147,12 @@ void Shard::count_tables() {
 }
 
 void Shard::open() {
-  if (session_ == 0) throw FailedPreconditionError("this shard was not configured: configure it before it is opened");
-  if (restoring_) throw FailedPreconditionError("this shard's restore has not ended: restore it again, then open it");
+  if (session_ == 0)
+    throw FailedPreconditionError(
+        "this shard was not configured: configure it before it is opened");
+  if (restoring_)
+    throw FailedPreconditionError(
+        "this shard's restore has not ended: restore it again, then open it");
   open_ = was_open_ = true;
   ShardCounters::set(counters_.open, 1);
 }
@@ -141,31 +161,38 @@ void Shard::open() {
 
 void Shard::verify_step(const StepContext& step) {
   if (session_ == 0 || (step.session == session_ && !open_))
-    throw UnavailableError("this shard is not open yet: it was just started, or is being restored; repeat the call");
+    throw UnavailableError(
+        "this shard is not open yet: it was just started, or is being restored; repeat the call");
   if (step.session != session_)
-    throw FailedPreconditionError(str("this shard belongs to session ", session_, ", the request to session ", step.session));
+    throw FailedPreconditionError(
+        str("this shard belongs to session ", session_, ", the request to session ", step.session));
 }
 
 void Shard::verify_fence(const StepContext& step) {
   if (!fence_.shuts_out(step.incarnation)) return;
   ShardCounters::add(counters_.fenced, 1);
-  throw CancelledError(str("worker incarnation ", step.incarnation, " was fenced: its closures run elsewhere"));
+  throw CancelledError(
+      str("worker incarnation ", step.incarnation, " was fenced: its closures run elsewhere"));
 }
 
 Table& Shard::find(VariableId variable, std::uint32_t part) {
   const auto found = tables_.find(key(variable, part));
   if (found == tables_.end())
-    throw NotFoundError(str("part ", part, " of variable number ", variable, " is not on this shard, whose layout has version ", layout_version_));
+    throw NotFoundError(str("part ", part, " of variable number ", variable,
+                            " is not on this shard, whose layout has version ", layout_version_));
   return *found->second;
 }
 
-void Shard::verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const {
+void Shard::verify_ids(const Table& table, std::span<const std::int64_t> ids,
+                       bool ascending) const {
   const auto rows = static_cast<std::uint64_t>(table.rows());
   if (!all_below(ids.data(), ids.size(), rows))
-    throw InvalidArgumentError(str("variable '", table.spec().name, "': a row number is outside [0, ", rows, "), the rows of this part (",
-                                   table.range().begin, " to ", table.range().end, ")"));
+    throw InvalidArgumentError(
+        str("variable '", table.spec().name, "': a row number is outside [0, ", rows,
+            "), the rows of this part (", table.range().begin, " to ", table.range().end, ")"));
   if (ascending && !all_ascend(ids.data(), ids.size()))
-    throw InvalidArgumentError(str("variable '", table.spec().name, "': the row numbers of an update must ascend, each once"));
+    throw InvalidArgumentError(str("variable '", table.spec().name,
+                                   "': the row numbers of an update must ascend, each once"));
 }
 
 // ---- pull ----
@@ -178,23 +205,30 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
     const Table& table = find(header.variable, header.part);
     if (header.whole) verify_whole_read(table.spec());
     if (header.rows > request.ids.size() - used || (header.whole && header.rows != 0))
-      throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows, " rows are asked for",
+      throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows,
+                                     " rows are asked for",
                                      header.whole ? " besides the whole" : ", fewer ids came"));
     verify_ids(table, request.ids.subspan(used, header.rows), false);
     used += header.rows;
     if (is_copied(request, header, table)) continue;
-    const std::uint64_t rows = header.whole ? static_cast<std::uint64_t>(table.rows()) : header.rows;
-    bytes += rows * static_cast<std::size_t>(table.spec().dim()) * wire_bytes(request.encoding, table.spec().dtype);
+    const std::uint64_t rows =
+        header.whole ? static_cast<std::uint64_t>(table.rows()) : header.rows;
+    bytes += rows * static_cast<std::size_t>(table.spec().dim()) *
+             wire_bytes(request.encoding, table.spec().dtype);
     if (bytes > options_.answer_bytes_max)
-      throw InvalidArgumentError(str("a pull of more than ", options_.answer_bytes_max, " bytes, at variable '", table.spec().name,
+      throw InvalidArgumentError(str("a pull of more than ", options_.answer_bytes_max,
+                                     " bytes, at variable '", table.spec().name,
                                      "': cut it into calls of about 4 MB"));
   }
-  if (used != request.ids.size()) throw InvalidArgumentError(str("a pull with ", request.ids.size(), " ids, whose headers use ", used));
+  if (used != request.ids.size())
+    throw InvalidArgumentError(
+        str("a pull with ", request.ids.size(), " ids, whose headers use ", used));
   return bytes;
 }
 
 // The caller has these values.
-bool Shard::is_copied(const PullRequest& request, const ReadHeader& header, const Table& table) const {
+bool Shard::is_copied(const PullRequest& request, const ReadHeader& header,
+                      const Table& table) const {
   return header.whole && request.copies_of == incarnation_ && header.written == table.written();
 }
 
@@ -202,10 +236,14 @@ std::shared_ptr<Loan> Shard::lend(const PullRequest& request) {
   if (request.headers.size() != 1) return nullptr;
   const ReadHeader& header = request.headers.front();
   Table& table = find(header.variable, header.part);
-  if (is_copied(request, header, table) || is_narrowed(request.encoding, table.spec().dtype)) return nullptr;
-  const std::optional<RowRange> rows = header.whole ? RowRange{0, table.rows()} : as_range(request.ids);
+  if (is_copied(request, header, table) || is_narrowed(request.encoding, table.spec().dtype))
+    return nullptr;
+  const std::optional<RowRange> rows =
+      header.whole ? RowRange{0, table.rows()} : as_range(request.ids);
   auto loan = rows.has_value() ? table.lend(*rows) : nullptr;
-  if (loan != nullptr) count_pull(static_cast<std::size_t>(rows->size()), static_cast<std::size_t>(rows->size()) * table.row_bytes());
+  if (loan != nullptr)
+    count_pull(static_cast<std::size_t>(rows->size()),
+               static_cast<std::size_t>(rows->size()) * table.row_bytes());
   return loan;
 }
 
@@ -240,13 +278,16 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
   return version();
 }
 
-void Shard::announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below) {
+void Shard::announce(std::uint64_t session, std::uint64_t closures_below,
+                     std::uint64_t settled_below) {
   if (session != session_ || session == 0)
-    throw FailedPreconditionError(str("this shard belongs to session ", session_, ", the closures announced to session ", session));
+    throw FailedPreconditionError(str("this shard belongs to session ", session_,
+                                      ", the closures announced to session ", session));
   applied_.announce(closures_below, settled_below);
 }
 
-void Shard::fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive) {
+void Shard::fence(std::uint64_t session, std::uint64_t newest,
+                  std::span<const std::uint64_t> alive) {
   if (session != session_) return;  // that session's workers are refused as it is
   fence_.raise(newest, alive);
   if (options_.observer != nullptr) options_.observer->fenced(newest, alive);

@@ -1,16 +1,20 @@
-// Shard: the rows that one thread owns, and the rules by which they are read and changed. No network, no files, no waiting.
+// Shard: the rows that one thread owns, and the rules by which they are read and changed. No
+// network, no files, no waiting.
 //
-// A call either does all it says or throws and changes nothing. Refusals, as the scheduler reads them:
+// A call either does all it says or throws and changes nothing. Refusals, as the scheduler reads
+// them:
 //   Unavailable         not open yet, or restoring: repeat the call.
-//   FailedPrecondition  another session, or a rule whose slots were never configured: mend the state first.
+//   FailedPrecondition  another session, or a rule whose slots were never configured: mend the
+//                       state first.
 //   Aborted             the closure pulled from another incarnation: run it again.
 //   Cancelled           the worker was fenced.
-//   NotFound, InvalidArgument  the request itself is wrong; names the variable and what was expected.
+//   NotFound, InvalidArgument  the request itself is wrong; names the variable and what was
+//                              expected.
 //   Thread  one; counters() from any.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -34,16 +38,19 @@ namespace cairn::ps {
 class PushObserver {
  public:
   virtual void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) = 0;
-  virtual void pushed(const StepContext& step, bool applied) = 0;  // not applied: it was a duplicate
+  // not applied: it was a duplicate
+  virtual void pushed(const StepContext& step, bool applied) = 0;
 
  protected:
   ~PushObserver() = default;
 };
 
 struct ShardOptions {
-  std::uint64_t incarnation = 1;                        // of the process; never 0
-  std::size_t answer_bytes_max = std::size_t{32} << 20;  // of values a pull; callers cut theirs to about 4 MB
-  std::size_t tables_bytes_max = machine_memory_bytes();  // of all rows and slots that it is configured with
+  std::uint64_t incarnation = 1;  // of the process; never 0
+  // of values a pull; callers cut theirs to about 4 MB
+  std::size_t answer_bytes_max = std::size_t{32} << 20;
+  // of all rows and slots that it is configured with
+  std::size_t tables_bytes_max = machine_memory_bytes();
   std::size_t tables_max = 1 << 20;
   StagingOptions staging;
   PushObserver* observer = nullptr;
@@ -57,69 +64,87 @@ struct MarkResult {
 // What a checkpoint has for one table, gathered by restore().
 struct RestoreReport {
   std::uint64_t rows = 0;
-  std::vector<std::string> missing;  // variables of this shard that the checkpoint does not have: they keep their initial values
-  std::vector<std::string> slots_reset;  // variables whose optimizer changed: their slots begin anew
+  // variables of this shard that the checkpoint does not have: they keep their initial values
+  std::vector<std::string> missing;
+  // variables whose optimizer changed: their slots begin anew
+  std::vector<std::string> slots_reset;
 };
 
 class Shard {
  public:
   Shard(const Clock& clock, ShardOptions options);
 
-  // Makes the tables as given: new ones at their initial values, slots added where a rule asks for them, others untouched.
-  // A new session forgets everything of the old one, a restore that had not ended too.
-  //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table that is here otherwise;
-  //           ResourceExhausted: more rows than there is memory for, found out before any is allocated.
+  // Makes the tables as given: new ones at their initial values, slots added where a rule asks for
+  // them, others untouched. A new session forgets everything of the old one, a restore that had not
+  // ended too.
+  //   Errors  InvalidArgument: a spec or rule that does not verify; FailedPrecondition: a table
+  //           that is here otherwise; ResourceExhausted: more rows than there is memory for, found
+  //           out before any is allocated.
   Version configure(const Configuration& configuration);
   void open();
   bool is_open() const { return open_; }
 
-  // The number of the part's last write: other values, another number, as long as this is the same incarnation.
-  std::uint64_t written(const ReadHeader& header) { return find(header.variable, header.part).written(); }
+  // The number of the part's last write: other values, another number, as long as this is the same
+  // incarnation.
+  std::uint64_t written(const ReadHeader& header) {
+    return find(header.variable, header.part).written();
+  }
   // Bytes that pull() will write, the whole request verified.
   std::size_t pull_bytes(const PullRequest& request);
-  // All rows as of one moment. `out` has room for pull_bytes(request), which was called just before.
+  // All rows as of one moment. `out` has room for pull_bytes(request), which was called just
+  // before.
   Version pull(const PullRequest& request, std::byte* out);
 
-  // A pull of one variable's rows that lie together as they travel, answered with a loan of them; null: pull() copies them.
+  // A pull of one variable's rows that lie together as they travel, answered with a loan of them;
+  // null: pull() copies them.
   std::shared_ptr<Loan> lend(const PullRequest& request);
 
-  // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the version then counts it not yet).
+  // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the
+  // version then counts it not yet).
   PushResult push(const PushRequest& request);
 
-  // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is refused.
+  // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is
+  // refused.
   //   Errors  FailedPrecondition: another session; InvalidArgument: more have ended than there are.
   void announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below);
 
-  // Refuses from now on what worker incarnations up to `newest` send, other than those `alive`, and forgets their unfinished
-  // pushes. Who was refused once stays so. Another session: nothing.
+  // Refuses from now on what worker incarnations up to `newest` send, other than those `alive`, and
+  // forgets their unfinished pushes. Who was refused once stays so. Another session: nothing.
   void fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive);
 
-  // Freezes the state as of now. The same checkpoint again: the first answer. A mark that nobody saves gives way to a newer one.
+  // Freezes the state as of now. The same checkpoint again: the first answer. A mark that nobody
+  // saves gives way to a newer one.
   //   Errors  FailedPrecondition: another one is being saved.
   MarkResult mark(std::uint64_t checkpoint);
   void drop_mark(std::uint64_t checkpoint);  // nothing if it is not marked
-  // The frozen records one by one, in the order of their keys; nothing at the end. begin_save() starts from the first.
-  //   Errors  FailedPrecondition: not marked, or being saved already; Cancelled: the mark was dropped meanwhile.
-  using FrozenRecord = std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
+  // The frozen records one by one, in the order of their keys; nothing at the end. begin_save()
+  // starts from the first.
+  //   Errors  FailedPrecondition: not marked, or being saved already; Cancelled: the mark was
+  //           dropped meanwhile.
+  using FrozenRecord =
+      std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
   void begin_save(std::uint64_t checkpoint);
   std::optional<FrozenRecord> next_frozen(std::uint64_t checkpoint);
 
-  // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any are named) to its initial
-  // value, restore() takes records in any order (the newest of a row last), end_restore() sets what was applied (with `only`: adds
-  // it) and starts a new incarnation. After a failure begin again. A restore of all variables is a new beginning: what was
-  // sent by an older layout than the present one is refused from then on.
+  // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any
+  // are named) to its initial value, restore() takes records in any order (the newest of a row
+  // last), end_restore() sets what was applied (with `only`: adds it) and starts a new incarnation.
+  // After a failure begin again. A restore of all variables is a new beginning: what was sent by an
+  // older layout than the present one is refused from then on.
   //   Errors  FailedPrecondition: a variable of another dtype or shape, both named.
-  // The number that begin_restore() returns names this restore. Who waits in between asks afterwards whether it is still
-  // the one under way. Errors  Cancelled: it is not: another one, or another session, has begun, or change_hands() came.
+  // The number that begin_restore() returns names this restore. Who waits in between asks
+  // afterwards whether it is still the one under way. Errors Cancelled: it is not: another one, or
+  // another session, has begun, or change_hands() came.
   std::uint64_t begin_restore(const std::vector<VariableId>& only = {});
   void verify_restore(std::uint64_t number) const;
   void restore(const storage::TableRecord& record);
   void restore(const storage::StoredRows& rows, const std::string& variable);
   RestoreReport end_restore(const AppliedSet& applied);
-  // Another connection of the coordinator is in charge from now on. What an earlier one had begun comes to nothing: its mark
-  // is dropped, and its restore goes no further.
+  // Another connection of the coordinator is in charge from now on. What an earlier one had begun
+  // comes to nothing: its mark is dropped, and its restore goes no further.
   void change_hands();
-  // Variable names and the rows of them that lie here and are being restored: what to read from a checkpoint.
+  // Variable names and the rows of them that lie here and are being restored: what to read from a
+  // checkpoint.
   std::vector<std::pair<std::string, RowRange>> ranges() const;
 
   Version version() const { return {incarnation_, counter_}; }
@@ -139,7 +164,9 @@ class Shard {
     std::vector<std::shared_ptr<const void>> joined;  // what some of them refer to
   };
   using TableKey = std::uint64_t;
-  static TableKey key(VariableId variable, std::uint32_t part) { return std::uint64_t{variable} << 32 | part; }
+  static TableKey key(VariableId variable, std::uint32_t part) {
+    return std::uint64_t{variable} << 32 | part;
+  }
 
   void verify_step(const StepContext& step);
   void verify_fence(const StepContext& step);
@@ -161,7 +188,8 @@ class Shard {
   void start_session(const Configuration& configuration);
   void verify_table(const TableConfig& config) const;
   void verify_room(const Configuration& configuration) const;
-  Table* existing(const Configuration& configuration, const TableConfig& config, const PartConfig& part) const;
+  Table* existing(const Configuration& configuration, const TableConfig& config,
+                  const PartConfig& part) const;
   void name_tables();
   void count_tables();
   void clear_mark();
@@ -178,7 +206,8 @@ class Shard {
   bool open_ = false;
   bool was_open_ = false;  // somebody may have pulled from this incarnation
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;
-  std::map<std::pair<std::string, std::int64_t>, Table*> named_;  // the same, by variable and first row
+  // the same, by variable and first row
+  std::map<std::pair<std::string, std::int64_t>, Table*> named_;
   Fence fence_;
   AppliedPushes applied_;
   PieceStaging staging_;
@@ -189,13 +218,13 @@ class Shard {
     MarkResult result;
     std::vector<Table*> tables;  // by key order of their records
     bool saving = false;
-    std::size_t table = 0;     // the next record is of this one,
-    std::int64_t block = -1;   // this block of it; -1: its table record
+    std::size_t table = 0;    // the next record is of this one,
+    std::int64_t block = -1;  // this block of it; -1: its table record
   };
   std::optional<Mark> mark_;
   bool restoring_ = false;
   std::uint64_t restore_number_ = 0;
-  bool restoring_some_ = false;  // of the tables only
+  bool restoring_some_ = false;    // of the tables only
   std::set<const Table*> chosen_;  // being restored
   std::set<std::string> restored_, slots_reset_;
   std::uint64_t restored_rows_ = 0;

@@ -10,14 +10,20 @@ namespace cairn::ps {
 MarkResult Shard::mark(std::uint64_t checkpoint) {
   if (mark_.has_value() && mark_->checkpoint == checkpoint) return mark_->result;
   if (mark_.has_value() && mark_->saving)
-    throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint, " is being saved by this shard: mark ", checkpoint, " when it is done"));
-  if (restoring_ || session_ == 0) throw FailedPreconditionError("this shard has no state to mark: it is being restored, or was never configured");
+    throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint,
+                                      " is being saved by this shard: mark ", checkpoint,
+                                      " when it is done"));
+  if (restoring_ || session_ == 0)
+    throw FailedPreconditionError(
+        "this shard has no state to mark: it is being restored, or was never configured");
   clear_mark();
   mark_ = Mark{.checkpoint = checkpoint, .result = {version(), applied_.snapshot()}};
   for (const auto& [name, table] : named_) mark_->tables.push_back(table);
   std::sort(mark_->tables.begin(), mark_->tables.end(), [](const Table* a, const Table* b) {
-    const std::string &x = a->spec().name, &y = b->spec().name;  // as storage's keys: shorter names first
-    return std::tuple(x.size(), std::string_view(x), a->range().begin) < std::tuple(y.size(), std::string_view(y), b->range().begin);
+    // as storage's keys: shorter names first
+    const std::string &x = a->spec().name, &y = b->spec().name;
+    return std::tuple(x.size(), std::string_view(x), a->range().begin) <
+           std::tuple(y.size(), std::string_view(y), b->range().begin);
   });
   for (Table* table : mark_->tables) table->freeze();
   ShardCounters::add(counters_.marks, 1);
@@ -37,22 +43,30 @@ void Shard::clear_mark() {
 
 void Shard::begin_save(std::uint64_t checkpoint) {
   if (!mark_.has_value() || mark_->checkpoint != checkpoint)
-    throw FailedPreconditionError(str("checkpoint ", checkpoint, " is not marked on this shard: mark it first"));
-  if (mark_->saving) throw FailedPreconditionError(str("checkpoint ", checkpoint, " is being saved already"));
+    throw FailedPreconditionError(
+        str("checkpoint ", checkpoint, " is not marked on this shard: mark it first"));
+  if (mark_->saving)
+    throw FailedPreconditionError(str("checkpoint ", checkpoint, " is being saved already"));
   mark_->saving = true;
 }
 
-// All records of one variable come together: its tables' records first, then its rows, as their keys are ordered.
+// All records of one variable come together: its tables' records first, then its rows, as their
+// keys are ordered.
 std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t checkpoint) {
   if (!mark_.has_value() || mark_->checkpoint != checkpoint || !mark_->saving)
-    throw CancelledError(str("the mark of checkpoint ", checkpoint, " was dropped while it was saved"));
+    throw CancelledError(
+        str("the mark of checkpoint ", checkpoint, " was dropped while it was saved"));
   Mark& mark = *mark_;
   while (mark.table < mark.tables.size()) {
     Table& table = *mark.tables[mark.table];
     const std::string& name = table.spec().name;
-    const auto next_is_same = [&] { return mark.table + 1 < mark.tables.size() && mark.tables[mark.table + 1]->spec().name == name; };
+    const auto next_is_same = [&] {
+      return mark.table + 1 < mark.tables.size() &&
+             mark.tables[mark.table + 1]->spec().name == name;
+    };
     if (mark.block < 0) {
-      FrozenRecord record{{name, storage::RecordKind::kTable, table.range().begin}, table.frozen_record()};
+      FrozenRecord record{{name, storage::RecordKind::kTable, table.range().begin},
+                          table.frozen_record()};
       if (next_is_same()) {
         ++mark.table;
       } else {
@@ -67,7 +81,8 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t checkpoint) 
       continue;
     }
     std::optional<storage::StoredRows> rows = table.take_frozen(mark.block++);
-    if (rows.has_value()) return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
+    if (rows.has_value())
+      return FrozenRecord{{name, storage::RecordKind::kRows, rows->first_row}, std::move(*rows)};
   }
   return std::nullopt;
 }
@@ -75,9 +90,12 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t checkpoint) 
 // ---- restoring ----
 
 std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
-  if (session_ == 0) throw FailedPreconditionError("this shard was not configured: configure it before it is restored");
+  if (session_ == 0)
+    throw FailedPreconditionError(
+        "this shard was not configured: configure it before it is restored");
   if (mark_.has_value() && mark_->saving)
-    throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint, " is being saved by this shard: restore when it is done"));
+    throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint,
+                                      " is being saved by this shard: restore when it is done"));
   clear_mark();
   forget_restore();
   open_ = false;
@@ -86,7 +104,8 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   restoring_some_ = !only.empty();
   if (!restoring_some_) first_version_ = layout_version_;
   for (auto& [key, table] : tables_)
-    if (only.empty() || std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
+    if (only.empty() ||
+        std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
       chosen_.insert(&*table);
       table->reset();
     }
@@ -96,7 +115,9 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
 
 void Shard::verify_restore(std::uint64_t number) const {
   if (!restoring_ || restore_number_ != number)
-    throw CancelledError("this restore was given up: another one, another session or another connection of the coordinator has begun since");
+    throw CancelledError(
+        "this restore was given up: another one, another session or another connection of the "
+        "coordinator has begun since");
 }
 
 // Tables may go after this.
@@ -109,7 +130,8 @@ void Shard::forget_restore() {
   restored_rows_ = 0;
 }
 
-// The shard stays closed, if it was being restored: until a restore of all that was to be restored has ended well.
+// The shard stays closed, if it was being restored: until a restore of all that was to be restored
+// has ended well.
 void Shard::change_hands() {
   clear_mark();
   ++restore_number_;
@@ -117,17 +139,22 @@ void Shard::change_hands() {
 
 void Shard::restore(const storage::TableRecord& record) {
   CAIRN_CHECK(restoring_, "begin_restore() comes first");
-  for (auto at = named_.lower_bound({record.variable, 0}); at != named_.end() && at->first.first == record.variable; ++at) {
+  for (auto at = named_.lower_bound({record.variable, 0});
+       at != named_.end() && at->first.first == record.variable; ++at) {
     Table& table = *at->second;
     if (chosen_.count(&table) == 0) continue;
     const VariableSpec& spec = table.spec();
     if (spec.dtype != record.dtype || spec.shape != record.shape)
-      throw FailedPreconditionError(str("variable '", record.variable, "' is ", dtype_name(spec.dtype), spec.shape.to_string(), ", in the checkpoint ",
-                                        dtype_name(record.dtype), record.shape.to_string(), ": restore into a model of the same shape"));
+      throw FailedPreconditionError(
+          str("variable '", record.variable, "' is ", dtype_name(spec.dtype),
+              spec.shape.to_string(), ", in the checkpoint ", dtype_name(record.dtype),
+              record.shape.to_string(), ": restore into a model of the same shape"));
     restored_.insert(record.variable);
     if (record.rows.begin >= table.range().end || record.rows.end <= table.range().begin) continue;
-    // A variable that no optimizer has claimed yet takes the checkpoint's slots: they are there when one does.
-    if (table.rule().kind != record.rule.kind && rule_slots(table.rule()).empty() && !record.slots.empty()) {
+    // A variable that no optimizer has claimed yet takes the checkpoint's slots: they are there
+    // when one does.
+    if (table.rule().kind != record.rule.kind && rule_slots(table.rule()).empty() &&
+        !record.slots.empty()) {
       verify_rule(record.rule);
       table.set_rule(record.rule);
     }
@@ -140,8 +167,10 @@ void Shard::restore(const storage::TableRecord& record) {
 
 void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {
   CAIRN_CHECK(restoring_, "begin_restore() comes first");
-  for (auto at = named_.lower_bound({variable, 0}); at != named_.end() && at->first.first == variable; ++at)
-    if (chosen_.count(&*at->second) != 0) restored_rows_ += static_cast<std::uint64_t>(at->second->put(rows));
+  for (auto at = named_.lower_bound({variable, 0});
+       at != named_.end() && at->first.first == variable; ++at)
+    if (chosen_.count(&*at->second) != 0)
+      restored_rows_ += static_cast<std::uint64_t>(at->second->put(rows));
 }
 
 RestoreReport Shard::end_restore(const AppliedSet& applied) {
@@ -156,7 +185,9 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
   was_open_ = false;
   RestoreReport report{restored_rows_, {}, {slots_reset_.begin(), slots_reset_.end()}};
   for (const auto& [name, table] : named_)
-    if (chosen_.count(&*table) != 0 && restored_.count(name.first) == 0 && (report.missing.empty() || report.missing.back() != name.first)) report.missing.push_back(name.first);
+    if (chosen_.count(&*table) != 0 && restored_.count(name.first) == 0 &&
+        (report.missing.empty() || report.missing.back() != name.first))
+      report.missing.push_back(name.first);
   ShardCounters::set(counters_.incarnation, incarnation_);
   ShardCounters::set(counters_.restored_rows, restored_rows_);
   count_tables();

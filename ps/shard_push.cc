@@ -13,19 +13,23 @@ PushResult Shard::push(const PushRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);
   applied_.verify_announced(request.step.closure);
-  if (applied_.contains(request.step.closure, request.step.push_number, request.slice)) return duplicate(request);
+  if (applied_.contains(request.step.closure, request.step.push_number, request.slice))
+    return duplicate(request);
   if (request.pulled.incarnation != 0 && request.pulled.incarnation != incarnation_) {
     ShardCounters::add(counters_.outdated, 1);
-    throw AbortedError(str("closure ", request.step.closure, " pulled from incarnation ", request.pulled.incarnation, " of this shard, which is now ",
+    throw AbortedError(str("closure ", request.step.closure, " pulled from incarnation ",
+                           request.pulled.incarnation, " of this shard, which is now ",
                            incarnation_, ": run the closure again"));
   }
   if (request.step.layout_version < first_version_) {
     ShardCounters::add(counters_.outdated, 1);
-    throw AbortedError(str("closure ", request.step.closure, " was sent by layout version ", request.step.layout_version, ", this shard was rebuilt in version ",
+    throw AbortedError(str("closure ", request.step.closure, " was sent by layout version ",
+                           request.step.layout_version, ", this shard was rebuilt in version ",
                            first_version_, ": run the closure again"));
   }
   if (request.pulled.counter > counter_ && request.pulled.incarnation != 0)
-    throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ", request.pulled.counter, ", the shard is at ", counter_));
+    throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ",
+                                   request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
   if (request.slice != 0) verify_slice(request);
   if (request.pieces == 1) {
@@ -38,11 +42,17 @@ PushResult Shard::push(const PushRequest& request) {
 }
 
 void Shard::verify_slice(const PushRequest& request) const {
-  if (request.slice > options_.staging.pieces_max) throw InvalidArgumentError(str("slice ", request.slice, " of a push: there are at most ", options_.staging.pieces_max));
-  if (request.pieces != 1) throw InvalidArgumentError(str("slice ", request.slice, " of a push comes in ", request.pieces, " pieces: a slice is small enough to come in one"));
+  if (request.slice > options_.staging.pieces_max)
+    throw InvalidArgumentError(str("slice ", request.slice, " of a push: there are at most ",
+                                   options_.staging.pieces_max));
+  if (request.pieces != 1)
+    throw InvalidArgumentError(str("slice ", request.slice, " of a push comes in ", request.pieces,
+                                   " pieces: a slice is small enough to come in one"));
   for (const UpdateHeader& header : request.headers)
     if (reaches_every_part(header.rule.kind))
-      throw InvalidArgumentError(str("slice ", request.slice, " of a push updates by ", rule_name(header.rule.kind), ", which has to see its update as a whole"));
+      throw InvalidArgumentError(str("slice ", request.slice, " of a push updates by ",
+                                     rule_name(header.rule.kind),
+                                     ", which has to see its update as a whole"));
 }
 
 PushResult Shard::duplicate(const PushRequest& request) {
@@ -57,7 +67,8 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   if (options_.observer != nullptr) options_.observer->pushed(request.step, true);
   for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   const StepContext& step = request.step;
-  const bool counted = applied_.begun(step.closure, step.push_number);  // with the first slice of it
+  // with the first slice of it
+  const bool counted = applied_.begun(step.closure, step.push_number);
   const std::uint64_t staleness = counted ? 0 : count_push(request);
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
   if (request.slice == 0) staging_.forget(step.closure, step.push_number);
@@ -66,12 +77,16 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
 
 std::uint64_t Shard::count_push(const PushRequest& request) {
   const bool pulled = request.pulled.incarnation != 0;
-  const std::uint64_t staleness = pulled ? counter_ - request.pulled.counter - applied_.own_since(request.step.closure, request.pulled.counter) : 0;
+  const std::uint64_t staleness =
+      pulled ? counter_ - request.pulled.counter -
+                   applied_.own_since(request.step.closure, request.pulled.counter)
+             : 0;
   ++counter_;
   ShardCounters::set(counters_.counter, counter_);
   ShardCounters::add(counters_.pushes, 1);
   ShardCounters::add(counters_.staleness_sum, staleness);
-  ShardCounters::set(counters_.staleness_max, std::max(staleness, counters_.staleness_max.load(std::memory_order_relaxed)));
+  ShardCounters::set(counters_.staleness_max,
+                     std::max(staleness, counters_.staleness_max.load(std::memory_order_relaxed)));
   return staleness;
 }
 
@@ -89,17 +104,21 @@ void Shard::verify_growth(const Plan& plan) const {
   for (const PlannedUpdate& update : plan.updates) {
     if (!update.table->hashed()) continue;
     bytes += update.ids.size() * update.table->place_bytes();
-    if (bytes > options_.tables_bytes_max || update.table->held() + static_cast<std::int64_t>(update.ids.size()) > IdIndex::kIdsMax)
-      throw ResourceExhaustedError(str("hashed variable '", update.table->spec().name, "' holds ", update.table->held(), " rows on this shard, and has no room for ",
-                                       update.ids.size(), " more: of ", options_.tables_bytes_max, " bytes ", counters_.bytes.load(std::memory_order_relaxed),
-                                       " are taken; use more ps, or fewer distinct ids"));
+    if (bytes > options_.tables_bytes_max ||
+        update.table->held() + static_cast<std::int64_t>(update.ids.size()) > IdIndex::kIdsMax)
+      throw ResourceExhaustedError(
+          str("hashed variable '", update.table->spec().name, "' holds ", update.table->held(),
+              " rows on this shard, and has no room for ", update.ids.size(), " more: of ",
+              options_.tables_bytes_max, " bytes ", counters_.bytes.load(std::memory_order_relaxed),
+              " are taken; use more ps, or fewer distinct ids"));
   }
 }
 
 void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
   const auto [headers, ids, values, kept] = piece;
   if (!values.apart.empty() && values.apart.size() != headers.size())
-    throw InvalidArgumentError(str("a push of ", headers.size(), " headers whose values lie in ", values.apart.size(), " places: each has one"));
+    throw InvalidArgumentError(str("a push of ", headers.size(), " headers whose values lie in ",
+                                   values.apart.size(), " places: each has one"));
   plan.updates.reserve(plan.updates.size() + headers.size());
   std::size_t used = 0, bytes = 0;
   for (std::size_t i = 0; i < headers.size(); ++i) {
@@ -107,12 +126,17 @@ void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
     Table& table = find(header.variable, header.part);
     verify_update(table, header);
     if (header.rows > ids.size() - used)
-      throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows, " rows are updated, fewer ids came"));
+      throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows,
+                                     " rows are updated, fewer ids came"));
     const std::size_t rows = header.whole ? static_cast<std::size_t>(table.rows()) : header.rows;
-    const std::size_t size = rows * static_cast<std::size_t>(table.spec().dim()) * wire_bytes(encoding, table.spec().dtype);
-    const std::span<const std::byte> rest = values.apart.empty() ? values.together.subspan(bytes) : values.apart[i];
+    const std::size_t size = rows * static_cast<std::size_t>(table.spec().dim()) *
+                             wire_bytes(encoding, table.spec().dtype);
+    const std::span<const std::byte> rest =
+        values.apart.empty() ? values.together.subspan(bytes) : values.apart[i];
     if (size > rest.size() || (size < rest.size() && !values.apart.empty()))
-      throw InvalidArgumentError(str("variable '", table.spec().name, "': its ", rows, " rows of ", table.spec().dim(), " take ", size, " bytes, ", rest.size(), " came"));
+      throw InvalidArgumentError(str("variable '", table.spec().name, "': its ", rows, " rows of ",
+                                     table.spec().dim(), " take ", size, " bytes, ", rest.size(),
+                                     " came"));
     PlannedUpdate update{&table, &header, ids.subspan(used, header.rows), rest.first(size)};
     verify_ids(table, update.ids, true);
     update.continues = !plan.updates.empty() && goes_on(plan.updates.back(), update);
@@ -121,23 +145,29 @@ void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
     bytes += size;
   }
   if (used != ids.size() || bytes != values.bytes())
-    throw InvalidArgumentError(str("a push with ", ids.size(), " ids and ", values.bytes(), " bytes of values, whose headers use ", used, " and ", bytes));
+    throw InvalidArgumentError(str("a push with ", ids.size(), " ids and ", values.bytes(),
+                                   " bytes of values, whose headers use ", used, " and ", bytes));
 }
 
 // Whether `next` is the rest of an update that was cut.
 bool Shard::goes_on(const PlannedUpdate& last, const PlannedUpdate& next) {
   const UpdateHeader &before = *last.header, &after = *next.header;
-  return last.table == next.table && !before.whole && !after.whole && before.rule == after.rule && before.learning_rate == after.learning_rate &&
-         !last.ids.empty() && !next.ids.empty() && next.ids.front() > last.ids.back();
+  return last.table == next.table && !before.whole && !after.whole && before.rule == after.rule &&
+         before.learning_rate == after.learning_rate && !last.ids.empty() && !next.ids.empty() &&
+         next.ids.front() > last.ids.back();
 }
 
-// A table rule takes rows that are not named for rows without gradient: it has to see all that are named at once.
+// A table rule takes rows that are not named for rows without gradient: it has to see all that are
+// named at once.
 void Shard::join_table_updates(Plan& plan) {
-  auto cut_table_rule = [](const PlannedUpdate& update) { return update.continues && is_table_rule(update.header->rule.kind); };
+  auto cut_table_rule = [](const PlannedUpdate& update) {
+    return update.continues && is_table_rule(update.header->rule.kind);
+  };
   if (std::none_of(plan.updates.begin(), plan.updates.end(), cut_table_rule)) return;
   std::vector<PlannedUpdate> updates;
   for (std::size_t begin = 0, end = 0; begin < plan.updates.size(); begin = end) {
-    for (end = begin + 1; end < plan.updates.size() && plan.updates[end].continues; ++end) {}
+    for (end = begin + 1; end < plan.updates.size() && plan.updates[end].continues; ++end) {
+    }
     const std::span<const PlannedUpdate> cut(plan.updates.data() + begin, end - begin);
     if (cut.size() == 1 || !is_table_rule(cut.front().header->rule.kind)) {
       updates.insert(updates.end(), cut.begin(), cut.end());
@@ -168,15 +198,19 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
   }
   cairn::verify_update(spec, header.rule, !header.whole);
   if (header.whole && header.rows != 0)
-    throw InvalidArgumentError(str("variable '", spec.name, "': an update of the whole and of ", header.rows, " rows at once"));
+    throw InvalidArgumentError(str("variable '", spec.name, "': an update of the whole and of ",
+                                   header.rows, " rows at once"));
   const std::string_view rule = rule_name(header.rule.kind);
   if (!is_assignment(header.rule.kind) && spec.dtype != DType::kFloat32)
-    throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ", rule, " updates float32 variables only"));
+    throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ",
+                                   rule, " updates float32 variables only"));
   if (dtype_bytes(spec.dtype) == 2)
-    throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ", which is for storage only: it cannot be updated"));
+    throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype),
+                                   ", which is for storage only: it cannot be updated"));
   if (header.rule.kind != table.rule().kind && !rule_slots(header.rule).empty())
-    throw FailedPreconditionError(str("variable '", spec.name, "' is updated by ", rule, ", but its slots are those of ",
-                                      rule_name(table.rule().kind), ": configure it with its rule first"));
+    throw FailedPreconditionError(str("variable '", spec.name, "' is updated by ", rule,
+                                      ", but its slots are those of ", rule_name(table.rule().kind),
+                                      ": configure it with its rule first"));
 }
 
 void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
@@ -185,14 +219,16 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   const DType dtype = table.spec().dtype;
   const std::byte* values = update.values.data();
   const bool narrowed = is_narrowed(encoding, dtype);
-  const bool misaligned = !narrowed && reinterpret_cast<std::uintptr_t>(values) % dtype_bytes(dtype) != 0;
+  const bool misaligned =
+      !narrowed && reinterpret_cast<std::uintptr_t>(values) % dtype_bytes(dtype) != 0;
   if (narrowed || misaligned) {
     const std::size_t elements = update.values.size() / wire_bytes(encoding, dtype);
     scratch_.resize(std::max(scratch_.size(), elements * dtype_bytes(dtype)));
     if (misaligned)
       std::memcpy(scratch_.data(), values, update.values.size());
     else
-      widen_from_bfloat16(update.values.data(), elements, reinterpret_cast<float*>(scratch_.data()));
+      widen_from_bfloat16(update.values.data(), elements,
+                          reinterpret_cast<float*>(scratch_.data()));
     values = scratch_.data();
   }
   const std::int64_t held = table.held();
@@ -205,7 +241,8 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
     ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held));
     ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes);
   }
-  ShardCounters::add(counters_.pushed_rows, header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
+  ShardCounters::add(counters_.pushed_rows,
+                     header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushed_bytes, update.values.size());
 }
 

@@ -19,7 +19,10 @@ constexpr capnp::MessageSize kSmallAnswer{32, 0};
 class ShardService final : public wire::Shard::Server {
  public:
   ShardService(std::shared_ptr<ShardHost> host, rpc::Connection& connection)
-      : host_(std::move(host)), connection_(connection), number_(++host_->connections), shared_{connection.peer().shared.get(), {}} {}
+      : host_(std::move(host)),
+        connection_(connection),
+        number_(++host_->connections),
+        shared_{connection.peer().shared.get(), {}} {}
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
@@ -88,7 +91,8 @@ class ShardService final : public wire::Shard::Server {
     return rpc::at_once([&] {
       from_coordinator("Shard.announce");
       const auto params = context.getParams();
-      host_->shard.announce(params.getSession(), params.getClosuresBelow(), params.getSettledBelow());
+      host_->shard.announce(params.getSession(), params.getClosuresBelow(),
+                            params.getSettledBelow());
     });
   }
   kj::Promise<void> save(SaveContext context) override {
@@ -120,17 +124,21 @@ class ShardService final : public wire::Shard::Server {
   }
   void verify_not_replaced() const {
     if (number_ < host_->in_charge)
-      throw UnavailableError(str(host_->database, ": a later connection has configured this shard and is in charge of it; connect anew"));
+      throw UnavailableError(str(
+          host_->database,
+          ": a later connection has configured this shard and is in charge of it; connect anew"));
   }
-  // Of the session that this shard was configured for; before that there is none to protect, and the shard says so itself.
+  // Of the session that this shard was configured for; before that there is none to protect, and
+  // the shard says so itself.
   void from_coordinator(std::string_view call) const {
     const std::uint64_t session = host_->shard.session();
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
     verify_not_replaced();
   }
 
-  // A piece waits where it came, until the last one is there. Where that is shared memory the worker may use it again once it has
-  // an answer: it gets one, as the promise says, when the shard lets go of the place.
+  // A piece waits where it came, until the last one is there. Where that is shared memory the
+  // worker may use it again once it has an answer: it gets one, as the promise says, when the shard
+  // lets go of the place.
   std::optional<kj::Promise<void>> keep_values(DecodedPush& push) {
     struct Place {
       ~Place() { unused->fulfill(); }
@@ -143,7 +151,8 @@ class ShardService final : public wire::Shard::Server {
       return std::nullopt;
     }
     auto pair = kj::newPromiseAndFulfiller<void>();
-    push.request.owner = std::shared_ptr<Place>(new Place{connection_.peer().shared, kj::mv(pair.fulfiller)});
+    push.request.owner =
+        std::shared_ptr<Place>(new Place{connection_.peer().shared, kj::mv(pair.fulfiller)});
     return kj::mv(pair.promise);
   }
 
@@ -156,13 +165,15 @@ class ShardService final : public wire::Shard::Server {
     write_written(results, pull.request.headers);
     if (!pull.to.empty()) {
       if (pull.to.size() < bytes || (pull.to.size() > bytes && pull.request.copies_of == 0))
-        throw InvalidArgumentError(str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
+        throw InvalidArgumentError(
+            str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
       write(results.initVersion(), host_->shard.pull(pull.request, pull.to.data()));
       return;
     }
     if (bytes <= kCopiedBytes) {
       auto values = results.initValues(static_cast<unsigned>(bytes));
-      write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
+      write(results.initVersion(),
+            host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
       return;
     }
     if (auto loan = bytes >= kBulkBytes ? host_->shard.lend(pull.request) : nullptr) {
@@ -170,27 +181,35 @@ class ShardService final : public wire::Shard::Server {
       return refer_to(results, std::move(loan), bytes);
     }
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
-    write(results.initVersion(), host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
+    write(results.initVersion(),
+          host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
     const void* at = buffer.get();
     refer_to(results, at, bytes);
     connection_.lease(std::as_bytes(std::span(buffer.get(), bytes)), std::move(buffer));
   }
 
-  static void refer_to(wire::Shard::PullResults::Builder& results, const void* data, std::size_t bytes) {
+  static void refer_to(wire::Shard::PullResults::Builder& results, const void* data,
+                       std::size_t bytes) {
     const capnp::Data::Reader values(static_cast<const kj::byte*>(data), bytes);
-    results.adoptValues(capnp::Orphanage::getForMessageContaining(results).referenceExternalData(values));
+    results.adoptValues(
+        capnp::Orphanage::getForMessageContaining(results).referenceExternalData(values));
   }
   // The rows may move before they have left: what stands for them in the message is the loan.
-  void refer_to(wire::Shard::PullResults::Builder& results, std::shared_ptr<Loan> loan, std::size_t bytes) {
+  void refer_to(wire::Shard::PullResults::Builder& results, std::shared_ptr<Loan> loan,
+                std::size_t bytes) {
     Loan* const named = loan.get();
     refer_to(results, named, bytes);
     std::vector<rpc::ByteStream::Piece> pieces;
-    pieces.push_back({kj::arrayPtr(reinterpret_cast<const kj::byte*>(loan->bytes.data()), loan->bytes.size()), std::move(loan), named});
+    pieces.push_back(
+        {kj::arrayPtr(reinterpret_cast<const kj::byte*>(loan->bytes.data()), loan->bytes.size()),
+         std::move(loan), named});
     connection_.lease(named, std::move(pieces));
   }
 
-  void write_written(wire::Shard::PullResults::Builder& results, std::span<const ReadHeader> headers) {
-    const auto whole = std::count_if(headers.begin(), headers.end(), [](const ReadHeader& header) { return header.whole; });
+  void write_written(wire::Shard::PullResults::Builder& results,
+                     std::span<const ReadHeader> headers) {
+    const auto whole = std::count_if(headers.begin(), headers.end(),
+                                     [](const ReadHeader& header) { return header.whole; });
     if (whole == 0) return;
     auto written = results.initWritten(static_cast<unsigned>(whole));
     unsigned next = 0;
@@ -200,7 +219,8 @@ class ShardService final : public wire::Shard::Server {
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
     const std::string folder = read_folder(context.getParams().getFolder());
-    const SavedDatabase saved = co_await save_shard(host, context.getParams().getCheckpoint(), folder);
+    const SavedDatabase saved =
+        co_await save_shard(host, context.getParams().getCheckpoint(), folder);
     auto results = context.initResults();
     results.setRows(saved.rows);
     results.setBytes(saved.bytes);
@@ -212,16 +232,20 @@ class ShardService final : public wire::Shard::Server {
     }
   }
 
-  static rpc::Task<void> restore_and_answer(std::shared_ptr<ShardHost> host, RestoreContext context) {
+  static rpc::Task<void> restore_and_answer(std::shared_ptr<ShardHost> host,
+                                            RestoreContext context) {
     const auto params = context.getParams();
     std::vector<std::string> databases;
-    for (const auto name : wire::bounded(params.getDatabases(), wire::kListMax, "databases")) databases.push_back(wire::read_name(name));
+    for (const auto name : wire::bounded(params.getDatabases(), wire::kListMax, "databases"))
+      databases.push_back(wire::read_name(name));
     std::vector<VariableId> only;
-    for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables")) only.push_back(id);
+    for (const auto id : wire::bounded(params.getVariables(), 1u << 20, "variables"))
+      only.push_back(id);
     // A restore from no database is a new beginning, which reads no folder.
     std::string folder = databases.empty() ? std::string() : read_folder(params.getFolder());
-    const RestoredRows restored = co_await restore_shard(
-        host, std::move(folder), std::move(databases), read_applied(params.getApplied()), std::move(only));
+    const RestoredRows restored =
+        co_await restore_shard(host, std::move(folder), std::move(databases),
+                               read_applied(params.getApplied()), std::move(only));
     auto results = context.initResults();
     results.setRows(restored.report.rows);
     results.setBytes(restored.bytes);

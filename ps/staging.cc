@@ -5,7 +5,8 @@
 namespace cairn::ps {
 namespace {
 
-constexpr std::size_t kPlaceBytes = 512;  // what a piece takes beside its content, generously: empty ones are no gift
+// what a piece takes beside its content, generously: empty ones are no gift
+constexpr std::size_t kPlaceBytes = 512;
 
 template <typename Piece>
 std::size_t bytes_of(const Piece& piece) {
@@ -48,15 +49,18 @@ PushPiece keep(const PushRequest& piece) {
 std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now) {
   expire(now);
   if (piece.pieces > options_.pieces_max || piece.piece >= piece.pieces)
-    throw InvalidArgumentError(str("piece ", piece.piece, " of ", piece.pieces, ": a push has 1 to ", options_.pieces_max,
+    throw InvalidArgumentError(str("piece ", piece.piece, " of ", piece.pieces,
+                                   ": a push has 1 to ", options_.pieces_max,
                                    " pieces, numbered from 0"));
   if (bytes_ + bytes_of(piece) > options_.bytes_max)
-    throw ResourceExhaustedError(str("pieces of pushes that wait for the rest would take ", bytes_ + bytes_of(piece), " bytes, above the bound of ",
+    throw ResourceExhaustedError(str("pieces of pushes that wait for the rest would take ",
+                                     bytes_ + bytes_of(piece), " bytes, above the bound of ",
                                      options_.bytes_max, "; push less at a time"));
   const Key key{piece.step.closure, piece.step.push_number, piece.step.incarnation};
   if (let_go_.erase(key) != 0)
     throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
-                               ": its earlier pieces were let go, for they waited too long or a restore came between; push all of it again"));
+                               ": its earlier pieces were let go, for they waited too long or a "
+                               "restore came between; push all of it again"));
   PushPiece kept = keep(piece);
   Waiting& waiting = waiting_[key];
   if (waiting.count == 0) {
@@ -69,9 +73,11 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
   waiting.last = now;
   PushPiece& place = waiting.pieces[piece.piece];
   if (place.kept != nullptr) {
-    if (place.headers.size() != piece.headers.size() || place.ids.size() != piece.ids.size() || place.values.bytes() != piece.values.bytes()) {
+    if (place.headers.size() != piece.headers.size() || place.ids.size() != piece.ids.size() ||
+        place.values.bytes() != piece.values.bytes()) {
       drop(waiting_.find(key));
-      throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number, ": piece ", piece.piece,
+      throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
+                                 ": piece ", piece.piece,
                                  " came before with another size; push all of it again"));
     }
     bytes_ -= bytes_of(place);
@@ -94,7 +100,9 @@ void PieceStaging::drop(std::map<Key, Waiting>::iterator at) {
 void PieceStaging::forget(std::uint64_t closure, std::uint32_t push_number) {
   if (waiting_.empty()) return;
   auto at = waiting_.lower_bound({closure, push_number, 0});
-  while (at != waiting_.end() && at->first.closure == closure && at->first.push_number == push_number) drop(at++);
+  while (at != waiting_.end() && at->first.closure == closure &&
+         at->first.push_number == push_number)
+    drop(at++);
 }
 
 void PieceStaging::forget_fenced(const Fence& fence) {

@@ -18,10 +18,12 @@ namespace cairn::ps {
 struct StagingOptions {
   std::size_t bytes_max = std::size_t{1} << 30;  // of all that waits on a shard
   std::uint32_t pieces_max = 1 << 16;            // of one push; as many slices
-  Duration patience = std::chrono::seconds(60);  // without a further piece; then its worker is taken for dead
+  // without a further piece; then its worker is taken for dead
+  Duration patience = std::chrono::seconds(60);
 };
 
-// What a push says of some rows, with the rows. Spans refer to what the caller keeps, or to what `kept` does.
+// What a push says of some rows, with the rows. Spans refer to what the caller keeps, or to what
+// `kept` does.
 struct PushPiece {
   std::span<const UpdateHeader> headers;
   std::span<const std::int64_t> ids;
@@ -33,13 +35,16 @@ struct PushPiece {
 class PieceStaging {
  public:
   // `bytes` says how much waits.
-  PieceStaging(StagingOptions options, ShardCounters::Number& bytes) : options_(options), bytes_(bytes) {}
+  PieceStaging(StagingOptions options, ShardCounters::Number& bytes)
+      : options_(options), bytes_(bytes) {}
 
-  // Takes a piece in; all of them in their order if it was the last one missing. A piece that comes again, from
-  // another run of the closure, replaces the first.
-  //   Errors  InvalidArgument: pieces that contradict each other; ResourceExhausted: too much is waiting;
-  //           Unavailable: earlier pieces of this push were let go, or this one came before with another size: send all of them again.
-  //   Cost    a copy of headers and ids; of the values only where their memory cannot be kept (PushRequest::owner).
+  // Takes a piece in; all of them in their order if it was the last one missing. A piece that comes
+  // again, from another run of the closure, replaces the first.
+  //   Errors  InvalidArgument: pieces that contradict each other; ResourceExhausted: too much is
+  //           waiting; Unavailable: earlier pieces of this push were let go, or this one came
+  //           before with another size: send all of them again.
+  //   Cost    a copy of headers and ids; of the values only where their memory cannot be kept
+  //           (PushRequest::owner).
   std::vector<PushPiece> add(const PushRequest& piece, TimePoint now);
   // Lets go of what waits of this push, from any worker.
   void forget(std::uint64_t closure, std::uint32_t push_number);
@@ -66,7 +71,8 @@ class PieceStaging {
 
   StagingOptions options_;
   std::map<Key, Waiting> waiting_;
-  std::set<Key> let_go_;  // a sender that has had answers for them must not take the push for complete
+  // a sender that has had answers for them must not take the push for complete
+  std::set<Key> let_go_;
   ShardCounters::Number& bytes_;
 };
 

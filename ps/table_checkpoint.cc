@@ -33,7 +33,9 @@ void Table::freeze() {
   if (hashed()) {
     frozen_order_.resize(static_cast<std::size_t>(blocks_));
     std::iota(frozen_order_.begin(), frozen_order_.end(), std::int64_t{0});
-    std::sort(frozen_order_.begin(), frozen_order_.end(), [this](std::int64_t a, std::int64_t b) { return least_row_[static_cast<std::size_t>(a)] < least_row_[static_cast<std::size_t>(b)]; });
+    std::sort(frozen_order_.begin(), frozen_order_.end(), [this](std::int64_t a, std::int64_t b) {
+      return least_row_[static_cast<std::size_t>(a)] < least_row_[static_cast<std::size_t>(b)];
+    });
   }
   frozen_record_ = {spec_->name, spec_->dtype, spec_->shape, rule_, {}, range_, updates_, hashed()};
   for (const SlotSpec& slot : rule_slots(rule_)) frozen_record_.slots.emplace_back(slot.name);
@@ -81,8 +83,12 @@ storage::StoredRows Table::stored_rows(std::int64_t index) const {
   std::vector<std::int64_t> places;
   for (std::int64_t place = begin; place < end; ++place)
     if (hashed() || touched_.has(place)) places.push_back(place);
-  const auto row_at = [this](std::int64_t place) { return range_.begin + (hashed() ? index_->ids()[static_cast<std::size_t>(place)] : place); };
-  if (hashed()) std::sort(places.begin(), places.end(), [&](std::int64_t a, std::int64_t b) { return row_at(a) < row_at(b); });
+  const auto row_at = [this](std::int64_t place) {
+    return range_.begin + (hashed() ? index_->ids()[static_cast<std::size_t>(place)] : place);
+  };
+  if (hashed())
+    std::sort(places.begin(), places.end(),
+              [&](std::int64_t a, std::int64_t b) { return row_at(a) < row_at(b); });
   storage::StoredRows out{.dtype = spec_->dtype, .rule = rule_.kind, .slots = slots_, .dim = dim_};
   if (places.empty()) return out;
   out.first_row = row_at(places.front());
@@ -93,7 +99,8 @@ storage::StoredRows Table::stored_rows(std::int64_t index) const {
     out.offsets.push_back(static_cast<std::uint64_t>(row_at(place) - out.first_row));
     std::memcpy(to, parameters(place), row_bytes_);
     to += row_bytes_;
-    for (std::uint32_t k = 0; k < slots_; ++k, to += slot_bytes()) std::memcpy(to, slot(place, k), slot_bytes());
+    for (std::uint32_t k = 0; k < slots_; ++k, to += slot_bytes())
+      std::memcpy(to, slot(place, k), slot_bytes());
   }
   return out;
 }
@@ -115,13 +122,15 @@ void Table::reset() {
 
 std::int64_t Table::put(const storage::StoredRows& stored) {
   if (stored.dtype != spec_->dtype || stored.dim != dim_)
-    throw DataLossError(str("the checkpoint's rows of '", spec_->name, "' have ", stored.dim, " elements of ", dtype_name(stored.dtype),
-                            ", those here ", dim_, " of ", dtype_name(spec_->dtype)));
+    throw DataLossError(str("the checkpoint's rows of '", spec_->name, "' have ", stored.dim,
+                            " elements of ", dtype_name(stored.dtype), ", those here ", dim_,
+                            " of ", dtype_name(spec_->dtype)));
   const std::uint32_t slots = stored.rule == rule_.kind ? std::min(stored.slots, slots_) : 0;
   std::vector<std::int64_t> here;
   std::vector<const std::byte*> from;
   for (std::size_t i = 0; i < stored.offsets.size(); ++i) {
-    const std::int64_t row = stored.first_row + static_cast<std::int64_t>(stored.offsets[i]) - range_.begin;
+    const std::int64_t row =
+        stored.first_row + static_cast<std::int64_t>(stored.offsets[i]) - range_.begin;
     if (row < 0 || row >= rows()) continue;
     here.push_back(row);
     from.push_back(stored.data.data() + i * stored.row_bytes());
@@ -131,7 +140,8 @@ std::int64_t Table::put(const storage::StoredRows& stored) {
   if (!hashed()) touched_.add(places);
   for (std::size_t i = 0; i < places.size(); ++i) {
     std::memcpy(parameters(places[i]), from[i], row_bytes_);
-    for (std::uint32_t k = 0; k < slots; ++k) std::memcpy(slot(places[i], k), from[i] + row_bytes_ + k * slot_bytes(), slot_bytes());
+    for (std::uint32_t k = 0; k < slots; ++k)
+      std::memcpy(slot(places[i], k), from[i] + row_bytes_ + k * slot_bytes(), slot_bytes());
   }
   return static_cast<std::int64_t>(places.size());
 }

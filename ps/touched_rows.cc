@@ -5,7 +5,8 @@
 namespace cairn::ps {
 
 TouchedRows::TouchedRows(std::int64_t rows)
-    : words_((static_cast<std::size_t>(rows) + 63) / 64), noted_max_(static_cast<std::size_t>(rows) / 64) {
+    : words_((static_cast<std::size_t>(rows) + 63) / 64),
+      noted_max_(static_cast<std::size_t>(rows) / 64) {
   noted_.reserve(noted_max_);
 }
 
@@ -17,7 +18,8 @@ void TouchedRows::add(std::span<const std::int64_t> rows) {
 
 void TouchedRows::add(RowRange rows) {
   const auto from = static_cast<std::size_t>(rows.begin), to = static_cast<std::size_t>(rows.end);
-  const auto bits_from = [](std::size_t row) { return ~std::uint64_t{0} << (row & 63); };  // of a word, those of this row and later ones
+  // of a word, those of this row and later ones
+  const auto bits_from = [](std::size_t row) { return ~std::uint64_t{0} << (row & 63); };
   if (from == to) return;
   const std::size_t first = from >> 6, last = to >> 6;
   if (first == last) {
@@ -25,7 +27,8 @@ void TouchedRows::add(RowRange rows) {
     return;
   }
   words_[first] |= bits_from(from);
-  std::fill(words_.begin() + static_cast<std::ptrdiff_t>(first) + 1, words_.begin() + static_cast<std::ptrdiff_t>(last), ~std::uint64_t{0});
+  std::fill(words_.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+            words_.begin() + static_cast<std::ptrdiff_t>(last), ~std::uint64_t{0});
   if ((to & 63) != 0) words_[last] |= ~bits_from(to);
 }
 
@@ -35,7 +38,8 @@ void TouchedRows::settle() {
 }
 
 bool TouchedRows::none() const {
-  return noted_.empty() && std::all_of(words_.begin(), words_.end(), [](std::uint64_t word) { return word == 0; });
+  return noted_.empty() &&
+         std::all_of(words_.begin(), words_.end(), [](std::uint64_t word) { return word == 0; });
 }
 
 void TouchedRows::clear() {
@@ -47,12 +51,16 @@ void TouchedRows::clear() {
 void TouchedRows::set(std::span<const std::int64_t> rows) {
   constexpr std::size_t kAhead = 64;
   std::uint64_t* const words = words_.data();
-  const auto word_of = [&](std::size_t i) -> std::uint64_t& { return words[static_cast<std::size_t>(rows[i]) >> 6]; };
-  for (std::size_t i = 0; i < std::min(kAhead, rows.size()); ++i) __builtin_prefetch(&word_of(i), 1);
+  const auto word_of = [&](std::size_t i) -> std::uint64_t& {
+    return words[static_cast<std::size_t>(rows[i]) >> 6];
+  };
+  for (std::size_t i = 0; i < std::min(kAhead, rows.size()); ++i)
+    __builtin_prefetch(&word_of(i), 1);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + kAhead < rows.size()) __builtin_prefetch(&word_of(i + kAhead), 1);
     const std::uint64_t bit = std::uint64_t{1} << (rows[i] & 63);
-    if ((word_of(i) & bit) == 0) word_of(i) |= bit;  // a line that need not change is not written back
+    // a line that need not change is not written back
+    if ((word_of(i) & bit) == 0) word_of(i) |= bit;
   }
 }
 

@@ -1,4 +1,5 @@
-// Which rows of a part were ever updated: a checkpoint holds these alone, for the others are a function of the seed.
+// Which rows of a part were ever updated: a checkpoint holds these alone, for the others are a
+// function of the seed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +10,9 @@
 
 namespace cairn::ps {
 
-// A bit a row, set late: the random rows of one update touch as many lines of the bits as they are, which would have to come from memory
-// for each. Row numbers are noted first, an eighth of a byte a row of them, and a line then serves several.
+// A bit a row, set late: the random rows of one update touch as many lines of the bits as they are,
+// which would have to come from memory for each. Row numbers are noted first, an eighth of a byte a
+// row of them, and a line then serves several.
 //   Thread  one.
 class TouchedRows {
  public:
@@ -22,7 +24,9 @@ class TouchedRows {
   void add(RowRange rows);
   // From then on has() knows all that was added; before, it may miss some.
   void settle();
-  bool has(std::int64_t row) const { return (words_[static_cast<std::size_t>(row) >> 6] >> (row & 63) & 1) != 0; }
+  bool has(std::int64_t row) const {
+    return (words_[static_cast<std::size_t>(row) >> 6] >> (row & 63) & 1) != 0;
+  }
   bool none() const;
   void clear();
 

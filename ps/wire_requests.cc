@@ -13,17 +13,21 @@
 namespace cairn::ps {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "row numbers and values are used as they lie in the message");
+static_assert(std::endian::native == std::endian::little,
+              "row numbers and values are used as they lie in the message");
 constexpr unsigned kHeadersMax = 1u << 20;
 constexpr std::size_t kSharedIdBytesMax = std::size_t{64} << 20;  // as a message has at most
 
 std::span<const std::int64_t> read_ids(capnp::Data::Reader data) {
-  if (data.size() % sizeof(std::int64_t) != 0) throw InvalidArgumentError(str("ids of ", data.size(), " bytes: they have 8 bytes each"));
+  if (data.size() % sizeof(std::int64_t) != 0)
+    throw InvalidArgumentError(str("ids of ", data.size(), " bytes: they have 8 bytes each"));
   return {reinterpret_cast<const std::int64_t*>(data.begin()), data.size() / sizeof(std::int64_t)};
 }
 
 std::span<std::byte> shared_bytes(wire::Place::Reader place, const SharedBulk& shared) {
-  if (shared.memory == nullptr) throw InvalidArgumentError("a call names a place in shared memory, of which this connection has none");
+  if (shared.memory == nullptr)
+    throw InvalidArgumentError(
+        "a call names a place in shared memory, of which this connection has none");
   return shared.memory->at(place.getOffset(), place.getBytes());
 }
 
@@ -32,20 +36,25 @@ std::span<const std::int64_t> read_ids(Params in, SharedBulk& shared) {
   if (!in.hasIdsAt()) return read_ids(in.getIds());
   const std::span<std::byte> bytes = shared_bytes(in.getIdsAt(), shared);
   if (bytes.size() % sizeof(std::int64_t) != 0 || bytes.size() > kSharedIdBytesMax)
-    throw InvalidArgumentError(str("ids of ", bytes.size(), " bytes: they have 8 bytes each, and at most ", kSharedIdBytesMax, " in a call"));
+    throw InvalidArgumentError(str("ids of ", bytes.size(),
+                                   " bytes: they have 8 bytes each, and at most ",
+                                   kSharedIdBytesMax, " in a call"));
   shared.ids.resize(bytes.size() / sizeof(std::int64_t));
   if (!bytes.empty()) std::memcpy(shared.ids.data(), bytes.data(), bytes.size());
   return shared.ids;
 }
 
-PushValues read_values(wire::Shard::PushParams::Reader in, std::vector<std::span<const std::byte>>& places, const SharedBulk& shared) {
+PushValues read_values(wire::Shard::PushParams::Reader in,
+                       std::vector<std::span<const std::byte>>& places, const SharedBulk& shared) {
   if (in.hasValuesAt()) {
     const auto at = wire::bounded(in.getValuesAt(), kHeadersMax, "places of values");
     places.reserve(at.size());
     std::size_t bytes = 0;
     for (const auto place : at) bytes += places.emplace_back(shared_bytes(place, shared)).size();
     if (!places.empty() && bytes > shared.memory->bytes())
-      throw InvalidArgumentError(str("the ", places.size(), " places of a push's values take ", bytes, " bytes of a shared memory of ", shared.memory->bytes()));
+      throw InvalidArgumentError(str("the ", places.size(), " places of a push's values take ",
+                                     bytes, " bytes of a shared memory of ",
+                                     shared.memory->bytes()));
   }
   if (!places.empty()) return std::span<const std::span<const std::byte>>(places);
   const auto values = in.getValues();
@@ -57,7 +66,8 @@ Encoding read_encoding(wire::Encoding encoding) {
     case wire::Encoding::RAW: return Encoding::kRaw;
     case wire::Encoding::BFLOAT16: return Encoding::kBfloat16;
   }
-  throw InvalidArgumentError(str("encoding ", static_cast<int>(encoding), " is unknown: a newer version of Cairn sent it"));
+  throw InvalidArgumentError(str("encoding ", static_cast<int>(encoding),
+                                 " is unknown: a newer version of Cairn sent it"));
 }
 
 }  // namespace
@@ -79,8 +89,11 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   DecodedPull out;
   const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
-  for (const auto header : headers) out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole(), header.getWritten()});
-  out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared), read_encoding(in.getEncoding())};
+  for (const auto header : headers)
+    out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(),
+                           header.getWhole(), header.getWritten()});
+  out.request = {read_step(in.getStep()), out.headers, read_ids(in, shared),
+                 read_encoding(in.getEncoding())};
   out.request.copies_of = in.getCopiesOf();
   if (in.hasValuesAt()) {
     out.to = shared_bytes(in.getValuesAt(), shared);
@@ -94,7 +107,8 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   const auto headers = wire::bounded(in.getHeaders(), kHeadersMax, "headers");
   out.headers.reserve(headers.size());
   for (const auto header : headers)
-    out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(), header.getWhole(), wire::read(header.getRule()),
+    out.headers.push_back({header.getVariable(), header.getPart(), header.getRows(),
+                           header.getWhole(), wire::read(header.getRule()),
                            header.getLearningRate()});
   out.request.step = read_step(in.getStep());
   out.request.pulled = {in.getPulled().getIncarnation(), in.getPulled().getCounter()};
@@ -111,10 +125,15 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
   Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}};
   for (const auto table : wire::bounded(in.getTables(), kHeadersMax, "tables")) {
-    TableConfig config{table.getVariable(), std::make_shared<const VariableSpec>(wire::read(table.getSpec())), wire::read(table.getRule()), {}};
+    TableConfig config{table.getVariable(),
+                       std::make_shared<const VariableSpec>(wire::read(table.getSpec())),
+                       wire::read(table.getRule()),
+                       {}};
     for (const auto part : wire::bounded(table.getParts(), kHeadersMax, "parts of a table")) {
       if (part.getVariable() != config.variable)
-        throw InvalidArgumentError(str("a part of variable number ", part.getVariable(), " among those of '", config.spec->name, "', number ", config.variable));
+        throw InvalidArgumentError(str("a part of variable number ", part.getVariable(),
+                                       " among those of '", config.spec->name, "', number ",
+                                       config.variable));
       config.parts.push_back({part.getIndex(), {part.getBegin(), part.getEnd()}});
     }
     out.tables.push_back(std::move(config));
@@ -124,13 +143,16 @@ Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
 
 std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in) {
   std::vector<std::uint64_t> alive;
-  for (const std::uint64_t incarnation : wire::bounded(in.getAlive(), kHeadersMax, "lanes that live")) alive.push_back(incarnation);
+  for (const std::uint64_t incarnation :
+       wire::bounded(in.getAlive(), kHeadersMax, "lanes that live"))
+    alive.push_back(incarnation);
   return alive;
 }
 
 AppliedSet read_applied(wire::AppliedSet::Reader in) {
   AppliedSet set{in.getLowWatermark(), {}};
-  for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures")) set.closures.emplace_back(range.getBegin(), range.getEnd());
+  for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures"))
+    set.closures.emplace_back(range.getBegin(), range.getEnd());
   return set;
 }
 
@@ -139,7 +161,8 @@ std::string read_folder(capnp::Text::Reader in) {
   const std::filesystem::path path(folder);
   const bool climbs = std::find(path.begin(), path.end(), "..") != path.end();
   if (!path.is_absolute() || climbs || folder.find('\0') != std::string::npos)
-    throw InvalidArgumentError(str("checkpoint folder \"", folder, "\": a ps takes an absolute path without \"..\""));
+    throw InvalidArgumentError(
+        str("checkpoint folder \"", folder, "\": a ps takes an absolute path without \"..\""));
   return folder;
 }
 

@@ -1,4 +1,5 @@
-// Requests of rpc/cairn.capnp as the shard's plain structs. Spans refer to the message: keep it while they are used.
+// Requests of rpc/cairn.capnp as the shard's plain structs. Spans refer to the message: keep it
+// while they are used.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@ class SharedMemory;
 
 namespace cairn::ps {
 
-// Where bulk may lie besides the message. Ids are copied before they are used: what is shared may change after it was verified.
+// Where bulk may lie besides the message. Ids are copied before they are used: what is shared may
+// change after it was verified.
 struct SharedBulk {
   const rpc::SharedMemory* memory = nullptr;  // null: the connection has none
   std::vector<std::int64_t> ids;              // the last request's
@@ -33,14 +35,16 @@ struct DecodedPush {
   PushRequest request;
 };
 
-// Errors  InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the shared memory.  Thread: any.
+// Errors InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the
+// shared memory. Thread: any.
 StepContext read_step(wire::Step::Reader in);
 DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
-// Of a checkpoint: one absolute path without "..", so that no two processes take it for two folders.
+// Of a checkpoint: one absolute path without "..", so that no two processes take it for two
+// folders.
 std::string read_folder(capnp::Text::Reader in);
 void write(wire::Version::Builder out, const Version& version);
 void write(wire::AppliedSet::Builder out, const AppliedSet& set);

@@ -12,12 +12,14 @@ namespace {
 const kj::MonotonicClock& kj_clock() { return kj::systemPreciseMonotonicClock(); }
 Duration to_std(kj::Duration duration) { return Duration(duration / kj::NANOSECONDS); }
 
-// KJ never polls I/O while events are queued unless it is told how many events may run between two looks.
+// KJ never polls I/O while events are queued unless it is told how many events may run between two
+// looks.
 constexpr kj::uint kEventsBetweenPolls = 256;
 
 class SignalWatch : public std::enable_shared_from_this<SignalWatch> {
  public:
-  SignalWatch(asio::io_context& io, std::function<void(int)> handler) : signals_(io), handler_(std::move(handler)) {}
+  SignalWatch(asio::io_context& io, std::function<void(int)> handler)
+      : signals_(io), handler_(std::move(handler)) {}
   void start(const std::vector<int>& signals) {
     for (int signal : signals) signals_.add(signal);
     next();
@@ -51,7 +53,9 @@ void AsioReactor::post(Work work) { asio::post(io_, guarded(std::move(work))); }
 
 Duration AsioReactor::now() const { return to_std(kj_clock().now() - kj::origin<kj::TimePoint>()); }
 
-void AsioReactor::stay_awake(Duration duration) { awake_until_.store(now() + duration, std::memory_order_relaxed); }
+void AsioReactor::stay_awake(Duration duration) {
+  awake_until_.store(now() + duration, std::memory_order_relaxed);
+}
 
 bool AsioReactor::wait() {  // one handler is enough: KJ comes back when its queue is empty again
   io_.restart();
@@ -65,7 +69,9 @@ bool AsioReactor::wait() {  // one handler is enough: KJ comes back when its que
 
 void AsioReactor::await_io() {
   Duration next_timer = Duration::max();
-  KJ_IF_MAYBE(next, timer_.nextEvent()) { next_timer = to_std(*next - kj::origin<kj::TimePoint>()); }
+  KJ_IF_MAYBE (next, timer_.nextEvent()) {
+    next_timer = to_std(*next - kj::origin<kj::TimePoint>());
+  }
   const Duration spun = spin_.count() > 0 ? now() + spin_ : Duration::min();
   while (now() < std::min(next_timer, std::max(spun, awake_until_.load(std::memory_order_relaxed))))
     if (io_.poll_one() > 0) return;
@@ -93,7 +99,8 @@ bool AsioReactor::after_io() {
 }
 
 kj::Promise<void> AsioReactor::yield() {
-  // The first post runs before the sockets are looked at, the second after, the third behind what they brought.
+  // The first post runs before the sockets are looked at, the second after, the third behind what
+  // they brought.
   constexpr int kHops = 3;
   return kj::evalLast([this] {
     auto pair = kj::newPromiseAndFulfiller<void>();
@@ -112,16 +119,21 @@ kj::Promise<void> AsioReactor::yield() {
   });
 }
 
-std::unique_ptr<Reactor> make_reactor(ReactorOptions options) { return std::make_unique<AsioReactor>(options); }
+std::unique_ptr<Reactor> make_reactor(ReactorOptions options) {
+  return std::make_unique<AsioReactor>(options);
+}
 
 AsioReactor& require_asio(Reactor& reactor, const char* what) {
   auto* real = dynamic_cast<AsioReactor*>(&reactor);
-  if (real == nullptr) throw FailedPreconditionError(str(what, " need a real reactor; this one is simulated"));
+  if (real == nullptr)
+    throw FailedPreconditionError(str(what, " need a real reactor; this one is simulated"));
   return *real;
 }
 
-std::shared_ptr<void> on_signal(Reactor& reactor, const std::vector<int>& signals, std::function<void(int)> handler) {
-  auto watch = std::make_shared<SignalWatch>(require_asio(reactor, "signals").io(), std::move(handler));
+std::shared_ptr<void> on_signal(Reactor& reactor, const std::vector<int>& signals,
+                                std::function<void(int)> handler) {
+  auto watch =
+      std::make_shared<SignalWatch>(require_asio(reactor, "signals").io(), std::move(handler));
   watch->start(signals);
   return watch;
 }

@@ -1,4 +1,5 @@
-// The real reactor: Cap'n Proto's event loop, whose port is an Asio io_context. For this room's .cc files.
+// The real reactor: Cap'n Proto's event loop, whose port is an Asio io_context. For this room's .cc
+// files.
 #pragma once
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
@@ -45,7 +46,8 @@ class AsioReactor final : public Reactor, private kj::EventPort {
   std::unique_ptr<kj::WaitScope> scope_;
 };
 
-// `reactor` as the real one. Errors  FailedPrecondition: it is simulated, which `what` cannot work on.
+// `reactor` as the real one. Errors FailedPrecondition: it is simulated, which `what` cannot work
+// on.
 AsioReactor& require_asio(Reactor& reactor, const char* what);
 
 }  // namespace cairn::rpc

@@ -22,26 +22,34 @@ using boost::system::error_code;
 
 kj::Exception stream_error(const error_code& error, const char* what) {
   namespace e = asio::error;
-  bool gone = error == e::eof || error == e::connection_reset || error == e::broken_pipe || error == e::connection_aborted ||
-              error == e::not_connected || error == e::timed_out || error == e::operation_aborted;
+  bool gone = error == e::eof || error == e::connection_reset || error == e::broken_pipe ||
+              error == e::connection_aborted || error == e::not_connected ||
+              error == e::timed_out || error == e::operation_aborted;
   auto type = gone ? kj::Exception::Type::DISCONNECTED : kj::Exception::Type::FAILED;
-  return kj::Exception(type, __FILE__, __LINE__, kj::str("the connection ended (", what, ": ", error.message().c_str(), ")"));
+  return kj::Exception(type, __FILE__, __LINE__,
+                       kj::str("the connection ended (", what, ": ", error.message().c_str(), ")"));
 }
 
 constexpr size_t kGatheredMax = 16;  // pieces of one call
-constexpr std::chrono::milliseconds kLingering{100};  // between two looks at whether what was lent has been read
+// between two looks at whether what was lent has been read
+constexpr std::chrono::milliseconds kLingering{100};
 
 }  // namespace
 
-AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, LentPages::Count count, bool shares)
-    : core_(std::make_shared<Core>(std::move(socket), count)), peer_address_(std::move(peer_address)), options_(options), shares_(shares) {
+AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options,
+                       LentPages::Count count, bool shares)
+    : core_(std::make_shared<Core>(std::move(socket), count)),
+      peer_address_(std::move(peer_address)),
+      options_(options),
+      shares_(shares) {
   core_->socket.non_blocking(true);
   ahead_.resize(options_.read_ahead);
 }
 
 AsioStream::~AsioStream() noexcept(false) {
   error_code ignored;
-  if (core_->open && !corked_.empty() && !writing_) core_->socket.write_some(asio::buffer(corked_), ignored);
+  if (core_->open && !corked_.empty() && !writing_)
+    core_->socket.write_some(asio::buffer(corked_), ignored);
   ++core_->read_generation;
   ++core_->write_generation;
   if (std::exchange(core_->open, false) && !core_->lent.empty()) {
@@ -88,22 +96,28 @@ std::size_t AsioStream::read_now(void* buffer, std::size_t bytes) {
   while (!read.complete() && !dry_ && !read_error_) {
     error_code error;
     const size_t got = receive(read, error);
-    if (error == asio::error::would_block) dry_ = true;
-    else if (error) read_error_ = error;
-    else landed(read, got);
+    if (error == asio::error::would_block)
+      dry_ = true;
+    else if (error)
+      read_error_ = error;
+    else
+      landed(read, got);
   }
   return read.got;
 }
 
-// What does not fit into the caller's buffer goes to the read-ahead buffer, in the same system call.
+// What does not fit into the caller's buffer goes to the read-ahead buffer, in the same system
+// call.
 std::array<asio::mutable_buffer, 2> AsioStream::read_buffers(const Read& read) {
-  return {asio::buffer(read.to + read.got, read.room()), asio::buffer(ahead_.data(), read.room() < ahead_.size() ? ahead_.size() : 0)};
+  return {asio::buffer(read.to + read.got, read.room()),
+          asio::buffer(ahead_.data(), read.room() < ahead_.size() ? ahead_.size() : 0)};
 }
 
 void AsioStream::landed(Read& read, size_t bytes) {
   size_t room = read.room();
   dry_ = bytes < room + (room < ahead_.size() ? ahead_.size() : 0);
-  // Of a sender that is as fast as this reads there is always more: whoever waits for the loop to be idle would wait for its end.
+  // Of a sender that is as fast as this reads there is always more: whoever waits for the loop to
+  // be idle would wait for its end.
   turn_ += bytes;
   if (turn_ >= options_.read_turn) dry_ = true;
   if (dry_) turn_ = 0;
@@ -112,7 +126,8 @@ void AsioStream::landed(Read& read, size_t bytes) {
   bytes_in_ += bytes;
   ahead_begin_ = 0;
   ahead_end_ = bytes - direct;
-  if (!core_->lent.empty()) core_->lent.release(bytes_out_);  // it may be an answer, whose question was read
+  // it may be an answer, whose question was read
+  if (!core_->lent.empty()) core_->lent.release(bytes_out_);
 }
 
 size_t AsioStream::receive(const Read& read, error_code& error) {
@@ -131,10 +146,12 @@ size_t AsioStream::receive_with_descriptors(const Read& read, error_code& error)
   message.msg_controllen = sizeof control;
   const ssize_t got = ::recvmsg(core_->socket.native_handle(), &message, MSG_CMSG_CLOEXEC);
   if (got < 0) {
-    error = errno == EAGAIN || errno == EINTR ? error_code(asio::error::would_block) : error_code(errno, boost::system::system_category());
+    error = errno == EAGAIN || errno == EINTR ? error_code(asio::error::would_block)
+                                              : error_code(errno, boost::system::system_category());
     return 0;
   }
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     for (std::size_t at = 0; CMSG_LEN(at + sizeof(int)) <= header->cmsg_len; at += sizeof(int)) {
       int descriptor = -1;
@@ -146,7 +163,8 @@ size_t AsioStream::receive_with_descriptors(const Read& read, error_code& error)
   return static_cast<size_t>(got);
 }
 
-void AsioStream::share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes) {
+void AsioStream::share(const std::shared_ptr<SharedMemory>& memory,
+                       std::span<const std::uint8_t> bytes) {
   iovec piece{const_cast<std::uint8_t*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -162,7 +180,8 @@ void AsioStream::share(const std::shared_ptr<SharedMemory>& memory, std::span<co
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   const ssize_t sent = ::sendmsg(core_->socket.native_handle(), &message, MSG_NOSIGNAL);
   // A fresh socket has room for a hello: anything else means that the other side is gone.
-  if (sent != static_cast<ssize_t>(bytes.size())) throw UnavailableError(str("the other side ended the connection at once: ", peer_address_));
+  if (sent != static_cast<ssize_t>(bytes.size()))
+    throw UnavailableError(str("the other side ended the connection at once: ", peer_address_));
   bytes_out_ += bytes.size();
 }
 
@@ -184,16 +203,20 @@ class AsioStream::ReadOp {
     core_->socket.async_read_some(
         stream_.read_buffers(read_),
         asio::bind_cancellation_slot(core_->read_signal.slot(),
-                                     [this, core = core_, generation = ++core_->read_generation](error_code error, size_t bytes) {
-                                       if (core->read_generation == generation) landed(error, bytes);
+                                     [this, core = core_, generation = ++core_->read_generation](
+                                         error_code error, size_t bytes) {
+                                       if (core->read_generation == generation)
+                                         landed(error, bytes);
                                      }));
   }
   void wait() {
-    core_->socket.async_wait(StreamSocket::wait_read,
-                             asio::bind_cancellation_slot(core_->read_signal.slot(),
-                                                          [this, core = core_, generation = ++core_->read_generation](error_code error) {
-                                                            if (core->read_generation == generation) ready(error);
-                                                          }));
+    core_->socket.async_wait(
+        StreamSocket::wait_read,
+        asio::bind_cancellation_slot(
+            core_->read_signal.slot(),
+            [this, core = core_, generation = ++core_->read_generation](error_code error) {
+              if (core->read_generation == generation) ready(error);
+            }));
   }
   void ready(error_code error) {
     const size_t bytes = error ? 0 : stream_.receive(read_, error);
@@ -221,9 +244,11 @@ kj::Promise<size_t> AsioStream::read_some(Read read) {
   if (aborted_) return size_t{read.got};
   while (!read.complete()) {
     error_code error = std::exchange(read_error_, {});
-    if (!error && dry_) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);  // it tries once itself: saves a failing read
+    // it tries once itself: saves a failing read
+    if (!error && dry_) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);
     size_t bytes = error ? 0 : receive(read, error);
-    if (error == asio::error::would_block) return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);
+    if (error == asio::error::would_block)
+      return kj::newAdaptedPromise<size_t, ReadOp>(*this, read);
     if (error == asio::error::eof) return read.got;
     if (error) return stream_error(error, "read");
     landed(read, bytes);
@@ -234,7 +259,8 @@ kj::Promise<size_t> AsioStream::read_some(Read read) {
 // ---- writing
 
 kj::Promise<void> AsioStream::write(const void* buffer, size_t size) {
-  return write(std::vector<Piece>{{kj::arrayPtr(static_cast<const kj::byte*>(buffer), size), nullptr}});
+  return write(
+      std::vector<Piece>{{kj::arrayPtr(static_cast<const kj::byte*>(buffer), size), nullptr}});
 }
 
 kj::Promise<void> AsioStream::write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) {
@@ -249,22 +275,28 @@ kj::Promise<void> AsioStream::write(std::vector<Piece> pieces) {
   size_t total = 0;
   for (auto& piece : pieces) total += piece.bytes.size();
   if (total <= options_.cork) return cork(pieces);
-  if (writing_) return drained().then([this, waiting = std::move(pieces)]() mutable { return write(std::move(waiting)); });
+  if (writing_)
+    return drained().then(
+        [this, waiting = std::move(pieces)]() mutable { return write(std::move(waiting)); });
   return flush(std::move(pieces));
 }
 
 // Answers before the bytes are out: an error comes with the next read or write.
 kj::Promise<void> AsioStream::cork(const std::vector<Piece>& pieces) {
-  for (auto& piece : pieces) corked_.insert(corked_.end(), piece.begin(), piece.begin() + piece.bytes.size());
+  for (auto& piece : pieces)
+    corked_.insert(corked_.end(), piece.begin(), piece.begin() + piece.bytes.size());
   if (!writing_ && corked_.size() >= options_.batch) return flush({});
   if (!writing_ && !flush_planned_) {
     flush_planned_ = true;
     auto flush_all = [this]() -> kj::Promise<void> {
       flush_planned_ = false;
-      if (writing_) return kj::READY_NOW;  // a bulk write began meanwhile; its end takes the rest along
+      // a bulk write began meanwhile; its end takes the rest along
+      if (writing_) return kj::READY_NOW;
       return flush({});
     };
-    flush_ = kj::evalLast(kj::mv(flush_all)).eagerlyEvaluate([this](kj::Exception&& error) { fail(kj::mv(error)); });
+    flush_ = kj::evalLast(kj::mv(flush_all)).eagerlyEvaluate([this](kj::Exception&& error) {
+      fail(kj::mv(error));
+    });
   }
   if (corked_.size() <= options_.high_water) return kj::READY_NOW;
   return drained();
@@ -292,7 +324,10 @@ bool AsioStream::send_some(Outgoing& out, error_code& error) {
 
 // The first piece alone if it is lent, else with those behind it.
 size_t AsioStream::send_first(Outgoing& out, error_code& error) {
-  auto lendable = [&](const Piece& piece) { return core_->lent.usable() && piece.owner != nullptr && piece.bytes.size() >= LentPages::kBytesMin; };
+  auto lendable = [&](const Piece& piece) {
+    return core_->lent.usable() && piece.owner != nullptr &&
+           piece.bytes.size() >= LentPages::kBytesMin;
+  };
   Piece& next = out.pieces[out.first];
   if (!out.lending && lendable(next)) {
     core_->lent.keep(std::move(next.owner), next.bytes.size(), bytes_out_ + next.bytes.size());
@@ -326,11 +361,13 @@ class AsioStream::WriteOp {
 
  private:
   void wait() {
-    core_->socket.async_wait(StreamSocket::wait_write,
-                             asio::bind_cancellation_slot(core_->write_signal.slot(),
-                                                          [this, core = core_, generation = ++core_->write_generation](error_code error) {
-                                                            if (core->write_generation == generation) ready(error);
-                                                          }));
+    core_->socket.async_wait(
+        StreamSocket::wait_write,
+        asio::bind_cancellation_slot(
+            core_->write_signal.slot(),
+            [this, core = core_, generation = ++core_->write_generation](error_code error) {
+              if (core->write_generation == generation) ready(error);
+            }));
   }
   void ready(error_code error) {
     const bool all = !error && stream_.send_some(out_, error);
@@ -353,7 +390,8 @@ kj::Promise<void> AsioStream::flush(std::vector<Piece> pieces) {
   if (corked_.empty() && pieces.empty()) return kj::READY_NOW;
   in_flight_.clear();
   in_flight_.swap(corked_);
-  if (!in_flight_.empty()) pieces.insert(pieces.begin(), {kj::arrayPtr(in_flight_.data(), in_flight_.size()), nullptr});
+  if (!in_flight_.empty())
+    pieces.insert(pieces.begin(), {kj::arrayPtr(in_flight_.data(), in_flight_.size()), nullptr});
   Outgoing out{std::move(pieces)};
   error_code error;
   if (send_some(out, error)) return written();
@@ -363,7 +401,9 @@ kj::Promise<void> AsioStream::flush(std::vector<Piece> pieces) {
     return kj::mv(failure);
   }
   writing_ = true;
-  return kj::newAdaptedPromise<void, WriteOp>(*this, std::move(out)).then([this] { return written(); });
+  return kj::newAdaptedPromise<void, WriteOp>(*this, std::move(out)).then([this] {
+    return written();
+  });
 }
 
 kj::Promise<void> AsioStream::written() {
@@ -421,8 +461,8 @@ void AsioStream::abortRead() {
   core_->socket.shutdown(StreamSocket::shutdown_receive, ignored);
 }
 
-// The socket itself still takes what comes: refusing it would reset the connection, which looks as if the other side had ended it, and so
-// had read what was lent.
+// The socket itself still takes what comes: refusing it would reset the connection, which looks as
+// if the other side had ended it, and so had read what was lent.
 void AsioStream::abort() {
   aborted_ = true;
   error_code ignored;
@@ -450,7 +490,10 @@ namespace {
 class FdSocket final : public Socket {
  public:
   FdSocket(int fd, int family, std::string peer_address, bool shares)
-      : fd_(fd), family_(family), peer_address_(std::move(peer_address)), shares_(shares && family == AF_UNIX) {}
+      : fd_(fd),
+        family_(family),
+        peer_address_(std::move(peer_address)),
+        shares_(shares && family == AF_UNIX) {}
   ~FdSocket() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -458,7 +501,8 @@ class FdSocket final : public Socket {
     auto& io = require_asio(reactor, "sockets").io();
     StreamSocket socket(io, asio::generic::stream_protocol(family_, 0), fd_);
     fd_ = -1;
-    const auto count = family_ == AF_UNIX ? LentPages::Count::kKernels : LentPages::Count::kAcknowledged;
+    const auto count =
+        family_ == AF_UNIX ? LentPages::Count::kKernels : LentPages::Count::kAcknowledged;
     return kj::heap<AsioStream>(std::move(socket), peer_address_, options, count, shares_);
   }
   std::string peer_address() const override { return peer_address_; }
@@ -473,7 +517,8 @@ class FdSocket final : public Socket {
 }  // namespace
 
 std::unique_ptr<Socket> AsioStream::detach() {
-  CAIRN_CHECK(ahead_begin_ == ahead_end_ && corked_.empty() && !writing_ && core_->lent.empty(), "a busy stream cannot change hands");
+  CAIRN_CHECK(ahead_begin_ == ahead_end_ && corked_.empty() && !writing_ && core_->lent.empty(),
+              "a busy stream cannot change hands");
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   ::getsockname(core_->socket.native_handle(), reinterpret_cast<sockaddr*>(&name), &size);

@@ -1,5 +1,5 @@
-// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, large pieces without a copy into the socket.
-// For this room's .cc files.
+// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, large
+// pieces without a copy into the socket. For this room's .cc files.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -21,7 +21,8 @@ using StreamSocket = asio::generic::stream_protocol::socket;
 class AsioStream final : public ByteStream {
  public:
   // `shares`: descriptors may travel too.
-  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, LentPages::Count count, bool shares);
+  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options,
+             LentPages::Count count, bool shares);
   ~AsioStream() noexcept(false);
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override;
@@ -36,20 +37,26 @@ class AsioStream final : public ByteStream {
   void setsockopt(int level, int option, const void* value, kj::uint length) override;
   kj::Maybe<int> getFd() const override;
 
-  bool wants_acknowledgements() const override { return core_->lent.counts() == LentPages::Count::kAcknowledged; }
-  void acknowledged(std::uint64_t bytes) override { core_->lent.acknowledged(std::min(bytes, bytes_out_)); }
+  bool wants_acknowledgements() const override {
+    return core_->lent.counts() == LentPages::Count::kAcknowledged;
+  }
+  void acknowledged(std::uint64_t bytes) override {
+    core_->lent.acknowledged(std::min(bytes, bytes_out_));
+  }
   std::uint64_t bytes_in() const override { return bytes_in_; }
   std::uint64_t bytes_out() const override { return bytes_out_; }
   void abort() override;
   bool can_share() const override { return shares_; }
-  void share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes) override;
+  void share(const std::shared_ptr<SharedMemory>& memory,
+             std::span<const std::uint8_t> bytes) override;
   std::shared_ptr<SharedMemory> take_shared() override { return std::exchange(shared_, nullptr); }
   std::unique_ptr<Socket> detach() override;
 
  private:
   // Outlives the stream while handlers are queued; a handler of an old generation does nothing.
   struct Core {
-    Core(StreamSocket made, LentPages::Count count) : socket(std::move(made)), lent(socket.native_handle(), count) {}
+    Core(StreamSocket made, LentPages::Count count)
+        : socket(std::move(made)), lent(socket.native_handle(), count) {}
     StreamSocket socket;
     LentPages lent;
     asio::cancellation_signal read_signal, write_signal;
@@ -113,6 +120,7 @@ class AsioStream final : public ByteStream {
 
 // A connected, non-blocking socket that this object owns. `family` is AF_INET, AF_INET6 or AF_UNIX.
 // `shares`: where it is a Unix socket, memory may be shared over it.
-std::unique_ptr<Socket> make_fd_socket(int fd, int family, std::string peer_address, bool shares = true);
+std::unique_ptr<Socket> make_fd_socket(int fd, int family, std::string peer_address,
+                                       bool shares = true);
 
 }  // namespace cairn::rpc

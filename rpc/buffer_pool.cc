@@ -22,7 +22,8 @@ constexpr std::size_t kPage = 4096;
 std::atomic<std::size_t> bytes_of_all{0};
 
 std::uint8_t* allocate(std::size_t size) {
-  auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(size >= kHugePage ? kHugePage : kPage, size));
+  auto* memory =
+      static_cast<std::uint8_t*>(std::aligned_alloc(size >= kHugePage ? kHugePage : kPage, size));
   if (memory == nullptr) throw std::bad_alloc();
   if (size >= kHugePage) madvise(memory, size, MADV_HUGEPAGE);
   bytes_of_all.fetch_add(size, std::memory_order_relaxed);
@@ -49,11 +50,13 @@ struct BufferPool::State {
     std::weak_ptr<std::uint8_t> buffer;
   };
   std::size_t unused_bytes = 0;
-  std::vector<Used> used;  // few
+  std::vector<Used> used;                                    // few
   std::map<std::size_t, std::vector<std::uint8_t*>> unused;  // by size class, powers of two
 };
 
-BufferPool::BufferPool(std::size_t keep_bytes) : state_(std::make_shared<State>()) { state_->keep_bytes = keep_bytes; }
+BufferPool::BufferPool(std::size_t keep_bytes) : state_(std::make_shared<State>()) {
+  state_->keep_bytes = keep_bytes;
+}
 
 std::size_t BufferPool::unused_bytes() const { return state_->unused_bytes; }
 
@@ -69,7 +72,8 @@ BufferPool::Buffer BufferPool::take(std::size_t bytes) {
     memory = allocate(size);
   }
   Buffer taken(memory, [state = state_, size](std::uint8_t* buffer) {
-    const auto at = std::find_if(state->used.begin(), state->used.end(), [buffer](const State::Used& used) { return used.data == buffer; });
+    const auto at = std::find_if(state->used.begin(), state->used.end(),
+                                 [buffer](const State::Used& used) { return used.data == buffer; });
     *at = std::move(state->used.back());
     state->used.pop_back();
     if (state->unused_bytes + size > state->keep_bytes) return deallocate(buffer, size);
@@ -83,7 +87,8 @@ BufferPool::Buffer BufferPool::take(std::size_t bytes) {
 BufferPool::Buffer BufferPool::buffer_of(const void* data, std::size_t bytes) const {
   const auto* at = static_cast<const std::uint8_t*>(data);
   for (const State::Used& used : state_->used)
-    if (std::less_equal<>()(used.data, at) && std::less<>()(at, used.data + used.size)) return 2 * bytes >= used.size ? used.buffer.lock() : nullptr;
+    if (std::less_equal<>()(used.data, at) && std::less<>()(at, used.data + used.size))
+      return 2 * bytes >= used.size ? used.buffer.lock() : nullptr;
   return nullptr;
 }
 

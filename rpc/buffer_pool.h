@@ -1,4 +1,5 @@
-// Page-aligned buffers that are reused, so that bulk messages pay no page faults; one pool a reactor.
+// Page-aligned buffers that are reused, so that bulk messages pay no page faults; one pool a
+// reactor.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,15 +9,18 @@ namespace cairn::rpc {
 
 class BufferPool {
  public:
-  // Readable and writable up to the next power of two from 64 KiB; goes back to the pool with its last owner.
+  // Readable and writable up to the next power of two from 64 KiB; goes back to the pool with its
+  // last owner.
   using Buffer = std::shared_ptr<std::uint8_t>;
 
   // Keeps at most `keep_bytes` of unused memory. Buffers may outlive the pool.
   explicit BufferPool(std::size_t keep_bytes = std::size_t{512} << 20);
 
-  // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is dropping the buffer.
+  // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is
+  // dropping the buffer.
   Buffer take(std::size_t bytes);
-  // The buffer in use that these bytes fill at least by half; null: none. Whoever keeps it keeps at most twice what it says.
+  // The buffer in use that these bytes fill at least by half; null: none. Whoever keeps it keeps at
+  // most twice what it says.
   Buffer buffer_of(const void* data, std::size_t bytes) const;
   std::size_t unused_bytes() const;
 

@@ -1,5 +1,5 @@
-// Connected byte streams below RPC. A Socket belongs to no loop and may change threads; attach() makes it a ByteStream
-// of one reactor, detach() a Socket again.
+// Connected byte streams below RPC. A Socket belongs to no loop and may change threads; attach()
+// makes it a ByteStream of one reactor, detach() a Socket again.
 #pragma once
 #include <kj/async-io.h>
 
@@ -18,45 +18,56 @@ class SharedMemory;
 class Socket;
 
 struct StreamOptions {
-  std::size_t read_ahead = 64 << 10;    // one readv takes a small message whole; 0: never read past what was asked for
-  std::size_t cork = 8 << 10;           // writes up to this size are batched until the loop is idle; 0: off
-  std::size_t batch = 2 << 10;          // corked bytes that go out at once: two busy ends overlap instead of taking turns
-  std::size_t high_water = 256 << 10;   // corked bytes above which write() waits
-  std::size_t read_turn = 1 << 20;      // bytes read without a look at what else the loop has to do
-  std::size_t shared_bytes_max = 0;     // of memory that the other side may hand over while this reads
+  // one readv takes a small message whole; 0: never read past what was asked for
+  std::size_t read_ahead = 64 << 10;
+  // writes up to this size are batched until the loop is idle; 0: off
+  std::size_t cork = 8 << 10;
+  // corked bytes that go out at once: two busy ends overlap instead of taking turns
+  std::size_t batch = 2 << 10;
+  std::size_t high_water = 256 << 10;  // corked bytes above which write() waits
+  std::size_t read_turn = 1 << 20;     // bytes read without a look at what else the loop has to do
+  // of memory that the other side may hand over while this reads
+  std::size_t shared_bytes_max = 0;
 };
 inline constexpr StreamOptions kPlainStream{0, 0, 0, 0, 0, 0};  // for the hello
 
 class ByteStream : public kj::AsyncIoStream {
  public:
-  // Bytes to write. Those without an owner are the caller's until the write resolves; an owner keeps his until they are read no more,
-  // which may be later, and they must not change before.
+  // Bytes to write. Those without an owner are the caller's until the write resolves; an owner
+  // keeps his until they are read no more, which may be later, and they must not change before.
   struct Piece {
     kj::ArrayPtr<const kj::byte> bytes;
     std::shared_ptr<void> owner;
     Loan* loan = nullptr;  // the owner's: the bytes are the last ones of it, wherever it has them
     const kj::byte* begin() const {
-      return loan == nullptr ? bytes.begin() : reinterpret_cast<const kj::byte*>(loan->bytes.data() + loan->bytes.size() - bytes.size());
+      return loan == nullptr ? bytes.begin()
+                             : reinterpret_cast<const kj::byte*>(loan->bytes.data() +
+                                                                 loan->bytes.size() - bytes.size());
     }
   };
   using AsyncIoStream::write;
   virtual kj::Promise<void> write(std::vector<Piece> pieces);
   // What is there without a wait, at most `bytes`: 0 where nothing is, or no more will come.
   virtual std::size_t read_now(void*, std::size_t) { return 0; }
-  // Whether what is sent from its owner's memory is given back only when the other side says that it has read it: acknowledged() is told.
+  // Whether what is sent from its owner's memory is given back only when the other side says that
+  // it has read it: acknowledged() is told.
   virtual bool wants_acknowledgements() const { return false; }
   // The other side has read the first `bytes` of what bytes_out() counts.
   virtual void acknowledged(std::uint64_t) {}
   virtual std::uint64_t bytes_in() const = 0;
   virtual std::uint64_t bytes_out() const = 0;
-  // Ends both directions now: pending and later reads and writes fail as disconnected. What was corked may be lost.
+  // Ends both directions now: pending and later reads and writes fail as disconnected. What was
+  // corked may be lost.
   virtual void abort() = 0;
-  // Between processes of one host: sends `bytes`, few and the first of all, and the memory with them.
+  // Between processes of one host: sends `bytes`, few and the first of all, and the memory with
+  // them.
   virtual bool can_share() const { return false; }
-  virtual void share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes);
+  virtual void share(const std::shared_ptr<SharedMemory>& memory,
+                     std::span<const std::uint8_t> bytes);
   // What came with what was read so far; null: nothing, or nothing that is safe to use.
   virtual std::shared_ptr<SharedMemory> take_shared() { return nullptr; }
-  // Gives the socket up, with no operation pending and nothing read ahead. The stream is dead afterwards.
+  // Gives the socket up, with no operation pending and nothing read ahead. The stream is dead
+  // afterwards.
   virtual std::unique_ptr<Socket> detach() = 0;
 };
 

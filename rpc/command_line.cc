@@ -45,7 +45,8 @@ std::string unknown_argument(const CLI::App& app) {
 }  // namespace
 
 void add_version_flag(CLI::App& app) {
-  app.set_version_flag("--version", app.get_name() + " " CAIRN_VERSION, "Print the version and end");
+  app.set_version_flag("--version", app.get_name() + " " CAIRN_VERSION,
+                       "Print the version and end");
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {

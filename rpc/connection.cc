@@ -14,7 +14,8 @@ namespace {
 
 namespace twoparty = capnp::rpc::twoparty;
 
-// Also the largest message to send: both come from one number, so that the sender refuses before the receiver breaks.
+// Also the largest message to send: both come from one number, so that the sender refuses before
+// the receiver breaks.
 capnp::ReaderOptions limits(const ConnectionOptions& options) {
   capnp::ReaderOptions limits;
   limits.traversalLimitInWords = options.message_bytes_max / sizeof(capnp::word);
@@ -25,28 +26,36 @@ capnp::ReaderOptions limits(const ConnectionOptions& options) {
 class LateBootstrap final : public capnp::BootstrapFactory<twoparty::VatId> {
  public:
   capnp::Capability::Client createFor(twoparty::VatId::Reader) override {
-    KJ_IF_MAYBE(client, served) return *client;
-    return capnp::Capability::Client(to_kj(Code::kUnimplemented, "nothing is served on this side of the connection"));
+    KJ_IF_MAYBE (client, served) return *client;
+    return capnp::Capability::Client(
+        to_kj(Code::kUnimplemented, "nothing is served on this side of the connection"));
   }
   kj::Maybe<capnp::Capability::Client> served;
 };
 
-std::string ended(const PeerInfo& peer) { return str("the connection to ", peer.name(), " (", peer.address, ") has ended"); }
+std::string ended(const PeerInfo& peer) {
+  return str("the connection to ", peer.name(), " (", peer.address, ") has ended");
+}
 
 }  // namespace
 
 struct Connection::Rpc {
-  Rpc(kj::Own<ByteStream> own_stream, Side side, std::string self, BufferPool& pool, const ConnectionOptions& options)
+  Rpc(kj::Own<ByteStream> own_stream, Side side, std::string self, BufferPool& pool,
+      const ConnectionOptions& options)
       : stream(kj::mv(own_stream)),
         messages(*stream, pool, options.message_bytes_max),
-        network(messages, side == Side::kAcceptor ? twoparty::Side::SERVER : twoparty::Side::CLIENT, limits(options)),
+        network(messages, side == Side::kAcceptor ? twoparty::Side::SERVER : twoparty::Side::CLIENT,
+                limits(options)),
         system(capnp::makeRpcServer(network, bootstrap)) {
-    system.setTraceEncoder([self = std::move(self)](const kj::Exception&) { return kj::heapString(self.data(), self.size()); });
+    system.setTraceEncoder([self = std::move(self)](const kj::Exception&) {
+      return kj::heapString(self.data(), self.size());
+    });
   }
 
-  // An answer whose call was given up never leaves, and its lease would stay. What is leased in this turn of the loop is handed
-  // to the network in it: if that has nothing to send at its end, nobody will claim what is left. The last lease may stay until there is another:
-  // who waits for each answer then pays nothing.
+  // An answer whose call was given up never leaves, and its lease would stay. What is leased in
+  // this turn of the loop is handed to the network in it: if that has nothing to send at its end,
+  // nobody will claim what is left. The last lease may stay until there is another: who waits for
+  // each answer then pays nothing.
   void drop_leases_of_nobody() {
     if (dropping || messages.leased() < 2) return;
     dropping = true;
@@ -69,22 +78,26 @@ struct Connection::Rpc {
   kj::Promise<void> watch = kj::READY_NOW, drops = kj::READY_NOW;
 };
 
-Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, PeerInfo peer, std::string self,
-                       const ConnectionOptions& options)
+Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, PeerInfo peer,
+                       std::string self, const ConnectionOptions& options)
     : reactor_(reactor),
       peer_(std::move(peer)),
       message_bytes_max_(options.message_bytes_max),
       unread_bytes_max_(options.unread_bytes_max),
       credit_out_(options.credit_bytes, ended(peer_)),
       credit_in_(options.credit_bytes, ended(peer_)),
-      rpc_(std::make_unique<Rpc>(kj::mv(stream), side, std::move(self), reactor.buffers(), options)) {
+      rpc_(std::make_unique<Rpc>(kj::mv(stream), side, std::move(self), reactor.buffers(),
+                                 options)) {
   rpc_->ended = rpc_->network.onDisconnect().catch_([](kj::Exception&&) {}).fork();
-  rpc_->watch = rpc_->ended.addBranch().then([this] {
-    rpc_->connected = false;
-    credit_out_.close();
-    credit_in_.close();
-  }).eagerlyEvaluate(nullptr);
-  // Before the first bootstrap the library does not read on the dialler's side, and would not notice the other's end.
+  rpc_->watch = rpc_->ended.addBranch()
+                    .then([this] {
+                      rpc_->connected = false;
+                      credit_out_.close();
+                      credit_in_.close();
+                    })
+                    .eagerlyEvaluate(nullptr);
+  // Before the first bootstrap the library does not read on the dialler's side, and would not
+  // notice the other's end.
   if (side == Side::kDialler) bootstrap_any();
 }
 
@@ -93,7 +106,7 @@ Connection::~Connection() {}
 kj::Promise<void> Connection::guard(Task<void> call) { return rpc_->calls.wrap(call.start()); }
 
 capnp::Capability::Client Connection::bootstrap_any() {
-  KJ_IF_MAYBE(known, rpc_->remote) return *known;
+  KJ_IF_MAYBE (known, rpc_->remote) return *known;
   capnp::MallocMessageBuilder message(8);
   auto vat = message.initRoot<twoparty::VatId>();
   bool dialler = rpc_->network.getSide() == twoparty::Side::CLIENT;
@@ -103,14 +116,17 @@ capnp::Capability::Client Connection::bootstrap_any() {
   return client;
 }
 
-void Connection::serve(capnp::Capability::Client bootstrap) { rpc_->bootstrap.served = kj::mv(bootstrap); }
+void Connection::serve(capnp::Capability::Client bootstrap) {
+  rpc_->bootstrap.served = kj::mv(bootstrap);
+}
 
 void Connection::verify_reading(std::size_t kept) {
   // What is leased is queued too, but for answers that will never leave: those count as well.
   const std::size_t queued = std::max(queued_bytes(), rpc_->messages.leased_bytes()) + kept;
   if (queued <= unread_bytes_max_) return;
   close();
-  throw ResourceExhaustedError(str(peer_.name(), " at ", peer_.address, " leaves ", queued, " bytes of answers unread, above the bound of ",
+  throw ResourceExhaustedError(str(peer_.name(), " at ", peer_.address, " leaves ", queued,
+                                   " bytes of answers unread, above the bound of ",
                                    unread_bytes_max_, ": its connection is closed"));
 }
 
@@ -120,13 +136,15 @@ void Connection::allow(std::initializer_list<Role> roles, std::string_view call)
     if (peer_.role == role) return;
     names += str(names.empty() ? "" : " or ", role_name(role));
   }
-  throw PermissionDeniedError(str(call, " is for the ", names, ": ", peer_.name(), " at ", peer_.address, " may not call it"));
+  throw PermissionDeniedError(str(call, " is for the ", names, ": ", peer_.name(), " at ",
+                                  peer_.address, " may not call it"));
 }
 
 void Connection::allow_coordinator(std::string_view call, std::uint64_t session) const {
   allow({Role::kCoordinator}, call);
   if (peer_.session != session)
-    throw FailedPreconditionError(str(call, ": this connection is of session ", peer_.session, ", the call is about session ", session,
+    throw FailedPreconditionError(str(call, ": this connection is of session ", peer_.session,
+                                      ", the call is about session ", session,
                                       ", which another coordinator may have begun"));
 }
 
@@ -146,7 +164,9 @@ void Connection::lease(const void* data, std::vector<ByteStream::Piece> pieces) 
   rpc_->drop_leases_of_nobody();
 }
 
-Traffic Connection::traffic() const { return {rpc_->stream->bytes_in(), rpc_->stream->bytes_out()}; }
+Traffic Connection::traffic() const {
+  return {rpc_->stream->bytes_in(), rpc_->stream->bytes_out()};
+}
 
 std::size_t Connection::queued_bytes() const { return rpc_->network.getCurrentQueueSize(); }
 

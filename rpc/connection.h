@@ -18,12 +18,17 @@ namespace cairn::rpc {
 
 class SharedMemory;
 
-// Both sides of a cluster use the same: a receiver with a smaller limit than the sender's loses the whole connection.
+// Both sides of a cluster use the same: a receiver with a smaller limit than the sender's loses the
+// whole connection.
 struct ConnectionOptions {
-  std::size_t message_bytes_max = std::size_t{64} << 20;  // a larger message fails its call with ResourceExhausted
-  std::size_t credit_bytes = std::size_t{32} << 20;       // bytes under way, each way, that credit() allows
-  std::size_t unread_bytes_max = std::size_t{1} << 30;    // of answers that the other side does not take
-  std::size_t shared_bytes = 0;       // dialler's side: memory to share where the other side is a process of this host; 0: none
+  // a larger message fails its call with ResourceExhausted
+  std::size_t message_bytes_max = std::size_t{64} << 20;
+  // bytes under way, each way, that credit() allows
+  std::size_t credit_bytes = std::size_t{32} << 20;
+  // of answers that the other side does not take
+  std::size_t unread_bytes_max = std::size_t{1} << 30;
+  // dialler's side: memory to share where the other side is a process of this host; 0: none
+  std::size_t shared_bytes = 0;
   std::size_t shared_bytes_max = std::size_t{1} << 30;  // acceptor's side: what a dialler may bring
   StreamOptions stream;
 };
@@ -34,9 +39,9 @@ struct PeerInfo {
   std::uint32_t task = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t session = 0;
-  std::uint32_t endpoint = 0;   // the acceptor's endpoint that this connection is for
-  std::uint32_t endpoints = 0;  // dialler's side only: how many the acceptor has
-  std::string address;          // as the transport calls it, for logs
+  std::uint32_t endpoint = 0;            // the acceptor's endpoint that this connection is for
+  std::uint32_t endpoints = 0;           // dialler's side only: how many the acceptor has
+  std::string address;                   // as the transport calls it, for logs
   std::shared_ptr<SharedMemory> shared;  // that the dialler brought and both sides use; null: none
   std::string name() const { return task_name(role, task); }
 };
@@ -48,13 +53,15 @@ struct Traffic {
 
 enum class Side : std::uint8_t { kDialler, kAcceptor };
 
-// Calls pending when it ends fail with UnavailableError, as do later ones: capabilities do not heal, connect again.
-//   Thread  its reactor's. Not to be destroyed from inside a call of its own: close() is safe anywhere on the thread.
+// Calls pending when it ends fail with UnavailableError, as do later ones: capabilities do not
+// heal, connect again.
+//   Thread  its reactor's. Not to be destroyed from inside a call of its own: close() is safe
+//           anywhere on the thread.
 class Connection {
  public:
   // RPC starts at once. `self` is the task name that errors raised here carry to the other side.
-  Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, PeerInfo peer, std::string self,
-             const ConnectionOptions& options);
+  Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, PeerInfo peer,
+             std::string self, const ConnectionOptions& options);
   ~Connection();
 
   // What the other side serves on this connection.
@@ -66,20 +73,24 @@ class Connection {
   // What this side serves; once, before the loop runs again.
   void serve(capnp::Capability::Client bootstrap);
 
-  // What a server method returns: `return connection.guard(pull(context));`. A call still under way when the connection
-  // goes is dropped at the wait it is in; without this it would run on, in a room that its owner may have left.
+  // What a server method returns: `return connection.guard(pull(context));`. A call still under way
+  // when the connection goes is dropped at the wait it is in; without this it would run on, in a
+  // room that its owner may have left.
   kj::Promise<void> guard(Task<void> call);
 
-  // For a server method, before it makes a large answer. A peer that asks on and on without reading is none of ours: its
-  // connection is closed. `kept`: bytes of answers that the caller holds back for it.
+  // For a server method, before it makes a large answer. A peer that asks on and on without reading
+  // is none of ours: its connection is closed. `kept`: bytes of answers that the caller holds back
+  // for it.
   //   Errors  ResourceExhausted: above unread_bytes_max.
   void verify_reading(std::size_t kept = 0);
 
   // For a server method, `call`: only these may make it, as their hello told who they are.
   //   Errors  PermissionDenied: another role, named.
   void allow(std::initializer_list<Role> roles, std::string_view call) const;
-  // For a server method that belongs to a session: a coordinator that this one has replaced, or one to come, may not make it.
-  //   Errors  PermissionDenied: not the coordinator; FailedPrecondition: of another session, both named.
+  // For a server method that belongs to a session: a coordinator that this one has replaced, or one
+  // to come, may not make it.
+  //   Errors  PermissionDenied: not the coordinator; FailedPrecondition: of another session, both
+  //           named.
   void allow_coordinator(std::string_view call, std::uint64_t session) const;
 
   const PeerInfo& peer() const { return peer_; }
@@ -90,15 +101,20 @@ class Connection {
   // Ends it; pending calls fail on the next turns of the loop.
   void close();
 
-  // Keeps `owner` until a message that refers to the external data `data` has left the process, or never will. Call it right
-  // before the message goes (the end of a server method, or send()), with no wait in between.
+  // Keeps `owner` until a message that refers to the external data `data` has left the process, or
+  // never will. Call it right before the message goes (the end of a server method, or send()), with
+  // no wait in between.
   void lease(std::span<const std::byte> data, std::shared_ptr<void> owner);
-  // The same for external data that stand in several places, or may move: `data` only names them, and nothing may read there but the message
-  // as it goes. Together they have as many bytes as were referred to, a multiple of 8.
+  // The same for external data that stand in several places, or may move: `data` only names them,
+  // and nothing may read there but the message as it goes. Together they have as many bytes as were
+  // referred to, a multiple of 8.
   void lease(const void* data, std::vector<ByteStream::Piece> pieces);
-  // Leave to send a call's bytes, or to be sent its answer's: first come, first served, each way for itself. Hold it until the reply
-  // is there.  Errors  Unavailable: the connection has ended.
-  kj::Promise<Credit> credit(Way way, std::size_t bytes) { return (way == Way::kOut ? credit_out_ : credit_in_).take(bytes); }
+  // Leave to send a call's bytes, or to be sent its answer's: first come, first served, each way
+  // for itself. Hold it until the reply is there.
+  // Errors  Unavailable: the connection has ended.
+  kj::Promise<Credit> credit(Way way, std::size_t bytes) {
+    return (way == Way::kOut ? credit_out_ : credit_in_).take(bytes);
+  }
   BufferPool& buffers() { return reactor_.buffers(); }
   Traffic traffic() const;
   // Bytes of outgoing messages not yet handed to the system.

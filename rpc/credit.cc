@@ -44,8 +44,10 @@ struct CreditState : std::enable_shared_from_this<CreditState> {
 
 }  // namespace detail
 
-Credit::Credit(std::shared_ptr<detail::CreditState> state, std::size_t bytes) : state_(std::move(state)), bytes_(bytes) {}
-Credit::Credit(Credit&& other) noexcept : state_(std::move(other.state_)), bytes_(std::exchange(other.bytes_, 0)) {}
+Credit::Credit(std::shared_ptr<detail::CreditState> state, std::size_t bytes)
+    : state_(std::move(state)), bytes_(bytes) {}
+Credit::Credit(Credit&& other) noexcept
+    : state_(std::move(other.state_)), bytes_(std::exchange(other.bytes_, 0)) {}
 Credit& Credit::operator=(Credit&& other) noexcept {
   Credit old(std::move(*this));
   state_ = std::move(other.state_);
@@ -56,7 +58,8 @@ Credit::~Credit() {
   if (state_) state_->give_back(bytes_);
 }
 
-CreditGate::CreditGate(std::size_t bytes_max, std::string ended) : state_(std::make_shared<detail::CreditState>()) {
+CreditGate::CreditGate(std::size_t bytes_max, std::string ended)
+    : state_(std::make_shared<detail::CreditState>()) {
   state_->bytes_max = bytes_max;
   state_->ended = std::move(ended);
 }
@@ -75,7 +78,8 @@ std::size_t CreditGate::in_use() const { return state_->in_use; }
 
 void CreditGate::close() {
   state_->closed = true;
-  for (auto& waiter : state_->waiters) waiter.fulfiller->reject(to_kj(Code::kUnavailable, state_->ended));
+  for (auto& waiter : state_->waiters)
+    waiter.fulfiller->reject(to_kj(Code::kUnavailable, state_->ended));
   state_->waiters.clear();
 }
 

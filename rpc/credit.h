@@ -1,4 +1,5 @@
-// CreditGate: bounds the bytes that calls may have under way on one connection; plain RPC calls have no back-pressure.
+// CreditGate: bounds the bytes that calls may have under way on one connection; plain RPC calls
+// have no back-pressure.
 #pragma once
 #include <kj/async.h>
 
@@ -38,8 +39,9 @@ class CreditGate {
   explicit CreditGate(std::size_t bytes_max, std::string ended = "the connection has ended");
   ~CreditGate();  // as close()
 
-  // Waits, first come first served, until `bytes` fit; a larger wish than the whole gate waits for the gate alone.
-  // Errors  Unavailable once closed.  Thread  one loop's.
+  // Waits, first come first served, until `bytes` fit; a larger wish than the whole gate waits for
+  // the gate alone. Errors Unavailable once closed.
+  // Thread  one loop's.
   kj::Promise<Credit> take(std::size_t bytes);
   std::size_t in_use() const;
   void close();

@@ -8,10 +8,12 @@
 namespace cairn::rpc {
 namespace {
 
-// "{cairn <code> <bytes of task> <task>}<message>", of a closure's input "{cairn <code + 32> <pipeline> <bytes of task> ..."
+// "{cairn <code> <bytes of task> <task>}<message>", of a closure's input "{cairn <code + 32>
+// <pipeline> <bytes of task> ..."
 constexpr std::string_view kMark = "{cairn ";
 constexpr unsigned kInput = 32;
-constexpr std::string_view kRemote = "remote exception: ";  // what Cap'n Proto puts before a text at each hop
+// what Cap'n Proto puts before a text at each hop
+constexpr std::string_view kRemote = "remote exception: ";
 constexpr std::string_view kTooLarge = "larger than our single-message size limit";
 constexpr std::string_view kTooLargeHere = "message exceeds the receive limit";
 
@@ -69,23 +71,29 @@ std::string_view without_decoration(std::string_view text) {
 ErrorParts plain(const kj::Exception& error, std::string_view text) {
   if (text.find(kTooLarge) != text.npos || text.find(kTooLargeHere) != text.npos) {
     return {Code::kResourceExhausted,
-            "the message is larger than the connection's limit; send it in pieces, or raise message_bytes_max on both sides",
+            "the message is larger than the connection's limit; send it in pieces, or raise "
+            "message_bytes_max on both sides",
             {}};
   }
   // 0.9 reports calls on a connection that this side has torn down as FAILED.
-  if (text.find("RpcSystem was destroyed") != text.npos) return {Code::kUnavailable, "the connection was closed", {}};
+  if (text.find("RpcSystem was destroyed") != text.npos)
+    return {Code::kUnavailable, "the connection was closed", {}};
   return {code_of(error.getType()), std::string(text), {}};
 }
 
 }  // namespace
 
-kj::Exception to_kj(Code code, const std::string& message, const std::string& task) { return to_kj(ErrorParts{code, message, task}); }
+kj::Exception to_kj(Code code, const std::string& message, const std::string& task) {
+  return to_kj(ErrorParts{code, message, task});
+}
 
 kj::Exception to_kj(const ErrorParts& parts) {
   const unsigned code = static_cast<unsigned>(parts.code);
-  const std::string kind = parts.input_pipeline ? str(code + kInput, ' ', *parts.input_pipeline) : str(code);
+  const std::string kind =
+      parts.input_pipeline ? str(code + kInput, ' ', *parts.input_pipeline) : str(code);
   auto text = str(kMark, kind, ' ', parts.task.size(), ' ', parts.task, '}', parts.message);
-  return kj::Exception(type_of(parts.code), __FILE__, __LINE__, kj::heapString(text.data(), text.size()));
+  return kj::Exception(type_of(parts.code), __FILE__, __LINE__,
+                       kj::heapString(text.data(), text.size()));
 }
 
 kj::Exception to_kj(std::exception_ptr error) {
@@ -99,9 +107,11 @@ kj::Exception to_kj(std::exception_ptr error) {
 }
 
 ErrorParts from_kj(const kj::Exception& error) {
-  std::string_view text = without_decoration({error.getDescription().begin(), error.getDescription().size()});
+  std::string_view text =
+      without_decoration({error.getDescription().begin(), error.getDescription().size()});
   ErrorParts parts{Code::kUnknown, {}, {}};
-  // KJ may put the place of a check before a text that it passes on, so the mark need not come first.
+  // KJ may put the place of a check before a text that it passes on, so the mark need not come
+  // first.
   auto mark = text.find(kMark);
   if (mark == text.npos || !take_prefix(text.substr(mark), parts)) parts = plain(error, text);
   // A connection tells who sits at its other end in the trace (connection.cc).
@@ -116,12 +126,11 @@ std::string error_text(std::exception_ptr error) {
 }
 
 ErrorParts from_error_text(const std::string& text) {
-  return from_kj(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__, kj::heapString(text.data(), text.size())));
+  return from_kj(kj::Exception(kj::Exception::Type::FAILED, __FILE__, __LINE__,
+                               kj::heapString(text.data(), text.size())));
 }
 
-void throw_from_kj(const kj::Exception& error) {
-  throw_error(from_kj(error));
-}
+void throw_from_kj(const kj::Exception& error) { throw_error(from_kj(error)); }
 
 std::string describe(const ErrorParts& parts) {
   auto text = str(code_name(parts.code), ": ", parts.message);

@@ -15,8 +15,12 @@ kj::Promise<void> observe(kj::Promise<void> ping, std::shared_ptr<Ping> state) {
   return ping.then([state] { state->answered = true; },
                    [state](kj::Exception&& exception) {
                      auto error = from_kj(exception);
-                     bool gone = error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
-                     if (gone) state->lost = error.message; else state->answered = true;
+                     bool gone =
+                         error.code == Code::kUnavailable || error.code == Code::kDeadlineExceeded;
+                     if (gone)
+                       state->lost = error.message;
+                     else
+                       state->answered = true;
                    });
 }
 
@@ -30,8 +34,8 @@ kj::Promise<void> when_lost(kj::ForkedPromise<void>& answer, std::shared_ptr<Pin
 
 }  // namespace
 
-Task<Silence> watch_heartbeat(Reactor& reactor, std::string who, std::function<kj::Promise<void>()> ping,
-                              HeartbeatOptions options) {
+Task<Silence> watch_heartbeat(Reactor& reactor, std::string who,
+                              std::function<kj::Promise<void>()> ping, HeartbeatOptions options) {
   auto last_answer = reactor.now();
   for (;;) {
     auto state = std::make_shared<Ping>();
@@ -39,10 +43,12 @@ Task<Silence> watch_heartbeat(Reactor& reactor, std::string who, std::function<k
     int missed = 0;
     for (;; ++missed) {
       bool over = missed >= options.missed_max;
-      if (over) co_return Silence{who, reactor.now() - last_answer, str("missed ", missed, " heartbeats")};
+      if (over)
+        co_return Silence{who, reactor.now() - last_answer, str("missed ", missed, " heartbeats")};
       co_await reactor.sleep(options.interval).exclusiveJoin(when_lost(answer, state));
       co_await reactor.yield();  // answers that came while this loop was busy
-      if (!state->lost.empty()) co_return Silence{who, reactor.now() - last_answer, str("connection ended: ", state->lost)};
+      if (!state->lost.empty())
+        co_return Silence{who, reactor.now() - last_answer, str("connection ended: ", state->lost)};
       if (state->answered) break;
     }
     last_answer = reactor.now();

@@ -12,7 +12,8 @@ class Writer {
  public:
   template <typename T>
   void number(T value) {
-    for (std::size_t i = 0; i < sizeof(T); ++i) bytes_.push_back(static_cast<std::uint8_t>(std::uint64_t{value} >> (8 * i)));
+    for (std::size_t i = 0; i < sizeof(T); ++i)
+      bytes_.push_back(static_cast<std::uint8_t>(std::uint64_t{value} >> (8 * i)));
   }
   void text(std::string_view value) {
     number(static_cast<std::uint16_t>(value.size()));
@@ -44,17 +45,21 @@ class Reader {
   }
   std::string text(std::size_t bytes_max) {
     std::size_t size = number<std::uint16_t>();
-    if (size > bytes_max) throw InvalidArgumentError(str("the hello holds a text of ", size, " bytes, at most ", bytes_max, " are allowed"));
+    if (size > bytes_max)
+      throw InvalidArgumentError(
+          str("the hello holds a text of ", size, " bytes, at most ", bytes_max, " are allowed"));
     auto from = take(size);
     return {from.begin(), from.end()};
   }
   Role role() {
     auto value = number<std::uint8_t>();
-    if (value < 1 || value > 4) throw InvalidArgumentError(str("the hello names an unknown role, ", unsigned{value}));
+    if (value < 1 || value > 4)
+      throw InvalidArgumentError(str("the hello names an unknown role, ", unsigned{value}));
     return static_cast<Role>(value);
   }
   void end() const {
-    if (!bytes_.empty()) throw InvalidArgumentError(str("the hello has ", bytes_.size(), " bytes too many"));
+    if (!bytes_.empty())
+      throw InvalidArgumentError(str("the hello has ", bytes_.size(), " bytes too many"));
   }
 
  private:
@@ -69,7 +74,8 @@ class Reader {
 
 void check_name(const char* what, const std::string& value) {
   if (value.size() <= kNameBytesMax) return;
-  throw InvalidArgumentError(str(what, " has ", value.size(), " bytes; at most ", kNameBytesMax, " fit into the hello"));
+  throw InvalidArgumentError(
+      str(what, " has ", value.size(), " bytes; at most ", kNameBytesMax, " fit into the hello"));
 }
 
 void check_version(std::uint16_t version) {
@@ -89,7 +95,9 @@ std::string_view role_name(Role role) {
   return "tool";
 }
 
-std::string task_name(Role role, std::uint32_t index) { return str("/job:", role_name(role), "/task:", index); }
+std::string task_name(Role role, std::uint32_t index) {
+  return str("/job:", role_name(role), "/task:", index);
+}
 
 std::vector<std::uint8_t> encode(const Hello& hello) {
   check_name("the cluster id", hello.cluster);
@@ -119,12 +127,14 @@ std::vector<std::uint8_t> encode(const HelloReply& reply) {
 }
 
 HelloPrefix decode_prefix(std::span<const std::uint8_t, kHelloPrefixBytes> bytes) {
-  if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) throw InvalidArgumentError("no Cairn hello: other bytes came");
+  if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
+    throw InvalidArgumentError("no Cairn hello: other bytes came");
   Reader in(bytes.subspan(kMagic.size()));
   HelloPrefix prefix;
   prefix.version = in.number<std::uint16_t>();
   prefix.rest = in.number<std::uint16_t>();
-  if (prefix.rest > kHelloBytesMax - kHelloPrefixBytes) throw InvalidArgumentError(str("a hello of ", prefix.rest, " bytes is too long"));
+  if (prefix.rest > kHelloBytesMax - kHelloPrefixBytes)
+    throw InvalidArgumentError(str("a hello of ", prefix.rest, " bytes is too long"));
   return prefix;
 }
 
@@ -145,12 +155,15 @@ Hello decode_hello(std::uint16_t version, std::span<const std::uint8_t> rest) {
 }
 
 HelloReply decode_reply(std::uint16_t version, std::span<const std::uint8_t> rest) {
-  Reader in(rest);  // the reply keeps its layout over versions, so that a refusal can always be read
+  // the reply keeps its layout over versions, so that a refusal can always be read
+  Reader in(rest);
   HelloReply reply;
   reply.version = version;
   auto code = in.number<std::uint8_t>();
   reply.accepted = code == 0;
-  if (code > 0) reply.code = code_name(static_cast<Code>(code)) == "Unknown" ? Code::kUnknown : static_cast<Code>(code);
+  if (code > 0)
+    reply.code =
+        code_name(static_cast<Code>(code)) == "Unknown" ? Code::kUnknown : static_cast<Code>(code);
   reply.role = in.role();
   reply.task = in.number<std::uint32_t>();
   reply.session = in.number<std::uint64_t>();

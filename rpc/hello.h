@@ -1,7 +1,9 @@
-// The fixed binary greeting before RPC starts, pure encoding: docs/wire-protocol.md has the byte table.
+// The fixed binary greeting before RPC starts, pure encoding: docs/wire-protocol.md has the byte
+// table.
 //
-// The dialler sends a Hello, the acceptor answers a HelloReply, and only then does either side speak Cap'n Proto.
-// Both are at most kHelloBytesMax long. Decoding is total: any bytes give a value or InvalidArgumentError.
+// The dialler sends a Hello, the acceptor answers a HelloReply, and only then does either side
+// speak Cap'n Proto. Both are at most kHelloBytesMax long. Decoding is total: any bytes give a
+// value or InvalidArgumentError.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -23,8 +25,9 @@ inline constexpr std::size_t kReasonBytesMax = 700;
 
 enum class Role : std::uint8_t { kCoordinator = 1, kWorker = 2, kPs = 3, kTool = 4 };
 
-std::string_view role_name(Role role);                       // "chief", "worker", "ps", "tool", as TF_CONFIG has them
-std::string task_name(Role role, std::uint32_t index);       // "/job:ps/task:1"
+// "chief", "worker", "ps", "tool", as TF_CONFIG has them
+std::string_view role_name(Role role);
+std::string task_name(Role role, std::uint32_t index);  // "/job:ps/task:1"
 
 inline constexpr std::uint32_t kControlEndpoint = 0;  // endpoint 1 + i is shard or lane i
 
@@ -60,9 +63,11 @@ struct HelloPrefix {
   std::uint16_t version = 0;
   std::uint16_t rest = 0;  // bytes that follow
 };
-// Errors  InvalidArgument: not the magic word, or `rest` above the bound. A foreign version is no error here.
+// Errors InvalidArgument: not the magic word, or `rest` above the bound. A foreign version is no
+// error here.
 HelloPrefix decode_prefix(std::span<const std::uint8_t, kHelloPrefixBytes> bytes);
-// The rest of a message of this protocol version. Errors  InvalidArgument: short, long, or an unknown role.
+// The rest of a message of this protocol version. Errors InvalidArgument: short, long, or an
+// unknown role.
 Hello decode_hello(std::uint16_t version, std::span<const std::uint8_t> rest);
 HelloReply decode_reply(std::uint16_t version, std::span<const std::uint8_t> rest);
 

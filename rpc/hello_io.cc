@@ -23,7 +23,8 @@ Task<ReceivedHello> receive(ByteStream& stream) {
 
 }  // namespace
 
-Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where, std::shared_ptr<SharedMemory> shared) {
+Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where,
+                       std::shared_ptr<SharedMemory> shared) {
   auto bytes = encode(hello);
   if (shared != nullptr)
     stream.share(shared, bytes);
@@ -36,7 +37,8 @@ Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where, std::
   } catch (const InvalidArgumentError& error) {
     wrong = error.what();
   }
-  throw FailedPreconditionError(str("what answers at ", where, " is no Cairn process of this version: ", wrong));
+  throw FailedPreconditionError(
+      str("what answers at ", where, " is no Cairn process of this version: ", wrong));
 }
 
 Task<ReceivedHello> receive_hello(ByteStream& stream) { return receive(stream); }

@@ -6,9 +6,10 @@
 
 namespace cairn::rpc {
 
-// The dialler's part. Errors  FailedPrecondition: no Cairn process answered; Unavailable: the stream ended.
-// `shared`, if any, goes along: the reply says whether the other side uses it.
-Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where, std::shared_ptr<SharedMemory> shared);
+// The dialler's part. Errors FailedPrecondition: no Cairn process answered; Unavailable: the stream
+// ended. `shared`, if any, goes along: the reply says whether the other side uses it.
+Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where,
+                       std::shared_ptr<SharedMemory> shared);
 
 struct ReceivedHello {
   HelloPrefix prefix;

@@ -10,22 +10,26 @@
 namespace cairn::rpc {
 
 // Whose host or network has gone leaves a connection behind that says nothing any more.
-bool Holder::living() const { return connection_ != nullptr && clock_.now() - last_heard_ < claim_.silence; }
+bool Holder::living() const {
+  return connection_ != nullptr && clock_.now() - last_heard_ < claim_.silence;
+}
 
 std::string Holder::text() const {
   const double ago = std::chrono::duration<double>(clock_.now() - last_heard_).count();
-  return str("session ", claim_.session, " (", claim_.who, ", from ", claim_.address, "), since ", utc_text(since_us_),
-             ", last heard ", fixed(ago, 1), " s ago");
+  return str("session ", claim_.session, " (", claim_.who, ", from ", claim_.address, "), since ",
+             utc_text(since_us_), ", last heard ", fixed(ago, 1), " s ago");
 }
 
 Holder::Answer Holder::join(const void* connection, const Claim& claim, std::function<void()> end) {
-  if (claim.session == 0) throw InvalidArgumentError("a coordinator joins with its session, and 0 is none");
+  if (claim.session == 0)
+    throw InvalidArgumentError("a coordinator joins with its session, and 0 is none");
   Answer answer{true, {}};
   const bool another = connection_ != nullptr && claim_.session != claim.session;
   if (another && living()) {
     answer = {claim.take_over, text()};
     if (!answer.granted) return answer;
-    log_warning("session ", claim.session, " (", claim.who, ", from ", claim.address, ") takes over from ", answer.other);
+    log_warning("session ", claim.session, " (", claim.who, ", from ", claim.address,
+                ") takes over from ", answer.other);
   }
   auto end_other = another ? std::exchange(end_, nullptr) : nullptr;
   if (claim_.session != claim.session) since_us_ = clock_.wall_microseconds();

@@ -1,7 +1,9 @@
-// Holder: the one coordinator that a ps or a worker works for, until that ends, falls silent, or is replaced on demand.
+// Holder: the one coordinator that a ps or a worker works for, until that ends, falls silent, or is
+// replaced on demand.
 //
-// A new session forgets what an old one has here, so it must not begin by mistake while the old one is at work. A coordinator
-// joins each task on its control connection before it configures anything.
+// A new session forgets what an old one has here, so it must not begin by mistake while the old one
+// is at work. A coordinator joins each task on its control connection before it configures
+// anything.
 //   Thread  one loop's.
 #pragma once
 #include <cstdint>
@@ -14,9 +16,9 @@ namespace cairn::rpc {
 
 struct Claim {
   std::uint64_t session = 0;
-  std::string who;       // "pid 4711 on host ada"
-  std::string address;   // from where it dialled
-  Duration silence{0};   // after which it counts as gone, at most kSilenceMax
+  std::string who;      // "pid 4711 on host ada"
+  std::string address;  // from where it dialled
+  Duration silence{0};  // after which it counts as gone, at most kSilenceMax
   bool take_over = false;
 };
 

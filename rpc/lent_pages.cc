@@ -114,7 +114,8 @@ void LentPages::keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64
   kept_bytes_ += bytes;
 }
 
-// At least the unread bytes, for the kernel counts what it keeps of them. Where it does not count, open() has lent nothing.
+// At least the unread bytes, for the kernel counts what it keeps of them. Where it does not count,
+// open() has lent nothing.
 std::uint64_t LentPages::unread() const {
   int bytes = 0;
   ::ioctl(socket_, SIOCOUTQ, &bytes);
@@ -123,7 +124,8 @@ std::uint64_t LentPages::unread() const {
 
 void LentPages::release(std::uint64_t sent) {
   if (count_ != Count::kKernels) return;
-  // All behind an unread byte is unread too: were one of these bytes unread, more than what was sent after them would be.
+  // All behind an unread byte is unread too: were one of these bytes unread, more than what was
+  // sent after them would be.
   const std::uint64_t left = unread();
   if (left <= sent) acknowledged(sent - left);
 }
@@ -135,13 +137,16 @@ void LentPages::acknowledged(std::uint64_t position) {
   }
 }
 
-// Who has closed his socket, or will send no more on it, reads no more either: streams of ours end both ways at once. Of a reset
-// that is so because this side never causes one (AsioStream::abort()).
+// Who has closed his socket, or will send no more on it, reads no more either: streams of ours end
+// both ways at once. Of a reset that is so because this side never causes one
+// (AsioStream::abort()).
 bool LentPages::ended_there() const {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (::getsockopt(socket_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  return info.tcpi_state == TCP_CLOSE || info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_LAST_ACK || info.tcpi_state == TCP_CLOSING || info.tcpi_state == TCP_TIME_WAIT;
+  return info.tcpi_state == TCP_CLOSE || info.tcpi_state == TCP_CLOSE_WAIT ||
+         info.tcpi_state == TCP_LAST_ACK || info.tcpi_state == TCP_CLOSING ||
+         info.tcpi_state == TCP_TIME_WAIT;
 }
 
 void LentPages::release_all() {

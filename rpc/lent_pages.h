@@ -1,5 +1,6 @@
-// Bytes that go into a socket without a copy: it refers to the sender's pages until the other side has read them, if that is on this host.
-// By Linux's vmsplice(2) and splice(2), through a pipe: two descriptors for each socket that lends.
+// Bytes that go into a socket without a copy: it refers to the sender's pages until the other side
+// has read them, if that is on this host. By Linux's vmsplice(2) and splice(2), through a pipe: two
+// descriptors for each socket that lends.
 #pragma once
 #include <boost/system/error_code.hpp>
 #include <cstddef>
@@ -15,8 +16,8 @@ class LentPages {
   static constexpr std::size_t kBytesMin = 64 << 10;  // below, a copy costs less than the calls
   static constexpr std::size_t kKeptMax = 64 << 20;   // for a side that reads, and does not say so
 
-  // Who counts what was read. The kernel does so for a Unix socket; for TCP it counts what has come to the other side's socket, where
-  // on one host it still lies in our pages.
+  // Who counts what was read. The kernel does so for a Unix socket; for TCP it counts what has come
+  // to the other side's socket, where on one host it still lies in our pages.
   enum class Count : std::uint8_t { kKernels, kAcknowledged };
 
   LentPages(int socket, Count count) : socket_(socket), count_(count) {}
@@ -29,18 +30,22 @@ class LentPages {
   bool works() const { return works_; }
   // Whether to begin with another piece: not while too much is kept.
   bool usable() const { return works_ && kept_bytes_ < kKeptMax; }
-  // Sends the first of `size` bytes at `data` and returns how many; after that the rest, and nothing else, is to be sent next.
+  // Sends the first of `size` bytes at `data` and returns how many; after that the rest, and
+  // nothing else, is to be sent next.
   //   Errors  would_block; what the socket says; none with 0 bytes: it no longer works().
   std::size_t send_some(const void* data, std::size_t size, boost::system::error_code& error);
 
-  // `owner` keeps `bytes` bytes that end at position `end` of the stream until the other side has read them.
+  // `owner` keeps `bytes` bytes that end at position `end` of the stream until the other side has
+  // read them.
   void keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64_t end);
   bool empty() const { return kept_.empty(); }
-  // Lets go of what has been read by the kernel's count, where the stream has come to position `sent`.
+  // Lets go of what has been read by the kernel's count, where the stream has come to position
+  // `sent`.
   void release(std::uint64_t sent);
   // Lets go of what ends at `position` or before.
   void acknowledged(std::uint64_t position);
-  // The same after the last byte: lets go of everything once nothing is unread, or nobody is left to read.
+  // The same after the last byte: lets go of everything once nothing is unread, or nobody is left
+  // to read.
   void release_all();
 
  private:
@@ -56,10 +61,10 @@ class LentPages {
 
   int socket_;
   Count count_;
-  int into_ = -1, out_of_ = -1;   // the pipe
-  std::size_t in_pipe_ = 0;       // bytes that stand in it
+  int into_ = -1, out_of_ = -1;  // the pipe
+  std::size_t in_pipe_ = 0;      // bytes that stand in it
   bool works_ = true;
-  std::deque<Kept> kept_;         // ascending
+  std::deque<Kept> kept_;  // ascending
   std::size_t kept_bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 namespace cairn::rpc {
 
 std::size_t buffer_bytes();  // of all BufferPools: in use, or kept to be used again
-std::size_t shared_bytes();  // that SharedPools have handed out at some time: the pages stay until their connections go
+// that SharedPools have handed out at some time: the pages stay until their connections go
+std::size_t shared_bytes();
 
 }  // namespace cairn::rpc

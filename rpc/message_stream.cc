@@ -11,11 +11,13 @@
 namespace cairn::rpc {
 namespace {
 
-constexpr std::size_t kBulkBytes = 4096;        // segments from this size on get a buffer of their own
-constexpr std::uint32_t kSegmentsMax = 512;     // Cap'n Proto's own bound
+// segments from this size on get a buffer of their own
+constexpr std::size_t kBulkBytes = 4096;
+constexpr std::uint32_t kSegmentsMax = 512;             // Cap'n Proto's own bound
 constexpr std::uint32_t kAcknowledgement = UINT32_MAX;  // in place of a number of segments
-constexpr int kStreamWindowBytes = 8 << 20;     // what `-> stream` calls may have unacknowledged
-// Reading a field twice counts twice against the traversal limit, which guards against amplification, not size.
+constexpr int kStreamWindowBytes = 8 << 20;  // what `-> stream` calls may have unacknowledged
+// Reading a field twice counts twice against the traversal limit, which guards against
+// amplification, not size.
 constexpr std::uint64_t kReadsOfAMessage = 1024;
 
 capnp::ReaderOptions roomy(capnp::ReaderOptions options, std::size_t message_words_max) {
@@ -25,14 +27,18 @@ capnp::ReaderOptions roomy(capnp::ReaderOptions options, std::size_t message_wor
 
 }  // namespace
 
-// A message as it comes in: a head, the sizes of the other segments, then the segments, small neighbours in one piece.
+// A message as it comes in: a head, the sizes of the other segments, then the segments, small
+// neighbours in one piece.
 class PooledMessageStream::Message final : public capnp::MessageReader {
  public:
-  Message(const capnp::ReaderOptions& options, BufferPool& pool, std::size_t words_max) : MessageReader(options), pool_(pool), words_max_(words_max) {
+  Message(const capnp::ReaderOptions& options, BufferPool& pool, std::size_t words_max)
+      : MessageReader(options), pool_(pool), words_max_(words_max) {
     next_ = {head_, sizeof head_};
   }
   ~Message() noexcept(false) override {}
-  kj::ArrayPtr<const capnp::word> getSegment(kj::uint id) override { return id < segments_.size() ? segments_[id] : nullptr; }
+  kj::ArrayPtr<const capnp::word> getSegment(kj::uint id) override {
+    return id < segments_.size() ? segments_[id] : nullptr;
+  }
 
   // Where the next bytes belong; none are left to come at 0.
   struct Part {
@@ -83,7 +89,9 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
   }
 
   static bool is_small(std::size_t words) { return words * sizeof(capnp::word) < kBulkBytes; }
-  std::size_t words(std::size_t segment) const { return segment == 0 ? head_[1] : sizes_[segment - 1]; }
+  std::size_t words(std::size_t segment) const {
+    return segment == 0 ? head_[1] : sizes_[segment - 1];
+  }
 
   void find_memory() {
     const std::size_t count = std::size_t{head_[0]} + 1;
@@ -121,25 +129,30 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
   Part next_;
   std::uint64_t size_ = 0;
   std::uint64_t acknowledged_ = 0;
-  std::uint32_t head_[2] = {0, 0};    // segments less one; words of the first
+  std::uint32_t head_[2] = {0, 0};  // segments less one; words of the first
   template <typename T>
   using Few = boost::container::small_vector<T, 4>;  // of most messages, without memory of its own
-  Few<std::uint32_t> sizes_;          // words of the others, padded
+  Few<std::uint32_t> sizes_;                         // words of the others, padded
   Few<kj::ArrayPtr<const capnp::word>> segments_;
-  std::size_t at_ = 0;                // segments that have come, or are under way
+  std::size_t at_ = 0;  // segments that have come, or are under way
   Few<BufferPool::Buffer> bulk_;
   std::unique_ptr<capnp::word[]> small_;
 };
 
-PooledMessageStream::PooledMessageStream(ByteStream& stream, BufferPool& pool, std::size_t message_bytes_max)
-    : stream_(stream), pool_(pool), message_words_max_(message_bytes_max / sizeof(capnp::word)), sent_before_(stream.bytes_out()) {}
+PooledMessageStream::PooledMessageStream(ByteStream& stream, BufferPool& pool,
+                                         std::size_t message_bytes_max)
+    : stream_(stream),
+      pool_(pool),
+      message_words_max_(message_bytes_max / sizeof(capnp::word)),
+      sent_before_(stream.bytes_out()) {}
 
-kj::Promise<PooledMessageStream::Received> PooledMessageStream::tryReadMessage(kj::ArrayPtr<kj::AutoCloseFd>, capnp::ReaderOptions options,
-                                                                              kj::ArrayPtr<capnp::word>) {
+kj::Promise<PooledMessageStream::Received> PooledMessageStream::tryReadMessage(
+    kj::ArrayPtr<kj::AutoCloseFd>, capnp::ReaderOptions options, kj::ArrayPtr<capnp::word>) {
   return read_on(kj::heap<Message>(roomy(options, message_words_max_), pool_, message_words_max_));
 }
 
-// What is there is taken without a promise, for each of them costs memory: most messages come whole.
+// What is there is taken without a promise, for each of them costs memory: most messages come
+// whole.
 kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<Message> message) {
   for (;;) {
     if (message->next().bytes == 0) {
@@ -154,29 +167,35 @@ kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<
       continue;
     }
     auto read = stream_.tryRead(part.to, part.bytes, part.bytes);
-    return read.then([this, part, message = kj::mv(message)](size_t bytes) mutable -> kj::Promise<Received> {
-      if (bytes == 0 && !message->begun()) return Received(nullptr);
-      KJ_REQUIRE(bytes == part.bytes, "truncated message");
-      message->came(bytes);
-      return read_on(kj::mv(message));
-    });
+    return read.then(
+        [this, part, message = kj::mv(message)](size_t bytes) mutable -> kj::Promise<Received> {
+          if (bytes == 0 && !message->begun()) return Received(nullptr);
+          KJ_REQUIRE(bytes == part.bytes, "truncated message");
+          message->came(bytes);
+          return read_on(kj::mv(message));
+        });
   }
-  if (stream_.wants_acknowledgements() && read_ - told_ >= LentPages::kBytesMin) acknowledge();  // nobody lends less
+  // nobody lends less
+  if (stream_.wants_acknowledgements() && read_ - told_ >= LentPages::kBytesMin) acknowledge();
   return Received(capnp::MessageReaderAndFds{kj::mv(message), nullptr});
 }
 
 // What else leaves in this turn of the loop takes it along.
 void PooledMessageStream::acknowledge() {
   told_ = read_;
-  const auto frame = std::make_shared<std::array<std::uint64_t, 2>>(std::array<std::uint64_t, 2>{kAcknowledgement, read_});
+  const auto frame = std::make_shared<std::array<std::uint64_t, 2>>(
+      std::array<std::uint64_t, 2>{kAcknowledgement, read_});
   std::vector<ByteStream::Piece> pieces;
-  pieces.push_back({kj::arrayPtr(reinterpret_cast<const kj::byte*>(frame->data()), sizeof *frame), frame});
+  pieces.push_back(
+      {kj::arrayPtr(reinterpret_cast<const kj::byte*>(frame->data()), sizeof *frame), frame});
   auto told = stream_.write(std::move(pieces));
   auto all = kj::mv(telling_).then([told = kj::mv(told)]() mutable { return kj::mv(told); });
   telling_ = all.eagerlyEvaluate([](kj::Exception&&) {});  // who reads or writes next is told
 }
 
-void PooledMessageStream::lease(std::span<const std::byte> data, std::shared_ptr<void> owner) { keep(data.data(), {std::move(owner), {}, data.size()}); }
+void PooledMessageStream::lease(std::span<const std::byte> data, std::shared_ptr<void> owner) {
+  keep(data.data(), {std::move(owner), {}, data.size()});
+}
 
 void PooledMessageStream::lease(const void* data, std::vector<ByteStream::Piece> pieces) {
   std::size_t bytes = 0;
@@ -203,10 +222,13 @@ void PooledMessageStream::drop_leases() {
   leased_bytes_ = 0;
 }
 
-kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
-  auto head = std::make_shared<std::vector<std::uint32_t>>((segments.size() + 2) & ~std::size_t{1});  // segments less one, their words, padded
+kj::Promise<void> PooledMessageStream::writeMessage(
+    kj::ArrayPtr<const int>, kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
+  // segments less one, their words, padded
+  auto head = std::make_shared<std::vector<std::uint32_t>>((segments.size() + 2) & ~std::size_t{1});
   (*head)[0] = static_cast<std::uint32_t>(segments.size() - 1);
-  for (std::size_t i = 0; i < segments.size(); ++i) (*head)[i + 1] = static_cast<std::uint32_t>(segments[i].size());
+  for (std::size_t i = 0; i < segments.size(); ++i)
+    (*head)[i + 1] = static_cast<std::uint32_t>(segments[i].size());
   std::vector<ByteStream::Piece> pieces;
   pieces.reserve(segments.size() + 1);
   pieces.push_back({kj::arrayPtr(head->data(), head->size()).asBytes(), head});
@@ -215,7 +237,8 @@ kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj:
     if (lease.pieces.empty())
       pieces.push_back({segment.asBytes(), std::move(lease.owner)});
     else
-      pieces.insert(pieces.end(), std::make_move_iterator(lease.pieces.begin()), std::make_move_iterator(lease.pieces.end()));
+      pieces.insert(pieces.end(), std::make_move_iterator(lease.pieces.begin()),
+                    std::make_move_iterator(lease.pieces.end()));
   }
   return stream_.write(std::move(pieces));
 }
@@ -223,7 +246,8 @@ kj::Promise<void> PooledMessageStream::writeMessage(kj::ArrayPtr<const int>, kj:
 kj::Promise<void> PooledMessageStream::writeMessages(
     kj::ArrayPtr<kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>> messages) {
   kj::Promise<void> all = kj::READY_NOW;
-  for (auto& message : messages) all = all.then([this, message] { return writeMessage(nullptr, message); });
+  for (auto& message : messages)
+    all = all.then([this, message] { return writeMessage(nullptr, message); });
   return all;
 }
 

@@ -11,13 +11,16 @@ namespace cairn::rpc {
 namespace {
 
 [[noreturn]] void bad_address(std::string_view text, std::string_view why) {
-  throw InvalidArgumentError(str("\"", text, "\" is not an address: ", why, "; expected host:port, tcp://host:port, unix:/path or sim://name"));
+  throw InvalidArgumentError(
+      str("\"", text, "\" is not an address: ", why,
+          "; expected host:port, tcp://host:port, unix:/path or sim://name"));
 }
 
 std::uint16_t parse_port(std::string_view text, std::string_view port) {
   std::uint16_t value = 0;
   auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
-  if (error != std::errc() || end != port.data() + port.size()) bad_address(text, str("\"", port, "\" is no port (0 to 65535)"));
+  if (error != std::errc() || end != port.data() + port.size())
+    bad_address(text, str("\"", port, "\" is no port (0 to 65535)"));
   return value;
 }
 
@@ -25,8 +28,10 @@ Address parse_tcp(std::string_view text, std::string_view rest) {
   auto colon = rest.rfind(':');
   if (colon == rest.npos) bad_address(text, "it has no port");
   auto host = rest.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != host.npos) bad_address(text, "an IPv6 address goes into brackets");
+  if (host.starts_with('[') && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find(':') != host.npos)
+    bad_address(text, "an IPv6 address goes into brackets");
   if (host.empty()) bad_address(text, "it has no host (0.0.0.0 means all)");
   return {Address::Scheme::kTcp, std::string(host), parse_port(text, rest.substr(colon + 1))};
 }
@@ -38,19 +43,24 @@ bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-Task<std::unique_ptr<Connection>> connect_task(Network& network, Reactor& reactor, Address address, Hello hello,
-                                               ConnectionOptions options) {
+Task<std::unique_ptr<Connection>> connect_task(Network& network, Reactor& reactor, Address address,
+                                               Hello hello, ConnectionOptions options) {
   auto socket = co_await network.dial(reactor, address);
   auto where = socket->peer_address();
   auto stream = socket->attach(reactor, kPlainStream);
-  auto shared = options.shared_bytes > 0 && stream->can_share() ? SharedMemory::create(options.shared_bytes) : nullptr;
+  auto shared = options.shared_bytes > 0 && stream->can_share()
+                    ? SharedMemory::create(options.shared_bytes)
+                    : nullptr;
   auto reply = co_await greet(*stream, hello, where, shared);
   if (!reply.accepted) throw_error(reply.code, reply.reason, task_name(reply.role, reply.task));
   if (!reply.shares) shared.reset();
   socket = stream->detach();
-  PeerInfo peer{reply.role, reply.task, reply.incarnation, reply.session, hello.endpoint, reply.endpoints, where, shared};
-  co_return std::make_unique<Connection>(reactor, socket->attach(reactor, options.stream), Side::kDialler, peer,
-                                         task_name(hello.role, hello.task), options);
+  PeerInfo peer{reply.role,    reply.task,     reply.incarnation,
+                reply.session, hello.endpoint, reply.endpoints,
+                where,         shared};
+  co_return std::make_unique<Connection>(reactor, socket->attach(reactor, options.stream),
+                                         Side::kDialler, peer, task_name(hello.role, hello.task),
+                                         options);
 }
 
 }  // namespace
@@ -85,13 +95,14 @@ Transport parse_transport(std::string_view text) {
   throw InvalidArgumentError(str("\"", text, "\" is no transport; expected auto, tcp or unix"));
 }
 
-kj::Promise<std::unique_ptr<Connection>> Network::connect(Reactor& reactor, const Address& address, const Hello& hello,
-                                                          Duration deadline) {
+kj::Promise<std::unique_ptr<Connection>> Network::connect(Reactor& reactor, const Address& address,
+                                                          const Hello& hello, Duration deadline) {
   return connect(reactor, address, hello, deadline, ConnectionOptions{});
 }
 
-kj::Promise<std::unique_ptr<Connection>> Network::connect(Reactor& reactor, const Address& address, const Hello& hello,
-                                                          Duration deadline, const ConnectionOptions& options) {
+kj::Promise<std::unique_ptr<Connection>> Network::connect(Reactor& reactor, const Address& address,
+                                                          const Hello& hello, Duration deadline,
+                                                          const ConnectionOptions& options) {
   return reactor.with_deadline(connect_task(*this, reactor, address, hello, options), deadline,
                                cairn::str("connecting to ", address.str()));
 }

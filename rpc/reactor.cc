@@ -16,14 +16,18 @@ class ReactorClock final : public Clock {
   TimePoint now() const override { return TimePoint(reactor_.now()); }
   std::int64_t wall_microseconds() const override {
     if (!reactor_.simulated()) return system_clock().wall_microseconds();
-    return kSimulatedEpochUs + std::chrono::duration_cast<std::chrono::microseconds>(reactor_.now() + reactor_.wall_jump()).count();
+    return kSimulatedEpochUs + std::chrono::duration_cast<std::chrono::microseconds>(
+                                   reactor_.now() + reactor_.wall_jump())
+                                   .count();
   }
 
  private:
   const Reactor& reactor_;
 };
 
-kj::Duration to_kj_duration(Duration duration) { return std::max<std::int64_t>(duration.count(), 0) * kj::NANOSECONDS; }
+kj::Duration to_kj_duration(Duration duration) {
+  return std::max<std::int64_t>(duration.count(), 0) * kj::NANOSECONDS;
+}
 
 // Posted work runs inside the loop's wait; what it throws must not tear the loop down.
 void run_guarded(const Work& work) {
@@ -62,7 +66,8 @@ void Reactor::close() {
     auto last = std::move(kept_.back());
     kept_.pop_back();
   }
-  // What was cancelled lets go of its memory in the loop's next turns; it may not wait for anything any more.
+  // What was cancelled lets go of its memory in the loop's next turns; it may not wait for anything
+  // any more.
   for (int i = 0; i < kClosingPolls; ++i) scope().poll();
 }
 
@@ -85,8 +90,11 @@ void Reactor::stop() {
   });
 }
 
-// KJ's timer knows only the time it was last advanced to, which is long ago where the loop was busy; delays count from the present.
-kj::Promise<void> Reactor::sleep(Duration duration) { return timer().atTime(kj::origin<kj::TimePoint>() + to_kj_duration(now() + duration)); }
+// KJ's timer knows only the time it was last advanced to, which is long ago where the loop was
+// busy; delays count from the present.
+kj::Promise<void> Reactor::sleep(Duration duration) {
+  return timer().atTime(kj::origin<kj::TimePoint>() + to_kj_duration(now() + duration));
+}
 
 kj::Promise<void> Reactor::expiry(Duration limit, std::string what) {
   return sleep(limit).then([limit, what = std::move(what)]() -> kj::Promise<void> {
@@ -98,7 +106,8 @@ kj::Promise<void> Reactor::expiry(Duration limit, std::string what) {
 void Reactor::keep(std::shared_ptr<void> thing) { kept_.push_back(std::move(thing)); }
 
 void Reactor::release(const void* thing) {
-  auto at = std::find_if(kept_.begin(), kept_.end(), [thing](auto& kept) { return kept.get() == thing; });
+  auto at =
+      std::find_if(kept_.begin(), kept_.end(), [thing](auto& kept) { return kept.get() == thing; });
   if (at == kept_.end()) return;
   auto last = std::move(*at);  // ends after the list is whole again
   kept_.erase(at);

@@ -1,7 +1,9 @@
 // Reactor: one thread's event loop, on which promises, capabilities, timers and sockets live.
 //
-// make_reactor() gives the real one (Asio under Cap'n Proto's loop); SimReactor (sim_reactor.h) one with virtual time.
-//   Thread  build, use and destroy on one thread, at most one a thread; post(), stop() and a Mailbox from anywhere.
+// make_reactor() gives the real one (Asio under Cap'n Proto's loop); SimReactor (sim_reactor.h) one
+// with virtual time.
+//   Thread  build, use and destroy on one thread, at most one a thread; post(), stop() and a
+//           Mailbox from anywhere.
 //   Order   a reactor outlives the connections, tasks and capabilities that belong to it.
 #pragma once
 #include <kj/async.h>
@@ -27,10 +29,12 @@ class Reactor;
 // What other threads hold of a reactor: may outlive it.
 class Mailbox {
  public:
-  // Runs `work` on the reactor's thread, in the order posted. False: the reactor is gone, `work` was dropped here.
+  // Runs `work` on the reactor's thread, in the order posted. False: the reactor is gone, `work`
+  // was dropped here.
   bool post(Work work);
-  // Something is about to come: for `duration` from now (at most; a simulated reactor: not at all) the loop polls instead of
-  // sleeping in the kernel. It costs a core meanwhile and saves the wake-up, some 20 to 50 us.
+  // Something is about to come: for `duration` from now (at most; a simulated reactor: not at all)
+  // the loop polls instead of sleeping in the kernel. It costs a core meanwhile and saves the
+  // wake-up, some 20 to 50 us.
   void stay_awake(Duration duration);
 
  private:
@@ -57,19 +61,21 @@ class Reactor {
   virtual kj::WaitScope& scope() = 0;
   // Monotonic; virtual time in simulation.
   virtual Duration now() const = 0;
-  // For how long, in all, the loop has waited with nothing to do. In simulation work takes no time and all of it is waiting.
+  // For how long, in all, the loop has waited with nothing to do. In simulation work takes no time
+  // and all of it is waiting.
   virtual Duration idle() const = 0;
   // The same time as a Clock; in simulation wall time moves with it.
   const Clock& clock() const { return *clock_; }
   virtual bool simulated() const { return false; }
-  virtual Duration wall_jump() const { return Duration(0); }  // by how much a simulated wall clock is off its course
+  // by how much a simulated wall clock is off its course
+  virtual Duration wall_jump() const { return Duration(0); }
   kj::Promise<void> sleep(Duration duration);
-  // Resumes after ready I/O was handled and corked writes went out: for long work done in pieces on the loop. Of several that
-  // wait at once, any may resume first.
+  // Resumes after ready I/O was handled and corked writes went out: for long work done in pieces on
+  // the loop. Of several that wait at once, any may resume first.
   virtual kj::Promise<void> yield() = 0;
 
-  // The value of `task`, running the loop meanwhile: for main programs and tests, never from inside the loop.
-  // Errors  what the task throws.
+  // The value of `task`, running the loop meanwhile: for main programs and tests, never from inside
+  // the loop. Errors what the task throws.
   template <typename T>
   T wait(Task<T> task) {
     return wait(task.start());
@@ -77,8 +83,8 @@ class Reactor {
   template <typename T>
   T wait(kj::Promise<T> promise);
 
-  // `task`, or DeadlineExceededError naming `what` once `limit` has passed; the task is then cancelled. Whether its
-  // effects happened remotely is unknown.
+  // `task`, or DeadlineExceededError naming `what` once `limit` has passed; the task is then
+  // cancelled. Whether its effects happened remotely is unknown.
   template <typename T>
   kj::Promise<T> with_deadline(Task<T> task, Duration limit, std::string what) {
     return with_deadline(task.start(), limit, std::move(what));
@@ -88,7 +94,8 @@ class Reactor {
 
   // The pool that received bulk data lands in.
   BufferPool& buffers() { return buffers_; }
-  // Keeps `thing` until release() or the end of the reactor, which destroys it on the reactor's thread, loop still alive.
+  // Keeps `thing` until release() or the end of the reactor, which destroys it on the reactor's
+  // thread, loop still alive.
   void keep(std::shared_ptr<void> thing);
   void release(const void* thing);
 
@@ -115,8 +122,10 @@ struct ReactorOptions {
 };
 std::unique_ptr<Reactor> make_reactor(ReactorOptions options = {});
 
-// Calls `handler(signal)` on the loop for each of `signals` until the returned object is dropped. Real reactors only.
-std::shared_ptr<void> on_signal(Reactor& reactor, const std::vector<int>& signals, std::function<void(int)> handler);
+// Calls `handler(signal)` on the loop for each of `signals` until the returned object is dropped.
+// Real reactors only.
+std::shared_ptr<void> on_signal(Reactor& reactor, const std::vector<int>& signals,
+                                std::function<void(int)> handler);
 
 template <typename T>
 T Reactor::wait(kj::Promise<T> promise) {

@@ -12,20 +12,22 @@ struct ReactorThread::Thread {
   std::thread thread;
 };
 
-ReactorThread::ReactorThread(std::string name, ReactorOptions options) : thread_(std::make_unique<Thread>()) {
+ReactorThread::ReactorThread(std::string name, ReactorOptions options)
+    : thread_(std::make_unique<Thread>()) {
   std::promise<Reactor*> ready;
   auto standing = ready.get_future();
-  thread_->thread = std::thread([name = std::move(name), options, ready = std::move(ready)]() mutable {
-    pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-    std::unique_ptr<Reactor> reactor;
-    try {
-      reactor = make_reactor(options);
-    } catch (...) {
-      return ready.set_exception(std::current_exception());
-    }
-    ready.set_value(reactor.get());
-    reactor->run();
-  });
+  thread_->thread =
+      std::thread([name = std::move(name), options, ready = std::move(ready)]() mutable {
+        pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+        std::unique_ptr<Reactor> reactor;
+        try {
+          reactor = make_reactor(options);
+        } catch (...) {
+          return ready.set_exception(std::current_exception());
+        }
+        ready.set_value(reactor.get());
+        reactor->run();
+      });
   try {
     reactor_ = standing.get();
   } catch (...) {

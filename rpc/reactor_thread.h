@@ -17,8 +17,8 @@ class ReactorThread {
   // The loop's address is fixed; use it from another thread only to post.
   Reactor& reactor() { return *reactor_; }
   bool post(Work work) { return mailbox_->post(std::move(work)); }
-  // Runs `work` on the loop and waits for it. Errors: what `work` throws; Unavailable when the thread has stopped.
-  // Never from a reactor's own thread.
+  // Runs `work` on the loop and waits for it. Errors: what `work` throws; Unavailable when the
+  // thread has stopped. Never from a reactor's own thread.
   void run(Work work);
   // Ends the loop and joins. What post() brought earlier runs first. Idempotent.
   void stop();

@@ -9,7 +9,8 @@ namespace {
 constexpr std::size_t kWhoBytesMax = 300;  // it goes into messages and logs
 }  // namespace
 
-void Seat::join(wire::Claim::Reader asked, std::uint64_t configured, wire::ClaimAnswer::Builder out) {
+void Seat::join(wire::Claim::Reader asked, std::uint64_t configured,
+                wire::ClaimAnswer::Builder out) {
   const PeerInfo& peer = connection_.peer();
   if (peer.role != Role::kCoordinator)
     throw PermissionDeniedError(str("only a coordinator joins, and this is ", peer.name()));

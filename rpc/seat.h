@@ -1,4 +1,5 @@
-// Seat: one control connection's part in who holds a ps or worker (holder.h), as both control services have it.
+// Seat: one control connection's part in who holds a ps or worker (holder.h), as both control
+// services have it.
 #pragma once
 #include <memory>
 
@@ -11,7 +12,8 @@ namespace cairn::rpc {
 // Thread: the connection's, which outlives it.
 class Seat {
  public:
-  Seat(std::shared_ptr<Holder> holder, Connection& connection) : holder_(std::move(holder)), connection_(connection) {}
+  Seat(std::shared_ptr<Holder> holder, Connection& connection)
+      : holder_(std::move(holder)), connection_(connection) {}
   ~Seat() { holder_->left(this); }
   Seat(const Seat&) = delete;
   Seat& operator=(const Seat&) = delete;

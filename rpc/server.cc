@@ -18,16 +18,17 @@ constexpr Duration kRetryAccept = std::chrono::milliseconds(100);
 // One endpoint's connections. Lives and dies on the endpoint's thread, kept by its reactor.
 class Ward : public std::enable_shared_from_this<Ward> {
  public:
-  Ward(Reactor& reactor, std::shared_ptr<std::atomic<std::size_t>> count) : reactor_(reactor), count_(std::move(count)) {}
+  Ward(Reactor& reactor, std::shared_ptr<std::atomic<std::size_t>> count)
+      : reactor_(reactor), count_(std::move(count)) {}
   ~Ward() {
     watches_.cancel_all();
     *count_ -= connections_.size();
   }
 
-  void adopt(Socket& socket, const PeerInfo& peer, const Endpoint& endpoint, const std::string& self,
-             const ConnectionOptions& options) {
-    auto connection = std::make_unique<Connection>(reactor_, socket.attach(reactor_, options.stream), Side::kAcceptor, peer,
-                                                   self, options);
+  void adopt(Socket& socket, const PeerInfo& peer, const Endpoint& endpoint,
+             const std::string& self, const ConnectionOptions& options) {
+    auto connection = std::make_unique<Connection>(
+        reactor_, socket.attach(reactor_, options.stream), Side::kAcceptor, peer, self, options);
     connection->serve(endpoint.serve(peer, *connection));
     auto id = next_id_++;
     // A connection may not be destroyed by an event of its own, hence the detour through post().
@@ -36,7 +37,8 @@ class Ward : public std::enable_shared_from_this<Ward> {
         if (auto ward = weak.lock()) ward->drop(id);
       });
     };
-    watches_.spawn("watching a connection", connection->on_disconnect().then(kj::mv(ended)));  // KJ keeps an lvalue by reference
+    // KJ keeps an lvalue by reference
+    watches_.spawn("watching a connection", connection->on_disconnect().then(kj::mv(ended)));
     connections_.emplace(id, std::move(connection));
   }
 
@@ -52,7 +54,8 @@ class Ward : public std::enable_shared_from_this<Ward> {
 
 // How the acceptor's thread reaches a ward; the members behind it belong to the endpoint's thread.
 struct Gate {
-  explicit Gate(Endpoint endpoint) : endpoint(std::move(endpoint)), mailbox(this->endpoint.reactor->mailbox()) {}
+  explicit Gate(Endpoint endpoint)
+      : endpoint(std::move(endpoint)), mailbox(this->endpoint.reactor->mailbox()) {}
   const Endpoint endpoint;
   const std::shared_ptr<Mailbox> mailbox;
   bool closed = false;
@@ -67,7 +70,8 @@ struct Gate {
 }  // namespace
 
 struct Acceptor::Impl {
-  Impl(Network& network, const Address& address, AcceptorOptions given, std::vector<Endpoint> endpoints);
+  Impl(Network& network, const Address& address, AcceptorOptions given,
+       std::vector<Endpoint> endpoints);
 
   Task<void> accept_all();
   void welcome(std::unique_ptr<Socket> socket);
@@ -75,7 +79,8 @@ struct Acceptor::Impl {
   Task<void> greet(std::unique_ptr<Socket> socket);
   HelloReply judge(const ReceivedHello& received, Hello& hello) const;
   void check(const Hello& hello) const;
-  void hand_over(std::unique_ptr<Socket> socket, const Hello& hello, std::shared_ptr<SharedMemory> shared);
+  void hand_over(std::unique_ptr<Socket> socket, const Hello& hello,
+                 std::shared_ptr<SharedMemory> shared);
   void stop();
   std::string self() const { return task_name(options.role, options.task); }
 
@@ -85,22 +90,27 @@ struct Acceptor::Impl {
   std::shared_ptr<std::atomic<std::size_t>> count = std::make_shared<std::atomic<std::size_t>>(0);
   std::unique_ptr<Listener> listener;
   Address address;
-  // Being greeted, the oldest first. Whoever says nothing makes room for whoever comes later: a peer of ours greets at once.
+  // Being greeted, the oldest first. Whoever says nothing makes room for whoever comes later: a
+  // peer of ours greets at once.
   std::map<std::uint64_t, kj::Own<kj::PromiseFulfiller<void>>> strangers;
   std::uint64_t next_stranger = 0;
   TaskGroup tasks;
 };
 
-Acceptor::Impl::Impl(Network& network, const Address& wanted, AcceptorOptions given, std::vector<Endpoint> endpoints)
+Acceptor::Impl::Impl(Network& network, const Address& wanted, AcceptorOptions given,
+                     std::vector<Endpoint> endpoints)
     : options(std::move(given)),
       reactor(*endpoints.at(0).reactor),
-      tasks([this](const std::string& what, const ErrorParts& error) { options.log(LogLevel::kWarning, str(what, ": ", describe(error))); }) {
+      tasks([this](const std::string& what, const ErrorParts& error) {
+        options.log(LogLevel::kWarning, str(what, ": ", describe(error)));
+      }) {
   for (auto& endpoint : endpoints) gates.push_back(std::make_shared<Gate>(std::move(endpoint)));
   listener = network.listen(reactor, wanted);
   address = listener->address();
   if (listener->exposed() && options.token.empty() && !options.insecure) {
-    throw FailedPreconditionError(str(self(), " will not listen at ", address.str(),
-                                      ", which other hosts can reach, without a token; give --token, or --insecure to allow it"));
+    throw FailedPreconditionError(str(
+        self(), " will not listen at ", address.str(),
+        ", which other hosts can reach, without a token; give --token, or --insecure to allow it"));
   }
   tasks.spawn(str("accepting at ", address.str()), accept_all());
 }
@@ -115,7 +125,8 @@ Task<void> Acceptor::Impl::accept_all() {
       failure = error.what();
     }
     if (!socket) {
-      options.log(LogLevel::kWarning, str("accepting at ", address.str(), ": ", failure, "; trying again"));
+      options.log(LogLevel::kWarning,
+                  str("accepting at ", address.str(), ": ", failure, "; trying again"));
       co_await reactor.sleep(kRetryAccept);
       continue;
     }
@@ -130,14 +141,17 @@ void Acceptor::Impl::welcome(std::unique_ptr<Socket> socket) {
   auto dropped = kj::newPromiseAndFulfiller<void>();
   strangers.emplace(id, kj::mv(dropped.fulfiller));
   auto leave = kj::defer([this, id] { strangers.erase(id); });
-  auto greeted = reactor.with_deadline(greet(std::move(socket)), options.hello_deadline, "its hello");
+  auto greeted =
+      reactor.with_deadline(greet(std::move(socket)), options.hello_deadline, "its hello");
   tasks.spawn(what, greeted.exclusiveJoin(kj::mv(dropped.promise)).attach(kj::mv(leave)));
 }
 
 void Acceptor::Impl::drop_oldest_stranger() {
   auto drop = kj::mv(strangers.begin()->second);
   strangers.erase(strangers.begin());
-  drop->reject(to_kj(Code::kUnavailable, str(options.hellos_max, " streams had not greeted, and this one was silent for longest")));
+  drop->reject(to_kj(
+      Code::kUnavailable,
+      str(options.hellos_max, " streams had not greeted, and this one was silent for longest")));
 }
 
 Task<void> Acceptor::Impl::greet(std::unique_ptr<Socket> socket) {
@@ -164,8 +178,9 @@ HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) co
   reply.endpoints = static_cast<std::uint32_t>(gates.size());
   try {
     if (received.prefix.version != kProtocolVersion) {
-      refuse(Code::kFailedPrecondition, str(self(), " speaks protocol version ", kProtocolVersion, ", the dialler speaks ",
-                                            received.prefix.version, ": start both from the same release"));
+      refuse(Code::kFailedPrecondition,
+             str(self(), " speaks protocol version ", kProtocolVersion, ", the dialler speaks ",
+                 received.prefix.version, ": start both from the same release"));
     }
     hello = decode_hello(received.prefix.version, received.rest);
     check(hello);
@@ -180,27 +195,34 @@ HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) co
 void Acceptor::Impl::check(const Hello& hello) const {
   auto sides = str(self(), " refuses ", task_name(hello.role, hello.task), ": ");
   if (!same_secret(hello.token, options.token)) {
-    refuse(Code::kPermissionDenied, str(sides, "the tokens differ; start every task of a cluster with the same --token"));
+    refuse(Code::kPermissionDenied,
+           str(sides, "the tokens differ; start every task of a cluster with the same --token"));
   }
   if (hello.cluster != options.cluster) {
-    refuse(Code::kFailedPrecondition, str(sides, "it belongs to cluster \"", hello.cluster, "\", this one to \"", options.cluster, "\""));
+    refuse(Code::kFailedPrecondition, str(sides, "it belongs to cluster \"", hello.cluster,
+                                          "\", this one to \"", options.cluster, "\""));
   }
   if (hello.endpoint >= gates.size()) {
-    refuse(Code::kNotFound, str(sides, "it wants endpoint ", hello.endpoint, ", there are ", gates.size()));
+    refuse(Code::kNotFound,
+           str(sides, "it wants endpoint ", hello.endpoint, ", there are ", gates.size()));
   }
   if (*count >= options.connections_max) {
-    refuse(Code::kUnavailable, str(sides, "all ", options.connections_max, " connections are taken"));
+    refuse(Code::kUnavailable,
+           str(sides, "all ", options.connections_max, " connections are taken"));
   }
   if (!options.admit) return;
   if (auto reason = options.admit(hello)) refuse(Code::kFailedPrecondition, str(sides, *reason));
 }
 
 // The socket crosses to the endpoint's thread; if that has ended it is closed on the way.
-void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hello, std::shared_ptr<SharedMemory> shared) {
-  PeerInfo peer{hello.role, hello.task, hello.incarnation, hello.session, hello.endpoint, 0, socket->peer_address(), std::move(shared)};
+void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hello,
+                               std::shared_ptr<SharedMemory> shared) {
+  PeerInfo peer{hello.role,     hello.task, hello.incarnation,      hello.session,
+                hello.endpoint, 0,          socket->peer_address(), std::move(shared)};
   ++*count;
   auto& gate = gates[hello.endpoint];
-  auto adopt = [gate, peer, count = count, log = options.log, self = self(), connection = options.connection,
+  auto adopt = [gate, peer, count = count, log = options.log, self = self(),
+                connection = options.connection,
                 socket = std::shared_ptr<Socket>(std::move(socket))] {
     auto ward = gate->ward.lock();
     if (!ward && !gate->closed) {
@@ -213,7 +235,8 @@ void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hell
       ward->adopt(*socket, peer, gate->endpoint, self, connection);
     } catch (...) {
       --*count;
-      log(LogLevel::kWarning, str(self, " could not serve ", peer.name(), ": ", describe(from_kj(to_kj(std::current_exception())))));
+      log(LogLevel::kWarning, str(self, " could not serve ", peer.name(), ": ",
+                                  describe(from_kj(to_kj(std::current_exception())))));
     }
   };
   if (!gate->mailbox->post(std::move(adopt))) --*count;
@@ -225,7 +248,8 @@ void Acceptor::Impl::stop() {
   for (auto& gate : gates) gate->mailbox->post([gate = gate] { gate->close(); });
 }
 
-Acceptor::Acceptor(Network& network, const Address& address, AcceptorOptions options, std::vector<Endpoint> endpoints) {
+Acceptor::Acceptor(Network& network, const Address& address, AcceptorOptions options,
+                   std::vector<Endpoint> endpoints) {
   CAIRN_CHECK(!endpoints.empty(), "an acceptor needs an endpoint");
   impl_ = std::make_unique<Impl>(network, address, std::move(options), std::move(endpoints));
 }

@@ -26,53 +26,68 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
   std::string transport = environment("CAIRN_TRANSPORT");
   if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) flags.cluster_id = id;
   CLI::App app(program.description, program.name);
-  auto* index = app.add_option("--index", flags.index, "Index of this task among those of its type");
-  auto* listen = app.add_option("--listen", flags.listen, "Address to listen at: host:port, or unix:/path; port 0: any");
+  auto* index =
+      app.add_option("--index", flags.index, "Index of this task among those of its type");
+  auto* listen = app.add_option("--listen", flags.listen,
+                                "Address to listen at: host:port, or unix:/path; port 0: any");
   app.add_option("--cluster-id", flags.cluster_id, "The same for every task of a cluster");
-  auto* token = app.add_option("--token", flags.token, "Shared secret; needed where other hosts can connect");
+  auto* token =
+      app.add_option("--token", flags.token, "Shared secret; needed where other hosts can connect");
   app.add_option("--token-file", token_file, "File that holds the token")->excludes(token);
-  app.add_flag("--insecure", flags.insecure, "Allow an address that other hosts can reach without a token");
+  app.add_flag("--insecure", flags.insecure,
+               "Allow an address that other hosts can reach without a token");
   app.add_option("--log-file", flags.log_file, "Log to this file instead of standard error");
   app.add_option("--transport", transport, "auto, tcp or unix");
   app.add_option("--parent-pid", flags.parent_pid, "End when this process does");
-  app.add_option(program.threads_flag, flags.threads, program.threads_help)->check(CLI::Range(1, 1024));
+  app.add_option(program.threads_flag, flags.threads, program.threads_help)
+      ->check(CLI::Range(1, 1024));
   if (program.add_flags) program.add_flags(app);
   add_version_flag(app);
   if (const auto ended = parse_command_line(app, argc, argv)) {
     parsed.exit_code = *ended;
     return parsed;
   }
-  if (flags.token.empty()) flags.token = token_file.empty() ? token_of_environment() : read_token(token_file);
+  if (flags.token.empty())
+    flags.token = token_file.empty() ? token_of_environment() : read_token(token_file);
   if (!transport.empty()) flags.transport = parse_transport(transport);
-  if (auto text = environment("TF_CONFIG"); !text.empty()) apply_tf_config(text, program.role, {index->count() > 0, listen->count() > 0}, flags);
+  if (auto text = environment("TF_CONFIG"); !text.empty())
+    apply_tf_config(text, program.role, {index->count() > 0, listen->count() > 0}, flags);
   if (flags.listen.empty())
-    throw InvalidArgumentError(str(program.name, " has no address to listen at: give --listen, or set TF_CONFIG"));
+    throw InvalidArgumentError(
+        str(program.name, " has no address to listen at: give --listen, or set TF_CONFIG"));
   parsed.run = true;
   return parsed;
 }
 
 void apply_tf_config(const std::string& text, Role role, GivenFlags given, ServerFlags& flags) {
   const Json config = parse_json(text, "TF_CONFIG");
-  if (!config.is_object()) throw InvalidArgumentError("TF_CONFIG is not a JSON object with \"cluster\" and \"task\"");
+  if (!config.is_object())
+    throw InvalidArgumentError("TF_CONFIG is not a JSON object with \"cluster\" and \"task\"");
   const std::string own(role_name(role));
   const Json task = config.value("task", Json::object());
-  if (!task.is_object()) throw InvalidArgumentError("TF_CONFIG: task must be an object with type and index");
+  if (!task.is_object())
+    throw InvalidArgumentError("TF_CONFIG: task must be an object with type and index");
   if (task.contains("type") && task["type"] != own)
-    throw InvalidArgumentError(str("TF_CONFIG: task.type is ", json_text(task["type"]), ", this program is a \"", own, "\""));
+    throw InvalidArgumentError(str("TF_CONFIG: task.type is ", json_text(task["type"]),
+                                   ", this program is a \"", own, "\""));
   if (!given.index && task.contains("index")) {
     const Json& index = task["index"];
     // Some launchers write the number as text.
     const std::string digits = index.is_string() ? index.get<std::string>() : json_text(index);
-    if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos)
-      throw InvalidArgumentError(str("TF_CONFIG: task.index is ", json_text(index), ", a number is wanted"));
+    if (digits.empty() || digits.size() > 9 ||
+        digits.find_first_not_of("0123456789") != std::string::npos)
+      throw InvalidArgumentError(
+          str("TF_CONFIG: task.index is ", json_text(index), ", a number is wanted"));
     flags.index = static_cast<std::uint32_t>(std::stoul(digits));
   }
   if (given.listen) return;
   const Json cluster = config.value("cluster", Json::object());
-  if (!cluster.is_object()) throw InvalidArgumentError("TF_CONFIG: cluster must be an object of lists of \"host:port\"");
+  if (!cluster.is_object())
+    throw InvalidArgumentError("TF_CONFIG: cluster must be an object of lists of \"host:port\"");
   const Json tasks = cluster.value(own, Json::array());
   if (!tasks.is_array() || flags.index >= tasks.size() || !tasks[flags.index].is_string())
-    throw InvalidArgumentError(str("TF_CONFIG: cluster.", own, " names no address for task ", flags.index));
+    throw InvalidArgumentError(
+        str("TF_CONFIG: cluster.", own, " names no address for task ", flags.index));
   flags.listen = tasks[flags.index].get<std::string>();
 }
 

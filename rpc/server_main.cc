@@ -14,7 +14,8 @@ namespace {
 
 constexpr Duration kParentCheck = std::chrono::milliseconds(250);
 
-// A parent that was killed tells nobody; looking is certain where a death signal depends on which thread forked.
+// A parent that was killed tells nobody; looking is certain where a death signal depends on which
+// thread forked.
 Task<void> watch_parent(Reactor& reactor, int pid) {
   const bool child = ::getppid() == pid;
   while (child ? ::getppid() == pid : ::kill(pid, 0) == 0) co_await reactor.sleep(kParentCheck);
@@ -46,9 +47,13 @@ int serve(const ServerProgram& program, const ServerFlags& flags) {
       reactor->post([&] { reactor->stop(); });  // the answer goes first
     });
     TaskGroup watches;
-    auto questions = on_signal(*reactor, {SIGUSR1}, [&](int) { watches.spawn("telling what this process waits for", tell_waits(*reactor, *server)); });
-    if (flags.parent_pid != 0) watches.spawn("watching the parent", watch_parent(*reactor, flags.parent_pid));
-    const auto ready = str(program.name, " ", flags.index, " listening on ", server->address().str());
+    auto questions = on_signal(*reactor, {SIGUSR1}, [&](int) {
+      watches.spawn("telling what this process waits for", tell_waits(*reactor, *server));
+    });
+    if (flags.parent_pid != 0)
+      watches.spawn("watching the parent", watch_parent(*reactor, flags.parent_pid));
+    const auto ready =
+        str(program.name, " ", flags.index, " listening on ", server->address().str());
     log_info(ready);
     std::cout << ready << std::endl;
     reactor->run();
@@ -67,7 +72,8 @@ int server_main(int argc, char** argv, const ServerProgram& program) {
     log_to(parsed.flags.log_file, str(program.name, " ", parsed.flags.index));
     return serve(program, parsed.flags);
   } catch (const Error& error) {
-    std::cerr << program.name << ": " << code_name(error.code()) << ": " << error.what() << std::endl;
+    std::cerr << program.name << ": " << code_name(error.code()) << ": " << error.what()
+              << std::endl;
   } catch (const std::exception& error) {
     std::cerr << program.name << ": " << error.what() << std::endl;
   }

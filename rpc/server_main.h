@@ -1,4 +1,5 @@
-// What cairn-ps and cairn-worker have in common as programs: flags, TF_CONFIG, the log, signals, and ending with a parent.
+// What cairn-ps and cairn-worker have in common as programs: flags, TF_CONFIG, the log, signals,
+// and ending with a parent.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,7 +26,7 @@ struct ServerFlags {
   bool insecure = false;
   std::string log_file;  // empty: standard error
   Transport transport = Transport::kAuto;
-  int parent_pid = 0;    // end when it does; 0: nobody's child
+  int parent_pid = 0;  // end when it does; 0: nobody's child
   std::uint32_t threads = 1;
 };
 
@@ -42,24 +43,29 @@ class RunningServer {
 
 struct ServerProgram {
   Role role = Role::kTool;
-  std::string name;          // "cairn-worker"
+  std::string name;  // "cairn-worker"
   std::string description;
   std::string threads_flag;  // "--lanes"
   std::string threads_help;
   std::function<void(CLI::App& app)> add_flags;  // further ones; may be empty
-  std::function<std::unique_ptr<RunningServer>(Reactor& reactor, Network& network, const ServerFlags& flags)> start;
+  std::function<std::unique_ptr<RunningServer>(Reactor& reactor, Network& network,
+                                               const ServerFlags& flags)>
+      start;
 };
 
-// Fills in what the flags left open from a TF_CONFIG text: index and, from the cluster, the address to listen at.
-//   Errors  InvalidArgument: not JSON of that form, another task type, or no such task; names the place.
+// Fills in what the flags left open from a TF_CONFIG text: index and, from the cluster, the address
+// to listen at.
+//   Errors  InvalidArgument: not JSON of that form, another task type, or no such task; names the
+//           place.
 struct GivenFlags {
   bool index = false;
   bool listen = false;
 };
 void apply_tf_config(const std::string& text, Role role, GivenFlags given, ServerFlags& flags);
 
-// Serves until SIGTERM, SIGINT, a shutdown call or the parent's end. Prints "NAME INDEX listening on ADDRESS" when ready.
-// The exit status: 0 after an orderly end, 1 after an Error (printed), 2 for wrong flags.
+// Serves until SIGTERM, SIGINT, a shutdown call or the parent's end. Prints "NAME INDEX listening
+// on ADDRESS" when ready. The exit status: 0 after an orderly end, 1 after an Error (printed), 2
+// for wrong flags.
 int server_main(int argc, char** argv, const ServerProgram& program);
 
 }  // namespace cairn::rpc

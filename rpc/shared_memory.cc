@@ -23,17 +23,21 @@ constexpr std::size_t kSmallestShared = 4 << 10;
 std::atomic<std::size_t> bytes_handed_out{0};
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// The size of what can be relied upon, else 0. Ordinary pages: those of hugetlbfs may be missing when touched, which ends the process.
+// The size of what can be relied upon, else 0. Ordinary pages: those of hugetlbfs may be missing
+// when touched, which ends the process.
 std::size_t trusted_bytes(int descriptor, std::size_t bytes_max) {
-  struct statfs system{};
-  struct stat file{};
+  struct statfs system {};
+  struct stat file {};
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstatfs(descriptor, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(descriptor, &file) != 0) return 0;
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstatfs(descriptor, &system) != 0 ||
+      system.f_type != TMPFS_MAGIC || ::fstat(descriptor, &file) != 0)
+    return 0;
   const auto bytes = static_cast<std::size_t>(file.st_size);
   return bytes <= bytes_max ? bytes : 0;
 }
 
-// Four to each doubling: a bound of memory shared by all sizes suffers no more than a quarter of waste.
+// Four to each doubling: a bound of memory shared by all sizes suffers no more than a quarter of
+// waste.
 std::size_t size_class(std::size_t bytes) {
   const std::size_t wanted = std::max(bytes, kSmallestShared);
   const std::size_t step = std::max(std::bit_ceil(wanted) / 8, kSmallestShared);
@@ -45,25 +49,30 @@ std::size_t size_class(std::size_t bytes) {
 std::size_t shared_bytes() { return bytes_handed_out.load(std::memory_order_relaxed); }
 
 std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t bytes) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
+  void* data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
   if (data == MAP_FAILED) {
     ::close(descriptor);
     return nullptr;
   }
   ::madvise(data, bytes, MADV_HUGEPAGE);  // a wish
-  return std::shared_ptr<SharedMemory>(new SharedMemory(descriptor, static_cast<std::byte*>(data), bytes));
+  return std::shared_ptr<SharedMemory>(
+      new SharedMemory(descriptor, static_cast<std::byte*>(data), bytes));
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::create(std::size_t bytes) {
   const int descriptor = ::memfd_create("cairn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) return nullptr;
-  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 && ::fcntl(descriptor, F_ADD_SEALS, kSeals) == 0) return map(descriptor, bytes);
+  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
+      ::fcntl(descriptor, F_ADD_SEALS, kSeals) == 0)
+    return map(descriptor, bytes);
   ::close(descriptor);
   return nullptr;
 }
 
 std::shared_ptr<SharedMemory> SharedMemory::adopt(int descriptor, std::size_t bytes_max) {
-  if (const std::size_t bytes = trusted_bytes(descriptor, bytes_max); bytes > 0) return map(descriptor, bytes);
+  if (const std::size_t bytes = trusted_bytes(descriptor, bytes_max); bytes > 0)
+    return map(descriptor, bytes);
   ::close(descriptor);
   return nullptr;
 }
@@ -75,24 +84,30 @@ SharedMemory::~SharedMemory() {
 
 std::span<std::byte> SharedMemory::at(std::uint64_t offset, std::uint64_t size) const {
   if (offset % 8 != 0 || offset > bytes_ || size > bytes_ - offset)
-    throw InvalidArgumentError(str("a call names ", size, " bytes at ", offset, " of the shared memory, which has ", bytes_, "; places are multiples of 8"));
+    throw InvalidArgumentError(str("a call names ", size, " bytes at ", offset,
+                                   " of the shared memory, which has ", bytes_,
+                                   "; places are multiples of 8"));
   return {data_ + offset, static_cast<std::size_t>(size)};
 }
 
 std::optional<std::uint64_t> SharedMemory::offset_of(const void* data, std::size_t size) const {
   const auto* from = static_cast<const std::byte*>(data);
-  if (from < data_ || from > data_ + bytes_ || size > static_cast<std::size_t>(data_ + bytes_ - from)) return std::nullopt;
+  if (from < data_ || from > data_ + bytes_ ||
+      size > static_cast<std::size_t>(data_ + bytes_ - from))
+    return std::nullopt;
   return static_cast<std::uint64_t>(from - data_);
 }
 
 struct SharedPool::State {
   ~State() { bytes_handed_out.fetch_sub(used, std::memory_order_relaxed); }
   std::shared_ptr<SharedMemory> memory;
-  std::size_t used = 0;   // from the beginning: what was ever handed out
+  std::size_t used = 0;  // from the beginning: what was ever handed out
   std::map<std::size_t, std::vector<std::size_t>> unused;  // offsets by size class
 };
 
-SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_shared<State>()) { state_->memory = std::move(memory); }
+SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_shared<State>()) {
+  state_->memory = std::move(memory);
+}
 
 const SharedMemory& SharedPool::memory() const { return *state_->memory; }
 
@@ -110,7 +125,8 @@ std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
     return nullptr;
   }
   auto* data = reinterpret_cast<std::uint8_t*>(state_->memory->data() + offset);
-  return {data, [state = state_, offset, size](std::uint8_t*) { state->unused[size].push_back(offset); }};
+  return {data,
+          [state = state_, offset, size](std::uint8_t*) { state->unused[size].push_back(offset); }};
 }
 
 }  // namespace cairn::rpc

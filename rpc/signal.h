@@ -8,7 +8,8 @@
 
 namespace cairn::rpc {
 
-// Thread: one loop's. Waiters left when it is destroyed are cancelled with it (they fail as a broken promise).
+// Thread: one loop's. Waiters left when it is destroyed are cancelled with it (they fail as a
+// broken promise).
 class Signal {
  public:
   kj::Promise<void> wait() {

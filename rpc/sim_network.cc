@@ -14,7 +14,9 @@ namespace {
 
 using Pair = std::pair<std::string, std::string>;  // from, to
 
-std::string host_of(const Address& address) { return address.host.substr(0, address.host.find('/')); }
+std::string host_of(const Address& address) {
+  return address.host.substr(0, address.host.find('/'));
+}
 
 }  // namespace
 
@@ -34,15 +36,20 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
   class HostNetwork;
   class DoorListener;
 
-  Impl(SimReactor& reactor, SimNetworkOptions options) : reactor(reactor), options(options), random(options.seed) {}
+  Impl(SimReactor& reactor, SimNetworkOptions options)
+      : reactor(reactor), options(options), random(options.seed) {}
 
   // SimLinks: what a stream asks of its network.
   Duration draw_delay() override {
     auto span = static_cast<std::uint64_t>((options.delay_max - options.delay_min).count());
     return options.delay_min + Duration(random.below(span + 1));
   }
-  bool held(const std::string& from, const std::string& to) const override { return partitions.contains({from, to}); }
-  bool take_drop(const std::string& from, const std::string& to) override { return drops.erase({from, to}) > 0; }
+  bool held(const std::string& from, const std::string& to) const override {
+    return partitions.contains({from, to});
+  }
+  bool take_drop(const std::string& from, const std::string& to) override {
+    return drops.erase({from, to}) > 0;
+  }
   void delivered(const std::string& from, const std::string& to, std::size_t bytes) override {
     ++deliveries;
     auto note = str(reactor.now().count(), ' ', from, ' ', to, ' ', bytes);
@@ -50,7 +57,8 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
   }
 
   // The two ends of a new connection; the network remembers them until they are gone.
-  std::pair<std::shared_ptr<SimEnd>, std::shared_ptr<SimEnd>> connect(const std::string& from, const std::string& to);
+  std::pair<std::shared_ptr<SimEnd>, std::shared_ptr<SimEnd>> connect(const std::string& from,
+                                                                      const std::string& to);
   void break_if(const std::function<bool(const SimEnd&)>& wanted);
   void release(const Pair& direction);
 
@@ -59,14 +67,15 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
   Random random;
   std::map<std::string, std::unique_ptr<HostNetwork>> hosts;
   std::map<std::string, std::shared_ptr<SimDoor>> doors;  // by the address's name
-  std::vector<std::weak_ptr<SimEnd>> ends;                // in order of creation: faults strike in that order
+  // in order of creation: faults strike in that order
+  std::vector<std::weak_ptr<SimEnd>> ends;
   std::set<Pair> cuts, partitions, drops;
   std::uint64_t fingerprint = 0;
   std::uint64_t deliveries = 0;
 };
 
-std::pair<std::shared_ptr<SimEnd>, std::shared_ptr<SimEnd>> SimNetwork::Impl::connect(const std::string& from,
-                                                                                     const std::string& to) {
+std::pair<std::shared_ptr<SimEnd>, std::shared_ptr<SimEnd>> SimNetwork::Impl::connect(
+    const std::string& from, const std::string& to) {
   auto near = std::make_shared<SimEnd>(reactor, shared_from_this(), from, to);
   auto far = std::make_shared<SimEnd>(reactor, shared_from_this(), to, from);
   near->join(far);
@@ -87,7 +96,9 @@ void SimNetwork::Impl::release(const Pair& direction) {
   if (partitions.erase(direction) == 0) return;
   auto all = ends;
   for (auto& weak : all)
-    if (auto end = weak.lock(); end && end->host() == direction.first && end->peer_host() == direction.second) end->resume();
+    if (auto end = weak.lock();
+        end && end->host() == direction.first && end->peer_host() == direction.second)
+      end->resume();
 }
 
 class SimNetwork::Impl::DoorListener final : public Listener {
@@ -126,9 +137,11 @@ class SimNetwork::Impl::HostNetwork final : public Network {
 
   std::unique_ptr<Listener> listen(Reactor&, const Address& address) override {
     check(address);
-    if (host_of(address) != name_) throw InvalidArgumentError(str(address.str(), " does not belong to host ", name_));
+    if (host_of(address) != name_)
+      throw InvalidArgumentError(str(address.str(), " does not belong to host ", name_));
     auto& door = net_.doors[address.host];
-    if (door && door->open) throw UnavailableError(str("cannot listen at ", address.str(), ": it is taken"));
+    if (door && door->open)
+      throw UnavailableError(str("cannot listen at ", address.str(), ": it is taken"));
     door = std::make_shared<SimDoor>();
     door->host = name_;
     return std::make_unique<DoorListener>(net_.shared_from_this(), door, address);
@@ -141,15 +154,18 @@ class SimNetwork::Impl::HostNetwork final : public Network {
 
  private:
   static void check(const Address& address) {
-    if (address.scheme != Address::Scheme::kSim) throw InvalidArgumentError(str(address.str(), " is no simulated address"));
+    if (address.scheme != Address::Scheme::kSim)
+      throw InvalidArgumentError(str(address.str(), " is no simulated address"));
   }
-  static Task<std::unique_ptr<Socket>> dial_host(std::shared_ptr<Impl> net, std::string from, Address address) {
+  static Task<std::unique_ptr<Socket>> dial_host(std::shared_ptr<Impl> net, std::string from,
+                                                 Address address) {
     auto to = host_of(address);
     co_await net->reactor.sleep(net->draw_delay());
     // A partition swallows the request or its answer; the dialler's deadline ends this.
     if (net->held(from, to) || net->held(to, from)) co_await kj::Promise<void>(kj::NEVER_DONE);
     auto door = net->doors.find(address.host);
-    bool refused = door == net->doors.end() || !door->second->open || net->cuts.contains({from, to});
+    bool refused =
+        door == net->doors.end() || !door->second->open || net->cuts.contains({from, to});
     if (refused) throw UnavailableError(str("cannot connect to ", address.str(), ": refused"));
     auto [near, far] = net->connect(from, to);
     door->second->arrived.push_back(make_sim_socket(far, str("sim://", from)));
@@ -160,7 +176,8 @@ class SimNetwork::Impl::HostNetwork final : public Network {
   std::string name_;
 };
 
-SimNetwork::SimNetwork(SimReactor& reactor, SimNetworkOptions options) : impl_(std::make_shared<Impl>(reactor, options)) {}
+SimNetwork::SimNetwork(SimReactor& reactor, SimNetworkOptions options)
+    : impl_(std::make_shared<Impl>(reactor, options)) {}
 SimNetwork::~SimNetwork() {
   impl_->break_if([](const SimEnd&) { return true; });
 }
@@ -177,7 +194,9 @@ void SimNetwork::cut(const std::string& a, const std::string& b) {
   impl_->break_if([&](const SimEnd& end) { return end.host() == a && end.peer_host() == b; });
 }
 
-void SimNetwork::partition(const std::string& from, const std::string& to) { impl_->partitions.insert({from, to}); }
+void SimNetwork::partition(const std::string& from, const std::string& to) {
+  impl_->partitions.insert({from, to});
+}
 
 void SimNetwork::partition_both(const std::string& a, const std::string& b) {
   partition(a, b);
@@ -197,7 +216,9 @@ void SimNetwork::heal_all() {
   for (const auto& direction : held) impl_->release(direction);
 }
 
-void SimNetwork::drop_next(const std::string& from, const std::string& to) { impl_->drops.insert({from, to}); }
+void SimNetwork::drop_next(const std::string& from, const std::string& to) {
+  impl_->drops.insert({from, to});
+}
 
 void SimNetwork::crash(const std::string& name) {
   for (auto& [address, door] : impl_->doors) {

@@ -13,7 +13,8 @@ namespace cairn::rpc {
 
 struct SimNetworkOptions {
   std::uint64_t seed = 1;
-  Duration delay_min = std::chrono::microseconds(50);  // of each piece written, uniform in [min, max]
+  // of each piece written, uniform in [min, max]
+  Duration delay_min = std::chrono::microseconds(50);
   Duration delay_max = std::chrono::microseconds(500);
 };
 
@@ -22,7 +23,8 @@ class SimNetwork {
   SimNetwork(SimReactor& reactor, SimNetworkOptions options = {});
   ~SimNetwork();
 
-  // The network as host `name` sees it; listens at sim://name and sim://name/anything. Valid as long as this object.
+  // The network as host `name` sees it; listens at sim://name and sim://name/anything. Valid as
+  // long as this object.
   Network& host(const std::string& name);
 
   // Streams between `a` and `b` break, both ends see it; dialling is refused. Until heal().
@@ -32,12 +34,15 @@ class SimNetwork {
   void partition_both(const std::string& a, const std::string& b);
   void heal(const std::string& a, const std::string& b);
   void heal_all();
-  // The next bytes that `from` writes to `to` vanish and that stream breaks: a request that was served, its reply lost.
+  // The next bytes that `from` writes to `to` vanish and that stream breaks: a request that was
+  // served, its reply lost.
   void drop_next(const std::string& from, const std::string& to);
-  // As after SIGKILL: `name`'s streams and listeners end, what it had sent still arrives. It may listen again at once.
+  // As after SIGKILL: `name`'s streams and listeners end, what it had sent still arrives. It may
+  // listen again at once.
   void crash(const std::string& name);
 
-  // A fingerprint of every delivery so far (when, between whom, how many bytes): equal for equal runs.
+  // A fingerprint of every delivery so far (when, between whom, how many bytes): equal for equal
+  // runs.
   std::uint64_t fingerprint() const;
   std::uint64_t deliveries() const;
 

@@ -12,7 +12,8 @@ namespace cairn::rpc {
 //   Lifetime  what has not run when the object goes never runs, as in a process that was killed.
 class SimOffload final : public Offload {
  public:
-  SimOffload(SimReactor& reactor, std::uint64_t seed, Duration delay_max) : reactor_(reactor), random_(seed), delay_max_(delay_max) {}
+  SimOffload(SimReactor& reactor, std::uint64_t seed, Duration delay_max)
+      : reactor_(reactor), random_(seed), delay_max_(delay_max) {}
   void submit(std::size_t lane, std::function<void()> work) override;
   // From now on every piece of work takes this much longer: a disk that has become slow.
   void slow_down(Duration by) { slower_ = by; }

@@ -7,8 +7,12 @@
 namespace cairn::rpc {
 namespace {
 
-Duration since_origin(kj::TimePoint time) { return Duration((time - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS); }
-kj::TimePoint at(Duration time) { return kj::origin<kj::TimePoint>() + time.count() * kj::NANOSECONDS; }
+Duration since_origin(kj::TimePoint time) {
+  return Duration((time - kj::origin<kj::TimePoint>()) / kj::NANOSECONDS);
+}
+kj::TimePoint at(Duration time) {
+  return kj::origin<kj::TimePoint>() + time.count() * kj::NANOSECONDS;
+}
 
 }  // namespace
 
@@ -16,7 +20,9 @@ class SimReactor::Port final : public kj::EventPort {
  public:
   bool wait() override {  // KJ has nothing to run: one event at the earliest time there is
     if (!run_one(Duration::max()))
-      throw InternalError("the simulation waits for something that can never happen: no timer, message or work is left");
+      throw InternalError(
+          "the simulation waits for something that can never happen: no timer, message or work is "
+          "left");
     return false;
   }
   bool poll() override { return false; }
@@ -29,7 +35,7 @@ class SimReactor::Port final : public kj::EventPort {
   // Runs the earliest event or timer up to `limit`; false: there is none.
   bool run_one(Duration limit) {
     Duration timer_time = Duration::max();
-    KJ_IF_MAYBE(next, timer_.nextEvent()) timer_time = since_origin(*next);
+    KJ_IF_MAYBE (next, timer_.nextEvent()) timer_time = since_origin(*next);
     bool event_first = !events_.empty() && events_.top().time <= timer_time;
     if (!event_first && timer_time == Duration::max()) return false;
     Duration time = event_first ? events_.top().time : timer_time;

@@ -1,8 +1,8 @@
 // SimReactor: a reactor with virtual time, on which a whole cluster runs in one thread.
 //
-// Time stands still while anything is runnable, and jumps to the next timer or event when nothing is. Equal times keep
-// the order of scheduling, so a run is a function of its inputs. Waiting for something that can never happen throws
-// InternalError instead of hanging.
+// Time stands still while anything is runnable, and jumps to the next timer or event when nothing
+// is. Equal times keep the order of scheduling, so a run is a function of its inputs. Waiting for
+// something that can never happen throws InternalError instead of hanging.
 #pragma once
 #include <kj/async.h>
 
@@ -30,7 +30,8 @@ class SimReactor final : public Reactor {
   void jump_wall(Duration by) { wall_jump_ += by; }
   kj::Promise<void> yield() override;
 
-  // Runs `work` at now() + `delay`; same time: in the order of these calls. The network's deliveries come this way.
+  // Runs `work` at now() + `delay`; same time: in the order of these calls. The network's
+  // deliveries come this way.
   void schedule(Duration delay, Work work);
   // Lets `duration` of virtual time pass, running all that falls into it.
   void advance(Duration duration);

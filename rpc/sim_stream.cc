@@ -9,7 +9,8 @@ namespace cairn::rpc {
 namespace {
 
 kj::Exception broken() {
-  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__, kj::heapString("the connection ended (simulated)"));
+  return kj::Exception(kj::Exception::Type::DISCONNECTED, __FILE__, __LINE__,
+                       kj::heapString("the connection ended (simulated)"));
 }
 
 }  // namespace
@@ -17,7 +18,8 @@ kj::Exception broken() {
 // A read that waits for bytes.
 class SimEnd::Reading {
  public:
-  Reading(kj::PromiseFulfiller<size_t>& fulfiller, SimEnd& end, kj::byte* to, size_t min, size_t max)
+  Reading(kj::PromiseFulfiller<size_t>& fulfiller, SimEnd& end, kj::byte* to, size_t min,
+          size_t max)
       : fulfiller(fulfiller), end(end.shared_from_this()), to(to), min(min), max(max) {
     end.reading_ = this;
     end.serve_reader();
@@ -31,8 +33,12 @@ class SimEnd::Reading {
   size_t min, max, got = 0;
 };
 
-SimEnd::SimEnd(SimReactor& reactor, std::shared_ptr<SimLinks> links, std::string host, std::string peer_host)
-    : reactor_(reactor), links_(std::move(links)), host_(std::move(host)), peer_host_(std::move(peer_host)) {}
+SimEnd::SimEnd(SimReactor& reactor, std::shared_ptr<SimLinks> links, std::string host,
+               std::string peer_host)
+    : reactor_(reactor),
+      links_(std::move(links)),
+      host_(std::move(host)),
+      peer_host_(std::move(peer_host)) {}
 
 size_t SimEnd::take(kj::byte* to, size_t max) {
   auto count = std::min(max, inbox_.size() - inbox_begin_);
@@ -142,12 +148,15 @@ namespace {
 
 class SimStream final : public ByteStream {
  public:
-  SimStream(std::shared_ptr<SimEnd> end, std::string peer_address) : end_(std::move(end)), peer_address_(std::move(peer_address)) {}
+  SimStream(std::shared_ptr<SimEnd> end, std::string peer_address)
+      : end_(std::move(end)), peer_address_(std::move(peer_address)) {}
   ~SimStream() noexcept(false) {
     if (end_) end_->leave();
   }
 
-  kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override { return end_->read(buffer, min, max); }
+  kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override {
+    return end_->read(buffer, min, max);
+  }
   kj::Promise<void> write(const void* buffer, size_t size) override {
     auto* bytes = static_cast<const kj::byte*>(buffer);
     return end_->write({bytes, bytes + size});
@@ -164,11 +173,14 @@ class SimStream final : public ByteStream {
   std::uint64_t bytes_out() const override { return end_->bytes_out(); }
   void abort() override { end_->die(); }
   bool can_share() const override { return true; }
-  void share(const std::shared_ptr<SharedMemory>& memory, std::span<const std::uint8_t> bytes) override {
+  void share(const std::shared_ptr<SharedMemory>& memory,
+             std::span<const std::uint8_t> bytes) override {
     end_->write({bytes.begin(), bytes.end()}, memory);
   }
   std::shared_ptr<SharedMemory> take_shared() override { return end_->take_shared(); }
-  std::unique_ptr<Socket> detach() override { return make_sim_socket(std::exchange(end_, nullptr), peer_address_); }
+  std::unique_ptr<Socket> detach() override {
+    return make_sim_socket(std::exchange(end_, nullptr), peer_address_);
+  }
 
  private:
   std::shared_ptr<SimEnd> end_;
@@ -177,7 +189,8 @@ class SimStream final : public ByteStream {
 
 class SimSocket final : public Socket {
  public:
-  SimSocket(std::shared_ptr<SimEnd> end, std::string peer_address) : end_(std::move(end)), peer_address_(std::move(peer_address)) {}
+  SimSocket(std::shared_ptr<SimEnd> end, std::string peer_address)
+      : end_(std::move(end)), peer_address_(std::move(peer_address)) {}
   ~SimSocket() override {
     if (end_) end_->leave();
   }

@@ -23,24 +23,27 @@ class SimLinks {
 
 class SimEnd : public std::enable_shared_from_this<SimEnd> {
  public:
-  SimEnd(SimReactor& reactor, std::shared_ptr<SimLinks> links, std::string host, std::string peer_host);
+  SimEnd(SimReactor& reactor, std::shared_ptr<SimLinks> links, std::string host,
+         std::string peer_host);
   void join(std::weak_ptr<SimEnd> peer) { peer_ = std::move(peer); }
   const std::string& host() const { return host_; }
   const std::string& peer_host() const { return peer_host_; }
 
   // The stream's operations.
   kj::Promise<size_t> read(void* to, size_t min, size_t max);
-  kj::Promise<void> write(std::vector<kj::byte> bytes, std::shared_ptr<SharedMemory> shared = nullptr);
+  kj::Promise<void> write(std::vector<kj::byte> bytes,
+                          std::shared_ptr<SharedMemory> shared = nullptr);
   std::shared_ptr<SharedMemory> take_shared() { return std::exchange(shared_, nullptr); }
-  void finish();     // no more bytes from here: the other end reads the end after what was sent
-  void leave();      // the stream is gone: as finish(), and what arrives is dropped
+  void finish();  // no more bytes from here: the other end reads the end after what was sent
+  void leave();   // the stream is gone: as finish(), and what arrives is dropped
   std::uint64_t bytes_in() const { return bytes_in_; }
   std::uint64_t bytes_out() const { return bytes_out_; }
 
   // Faults.
   void break_now();  // both ends fail at once, as after a reset
-  void die();        // this end's process is gone: it fails at once, the other end after what was sent
-  void resume();     // a partition from here was healed
+  // this end's process is gone: it fails at once, the other end after what was sent
+  void die();
+  void resume();  // a partition from here was healed
 
  private:
   struct Piece {
@@ -67,7 +70,7 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   std::vector<kj::byte> inbox_;
   size_t inbox_begin_ = 0;
   std::shared_ptr<SharedMemory> shared_;
-  bool ended_ = false;     // the other side will send no more
+  bool ended_ = false;  // the other side will send no more
   bool broken_ = false;
   bool left_ = false;
   Reading* reading_ = nullptr;
@@ -75,7 +78,8 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   // Sending.
   Duration last_arrival_{0};  // pieces of one direction keep their order
   std::deque<Piece> held_;    // behind a partition
-  std::shared_ptr<SimEnd> held_self_;  // while anything is held: it must arrive even when the stream has gone
+  // while anything is held: it must arrive even when the stream has gone
+  std::shared_ptr<SimEnd> held_self_;
   bool finished_ = false;
 };
 

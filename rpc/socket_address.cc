@@ -15,7 +15,8 @@
 namespace cairn::rpc {
 namespace {
 
-std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, int flags, int& status) {
+std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, int flags,
+                                   int& status) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags | AI_NUMERICSERV;
@@ -32,15 +33,20 @@ std::vector<SocketAddress> resolve(const std::string& host, std::uint16_t port, 
   return found;
 }
 
-const sockaddr_in& v4(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in&>(address.storage); }
-const sockaddr_in6& v6(const SocketAddress& address) { return reinterpret_cast<const sockaddr_in6&>(address.storage); }
+const sockaddr_in& v4(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr_in&>(address.storage);
+}
+const sockaddr_in6& v6(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr_in6&>(address.storage);
+}
 
 SocketAddress make_unix(const std::string& name, bool abstract) {
   SocketAddress address;
   auto& un = reinterpret_cast<sockaddr_un&>(address.storage);
   std::size_t used = name.size() + 1;  // the abstract mark in front, or the zero at the end
   if (used > sizeof un.sun_path) {
-    throw InvalidArgumentError(str("the Unix socket path \"", name, "\" is longer than ", sizeof un.sun_path - 1, " bytes"));
+    throw InvalidArgumentError(str("the Unix socket path \"", name, "\" is longer than ",
+                                   sizeof un.sun_path - 1, " bytes"));
   }
   un.sun_family = AF_UNIX;
   std::memcpy(un.sun_path + (abstract ? 1 : 0), name.data(), name.size());
@@ -60,7 +66,8 @@ std::vector<SocketAddress> lookup_addresses(const std::string& host, std::uint16
   if (!numeric.empty()) return numeric;
   int status = 0;
   auto found = resolve(host, port, 0, status);
-  if (found.empty()) throw UnavailableError(str("no host \"", host, "\": ", ::gai_strerror(status)));
+  if (found.empty())
+    throw UnavailableError(str("no host \"", host, "\": ", ::gai_strerror(status)));
   return found;
 }
 
@@ -69,7 +76,8 @@ SocketAddress abstract_address(const std::string& name) { return make_unix(name,
 
 std::string numeric_host(const SocketAddress& address) {
   char text[INET6_ADDRSTRLEN] = "";
-  const void* bytes = address.family() == AF_INET ? static_cast<const void*>(&v4(address).sin_addr) : &v6(address).sin6_addr;
+  const void* bytes = address.family() == AF_INET ? static_cast<const void*>(&v4(address).sin_addr)
+                                                  : &v6(address).sin6_addr;
   ::inet_ntop(address.family(), bytes, text, sizeof text);
   std::string host = text;
   return host == "0.0.0.0" || host == "::" ? "*" : host;
@@ -80,7 +88,9 @@ std::uint16_t port_of(const SocketAddress& address) {
 }
 
 Address to_address(const SocketAddress& address) {
-  if (address.family() == AF_UNIX) return {Address::Scheme::kUnix, reinterpret_cast<const sockaddr_un&>(address.storage).sun_path, 0};
+  if (address.family() == AF_UNIX)
+    return {Address::Scheme::kUnix, reinterpret_cast<const sockaddr_un&>(address.storage).sun_path,
+            0};
   auto host = numeric_host(address);
   if (host == "*") host = address.family() == AF_INET ? "0.0.0.0" : "::";
   return {Address::Scheme::kTcp, host, port_of(address)};
@@ -94,9 +104,12 @@ bool is_loopback(const SocketAddress& address) {
 bool same_host(const SocketAddress& address, const sockaddr* other) {
   if (other == nullptr || other->sa_family != address.family()) return false;
   if (address.family() == AF_INET)
-    return v4(address).sin_addr.s_addr == reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr;
+    return v4(address).sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(other)->sin_addr.s_addr;
   return address.family() == AF_INET6 &&
-         std::memcmp(&v6(address).sin6_addr, &reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr, sizeof(in6_addr)) == 0;
+         std::memcmp(&v6(address).sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6*>(other)->sin6_addr,
+                     sizeof(in6_addr)) == 0;
 }
 
 bool is_own(const SocketAddress& address) {

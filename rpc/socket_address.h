@@ -1,5 +1,5 @@
-// Socket addresses: numeric forms, which of them lie on this host, and the second door in the abstract Unix namespace.
-// For this room's .cc files.
+// Socket addresses: numeric forms, which of them lie on this host, and the second door in the
+// abstract Unix namespace. For this room's .cc files.
 #pragma once
 #include <sys/socket.h>
 
@@ -22,7 +22,7 @@ struct SocketAddress {
 
 // A numeric IPv4 or IPv6 address or "localhost"; empty: a name that must be looked up.
 std::vector<SocketAddress> numeric_addresses(const std::string& host, std::uint16_t port);
-// As above, names looked up too; blocks: for listening, at start. Errors  Unavailable: no such host.
+// As above, names looked up too; blocks: for listening, at start. Errors Unavailable: no such host.
 std::vector<SocketAddress> lookup_addresses(const std::string& host, std::uint16_t port);
 
 // Errors  InvalidArgument: `path` is longer than a Unix socket address holds.
@@ -39,8 +39,9 @@ bool same_host(const SocketAddress& address, const sockaddr* other);
 // Loopback, or an address of one of this host's interfaces.
 bool is_own(const SocketAddress& address);
 
-// The abstract name under which a listener at (host, port) also takes Unix connections. It belongs to the network
-// namespace, as the port does, and goes with the process: there is no file to clean up.
+// The abstract name under which a listener at (host, port) also takes Unix connections. It belongs
+// to the network namespace, as the port does, and goes with the process: there is no file to clean
+// up.
 std::string second_door(const std::string& numeric_host, std::uint16_t port);
 
 }  // namespace cairn::rpc

@@ -23,25 +23,31 @@ std::string system_text(int error) { return std::system_category().message(error
 // A file descriptor whose readiness can be awaited, one wait at a time.
 class Waitable {
  public:
-  Waitable(Reactor& reactor, int fd) : descriptor_(std::make_shared<Descriptor>(require_asio(reactor, "sockets").io(), fd)) {}
+  Waitable(Reactor& reactor, int fd)
+      : descriptor_(std::make_shared<Descriptor>(require_asio(reactor, "sockets").io(), fd)) {}
   ~Waitable() {
     boost::system::error_code ignored;
     if (descriptor_) descriptor_->close(ignored);
   }
   int fd() const { return descriptor_->native_handle(); }
   int release() { return descriptor_->release(); }
-  kj::Promise<void> ready(Descriptor::wait_type type) { return kj::newAdaptedPromise<void, Wait>(descriptor_, type); }
+  kj::Promise<void> ready(Descriptor::wait_type type) {
+    return kj::newAdaptedPromise<void, Wait>(descriptor_, type);
+  }
 
  private:
   class Wait {
    public:
-    Wait(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<Descriptor> descriptor, Descriptor::wait_type type)
+    Wait(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<Descriptor> descriptor,
+         Descriptor::wait_type type)
         : descriptor_(std::move(descriptor)) {
       descriptor_->async_wait(type, [&fulfiller, live = live_](boost::system::error_code error) {
         if (!*live) return;
         *live = false;
-        if (!error) fulfiller.fulfill();
-        else fulfiller.reject(to_kj(Code::kUnavailable, error.message()));
+        if (!error)
+          fulfiller.fulfill();
+        else
+          fulfiller.reject(to_kj(Code::kUnavailable, error.message()));
       });
     }
     ~Wait() {
@@ -76,8 +82,10 @@ class SocketListener final : public Listener {
   SocketAddress open_door(SocketAddress address, const std::string& shown) {
     auto door = std::make_unique<Waitable>(reactor_, open_socket(address.family()));
     int on = 1;
-    if (address.family() != AF_UNIX) ::setsockopt(door->fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (::bind(door->fd(), address.get(), address.size) != 0 || ::listen(door->fd(), SOMAXCONN) != 0) {
+    if (address.family() != AF_UNIX)
+      ::setsockopt(door->fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (::bind(door->fd(), address.get(), address.size) != 0 ||
+        ::listen(door->fd(), SOMAXCONN) != 0) {
       throw UnavailableError(str("cannot listen at ", shown, ": ", system_text(errno)));
     }
     ::getsockname(door->fd(), address.get(), &(address.size = sizeof address.storage));
@@ -104,7 +112,8 @@ class SocketListener final : public Listener {
   }
   kj::Promise<void> any_ready() {
     auto any = doors_[0]->ready(Descriptor::wait_read);
-    for (std::size_t i = 1; i < doors_.size(); ++i) any = any.exclusiveJoin(doors_[i]->ready(Descriptor::wait_read));
+    for (std::size_t i = 1; i < doors_.size(); ++i)
+      any = any.exclusiveJoin(doors_[i]->ready(Descriptor::wait_read));
     return any;
   }
   std::unique_ptr<Socket> try_accept(Waitable& door) {
@@ -114,7 +123,8 @@ class SocketListener final : public Listener {
     if (fd >= 0) {
       tune_socket(fd, peer.family());
       if (peer.family() != AF_UNIX) tune_within_host(fd);
-      auto name = peer.family() == AF_UNIX ? str("a Unix socket of ", address_.str()) : to_address(peer).str();
+      auto name = peer.family() == AF_UNIX ? str("a Unix socket of ", address_.str())
+                                           : to_address(peer).str();
       return make_fd_socket(fd, peer.family(), name);
     }
     bool out_of_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
@@ -129,21 +139,25 @@ class SocketListener final : public Listener {
   std::string path_;
 };
 
-Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address, std::string shown, bool shares) {
+Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address, std::string shown,
+                                         bool shares) {
   Waitable socket(reactor, open_socket(address.family()));
   if (::connect(socket.fd(), address.get(), address.size) != 0) {
-    if (errno != EINPROGRESS) throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(errno)));
+    if (errno != EINPROGRESS)
+      throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(errno)));
     co_await socket.ready(Descriptor::wait_write);
     int error = 0;
     socklen_t size = sizeof error;
     ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(error)));
+    if (error != 0)
+      throw UnavailableError(str("cannot connect to ", shown, ": ", system_text(error)));
   }
   if (address.family() != AF_UNIX) tune_within_host(socket.fd());
   co_return make_fd_socket(socket.release(), address.family(), shown, shares);
 }
 
-// A Unix connection to the second door of `address`; null: there is none, or another user's process holds the name.
+// A Unix connection to the second door of `address`; null: there is none, or another user's process
+// holds the name.
 std::unique_ptr<Socket> try_second_door(const SocketAddress& address, bool shares) {
   for (const auto& host : {numeric_host(address), std::string("*")}) {
     auto name = second_door(host, port_of(address));
@@ -151,8 +165,10 @@ std::unique_ptr<Socket> try_second_door(const SocketAddress& address, bool share
     int fd = open_socket(AF_UNIX);
     ucred owner{};
     socklen_t size = sizeof owner;
-    bool open = ::connect(fd, door.get(), door.size) == 0 &&  // at once, or EAGAIN when its backlog is full
-                ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 && owner.uid == ::geteuid();
+    // at once, or EAGAIN when its backlog is full
+    bool open = ::connect(fd, door.get(), door.size) == 0 &&
+                ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &owner, &size) == 0 &&
+                owner.uid == ::geteuid();
     if (open) return make_fd_socket(fd, AF_UNIX, str("unix:@", name), shares);
     ::close(fd);
   }
@@ -166,9 +182,13 @@ Task<std::vector<SocketAddress>> resolve(Reactor& reactor, std::string host, std
   using Resolver = asio::ip::tcp::resolver;
   auto resolver = std::make_shared<Resolver>(require_asio(reactor, "sockets").io());
   auto pair = kj::newPromiseAndFulfiller<std::vector<SocketAddress>>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<std::vector<SocketAddress>>>>(kj::mv(pair.fulfiller));
-  auto found = [resolver, fulfiller, host](boost::system::error_code error, Resolver::results_type results) {
-    if (error) return (*fulfiller)->reject(to_kj(Code::kUnavailable, str("no host \"", host, "\": ", error.message())));
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<std::vector<SocketAddress>>>>(
+      kj::mv(pair.fulfiller));
+  auto found = [resolver, fulfiller, host](boost::system::error_code error,
+                                           Resolver::results_type results) {
+    if (error)
+      return (*fulfiller)
+          ->reject(to_kj(Code::kUnavailable, str("no host \"", host, "\": ", error.message())));
     std::vector<SocketAddress> addresses;
     for (const auto& entry : results) {
       auto endpoint = entry.endpoint();
@@ -189,17 +209,22 @@ class SocketNetwork final : public Network {
 
   std::unique_ptr<Listener> listen(Reactor& reactor, const Address& address) override {
     if (address.scheme == Address::Scheme::kUnix) return listen_unix(reactor, address);
-    if (address.scheme != Address::Scheme::kTcp) throw InvalidArgumentError(str(address.str(), " is no socket address"));
+    if (address.scheme != Address::Scheme::kTcp)
+      throw InvalidArgumentError(str(address.str(), " is no socket address"));
     auto listener = std::make_unique<SocketListener>(reactor);
-    auto bound = listener->open_door(lookup_addresses(address.host, address.port).front(), address.str());
+    auto bound =
+        listener->open_door(lookup_addresses(address.host, address.port).front(), address.str());
     listener->set_address(to_address(bound), !is_loopback(bound));
     if (transport_ != Transport::kTcp) open_second_door(*listener, bound);
     return listener;
   }
 
   kj::Promise<std::unique_ptr<Socket>> dial(Reactor& reactor, const Address& address) override {
-    if (address.scheme == Address::Scheme::kUnix) return connect_to(reactor, unix_address(address.host), address.str(), transport_ == Transport::kAuto);
-    if (address.scheme != Address::Scheme::kTcp) throw InvalidArgumentError(str(address.str(), " is no socket address"));
+    if (address.scheme == Address::Scheme::kUnix)
+      return connect_to(reactor, unix_address(address.host), address.str(),
+                        transport_ == Transport::kAuto);
+    if (address.scheme != Address::Scheme::kTcp)
+      throw InvalidArgumentError(str(address.str(), " is no socket address"));
     return dial_tcp(reactor, address, transport_);
   }
 
@@ -229,16 +254,20 @@ class SocketNetwork final : public Network {
     }
   }
 
-  static Task<std::unique_ptr<Socket>> dial_tcp(Reactor& reactor, Address address, Transport transport) {
+  static Task<std::unique_ptr<Socket>> dial_tcp(Reactor& reactor, Address address,
+                                                Transport transport) {
     auto candidates = co_await resolve(reactor, address.host, address.port);
     std::string failure = "no address";
     for (auto& candidate : candidates) {
       bool own = transport != Transport::kTcp && is_own(candidate);
       if (own) {
-        if (auto socket = try_second_door(candidate, transport == Transport::kAuto)) co_return socket;
+        if (auto socket = try_second_door(candidate, transport == Transport::kAuto))
+          co_return socket;
       }
       if (transport == Transport::kUnix) {
-        if (!own) throw FailedPreconditionError(str(address.str(), " is another host; --transport unix reaches only this one"));
+        if (!own)
+          throw FailedPreconditionError(
+              str(address.str(), " is another host; --transport unix reaches only this one"));
         failure = str("no Unix socket is offered at ", address.str());
         continue;
       }
@@ -256,6 +285,8 @@ class SocketNetwork final : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> make_socket_network(Transport transport) { return std::make_unique<SocketNetwork>(transport); }
+std::unique_ptr<Network> make_socket_network(Transport transport) {
+  return std::make_unique<SocketNetwork>(transport);
+}
 
 }  // namespace cairn::rpc

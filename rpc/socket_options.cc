@@ -13,13 +13,16 @@ void tune_socket(int descriptor, int family) {
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     return;
   }
-  for (int buffer : {SO_SNDBUF, SO_RCVBUF}) ::setsockopt(descriptor, SOL_SOCKET, buffer, &kUnixBufferBytes, sizeof kUnixBufferBytes);
+  for (int buffer : {SO_SNDBUF, SO_RCVBUF})
+    ::setsockopt(descriptor, SOL_SOCKET, buffer, &kUnixBufferBytes, sizeof kUnixBufferBytes);
 }
 
 void tune_within_host(int descriptor) {
   SocketAddress own, peer;
   own.size = peer.size = sizeof own.storage;
-  if (::getsockname(descriptor, own.get(), &own.size) != 0 || ::getpeername(descriptor, peer.get(), &peer.size) != 0) return;
+  if (::getsockname(descriptor, own.get(), &own.size) != 0 ||
+      ::getpeername(descriptor, peer.get(), &peer.size) != 0)
+    return;
   if (!is_loopback(peer) && !same_host(own, peer.get())) return;
   constexpr char kName[] = "reno";
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kName, sizeof kName - 1);

@@ -5,14 +5,18 @@
 //     co_return rows_of(reply);
 //   }
 //
-//   Awaits  kj::Promise<U> and Task<U>. Started when awaited or turned into a kj::Promise; runs at once to its first wait.
-//   Errors  only cairn::Error comes out of a co_await: what the library reports is decoded (error_wire.h), a lost
-//           connection reads as UnavailableError. What a Task throws reaches a remote caller with code, message and task.
-//   Cancel  dropping the promise destroys the frame at the wait it is in. A frame must not destroy its own owner.
+//   Awaits  kj::Promise<U> and Task<U>. Started when awaited or turned into a kj::Promise; runs at
+//           once to its first wait.
+//   Errors  only cairn::Error comes out of a co_await: what the library reports is decoded
+//           (error_wire.h), a lost connection reads as UnavailableError. What a Task throws reaches
+//           a remote caller with code, message and task.
+//   Cancel  dropping the promise destroys the frame at the wait it is in. A frame must not destroy
+//           its own owner.
 //   Thread  the loop's thread it was created on.
 //
-// It leans on kj::_ (stable within Cap'n Proto 0.9, changed in 1.0); those internals stay in this file. It is not itself
-// a kj::Promise because g++ 12.2 dies on a coroutine whose return type has a destructor that may throw.
+// It leans on kj::_ (stable within Cap'n Proto 0.9, changed in 1.0); those internals stay in this
+// file. It is not itself a kj::Promise because g++ 12.2 dies on a coroutine whose return type has a
+// destructor that may throw.
 #pragma once
 #include <kj/async.h>
 
@@ -31,7 +35,8 @@ class Task;
 
 namespace detail {
 
-// The frame itself is the KJ event: an event may not be destroyed while it fires, and the frame outlives every await.
+// The frame itself is the KJ event: an event may not be destroyed while it fires, and the frame
+// outlives every await.
 struct Resumable : kj::_::Event {
   ~Resumable() noexcept {}
   kj::Maybe<kj::Own<kj::_::Event>> fire() override {
@@ -54,9 +59,9 @@ struct Awaiter {
   U await_resume() {
     node->get(result);
     node = nullptr;
-    KJ_IF_MAYBE(error, result.exception) throw_from_kj(*error);
+    KJ_IF_MAYBE (error, result.exception) throw_from_kj(*error);
     if constexpr (!std::is_void_v<U>) {
-      KJ_IF_MAYBE(value, result.value) return kj::mv(*value);
+      KJ_IF_MAYBE (value, result.value) return kj::mv(*value);
       KJ_UNREACHABLE;  // a promise ends in a value or an exception
     }
   }
@@ -70,7 +75,8 @@ struct Frame;
 // Lives in the promise; dropping that destroys the frame.
 template <typename T>
 struct Owner {
-  Owner(kj::PromiseFulfiller<T>& fulfiller, std::coroutine_handle<Frame<T>> handle) : handle(handle) {
+  Owner(kj::PromiseFulfiller<T>& fulfiller, std::coroutine_handle<Frame<T>> handle)
+      : handle(handle) {
     handle.promise().fulfiller = &fulfiller;
   }
   ~Owner() { handle.destroy(); }

@@ -11,7 +11,9 @@
 namespace cairn::rpc {
 namespace {
 
-void log_failure(const std::string& what, const ErrorParts& error) { log_error(what, ": ", describe(error)); }
+void log_failure(const std::string& what, const ErrorParts& error) {
+  log_error(what, ": ", describe(error));
+}
 
 // To a few milliseconds, for a fifth of what the exact time costs: every task is stamped.
 Duration coarse_now() {
@@ -22,8 +24,8 @@ Duration coarse_now() {
 
 }  // namespace
 
-// The groups that spawn on a thread. A group may go after the thread has ended, hence the shared ownership; it never spawns on one
-// thread and goes on another while both run.
+// The groups that spawn on a thread. A group may go after the thread has ended, hence the shared
+// ownership; it never spawns on one thread and goes on another while both run.
 struct TasksOfThread {
   static const std::shared_ptr<TasksOfThread>& here() {
     static thread_local const auto tasks = std::make_shared<TasksOfThread>();
@@ -35,7 +37,8 @@ struct TasksOfThread {
 
 // One task: in its group's list until it has ended or was cancelled.
 struct TaskGroup::Named {
-  Named(TaskGroup& owner, std::string name) : group(owner), what(std::move(name)), since(coarse_now()), older(owner.newest_) {
+  Named(TaskGroup& owner, std::string name)
+      : group(owner), what(std::move(name)), since(coarse_now()), older(owner.newest_) {
     if (older != nullptr) older->newer = this;
     group.newest_ = this;
   }
@@ -74,10 +77,11 @@ void TaskGroup::spawn(std::string what, Task<void> task) { spawn(std::move(what)
 
 void TaskGroup::spawn(std::string what, kj::Promise<void> promise) {
   if (!home_) enlist();
-  tasks_->add(promise.catch_([this, named = kj::heap<Named>(*this, std::move(what))](kj::Exception&& exception) {
-    auto error = from_kj(exception);
-    if (error.code != Code::kCancelled) on_error_(named->what, error);
-  }));
+  tasks_->add(promise.catch_(
+      [this, named = kj::heap<Named>(*this, std::move(what))](kj::Exception&& exception) {
+        auto error = from_kj(exception);
+        if (error.code != Code::kCancelled) on_error_(named->what, error);
+      }));
 }
 
 void TaskGroup::cancel_all() {
@@ -100,7 +104,8 @@ std::vector<WaitingTasks> TasksOfThread::collect() {
     }
   std::vector<WaitingTasks> sorted;
   for (auto& [what, all] : by_name) sorted.push_back(std::move(all));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.oldest > b.oldest; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.oldest > b.oldest; });
   return sorted;
 }
 

@@ -15,7 +15,8 @@ namespace cairn::rpc {
 
 class TaskGroup final : private kj::TaskSet::ErrorHandler {
  public:
-  // Told what ended with which error, on the loop. The default logs it; Cancelled is never reported.
+  // Told what ended with which error, on the loop. The default logs it; Cancelled is never
+  // reported.
   using OnError = std::function<void(const std::string& what, const ErrorParts& error)>;
 
   explicit TaskGroup(OnError on_error = {});
@@ -35,7 +36,8 @@ class TaskGroup final : private kj::TaskSet::ErrorHandler {
   void taskFailed(kj::Exception&& error) override;
   void enlist();
   OnError on_error_;
-  std::shared_ptr<struct TasksOfThread> home_;  // of the thread that spawns; this group is in its list
+  // of the thread that spawns; this group is in its list
+  std::shared_ptr<struct TasksOfThread> home_;
   TaskGroup *before_ = nullptr, *after_ = nullptr;
   Named* newest_ = nullptr;
   kj::Own<kj::TaskSet> tasks_;  // last: its tasks leave the list above

@@ -1,4 +1,5 @@
-// Which sockets a program uses. Apart from Network, so that programs can choose without knowing of event loops.
+// Which sockets a program uses. Apart from Network, so that programs can choose without knowing of
+// event loops.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -6,7 +7,8 @@
 namespace cairn::rpc {
 
 enum class Transport : std::uint8_t {
-  kAuto,  // a Unix socket and shared memory where the peer is on this host and offers them, TCP otherwise
+  // a Unix socket and shared memory where the peer is on this host and offers them, TCP otherwise
+  kAuto,
   kTcp,
   kUnix,  // Unix sockets only, no shared memory: dialling another host is FailedPrecondition
 };

@@ -18,9 +18,11 @@ void log_tasks_here(const std::string& loop) {
   const std::vector<WaitingTasks> tasks = tasks_of_this_thread();
   if (tasks.empty()) log_info("waits: ", loop, ": nothing but new requests");
   for (std::size_t i = 0; i < std::min(tasks.size(), kLines); ++i)
-    log_info("waits: ", loop, ": ", tasks[i].what, tasks[i].count > 1 ? str(" (", tasks[i].count, " times)") : std::string(), ", for ",
+    log_info("waits: ", loop, ": ", tasks[i].what,
+             tasks[i].count > 1 ? str(" (", tasks[i].count, " times)") : std::string(), ", for ",
              fixed(std::chrono::duration<double>(tasks[i].oldest).count(), 1), " s");
-  if (tasks.size() > kLines) log_info("waits: ", loop, ": and for ", tasks.size() - kLines, " other things, since later");
+  if (tasks.size() > kLines)
+    log_info("waits: ", loop, ": and for ", tasks.size() - kLines, " other things, since later");
 }
 
 Task<void> log_tasks_of(Reactor& asking, std::vector<NamedLoop> loops) {
@@ -36,7 +38,9 @@ Task<void> log_tasks_of(Reactor& asking, std::vector<NamedLoop> loops) {
   }
   co_await asking.sleep(kAnswer);
   for (std::size_t i = 0; i < loops.size(); ++i)
-    if (!*answered[i]) log_warning("waits: ", loops[i].name, ": its loop has not answered for a second: it computes, or it is stuck");
+    if (!*answered[i])
+      log_warning("waits: ", loops[i].name,
+                  ": its loop has not answered for a second: it computes, or it is stuck");
 }
 
 }  // namespace cairn::rpc

@@ -16,7 +16,8 @@ struct NamedLoop {
 // A line for each kind of task of this thread's loop, with its age.
 void log_tasks_here(const std::string& loop);
 
-// The same for other loops of the process. One that does not answer within a second is named: it computes, or it is stuck.
+// The same for other loops of the process. One that does not answer within a second is named: it
+// computes, or it is stuck.
 Task<void> log_tasks_of(Reactor& asking, std::vector<NamedLoop> loops);
 
 }  // namespace cairn::rpc

@@ -7,7 +7,8 @@
 namespace cairn::storage {
 namespace {
 
-constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kDigits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
 
@@ -16,8 +17,10 @@ std::string to_base64(std::string_view bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const std::size_t taken = std::min<std::size_t>(3, bytes.size() - i);
     std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (j < taken ? static_cast<unsigned char>(bytes[i + j]) : 0u);
-    for (std::size_t j = 0; j < 4; ++j) out.push_back(j <= taken ? kDigits[group >> (18 - 6 * j) & 63] : '=');
+    for (std::size_t j = 0; j < 3; ++j)
+      group = group << 8 | (j < taken ? static_cast<unsigned char>(bytes[i + j]) : 0u);
+    for (std::size_t j = 0; j < 4; ++j)
+      out.push_back(j <= taken ? kDigits[group >> (18 - 6 * j) & 63] : '=');
   }
   return out;
 }
@@ -31,10 +34,12 @@ std::string from_base64(std::string_view text) {
     std::uint32_t group = 0;
     for (std::size_t j = 0; j < 4; ++j) {
       const std::size_t digit = j < digits ? kDigits.find(text[i + j]) : 0;
-      if (digit == std::string_view::npos) throw InvalidArgumentError(str("'", text[i + j], "' is not a base64 digit"));
+      if (digit == std::string_view::npos)
+        throw InvalidArgumentError(str("'", text[i + j], "' is not a base64 digit"));
       group = group << 6 | static_cast<std::uint32_t>(digit);
     }
-    for (std::size_t j = 0; j + 1 < digits; ++j) out.push_back(static_cast<char>(group >> (16 - 8 * j)));
+    for (std::size_t j = 0; j + 1 < digits; ++j)
+      out.push_back(static_cast<char>(group >> (16 - 8 * j)));
   }
   return out;
 }

@@ -24,7 +24,9 @@ std::string CheckpointFolder::name(std::uint64_t id) {
 }
 
 std::optional<std::uint64_t> CheckpointFolder::parse_name(const std::string& name) {
-  if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + 8 || name.size() > kPrefix.size() + 18) return std::nullopt;
+  if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + 8 ||
+      name.size() > kPrefix.size() + 18)
+    return std::nullopt;
   std::uint64_t id = 0;
   for (const char c : name.substr(kPrefix.size())) {
     if (c < '0' || c > '9') return std::nullopt;
@@ -39,9 +41,11 @@ std::vector<CheckpointEntry> CheckpointFolder::list() const {
   std::vector<CheckpointEntry> entries;
   for (const std::string& name : disk_.list(folder_)) {
     const std::optional<std::uint64_t> id = parse_name(name);
-    if (id.has_value() && disk_.exists(folder_ + "/" + name + "/" + kManifestFile)) entries.push_back({*id, folder_ + "/" + name});
+    if (id.has_value() && disk_.exists(folder_ + "/" + name + "/" + kManifestFile))
+      entries.push_back({*id, folder_ + "/" + name});
   }
-  std::sort(entries.begin(), entries.end(), [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.id < b.id; });
+  std::sort(entries.begin(), entries.end(),
+            [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.id < b.id; });
   return entries;
 }
 
@@ -53,7 +57,8 @@ std::optional<CheckpointEntry> CheckpointFolder::latest() const {
 
 std::uint64_t CheckpointFolder::next_id() const {
   std::uint64_t next = 1;
-  for (const std::string& name : disk_.list(folder_)) next = std::max(next, parse_name(name).value_or(0) + 1);
+  for (const std::string& name : disk_.list(folder_))
+    next = std::max(next, parse_name(name).value_or(0) + 1);
   return next;
 }
 
@@ -64,7 +69,8 @@ bool Lineage::holds(std::uint64_t saver, std::uint64_t checkpoint) const {
   });
 }
 
-// The manifests that can be read, by the name of their checkpoint, and the names of those that cannot.
+// The manifests that can be read, by the name of their checkpoint, and the names of those that
+// cannot.
 struct CheckpointFolder::Known {
   std::map<std::string, Manifest> manifests;
   std::set<std::string> unreadable;
@@ -91,13 +97,15 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
   std::vector<std::string> own;  // oldest first, as their names sort
   for (const CheckpointEntry& entry : list()) {
     const auto found = known.manifests.find(last_name(entry.path));
-    if (found != known.manifests.end() && run.holds(found->second.session, entry.id)) own.push_back(found->first);
+    if (found != known.manifests.end() && run.holds(found->second.session, entry.id))
+      own.push_back(found->first);
   }
   own.resize(own.size() - std::min(own.size(), keep_last));
   const std::set<std::string> old(own.begin(), own.end());
   for (const auto& [name, manifest] : known.manifests) {
     if (old.contains(name)) continue;
-    for (std::string below = name; !below.empty() && kept.insert(below).second;) {  // and the chain of bases below it
+    for (std::string below = name; !below.empty() && kept.insert(below).second;) {
+      // and the chain of bases below it
       const auto base = known.manifests.find(below);
       below = base == known.manifests.end() ? std::string() : base->second.base;
     }

@@ -16,7 +16,8 @@ struct CheckpointEntry {
   std::string path;
 };
 
-// Whose checkpoints are whose: those of a session, and those that it went on from. What an ancestor saved later is not.
+// Whose checkpoints are whose: those of a session, and those that it went on from. What an ancestor
+// saved later is not.
 struct Lineage {
   std::uint64_t session = 0;
   std::vector<Ancestor> ancestors;
@@ -28,16 +29,18 @@ class CheckpointFolder {
  public:
   CheckpointFolder(Disk& disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
 
-  static std::string name(std::uint64_t id);                                // "ckpt-00000042"
-  static std::optional<std::uint64_t> parse_name(const std::string& name);  // empty: not such a name
+  static std::string name(std::uint64_t id);  // "ckpt-00000042"
+  // empty: not such a name
+  static std::optional<std::uint64_t> parse_name(const std::string& name);
   std::string path(std::uint64_t id) const;
 
-  std::vector<CheckpointEntry> list() const;      // those that have a manifest, oldest first
+  std::vector<CheckpointEntry> list() const;  // those that have a manifest, oldest first
   std::optional<CheckpointEntry> latest() const;
-  std::uint64_t next_id() const;                  // above all there are, with a manifest or without
-  // Removes, of the checkpoints of `run`, all but the newest `keep_last` (and what any that stays is a delta of), and leftovers
-  // without a manifest. Those of other runs stay, as does what cannot be read. For after a commit, while nobody writes a further
-  // checkpoint.  Result  what was removed.
+  std::uint64_t next_id() const;  // above all there are, with a manifest or without
+  // Removes, of the checkpoints of `run`, all but the newest `keep_last` (and what any that stays
+  // is a delta of), and leftovers without a manifest. Those of other runs stay, as does what cannot
+  // be read. For after a commit, while nobody writes a further checkpoint.
+  // Result  what was removed.
   std::vector<std::string> prune(std::size_t keep_last, const Lineage& run);
 
  private:
@@ -54,8 +57,8 @@ struct VerifyReport {
   bool clean() const { return problems.empty(); }
 };
 
-// Reads every file and every block of the checkpoint at `path` and compares them with its manifest. Never throws an Error:
-// what is wrong is in the report.
+// Reads every file and every block of the checkpoint at `path` and compares them with its manifest.
+// Never throws an Error: what is wrong is in the report.
 VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path);
 
 }  // namespace cairn::storage

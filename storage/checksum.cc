@@ -21,7 +21,8 @@ constexpr Tables make_tables() {
   }
   for (std::size_t slice = 1; slice < 8; ++slice)
     for (std::size_t byte = 0; byte < 256; ++byte)
-      tables[slice][byte] = (tables[slice - 1][byte] >> 8) ^ tables[0][tables[slice - 1][byte] & 0xff];
+      tables[slice][byte] =
+          (tables[slice - 1][byte] >> 8) ^ tables[0][tables[slice - 1][byte] & 0xff];
   return tables;
 }
 constexpr Tables kTables = make_tables();
@@ -35,12 +36,14 @@ std::uint32_t portable(const char* at, std::size_t size, std::uint32_t crc) {
     crc = 0;
     for (std::size_t i = 0; i < 8; ++i) crc ^= kTables[7 - i][(word >> (8 * i)) & 0xff];
   }
-  for (; size > 0; ++at, --size) crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<unsigned char>(*at)) & 0xff];
+  for (; size > 0; ++at, --size)
+    crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<unsigned char>(*at)) & 0xff];
   return crc;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t by_instruction(const char* at, std::size_t size, std::uint32_t crc) {
+__attribute__((target("sse4.2"))) std::uint32_t by_instruction(const char* at, std::size_t size,
+                                                               std::uint32_t crc) {
   std::uint64_t wide = crc;
   for (; size >= 8; at += 8, size -= 8) {
     std::uint64_t word;

@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli, IEEE Trans. Commun. 41(6), 1993): the checksum of every block, file and manifest of ours.
+// CRC-32C (Castagnoli, IEEE Trans. Commun. 41(6), 1993): the checksum of every block, file and
+// manifest of ours.
 #pragma once
 #include <cstdint>
 #include <string_view>

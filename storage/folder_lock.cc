@@ -6,16 +6,19 @@
 
 namespace cairn::storage {
 
-std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder, const Clock& clock, Duration patience) {
+std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder,
+                                              const Clock& clock, Duration patience) {
   disk.make_folder(folder);
   const std::string holder = str(process_text(), " since ", utc_text(clock.wall_microseconds()));
   try {
     auto lock = disk.lock(folder + "/" + kLockFile, holder, patience);
     return std::make_shared<const FolderLock>(FolderLock{folder, std::move(lock)});
   } catch (const FailedPreconditionError& taken) {
-    const std::string whom = *taken.what() == '\0' ? "a process that has not said which" : taken.what();
-    throw FailedPreconditionError(str("another run saves its checkpoints in ", folder, " (", whom,
-                                      "), and two would share numbers: wait for its end, or give this run another folder"));
+    const std::string whom =
+        *taken.what() == '\0' ? "a process that has not said which" : taken.what();
+    throw FailedPreconditionError(
+        str("another run saves its checkpoints in ", folder, " (", whom,
+            "), and two would share numbers: wait for its end, or give this run another folder"));
   }
 }
 

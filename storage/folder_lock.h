@@ -1,4 +1,5 @@
-// The right to save checkpoints into a folder, which one run has at a time: two would share numbers.
+// The right to save checkpoints into a folder, which one run has at a time: two would share
+// numbers.
 #pragma once
 #include <memory>
 #include <string>
@@ -16,7 +17,9 @@ struct FolderLock {
 };
 
 // Makes the folder if need be. Waits up to `patience` for a holder that is about to end.
-//   Errors  FailedPrecondition: another run saves there, who and since when; the disk's own.   Thread  any that may block.
-std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder, const Clock& clock, Duration patience);
+//   Errors  FailedPrecondition: another run saves there, who and since when; the disk's own.
+//   Thread  any that may block.
+std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder,
+                                              const Clock& clock, Duration patience);
 
 }  // namespace cairn::storage

@@ -10,7 +10,8 @@ Manifest read_manifest(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/" + kManifestFile;
   if (!disk.exists(path))
     throw NotFoundError(str("there is no checkpoint in ", folder, ": its manifest ", path,
-                            " is missing. Name a folder that `cairn ckpt ls` lists; one without a manifest was never completed"));
+                            " is missing. Name a folder that `cairn ckpt ls` lists; one without a "
+                            "manifest was never completed"));
   return parse_manifest(disk.read(path), path);
 }
 
@@ -22,7 +23,8 @@ std::vector<DatabaseInfo> group_by_database(const std::vector<FileInfo>& files) 
   std::vector<DatabaseInfo> databases;
   for (const FileInfo& file : files) {
     const std::string name = file.name.substr(0, file.name.find('/'));
-    auto at = std::find_if(databases.begin(), databases.end(), [&](const DatabaseInfo& one) { return one.name == name; });
+    auto at = std::find_if(databases.begin(), databases.end(),
+                           [&](const DatabaseInfo& one) { return one.name == name; });
     if (at == databases.end()) at = databases.insert(at, DatabaseInfo{.name = name});
     at->files.push_back(file);
     at->bytes += file.bytes;

@@ -1,7 +1,9 @@
-// Manifest: the file that makes a checkpoint exist. Written last, as a whole, by rename; what has none is rubble.
+// Manifest: the file that makes a checkpoint exist. Written last, as a whole, by rename; what has
+// none is rubble.
 //
-// The file is JSON, whose last field is the CRC-32C of all bytes before that field's line. docs/checkpoint-format.md
-// lists the fields. In format 1 the checksum stood behind the JSON, which made the file none; it is still read.
+// The file is JSON, whose last field is the CRC-32C of all bytes before that field's line.
+// docs/checkpoint-format.md lists the fields. In format 1 the checksum stood behind the JSON, which
+// made the file none; it is still read.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -33,21 +35,22 @@ struct VariableInfo {
 };
 
 struct DatabaseInfo {
-  std::string name;                // its folder, relative to the checkpoint's
+  std::string name;  // its folder, relative to the checkpoint's
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
-  std::vector<FileInfo> files;     // named relative to the checkpoint's folder
+  std::vector<FileInfo> files;  // named relative to the checkpoint's folder
   bool operator==(const DatabaseInfo&) const = default;
 };
 
-// Where one pipeline stands: from the iterator state at `state_ordinal`, every element up to `ordinal` is still to be read but
-// those `committed`.
+// Where one pipeline stands: from the iterator state at `state_ordinal`, every element up to
+// `ordinal` is still to be read but those `committed`.
 struct DatasetPosition {
-  std::string pipeline;            // the dataset's name and the pipeline's number
-  std::uint64_t ordinal = 0;       // the first element never taken
-  std::string state;               // its bytes
+  std::string pipeline;       // the dataset's name and the pipeline's number
+  std::uint64_t ordinal = 0;  // the first element never taken
+  std::string state;          // its bytes
   std::uint64_t state_ordinal = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> committed;  // half-open, ascending, at or above state_ordinal
+  // half-open, ascending, at or above state_ordinal
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> committed;
   bool operator==(const DatasetPosition&) const = default;
 };
 
@@ -61,25 +64,29 @@ struct Ancestor {
 struct Manifest {
   std::uint64_t checkpoint = 0;
   std::int64_t global_step = 0;
-  std::int64_t saved_at_us = 0;    // since 1970 UTC
-  std::uint64_t lost_updates = 0;  // counted in the step, but gone with a ps that was lost on the way: the model lacks up to so many
+  std::int64_t saved_at_us = 0;  // since 1970 UTC
+  // counted in the step, but gone with a ps that was lost on the way: the model lacks up to so many
+  std::uint64_t lost_updates = 0;
   std::uint64_t session = 0;
-  std::vector<Ancestor> ancestors; // of the session, the oldest first: what it was resumed from, and that, and so on
-  std::uint64_t seed = 0;          // of the initial values: rows that no database holds come from it
+  // of the session, the oldest first: what it was resumed from, and that, and so on
+  std::vector<Ancestor> ancestors;
+  // of the initial values: rows that no database holds come from it
+  std::uint64_t seed = 0;
   std::uint64_t layout_version = 0;
   std::vector<VariableInfo> variables;
   std::vector<DatabaseInfo> databases;
-  std::uint64_t low_watermark = 0;                              // all closures below it are applied
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> applied; // and these, half-open, ascending
+  std::uint64_t low_watermark = 0;  // all closures below it are applied
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> applied;  // and these, half-open, ascending
   std::vector<DatasetPosition> datasets;
-  std::string metadata = "{}";     // the program's own, JSON
-  std::string base;                // of a delta: the checkpoint below it; empty: a full one
+  std::string metadata = "{}";  // the program's own, JSON
+  std::string base;             // of a delta: the checkpoint below it; empty: a full one
   bool operator==(const Manifest&) const = default;
 };
 
 // InvalidArgument: the metadata is not JSON.
 std::string to_text(const Manifest& manifest);
-// DataLoss naming `path` and the cure: cut short, changed, malformed. Unimplemented: of a later format.
+// DataLoss naming `path` and the cure: cut short, changed, malformed. Unimplemented: of a later
+// format.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
 // Thread: any that may block on files.
@@ -88,7 +95,8 @@ void commit(Disk& disk, const std::string& folder, const Manifest& manifest);
 // NotFound: no manifest there; DataLoss as parse_manifest().
 Manifest read_manifest(const Disk& disk, const std::string& folder);
 
-// The databases that files named "<database>/<file>" belong to, in order of first mention; rows are left at 0.
+// The databases that files named "<database>/<file>" belong to, in order of first mention; rows are
+// left at 0.
 std::vector<DatabaseInfo> group_by_database(const std::vector<FileInfo>& files);
 
 }  // namespace cairn::storage

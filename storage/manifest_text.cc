@@ -16,26 +16,40 @@ using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 constexpr std::string_view kChecksumField = " \"crc32c\": ";
 constexpr std::string_view kChecksumLine = "checksum ";  // of format 1
-constexpr const char* kCure = ". Restore from another checkpoint of this folder; `cairn ckpt verify` names the sound ones";
+constexpr const char* kCure =
+    ". Restore from another checkpoint of this folder; `cairn ckpt verify` names the sound ones";
 
-Json to_json(const UpdateRule& rule) { return {{"kind", rule_name(rule.kind)}, {"number", static_cast<int>(rule.kind)}, {"constants", rule.constants}}; }
+Json to_json(const UpdateRule& rule) {
+  return {{"kind", rule_name(rule.kind)},
+          {"number", static_cast<int>(rule.kind)},
+          {"constants", rule.constants}};
+}
 
 Json to_json(const VariableInfo& variable) {
   Json parts = Json::array();
   for (const RowRange& part : variable.parts) parts.push_back({part.begin, part.end});
-  return {{"name", variable.name},           {"dtype", dtype_name(variable.dtype)}, {"shape", variable.shape.dims()},
-          {"trainable", variable.trainable}, {"rule", to_json(variable.rule)},      {"slots", variable.slots},
-          {"parts", std::move(parts)},       {"hashed", variable.hashed}};
+  return {{"name", variable.name},          {"dtype", dtype_name(variable.dtype)},
+          {"shape", variable.shape.dims()}, {"trainable", variable.trainable},
+          {"rule", to_json(variable.rule)}, {"slots", variable.slots},
+          {"parts", std::move(parts)},      {"hashed", variable.hashed}};
 }
 
 Json to_json(const DatabaseInfo& database) {
   Json files = Json::array();
-  for (const FileInfo& file : database.files) files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32c", file.checksum}});
-  return {{"name", database.name}, {"rows", database.rows}, {"bytes", database.bytes}, {"files", std::move(files)}};
+  for (const FileInfo& file : database.files)
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32c", file.checksum}});
+  return {{"name", database.name},
+          {"rows", database.rows},
+          {"bytes", database.bytes},
+          {"files", std::move(files)}};
 }
 
 Json to_json(const DatasetPosition& at) {
-  return {{"pipeline", at.pipeline}, {"ordinal", at.ordinal}, {"state", to_base64(at.state)}, {"state_ordinal", at.state_ordinal}, {"committed", at.committed}};
+  return {{"pipeline", at.pipeline},
+          {"ordinal", at.ordinal},
+          {"state", to_base64(at.state)},
+          {"state_ordinal", at.state_ordinal},
+          {"committed", at.committed}};
 }
 
 template <typename T>
@@ -45,15 +59,20 @@ Json list_of(const std::vector<T>& things) {
   return list;
 }
 
-// Becomes any type that holds it, and refuses the rest: the library's own conversion wraps, and is undefined for a fraction beyond the type.
+// Becomes any type that holds it, and refuses the rest: the library's own conversion wraps, and is
+// undefined for a fraction beyond the type.
 struct Integer {
   const Json& json;
 
   template <std::integral T>
   operator T() const {
-    if (json.is_number_unsigned() && std::in_range<T>(json.get<std::uint64_t>())) return json.get<T>();
-    if (json.is_number_integer() && !json.is_number_unsigned() && std::in_range<T>(json.get<std::int64_t>())) return json.get<T>();
-    throw InvalidArgumentError(str(json_text(json), " stands where an integer of ", 8 * sizeof(T), " bits is wanted"));
+    if (json.is_number_unsigned() && std::in_range<T>(json.get<std::uint64_t>()))
+      return json.get<T>();
+    if (json.is_number_integer() && !json.is_number_unsigned() &&
+        std::in_range<T>(json.get<std::int64_t>()))
+      return json.get<T>();
+    throw InvalidArgumentError(
+        str(json_text(json), " stands where an integer of ", 8 * sizeof(T), " bits is wanted"));
   }
 };
 
@@ -70,14 +89,17 @@ Ranges read_ranges(const Json& json) {
 UpdateRule read_rule(const Json& json) {
   UpdateRule rule;
   const int kind = Integer{json.at("number")};
-  if (kind < 0 || kind >= kRuleKindCount) throw DataLossError(str("update rule ", kind, " is unknown: a newer version of Cairn wrote it"));
+  if (kind < 0 || kind >= kRuleKindCount)
+    throw DataLossError(
+        str("update rule ", kind, " is unknown: a newer version of Cairn wrote it"));
   rule.kind = static_cast<RuleKind>(kind);
   rule.constants = json.at("constants").get<decltype(rule.constants)>();
   return rule;
 }
 
 VariableInfo read_variable(const Json& json) {
-  VariableInfo variable{.name = json.at("name"), .dtype = parse_dtype(json.at("dtype").get<std::string>())};
+  VariableInfo variable{.name = json.at("name"),
+                        .dtype = parse_dtype(json.at("dtype").get<std::string>())};
   std::vector<std::int64_t> dims;
   for (const Json& dim : json.at("shape")) dims.push_back(Integer{dim});
   variable.shape = Shape(std::move(dims));
@@ -90,13 +112,18 @@ VariableInfo read_variable(const Json& json) {
 }
 
 DatabaseInfo read_database(const Json& json) {
-  DatabaseInfo database{.name = json.at("name"), .rows = Integer{json.at("rows")}, .bytes = Integer{json.at("bytes")}};
-  for (const Json& file : json.at("files")) database.files.push_back({file.at("name"), Integer{file.at("bytes")}, Integer{file.at("crc32c")}});
+  DatabaseInfo database{.name = json.at("name"),
+                        .rows = Integer{json.at("rows")},
+                        .bytes = Integer{json.at("bytes")}};
+  for (const Json& file : json.at("files"))
+    database.files.push_back(
+        {file.at("name"), Integer{file.at("bytes")}, Integer{file.at("crc32c")}});
   return database;
 }
 
 DatasetPosition read_position(const Json& json) {
-  return {json.at("pipeline"), Integer{json.at("ordinal")}, from_base64(json.at("state").get<std::string>()), Integer{json.at("state_ordinal")},
+  return {json.at("pipeline"), Integer{json.at("ordinal")},
+          from_base64(json.at("state").get<std::string>()), Integer{json.at("state_ordinal")},
           read_ranges(json.at("committed"))};
 }
 
@@ -108,11 +135,14 @@ Manifest read_json(const Json& json) {
   if (json.contains("lost_updates")) out.lost_updates = Integer{json.at("lost_updates")};
   out.session = Integer{json.at("session")};
   if (json.contains("ancestors"))  // absent in older ones
-    for (const Json& ancestor : json.at("ancestors")) out.ancestors.push_back(read_ancestor(ancestor));
+    for (const Json& ancestor : json.at("ancestors"))
+      out.ancestors.push_back(read_ancestor(ancestor));
   out.seed = Integer{json.at("seed")};
   out.layout_version = Integer{json.at("layout_version")};
-  for (const Json& variable : json.at("variables")) out.variables.push_back(read_variable(variable));
-  for (const Json& database : json.at("databases")) out.databases.push_back(read_database(database));
+  for (const Json& variable : json.at("variables"))
+    out.variables.push_back(read_variable(variable));
+  for (const Json& database : json.at("databases"))
+    out.databases.push_back(read_database(database));
   out.low_watermark = Integer{json.at("low_watermark")};
   out.applied = read_ranges(json.at("applied"));
   for (const Json& position : json.at("datasets")) out.datasets.push_back(read_position(position));
@@ -122,14 +152,19 @@ Manifest read_json(const Json& json) {
 }
 
 [[noreturn]] void refuse_changed(const std::string& path) {
-  throw DataLossError(str("the manifest ", path, " was changed: its checksum does not match its bytes", kCure));
+  throw DataLossError(
+      str("the manifest ", path, " was changed: its checksum does not match its bytes", kCure));
 }
 
-// The JSON of a text of format 1 whose checksum is right: it stands behind the JSON, on a line of its own.
+// The JSON of a text of format 1 whose checksum is right: it stands behind the JSON, on a line of
+// its own.
 std::string_view checked_body_1(std::string_view text, const std::string& path) {
-  const std::size_t line = text.size() > 1 ? text.rfind('\n', text.size() - 2) : std::string_view::npos;
-  if (line == std::string_view::npos || !text.ends_with('\n') || !text.substr(line + 1).starts_with(kChecksumLine))
-    throw DataLossError(str("the manifest ", path, " is cut short: it does not end with its checksum", kCure));
+  const std::size_t line =
+      text.size() > 1 ? text.rfind('\n', text.size() - 2) : std::string_view::npos;
+  if (line == std::string_view::npos || !text.ends_with('\n') ||
+      !text.substr(line + 1).starts_with(kChecksumLine))
+    throw DataLossError(
+        str("the manifest ", path, " is cut short: it does not end with its checksum", kCure));
   const std::string_view body = text.substr(0, line + 1);
   if (text.substr(line + 1 + kChecksumLine.size()) != str(crc32c(body), "\n")) refuse_changed(path);
   return body;
@@ -137,9 +172,11 @@ std::string_view checked_body_1(std::string_view text, const std::string& path) 
 
 // The JSON of a text whose checksum is right: the last field, over all that stands before it.
 std::string_view checked_body(std::string_view text, const std::string& path) {
-  const std::size_t line = text.ends_with("\n}\n") ? text.rfind(kChecksumField) : std::string_view::npos;
+  const std::size_t line =
+      text.ends_with("\n}\n") ? text.rfind(kChecksumField) : std::string_view::npos;
   if (line == std::string_view::npos) return checked_body_1(text, path);
-  if (text.substr(line) != str(kChecksumField, crc32c(text.substr(0, line)), "\n}\n")) refuse_changed(path);
+  if (text.substr(line) != str(kChecksumField, crc32c(text.substr(0, line)), "\n}\n"))
+    refuse_changed(path);
   return text;
 }
 
@@ -148,7 +185,8 @@ std::string_view checked_body(std::string_view text, const std::string& path) {
 std::string to_text(const Manifest& manifest) {
   const Json metadata = parse_json(manifest.metadata, "a checkpoint's metadata");
   Json ancestors = Json::array();
-  for (const Ancestor& ancestor : manifest.ancestors) ancestors.push_back({ancestor.session, ancestor.checkpoint});
+  for (const Ancestor& ancestor : manifest.ancestors)
+    ancestors.push_back({ancestor.session, ancestor.checkpoint});
   const Json json = {{"format", kManifestVersion},
                      {"checkpoint", manifest.checkpoint},
                      {"global_step", manifest.global_step},
@@ -176,8 +214,8 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   try {
     const Json json = parse_json(body, "it");
     if (const int format = Integer{json.at("format")}; format < 1 || format > kManifestVersion)
-      throw UnimplementedError(
-          str("the manifest ", path, " has format ", format, ", this Cairn reads 1 to ", kManifestVersion));
+      throw UnimplementedError(str("the manifest ", path, " has format ", format,
+                                   ", this Cairn reads 1 to ", kManifestVersion));
     return read_json(json);
   } catch (const Json::exception& error) {
     throw DataLossError(str("the manifest ", path, " is malformed: ", error.what(), kCure));

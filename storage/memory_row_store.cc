@@ -19,7 +19,8 @@ void put_text(std::string& out, std::string_view text) {
 std::string take_text(std::string_view& left, const std::string& folder) {
   std::uint32_t size = 0;
   if (left.size() >= sizeof size) std::memcpy(&size, left.data(), sizeof size);
-  if (left.size() < sizeof size + size) throw DataLossError(str("reading the database ", folder, ": it ends early"));
+  if (left.size() < sizeof size + size)
+    throw DataLossError(str("reading the database ", folder, ": it ends early"));
   std::string text(left.substr(sizeof size, size));
   left.remove_prefix(sizeof size + size);
   return text;
@@ -54,7 +55,9 @@ class MemoryReader final : public DatabaseReader {
  public:
   MemoryReader(Disk& disk, const std::string& folder) {
     const std::string path = folder + "/" + kFile;
-    if (!disk.exists(path)) throw NotFoundError(str("there is no database in ", folder, ": its file ", path, " is missing"));
+    if (!disk.exists(path))
+      throw NotFoundError(
+          str("there is no database in ", folder, ": its file ", path, " is missing"));
     const std::string bytes = disk.read(path);
     for (std::string_view left = bytes; !left.empty();) {
       std::string key = take_text(left, folder);
@@ -80,8 +83,12 @@ class MemoryReader final : public DatabaseReader {
 class MemoryRowStore final : public RowStore {
  public:
   explicit MemoryRowStore(Disk& disk) : disk_(disk) {}
-  std::unique_ptr<DatabaseWriter> create(const std::string& folder) override { return std::make_unique<MemoryWriter>(disk_, folder); }
-  std::unique_ptr<DatabaseReader> open(const std::string& folder) override { return std::make_unique<MemoryReader>(disk_, folder); }
+  std::unique_ptr<DatabaseWriter> create(const std::string& folder) override {
+    return std::make_unique<MemoryWriter>(disk_, folder);
+  }
+  std::unique_ptr<DatabaseReader> open(const std::string& folder) override {
+    return std::make_unique<MemoryReader>(disk_, folder);
+  }
 
  private:
   Disk& disk_;
@@ -89,6 +96,8 @@ class MemoryRowStore final : public RowStore {
 
 }  // namespace
 
-std::unique_ptr<RowStore> make_memory_row_store(Disk& disk) { return std::make_unique<MemoryRowStore>(disk); }
+std::unique_ptr<RowStore> make_memory_row_store(Disk& disk) {
+  return std::make_unique<MemoryRowStore>(disk);
+}
 
 }  // namespace cairn::storage

@@ -15,11 +15,15 @@ std::string key_prefix(const std::string& variable, RecordKind kind) {
 
 void verify_database_name(const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-    throw InvalidArgumentError(str("'", name, "' is not the name of a database inside a checkpoint's folder"));
+    throw InvalidArgumentError(
+        str("'", name, "' is not the name of a database inside a checkpoint's folder"));
 }
 
 RangeRead::RangeRead(DatabaseReader& reader, std::string variable, RowRange range)
-    : reader_(reader), variable_(std::move(variable)), range_(range), prefix_(key_prefix(variable_, RecordKind::kRows)) {}
+    : reader_(reader),
+      variable_(std::move(variable)),
+      range_(range),
+      prefix_(key_prefix(variable_, RecordKind::kRows)) {}
 
 std::vector<TableRecord> RangeRead::tables() {
   std::vector<TableRecord> records;
@@ -39,8 +43,10 @@ bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
   if (!here_) return false;
   if (!sought_) {
     sought_ = true;
-    // The block that holds the range's first row may begin before it; of a hashed variable any block before it may hold some.
-    const std::string first = encode(RecordKey{variable_, RecordKind::kRows, hashed_ ? 0 : range_.begin});
+    // The block that holds the range's first row may begin before it; of a hashed variable any
+    // block before it may hold some.
+    const std::string first =
+        encode(RecordKey{variable_, RecordKind::kRows, hashed_ ? 0 : range_.begin});
     reader_.seek_for_prev(first);
     if (!at_rows()) reader_.seek(first);
   }
@@ -50,7 +56,9 @@ bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
     if (taken >= bytes) return true;
     StoredRows rows = decode_rows(reader_.key(), reader_.value());
     taken += reader_.value().size();
-    if (!rows.offsets.empty() && rows.first_row + static_cast<std::int64_t>(rows.offsets.back()) >= range_.begin) out.push_back(std::move(rows));
+    if (!rows.offsets.empty() &&
+        rows.first_row + static_cast<std::int64_t>(rows.offsets.back()) >= range_.begin)
+      out.push_back(std::move(rows));
   }
   return false;
 }

@@ -1,4 +1,5 @@
-// Reading the rows of a part from the databases of a checkpoint, whatever the layout was when they were written.
+// Reading the rows of a part from the databases of a checkpoint, whatever the layout was when they
+// were written.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,19 +11,22 @@
 
 namespace cairn::storage {
 
-// A database name of a manifest or a request must stay inside the checkpoint's folder.  Errors  InvalidArgument.
+// A database name of a manifest or a request must stay inside the checkpoint's folder.
+// Errors  InvalidArgument.
 void verify_database_name(const std::string& name);
 
-// The records of one variable's rows in one database, in pieces: first its table records, then the blocks that hold any of
-// `range`. Thread: one at a time; calls block.
+// The records of one variable's rows in one database, in pieces: first its table records, then the
+// blocks that hold any of `range`. Thread: one at a time; calls block.
 class RangeRead {
  public:
   // `reader` stays the caller's and is this object's until done.
   RangeRead(DatabaseReader& reader, std::string variable, RowRange range);
 
-  // All table records of the variable here: empty, and nothing else to read, if the database does not have it.
+  // All table records of the variable here: empty, and nothing else to read, if the database does
+  // not have it.
   std::vector<TableRecord> tables();
-  // Adds blocks to `out` until they hold `bytes` or the range ends; false at its end. After tables().
+  // Adds blocks to `out` until they hold `bytes` or the range ends; false at its end. After
+  // tables().
   bool read(std::vector<StoredRows>& out, std::size_t bytes);
 
  private:
@@ -32,7 +36,7 @@ class RangeRead {
   std::string variable_;
   RowRange range_;
   std::string prefix_;  // of the keys of this variable's blocks
-  bool here_ = false;    // some rows of the range may lie in this database
+  bool here_ = false;   // some rows of the range may lie in this database
   bool hashed_ = false;
   bool sought_ = false;
 };

@@ -13,19 +13,23 @@
 namespace cairn::storage {
 namespace {
 
-constexpr std::uint64_t kSortedFileBytes = std::uint64_t{64} << 20;  // checksums are taken of whole files in memory
+// checksums are taken of whole files in memory
+constexpr std::uint64_t kSortedFileBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kReadAhead = std::size_t{4} << 20;
 constexpr const char* kMaking = "making";  // folder of sorted files not yet taken in
 
 [[noreturn]] void raise(const rocksdb::Status& status, const std::string& doing) {
   const std::string message = str(doing, ": ", status.ToString());
-  if (status.IsNoSpace()) throw ResourceExhaustedError(str(message, ". Free space on that disk, or checkpoint elsewhere"));
+  if (status.IsNoSpace())
+    throw ResourceExhaustedError(
+        str(message, ". Free space on that disk, or checkpoint elsewhere"));
   if (status.IsInvalidArgument()) throw InternalError(message);
   throw DataLossError(message);
 }
 template <typename... Parts>
 void check_rocksdb(const rocksdb::Status& status, const Parts&... doing) {
-  if (!status.ok()) [[unlikely]] raise(status, str(doing...));
+  if (!status.ok()) [[unlikely]]
+    raise(status, str(doing...));
 }
 
 class NoLog final : public rocksdb::Logger {
@@ -53,19 +57,23 @@ rocksdb::Options database_options() {
 
 class RocksWriter final : public DatabaseWriter {
  public:
-  explicit RocksWriter(std::string folder) : folder_(std::move(folder)), options_(database_options()) {
+  explicit RocksWriter(std::string folder)
+      : folder_(std::move(folder)), options_(database_options()) {
     std::error_code error;
     failpoint("rows.begin");
     std::filesystem::remove_all(folder_, error);
     if (!error) std::filesystem::create_directories(folder_ + "/" + kMaking, error);
-    if (error) throw PermissionDeniedError(str("cannot make the folder ", folder_, ": ", error.message()));
+    if (error)
+      throw PermissionDeniedError(str("cannot make the folder ", folder_, ": ", error.message()));
     failpoint("rows.folder_made");
   }
 
   void put(std::string_view key, std::string_view value) override {
     if (file_ != nullptr && file_->FileSize() >= kSortedFileBytes) end_file();
     if (file_ == nullptr) begin_file();
-    check_rocksdb(file_->Put(rocksdb::Slice(key.data(), key.size()), rocksdb::Slice(value.data(), value.size())), "writing ", files_.back());
+    check_rocksdb(file_->Put(rocksdb::Slice(key.data(), key.size()),
+                             rocksdb::Slice(value.data(), value.size())),
+                  "writing ", files_.back());
   }
 
   std::vector<FileInfo> finish() override {
@@ -76,7 +84,8 @@ class RocksWriter final : public DatabaseWriter {
     std::vector<FileInfo> infos;
     const std::string name = std::filesystem::path(folder_).filename();
     for (const std::string& file : system_disk().list(folder_))
-      if (file != "LOCK") infos.push_back(file_info(system_disk(), folder_ + "/" + file, name + "/" + file));
+      if (file != "LOCK")
+        infos.push_back(file_info(system_disk(), folder_ + "/" + file, name + "/" + file));
     failpoint("rows.end");
     return infos;
   }
@@ -101,7 +110,8 @@ class RocksWriter final : public DatabaseWriter {
     rocksdb::IngestExternalFileOptions ingest;
     ingest.move_files = true;
     ingest.failed_move_fall_back_to_copy = true;
-    if (!files_.empty()) check_rocksdb(database->IngestExternalFile(files_, ingest), "taking the rows into ", folder_);
+    if (!files_.empty())
+      check_rocksdb(database->IngestExternalFile(files_, ingest), "taking the rows into ", folder_);
     check_rocksdb(database->Close(), "closing ", folder_);
   }
 
@@ -115,9 +125,11 @@ class RocksReader final : public DatabaseReader {
  public:
   explicit RocksReader(const std::string& folder) : folder_(folder) {
     if (!std::filesystem::exists(folder + "/CURRENT"))
-      throw NotFoundError(str("there is no database in ", folder, ": its folder or its file CURRENT is missing"));
+      throw NotFoundError(
+          str("there is no database in ", folder, ": its folder or its file CURRENT is missing"));
     rocksdb::DB* opened = nullptr;
-    check_rocksdb(rocksdb::DB::OpenForReadOnly(database_options(), folder, &opened), "opening the database ", folder);
+    check_rocksdb(rocksdb::DB::OpenForReadOnly(database_options(), folder, &opened),
+                  "opening the database ", folder);
     database_.reset(opened);
     rocksdb::ReadOptions read;
     read.readahead_size = kReadAhead;
@@ -150,8 +162,12 @@ class RocksReader final : public DatabaseReader {
 
 class RocksRowStore final : public RowStore {
  public:
-  std::unique_ptr<DatabaseWriter> create(const std::string& folder) override { return std::make_unique<RocksWriter>(folder); }
-  std::unique_ptr<DatabaseReader> open(const std::string& folder) override { return std::make_unique<RocksReader>(folder); }
+  std::unique_ptr<DatabaseWriter> create(const std::string& folder) override {
+    return std::make_unique<RocksWriter>(folder);
+  }
+  std::unique_ptr<DatabaseReader> open(const std::string& folder) override {
+    return std::make_unique<RocksReader>(folder);
+  }
 };
 
 }  // namespace

@@ -15,8 +15,9 @@ constexpr std::uint8_t kTableVersion = 1, kHashedTableVersion = 2;
 constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
 
 [[noreturn]] void bad(std::string_view key, const char* what) {
-  throw DataLossError(str("the record at ", describe_key(key), " cannot be read: ", what,
-                          ". Restore from an older checkpoint; `cairn ckpt verify` names the sound ones"));
+  throw DataLossError(
+      str("the record at ", describe_key(key), " cannot be read: ", what,
+          ". Restore from an older checkpoint; `cairn ckpt verify` names the sound ones"));
 }
 
 class Writer {
@@ -33,7 +34,9 @@ class Writer {
     number(static_cast<std::uint32_t>(text.size()));
     out_.append(text);
   }
-  void bytes(const std::byte* data, std::size_t size) { out_.append(reinterpret_cast<const char*>(data), size); }
+  void bytes(const std::byte* data, std::size_t size) {
+    out_.append(reinterpret_cast<const char*>(data), size);
+  }
   void reserve(std::size_t size) { out_.reserve(size); }
   std::string finish(std::string_view key) {
     number(crc32c(out_, crc32c(key)));
@@ -91,7 +94,8 @@ class Reader {
 };
 
 void put_big_endian(std::string& out, std::uint64_t value, int bytes) {
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) out.push_back(static_cast<char>(value >> shift));
+  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+    out.push_back(static_cast<char>(value >> shift));
 }
 std::uint64_t big_endian(std::string_view bytes) {
   std::uint64_t value = 0;
@@ -117,7 +121,8 @@ RecordKey decode_key(std::string_view bytes) {
   if (bytes.size() != name + 11) bad(bytes, "its key has the wrong length");
   const auto kind = static_cast<RecordKind>(bytes[2 + name]);
   const std::uint64_t row = big_endian(bytes.substr(3 + name));
-  if ((kind != RecordKind::kTable && kind != RecordKind::kRows) || row > INT64_MAX) bad(bytes, "its key is malformed");
+  if ((kind != RecordKind::kTable && kind != RecordKind::kRows) || row > INT64_MAX)
+    bad(bytes, "its key is malformed");
   return {std::string(bytes.substr(2, name)), kind, static_cast<std::int64_t>(row)};
 }
 
@@ -138,7 +143,8 @@ std::string encode(std::string_view key, const StoredRows& rows) {
   out.number(rows.dim);
   out.number(static_cast<std::uint32_t>(rows.offsets.size()));
   if (!rows.contiguous())
-    for (std::size_t i = 1; i < rows.offsets.size(); ++i) out.varint(rows.offsets[i] - rows.offsets[i - 1] - 1);
+    for (std::size_t i = 1; i < rows.offsets.size(); ++i)
+      out.varint(rows.offsets[i] - rows.offsets[i - 1] - 1);
   out.bytes(rows.data.data(), rows.data.size());
   return out.finish(key);
 }
@@ -168,7 +174,8 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   }
   in.want(in.left() == rows.row_bytes() * count, "its rows do not fill it");
   rows.data.resize(in.left());
-  if (!rows.data.empty()) std::memcpy(rows.data.data(), in.take(in.left()).data(), rows.data.size());
+  if (!rows.data.empty())
+    std::memcpy(rows.data.data(), in.take(in.left()).data(), rows.data.size());
   return rows;
 }
 
@@ -194,7 +201,8 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   TableRecord record;
   record.variable = decode_key(key).variable;
   const auto version = in.number<std::uint8_t>();
-  in.want(version == kTableVersion || version == kHashedTableVersion, "a newer version of Cairn wrote it");
+  in.want(version == kTableVersion || version == kHashedTableVersion,
+          "a newer version of Cairn wrote it");
   record.hashed = version == kHashedTableVersion;
   const auto dtype = in.number<std::uint8_t>();
   in.want(dtype < kDTypeCount, "it has no such dtype");
@@ -212,7 +220,8 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   for (std::string& slot : record.slots) slot = in.text();
   record.rows = {in.number<std::int64_t>(), in.number<std::int64_t>()};
   record.updates = in.number<std::int64_t>();
-  in.want(in.left() == 0 && record.rows.begin <= record.rows.end && record.updates >= 0, "its fields are impossible");
+  in.want(in.left() == 0 && record.rows.begin <= record.rows.end && record.updates >= 0,
+          "its fields are impossible");
   return record;
 }
 

@@ -1,9 +1,12 @@
-// What a checkpoint's database holds: blocks of rows with their slots, and one record a table. Pure encoding.
+// What a checkpoint's database holds: blocks of rows with their slots, and one record a table. Pure
+// encoding.
 //
-//   Key    length of the name (2 bytes), name, kind (1 byte), row (8 bytes), numbers big-endian: the keys of a variable lie
-//          together, its record first, then its rows in order. A read of rows is therefore a read of a range; the blocks of a
-//          hashed variable are in the order of their first rows, but each may reach far into the next ones.
-//   Value  little-endian; ends in a CRC-32C over key and value. docs/checkpoint-format.md has the byte table.
+//   Key    length of the name (2 bytes), name, kind (1 byte), row (8 bytes), numbers big-endian:
+//          the keys of a variable lie together, its record first, then its rows in order. A read of
+//          rows is therefore a read of a range; the blocks of a hashed variable are in the order of
+//          their first rows, but each may reach far into the next ones.
+//   Value  little-endian; ends in a CRC-32C over key and value. docs/checkpoint-format.md has the
+//          byte table.
 // Decoding is total: any bytes give a value or DataLoss that names the key. Thread: any.
 #pragma once
 #include <cstddef>
@@ -18,7 +21,8 @@
 
 namespace cairn::storage {
 
-inline constexpr std::size_t kBlockBytes = 64 << 10;  // of rows in a block, unless a single row has more
+// of rows in a block, unless a single row has more
+inline constexpr std::size_t kBlockBytes = 64 << 10;
 
 enum class RecordKind : std::uint8_t { kTable = 1, kRows = 2 };
 
@@ -41,14 +45,18 @@ struct StoredRows {
   std::int64_t dim = 0;
   std::int64_t first_row = 0;
   std::vector<std::uint64_t> offsets;  // row numbers less first_row, ascending from 0
-  std::vector<std::byte> data;         // [rows][dim parameters, then slots of slot_width(rule, dim) each]
+  // [rows][dim parameters, then slots of slot_width(rule, dim) each]
+  std::vector<std::byte> data;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(offsets.size()); }
-  std::size_t row_bytes() const { return static_cast<std::size_t>(dim + slots * slot_width(rule, dim)) * dtype_bytes(dtype); }
+  std::size_t row_bytes() const {
+    return static_cast<std::size_t>(dim + slots * slot_width(rule, dim)) * dtype_bytes(dtype);
+  }
   bool contiguous() const { return !offsets.empty() && offsets.back() + 1 == offsets.size(); }
   bool operator==(const StoredRows&) const = default;
 };
-// A contiguous range costs no bytes for its row numbers, a list one or two a row, or up to nine of a hashed variable.
+// A contiguous range costs no bytes for its row numbers, a list one or two a row, or up to nine of
+// a hashed variable.
 std::string encode(std::string_view key, const StoredRows& rows);
 StoredRows decode_rows(std::string_view key, std::string_view value);  // DataLoss
 

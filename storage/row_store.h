@@ -1,4 +1,5 @@
-// RowStore: the databases that a checkpoint's rows lie in. RocksDB behind its door, or a plain file for the simulation.
+// RowStore: the databases that a checkpoint's rows lie in. RocksDB behind its door, or a plain file
+// for the simulation.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,14 +23,17 @@ struct FileInfo {
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter() = default;
-  // Keys ascend.  Errors  ResourceExhausted: disk full; DataLoss: cannot be written. Both name the file.
+  // Keys ascend.
+  // Errors  ResourceExhausted: disk full; DataLoss: cannot be written. Both name the file.
   virtual void put(std::string_view key, std::string_view value) = 0;
-  // Everything written, on the disk and synced.  Result  the database's files, named relative to its folder's parent.
+  // Everything written, on the disk and synced.
+  // Result  the database's files, named relative to its folder's parent.
   virtual std::vector<FileInfo> finish() = 0;
 };
 
 // A cursor over a database, nowhere at first.
-//   Errors  of every call: DataLoss naming the database, where a file is missing, cut short or changed.
+//   Errors  of every call: DataLoss naming the database, where a file is missing, cut short or
+//           changed.
 //   Thread  one at a time; calls block on the disk.
 class DatabaseReader {
  public:
@@ -38,7 +42,7 @@ class DatabaseReader {
   virtual void seek_for_prev(std::string_view key) = 0;  // to the last key at or before it
   virtual bool valid() const = 0;
   virtual void next() = 0;
-  virtual std::string_view key() const = 0;    // until the cursor moves
+  virtual std::string_view key() const = 0;  // until the cursor moves
   virtual std::string_view value() const = 0;
 };
 
@@ -52,9 +56,11 @@ class RowStore {
   virtual std::unique_ptr<DatabaseReader> open(const std::string& folder) = 0;
 };
 
-// Each database is one of RocksDB: sorted files made beside and taken in as they are; opened read-only.
+// Each database is one of RocksDB: sorted files made beside and taken in as they are; opened
+// read-only.
 std::unique_ptr<RowStore> make_rocks_row_store();
-// Each database is one file, held in memory and passed through `disk` as a whole: for the simulation and for tests.
+// Each database is one file, held in memory and passed through `disk` as a whole: for the
+// simulation and for tests.
 std::unique_ptr<RowStore> make_memory_row_store(Disk& disk);
 
 // The size and the checksum of a file. `name` goes into the result as it is.

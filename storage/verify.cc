@@ -16,17 +16,21 @@ void collect(VerifyReport& report, Work work) {
   }
 }
 
-void verify_file(const Disk& disk, const std::string& folder, const FileInfo& file, VerifyReport& report) {
+void verify_file(const Disk& disk, const std::string& folder, const FileInfo& file,
+                 VerifyReport& report) {
   const std::string path = folder + "/" + file.name;
   if (!disk.exists(path)) throw DataLossError(str(path, " is missing"));
   const FileInfo found = file_info(disk, path, file.name);
   ++report.files;
   report.bytes += found.bytes;
-  if (found.bytes != file.bytes) throw DataLossError(str(path, " has ", found.bytes, " bytes, the manifest says ", file.bytes));
-  if (found.checksum != file.checksum) throw DataLossError(str(path, " was changed: its checksum does not match the manifest's"));
+  if (found.bytes != file.bytes)
+    throw DataLossError(str(path, " has ", found.bytes, " bytes, the manifest says ", file.bytes));
+  if (found.checksum != file.checksum)
+    throw DataLossError(str(path, " was changed: its checksum does not match the manifest's"));
 }
 
-void verify_rows(RowStore& store, const std::string& folder, const DatabaseInfo& database, VerifyReport& report) {
+void verify_rows(RowStore& store, const std::string& folder, const DatabaseInfo& database,
+                 VerifyReport& report) {
   verify_database_name(database.name);
   const auto reader = store.open(folder + "/" + database.name);
   std::uint64_t rows = 0;
@@ -38,7 +42,9 @@ void verify_rows(RowStore& store, const std::string& folder, const DatabaseInfo&
       rows += static_cast<std::uint64_t>(decode_rows(reader->key(), reader->value()).rows());
   }
   report.rows += rows;
-  if (rows != database.rows) throw DataLossError(str(folder, "/", database.name, " holds ", rows, " rows, the manifest says ", database.rows));
+  if (rows != database.rows)
+    throw DataLossError(str(folder, "/", database.name, " holds ", rows,
+                            " rows, the manifest says ", database.rows));
 }
 
 }  // namespace
@@ -49,9 +55,11 @@ VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path) 
     const Manifest manifest = read_manifest(disk, path);
     for (const DatabaseInfo& database : manifest.databases) {
       const std::size_t before = report.problems.size();
-      for (const FileInfo& file : database.files) collect(report, [&] { verify_file(disk, path, file, report); });
+      for (const FileInfo& file : database.files)
+        collect(report, [&] { verify_file(disk, path, file, report); });
       // Changed files are reported as such, not once more through what they make of the rows.
-      if (report.problems.size() == before) collect(report, [&] { verify_rows(store, path, database, report); });
+      if (report.problems.size() == before)
+        collect(report, [&] { verify_rows(store, path, database, report); });
     }
   });
   return report;

@@ -11,10 +11,13 @@
 namespace cairn::tools {
 
 // Locks the folder. `resume`: the checkpoint that the run goes on from; empty: it begins anew.
-//   Errors  AlreadyExists: it holds checkpoints of a run that this one does not go on from; FailedPrecondition: another run
-//           saves there now; the disk's: it cannot be made or written to.
-std::shared_ptr<const storage::FolderLock> claim_checkpoint_folder(Disk& disk, const std::string& folder,
-                                                                   const std::string& resume, Overwrite overwrite,
+//   Errors  AlreadyExists: it holds checkpoints of a run that this one does not go on from;
+//           FailedPrecondition: another run saves there now; the disk's: it cannot be made or
+//           written to.
+std::shared_ptr<const storage::FolderLock> claim_checkpoint_folder(Disk& disk,
+                                                                   const std::string& folder,
+                                                                   const std::string& resume,
+                                                                   Overwrite overwrite,
                                                                    Duration patience);
 
 }  // namespace cairn::tools

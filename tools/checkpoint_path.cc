@@ -14,7 +14,8 @@ std::vector<std::string> look_for_checkpoints(const std::string& path) {
   std::vector<std::string> found;
   for (const std::string& folder : {path, path + "/checkpoints"})
     if (found.empty())
-      for (const auto& entry : storage::CheckpointFolder(system_disk(), folder).list()) found.push_back(entry.path);
+      for (const auto& entry : storage::CheckpointFolder(system_disk(), folder).list())
+        found.push_back(entry.path);
   return found;
 }
 
@@ -23,17 +24,21 @@ std::vector<std::string> look_for_checkpoints(const std::string& path) {
 std::vector<std::string> checkpoints_at(const std::string& path) {
   auto found = look_for_checkpoints(path);
   if (found.empty())
-    throw NotFoundError(str("there is no checkpoint at ", path, ": neither a ", storage::kManifestFile,
-                            " nor folders ckpt-NNNNNNNN with one, there or in its folder checkpoints"));
+    throw NotFoundError(
+        str("there is no checkpoint at ", path, ": neither a ", storage::kManifestFile,
+            " nor folders ckpt-NNNNNNNN with one, there or in its folder checkpoints"));
   return found;
 }
 
 std::string checkpoint_at(const std::string& path) { return checkpoints_at(path).back(); }
 
 std::string latest_checkpoint() {
-  const std::string run = newest_run([](const std::string& folder) { return !look_for_checkpoints(folder).empty(); });
+  const std::string run =
+      newest_run([](const std::string& folder) { return !look_for_checkpoints(folder).empty(); });
   if (run.empty())
-    throw NotFoundError("there is no run with a checkpoint below ./runs: name a checkpoint, or the run's folder with --dir");
+    throw NotFoundError(
+        "there is no run with a checkpoint below ./runs: name a checkpoint, or the run's folder "
+        "with --dir");
   return checkpoint_at(run);
 }
 

@@ -25,13 +25,16 @@ namespace {
   throw ResourceExhaustedError(message);
 }
 
-std::string name_of(const std::string& assignment) { return assignment.substr(0, assignment.find('=') + 1); }
+std::string name_of(const std::string& assignment) {
+  return assignment.substr(0, assignment.find('=') + 1);
+}
 
 std::vector<std::string> merged_environment(const std::vector<std::string>& added) {
   std::vector<std::string> merged = added;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string name = name_of(*entry);
-    if (std::none_of(added.begin(), added.end(), [&](const std::string& a) { return name_of(a) == name; }))
+    if (std::none_of(added.begin(), added.end(),
+                     [&](const std::string& a) { return name_of(a) == name; }))
       merged.emplace_back(*entry);
   }
   return merged;
@@ -44,7 +47,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return out;
 }
 
-// Everything the child needs between fork and exec, made before the fork: other threads of ours may hold the heap's lock.
+// Everything the child needs between fork and exec, made before the fork: other threads of ours may
+// hold the heap's lock.
 struct Launch {
   std::vector<std::string> arguments, environment;
   std::vector<char*> argv, envp;
@@ -66,7 +70,8 @@ void redirect(const char* output) {
 // Runs in the child: system calls only.
 [[noreturn]] void become(const Launch& launch) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launch.parent) ::_exit(127);  // the parent died before the line above took effect
+  // the parent died before the line above took effect
+  if (::getppid() != launch.parent) ::_exit(127);
   if (launch.own_group) ::setpgid(0, 0);
   ::signal(SIGPIPE, SIG_DFL);  // what we ignore is ours to ignore
   sigset_t none;
@@ -94,12 +99,16 @@ int read_report(int fd) {
 std::string ExitStatus::str() const {
   if (signal == 0) return cairn::str("exit status ", code);
   const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? cairn::str("killed by signal ", signal) : cairn::str("killed by SIG", name);
+  return name == nullptr ? cairn::str("killed by signal ", signal)
+                         : cairn::str("killed by SIG", name);
 }
 
-ChildProcess::ChildProcess(const Command& command) : own_group_(command.group == Command::Group::kOwn) {
-  if (command.arguments.empty()) throw InvalidArgumentError("cannot start a program without a name");
-  Launch launch{.arguments = command.arguments, .environment = merged_environment(command.environment)};
+ChildProcess::ChildProcess(const Command& command)
+    : own_group_(command.group == Command::Group::kOwn) {
+  if (command.arguments.empty())
+    throw InvalidArgumentError("cannot start a program without a name");
+  Launch launch{.arguments = command.arguments,
+                .environment = merged_environment(command.environment)};
   launch.argv = pointers(launch.arguments);
   launch.envp = pointers(launch.environment);
   launch.output = command.output_file.empty() ? nullptr : command.output_file.c_str();
@@ -164,7 +173,8 @@ std::optional<ExitStatus> ChildProcess::collect(int options) {
   if (failed == 0 && info.si_pid == 0) return std::nullopt;  // still running
   if (own_group_) ::kill(-pid_, SIGKILL);                    // what it left behind
   ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG);
-  status_ = info.si_code == CLD_EXITED ? ExitStatus{.code = info.si_status} : ExitStatus{.signal = info.si_status};
+  status_ = info.si_code == CLD_EXITED ? ExitStatus{.code = info.si_status}
+                                       : ExitStatus{.signal = info.si_status};
   return status_;
 }
 
@@ -178,12 +188,14 @@ std::string last_lines(const std::string& path, int lines) {
   constexpr std::streamoff kMost = 4096;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return {};
-  std::streamoff begin = std::max<std::streamoff>(0, static_cast<std::streamoff>(file.tellg()) - kMost);
+  std::streamoff begin =
+      std::max<std::streamoff>(0, static_cast<std::streamoff>(file.tellg()) - kMost);
   file.seekg(begin);
   std::string text((std::istreambuf_iterator<char>(file)), {});
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::size_t at = text.size();
-  for (int i = 0; i < lines && at != 0 && at != std::string::npos; ++i) at = text.rfind('\n', at - 1);
+  for (int i = 0; i < lines && at != 0 && at != std::string::npos; ++i)
+    at = text.rfind('\n', at - 1);
   return at == std::string::npos || at == 0 ? text : text.substr(at + 1);
 }
 

@@ -9,28 +9,32 @@
 namespace cairn::tools {
 
 struct Command {
-  std::vector<std::string> arguments;    // arguments[0] is the program: a path, or a name looked up in PATH
+  // arguments[0] is the program: a path, or a name looked up in PATH
+  std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=value", added to ours or in place of ours
-  std::string output_file;               // stdout and stderr are appended here, stdin is empty; "": all three are ours
-  // kOwn: signals typed at our terminal do not reach it, and whatever it leaves behind ends with it.
-  // kShared: it belongs to our terminal as we do, so that it can read from it.
+  // stdout and stderr are appended here, stdin is empty; "": all three are ours
+  std::string output_file;
+  // kOwn: signals typed at our terminal do not reach it, and whatever it leaves behind ends with
+  // it. kShared: it belongs to our terminal as we do, so that it can read from it.
   enum class Group { kOwn, kShared } group = Group::kOwn;
 };
 
 struct ExitStatus {
   int code = 0;    // what it returned, if signal is 0
   int signal = 0;  // what ended it
-  std::string str() const;                                                  // "exit status 3", "killed by SIGKILL"
+  // "exit status 3", "killed by SIGKILL"
+  std::string str() const;
   int shell_code() const { return signal == 0 ? code : 128 + signal; }  // as a shell tells it
 };
 
 // Movable; the destructor kills the process (its group, if it has its own) and waits for it.
-//   Death   the kernel sends it SIGKILL when the thread that started it ends, however that happens: the thread must live
-//           as long as the child.
+//   Death   the kernel sends it SIGKILL when the thread that started it ends, however that happens:
+//           the thread must live as long as the child.
 //   Thread  any one at a time.
 class ChildProcess {
  public:
-  // Errors  NotFound: no such program. PermissionDenied: it may not be run. ResourceExhausted: no process to be had.
+  // Errors NotFound: no such program. PermissionDenied: it may not be run. ResourceExhausted: no
+  // process to be had.
   //         InvalidArgument: no arguments. Each names the program.
   explicit ChildProcess(const Command& command);
   ChildProcess(ChildProcess&& other) noexcept;
@@ -39,7 +43,8 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_; }  // readable once it has ended: for poll
-  void send(int signal) const;          // to the process, and to its group if it has its own; nothing if it has ended
+  // to the process, and to its group if it has its own; nothing if it has ended
+  void send(int signal) const;
   // The status once it has ended, empty before. Does not wait.
   std::optional<ExitStatus> poll();
   ExitStatus wait();  // Suspends the thread, unbounded.
@@ -54,10 +59,12 @@ class ChildProcess {
   std::optional<ExitStatus> status_;
 };
 
-// A descriptor, for poll, that is readable once the process has ended; -1 and errno if there is none.
+// A descriptor, for poll, that is readable once the process has ended; -1 and errno if there is
+// none.
 int open_pidfd(pid_t pid);
 
-// The last `lines` lines of a file, at most 4 KB of it; empty if it cannot be read. For telling why a program died.
+// The last `lines` lines of a file, at most 4 KB of it; empty if it cannot be read. For telling why
+// a program died.
 std::string last_lines(const std::string& path, int lines);
 
 }  // namespace cairn::tools

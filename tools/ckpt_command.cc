@@ -49,31 +49,37 @@ int list(const std::string& folder, Form form) {
       continue;
     }
     std::printf("%s  step %-9lld %s  %zu variables, %zu databases, %.2f MB\n", path.c_str(),
-                static_cast<long long>(manifest.global_step), time_text(manifest.saved_at_us).c_str(),
-                manifest.variables.size(), manifest.databases.size(), static_cast<double>(bytes_of(manifest)) / 1e6);
+                static_cast<long long>(manifest.global_step),
+                time_text(manifest.saved_at_us).c_str(), manifest.variables.size(),
+                manifest.databases.size(), static_cast<double>(bytes_of(manifest)) / 1e6);
   }
   if (form == Form::kJson) print_json(all);
   return 0;
 }
 
 void print(const std::string& path, const Manifest& manifest) {
-  std::printf("%s\n  step %lld, saved %s, session %llu\n", path.c_str(), static_cast<long long>(manifest.global_step),
-              time_text(manifest.saved_at_us).c_str(), static_cast<unsigned long long>(manifest.session));
+  std::printf("%s\n  step %lld, saved %s, session %llu\n", path.c_str(),
+              static_cast<long long>(manifest.global_step), time_text(manifest.saved_at_us).c_str(),
+              static_cast<unsigned long long>(manifest.session));
   std::printf("  variables\n");
   for (const auto& variable : manifest.variables) {
     std::string slots;
     for (const auto& slot : variable.slots) slots += (slots.empty() ? ", slots " : ", ") + slot;
-    std::printf("    %-40s %-20s %s%s, %zu part%s%s\n", variable.name.c_str(), TensorType{variable.dtype, variable.shape}.to_string().c_str(),
-                std::string(rule_name(variable.rule.kind)).c_str(), slots.c_str(), variable.parts.size(), variable.parts.size() == 1 ? "" : "s",
+    std::printf("    %-40s %-20s %s%s, %zu part%s%s\n", variable.name.c_str(),
+                TensorType{variable.dtype, variable.shape}.to_string().c_str(),
+                std::string(rule_name(variable.rule.kind)).c_str(), slots.c_str(),
+                variable.parts.size(), variable.parts.size() == 1 ? "" : "s",
                 variable.hashed ? ", hashed" : "");
   }
   std::printf("  databases\n");
   for (const auto& database : manifest.databases)
-    std::printf("    %-40s %llu rows, %zu files, %.2f MB\n", database.name.c_str(), static_cast<unsigned long long>(database.rows), database.files.size(),
+    std::printf("    %-40s %llu rows, %zu files, %.2f MB\n", database.name.c_str(),
+                static_cast<unsigned long long>(database.rows), database.files.size(),
                 static_cast<double>(database.bytes) / 1e6);
   std::printf("  datasets\n");
   for (const auto& position : manifest.datasets)
-    std::printf("    %-40s next element %llu\n", position.pipeline.c_str(), static_cast<unsigned long long>(position.ordinal));
+    std::printf("    %-40s next element %llu\n", position.pipeline.c_str(),
+                static_cast<unsigned long long>(position.ordinal));
 }
 
 int show(const std::string& given, Form form) {
@@ -94,13 +100,20 @@ int verify(const std::string& given, Form form) {
     const storage::VerifyReport report = storage::verify(system_disk(), *store, path);
     clean &= report.clean();
     if (form == Form::kJson) {
-      all.push_back({{"path", path}, {"clean", report.clean()}, {"files", report.files}, {"blocks", report.blocks},
-                     {"rows", report.rows}, {"bytes", report.bytes}, {"problems", report.problems}});
+      all.push_back({{"path", path},
+                     {"clean", report.clean()},
+                     {"files", report.files},
+                     {"blocks", report.blocks},
+                     {"rows", report.rows},
+                     {"bytes", report.bytes},
+                     {"problems", report.problems}});
       continue;
     }
-    std::printf("%s: %s (%llu files, %llu blocks, %llu rows, %.2f MB)\n", path.c_str(), report.clean() ? "clean" : "DAMAGED",
-                static_cast<unsigned long long>(report.files), static_cast<unsigned long long>(report.blocks),
-                static_cast<unsigned long long>(report.rows), static_cast<double>(report.bytes) / 1e6);
+    std::printf("%s: %s (%llu files, %llu blocks, %llu rows, %.2f MB)\n", path.c_str(),
+                report.clean() ? "clean" : "DAMAGED", static_cast<unsigned long long>(report.files),
+                static_cast<unsigned long long>(report.blocks),
+                static_cast<unsigned long long>(report.rows),
+                static_cast<double>(report.bytes) / 1e6);
     for (const auto& problem : report.problems) std::printf("  %s\n", problem.c_str());
   }
   if (form == Form::kJson) print_json(all);
@@ -109,13 +122,15 @@ int verify(const std::string& given, Form form) {
 
 using Run = int (*)(const std::string& path, Form form);
 
-void add(CLI::App& parent, const std::string& name, const std::string& what, const std::string& path_is, Run run, int& status) {
+void add(CLI::App& parent, const std::string& name, const std::string& what,
+         const std::string& path_is, Run run, int& status) {
   auto path = std::make_shared<std::string>("checkpoints");
   auto as_json = std::make_shared<bool>(false);
   CLI::App* command = parent.add_subcommand(name, what);
   command->add_option("path", *path, path_is)->capture_default_str();
   command->add_flag("--json", *as_json, "As JSON");
-  command->callback([path, as_json, run, &status] { status = run(*path, *as_json ? Form::kJson : Form::kText); });
+  command->callback(
+      [path, as_json, run, &status] { status = run(*path, *as_json ? Form::kJson : Form::kText); });
 }
 
 struct SaveRequest {
@@ -146,9 +161,12 @@ void add_save(CLI::App& parent, int& status) {
 void add_ckpt_command(CLI::App& app, int& status) {
   CLI::App* ckpt = app.add_subcommand("ckpt", "Look at checkpoints, and ask for one");
   ckpt->require_subcommand(1);
-  add(*ckpt, "ls", "List the checkpoints of a folder", "A folder of checkpoints, or a run's", list, status);
-  add(*ckpt, "show", "Show what a checkpoint holds", "A checkpoint, or a folder of them or of a run: the newest", show, status);
-  add(*ckpt, "verify", "Read every byte and compare it with the manifest", "A checkpoint, or a folder of them or of a run: all of them", verify, status);
+  add(*ckpt, "ls", "List the checkpoints of a folder", "A folder of checkpoints, or a run's", list,
+      status);
+  add(*ckpt, "show", "Show what a checkpoint holds",
+      "A checkpoint, or a folder of them or of a run: the newest", show, status);
+  add(*ckpt, "verify", "Read every byte and compare it with the manifest",
+      "A checkpoint, or a folder of them or of a run: all of them", verify, status);
   add_save(*ckpt, status);
 }
 

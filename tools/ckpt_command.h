@@ -5,6 +5,7 @@ class App;
 }
 
 namespace cairn::tools {
-// Adds the subcommands; the one that is chosen runs in CLI's callback and leaves the process's exit status in `status`.
+// Adds the subcommands; the one that is chosen runs in CLI's callback and leaves the process's exit
+// status in `status`.
 void add_ckpt_command(CLI::App& app, int& status);
 }  // namespace cairn::tools

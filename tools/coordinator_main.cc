@@ -8,13 +8,17 @@
 #include "tools/train_request.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs a job on the cluster that TF_CONFIG names; `cairn train` starts a cluster of its own",
-               "cairn-coordinator");
+  CLI::App app(
+      "Runs a job on the cluster that TF_CONFIG names; `cairn train` starts a cluster of its own",
+      "cairn-coordinator");
   cairn::tools::TrainRequest request;
   cairn::tools::add_job_flags(app, request);
-  app.add_flag("--take-over", request.take_over, "End the coordinator that is at work on this cluster, and take its place");
-  app.add_option("--cluster-id", request.cluster_id, "The same for every task of a cluster; else CAIRN_CLUSTER_ID");
-  app.add_option("--token-file", request.token_file, "File that holds the token; else CAIRN_TOKEN_FILE or CAIRN_TOKEN");
+  app.add_flag("--take-over", request.take_over,
+               "End the coordinator that is at work on this cluster, and take its place");
+  app.add_option("--cluster-id", request.cluster_id,
+                 "The same for every task of a cluster; else CAIRN_CLUSTER_ID");
+  app.add_option("--token-file", request.token_file,
+                 "File that holds the token; else CAIRN_TOKEN_FILE or CAIRN_TOKEN");
   cairn::rpc::add_version_flag(app);
   if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
   try {

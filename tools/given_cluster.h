@@ -11,8 +11,8 @@ struct GivenCluster {
   std::string cluster_id, token_file;  // token_file empty: none, or in the environment
 };
 
-// While it lives, `cairn status` finds the cluster by the folder's cluster.json. Below `cairn up`, which has written one,
-// the folder is that run's and nothing is written.
+// While it lives, `cairn status` finds the cluster by the folder's cluster.json. Below `cairn up`,
+// which has written one, the folder is that run's and nothing is written.
 //   Errors  the disk's.
 class GivenClusterRun {
  public:

@@ -12,7 +12,8 @@ constexpr std::int64_t kEchoMs = 300;
 
 std::atomic<int> first{0};
 std::atomic<std::int64_t> first_at{0};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now_ms() {
   timespec now{};

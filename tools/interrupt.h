@@ -1,4 +1,5 @@
-// Interrupts: how a run is asked to stop. SIGINT, SIGTERM and SIGHUP (a terminal that was closed) end it in order, with a save.
+// Interrupts: how a run is asked to stop. SIGINT, SIGTERM and SIGHUP (a terminal that was closed)
+// end it in order, with a save.
 #pragma once
 #include <signal.h>
 
@@ -6,11 +7,12 @@
 
 namespace cairn::tools {
 
-// While it lives, the first of the three signals is noted and nothing else; the next SIGINT or SIGTERM ends the process at
-// once, and with it its children, which die with their parent. A SIGHUP that is ignored, as under nohup, stays ignored.
-// Writing to a closed pipe (`| head`) is an error of that write and no longer ends the process.
-//   One at a time. A signal within 300 ms of the first is taken for its echo: a terminal that closes sends SIGHUP twice, and
-//   `timeout` sends its signal to the process and to its group.
+// While it lives, the first of the three signals is noted and nothing else; the next SIGINT or
+// SIGTERM ends the process at once, and with it its children, which die with their parent. A SIGHUP
+// that is ignored, as under nohup, stays ignored. Writing to a closed pipe (`| head`) is an error
+// of that write and no longer ends the process.
+//   One at a time. A signal within 300 ms of the first is taken for its echo: a terminal that
+//   closes sends SIGHUP twice, and `timeout` sends its signal to the process and to its group.
 class Interrupts {
  public:
   Interrupts();

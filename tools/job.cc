@@ -19,7 +19,8 @@ void require(bool condition, const TomlTable& table, const std::string& message)
 std::vector<std::string> beside(const std::string& file, std::vector<std::string> paths) {
   namespace fs = std::filesystem;
   for (auto& path : paths)
-    if (fs::path(path).is_relative()) path = fs::absolute(fs::path(file)).parent_path().append(path).lexically_normal().string();
+    if (fs::path(path).is_relative())
+      path = fs::absolute(fs::path(file)).parent_path().append(path).lexically_normal().string();
   return paths;
 }
 
@@ -35,7 +36,8 @@ CsvColumn parse_column(const TomlTable& table, std::string text) {
     try {
       column.dtype = parse_dtype(text.substr(colon + 1));
     } catch (const Error& e) {
-      throw InvalidArgumentError(str(table.file(), ": ", table.path("columns"), ": \"", text, "\": ", e.what()));
+      throw InvalidArgumentError(
+          str(table.file(), ": ", table.path("columns"), ": \"", text, "\": ", e.what()));
     }
     text.resize(colon);
   }
@@ -55,7 +57,8 @@ void read_csv(TomlTable table, CsvSchema& csv) {
   csv.delimiter = delimiter[0];
   std::string quote = "\"";
   table.read("quote", quote);
-  require(quote.size() <= 1, table, str(table.path("quote"), " must be one character, or empty: quotes are ordinary then"));
+  require(quote.size() <= 1, table,
+          str(table.path("quote"), " must be one character, or empty: quotes are ordinary then"));
   csv.quote = quote.empty() ? '\0' : quote[0];
   table.read("cell_lines_max", csv.cell_lines_max);
   table.read("strict", csv.strict);
@@ -76,7 +79,8 @@ std::int64_t read_count(const TomlTable& table, const std::string& text, std::si
   const char* const last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data() + begin, last, count);
   require(error == std::errc() && count >= 1 && end + 1 == last && *end == ']', table,
-          str(table.path("fields"), ": \"", text, "\": the count must be a whole number from 1 on, in brackets at the end"));
+          str(table.path("fields"), ": \"", text,
+              "\": the count must be a whole number from 1 on, in brackets at the end"));
   return count;
 }
 
@@ -88,10 +92,13 @@ void read_records(TomlTable table, RecordSchema& records) {
   for (std::string text : fields) {
     RecordField field;
     auto colon = text.find(':'), bracket = text.find('[');
-    require(colon != std::string::npos, table, str(table.path("fields"), ": \"", text, "\" must read \"name:dtype\" or \"name:dtype[count]\""));
+    require(colon != std::string::npos, table,
+            str(table.path("fields"), ": \"", text,
+                "\" must read \"name:dtype\" or \"name:dtype[count]\""));
     if (bracket != std::string::npos) field.count = read_count(table, text, bracket + 1);
     field.name = text.substr(0, colon);
-    field.dtype = parse_dtype(text.substr(colon + 1, bracket == std::string::npos ? bracket : bracket - colon - 1));
+    field.dtype = parse_dtype(
+        text.substr(colon + 1, bracket == std::string::npos ? bracket : bracket - colon - 1));
     records.fields.push_back(field);
   }
   table.refuse_unknown();
@@ -120,13 +127,18 @@ void read_features(TomlTable table, JobFeatures& features) {
   table.read("vocabulary", features.vocabulary);
   table.read("vocabulary_min_count", features.vocabulary_min_count);
   TomlTable hashed = table.table("hashed");
-  hashed.each([&](const std::string& key, const toml::node& value) { features.hashed[key] = hashed.convert<std::int64_t>(value, key); });
+  hashed.each([&](const std::string& key, const toml::node& value) {
+    features.hashed[key] = hashed.convert<std::int64_t>(value, key);
+  });
   TomlTable bucketised = table.table("bucketised");
-  bucketised.each([&](const std::string& key, const toml::node& value) { features.bucketised[key] = bucketised.convert<std::vector<float>>(value, key); });
+  bucketised.each([&](const std::string& key, const toml::node& value) {
+    features.bucketised[key] = bucketised.convert<std::vector<float>>(value, key);
+  });
   TomlTable ids = table.table("ids");
   ids.each([&](const std::string& key, const toml::node& value) {
     features.ids.push_back(key);
-    features.id_rows[key] = value.is_array() ? ids.convert<std::vector<std::int64_t>>(value, key) : std::vector{ids.convert<std::int64_t>(value, key)};
+    features.id_rows[key] = value.is_array() ? ids.convert<std::vector<std::int64_t>>(value, key)
+                                             : std::vector{ids.convert<std::int64_t>(value, key)};
   });
   if (const toml::node* list = table.node("crosses")) {
     const toml::array* array = list->as_array();
@@ -138,7 +150,8 @@ void read_features(TomlTable table, JobFeatures& features) {
       one.read("columns", cross.columns);
       one.read("buckets", cross.buckets);
       one.refuse_unknown();
-      require(cross.columns.size() >= 2, table, "features.crosses: a cross needs at least two columns");
+      require(cross.columns.size() >= 2, table,
+              "features.crosses: a cross needs at least two columns");
       features.crosses.push_back(std::move(cross));
     }
   }
@@ -150,7 +163,8 @@ void read_model(TomlTable table, JobModel& model) {
   table.one_of("kind", model.kind, model_kinds());
   table.read("embedding_dim", model.embedding_dim);
   table.read("hidden", model.hidden);
-  if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm") table.read("bottom", model.bottom);
+  if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm")
+    table.read("bottom", model.bottom);
   if (model.kind == "dcn_v2") table.read("cross_layers", model.cross_layers);
   table.read("seed", model.seed);
   table.read("hashed_from", model.hashed_from);
@@ -177,7 +191,8 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
 Every read_every(TomlTable& table, const Every& otherwise) {
   const toml::node* found = table.node("every");
   if (found == nullptr) return otherwise;
-  std::string text = found->is_integer() ? std::to_string(*found->value<std::int64_t>()) : table.convert<std::string>(*found, "every");
+  std::string text = found->is_integer() ? std::to_string(*found->value<std::int64_t>())
+                                         : table.convert<std::string>(*found, "every");
   return parse_every(text, str(table.place(*found), ": ", table.path("every")));
 }
 
@@ -207,8 +222,8 @@ Every parse_every(const std::string& text, const std::string& where) {
   } catch (const std::exception&) {
   }
   std::string unit = text.substr(std::min(used, text.size()));
-  constexpr double kStepsMax = 0x1p53;   // every whole number up to it is a double
-  constexpr double kSecondsMax = 1e9;    // more than any run takes, less than a Duration holds
+  constexpr double kStepsMax = 0x1p53;  // every whole number up to it is a double
+  constexpr double kSecondsMax = 1e9;   // more than any run takes, less than a Duration holds
   if (number > 0 && number <= kStepsMax && unit.empty() && number == std::floor(number))
     every.steps = static_cast<std::int64_t>(number);
   else if (number > 0 && number <= kSecondsMax && unit == "s")
@@ -216,7 +231,9 @@ Every parse_every(const std::string& text, const std::string& where) {
   else if (number > 0 && number <= 100 && unit == "%")
     every.share = number / 100;
   else
-    throw InvalidArgumentError(str(where, " is \"", text, "\": a number of steps, seconds (\"30s\") or a share of the run (\"10%\") is wanted"));
+    throw InvalidArgumentError(
+        str(where, " is \"", text,
+            "\": a number of steps, seconds (\"30s\") or a share of the run (\"10%\") is wanted"));
   return every;
 }
 
@@ -225,9 +242,11 @@ Job parse_job(const std::string& text, const std::string& path) {
   try {
     parsed = toml::parse(text, path);
   } catch (const toml::parse_error& e) {
-    throw InvalidArgumentError(str(path, ":", e.source().begin.line, ":", e.source().begin.column, ": ", e.description()));
+    throw InvalidArgumentError(
+        str(path, ":", e.source().begin.line, ":", e.source().begin.column, ": ", e.description()));
   } catch (const InvalidArgumentError& e) {
-    throw InvalidArgumentError(str(path, ": ", e.what(), "; look for a key or table name with odd characters"));
+    throw InvalidArgumentError(
+        str(path, ": ", e.what(), "; look for a key or table name with odd characters"));
   }
   Job job;
   job.text = text;

@@ -9,7 +9,8 @@
 namespace cairn::tools {
 namespace {
 
-// Bounds that no sensible job meets, and below which nothing that is computed from a number overflows.
+// Bounds that no sensible job meets, and below which nothing that is computed from a number
+// overflows.
 constexpr std::int64_t kMany = std::int64_t{1} << 40, kTasksMax = 512, kUnitsMax = 1 << 20;
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 46;  // of a hashed table
 constexpr double kSecondsMax = 1e9, kEpochsMax = 1e9;
@@ -18,19 +19,23 @@ class Limits {
  public:
   explicit Limits(const PlaceOf& place) : place_(place) {}
 
-  void whole(const std::string& key, std::int64_t value, std::int64_t least, std::int64_t most) const {
+  void whole(const std::string& key, std::int64_t value, std::int64_t least,
+             std::int64_t most) const {
     if (value >= least && value <= most) return;
-    throw InvalidArgumentError(
-        str(place_(key), " is ", value, ": a whole number from ", least, " to ", most, " is wanted"));
+    throw InvalidArgumentError(str(place_(key), " is ", value, ": a whole number from ", least,
+                                   " to ", most, " is wanted"));
   }
-  void each(const std::string& key, const std::vector<std::int64_t>& values, std::int64_t most) const {
+  void each(const std::string& key, const std::vector<std::int64_t>& values,
+            std::int64_t most) const {
     for (const std::int64_t value : values) whole(key, value, 1, most);
   }
   void above_0(const std::string& key, double value, double most) const {
     if (value > 0 && value <= most) return;  // not so if it is NaN
-    throw InvalidArgumentError(str(place_(key), " is ", value, ": a number above 0, at most ", most, ", is wanted"));
+    throw InvalidArgumentError(
+        str(place_(key), " is ", value, ": a number above 0, at most ", most, ", is wanted"));
   }
-  void name(const std::string& key, const std::string& value, const std::vector<std::string>& known) const {
+  void name(const std::string& key, const std::string& value,
+            const std::vector<std::string>& known) const {
     if (std::find(known.begin(), known.end(), value) != known.end()) return;
     std::string list;
     for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
@@ -58,7 +63,8 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("model.cross_layers", job.model.cross_layers, 1, 1024);
   limits.whole("model.hashed_from", job.model.hashed_from, 0, kRowsMax);
   limits.name("model.kind", job.model.kind, model_kinds());
-  limits.whole("checkpoint.keep_last", static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_last, kMany)),
+  limits.whole("checkpoint.keep_last",
+               static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_last, kMany)),
                1, kMany);
   limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
 }
@@ -80,14 +86,18 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
 
 void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   limits.whole("features.vocabulary_min_count", features.vocabulary_min_count, 1, kMany);
-  for (const auto& [column, buckets] : features.hashed) limits.whole("features.hashed." + column, buckets, 1, kRowsMax);
-  for (const auto& [column, rows] : features.id_rows) limits.each("features.ids." + column, rows, kRowsMax);
-  for (const auto& cross : features.crosses) limits.whole("features.crosses", cross.buckets, 1, kRowsMax);
+  for (const auto& [column, buckets] : features.hashed)
+    limits.whole("features.hashed." + column, buckets, 1, kRowsMax);
+  for (const auto& [column, rows] : features.id_rows)
+    limits.each("features.ids." + column, rows, kRowsMax);
+  for (const auto& cross : features.crosses)
+    limits.whole("features.crosses", cross.buckets, 1, kRowsMax);
   for (const auto& [column, boundaries] : features.bucketised) {
     const std::string key = "features.bucketised." + column;
     const auto finite = [](float boundary) { return std::isfinite(boundary); };
     if (boundaries.empty() || !std::all_of(boundaries.begin(), boundaries.end(), finite) ||
-        std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) != boundaries.end())
+        std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) !=
+            boundaries.end())
       limits.refuse(key, " must be finite numbers, at least one, each above the one before it");
   }
 }
@@ -99,7 +109,8 @@ void verify_label_is_no_feature(const Job& job, const Limits& limits) {
   if (label.empty()) return;
   const auto verify = [&](const std::string& key, const std::string& column) {
     if (column != label) return;
-    limits.refuse(key, str(" holds \"", label, "\", which ", csv ? "data.csv.label.column" : "data.records.label",
+    limits.refuse(key, str(" holds \"", label, "\", which ",
+                           csv ? "data.csv.label.column" : "data.records.label",
                            " names as the label: a column is a feature or the label"));
   };
   const JobFeatures& features = job.features;
@@ -107,7 +118,8 @@ void verify_label_is_no_feature(const Job& job, const Limits& limits) {
   for (const auto& column : features.log1p) verify("features.log1p", column);
   for (const auto& column : features.vocabulary) verify("features.vocabulary", column);
   for (const auto& [column, buckets] : features.hashed) verify("features.hashed", column);
-  for (const auto& [column, boundaries] : features.bucketised) verify("features.bucketised", column);
+  for (const auto& [column, boundaries] : features.bucketised)
+    verify("features.bucketised", column);
   for (const auto& column : features.ids) verify("features.ids", column);
   for (const auto& cross : features.crosses)
     for (const auto& column : cross.columns) verify("features.crosses", column);
@@ -116,7 +128,9 @@ void verify_label_is_no_feature(const Job& job, const Limits& limits) {
 // What a format does not read would be ignored without a word.
 void verify_format(const Job& job, const Limits& limits) {
   const auto refuse_if = [&](bool given, const std::string& key) {
-    if (given) limits.refuse(key, str(" is not read with data.format = \"", job.data.format, "\": remove it, or change the format"));
+    if (given)
+      limits.refuse(key, str(" is not read with data.format = \"", job.data.format,
+                             "\": remove it, or change the format"));
   };
   const JobFeatures& features = job.features;
   if (job.data.format == "csv") {
@@ -136,7 +150,8 @@ void verify_format(const Job& job, const Limits& limits) {
 }  // namespace
 
 const std::vector<std::string>& model_kinds() {
-  static const std::vector<std::string> all = {"wide_deep", "wide", "deep", "dlrm", "dcn_v2", "deepfm"};
+  static const std::vector<std::string> all = {"wide_deep", "wide",   "deep",
+                                               "dlrm",      "dcn_v2", "deepfm"};
   return all;
 }
 

@@ -14,7 +14,8 @@ using PlaceOf = std::function<std::string(const std::string& key)>;
 // The names that model.kind may have.
 const std::vector<std::string>& model_kinds();
 
-// Errors  InvalidArgument: the place, the value and what is wanted; of a name the nearest known one; a label that is a
+// Errors InvalidArgument: the place, the value and what is wanted; of a name the nearest known one;
+// a label that is a
 //         feature as well; a table that the job's data format does not read.
 void verify_job(const Job& job, const PlaceOf& place);
 

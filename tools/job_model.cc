@@ -27,10 +27,13 @@ void verify_label(const Job& job) {
   const bool csv = job.data.format == "csv";
   const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
   const char* const key = csv ? "data.csv.label" : "data.records.label";
-  if (label.empty()) throw InvalidArgumentError(str(key, " names no column: a job needs one to foretell"));
+  if (label.empty())
+    throw InvalidArgumentError(str(key, " names no column: a job needs one to foretell"));
   for (const CsvColumn& column : job.data.csv.columns)
-    if (csv && column.name == label && column.dtype == DType::kString && job.data.csv.label.positive.empty())
-      throw InvalidArgumentError(str(key, ": column \"", label, "\" holds text: say with `positive` which texts count as 1"));
+    if (csv && column.name == label && column.dtype == DType::kString &&
+        job.data.csv.label.positive.empty())
+      throw InvalidArgumentError(str(key, ": column \"", label,
+                                     "\" holds text: say with `positive` which texts count as 1"));
 }
 
 void add(FittedFeatures& features, FeatureColumn column) {
@@ -38,7 +41,9 @@ void add(FittedFeatures& features, FeatureColumn column) {
   features.columns.push_back(std::move(column));
 }
 
-bool is_click_model(const std::string& kind) { return kind == "dlrm" || kind == "dcn_v2" || kind == "deepfm"; }
+bool is_click_model(const std::string& kind) {
+  return kind == "dlrm" || kind == "dcn_v2" || kind == "deepfm";
+}
 
 }  // namespace
 
@@ -60,11 +65,13 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   Dataset data = source(job, job.data.train);
   if (job.data.format == "records") {
     for (const RecordField& field : job.data.records.fields)
-      if (field.dtype == DType::kFloat32 && field.name != job.data.records.label) made.plain.push_back(field.name);
+      if (field.dtype == DType::kFloat32 && field.name != job.data.records.label)
+        made.plain.push_back(field.name);
     for (const auto& name : wanted.ids) {
       const auto& rows = wanted.id_rows.at(name);
       if (rows.size() == 1) made.ids.push_back({name, rows.front()});
-      for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i) made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
+      for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i)
+        made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
     }
     for (const auto& path : job.data.train)
       if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
@@ -80,10 +87,14 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
     made.columns.push_back(FeatureColumn::numeric(fitted.numeric));
     made.numeric = true;
   }
-  for (std::size_t i = 0; i < wanted.vocabulary.size(); ++i) add(made, FeatureColumn::vocabulary(wanted.vocabulary[i], fitted.vocabularies[i]));
-  for (const auto& [column, buckets] : wanted.hashed) add(made, FeatureColumn::hashed(column, buckets));
-  for (const auto& [column, boundaries] : wanted.bucketised) add(made, FeatureColumn::bucketised(column, boundaries));
-  if (made.columns.empty()) throw InvalidArgumentError("the job has no features: name columns under [features]");
+  for (std::size_t i = 0; i < wanted.vocabulary.size(); ++i)
+    add(made, FeatureColumn::vocabulary(wanted.vocabulary[i], fitted.vocabularies[i]));
+  for (const auto& [column, buckets] : wanted.hashed)
+    add(made, FeatureColumn::hashed(column, buckets));
+  for (const auto& [column, boundaries] : wanted.bucketised)
+    add(made, FeatureColumn::bucketised(column, boundaries));
+  if (made.columns.empty())
+    throw InvalidArgumentError("the job has no features: name columns under [features]");
   return made;
 }
 
@@ -111,36 +122,52 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   if (click_on_) make_click_model(job);
   if (deep_on_) {
     for (std::size_t i = 0; i < features.ids.size(); ++i)
-      embeddings_.emplace_back(nn::EmbeddingOptions{
-          .name = "deep/" + features.ids[i].name, .rows = features.ids[i].rows, .dim = job.model.embedding_dim, .seed = seed,
-          .hashed = job.model.hashed(features.ids[i].rows)});
+      embeddings_.emplace_back(
+          nn::EmbeddingOptions{.name = "deep/" + features.ids[i].name,
+                               .rows = features.ids[i].rows,
+                               .dim = job.model.embedding_dim,
+                               .seed = seed,
+                               .hashed = job.model.hashed(features.ids[i].rows)});
     std::vector<std::int64_t> units = job.model.hidden;
     units.push_back(1);
-    tower_ = std::make_shared<nn::Mlp>(nn::MlpOptions{.units = units, .name = "deep/tower", .seed = seed});
+    tower_ = std::make_shared<nn::Mlp>(
+        nn::MlpOptions{.units = units, .name = "deep/tower", .seed = seed});
     deep_optimizer_ = make_optimizer(job.optimizer, "deep/" + job.optimizer.kind);
   }
   if (wide_on_) {
     nn::WideOptions wide;
     for (const IdFeature& id : features.ids) {
-      if (id.value >= 0) throw InvalidArgumentError(str("features.ids.", id.field, ": the wide part takes one number of rows for all values of a field"));
+      if (id.value >= 0)
+        throw InvalidArgumentError(
+            str("features.ids.", id.field,
+                ": the wide part takes one number of rows for all values of a field"));
       wide.columns.push_back({id.name, id.rows});
     }
-    for (const auto& cross : job.features.crosses) wide.crosses.push_back({cross.columns, cross.buckets});
+    for (const auto& cross : job.features.crosses)
+      wide.crosses.push_back({cross.columns, cross.buckets});
     wide.use_bias = !deep_on_;
-    wide.hashed = std::any_of(wide.columns.begin(), wide.columns.end(), [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
+    wide.hashed =
+        std::any_of(wide.columns.begin(), wide.columns.end(),
+                    [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
     wide_ = std::make_shared<nn::Wide>(wide);
-    if (features.numeric) wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{.units = 1, .use_bias = false, .name = "wide/numeric", .seed = seed});
+    if (features.numeric)
+      wide_numeric_ = std::make_shared<nn::Dense>(
+          nn::DenseOptions{.units = 1, .use_bias = false, .name = "wide/numeric", .seed = seed});
     wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);
   }
 }
 
 void JobNetwork::make_click_model(const Job& job) {
-  nn::ClickModelOptions click{.dim = job.model.embedding_dim, .bottom = job.model.bottom, .top = job.model.hidden,
-                              .cross_layers = job.model.cross_layers, .seed = job.model.seed};
+  nn::ClickModelOptions click{.dim = job.model.embedding_dim,
+                              .bottom = job.model.bottom,
+                              .top = job.model.hidden,
+                              .cross_layers = job.model.cross_layers,
+                              .seed = job.model.seed};
   click.kind = job.model.kind == "dlrm"     ? nn::ClickModelKind::kDlrm
                : job.model.kind == "dcn_v2" ? nn::ClickModelKind::kDcnV2
                                             : nn::ClickModelKind::kDeepFm;
-  for (const IdFeature& id : features_.ids) click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows)});
+  for (const IdFeature& id : features_.ids)
+    click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows)});
   click_ = std::make_shared<nn::ClickModel>(click);
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
 }
@@ -148,7 +175,8 @@ void JobNetwork::make_click_model(const Job& job) {
 Array JobNetwork::numbers(const Features& features) const {
   std::vector<Array> parts;
   if (features_.numeric) parts.push_back(features["numeric"]);
-  for (const auto& name : features_.plain) parts.push_back(features[name].rank() == 1 ? expand_dims(features[name], 1) : features[name]);
+  for (const auto& name : features_.plain)
+    parts.push_back(features[name].rank() == 1 ? expand_dims(features[name], 1) : features[name]);
   return parts.empty() ? Array() : parts.size() == 1 ? parts[0] : concat(parts, 1);
 }
 
@@ -156,7 +184,8 @@ Array JobNetwork::deep_input(const Features& features) const {
   std::vector<Array> parts;
   for (std::size_t i = 0; i < embeddings_.size(); ++i) {
     Array vectors = embeddings_[i](features_.ids[i].of(features));
-    if (vectors.rank() == 3) vectors = reshape(vectors, {-1, vectors.shape()[1] * vectors.shape()[2]});
+    if (vectors.rank() == 3)
+      vectors = reshape(vectors, {-1, vectors.shape()[1] * vectors.shape()[2]});
     parts.push_back(vectors);
   }
   if (Array all = numbers(features); all.defined()) parts.push_back(all);

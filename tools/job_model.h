@@ -1,4 +1,5 @@
-// From a job file to a dataset and a model: what the features are once the data was looked at, and the network over them.
+// From a job file to a dataset and a model: what the features are once the data was looked at, and
+// the network over them.
 #pragma once
 #include <memory>
 #include <string>
@@ -25,12 +26,14 @@ struct IdFeature {
 };
 
 struct FittedFeatures {
-  std::vector<FeatureColumn> columns;  // for Dataset::features; empty: the data's own columns serve as they are (records)
+  // for Dataset::features; empty: the data's own columns serve as they are (records)
+  std::vector<FeatureColumn> columns;
   std::vector<IdFeature> ids;
-  bool numeric = false;                // there is a column "numeric"
-  std::vector<std::string> plain;      // float columns of the data that the model reads as they are (records)
-  std::int64_t examples = 0;           // of the training data
-  LinesRead lines;                     // of the training data, as CSV
+  bool numeric = false;  // there is a column "numeric"
+  // float columns of the data that the model reads as they are (records)
+  std::vector<std::string> plain;
+  std::int64_t examples = 0;  // of the training data
+  LinesRead lines;            // of the training data, as CSV
 };
 
 // What the job wants to know of its training data.
@@ -39,7 +42,8 @@ FitRequest fit_request(const Job& job);
 // found for the same request in other data, only to count the examples. Errors: the data's own.
 FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
 
-// The training data with its features, before sharding, shuffling and batching; the test data likewise.
+// The training data with its features, before sharding, shuffling and batching; the test data
+// likewise.
 Dataset train_source(const Job& job, const FittedFeatures& features);
 Dataset test_source(const Job& job, const FittedFeatures& features);
 

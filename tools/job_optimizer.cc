@@ -39,7 +39,8 @@ struct Kind {
   std::function<Made(const JobOptimizer& from, const std::string& name)> make;
 
   bool takes(const std::string& argument) const {
-    return std::find(numbers.begin(), numbers.end(), argument) != numbers.end() || std::find(flags.begin(), flags.end(), argument) != flags.end();
+    return std::find(numbers.begin(), numbers.end(), argument) != numbers.end() ||
+           std::find(flags.begin(), flags.end(), argument) != flags.end();
   }
 };
 
@@ -47,12 +48,18 @@ template <typename Optimizer, typename Options>
 Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
   Kind made{.name = name};
   for (const auto& [argument, option] : arguments)
-    (std::holds_alternative<bool Options::*>(option) ? made.flags : made.numbers).push_back(argument);
-  made.make = [arguments = std::move(arguments)](const JobOptimizer& from, const std::string& as) -> Made {
+    (std::holds_alternative<bool Options::*>(option) ? made.flags : made.numbers)
+        .push_back(argument);
+  made.make = [arguments = std::move(arguments)](const JobOptimizer& from,
+                                                 const std::string& as) -> Made {
     auto options = common<Options>(from, as);
     for (const auto& [argument, option] : arguments)
       if (const auto given = from.arguments.find(argument); given != from.arguments.end())
-        std::visit([&](auto member) { options.*member = static_cast<std::decay_t<decltype(options.*member)>>(given->second); }, option);
+        std::visit(
+            [&](auto member) {
+              options.*member = static_cast<std::decay_t<decltype(options.*member)>>(given->second);
+            },
+            option);
     return std::make_shared<Optimizer>(options);
   };
   return made;
@@ -61,30 +68,43 @@ Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
 const std::vector<Kind>& kinds() {
   using namespace nn;
   using AdamArguments = std::vector<Argument<AdamOptions>>;
-  static const AdamArguments adam = {{"beta_1", &AdamOptions::beta_1}, {"beta_2", &AdamOptions::beta_2}, {"epsilon", &AdamOptions::epsilon}, {"amsgrad", &AdamOptions::amsgrad}};
+  static const AdamArguments adam = {{"beta_1", &AdamOptions::beta_1},
+                                     {"beta_2", &AdamOptions::beta_2},
+                                     {"epsilon", &AdamOptions::epsilon},
+                                     {"amsgrad", &AdamOptions::amsgrad}};
   static const std::vector<Kind> all = {
-      kind<Sgd, SgdOptions>("sgd", {{"momentum", &SgdOptions::momentum}, {"nesterov", &SgdOptions::nesterov}}),
-      kind<Adagrad, AdagradOptions>("adagrad", {{"initial_accumulator_value", &AdagradOptions::initial_accumulator_value}, {"epsilon", &AdagradOptions::epsilon}}),
+      kind<Sgd, SgdOptions>(
+          "sgd", {{"momentum", &SgdOptions::momentum}, {"nesterov", &SgdOptions::nesterov}}),
+      kind<Adagrad, AdagradOptions>(
+          "adagrad", {{"initial_accumulator_value", &AdagradOptions::initial_accumulator_value},
+                      {"epsilon", &AdagradOptions::epsilon}}),
       kind<RowwiseAdagrad, RowwiseAdagradOptions>(
-          "rowwise_adagrad", {{"initial_accumulator_value", &RowwiseAdagradOptions::initial_accumulator_value}, {"epsilon", &RowwiseAdagradOptions::epsilon}}),
+          "rowwise_adagrad",
+          {{"initial_accumulator_value", &RowwiseAdagradOptions::initial_accumulator_value},
+           {"epsilon", &RowwiseAdagradOptions::epsilon}}),
       kind<RmsProp, RmsPropOptions>("rmsprop", {{"rho", &RmsPropOptions::rho},
                                                 {"momentum", &RmsPropOptions::momentum},
                                                 {"epsilon", &RmsPropOptions::epsilon},
                                                 {"centered", &RmsPropOptions::centered}}),
       kind<Adam>("adam", adam),
-      kind<LazyAdam>("lazy_adam", AdamArguments(adam.begin(), adam.end() - 1)),  // there is no lazy AMSGrad
-      kind<Adamax, AdamaxOptions>("adamax", {{"beta_1", &AdamaxOptions::beta_1}, {"beta_2", &AdamaxOptions::beta_2}, {"epsilon", &AdamaxOptions::epsilon}}),
+      // there is no lazy AMSGrad
+      kind<LazyAdam>("lazy_adam", AdamArguments(adam.begin(), adam.end() - 1)),
+      kind<Adamax, AdamaxOptions>("adamax", {{"beta_1", &AdamaxOptions::beta_1},
+                                             {"beta_2", &AdamaxOptions::beta_2},
+                                             {"epsilon", &AdamaxOptions::epsilon}}),
       kind<Nadam, NadamOptions>("nadam", {{"beta_1", &NadamOptions::beta_1},
                                           {"beta_2", &NadamOptions::beta_2},
                                           {"epsilon", &NadamOptions::epsilon},
                                           {"schedule_decay", &NadamOptions::schedule_decay}}),
-      kind<Adadelta, AdadeltaOptions>("adadelta", {{"rho", &AdadeltaOptions::rho}, {"epsilon", &AdadeltaOptions::epsilon}}),
-      kind<Ftrl, FtrlOptions>("ftrl", {{"learning_rate_power", &FtrlOptions::learning_rate_power},
-                                       {"initial_accumulator_value", &FtrlOptions::initial_accumulator_value},
-                                       {"l1", &FtrlOptions::l1_regularization_strength},
-                                       {"l2", &FtrlOptions::l2_regularization_strength},
-                                       {"beta", &FtrlOptions::beta},
-                                       {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}})};
+      kind<Adadelta, AdadeltaOptions>(
+          "adadelta", {{"rho", &AdadeltaOptions::rho}, {"epsilon", &AdadeltaOptions::epsilon}}),
+      kind<Ftrl, FtrlOptions>(
+          "ftrl", {{"learning_rate_power", &FtrlOptions::learning_rate_power},
+                   {"initial_accumulator_value", &FtrlOptions::initial_accumulator_value},
+                   {"l1", &FtrlOptions::l1_regularization_strength},
+                   {"l2", &FtrlOptions::l2_regularization_strength},
+                   {"beta", &FtrlOptions::beta},
+                   {"l2_shrinkage", &FtrlOptions::l2_shrinkage_regularization_strength}})};
   return all;
 }
 
@@ -108,16 +128,19 @@ void refuse_arguments_of_others(TomlTable& table, const Kind& kind) {
         if (kind.takes(name) || !table.has(name)) continue;
         std::vector<std::string> takes = kind.numbers;
         takes.insert(takes.end(), kind.flags.begin(), kind.flags.end());
-        throw InvalidArgumentError(str(table.place(*table.node(name)), ": ", table.path(name), ": ", kind.name, " takes none; beside its learning rate it takes ",
+        throw InvalidArgumentError(str(table.place(*table.node(name)), ": ", table.path(name), ": ",
+                                       kind.name, " takes none; beside its learning rate it takes ",
                                        takes.empty() ? "nothing" : list_of(takes)));
       }
 }
 
 void read_arguments(TomlTable& table, const Kind& kind, std::map<std::string, double>& arguments) {
   for (const std::string& name : kind.numbers)
-    if (const toml::node* found = table.node(name)) arguments[name] = table.convert<double>(*found, name);
+    if (const toml::node* found = table.node(name))
+      arguments[name] = table.convert<double>(*found, name);
   for (const std::string& name : kind.flags)
-    if (const toml::node* found = table.node(name)) arguments[name] = table.convert<bool>(*found, name) ? 1 : 0;
+    if (const toml::node* found = table.node(name))
+      arguments[name] = table.convert<bool>(*found, name) ? 1 : 0;
 }
 
 // 0 switches an inherited bound off.
@@ -132,9 +155,11 @@ void read_clip(TomlTable& table, const char* name, std::optional<float>& bound) 
 void read_api(TomlTable& table, const Kind& kind, nn::Api& api) {
   const toml::node* found = table.node("api");
   if (found == nullptr) return;
-  if (kind.name == "rowwise_adagrad") table.fail(*found, "api", "absent: there is one rowwise_adagrad only");
+  if (kind.name == "rowwise_adagrad")
+    table.fail(*found, "api", "absent: there is one rowwise_adagrad only");
   const auto text = table.convert<std::string>(*found, "api");
-  if (text != "legacy" && text != "keras2") table.fail(*found, "api", str("\"legacy\" or \"keras2\", not \"", text, "\""));
+  if (text != "legacy" && text != "keras2")
+    table.fail(*found, "api", str("\"legacy\" or \"keras2\", not \"", text, "\""));
   api = text == "legacy" ? nn::Api::kLegacy : nn::Api::kKeras2;
 }
 
@@ -142,10 +167,12 @@ void read_rate(TomlTable& table, JobOptimizer& made) {
   const toml::node* number = table.node("learning_rate");
   if (number != nullptr) {
     made.learning_rate = table.convert<float>(*number, "learning_rate");
-    if (!(made.learning_rate > 0 && std::isfinite(made.learning_rate))) table.fail(*number, "learning_rate", "above 0 and finite");
+    if (!(made.learning_rate > 0 && std::isfinite(made.learning_rate)))
+      table.fail(*number, "learning_rate", "above 0 and finite");
     made.rate = made.learning_rate;  // a schedule that was inherited begins with another
   }
-  if (table.node("schedule") != nullptr) made.rate = read_schedule(table.table("schedule"), made.learning_rate);
+  if (table.node("schedule") != nullptr)
+    made.rate = read_schedule(table.table("schedule"), made.learning_rate);
 }
 
 }  // namespace
@@ -178,6 +205,8 @@ JobOptimizer read_optimizer(TomlTable table, const JobOptimizer& inherited) {
   return made;
 }
 
-std::shared_ptr<nn::Optimizer> make_optimizer(const JobOptimizer& wanted, const std::string& name) { return find_kind(wanted.kind).make(wanted, name); }
+std::shared_ptr<nn::Optimizer> make_optimizer(const JobOptimizer& wanted, const std::string& name) {
+  return find_kind(wanted.kind).make(wanted, name);
+}
 
 }  // namespace cairn::tools

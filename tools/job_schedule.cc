@@ -10,7 +10,8 @@ namespace cairn::tools {
 namespace {
 
 const std::vector<std::string>& schedule_kinds() {
-  static const std::vector<std::string> all = {"exponential", "piecewise", "polynomial", "inverse_time", "cosine", "cosine_restarts"};
+  static const std::vector<std::string> all = {"exponential",  "piecewise", "polynomial",
+                                               "inverse_time", "cosine",    "cosine_restarts"};
   return all;
 }
 
@@ -45,7 +46,8 @@ nn::LearningRate read_cosine(TomlTable& table, float initial) {
   table.read("decay_steps", options.decay_steps);
   table.read("alpha", options.alpha);
   table.read("warmup_steps", options.warmup_steps);
-  if (const toml::node* found = table.node("warmup_target")) options.warmup_target = table.convert<float>(*found, "warmup_target");
+  if (const toml::node* found = table.node("warmup_target"))
+    options.warmup_target = table.convert<float>(*found, "warmup_target");
   return nn::CosineDecay(options);
 }
 
@@ -64,10 +66,12 @@ nn::LearningRate read_schedule(TomlTable table, float initial) {
   std::string kind;
   table.read("kind", kind);
   const auto made = [&]() -> nn::LearningRate {
-    if (kind == "exponential") return nn::ExponentialDecay(read_decay<nn::ExponentialDecayOptions>(table, initial));
+    if (kind == "exponential")
+      return nn::ExponentialDecay(read_decay<nn::ExponentialDecayOptions>(table, initial));
     if (kind == "piecewise") return read_piecewise(table);
     if (kind == "polynomial") return read_polynomial(table, initial);
-    if (kind == "inverse_time") return nn::InverseTimeDecay(read_decay<nn::InverseTimeDecayOptions>(table, initial));
+    if (kind == "inverse_time")
+      return nn::InverseTimeDecay(read_decay<nn::InverseTimeDecayOptions>(table, initial));
     if (kind == "cosine") return read_cosine(table, initial);
     if (kind == "cosine_restarts") return read_cosine_restarts(table, initial);
     table.one_of("kind", kind, schedule_kinds());

@@ -13,17 +13,21 @@ bool updates_every_row(const JobOptimizer& optimizer) { return optimizer.kind ==
 }  // namespace
 
 std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures& features) {
-  const auto largest = std::max_element(features.ids.begin(), features.ids.end(),
-                                        [](const auto& a, const auto& b) { return a.rows < b.rows; });
+  const auto largest =
+      std::max_element(features.ids.begin(), features.ids.end(),
+                       [](const auto& a, const auto& b) { return a.rows < b.rows; });
   if (largest == features.ids.end() || largest->rows <= kRowsUntold) return {};
   std::vector<std::string> warnings;
   const auto warn = [&](const char* key) {
-    warnings.push_back(str("warning: ", key, ".kind = \"adam\" updates every row of every table at each step, and \"",
-                           largest->name, "\" has ", largest->rows,
-                           " rows: \"lazy_adam\" and \"adagrad\" update the rows of the batch only"));
+    warnings.push_back(str(
+        "warning: ", key, ".kind = \"adam\" updates every row of every table at each step, and \"",
+        largest->name, "\" has ", largest->rows,
+        " rows: \"lazy_adam\" and \"adagrad\" update the rows of the batch only"));
   };
-  if (job.model.kind != "wide" && updates_every_row(job.optimizer)) warn("optimizer");
-  else if (job.model.kind.starts_with("wide") && updates_every_row(job.wide_optimizer)) warn("wide_optimizer");
+  if (job.model.kind != "wide" && updates_every_row(job.optimizer))
+    warn("optimizer");
+  else if (job.model.kind.starts_with("wide") && updates_every_row(job.wide_optimizer))
+    warn("wide_optimizer");
   return warnings;
 }
 
@@ -31,7 +35,8 @@ void refuse_empty_files(const LinesRead& lines, const std::string& key) {
   if (lines.empty_files.empty()) return;
   std::string names;
   for (const auto& path : lines.empty_files) names += (names.empty() ? "" : ", ") + path;
-  throw InvalidArgumentError(str(key, ": no rows are in ", names, "; fetch such a file again, or leave it out"));
+  throw InvalidArgumentError(
+      str(key, ": no rows are in ", names, "; fetch such a file again, or leave it out"));
 }
 
 std::string skipped_rows_text(const LinesRead& lines, const std::string& key) {

@@ -1,4 +1,5 @@
-// What a job does that is allowed and seldom meant, and what is told of lines that its data files lack.
+// What a job does that is allowed and seldom meant, and what is told of lines that its data files
+// lack.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +8,8 @@
 
 namespace cairn::tools {
 
-// Adam, among others, updates every row of every table at each step: a line for each part of the model that has a
-// table of more than 100,000 rows under it.
+// Adam, among others, updates every row of every table at each step: a line for each part of the
+// model that has a table of more than 100,000 rows under it.
 std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures& features);
 
 // InvalidArgument: a file of `key` ("data.train") holds no rows.

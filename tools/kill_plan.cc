@@ -9,14 +9,16 @@ namespace cairn::tools {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  throw InvalidArgumentError(str("--kill ", text, ": ", why, "; expected ROLE:INDEX@WHEN, as worker:1@40% or ps:0@12s"));
+  throw InvalidArgumentError(
+      str("--kill ", text, ": ", why, "; expected ROLE:INDEX@WHEN, as worker:1@40% or ps:0@12s"));
 }
 
 template <typename Number>
 Number number(std::string_view all, std::string_view text, const char* what) {
   Number value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) refuse(all, str("\"", text, "\" is no ", what));
+  if (error != std::errc() || end != text.data() + text.size())
+    refuse(all, str("\"", text, "\" is no ", what));
   return value;
 }
 
@@ -24,7 +26,8 @@ Number number(std::string_view all, std::string_view text, const char* what) {
 
 std::string Kill::str() const {
   if (progress) return cairn::str(role, " ", index, " at ", *progress * 100, "%");
-  return cairn::str(role, " ", index, " after ", std::chrono::duration<double>(*after).count(), "s");
+  return cairn::str(role, " ", index, " after ", std::chrono::duration<double>(*after).count(),
+                    "s");
 }
 
 Kill parse_kill(std::string_view text) {
@@ -34,7 +37,8 @@ Kill parse_kill(std::string_view text) {
   Kill kill{.role = std::string(text.substr(0, colon))};
   kill.index = number<int>(text, text.substr(colon + 1, at - colon - 1), "index");
   std::string_view when = text.substr(at + 1);
-  if (when.empty() || (when.back() != '%' && when.back() != 's')) refuse(text, "WHEN must end in % or s");
+  if (when.empty() || (when.back() != '%' && when.back() != 's'))
+    refuse(text, "WHEN must end in % or s");
   double value = number<double>(text, when.substr(0, when.size() - 1), "number");
   if (!std::isfinite(value) || value < 0) refuse(text, "WHEN must not be negative");
   if (when.back() == '%' && value > 100) refuse(text, "a run has no more than 100%");
@@ -49,11 +53,12 @@ Kill parse_kill(std::string_view text) {
 void verify_kills(const std::vector<Kill>& kills, int ps, int workers) {
   for (const Kill& kill : kills) {
     if (kill.role != "ps" && kill.role != "worker")
-      throw InvalidArgumentError(str("--kill: \"", kill.role, "\" cannot be killed, only ps and worker can"));
+      throw InvalidArgumentError(
+          str("--kill: \"", kill.role, "\" cannot be killed, only ps and worker can"));
     int count = kill.role == "ps" ? ps : workers;
     if (kill.index < 0 || kill.index >= count)
-      throw InvalidArgumentError(str("--kill ", kill.role, ":", kill.index, ": the cluster has ", count, " ", kill.role,
-                                     ", counted from 0"));
+      throw InvalidArgumentError(str("--kill ", kill.role, ":", kill.index, ": the cluster has ",
+                                     count, " ", kill.role, ", counted from 0"));
   }
 }
 

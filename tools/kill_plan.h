@@ -1,4 +1,5 @@
-// Which role is killed when, as --kill says it: "worker:1@40%" of the run, "ps:0@12s" after its start.
+// Which role is killed when, as --kill says it: "worker:1@40%" of the run, "ps:0@12s" after its
+// start.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,14 +16,17 @@ struct Kill {
   std::optional<double> progress;  // 0..1 of the run: one of these two is set
   std::optional<Duration> after;   // since the cluster's start
 
-  bool due(Duration elapsed, double done) const { return progress ? done >= *progress : elapsed >= *after; }
+  bool due(Duration elapsed, double done) const {
+    return progress ? done >= *progress : elapsed >= *after;
+  }
   std::string str() const;  // "worker 1 at 40%", "ps 0 after 12s"
 };
 
 // Errors  InvalidArgument quoting `text` and showing what is expected.
 Kill parse_kill(std::string_view text);
 
-// Errors  InvalidArgument: a role other than ps and worker, or an index that the cluster does not have.
+// Errors InvalidArgument: a role other than ps and worker, or an index that the cluster does not
+// have.
 void verify_kills(const std::vector<Kill>& kills, int ps, int workers);
 
 }  // namespace cairn::tools

@@ -48,14 +48,16 @@ void verify(const LocalClusterOptions& options) {
 
 void need_program(const std::string& path) {
   if (::access(path.c_str(), X_OK) != 0)
-    throw NotFoundError(str("no program ", path, ": build it (cmake --build build/dev --target cairn-ps cairn-worker)"));
+    throw NotFoundError(str("no program ", path,
+                            ": build it (cmake --build build/dev --target cairn-ps cairn-worker)"));
 }
 
 // Written before it is filled, so that nobody else can ever read it.
 void write_token(const std::string& path, const std::string& token) {
   ::unlink(path.c_str());
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool written = fd >= 0 && ::write(fd, token.data(), token.size()) == static_cast<ssize_t>(token.size());
+  bool written =
+      fd >= 0 && ::write(fd, token.data(), token.size()) == static_cast<ssize_t>(token.size());
   int error = errno;
   if (fd >= 0) ::close(fd);
   if (!written) throw PermissionDeniedError(str("cannot write ", path, ": ", std::strerror(error)));
@@ -77,22 +79,33 @@ std::string state_name(const RoleState& state) {
 
 }  // namespace
 
-std::string program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
+std::string program_folder() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+}
 
 // One run a folder at a time. The kernel lets go of it when we die.
 struct LocalCluster::Lock {
   int fd;
-  explicit Lock(const std::string& dir) : fd(::open((dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (fd < 0) throw PermissionDeniedError(str("cannot write in the run folder ", dir, ": ", std::strerror(errno)));
+  explicit Lock(const std::string& dir)
+      : fd(::open((dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (fd < 0)
+      throw PermissionDeniedError(
+          str("cannot write in the run folder ", dir, ": ", std::strerror(errno)));
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return;
     ::close(fd);
-    throw FailedPreconditionError(str("the run folder ", dir, " is in use by another run: wait for its end, or choose another --dir"));
+    throw FailedPreconditionError(
+        str("the run folder ", dir,
+            " is in use by another run: wait for its end, or choose another --dir"));
   }
   ~Lock() { ::close(fd); }
 };
 
-LocalCluster::LocalCluster(LocalClusterOptions options, std::function<void(const RoleEvent&)> on_event)
-    : options_(std::move(options)), cluster_id_(random_hex(8)), chief_pid_(::getpid()), on_event_(std::move(on_event)) {
+LocalCluster::LocalCluster(LocalClusterOptions options,
+                           std::function<void(const RoleEvent&)> on_event)
+    : options_(std::move(options)),
+      cluster_id_(random_hex(8)),
+      chief_pid_(::getpid()),
+      on_event_(std::move(on_event)) {
   verify(options_);
   if (!options_.warn) options_.warn = [](const std::string& text) { log_warning(text); };
   if (options_.programs.empty()) options_.programs = program_folder();
@@ -120,14 +133,16 @@ void LocalCluster::tell(const RoleEvent& event) {
   if (on_event_) on_event_(event);
 }
 
-// A full disk leaves the description stale until the next change; no reason to end a run that goes on, or has ended well.
+// A full disk leaves the description stale until the next change; no reason to end a run that goes
+// on, or has ended well.
 void LocalCluster::try_to_write_description() {
   try {
     write_description();
     warned_ = false;
   } catch (const Error& error) {
     if (warned_.exchange(true)) return;
-    options_.warn(str(options_.dir, "/cluster.json is out of date, and `cairn status` with it: ", error.what()));
+    options_.warn(str(options_.dir,
+                      "/cluster.json is out of date, and `cairn status` with it: ", error.what()));
   }
 }
 
@@ -174,17 +189,19 @@ std::string LocalCluster::tf_config(const std::string& role, int index) const {
 }
 
 std::vector<std::string> LocalCluster::environment(const std::string& role, int index) const {
-  return {"TF_CONFIG=" + tf_config(role, index), "CAIRN_CLUSTER_ID=" + cluster_id_, "CAIRN_TOKEN_FILE=" + token_file(),
-          "CAIRN_TRANSPORT=" + options_.transport, "CAIRN_RUN_DIR=" + options_.dir};
+  return {"TF_CONFIG=" + tf_config(role, index), "CAIRN_CLUSTER_ID=" + cluster_id_,
+          "CAIRN_TOKEN_FILE=" + token_file(), "CAIRN_TRANSPORT=" + options_.transport,
+          "CAIRN_RUN_DIR=" + options_.dir};
 }
 
 RoleSpec LocalCluster::spec(const std::string& role, int index) const {
   const bool ps = role == "ps";
   std::string log = log_file(role, index);
   Command command{
-      .arguments = {options_.programs + (ps ? "/cairn-ps" : "/cairn-worker"), "--listen", address(role, index), "--index",
-                    std::to_string(index), "--cluster-id", cluster_id_, "--token-file", token_file(), "--log-file", log,
-                    "--transport", options_.transport, "--parent-pid", std::to_string(::getpid())},
+      .arguments = {options_.programs + (ps ? "/cairn-ps" : "/cairn-worker"), "--listen",
+                    address(role, index), "--index", std::to_string(index), "--cluster-id",
+                    cluster_id_, "--token-file", token_file(), "--log-file", log, "--transport",
+                    options_.transport, "--parent-pid", std::to_string(::getpid())},
       .environment = environment(role, index),
       .output_file = log};
   auto& arguments = command.arguments;
@@ -199,14 +216,24 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
 
 void LocalCluster::write_description() {
   std::lock_guard hold(mutex_);
-  Json tasks = Json::array({{{"role", "chief"}, {"index", 0}, {"address", chief_[0]}, {"pid", chief_pid_}}});
+  Json tasks =
+      Json::array({{{"role", "chief"}, {"index", 0}, {"address", chief_[0]}, {"pid", chief_pid_}}});
   for (const auto& state : supervisor_->roles())
-    tasks.push_back({{"role", state.role}, {"index", state.index}, {"address", address(state.role, state.index)},
-                     {"pid", state.pid}, {"state", state_name(state)}, {"restarts", state.restarts},
+    tasks.push_back({{"role", state.role},
+                     {"index", state.index},
+                     {"address", address(state.role, state.index)},
+                     {"pid", state.pid},
+                     {"state", state_name(state)},
+                     {"restarts", state.restarts},
                      {"log", log_file(state.role, state.index)}});
-  Json description{{"format", 1}, {"cluster_id", cluster_id_}, {"transport", options_.transport},
-                   {"token_file", token_file()}, {"supervisor_pid", ::getpid()}, {"running", running_},
-                   {"written", time_stamp("%Y-%m-%dT%H:%M:%SZ")}, {"tasks", tasks}};
+  Json description{{"format", 1},
+                   {"cluster_id", cluster_id_},
+                   {"transport", options_.transport},
+                   {"token_file", token_file()},
+                   {"supervisor_pid", ::getpid()},
+                   {"running", running_},
+                   {"written", time_stamp("%Y-%m-%dT%H:%M:%SZ")},
+                   {"tasks", tasks}};
   system_disk().write_atomically(options_.dir + "/cluster.json", json_text(description, 2) + "\n");
 }
 

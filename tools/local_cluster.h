@@ -1,4 +1,5 @@
-// LocalCluster: ps and workers as processes of this machine under a Supervisor, described by RUN_DIR/cluster.json.
+// LocalCluster: ps and workers as processes of this machine under a Supervisor, described by
+// RUN_DIR/cluster.json.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -15,27 +16,33 @@ namespace cairn::tools {
 struct LocalClusterOptions {
   int ps = 2;
   int workers = 2;
-  int shards = 0;                   // threads of a ps; 0: cairn-ps chooses
-  int lanes = 0;                    // closures that a worker computes at once; 0: cairn-worker chooses
-  std::string transport = "auto";   // "auto", "tcp", "unix"
-  std::string dir;                  // of this run; made if it is not there. "": a new one under runs/
-  std::string token;                // "": a random one
-  std::string programs;             // where cairn-ps and cairn-worker are; "": beside the running program
+  int shards = 0;  // threads of a ps; 0: cairn-ps chooses
+  // closures that a worker computes at once; 0: cairn-worker chooses
+  int lanes = 0;
+  std::string transport = "auto";  // "auto", "tcp", "unix"
+  // of this run; made if it is not there. "": a new one under runs/
+  std::string dir;
+  std::string token;  // "": a random one
+  // where cairn-ps and cairn-worker are; "": beside the running program
+  std::string programs;
   std::vector<std::string> ps_arguments, worker_arguments;  // added to their command lines
   SupervisorOptions supervisor;
-  // Told that cluster.json cannot be replaced, as on a full disk: once until it can be again. By default a line in the log.
+  // Told that cluster.json cannot be replaced, as on a full disk: once until it can be again. By
+  // default a line in the log.
   std::function<void(const std::string&)> warn;
 };
 
-// The run folder holds cluster.json, token (mode 0600), lock, and logs/<role>-<index>.log. Addresses stay the same when a
-// role comes back: their ports are reserved for as long as the cluster lives.
+// The run folder holds cluster.json, token (mode 0600), lock, and logs/<role>-<index>.log.
+// Addresses stay the same when a role comes back: their ports are reserved for as long as the
+// cluster lives.
 //   Thread  any.
 class LocalCluster {
  public:
   // Reserves, plans and writes the folder; starts nothing.
-  //   Errors  InvalidArgument: a count, the transport, a kill. NotFound: no cairn-ps or cairn-worker there.
-  //           FailedPrecondition: another run uses the folder. Disk's errors.
-  explicit LocalCluster(LocalClusterOptions options, std::function<void(const RoleEvent&)> on_event = {});
+  //   Errors  InvalidArgument: a count, the transport, a kill. NotFound: no cairn-ps or
+  //           cairn-worker there. FailedPrecondition: another run uses the folder. Disk's errors.
+  explicit LocalCluster(LocalClusterOptions options,
+                        std::function<void(const RoleEvent&)> on_event = {});
   ~LocalCluster();  // stop()
 
   void start();  // as Supervisor::start; Disk's errors
@@ -48,8 +55,8 @@ class LocalCluster {
   std::string token_file() const { return options_.dir + "/token"; }
   // {"cluster": {...}, "task": {"type": role, "index": index}}, for "chief", "worker" and "ps".
   std::string tf_config(const std::string& role, int index) const;
-  // What a program needs to join as the chief: TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE, CAIRN_TRANSPORT,
-  // CAIRN_RUN_DIR, each "NAME=value".
+  // What a program needs to join as the chief: TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE,
+  // CAIRN_TRANSPORT, CAIRN_RUN_DIR, each "NAME=value".
   std::vector<std::string> environment(const std::string& role, int index) const;
   // The process that cluster.json names as the chief; by default our own.
   void set_chief(pid_t pid);

@@ -9,7 +9,9 @@ namespace cairn::tools {
 std::string memory_text(const Json& own) {
   if (!own.is_object() || !own.contains("memory_bytes")) return "";
   std::string parts;
-  auto part = [&](const char* name, double bytes) { parts += str(parts.empty() ? " (" : ", ", name, " ", std::llround(bytes / (1 << 20))); };
+  auto part = [&](const char* name, double bytes) {
+    parts += str(parts.empty() ? " (" : ", ", name, " ", std::llround(bytes / (1 << 20)));
+  };
   if (own.contains("shards")) {
     double rows = 0, staged = 0;
     for (const auto& shard : own["shards"]) {
@@ -21,7 +23,8 @@ std::string memory_text(const Json& own) {
   }
   if (own.contains("buffer_bytes")) part("buffers", own["buffer_bytes"].get<double>());
   if (own.contains("shared_bytes")) part("shared with ps", own["shared_bytes"].get<double>());
-  return str(" memory ", std::llround(own["memory_bytes"].get<double>() / (1 << 20)), " MB", parts, parts.empty() ? "" : ")");
+  return str(" memory ", std::llround(own["memory_bytes"].get<double>() / (1 << 20)), " MB", parts,
+             parts.empty() ? "" : ")");
 }
 
 }  // namespace cairn::tools

@@ -6,7 +6,8 @@
 
 namespace cairn::tools {
 
-// " memory 1024 MB (rows 981, waiting pieces 0, buffers 12)" of a task's own status; empty where it has not said yet.
+// " memory 1024 MB (rows 981, waiting pieces 0, buffers 12)" of a task's own status; empty where it
+// has not said yet.
 std::string memory_text(const Json& own);
 
 }  // namespace cairn::tools

@@ -15,9 +15,11 @@ namespace {
 // Some bytes that a disk without room does not take.
 constexpr std::size_t kProbeBytes = 4096;
 
-[[noreturn]] void refuse(const std::string& path, const std::string& what, const std::string& cure) {
+[[noreturn]] void refuse(const std::string& path, const std::string& what,
+                         const std::string& cure) {
   ErrorParts parts = error_parts(std::current_exception());
-  parts.message = str("the ", what, " could not be written to ", path, " at the end: ", parts.message, "; mend that, or ", cure);
+  parts.message = str("the ", what, " could not be written to ", path,
+                      " at the end: ", parts.message, "; mend that, or ", cure);
   throw_error(parts);
 }
 
@@ -38,7 +40,8 @@ void write_and_remove(Disk& disk, const std::string& folder) {
 
 }  // namespace
 
-void try_folder(Disk& disk, const std::string& folder, const std::string& what, const std::string& cure) {
+void try_folder(Disk& disk, const std::string& folder, const std::string& what,
+                const std::string& cure) {
   try {
     disk.make_folder(folder);
     write_and_remove(disk, folder);
@@ -47,10 +50,12 @@ void try_folder(Disk& disk, const std::string& folder, const std::string& what, 
   }
 }
 
-void try_file(Disk& disk, const std::string& path, const std::string& what, const std::string& cure) {
+void try_file(Disk& disk, const std::string& path, const std::string& what,
+              const std::string& cure) {
   try {
     const OutputPlace place = output_place(path);
-    if (!place.in_place) write_and_remove(disk, folder_of(place.path));  // a device takes what it takes
+    // a device takes what it takes
+    if (!place.in_place) write_and_remove(disk, folder_of(place.path));
   } catch (const Error&) {
     refuse(path, what, cure);
   }

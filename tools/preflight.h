@@ -8,13 +8,17 @@
 namespace cairn::tools {
 
 // Makes `folder` if it is not there, and writes and removes a small file in it.
-//   Errors  Disk's, with `what` was to be written there and the flag or key that names another place (`cure`).
-void try_folder(Disk& disk, const std::string& folder, const std::string& what, const std::string& cure);
+//   Errors  Disk's, with `what` was to be written there and the flag or key that names another
+//           place (`cure`).
+void try_folder(Disk& disk, const std::string& folder, const std::string& what,
+                const std::string& cure);
 
 // The same for the folder of a file, which is not touched itself.  InvalidArgument: it is a folder.
-void try_file(Disk& disk, const std::string& path, const std::string& what, const std::string& cure);
+void try_file(Disk& disk, const std::string& path, const std::string& what,
+              const std::string& cure);
 
-// Reads the test data as evaluations will: all of it as csv, where any cell may be bad; of records the first batch.
+// Reads the test data as evaluations will: all of it as csv, where any cell may be bad; of records
+// the first batch.
 //   Errors  the data's own.
 void try_test_data(const Job& job, const FittedFeatures& features);
 

@@ -4,14 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 namespace cairn::tools {
 namespace {
 
-constexpr Duration kLiveEvery = std::chrono::milliseconds(250), kPlainEvery = std::chrono::seconds(5);
+constexpr Duration kLiveEvery = std::chrono::milliseconds(250),
+                   kPlainEvery = std::chrono::seconds(5);
 constexpr std::size_t kColumns = 80;  // of a terminal that does not say
 
 // Asked each time: windows change their size.
@@ -35,12 +36,15 @@ std::string progress_text(const Progress& p, std::size_t columns) {
     std::string text;
     int rank;  // the highest goes first
   };
-  std::vector<Part> parts{{formatted("step %lld/%lld", static_cast<long long>(p.step), static_cast<long long>(p.steps)), 0},
-                          {formatted("%.0f examples/s", p.examples_per_s), 2},
-                          {formatted("loss %.4f", p.loss), 1}};
+  std::vector<Part> parts{
+      {formatted("step %lld/%lld", static_cast<long long>(p.step), static_cast<long long>(p.steps)),
+       0},
+      {formatted("%.0f examples/s", p.examples_per_s), 2},
+      {formatted("loss %.4f", p.loss), 1}};
   if (p.auc >= 0) parts.push_back({formatted("AUC %.4f", p.auc), 4});
   parts.push_back({formatted("staleness %.1f", p.staleness), 6});
-  parts.push_back({formatted("workers %u/%u  ps %u/%u", p.workers_up, p.workers, p.ps_up, p.ps), 5});
+  parts.push_back(
+      {formatted("workers %u/%u  ps %u/%u", p.workers_up, p.workers, p.ps_up, p.ps), 5});
   if (p.seconds_left >= 0) {
     const auto left = static_cast<long long>(p.seconds_left + 0.5);
     parts.push_back({formatted("%lld:%02lld left", left / 60, left % 60), 3});
@@ -49,7 +53,8 @@ std::string progress_text(const Progress& p, std::size_t columns) {
     std::string line;
     for (const Part& part : parts) line += (line.empty() ? "" : "  ") + part.text;
     if (line.size() <= columns || parts.size() == 1) return line.substr(0, columns);
-    parts.erase(std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; }));
+    parts.erase(std::max_element(parts.begin(), parts.end(),
+                                 [](const Part& a, const Part& b) { return a.rank < b.rank; }));
   }
 }
 
@@ -72,7 +77,8 @@ void ProgressLine::show(const Progress& progress) {
   std::lock_guard hold(mutex_);
   last_ = system_clock().now();
   // The last column stays free: some terminals wrap as soon as it is filled.
-  const std::string text = terminal_ ? progress_text(progress, terminal_columns() - 1) : progress_text(progress);
+  const std::string text =
+      terminal_ ? progress_text(progress, terminal_columns() - 1) : progress_text(progress);
   std::printf(terminal_ ? "\r\x1b[K%s" : "%s\n", text.c_str());
   std::fflush(stdout);
   live_ = terminal_;

@@ -1,4 +1,5 @@
-// ProgressLine: how a long run shows itself: one live line on a terminal, plain lines now and then elsewhere.
+// ProgressLine: how a long run shows itself: one live line on a terminal, plain lines now and then
+// elsewhere.
 #pragma once
 #include <mutex>
 #include <string>
@@ -10,22 +11,24 @@ namespace cairn::tools {
 struct Progress {
   std::int64_t step = 0, steps = 0;
   double examples_per_s = 0, loss = 0;
-  double auc = -1;               // of the last evaluation; below 0: none yet
+  double auc = -1;  // of the last evaluation; below 0: none yet
   double staleness = 0;
   unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;
   double seconds_left = -1;
 };
 
-// In at most `columns` characters: what matters least is left out first, and what then does not fit is cut off.
-std::string progress_text(const Progress& progress, std::size_t columns = static_cast<std::size_t>(-1));
+// In at most `columns` characters: what matters least is left out first, and what then does not fit
+// is cut off.
+std::string progress_text(const Progress& progress,
+                          std::size_t columns = static_cast<std::size_t>(-1));
 
-// Output that nobody takes any more (a closed terminal, `| head`) is dropped without a word, if SIGPIPE is ignored.
-// Thread: any.
+// Output that nobody takes any more (a closed terminal, `| head`) is dropped without a word, if
+// SIGPIPE is ignored. Thread: any.
 class ProgressLine {
  public:
   ProgressLine();
-  ~ProgressLine();  // end()
-  bool due() const;             // enough time has passed since the last show
+  ~ProgressLine();   // end()
+  bool due() const;  // enough time has passed since the last show
   void show(const Progress& progress);
   // A line of its own above the live one.
   void say(const std::string& text);
@@ -34,7 +37,8 @@ class ProgressLine {
 
  private:
   const bool terminal_;
-  mutable std::mutex mutex_;  // guards the two below and the terminal: a log line must not tear the live one
+  // guards the two below and the terminal: a log line must not tear the live one
+  mutable std::mutex mutex_;
   bool live_ = false;
   TimePoint last_{};
 };

@@ -6,50 +6,63 @@
 namespace cairn::tools {
 namespace {
 
-Json skipped_json(const LinesRead& lines) { return {{"rows", lines.skipped}, {"first", lines.first_skipped}}; }
+Json skipped_json(const LinesRead& lines) {
+  return {{"rows", lines.skipped}, {"first", lines.first_skipped}};
+}
 
 }  // namespace
 
-std::string report_json(const Job& job, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts,
-                        const LinesRead& train_lines) {
+std::string report_json(const Job& job, const TrainingOutcome& outcome,
+                        const std::map<std::string, int>& restarts, const LinesRead& train_lines) {
   const EngineStats& stats = outcome.stats;
   Json report{{"job", job.name},
               {"completed", !outcome.ended_early() && outcome.failure.empty()},
               {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
-              {"cluster", {{"ps", job.cluster.ps}, {"workers", job.cluster.workers}, {"shards", job.cluster.shards}, {"lanes", job.cluster.lanes},
-                           {"pipeline_depth", job.cluster.pipeline_depth}, {"transport", job.cluster.transport}, {"wire", job.cluster.wire}, {"arithmetic", job.cluster.arithmetic}}},
+              {"cluster",
+               {{"ps", job.cluster.ps},
+                {"workers", job.cluster.workers},
+                {"shards", job.cluster.shards},
+                {"lanes", job.cluster.lanes},
+                {"pipeline_depth", job.cluster.pipeline_depth},
+                {"transport", job.cluster.transport},
+                {"wire", job.cluster.wire},
+                {"arithmetic", job.cluster.arithmetic}}},
               {"metrics", Json::object()},
               {"loss", outcome.loss},
               {"steps", outcome.steps},
               {"examples", outcome.examples},
               {"seconds", outcome.seconds},
               {"examples_per_s", outcome.examples_per_s},
-              {"staleness", {{"mean", stats.staleness_mean},
-                             {"max", stats.staleness_max},
-                             {"p50", stats.staleness.quantile(0.5)},
-                             {"p99", stats.staleness.quantile(0.99)},
-                             {"histogram", histogram_json(stats.staleness)}}},
+              {"staleness",
+               {{"mean", stats.staleness_mean},
+                {"max", stats.staleness_max},
+                {"p50", stats.staleness.quantile(0.5)},
+                {"p99", stats.staleness.quantile(0.99)},
+                {"histogram", histogram_json(stats.staleness)}}},
               {"restarts", Json::object()},
               {"retried_closures", stats.retried},
               {"lost_updates", stats.lost_updates},
               {"skipped_rows", stats.skipped_rows},
-              {"skipped", {{"train", skipped_json(train_lines)}, {"test", skipped_json(outcome.test_lines)}}},
+              {"skipped",
+               {{"train", skipped_json(train_lines)}, {"test", skipped_json(outcome.test_lines)}}},
               {"losses", Json::array()},
               {"checkpoint", outcome.checkpoint},
               {"checkpoints_saved", stats.checkpoints},
               {"checkpoints_failed", stats.checkpoints_failed},
-              {"last_checkpoint_error", stats.checkpoint_error.empty() ? Json(nullptr) : Json(stats.checkpoint_error)},
+              {"last_checkpoint_error",
+               stats.checkpoint_error.empty() ? Json(nullptr) : Json(stats.checkpoint_error)},
               {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;
   auto or_null = [](double seconds) { return seconds < 0 ? Json(nullptr) : Json(seconds); };
   for (const LossReport& loss : stats.losses)
-    report["losses"].push_back({{"task", loss.task},
-                                {"reason", loss.reason},
-                                {"at_seconds", loss.at_seconds},
-                                {"back_after_seconds", or_null(loss.back_after_seconds)},
-                                {"first_push_after_seconds", or_null(loss.first_push_after_seconds)},
-                                {"lost_updates", loss.lost_updates}});
+    report["losses"].push_back(
+        {{"task", loss.task},
+         {"reason", loss.reason},
+         {"at_seconds", loss.at_seconds},
+         {"back_after_seconds", or_null(loss.back_after_seconds)},
+         {"first_push_after_seconds", or_null(loss.first_push_after_seconds)},
+         {"lost_updates", loss.lost_updates}});
   return json_text(report, 2) + "\n";
 }
 

@@ -8,7 +8,7 @@
 namespace cairn::tools {
 
 // `restarts` by role, as the supervisor counted them.
-std::string report_json(const Job& job, const TrainingOutcome& outcome, const std::map<std::string, int>& restarts,
-                        const LinesRead& train_lines);
+std::string report_json(const Job& job, const TrainingOutcome& outcome,
+                        const std::map<std::string, int>& restarts, const LinesRead& train_lines);
 
 }  // namespace cairn::tools

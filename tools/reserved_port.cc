@@ -20,8 +20,8 @@ ReservedPort::ReservedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC,
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   int yes = 1;
-  if (fd_ < 0 || ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 || ::bind(fd_, generic, size) != 0 ||
-      ::getsockname(fd_, generic, &size) != 0) {
+  if (fd_ < 0 || ::setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      ::bind(fd_, generic, size) != 0 || ::getsockname(fd_, generic, &size) != 0) {
     std::string why = std::strerror(errno);
     if (fd_ >= 0) ::close(fd_);
     throw ResourceExhaustedError("no free TCP port on 127.0.0.1: " + why);
@@ -29,7 +29,8 @@ ReservedPort::ReservedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC,
   port_ = ntohs(address.sin_port);
 }
 
-ReservedPort::ReservedPort(ReservedPort&& other) noexcept : fd_(std::exchange(other.fd_, -1)), port_(other.port_) {}
+ReservedPort::ReservedPort(ReservedPort&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), port_(other.port_) {}
 
 ReservedPort::~ReservedPort() {
   if (fd_ >= 0) ::close(fd_);

@@ -1,13 +1,14 @@
-// ReservedPort: a TCP port of this host that is ours for as long as the object lives, for whoever we pass its number to.
+// ReservedPort: a TCP port of this host that is ours for as long as the object lives, for whoever
+// we pass its number to.
 #pragma once
 #include <cstdint>
 #include <string>
 
 namespace cairn::tools {
 
-// Holds a bound socket that does not listen. A server that binds with SO_REUSEADDR, as every server of ours does, may
-// listen on the port meanwhile, die and come back, while the system gives it to nobody who asks for any free port.
-// Thread: any one at a time.
+// Holds a bound socket that does not listen. A server that binds with SO_REUSEADDR, as every server
+// of ours does, may listen on the port meanwhile, die and come back, while the system gives it to
+// nobody who asks for any free port. Thread: any one at a time.
 class ReservedPort {
  public:
   ReservedPort();  // on 127.0.0.1. Errors  ResourceExhausted: no port or descriptor left.

@@ -53,7 +53,8 @@ RunAddress find_running(const RunChoice& choice) {
 
 std::string ended_text(const RunAddress& run) {
   const std::string logs = run.dir + "/logs";
-  return str("the run in ", run.dir, " has ended", system_disk().exists(logs) ? "; its logs are in " + logs : "");
+  return str("the run in ", run.dir, " has ended",
+             system_disk().exists(logs) ? "; its logs are in " + logs : "");
 }
 
 }  // namespace cairn::tools

@@ -23,7 +23,8 @@ std::string seconds_text(double seconds) {
 
 std::string log_of(const Json& description, const std::string& task) {
   for (const auto& entry : description.value("tasks", Json::array())) {
-    std::string name = "/job:" + entry.value("role", "") + "/task:" + std::to_string(entry.value("index", 0));
+    std::string name =
+        "/job:" + entry.value("role", "") + "/task:" + std::to_string(entry.value("index", 0));
     if (name == task) return entry.value("log", "");
   }
   return "";
@@ -31,30 +32,39 @@ std::string log_of(const Json& description, const std::string& task) {
 
 void print_task(const Json& task, const Json& description) {
   std::string name = task.value("task", "");
-  std::printf("  %-18s %-22s %-6s", name.c_str(), task.value("address", "").c_str(), task.value("ready", false) ? "up" : "AWAY");
+  std::printf("  %-18s %-22s %-6s", name.c_str(), task.value("address", "").c_str(),
+              task.value("ready", false) ? "up" : "AWAY");
   if (task.contains("inflight")) std::printf(" closures %s", json_text(task["inflight"]).c_str());
   const Json own = task.value("details", Json::object());
   std::printf("%s", memory_text(own).c_str());
-  if (std::string log = log_of(description, name); !log.empty()) std::printf("  log %s", log.c_str());
+  if (std::string log = log_of(description, name); !log.empty())
+    std::printf("  log %s", log.c_str());
   if (task.contains("trouble")) std::printf("\n    %s", task["trouble"].get<std::string>().c_str());
   std::printf("\n");
 }
 
 void print(const Json& status, const Json& description) {
-  std::printf("step %lld after %s; %lld closures queued, %lld running, %lld run again; staleness %.1f (half at most %lld, 99 %% at most %lld, all at most %lld)\n",
-              status.value("global_step", 0ll), seconds_text(status.value("uptime_seconds", 0.0)).c_str(), status.value("queued", 0ll),
-              status.value("inflight", 0ll), status.value("retried", 0ll), status.value("staleness_mean", 0.0), status.value("staleness_p50", 0ll), status.value("staleness_p99", 0ll),
-              status.value("staleness_max", 0ll));
-  std::printf("checkpoints: %lld, the last %s; updates lost: %lld\n", status.value("checkpoints", 0ll),
-              status.value("last_checkpoint", std::string("-")).c_str(), status.value("lost_updates", 0ll));
+  std::printf(
+      "step %lld after %s; %lld closures queued, %lld running, %lld run again; staleness %.1f "
+      "(half at most %lld, 99 %% at most %lld, all at most %lld)\n",
+      status.value("global_step", 0ll), seconds_text(status.value("uptime_seconds", 0.0)).c_str(),
+      status.value("queued", 0ll), status.value("inflight", 0ll), status.value("retried", 0ll),
+      status.value("staleness_mean", 0.0), status.value("staleness_p50", 0ll),
+      status.value("staleness_p99", 0ll), status.value("staleness_max", 0ll));
+  std::printf(
+      "checkpoints: %lld, the last %s; updates lost: %lld\n", status.value("checkpoints", 0ll),
+      status.value("last_checkpoint", std::string("-")).c_str(), status.value("lost_updates", 0ll));
   std::printf("coordinator:%s\n", memory_text(status).c_str());
   for (const auto& task : status["ps"]) print_task(task, description);
   for (const auto& task : status["workers"]) print_task(task, description);
-  for (const auto& one : status.value("stuck", Json::array())) std::printf("  stuck: %s\n", one.value("text", "").c_str());
+  for (const auto& one : status.value("stuck", Json::array()))
+    std::printf("  stuck: %s\n", one.value("text", "").c_str());
   for (const auto& loss : status["losses"]) {
     double back = loss.value("back_after_seconds", -1.0);
-    std::printf("  lost: %s after %s (%s), %s\n", loss.value("task", "").c_str(), seconds_text(loss.value("at_seconds", 0.0)).c_str(),
-                loss.value("reason", "").c_str(), back < 0 ? "not yet back" : ("back after " + seconds_text(back)).c_str());
+    std::printf("  lost: %s after %s (%s), %s\n", loss.value("task", "").c_str(),
+                seconds_text(loss.value("at_seconds", 0.0)).c_str(),
+                loss.value("reason", "").c_str(),
+                back < 0 ? "not yet back" : ("back after " + seconds_text(back)).c_str());
   }
 }
 

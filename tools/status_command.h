@@ -5,6 +5,7 @@ class App;
 }
 
 namespace cairn::tools {
-// Adds the subcommand; when it is chosen it runs in CLI's callback and leaves the process's exit status in `status`.
+// Adds the subcommand; when it is chosen it runs in CLI's callback and leaves the process's exit
+// status in `status`.
 void add_status_command(CLI::App& app, int& status);
 }  // namespace cairn::tools

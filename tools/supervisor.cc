@@ -47,7 +47,10 @@ struct Supervisor::Wake {
 
 Supervisor::Supervisor(std::vector<RoleSpec> roles, SupervisorOptions options,
                        std::function<void(const RoleEvent&)> on_event)
-    : options_(std::move(options)), on_event_(std::move(on_event)), wake_(std::make_unique<Wake>()), kills_(options_.kills) {
+    : options_(std::move(options)),
+      on_event_(std::move(on_event)),
+      wake_(std::make_unique<Wake>()),
+      kills_(options_.kills) {
   for (auto& spec : roles) roles_.push_back(Role{.spec = std::move(spec)});
   publish();
 }
@@ -59,7 +62,8 @@ void Supervisor::start() {
   auto running = started.get_future();
   {
     std::lock_guard hold(stop_mutex_);
-    thread_ = std::thread([this, promise = std::move(started)]() mutable { run(std::move(promise)); });
+    thread_ =
+        std::thread([this, promise = std::move(started)]() mutable { run(std::move(promise)); });
   }
   running.get();
 }
@@ -123,7 +127,8 @@ bool Supervisor::turn() {
   collect_dead(at);
   if (stopping_) {
     end_all(at);
-    return std::any_of(roles_.begin(), roles_.end(), [](const Role& role) { return role.process.has_value(); });
+    return std::any_of(roles_.begin(), roles_.end(),
+                       [](const Role& role) { return role.process.has_value(); });
   }
   start_due(at);
   do_kills(at);
@@ -150,9 +155,11 @@ std::optional<TimePoint> Supervisor::next_deadline() const {
   for (const auto& role : roles_)
     if (role.start_at) consider(*role.start_at);
   for (const auto& kill : kills_) {
-    auto role = std::find_if(roles_.begin(), roles_.end(),
-                             [&](const Role& r) { return r.spec.role == kill.role && r.spec.index == kill.index; });
-    if (kill.after && role != roles_.end() && role->process && !role->killed_by_plan) consider(started_ + *kill.after);
+    auto role = std::find_if(roles_.begin(), roles_.end(), [&](const Role& r) {
+      return r.spec.role == kill.role && r.spec.index == kill.index;
+    });
+    if (kill.after && role != roles_.end() && role->process && !role->killed_by_plan)
+      consider(started_ + *kill.after);
   }
   return next;
 }
@@ -172,8 +179,12 @@ void Supervisor::collect_dead(TimePoint at) {
 }
 
 void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
-  RoleEvent event{.kind = RoleEvent::Kind::kDied, .role = role.spec.role, .index = role.spec.index,
-                  .pid = role.process->pid(), .restarts = role.restarts, .status = status,
+  RoleEvent event{.kind = RoleEvent::Kind::kDied,
+                  .role = role.spec.role,
+                  .index = role.spec.index,
+                  .pid = role.process->pid(),
+                  .restarts = role.restarts,
+                  .status = status,
                   .by_plan = std::exchange(role.killed_by_plan, false)};
   role.process.reset();
   if (stopping_) return publish();
@@ -182,10 +193,13 @@ void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
   if (role.young_deaths > options_.crashes_max) return give_up(role, std::move(event));
   Duration wait{0};
   if (!event.by_plan && role.young_deaths > 1)
-    wait = std::min<Duration>(options_.backoff_max, options_.first_backoff * (1LL << std::min(role.young_deaths - 2, 20)));
+    wait =
+        std::min<Duration>(options_.backoff_max,
+                           options_.first_backoff * (1LL << std::min(role.young_deaths - 2, 20)));
   role.start_at = at + wait;
-  event.message = str(title(role.spec), " (process ", event.pid, ") ended: ", status.str(), event.by_plan ? ", as asked" : "",
-                      "; it is started again", wait.count() > 0 ? str(" in ", wait.count() / 1'000'000, " ms") : "");
+  event.message = str(title(role.spec), " (process ", event.pid, ") ended: ", status.str(),
+                      event.by_plan ? ", as asked" : "", "; it is started again",
+                      wait.count() > 0 ? str(" in ", wait.count() / 1'000'000, " ms") : "");
   publish();
   if (on_event_) on_event_(event);
 }
@@ -194,9 +208,11 @@ void Supervisor::give_up(Role& role, RoleEvent event) {
   role.given_up = true;
   event.kind = RoleEvent::Kind::kGivenUp;
   const std::string& log = role.spec.command.output_file;
-  event.message = str(title(role.spec), " cannot be kept running: it ended ", role.young_deaths, " times in a row within ",
-                      std::chrono::duration<double>(options_.healthy).count(), " s of its start, last with ",
-                      event.status.str(), ". The end of its log ", log, ":\n", last_lines(log, 10));
+  event.message =
+      str(title(role.spec), " cannot be kept running: it ended ", role.young_deaths,
+          " times in a row within ", std::chrono::duration<double>(options_.healthy).count(),
+          " s of its start, last with ", event.status.str(), ". The end of its log ", log, ":\n",
+          last_lines(log, 10));
   publish();
   if (on_event_) on_event_(event);
 }
@@ -208,14 +224,18 @@ void Supervisor::start_due(TimePoint at) {
     ++role.restarts;
     try {
       start_role(role);
-    } catch (const Error& error) {  // the program was replaced or removed meanwhile, or the system is out of processes
+    } catch (const Error& error) {
+      // the program was replaced or removed meanwhile, or the system is out of processes
       ++role.young_deaths;
       role.given_up = role.young_deaths > options_.crashes_max;
       if (!role.given_up) role.start_at = at + options_.backoff_max;
       publish();
       if (on_event_ && role.given_up)
-        on_event_({.kind = RoleEvent::Kind::kGivenUp, .role = role.spec.role, .index = role.spec.index,
-                   .restarts = role.restarts, .status = {.code = 127},
+        on_event_({.kind = RoleEvent::Kind::kGivenUp,
+                   .role = role.spec.role,
+                   .index = role.spec.index,
+                   .restarts = role.restarts,
+                   .status = {.code = 127},
                    .message = str(title(role.spec), " cannot be kept running: ", error.what())});
     }
   }
@@ -227,8 +247,12 @@ void Supervisor::start_role(Role& role) {
   publish();
   if (!on_event_) return;
   pid_t pid = role.process->pid();
-  on_event_({.kind = RoleEvent::Kind::kStarted, .role = role.spec.role, .index = role.spec.index, .pid = pid,
-             .restarts = role.restarts, .message = str(title(role.spec), " runs as process ", pid)});
+  on_event_({.kind = RoleEvent::Kind::kStarted,
+             .role = role.spec.role,
+             .index = role.spec.index,
+             .pid = pid,
+             .restarts = role.restarts,
+             .message = str(title(role.spec), " runs as process ", pid)});
 }
 
 void Supervisor::do_kills(TimePoint at) {
@@ -241,7 +265,8 @@ void Supervisor::do_kills(TimePoint at) {
     Role& role = roles_[i];
     if (!role.process || role.killed_by_plan) continue;  // kills of the plan wait until it is back
     auto due = std::find_if(kills_.begin(), kills_.end(), [&](const Kill& kill) {
-      return kill.role == role.spec.role && kill.index == role.spec.index && kill.due(at - started_, progress_);
+      return kill.role == role.spec.role && kill.index == role.spec.index &&
+             kill.due(at - started_, progress_);
     });
     bool asked = std::find(wanted.begin(), wanted.end(), i) != wanted.end();
     if (due == kills_.end() && !asked) continue;
@@ -256,7 +281,8 @@ void Supervisor::end_all(TimePoint at) {
   bool first = !killing_at_;
   if (first) killing_at_ = at + options_.grace;
   bool late = !first && at >= *killing_at_;
-  if (late) killing_at_ = at + std::chrono::seconds(1);  // death may take its time in the kernel; not a reason to spin
+  // death may take its time in the kernel; not a reason to spin
+  if (late) killing_at_ = at + std::chrono::seconds(1);
   for (auto& role : roles_) {
     if (!role.process || !(first || late)) continue;
     role.process->send(late ? SIGKILL : SIGTERM);
@@ -267,7 +293,8 @@ void Supervisor::end_all(TimePoint at) {
 void Supervisor::publish() {
   std::vector<RoleState> state;
   for (const auto& role : roles_)
-    state.push_back({role.spec.role, role.spec.index, role.process ? role.process->pid() : -1, role.restarts, role.given_up});
+    state.push_back({role.spec.role, role.spec.index, role.process ? role.process->pid() : -1,
+                     role.restarts, role.given_up});
   std::lock_guard hold(mutex_);
   state_ = std::move(state);
 }

@@ -1,4 +1,5 @@
-// Supervisor: keeps the servers of a local cluster running, brings back those that die, and ends them all with us.
+// Supervisor: keeps the servers of a local cluster running, brings back those that die, and ends
+// them all with us.
 #pragma once
 #include <sys/types.h>
 
@@ -25,8 +26,9 @@ struct RoleSpec {
 };
 
 struct SupervisorOptions {
-  // A role that dies within `healthy` of its start has died young. The first return is at once; from the second young
-  // death in a row on it waits first_backoff, and twice as long each time; after crashes_max returns in vain it is given up.
+  // A role that dies within `healthy` of its start has died young. The first return is at once;
+  // from the second young death in a row on it waits first_backoff, and twice as long each time;
+  // after crashes_max returns in vain it is given up.
   Duration healthy = std::chrono::seconds(10);
   Duration first_backoff = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);
@@ -40,10 +42,10 @@ struct RoleEvent {
   std::string role;
   int index = 0;
   pid_t pid = -1;
-  int restarts = 0;       // so far; 0 in the event of the first start
-  ExitStatus status;      // kDied, kGivenUp
-  bool by_plan = false;   // kDied: kill() or a --kill did it
-  std::string message;    // one line for people; kGivenUp: also the last lines of its log
+  int restarts = 0;      // so far; 0 in the event of the first start
+  ExitStatus status;     // kDied, kGivenUp
+  bool by_plan = false;  // kDied: kill() or a --kill did it
+  std::string message;   // one line for people; kGivenUp: also the last lines of its log
 };
 
 struct RoleState {
@@ -54,8 +56,9 @@ struct RoleState {
   bool given_up = false;
 };
 
-// All children are started and watched by one thread of its own, so that they die with it (PR_SET_PDEATHSIG) and a job
-// can run in the same process meanwhile. It sleeps in poll() until a child ends, somebody calls, or a deadline comes.
+// All children are started and watched by one thread of its own, so that they die with it
+// (PR_SET_PDEATHSIG) and a job can run in the same process meanwhile. It sleeps in poll() until a
+// child ends, somebody calls, or a deadline comes.
 //   Callback  on that thread, one at a time; it must not throw, nor call stop().
 //   Thread    any, for every member.
 class Supervisor {
@@ -64,17 +67,20 @@ class Supervisor {
              std::function<void(const RoleEvent&)> on_event = {});
   ~Supervisor();  // stop()
 
-  // Starts every role; returns once all are running. Errors  ChildProcess's; then none is left running.
+  // Starts every role; returns once all are running. Errors ChildProcess's; then none is left
+  // running.
   void start();
-  // SIGKILL as a fault to recover from: it returns as after any death, without backoff. Nothing if it does not run.
-  // Errors  NotFound: no such role.
+  // SIGKILL as a fault to recover from: it returns as after any death, without backoff. Nothing if
+  // it does not run. Errors NotFound: no such role.
   void kill(const std::string& role, int index);
-  // How much of the run is done, 0..1: what kills at a percentage wait for. Cheap: an atomic read but when one is due.
+  // How much of the run is done, 0..1: what kills at a percentage wait for. Cheap: an atomic read
+  // but when one is due.
   void progress(double done);
-  // SIGTERM to all, SIGKILL after the grace period; returns when none is left. Repeating it does nothing.
+  // SIGTERM to all, SIGKILL after the grace period; returns when none is left. Repeating it does
+  // nothing.
   void stop();
 
-  std::vector<RoleState> roles() const;     // a snapshot, in the order of the specs
+  std::vector<RoleState> roles() const;         // a snapshot, in the order of the specs
   int restarts(const std::string& role) const;  // of all its indices
 
  private:

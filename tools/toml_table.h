@@ -8,14 +8,17 @@
 #include "core/element.h"
 #include "core/error.h"
 
-// toml++ 3.3 asserts what a file may well hold ("[`a]"): that is an error of the file here, in every kind of build.
+// toml++ 3.3 asserts what a file may well hold ("[`a]"): that is an error of the file here, in
+// every kind of build.
 #pragma push_macro("NDEBUG")
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wterminate"  // some of those stand in noexcept functions
 #undef NDEBUG
-#define TOML_ASSERT(condition) ((condition) ? void() : throw ::cairn::InvalidArgumentError("this is no TOML (" #condition ")"))
+#define TOML_ASSERT(condition) \
+  ((condition) ? void() : throw ::cairn::InvalidArgumentError("this is no TOML (" #condition ")"))
 #include <toml++/impl/preprocessor.h>
-// And it takes many a letter beyond ASCII ("\u019d" where a key begins) to be unreachable: it is just not what was looked for.
+// And it takes many a letter beyond ASCII ("\u019d" where a key begins) to be unreachable: it is
+// just not what was looked for.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -29,7 +32,8 @@ namespace cairn::tools {
 
 class TomlTable {
  public:
-  TomlTable(const toml::table* table, std::string name, std::string file) : table_(table), name_(std::move(name)), file_(std::move(file)) {}
+  TomlTable(const toml::table* table, std::string name, std::string file)
+      : table_(table), name_(std::move(name)), file_(std::move(file)) {}
 
   bool has(const std::string& key) const { return table_ != nullptr && table_->contains(key); }
   const toml::node* node(const std::string& key) {
@@ -65,11 +69,13 @@ class TomlTable {
       std::string text(key.str());
       if (known_.contains(text)) continue;
       std::string near = nearest_name(text, known);
-      throw InvalidArgumentError(str(place(value), ": unknown key \"", path(text), "\"", near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+      throw InvalidArgumentError(str(place(value), ": unknown key \"", path(text), "\"",
+                                     near.empty() ? "" : "; did you mean \"" + near + "\"?"));
     }
   }
   // InvalidArgument naming the known values, and the nearest.
-  void one_of(const std::string& key, const std::string& value, const std::vector<std::string>& known) const {
+  void one_of(const std::string& key, const std::string& value,
+              const std::vector<std::string>& known) const {
     std::string list;
     for (const std::string& one : known) {
       if (one == value) return;
@@ -77,17 +83,22 @@ class TomlTable {
     }
     const toml::node* found = table_ == nullptr ? nullptr : table_->get(key);
     const std::string near = nearest_name(value, known);
-    throw InvalidArgumentError(str(found == nullptr ? file_ : place(*found), ": ", path(key), " is \"", value, "\", one of ", list, " is wanted",
+    throw InvalidArgumentError(str(found == nullptr ? file_ : place(*found), ": ", path(key),
+                                   " is \"", value, "\", one of ", list, " is wanted",
                                    near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
   // An error's text with the place of this table before it, unless it names one.
   std::string located(const std::string& text) const {
     if (text.starts_with(file_)) return text;
-    return str(table_ == nullptr ? file_ : str(file_, ":", table_->source().begin.line), ": ", name_, ": ", text);
+    return str(table_ == nullptr ? file_ : str(file_, ":", table_->source().begin.line), ": ",
+               name_, ": ", text);
   }
-  std::string place(const toml::node& found) const { return str(file_, ":", found.source().begin.line); }
+  std::string place(const toml::node& found) const {
+    return str(file_, ":", found.source().begin.line);
+  }
   std::string path(const std::string& key) const { return name_.empty() ? key : name_ + "." + key; }
-  [[noreturn]] void fail(const toml::node& found, const std::string& key, const std::string& wanted) const {
+  [[noreturn]] void fail(const toml::node& found, const std::string& key,
+                         const std::string& wanted) const {
     throw InvalidArgumentError(str(place(found), ": ", path(key), " must be ", wanted));
   }
   const std::string& file() const { return file_; }
@@ -110,9 +121,11 @@ T TomlTable::convert(const toml::node& found, const std::string& key) const {
   if constexpr (detail::IsVector<T>::value) {
     T all;
     if (const toml::array* array = found.as_array()) {
-      for (const toml::node& item : *array) all.push_back(convert<typename T::value_type>(item, key));
+      for (const toml::node& item : *array)
+        all.push_back(convert<typename T::value_type>(item, key));
     } else {
-      all.push_back(convert<typename T::value_type>(found, key));  // one value serves as a list of one
+      // one value serves as a list of one
+      all.push_back(convert<typename T::value_type>(found, key));
     }
     return all;
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -127,7 +140,8 @@ T TomlTable::convert(const toml::node& found, const std::string& key) const {
   } else {
     auto value = found.value_exact<std::int64_t>();
     if (!value) fail(found, key, "a whole number");
-    if (*value < 0 || static_cast<std::uint64_t>(*value) > static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
+    if (*value < 0 || static_cast<std::uint64_t>(*value) >
+                          static_cast<std::uint64_t>(std::numeric_limits<T>::max()))
       fail(found, key, "a whole number that is not negative and not that large");
     return static_cast<T>(*value);
   }

@@ -15,12 +15,14 @@ struct Job;
 
 struct TrainRequest {
   std::string job_file;
-  std::string report;                       // JSON file to write; empty: none
-  std::string dir;                          // of the run; empty: a new one under runs/
-  std::string checkpoints;                  // folder; empty: the job's, or RUN_DIR/checkpoints
-  std::string resume;                       // a checkpoint's folder, a folder of checkpoints, a run's, or "latest"
-  bool overwrite = false;                   // a report or checkpoints that are no business of this run may be there
-  bool take_over = false;                   // of a cluster at which another coordinator is at work
+  std::string report;       // JSON file to write; empty: none
+  std::string dir;          // of the run; empty: a new one under runs/
+  std::string checkpoints;  // folder; empty: the job's, or RUN_DIR/checkpoints
+  // a checkpoint's folder, a folder of checkpoints, a run's, or "latest"
+  std::string resume;
+  // a report or checkpoints that are no business of this run may be there
+  bool overwrite = false;
+  bool take_over = false;  // of a cluster at which another coordinator is at work
   std::vector<std::string> kills;
   std::optional<int> ps, workers, shards, lanes;
   std::optional<std::uint32_t> pipeline_depth;
@@ -31,7 +33,8 @@ struct TrainRequest {
   bool no_recovery = false;
   bool partial = false;   // what does not match the checkpoint begins anew
   bool new_data = false;  // go on from the checkpoint with data that it has not seen
-  std::string cluster_id, token_file;       // of a given cluster; empty: as the environment has them
+  // of a given cluster; empty: as the environment has them
+  std::string cluster_id, token_file;
 };
 
 // The flags that `cairn train` and `cairn-coordinator` both have.

@@ -13,13 +13,17 @@
 namespace cairn::tools {
 namespace {
 
-constexpr std::int64_t kStepsAhead = 2048;  // scheduled and not done: enough to keep every window full
-constexpr double kStepsMax = 0x1p50;  // sums of two, and of a closure's steps, are exact whole numbers
+// scheduled and not done: enough to keep every window full
+constexpr std::int64_t kStepsAhead = 2048;
+// sums of two, and of a closure's steps, are exact whole numbers
+constexpr double kStepsMax = 0x1p50;
 constexpr Duration kDrain = std::chrono::seconds(60);  // for what runs when the user interrupts
-constexpr Duration kLook = std::chrono::milliseconds(100);  // how long the loop waits before it looks around again
+// how long the loop waits before it looks around again
+constexpr Duration kLook = std::chrono::milliseconds(100);
 
 std::int64_t steps_in(const Every& every, std::int64_t total) {
-  if (every.share > 0) return std::max<std::int64_t>(1, std::llround(every.share * static_cast<double>(total)));
+  if (every.share > 0)
+    return std::max<std::int64_t>(1, std::llround(every.share * static_cast<double>(total)));
   return every.steps;
 }
 
@@ -34,18 +38,30 @@ bool ready_soon(const RemoteValue& value) {
   }
 }
 
-double seconds_since(TimePoint then) { return std::chrono::duration<double>(system_clock().now() - then).count(); }
+double seconds_since(TimePoint then) {
+  return std::chrono::duration<double>(system_clock().now() - then).count();
+}
 
 }  // namespace
 
-Trainer::Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy, TrainerOptions options)
-    : job_(job), features_(features), strategy_(strategy), coordinator_(strategy), options_(std::move(options)), network_(job, features), line_(*options_.line) {
+Trainer::Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy,
+                 TrainerOptions options)
+    : job_(job),
+      features_(features),
+      strategy_(strategy),
+      coordinator_(strategy),
+      options_(std::move(options)),
+      network_(job, features),
+      line_(*options_.line) {
   const double batch = static_cast<double>(job.data.batch);
-  const double steps = job.data.steps > 0 ? static_cast<double>(job.data.steps)
-                                          : std::ceil(job.data.epochs * static_cast<double>(features.examples) / batch);
+  const double steps =
+      job.data.steps > 0
+          ? static_cast<double>(job.data.steps)
+          : std::ceil(job.data.epochs * static_cast<double>(features.examples) / batch);
   if (!(steps >= 1 && steps <= kStepsMax))
-    throw InvalidArgumentError(str(job.name, ": ", job.data.epochs, " epochs of ", features.examples, " examples, ", job.data.batch,
-                                   " a step, are ", steps, " steps: from 1 to ", kStepsMax, " are possible"));
+    throw InvalidArgumentError(str(
+        job.name, ": ", job.data.epochs, " epochs of ", features.examples, " examples, ",
+        job.data.batch, " a step, are ", steps, " steps: from 1 to ", kStepsMax, " are possible"));
   total_steps_ = static_cast<std::int64_t>(steps);
   // Whole closures: a run may take up to steps_per_closure - 1 steps more than asked.
   const std::int64_t unit = job.cluster.steps_per_closure;
@@ -70,10 +86,14 @@ void Trainer::make_datasets() {
       "train");
   if (data.test.empty()) return;
   Dataset test = test_source(job_, features_);
-  test_batches_ = (cardinality(test, &outcome_.test_lines) + job_.evaluation.batch - 1) / job_.evaluation.batch;
+  test_batches_ =
+      (cardinality(test, &outcome_.test_lines) + job_.evaluation.batch - 1) / job_.evaluation.batch;
   refuse_empty_files(outcome_.test_lines, "data.test");
-  if (test_batches_ == 0) throw InvalidArgumentError(str("data.test holds no examples. ", skipped_rows_text(outcome_.test_lines, "data.test")));
-  test_data_ = coordinator_.create_shared_dataset(test.batch(job_.evaluation.batch).repeat(), "test");
+  if (test_batches_ == 0)
+    throw InvalidArgumentError(
+        str("data.test holds no examples. ", skipped_rows_text(outcome_.test_lines, "data.test")));
+  test_data_ =
+      coordinator_.create_shared_dataset(test.batch(job_.evaluation.batch).repeat(), "test");
 }
 
 void Trainer::make_functions() {
@@ -82,7 +102,8 @@ void Trainer::make_functions() {
         Array total;
         for (std::int64_t i = 0; i < job_.cluster.steps_per_closure; ++i) {
           Batch batch = input.get_next();
-          Array loss = mean(nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label));
+          Array loss =
+              mean(nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label));
           network_.minimize(loss);
           total = total.defined() ? total + loss : loss;
         }
@@ -92,9 +113,11 @@ void Trainer::make_functions() {
   evaluate_ = strategy_.function(
       [this](Iterator input) {
         Batch batch = input.get_next();
-        Array probability = nn::probability(check_numerics(network_.logits(batch.features), "the model's output"));
+        Array probability =
+            nn::probability(check_numerics(network_.logits(batch.features), "the model's output"));
         Outputs summaries;
-        for (const auto& metric : metrics_) summaries.emplace_back(metric->name(), metric->summary(probability, batch.label));
+        for (const auto& metric : metrics_)
+          summaries.emplace_back(metric->name(), metric->summary(probability, batch.label));
         return summaries;
       },
       "evaluate");
@@ -137,10 +160,13 @@ TrainingOutcome Trainer::run() {
 void Trainer::begin() {
   const std::int64_t own_steps = total_steps_;
   if (!options_.resume.empty()) resume();
-  policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps), job_.checkpoint.every.seconds,
-             job_.checkpoint.keep_last};
-  coordinator_.save_automatically(policy_, metadata());  // if never by itself, then when it is asked to
-  next_evaluation_ = evaluation_every_ > 0 ? (scheduled_ / evaluation_every_ + 1) * evaluation_every_ : total_steps_ + 1;
+  policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
+             job_.checkpoint.every.seconds, job_.checkpoint.keep_last};
+  // if never by itself, then when it is asked to
+  coordinator_.save_automatically(policy_, metadata());
+  next_evaluation_ = evaluation_every_ > 0
+                         ? (scheduled_ / evaluation_every_ + 1) * evaluation_every_
+                         : total_steps_ + 1;
 }
 
 void Trainer::train() {
@@ -150,7 +176,9 @@ void Trainer::train() {
     collect();
     tell_progress();
     if (line_.due()) show(false);
-    if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 && seconds_since(evaluated_at_) > job_.evaluation.every.seconds) schedule_evaluation();
+    if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 &&
+        seconds_since(evaluated_at_) > job_.evaluation.every.seconds)
+      schedule_evaluation();
     outcome_.stopped = coordinator_.stop_requested();
     look_for_interrupt();
   }
@@ -186,7 +214,8 @@ void Trainer::evaluate_at_end() {
       look_for_interrupt();
     }
   } catch (const Error& error) {
-    outcome_.failure += str(outcome_.failure.empty() ? "" : "; and ", "the evaluation at the end failed: ", error.what());
+    outcome_.failure += str(outcome_.failure.empty() ? "" : "; and ",
+                            "the evaluation at the end failed: ", error.what());
   }
 }
 
@@ -195,7 +224,8 @@ void Trainer::raise_with_checkpoint() const {
   ErrorParts parts = error_parts(std::current_exception());
   const std::string saved = coordinator_.stats().last_checkpoint;
   if (!saved.empty())
-    parts.message += str("; the newest checkpoint is ", saved, ": mend the cause, then go on with --resume ", saved);
+    parts.message += str("; the newest checkpoint is ", saved,
+                         ": mend the cause, then go on with --resume ", saved);
   else  // what it was resumed from may be the very cause
     parts.message += "; no checkpoint had been made yet";
   throw_error(parts);
@@ -208,7 +238,8 @@ void Trainer::tell_failed_saves(const EngineStats& stats) {
 }
 
 void Trainer::tell_progress() const {
-  if (options_.on_progress) options_.on_progress(static_cast<double>(done_) / static_cast<double>(total_steps_));
+  if (options_.on_progress)
+    options_.on_progress(static_cast<double>(done_) / static_cast<double>(total_steps_));
 }
 
 // What runs is finished and counted, what only waits is not begun.
@@ -239,7 +270,8 @@ void Trainer::schedule_evaluation() {
   Evaluation evaluation;
   evaluation.step = scheduled_;
   evaluated_at_ = system_clock().now();
-  for (std::int64_t i = 0; i < test_batches_; ++i) evaluation.parts.push_back(coordinator_.schedule(evaluate_, {test_data_}));
+  for (std::int64_t i = 0; i < test_batches_; ++i)
+    evaluation.parts.push_back(coordinator_.schedule(evaluate_, {test_data_}));
   evaluations_.push_back(std::move(evaluation));
 }
 
@@ -268,7 +300,8 @@ void Trainer::take_results() {
   }
   while (!evaluations_.empty()) {
     auto& parts = evaluations_.front().parts;
-    const auto waiting = std::find_if(parts.begin(), parts.end(), [](const RemoteValue& part) { return !part.ready(); });
+    const auto waiting = std::find_if(parts.begin(), parts.end(),
+                                      [](const RemoteValue& part) { return !part.ready(); });
     if (waiting != parts.end()) {
       if (!running_.empty() || !ready_soon(*waiting)) return;
       continue;
@@ -298,7 +331,10 @@ void Trainer::finish_evaluation(Evaluation evaluation) {
 
 void Trainer::show(bool at_end) {
   EngineStats stats = coordinator_.stats();
-  Progress progress{.step = done_, .steps = total_steps_, .loss = outcome_.loss, .staleness = stats.staleness_mean};
+  Progress progress{.step = done_,
+                    .steps = total_steps_,
+                    .loss = outcome_.loss,
+                    .staleness = stats.staleness_mean};
   double seconds = at_end ? outcome_.seconds : seconds_since(started_);
   double steps_per_s = static_cast<double>(done_ - first_step_) / std::max(seconds, 1e-9);
   progress.examples_per_s = steps_per_s * static_cast<double>(job_.data.batch);
@@ -307,7 +343,8 @@ void Trainer::show(bool at_end) {
   progress.workers = stats.workers;
   progress.ps_up = stats.ps_ready;
   progress.ps = stats.ps;
-  if (!at_end && steps_per_s > 0) progress.seconds_left = static_cast<double>(total_steps_ - done_) / steps_per_s;
+  if (!at_end && steps_per_s > 0)
+    progress.seconds_left = static_cast<double>(total_steps_ - done_) / steps_per_s;
   line_.show(progress);
   tell_failed_saves(stats);
 }

@@ -1,4 +1,5 @@
-// Trainer: runs a job on a cluster: schedules its steps, evaluates and saves on the way, and reports.
+// Trainer: runs a job on a cluster: schedules its steps, evaluates and saves on the way, and
+// reports.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -19,25 +20,30 @@ namespace cairn::tools {
 
 struct TrainerOptions {
   std::string checkpoint_folder;
-  std::string resume;                         // a checkpoint's folder; empty: start anew
+  std::string resume;     // a checkpoint's folder; empty: start anew
   bool partial = false;   // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
-  std::function<void(double)> on_progress;    // 0..1, several times a second; what it throws ends the run
-  const std::atomic<int>* interrupted = nullptr;  // the number of the signal that asks for the end; 0: none
-  ProgressLine* line = nullptr;               // where the run shows itself; never null
+  // 0..1, several times a second; what it throws ends the run
+  std::function<void(double)> on_progress;
+  // the number of the signal that asks for the end; 0: none
+  const std::atomic<int>* interrupted = nullptr;
+  ProgressLine* line = nullptr;  // where the run shows itself; never null
 };
 
 struct TrainingOutcome {
   std::vector<std::pair<std::string, double>> metrics;  // on the test data, of the last evaluation
-  double loss = 0;                // of the last steps, smoothed
+  double loss = 0;                                      // of the last steps, smoothed
   double examples_per_s = 0;
-  double seconds = 0;             // of training, from the first step's schedule to the last step's end
+  // of training, from the first step's schedule to the last step's end
+  double seconds = 0;
   std::int64_t steps = 0, examples = 0;
-  int interrupted = 0;            // the signal that ended it early
-  bool stopped = false;           // ended early by `cairn stop`
-  std::string failure;            // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
-  std::string checkpoint;         // the one at the end; empty: it failed
-  LinesRead test_lines;           // what reading the test data came across; the training data's are in FittedFeatures
+  int interrupted = 0;   // the signal that ended it early
+  bool stopped = false;  // ended early by `cairn stop`
+  // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
+  std::string failure;
+  std::string checkpoint;  // the one at the end; empty: it failed
+  // what reading the test data came across; the training data's are in FittedFeatures
+  LinesRead test_lines;
   EngineStats stats;
 
   bool ended_early() const { return stopped || interrupted != 0; }
@@ -46,10 +52,12 @@ struct TrainingOutcome {
 // Thread: one.
 class Trainer {
  public:
-  Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy, TrainerOptions options);
-  // Trains, saves, and only then evaluates a last time: what is bad in the test data must not cost the model.
-  //   Errors  the first that a step or an evaluation on the way raised, with the newest checkpoint; what goes wrong behind the
-  //           last step is told by the outcome.
+  Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy,
+          TrainerOptions options);
+  // Trains, saves, and only then evaluates a last time: what is bad in the test data must not cost
+  // the model.
+  //   Errors  the first that a step or an evaluation on the way raised, with the newest checkpoint;
+  //           what goes wrong behind the last step is told by the outcome.
   TrainingOutcome run();
 
  private:

@@ -26,7 +26,8 @@ struct UpOptions {
 
 void say(const std::string& line) { std::fprintf(stderr, "cairn up: %s\n", line.c_str()); }
 
-// SIGINT, SIGTERM and SIGHUP as something to poll. Made before any thread starts, so that all of them keep away from these.
+// SIGINT, SIGTERM and SIGHUP as something to poll. Made before any thread starts, so that all of
+// them keep away from these.
 class Signals {
  public:
   Signals() {
@@ -79,12 +80,15 @@ class Up {
   }
 
   void start_program(const std::vector<std::string>& program) {
-    program_.emplace(Command{.arguments = program, .environment = cluster_.environment("chief", 0), .output_file = {},
+    program_.emplace(Command{.arguments = program,
+                             .environment = cluster_.environment("chief", 0),
+                             .output_file = {},
                              .group = Command::Group::kShared});
     cluster_.set_chief(program_->pid());
   }
 
-  // Where a server was given up the program still runs: it gets as long as the servers do to end by itself.
+  // Where a server was given up the program still runs: it gets as long as the servers do to end by
+  // itself.
   void end_program() {
     if (!program_) return;
     program_->send(SIGTERM);
@@ -95,17 +99,20 @@ class Up {
   }
 
   void tell_how_to_join() {
-    say("no program was given; start one in another shell with these, and end the cluster with Ctrl-C:");
+    say("no program was given; start one in another shell with these, and end the cluster with "
+        "Ctrl-C:");
     for (const auto& assignment : cluster_.environment("chief", 0)) {
       auto equals = assignment.find('=') + 1;
-      std::printf("export %s'%s'\n", assignment.substr(0, equals).c_str(), assignment.substr(equals).c_str());
+      std::printf("export %s'%s'\n", assignment.substr(0, equals).c_str(),
+                  assignment.substr(equals).c_str());
     }
     std::fflush(stdout);
   }
 
   int wait() {
     while (true) {
-      pollfd waits[] = {{.fd = signals_.fd(), .events = POLLIN}, {.fd = given_up_, .events = POLLIN},
+      pollfd waits[] = {{.fd = signals_.fd(), .events = POLLIN},
+                        {.fd = given_up_, .events = POLLIN},
                         {.fd = program_ ? program_->pidfd() : -1, .events = POLLIN}};
       ::poll(waits, 3, -1);
       if (program_) {
@@ -119,7 +126,8 @@ class Up {
     }
   }
 
-  // What the terminal sends reaches the program by itself: it shares our group. The third request is an order.
+  // What the terminal sends reaches the program by itself: it shares our group. The third request
+  // is an order.
   void pass_on(const signalfd_siginfo& signal) {
     bool typed = signal.ssi_code == SI_KERNEL;
     if (++requests_ >= 3)
@@ -140,8 +148,9 @@ int up(UpOptions options) {
   for (const auto& text : options.kills) {
     Kill kill = parse_kill(text);
     if (kill.progress)
-      throw InvalidArgumentError(str("--kill ", text, ": only `cairn train` knows how much of its run is done; ",
-                                     "`cairn up` takes a time, as ", kill.role, ":", kill.index, "@12s"));
+      throw InvalidArgumentError(
+          str("--kill ", text, ": only `cairn train` knows how much of its run is done; ",
+              "`cairn up` takes a time, as ", kill.role, ":", kill.index, "@12s"));
     options.cluster.supervisor.kills.push_back(std::move(kill));
   }
   return Up(options).run(options.program);
@@ -151,18 +160,28 @@ int up(UpOptions options) {
 
 void add_up_command(CLI::App& app, int& status) {
   auto options = std::make_shared<UpOptions>();
-  CLI::App* command = app.add_subcommand("up", "Run ps and workers on this machine, and a program on them");
+  CLI::App* command =
+      app.add_subcommand("up", "Run ps and workers on this machine, and a program on them");
   LocalClusterOptions& cluster = options->cluster;
   command->add_option("--ps", cluster.ps, "How many ps processes")->capture_default_str();
-  command->add_option("--workers", cluster.workers, "How many worker processes")->capture_default_str();
-  command->add_option("--shards", cluster.shards, "Shards (threads) of each ps; 0: cairn-ps chooses")->capture_default_str();
-  command->add_option("--lanes", cluster.lanes, "Closures each worker computes at once; 0: it chooses")->capture_default_str();
+  command->add_option("--workers", cluster.workers, "How many worker processes")
+      ->capture_default_str();
+  command
+      ->add_option("--shards", cluster.shards, "Shards (threads) of each ps; 0: cairn-ps chooses")
+      ->capture_default_str();
+  command
+      ->add_option("--lanes", cluster.lanes, "Closures each worker computes at once; 0: it chooses")
+      ->capture_default_str();
   command->add_option("--transport", cluster.transport, "auto, tcp or unix")->capture_default_str();
-  command->add_option("--dir", cluster.dir, "Folder of this run: logs, cluster.json (default: a new one under runs/)");
+  command->add_option("--dir", cluster.dir,
+                      "Folder of this run: logs, cluster.json (default: a new one under runs/)");
   command->add_option("--token", cluster.token, "The cluster's secret (default: a random one)");
-  command->add_option("--programs", cluster.programs, "Folder of cairn-ps and cairn-worker (default: beside this program)");
-  command->add_option("--kill", options->kills, "SIGKILL a role: ps:0@12s. May be repeated")->allow_extra_args(false);
-  command->add_option("program", options->program, "-- PROGRAM ARGUMENTS...: run with TF_CONFIG as the chief");
+  command->add_option("--programs", cluster.programs,
+                      "Folder of cairn-ps and cairn-worker (default: beside this program)");
+  command->add_option("--kill", options->kills, "SIGKILL a role: ps:0@12s. May be repeated")
+      ->allow_extra_args(false);
+  command->add_option("program", options->program,
+                      "-- PROGRAM ARGUMENTS...: run with TF_CONFIG as the chief");
   command->callback([options, &status] { status = up(*options); });
 }
 

@@ -15,21 +15,24 @@ bool is_report(const OutputPlace& place) {
   if (place.bytes > kReportBytesMax) return false;
   try {
     const Json there = parse_json(system_disk().read(place.path), place.path);
-    return there.is_object() && there.contains("job") && there.contains("completed") && there.contains("lost_updates");
+    return there.is_object() && there.contains("job") && there.contains("completed") &&
+           there.contains("lost_updates");
   } catch (const InvalidArgumentError&) {
     return false;
   }
 }
 
 [[noreturn]] void refuse(const std::string& path, const char* what) {
-  throw AlreadyExistsError(str(path, " is there already", what, ": name another file, or replace it with --overwrite"));
+  throw AlreadyExistsError(
+      str(path, " is there already", what, ": name another file, or replace it with --overwrite"));
 }
 
 }  // namespace
 
 void verify_report_path(const std::string& path, Overwrite overwrite) {
   const OutputPlace place = output_place(path);
-  if (place.bytes > 0 && overwrite == Overwrite::kNo && !is_report(place)) refuse(path, " and is no report of a run");
+  if (place.bytes > 0 && overwrite == Overwrite::kNo && !is_report(place))
+    refuse(path, " and is no report of a run");
 }
 
 void write_report(const std::string& path, const std::string& text) {

@@ -9,7 +9,9 @@ struct Turnstile::State : std::enable_shared_from_this<State> {
     kj::Own<kj::PromiseFulfiller<Pass>> fulfiller;
     Company company;
   };
-  bool room(Company company) const { return company == Company::kAlone ? inside == 0 : inside < places && !alone; }
+  bool room(Company company) const {
+    return company == Company::kAlone ? inside == 0 : inside < places && !alone;
+  }
   Pass admit(Company company) {
     ++inside;
     alone = company == Company::kAlone;
@@ -33,7 +35,9 @@ struct Turnstile::State : std::enable_shared_from_this<State> {
   std::deque<Waiter> waiters;
 };
 
-Turnstile::Turnstile(std::size_t places) : state_(std::make_shared<State>()) { state_->places = places; }
+Turnstile::Turnstile(std::size_t places) : state_(std::make_shared<State>()) {
+  state_->places = places;
+}
 
 kj::Promise<Turnstile::Pass> Turnstile::enter(Company company) {
   if (state_->waiters.empty() && state_->room(company)) return state_->admit(company);
@@ -122,7 +126,8 @@ void PushGate::release_all() {
   held_by_.clear();
   auto waiting = std::move(waiting_);
   waiting_.clear();
-  for (auto& next : waiting) pushing_.push_back(next.who);  // before any goes on: it may end, and another hold begin
+  // before any goes on: it may end, and another hold begin
+  for (auto& next : waiting) pushing_.push_back(next.who);
   for (auto& next : waiting) next.go();
   tell_if_idle();
 }

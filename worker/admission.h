@@ -1,4 +1,5 @@
-// Admission: who may go on, and when. Small queues of one loop, from which a lane builds its order of work.
+// Admission: who may go on, and when. Small queues of one loop, from which a lane builds its order
+// of work.
 //   Thread  one loop's.
 #pragma once
 #include <kj/async.h>
@@ -73,8 +74,9 @@ class PushGate {
   void withdraw(const void* who);  // if it is held back, it does not want to go on any more
   void leave(const void* who);     // at its end, pushing, held back or neither
 
-  // Holds pushes from now on, until everybody who holds them has released them; resolves when nobody is pushing. A release
-  // in between resolves it too. A release by somebody who does not hold them changes nothing.
+  // Holds pushes from now on, until everybody who holds them has released them; resolves when
+  // nobody is pushing. A release in between resolves it too. A release by somebody who does not
+  // hold them changes nothing.
   kj::Promise<void> hold(const void* holder = nullptr);
   void release(const void* holder = nullptr);
   void release_all();

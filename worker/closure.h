@@ -1,4 +1,5 @@
-// What travels to a lane and back, in memory. The schema is rpc/cairn.capnp: Closure, ClosureResult.
+// What travels to a lane and back, in memory. The schema is rpc/cairn.capnp: Closure,
+// ClosureResult.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace cairn::worker {
 using PipelineId = std::uint64_t;
 using FunctionId = std::uint32_t;
 
-// Elements [ordinal, ordinal + count) of a pipeline. Whoever does not stand there opens it at `state`, which stands at
-// `state_ordinal` <= ordinal.
+// Elements [ordinal, ordinal + count) of a pipeline. Whoever does not stand there opens it at
+// `state`, which stands at `state_ordinal` <= ordinal.
 struct Take {
   PipelineId pipeline = 0;
   std::uint64_t ordinal = 0;
@@ -26,7 +27,7 @@ struct Closure {
   std::uint64_t sequence = 0;
   FunctionId function = 0;
   std::vector<Tensor> arguments;
-  std::vector<Take> takes;           // one an iterator argument
+  std::vector<Take> takes;  // one an iterator argument
   std::int64_t global_step = 0;
   std::uint64_t layout_version = 0;  // the oldest layout that serves it
 };
@@ -40,7 +41,8 @@ struct Position {
 
 struct ClosureResult {
   std::uint64_t sequence = 0;
-  std::string error;                // how it failed (rpc::error_text), and then no more; empty: it ended well
+  // how it failed (rpc::error_text), and then no more; empty: it ended well
+  std::string error;
   std::vector<Tensor> outputs;
   std::vector<Position> positions;  // beside Closure::takes
   std::uint64_t staleness = 0;      // the largest over the shards it pushed to

@@ -1,4 +1,5 @@
-// Doing: what each closure that has begun on a lane does or waits for, and since when, for `cairn status`.
+// Doing: what each closure that has begun on a lane does or waits for, and since when, for `cairn
+// status`.
 #pragma once
 #include <array>
 #include <atomic>
@@ -13,17 +14,17 @@
 namespace cairn::worker {
 
 enum class Doing : std::uint8_t {
-  kWaitingToRead,     // others read their data first
+  kWaitingToRead,  // others read their data first
   kReading,
-  kWaitingForPlace,   // as many as may be at work at once are
-  kConnecting,        // these have a shard: to it,
-  kWaitingToPull,     // for credit,
+  kWaitingForPlace,  // as many as may be at work at once are
+  kConnecting,       // these have a shard: to it,
+  kWaitingToPull,    // for credit,
   kPulling,
   kWaitingToPush,
   kPushing,
   kWaitingToCompute,  // others compute
   kComputing,
-  kHeld,              // a checkpoint holds pushes
+  kHeld,  // a checkpoint holds pushes
 };
 std::string_view doing_text(Doing doing);  // "pulling from"
 bool has_shard(Doing doing);
@@ -33,7 +34,8 @@ struct ShardNumber {
   std::uint32_t shard = 0;  // of it
 };
 
-// One closure's. Written by its lane, read by any thread: each number is right, together they may be a moment apart.
+// One closure's. Written by its lane, read by any thread: each number is right, together they may
+// be a moment apart.
 class DoingSlot {
  public:
   struct Seen {
@@ -76,7 +78,8 @@ class DoingBoard {
   std::vector<DoingSlot*> free_;
 };
 
-// The calls of a closure's wave that are under way: the slot tells of the oldest.  Thread: the lane's.
+// The calls of a closure's wave that are under way: the slot tells of the oldest. Thread: the
+// lane's.
 class CallsUnderWay {
  public:
   explicit CallsUnderWay(DoingSlot* slot) : slot_(slot) {}

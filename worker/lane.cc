@@ -11,7 +11,7 @@ namespace cairn::worker {
 struct Lane::Function {
   FunctionId id = 0;
   Graph graph;
-  std::vector<std::int64_t> taken;       // elements by iterator argument
+  std::vector<std::int64_t> taken;  // elements by iterator argument
   Company company = Company::kShared;
   bool immediate = false;
   std::vector<VariableId> bound;
@@ -26,10 +26,14 @@ struct Lane::Function {
   }
 };
 
-// One closure at work. Ended by its end or by cancellation, in which case its workspace is not used again.
+// One closure at work. Ended by its end or by cancellation, in which case its workspace is not used
+// again.
 struct Lane::Run {
   Run(Lane& owner, std::shared_ptr<Function> what, std::uint64_t sequence, const void* caller)
-      : lane(owner), function(std::move(what)), slot(lane.stats_.doing.take()), pushes_as(caller == nullptr ? this : caller) {
+      : lane(owner),
+        function(std::move(what)),
+        slot(lane.stats_.doing.take()),
+        pushes_as(caller == nullptr ? this : caller) {
     ++lane.stats_.closures_here;
     if (slot != nullptr) slot->begin(sequence, lane.reactor_.now());
   }
@@ -41,7 +45,8 @@ struct Lane::Run {
     lane.pushes_.withdraw(pushes_as);
     if (pushes_as == this) lane.pushes_.leave(this);
     lane.stats_.doing.give(slot);
-    if (finished && workspace && plan == function->plan) function->workspaces.push_back(std::move(workspace));
+    if (finished && workspace && plan == function->plan)
+      function->workspaces.push_back(std::move(workspace));
     --lane.stats_.closures_here;
     ++(finished ? lane.stats_.closures_done : lane.stats_.closures_failed);
   }
@@ -70,11 +75,13 @@ struct Lane::Run {
 
 struct Lane::Held {
   Held(Lane& owner, const Closure& closure) : lane(owner) {
-    for (const Tensor& argument : closure.arguments) bytes += argument.dtype() == DType::kString ? 0 : argument.bytes();
+    for (const Tensor& argument : closure.arguments)
+      bytes += argument.dtype() == DType::kString ? 0 : argument.bytes();
     if (lane.closures_ >= kClosuresMax || lane.argument_bytes_ + bytes > kArgumentBytesMax)
-      throw ResourceExhaustedError(str("closure ", closure.sequence, ": this lane holds ", lane.closures_, " closures with arguments of ",
-                                       lane.argument_bytes_, " bytes; at most ", kClosuresMax, " and ", kArgumentBytesMax,
-                                       " bytes are taken: send fewer at once (send_window)"));
+      throw ResourceExhaustedError(str(
+          "closure ", closure.sequence, ": this lane holds ", lane.closures_,
+          " closures with arguments of ", lane.argument_bytes_, " bytes; at most ", kClosuresMax,
+          " and ", kArgumentBytesMax, " bytes are taken: send fewer at once (send_window)"));
     ++lane.closures_;
     lane.argument_bytes_ += bytes;
   }
@@ -96,10 +103,12 @@ template <typename Books, typename Id>
 void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const char* what) {
   const auto known = books.sizes.find(id);
   const std::size_t all = books.bytes + bytes - (known == books.sizes.end() ? 0 : known->second);
-  if (all > Lane::kDescriptionBytesMax || (books.sizes.size() >= count_max && known == books.sizes.end()))
-    throw ResourceExhaustedError(str(what, " ", id, ": with it this lane would keep ", books.sizes.size() + 1, " of its kind in ", all,
-                                     " bytes; at most ", count_max, " in ", Lane::kDescriptionBytesMax,
-                                     " bytes are kept: register fewer or smaller ones"));
+  if (all > Lane::kDescriptionBytesMax ||
+      (books.sizes.size() >= count_max && known == books.sizes.end()))
+    throw ResourceExhaustedError(
+        str(what, " ", id, ": with it this lane would keep ", books.sizes.size() + 1,
+            " of its kind in ", all, " bytes; at most ", count_max, " in ",
+            Lane::kDescriptionBytesMax, " bytes are kept: register fewer or smaller ones"));
   books.sizes[id] = bytes;
   books.bytes = all;
 }
@@ -107,14 +116,20 @@ void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const c
 }  // namespace
 
 Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
-    : reactor_(reactor), options_(std::move(options)), store_(reactor, network, options_.link), pipelines_(options_.data), computing_(reactor) {}
+    : reactor_(reactor),
+      options_(std::move(options)),
+      store_(reactor, network, options_.link),
+      pipelines_(options_.data),
+      computing_(reactor) {}
 
 Lane::~Lane() = default;
 
 void Lane::configure(const LaneConfig& config) {
-  if (config.session == 0) throw InvalidArgumentError("a lane is configured for a session, and 0 is none");
+  if (config.session == 0)
+    throw InvalidArgumentError("a lane is configured for a session, and 0 is none");
   if (config.pipeline_depth < 1 || config.pipeline_depth > kDepthMax)
-    throw InvalidArgumentError(str("pipeline depth ", config.pipeline_depth, " is outside 1 to ", kDepthMax));
+    throw InvalidArgumentError(
+        str("pipeline depth ", config.pipeline_depth, " is outside 1 to ", kDepthMax));
   if (config.session != config_.session) {
     functions_.clear();
     function_books_ = {};
@@ -140,7 +155,9 @@ void Lane::configure(const LaneConfig& config) {
   pushes_.release_all();
 }
 
-void Lane::set_layout(std::shared_ptr<const Layout> layout) { store_.set_layout(std::move(layout)); }
+void Lane::set_layout(std::shared_ptr<const Layout> layout) {
+  store_.set_layout(std::move(layout));
+}
 
 void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes) {
   book(function_books_, id, bytes, kFunctionsMax, "function");
@@ -150,7 +167,8 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes) {
   function->taken = function->graph.elements_taken();
   function->company = function->graph.assigns() ? Company::kAlone : Company::kShared;
   function->immediate = function->graph.variables.empty() && function->graph.iterators.empty();
-  if (function->immediate) function->plan = make_plan(function->graph, {}, {.products = config_.products});
+  if (function->immediate)
+    function->plan = make_plan(function->graph, {}, {.products = config_.products});
   functions_[id] = std::move(function);
   stats_.functions = functions_.size();
 }
@@ -169,7 +187,8 @@ void Lane::close_pipeline(PipelineId pipeline) {
 
 std::shared_ptr<Lane::Function> Lane::function(FunctionId id) const {
   auto found = functions_.find(id);
-  if (found == functions_.end()) throw FailedPreconditionError(str("function ", id, " has not been registered on this lane"));
+  if (found == functions_.end())
+    throw FailedPreconditionError(str("function ", id, " has not been registered on this lane"));
   return found->second;
 }
 
@@ -185,14 +204,20 @@ void Lane::bind(Function& function, std::uint64_t layout_version) const {
   if (!function.graph.variables.empty()) {
     const auto& routing = store_.routing();
     if (!routing || routing->layout().version < layout_version)
-      throw FailedPreconditionError(str("the closure needs layout version ", layout_version, ", this lane has ",
-                                        routing ? str("version ", routing->layout().version) : std::string("none")));
+      throw FailedPreconditionError(
+          str("the closure needs layout version ", layout_version, ", this lane has ",
+              routing ? str("version ", routing->layout().version) : std::string("none")));
     for (const GraphVariable& variable : function.graph.variables) {
       const VariableLayout* place = routing->layout().find(variable.name);
-      if (place == nullptr) throw FailedPreconditionError(str("variable \"", variable.name, "\" is not in layout version ", routing->layout().version));
+      if (place == nullptr)
+        throw FailedPreconditionError(str("variable \"", variable.name,
+                                          "\" is not in layout version ",
+                                          routing->layout().version));
       const TensorType type{place->spec->dtype, place->spec->shape};
       if (!(type == variable.type))
-        throw InvalidArgumentError(str("function ", function.id, " takes variable \"", variable.name, "\" to be ", variable.type.to_string(), ", the layout has ", type.to_string()));
+        throw InvalidArgumentError(str("function ", function.id, " takes variable \"",
+                                       variable.name, "\" to be ", variable.type.to_string(),
+                                       ", the layout has ", type.to_string()));
       bound.push_back(place->id);
     }
   }
@@ -206,23 +231,30 @@ void Lane::check_arguments(const Closure& closure, const Function& function) con
   if (config_.session == 0) throw FailedPreconditionError("this lane has not been configured");
   const auto& wanted = function.graph.arguments;
   if (closure.arguments.size() != wanted.size())
-    throw InvalidArgumentError(str("function ", function.id, " takes ", wanted.size(), " arguments, the closure brings ", closure.arguments.size()));
+    throw InvalidArgumentError(str("function ", function.id, " takes ", wanted.size(),
+                                   " arguments, the closure brings ", closure.arguments.size()));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Tensor& given = closure.arguments[i];
     if (given.dtype() != wanted[i].dtype || !wanted[i].shape.admits(given.shape()))
-      throw InvalidArgumentError(str("argument ", i, " of function ", function.id, " is ", wanted[i].to_string(), ", the closure brings ", given.type().to_string()));
+      throw InvalidArgumentError(str("argument ", i, " of function ", function.id, " is ",
+                                     wanted[i].to_string(), ", the closure brings ",
+                                     given.type().to_string()));
   }
   if (closure.takes.size() != function.taken.size())
-    throw InvalidArgumentError(str("function ", function.id, " reads ", function.taken.size(), " iterators, the closure names ", closure.takes.size()));
+    throw InvalidArgumentError(str("function ", function.id, " reads ", function.taken.size(),
+                                   " iterators, the closure names ", closure.takes.size()));
   for (std::size_t i = 0; i < closure.takes.size(); ++i)
     if (static_cast<std::int64_t>(closure.takes[i].count) != function.taken[i])
-      throw InvalidArgumentError(str("function ", function.id, " takes ", function.taken[i], " elements of iterator ", i, ", the closure names ", closure.takes[i].count));
+      throw InvalidArgumentError(str("function ", function.id, " takes ", function.taken[i],
+                                     " elements of iterator ", i, ", the closure names ",
+                                     closure.takes[i].count));
 }
 
 StepContext Lane::context(const Closure& closure) const {
   StepContext step;
   step.session = config_.session;
-  step.layout_version = closure.layout_version;  // what it was sent by, though the lane may know a newer one
+  // what it was sent by, though the lane may know a newer one
+  step.layout_version = closure.layout_version;
   step.closure = closure.sequence;
   step.incarnation = config_.incarnation;
   step.global_step = closure.global_step;
@@ -235,7 +267,9 @@ void Lane::take_elements(const Closure& closure, const Function& function, Run& 
     Taken taken = pipelines_.take(closure.takes[i]);
     for (const Element& element : taken.elements)
       if (element.size() != function.graph.iterators[i].columns.size())
-        throw InvalidArgumentError(str("pipeline ", closure.takes[i].pipeline, " yields ", element.size(), " columns, function ", function.id, " wants ", function.graph.iterators[i].columns.size()));
+        throw InvalidArgumentError(str("pipeline ", closure.takes[i].pipeline, " yields ",
+                                       element.size(), " columns, function ", function.id,
+                                       " wants ", function.graph.iterators[i].columns.size()));
     run.elements.push_back(std::move(taken.elements));
     run.positions.push_back(std::move(taken.position));
   }
@@ -247,12 +281,17 @@ ClosureResult Lane::run_now(Closure closure) {
   check_arguments(closure, *what);
   auto workspace = what->workspace();
   struct NoStore final : VariableStore {
-    void pull(const StepContext&, std::span<Read>, Done done) override { done(std::make_exception_ptr(InternalError("no variables here"))); }
-    void push(const StepContext&, std::span<Update>, Done done) override { done(std::make_exception_ptr(InternalError("no variables here"))); }
+    void pull(const StepContext&, std::span<Read>, Done done) override {
+      done(std::make_exception_ptr(InternalError("no variables here")));
+    }
+    void push(const StepContext&, std::span<Update>, Done done) override {
+      done(std::make_exception_ptr(InternalError("no variables here")));
+    }
   } store;
   ClosureResult result;
   try {
-    result.outputs = cairn::run(what->plan, *workspace, store, context(closure), std::move(closure.arguments), {});
+    result.outputs = cairn::run(what->plan, *workspace, store, context(closure),
+                                std::move(closure.arguments), {});
   } catch (...) {
     ++stats_.closures_failed;
     throw;
@@ -268,7 +307,8 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
   run.plan = run.function->plan;
   run.workspace = run.function->workspace();
   run.store.emplace(store_, run.slot);
-  run.step.emplace(run.plan, *run.workspace, *run.store, context(closure), closure.arguments, std::move(run.elements));
+  run.step.emplace(run.plan, *run.workspace, *run.store, context(closure), closure.arguments,
+                   std::move(run.elements));
   Run* const self = &run;
   run.step->before_push([this, self](std::function<void()> go) {
     if (pushes_.held()) self->now(Doing::kHeld);
@@ -278,7 +318,8 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
     self->failure = failure;
     (*fulfiller)->fulfill();
   };
-  // What precedes the first pull runs at once. At depth 1 there is nobody whose pull could go first.
+  // What precedes the first pull runs at once. At depth 1 there is nobody whose pull could go
+  // first.
   auto yield = [this, self](std::function<void()> go) {
     if (self->starting || config_.pipeline_depth == 1) {
       self->now(Doing::kComputing);
@@ -295,7 +336,8 @@ kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
 
 void Lane::compute(const Run& run, const std::function<void()>& go) {
   run.now(Doing::kComputing);
-  const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back), began = reactor_.now();
+  const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back),
+                 began = reactor_.now();
   go();
   lookahead_.took(idled, reactor_.now() - began);
   idle_before_ = reactor_.idle();
@@ -311,8 +353,10 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   const TraceSpan span("closure at its lane", closure.sequence, TraceSpan::Kind::kOverlapping);
   Turnstile::Pass ready = co_await prepared_.enter();
   Run run(*this, what, closure.sequence, caller);
-  Turnstile::Pass reading = co_await reading_.enter();  // an iterator that is overtaken has to be opened again
-  if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();  // reading may take long: let pulls leave first
+  // an iterator that is overtaken has to be opened again
+  Turnstile::Pass reading = co_await reading_.enter();
+  // reading may take long: let pulls leave first
+  if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();
   run.now(Doing::kReading);
   take_elements(closure, *what, run);
   reading.leave();

@@ -1,8 +1,10 @@
-// Lane: one of the closures' workplaces of a process. Owns functions, pipelines and the remote store; belongs to one loop.
+// Lane: one of the closures' workplaces of a process. Owns functions, pipelines and the remote
+// store; belongs to one loop.
 //
-// A closure's way: it waits its turn (first come, first served), takes its elements, pulls, computes, pushes, answers. At most
-// `pipeline_depth` closures are between the start of their pull and the end of their push, and no more than keep the lane busy
-// (lookahead.h); one more than the depth has its elements ready. Only one computes at a time, and before it does the pulls of those
+// A closure's way: it waits its turn (first come, first served), takes its elements, pulls,
+// computes, pushes, answers. At most `pipeline_depth` closures are between the start of their pull
+// and the end of their push, and no more than keep the lane busy (lookahead.h); one more than the
+// depth has its elements ready. Only one computes at a time, and before it does the pulls of those
 // behind it have left. Depth 1 is strict read-compute-write order.
 //   Cancel  dropping a run() undoes nothing that was pushed; the closure's retry completes it.
 //   Thread  its reactor's, apart from stats().
@@ -31,8 +33,8 @@ namespace cairn::worker {
 struct LaneOptions {
   std::string cluster;
   std::string token;
-  std::uint32_t task = 0;          // the worker's index
-  std::uint64_t incarnation = 0;   // of the process
+  std::uint32_t task = 0;         // the worker's index
+  std::uint64_t incarnation = 0;  // of the process
   OpenOptions data;
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
   LinkOptions link;
@@ -43,19 +45,21 @@ struct LaneConfig {
   std::uint32_t lane = 0;
   std::uint32_t pipeline_depth = 2;
   Encoding encoding = Encoding::kRaw;
-  std::uint64_t incarnation = 0;   // what pushes carry
+  std::uint64_t incarnation = 0;  // what pushes carry
   Arithmetic products = Arithmetic::kFloat32;
 };
 
-// Read by other threads while the lane works: each number is right, together they may be a moment apart.
+// Read by other threads while the lane works: each number is right, together they may be a moment
+// apart.
 struct LaneStats {
   std::atomic<std::uint64_t> session{0};
   std::atomic<std::uint64_t> closures_done{0};
   std::atomic<std::uint64_t> closures_failed{0};
-  std::atomic<std::uint64_t> closures_here{0};   // running or waiting
+  std::atomic<std::uint64_t> closures_here{0};  // running or waiting
   std::atomic<std::uint64_t> functions{0};
-  std::atomic<std::uint64_t> iterators_opened{0};  // more than the pipelines: elements were taken again, or out of their order
-  DoingBoard doing;                              // of the closures that have begun
+  // more than the pipelines: elements were taken again, or out of their order
+  std::atomic<std::uint64_t> iterators_opened{0};
+  DoingBoard doing;  // of the closures that have begun
 };
 
 class Lane {
@@ -67,24 +71,29 @@ class Lane {
   // Errors  InvalidArgument: depth 0 or above kDepthMax, session 0.
   void configure(const LaneConfig& config);
   void set_layout(std::shared_ptr<const Layout> layout);
-  // `graph` is verified. A function may be registered again. `bytes`: of the description as it came, which a lane keeps so many of.
+  // `graph` is verified. A function may be registered again. `bytes`: of the description as it
+  // came, which a lane keeps so many of.
   //   Errors  ResourceExhausted: more functions or pipelines, or larger ones, than a lane keeps.
   void register_function(FunctionId id, Graph graph, std::size_t bytes = 0);
   void open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes = 0);
   void close_pipeline(PipelineId pipeline);
 
-  // Errors  the closure's own: of its operations, its dataset (OutOfRange at the end of the data) or the shards;
-  //         FailedPrecondition: not configured, or function, pipeline, variable or layout are not here yet;
-  //         InvalidArgument: arguments that are not the function's; Cancelled: another session took over.
-  // Once it has pushed it counts as pushing until it has ended, or, where there is a `caller`, until told(caller): as long
-  // as nobody has been told of its failure, others take it for whole.
+  // Errors the closure's own: of its operations, its dataset (OutOfRange at the end of the data) or
+  // the shards;
+  //         FailedPrecondition: not configured, or function, pipeline, variable or layout are not
+  //         here yet; InvalidArgument: arguments that are not the function's; Cancelled: another
+  //         session took over.
+  // Once it has pushed it counts as pushing until it has ended, or, where there is a `caller`,
+  // until told(caller): as long as nobody has been told of its failure, others take it for whole.
   rpc::Task<ClosureResult> run(Closure closure, const void* caller = nullptr);
   void told(const void* caller) { pushes_.leave(caller); }
-  // True: the function touches no variable and no iterator, and run_now() computes it inside the call.
+  // True: the function touches no variable and no iterator, and run_now() computes it inside the
+  // call.
   bool immediate(FunctionId function) const;
   ClosureResult run_now(Closure closure);
 
-  // Resolves when no closure is between its first push and its end; new ones wait until release_pushes() by the same holder.
+  // Resolves when no closure is between its first push and its end; new ones wait until
+  // release_pushes() by the same holder.
   kj::Promise<void> hold_pushes(const void* holder = nullptr) { return pushes_.hold(holder); }
   void release_pushes(const void* holder = nullptr) { pushes_.release(holder); }
 
@@ -94,9 +103,12 @@ class Lane {
   static constexpr std::uint32_t kDepthMax = 64;
   // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
   static constexpr std::size_t kFunctionsMax = 1 << 16, kPipelinesMax = 1 << 16;
-  static constexpr std::size_t kDescriptionBytesMax = std::size_t{1} << 30;  // of each kind together
-  static constexpr std::size_t kClosuresMax = 1 << 16;                       // here at once, running or waiting,
-  static constexpr std::size_t kArgumentBytesMax = std::size_t{1} << 30;     // and their arguments together
+  // of each kind together
+  static constexpr std::size_t kDescriptionBytesMax = std::size_t{1} << 30;
+  // here at once, running or waiting,
+  static constexpr std::size_t kClosuresMax = 1 << 16;
+  // and their arguments together
+  static constexpr std::size_t kArgumentBytesMax = std::size_t{1} << 30;
 
  private:
   struct Function;
@@ -128,7 +140,7 @@ class Lane {
   Turnstile prepared_{1};
   Turnstile reading_{1};
   Turnstile at_work_{1};
-  Lookahead lookahead_{1};  // places at work
+  Lookahead lookahead_{1};   // places at work
   Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;
   ComputeTurns computing_;

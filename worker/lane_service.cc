@@ -13,11 +13,14 @@
 namespace cairn::worker {
 namespace {
 
-std::span<const std::byte> bytes(capnp::Data::Reader in) { return {reinterpret_cast<const std::byte*>(in.begin()), in.size()}; }
+std::span<const std::byte> bytes(capnp::Data::Reader in) {
+  return {reinterpret_cast<const std::byte*>(in.begin()), in.size()};
+}
 
 class LaneService final : public wire::Lane::Server {
  public:
-  LaneService(std::shared_ptr<Lane> lane, rpc::Connection& connection) : lane_(std::move(lane)), connection_(connection) {}
+  LaneService(std::shared_ptr<Lane> lane, rpc::Connection& connection)
+      : lane_(std::move(lane)), connection_(connection) {}
   ~LaneService() noexcept(false) {
     running_.cancel_all();  // first: no closure of this connection shall push once it is let go
     lane_->release_pushes(this);
@@ -27,8 +30,10 @@ class LaneService final : public wire::Lane::Server {
     return rpc::at_once([&] {
       auto in = context.getParams();
       connection_.allow_coordinator("Lane.configure", in.getSession());
-      const auto encoding = in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
-      lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding, in.getIncarnation(),
+      const auto encoding =
+          in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
+      lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
+                        in.getIncarnation(),
                         in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32});
     });
   }
@@ -93,7 +98,8 @@ class LaneService final : public wire::Lane::Server {
   }
 
  private:
-  // Of the session that the lane works for: one that was replaced has no say over its successor's lane.
+  // Of the session that the lane works for: one that was replaced has no say over its successor's
+  // lane.
   void from_coordinator(std::string_view call) const {
     const std::uint64_t session = lane_->stats().session;
     connection_.allow_coordinator(call, session == 0 ? connection_.peer().session : session);
@@ -142,12 +148,16 @@ class LaneService final : public wire::Lane::Server {
     tell_results();
   }
 
-  // Errors  ResourceExhausted: too large for a message, or too much is kept for a coordinator that does not ask for it.
+  // Errors ResourceExhausted: too large for a message, or too much is kept for a coordinator that
+  // does not ask for it.
   void ended(std::uint64_t sequence, ClosureResult result) {
-    const std::uint64_t words = message_words(result), most = connection_.message_bytes_max() / sizeof(capnp::word) - kHeadWords;
+    const std::uint64_t words = message_words(result),
+                        most = connection_.message_bytes_max() / sizeof(capnp::word) - kHeadWords;
     if (words > most)
-      throw ResourceExhaustedError(str("closure ", sequence, ": its outputs make a message of ", words * sizeof(capnp::word), " bytes; at most ",
-                                       most * sizeof(capnp::word), " can be sent: return less of it, or in more closures"));
+      throw ResourceExhaustedError(str("closure ", sequence, ": its outputs make a message of ",
+                                       words * sizeof(capnp::word), " bytes; at most ",
+                                       most * sizeof(capnp::word),
+                                       " can be sent: return less of it, or in more closures"));
     connection_.verify_reading((ready_words_ + words) * sizeof(capnp::word));
     keep(sequence, std::move(result), words);
   }
@@ -167,7 +177,8 @@ class LaneService final : public wire::Lane::Server {
   // As many as make a message of kAnswerWords, or one that is larger.
   Results take_results() {
     Results taken;
-    while (!ready_.empty() && (taken.list.empty() || taken.words + ready_.front().words <= kAnswerWords)) {
+    while (!ready_.empty() &&
+           (taken.list.empty() || taken.words + ready_.front().words <= kAnswerWords)) {
       taken.words += ready_.front().words;
       taken.list.push_back(std::move(ready_.front().result));
       ready_.pop_front();
@@ -178,7 +189,8 @@ class LaneService final : public wire::Lane::Server {
   // To the calls that have waited longest. Of more than kWaitingMax the first go empty-handed.
   void tell_results() {
     while (!waiting_.empty() && (!ready_.empty() || waiting_.size() > kWaitingMax)) {
-      if (waiting_.front()->isWaiting()) waiting_.front()->fulfill(take_results());  // else its caller has gone
+      // else its caller has gone
+      if (waiting_.front()->isWaiting()) waiting_.front()->fulfill(take_results());
       waiting_.pop_front();
     }
   }
@@ -190,12 +202,13 @@ class LaneService final : public wire::Lane::Server {
     answer(context, results);
   }
   static void answer(RunContext& context, const Results& results) {
-    auto out = context.getResults(capnp::MessageSize{results.words + kHeadWords, 0}).initResults(static_cast<unsigned>(results.list.size()));
+    auto out = context.getResults(capnp::MessageSize{results.words + kHeadWords, 0})
+                   .initResults(static_cast<unsigned>(results.list.size()));
     for (unsigned i = 0; i < out.size(); ++i) write(out[i], results.list[i]);
   }
 
-  // A closure that has just failed between two shards looks idle here, and whole to a coordinator that has not read its
-  // result yet: the answer says how many results there are to be read first.
+  // A closure that has just failed between two shards looks idle here, and whole to a coordinator
+  // that has not read its result yet: the answer says how many results there are to be read first.
   rpc::Task<void> hold(HoldPushesContext context) {
     auto idle = lane_->hold_pushes(this);
     co_await kj::mv(idle);
@@ -208,16 +221,18 @@ class LaneService final : public wire::Lane::Server {
 
   std::shared_ptr<Lane> lane_;
   rpc::Connection& connection_;
-  std::uint64_t ended_ = 0;           // closures that this connection brought
-  std::deque<Ready> ready_;           // ended, in that order, and not yet answered
+  std::uint64_t ended_ = 0;  // closures that this connection brought
+  std::deque<Ready> ready_;  // ended, in that order, and not yet answered
   std::uint64_t ready_words_ = 0;
   std::deque<kj::Own<kj::PromiseFulfiller<Results>>> waiting_;  // calls
-  rpc::TaskGroup running_{[](const std::string&, const ErrorParts&) {}};  // closures; an error is the connection's end
+  // closures; an error is the connection's end
+  rpc::TaskGroup running_{[](const std::string&, const ErrorParts&) {}};
 };
 
 }  // namespace
 
-capnp::Capability::Client make_lane_service(std::shared_ptr<Lane> lane, rpc::Connection& connection) {
+capnp::Capability::Client make_lane_service(std::shared_ptr<Lane> lane,
+                                            rpc::Connection& connection) {
   return wire::Lane::Client(kj::heap<LaneService>(std::move(lane), connection));
 }
 

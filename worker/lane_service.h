@@ -1,4 +1,5 @@
-// The service of one lane, for one connection. When the connection goes, so do its closures; what it registered stays.
+// The service of one lane, for one connection. When the connection goes, so do its closures; what
+// it registered stays.
 #pragma once
 #include <capnp/capability.h>
 
@@ -10,6 +11,7 @@
 namespace cairn::worker {
 
 // Thread: the lane's.
-capnp::Capability::Client make_lane_service(std::shared_ptr<Lane> lane, rpc::Connection& connection);
+capnp::Capability::Client make_lane_service(std::shared_ptr<Lane> lane,
+                                            rpc::Connection& connection);
 
 }  // namespace cairn::worker

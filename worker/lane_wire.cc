@@ -12,16 +12,21 @@ std::vector<std::byte> read_bytes(capnp::Data::Reader in) {
 
 Take read(wire::Take::Reader in) {
   if (in.getStateOrdinal() > in.getOrdinal())
-    throw InvalidArgumentError(str("a closure takes element ", in.getOrdinal(), " of pipeline ", in.getPipeline(), " from a state at element ", in.getStateOrdinal(), ", which lies behind it"));
-  return {in.getPipeline(), in.getOrdinal(), in.getCount(), in.getStateOrdinal(), read_bytes(in.getState())};
+    throw InvalidArgumentError(str("a closure takes element ", in.getOrdinal(), " of pipeline ",
+                                   in.getPipeline(), " from a state at element ",
+                                   in.getStateOrdinal(), ", which lies behind it"));
+  return {in.getPipeline(), in.getOrdinal(), in.getCount(), in.getStateOrdinal(),
+          read_bytes(in.getState())};
 }
 
 constexpr std::uint32_t kShardsMax = 1 << 20;  // of a cluster; as many variables, and parts of each
 
 ShardServer read(wire::Server::Reader in) {
   if (in.getShards() > kShardsMax || in.getFirstShard() > kShardsMax)
-    throw InvalidArgumentError(str("a ps of ", in.getShards(), " shards from number ", in.getFirstShard(), "; a cluster has at most ", kShardsMax));
-  return {in.getPs(), wire::read_name(in.getAddress()), in.getIncarnation(), in.getShards(), in.getFirstShard()};
+    throw InvalidArgumentError(str("a ps of ", in.getShards(), " shards from number ",
+                                   in.getFirstShard(), "; a cluster has at most ", kShardsMax));
+  return {in.getPs(), wire::read_name(in.getAddress()), in.getIncarnation(), in.getShards(),
+          in.getFirstShard()};
 }
 
 // The parts cover the rows in order, without gaps.
@@ -29,12 +34,15 @@ void verify_parts(const VariableLayout& variable) {
   std::int64_t end = 0;
   for (const Part& part : variable.parts) {
     if (part.rows.begin != end || part.rows.end < part.rows.begin || part.shard >= kShardsMax)
-      throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name, "\" puts rows ", part.rows.begin, " to ", part.rows.end,
-                                     " on shard ", part.shard, " where row ", end, " comes next, on one of at most ", kShardsMax, " shards"));
+      throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name,
+                                     "\" puts rows ", part.rows.begin, " to ", part.rows.end,
+                                     " on shard ", part.shard, " where row ", end,
+                                     " comes next, on one of at most ", kShardsMax, " shards"));
     end = part.rows.end;
   }
   if (end != variable.spec->rows())
-    throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name, "\" ends at row ", end, " of ", variable.spec->rows()));
+    throw InvalidArgumentError(str("the layout of variable \"", variable.spec->name,
+                                   "\" ends at row ", end, " of ", variable.spec->rows()));
 }
 
 VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
@@ -42,7 +50,8 @@ VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
   out.id = id;
   out.spec = std::make_shared<const VariableSpec>(wire::read(in.getSpec()));
   out.rule = wire::read(in.getRule());
-  for (auto part : wire::bounded(in.getParts(), kShardsMax, "parts of a variable")) out.parts.push_back({part.getShard(), {part.getBegin(), part.getEnd()}});
+  for (auto part : wire::bounded(in.getParts(), kShardsMax, "parts of a variable"))
+    out.parts.push_back({part.getShard(), {part.getBegin(), part.getEnd()}});
   verify_parts(out);
   return out;
 }
@@ -56,7 +65,8 @@ Closure read(wire::Closure::Reader in) {
   out.global_step = in.getGlobalStep();
   out.layout_version = in.getLayoutVersion();
   if (in.hasArguments()) {
-    const auto arguments = wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");
+    const auto arguments =
+        wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");
     out.arguments.reserve(arguments.size());
     for (auto argument : arguments) out.arguments.push_back(wire::read(argument));
   }
@@ -72,8 +82,10 @@ std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
   auto out = std::make_shared<Layout>();
   out->version = in.getVersion();
   out->seed = in.getSeed();
-  for (auto server : wire::bounded(in.getServers(), kShardsMax, "ps")) out->servers.push_back(read(server));
-  for (auto variable : wire::bounded(in.getVariables(), kShardsMax, "variables")) out->variables.push_back(read(variable, static_cast<VariableId>(out->variables.size())));
+  for (auto server : wire::bounded(in.getServers(), kShardsMax, "ps"))
+    out->servers.push_back(read(server));
+  for (auto variable : wire::bounded(in.getVariables(), kShardsMax, "variables"))
+    out->variables.push_back(read(variable, static_cast<VariableId>(out->variables.size())));
   return out;
 }
 
@@ -89,7 +101,8 @@ void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
     for (unsigned i = 0; i < states.size(); ++i) {
       const Position& position = result.positions[i];
       states[i].setOrdinal(position.ordinal);
-      states[i].setState({reinterpret_cast<const kj::byte*>(position.state.data()), position.state.size()});
+      states[i].setState(
+          {reinterpret_cast<const kj::byte*>(position.state.data()), position.state.size()});
       states[i].setSkipped(position.skipped);
     }
   }
@@ -102,7 +115,8 @@ namespace {
 std::uint64_t message_words(const Tensor& tensor) {
   std::uint64_t words = 12 + static_cast<std::uint64_t>(tensor.shape().rank());
   if (tensor.dtype() != DType::kString) return words + tensor.bytes() / sizeof(capnp::word);
-  for (const std::string& text : tensor.string_values()) words += 2 + text.size() / sizeof(capnp::word);
+  for (const std::string& text : tensor.string_values())
+    words += 2 + text.size() / sizeof(capnp::word);
   return words;
 }
 
@@ -111,7 +125,8 @@ std::uint64_t message_words(const Tensor& tensor) {
 std::uint64_t message_words(const ClosureResult& result) {
   std::uint64_t words = 10 + result.error.size() / sizeof(capnp::word);
   for (const Tensor& output : result.outputs) words += message_words(output);
-  for (const Position& position : result.positions) words += 6 + position.state.size() / sizeof(capnp::word);
+  for (const Position& position : result.positions)
+    words += 6 + position.state.size() / sizeof(capnp::word);
   return words;
 }
 

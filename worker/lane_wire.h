@@ -1,4 +1,5 @@
-// The worker's side of rpc/cairn.capnp: what a lane is told and answers. Reading trusts nothing: InvalidArgument says what was wrong.
+// The worker's side of rpc/cairn.capnp: what a lane is told and answers. Reading trusts nothing:
+// InvalidArgument says what was wrong.
 #pragma once
 #include <memory>
 

@@ -1,9 +1,10 @@
 // Lookahead: how many closures of a lane overlap, between two and the pipeline's depth.
 //
-// One too many pulls sooner than it had to, and its rows are older by an update; one too few, and the lane idles until rows come.
-// So it begins with two and decides every kTurns turns of computing: one more where the lane idled for more than 3 % of the time that
-// it computed (twice as many where it idled longer than it computed); else, after a while of that, it tries one fewer. A try that
-// fails makes the next one wait twice as long.
+// One too many pulls sooner than it had to, and its rows are older by an update; one too few, and
+// the lane idles until rows come. So it begins with two and decides every kTurns turns of
+// computing: one more where the lane idled for more than 3 % of the time that it computed (twice as
+// many where it idled longer than it computed); else, after a while of that, it tries one fewer. A
+// try that fails makes the next one wait twice as long.
 //   Thread  one loop's.
 #pragma once
 #include <algorithm>
@@ -20,9 +21,11 @@ class Lookahead {
   static constexpr int kTurns = 32;
   static constexpr int kPatienceMax = 64;
 
-  explicit Lookahead(std::size_t most) : least_(std::min(kLeast, most)), most_(most), places_(least_) {}
+  explicit Lookahead(std::size_t most)
+      : least_(std::min(kLeast, most)), most_(most), places_(least_) {}
 
-  // A turn of computing has ended. `idled`: how long the lane had nothing to do before it and yet held this closure back.
+  // A turn of computing has ended. `idled`: how long the lane had nothing to do before it and yet
+  // held this closure back.
   void took(Duration idled, Duration computed) {
     idled_ += idled;
     computed_ += computed;

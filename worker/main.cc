@@ -6,9 +6,13 @@ namespace {
 
 class Running final : public cairn::rpc::RunningServer {
  public:
-  Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network, cairn::worker::WorkerOptions options) : server_(reactor, network, std::move(options)) {}
+  Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
+          cairn::worker::WorkerOptions options)
+      : server_(reactor, network, std::move(options)) {}
   const cairn::rpc::Address& address() const override { return server_.address(); }
-  void on_shutdown(std::function<void(const std::string&)> handler) override { server_.on_shutdown(std::move(handler)); }
+  void on_shutdown(std::function<void(const std::string&)> handler) override {
+    server_.on_shutdown(std::move(handler));
+  }
   void stop() override { server_.stop(); }
   std::string status_json() const override { return server_.status_json(); }
   std::vector<cairn::rpc::NamedLoop> loops() const override { return server_.loops(); }
@@ -17,7 +21,9 @@ class Running final : public cairn::rpc::RunningServer {
   cairn::worker::WorkerServer server_;
 };
 
-std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network, const cairn::rpc::ServerFlags& flags) {
+std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
+                                                 cairn::rpc::Network& network,
+                                                 const cairn::rpc::ServerFlags& flags) {
   cairn::worker::WorkerOptions options;
   options.index = flags.index;
   options.address = cairn::rpc::Address::parse(flags.listen);
@@ -34,7 +40,8 @@ int main(int argc, char** argv) {
   cairn::rpc::ServerProgram program;
   program.role = cairn::rpc::Role::kWorker;
   program.name = "cairn-worker";
-  program.description = "Runs the closures that a coordinator sends, against the variables of the cluster's ps.";
+  program.description =
+      "Runs the closures that a coordinator sends, against the variables of the cluster's ps.";
   program.threads_flag = "--lanes";
   program.threads_help = "Closures that compute at once, a thread each";
   program.start = start;

@@ -1,7 +1,8 @@
-// PartCache: copies of parts of dense variables that stand still, so that their values need not travel again.
+// PartCache: copies of parts of dense variables that stand still, so that their values need not
+// travel again.
 //
-// A part is copied once two pulls in a row found it with the same last write, so that what every step updates never is.
-// Copies do not change: whoever reads one shares it.
+// A part is copied once two pulls in a row found it with the same last write, so that what every
+// step updates never is. Copies do not change: whoever reads one shares it.
 //   Thread  the lane's.
 #pragma once
 #include <cstdint>
@@ -17,7 +18,8 @@ class PartCache {
  public:
   static constexpr std::size_t kBytesMax = std::size_t{64} << 20;  // of all copies
 
-  // A part's last write, as its shard numbers them: other values, another number. An incarnation of 0: nobody knows.
+  // A part's last write, as its shard numbers them: other values, another number. An incarnation of
+  // 0: nobody knows.
   struct Written {
     std::uint64_t incarnation = 0;
     std::uint64_t written = 0;
@@ -33,9 +35,11 @@ class PartCache {
     const auto found = copies_.find({variable, part});
     return found == copies_.end() || !found->second.values.defined() ? nullptr : &found->second;
   }
-  // A pull found the part, of so many bytes, last written at `at`. `copied` makes a copy of it, if one is wanted.
+  // A pull found the part, of so many bytes, last written at `at`. `copied` makes a copy of it, if
+  // one is wanted.
   template <typename Copied>
-  void saw(VariableId variable, std::uint32_t part, const Written& at, std::size_t bytes, Copied copied) {
+  void saw(VariableId variable, std::uint32_t part, const Written& at, std::size_t bytes,
+           Copied copied) {
     Copy& copy = copies_[{variable, part}];
     if (copy.at != at) {
       drop_values(copy);

@@ -7,22 +7,29 @@ namespace cairn::worker {
 namespace {
 
 std::string place(const Take& wanted) {
-  return str("elements [", wanted.ordinal, ", ", wanted.ordinal + wanted.count, ") of pipeline ", wanted.pipeline);
+  return str("elements [", wanted.ordinal, ", ", wanted.ordinal + wanted.count, ") of pipeline ",
+             wanted.pipeline);
 }
 
 // The one place through which a dataset's failure leaves, told apart from the function's own.
 [[noreturn]] void rethrow_input_error(const Error& error, const Take& wanted) {
-  throw ClosureInputError(error.code(), str(error.what(), " (reading ", place(wanted), ")"), error.task(), wanted.pipeline);
+  throw ClosureInputError(error.code(), str(error.what(), " (reading ", place(wanted), ")"),
+                          error.task(), wanted.pipeline);
 }
 
-std::uint64_t stands_at(const DatasetIterator& iterator) { return static_cast<std::uint64_t>(iterator.ordinal()); }
+std::uint64_t stands_at(const DatasetIterator& iterator) {
+  return static_cast<std::uint64_t>(iterator.ordinal());
+}
 
 }  // namespace
 
-Pipelines::Pipelines(OpenOptions open, std::size_t iterators_max) : options_(open), iterators_max_(iterators_max) {}
+Pipelines::Pipelines(OpenOptions open, std::size_t iterators_max)
+    : options_(open), iterators_max_(iterators_max) {}
 
 void Pipelines::define(PipelineId pipeline, Dataset dataset) {
-  if (auto known = datasets_.find(pipeline); known != datasets_.end() && fingerprint(known->second) == fingerprint(dataset)) return;
+  if (auto known = datasets_.find(pipeline);
+      known != datasets_.end() && fingerprint(known->second) == fingerprint(dataset))
+    return;
   close(pipeline);
   datasets_[pipeline] = std::move(dataset);
 }
@@ -39,11 +46,14 @@ void Pipelines::clear() {
 
 const Dataset& Pipelines::dataset(PipelineId pipeline) const {
   auto found = datasets_.find(pipeline);
-  if (found == datasets_.end()) throw FailedPreconditionError(str("pipeline ", pipeline, " has not been opened on this lane"));
+  if (found == datasets_.end())
+    throw FailedPreconditionError(str("pipeline ", pipeline, " has not been opened on this lane"));
   return found->second;
 }
 
-const ElementSpec& Pipelines::element_spec(PipelineId pipeline) const { return dataset(pipeline).element_spec(); }
+const ElementSpec& Pipelines::element_spec(PipelineId pipeline) const {
+  return dataset(pipeline).element_spec();
+}
 
 std::list<Pipelines::Open>::iterator Pipelines::find(const Take& wanted) {
   auto best = open_.end();
@@ -64,7 +74,8 @@ Taken Pipelines::take(const Take& wanted) {
   try {
     if (used == open_.end()) {
       ++opened_;
-      open_.push_front({wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options_)});
+      open_.push_front(
+          {wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options_)});
       if (open_.size() > iterators_max_) open_.pop_back();
     } else {
       open_.splice(open_.begin(), open_, used);
@@ -74,23 +85,29 @@ Taken Pipelines::take(const Take& wanted) {
     throw;
   } catch (const Error& error) {
     // It may have moved: the closure's retry opens another one at its state.
-    if (!open_.empty() && open_.front().pipeline == wanted.pipeline && stands_at(*open_.front().iterator) != wanted.ordinal) open_.pop_front();
+    if (!open_.empty() && open_.front().pipeline == wanted.pipeline &&
+        stands_at(*open_.front().iterator) != wanted.ordinal)
+      open_.pop_front();
     rethrow_input_error(error, wanted);
   }
 }
 
 Taken Pipelines::read(DatasetIterator& iterator, const Take& wanted) {
-  if (stands_at(iterator) != wanted.ordinal) iterator.skip_to(static_cast<std::int64_t>(wanted.ordinal));
+  if (stands_at(iterator) != wanted.ordinal)
+    iterator.skip_to(static_cast<std::int64_t>(wanted.ordinal));
   Taken taken;
   taken.elements.reserve(wanted.count);
-  while (stands_at(iterator) == wanted.ordinal + taken.elements.size() && taken.elements.size() < wanted.count) {
+  while (stands_at(iterator) == wanted.ordinal + taken.elements.size() &&
+         taken.elements.size() < wanted.count) {
     auto element = iterator.next();
     if (!element) break;
     taken.elements.push_back(std::move(*element));
   }
   if (taken.elements.size() < wanted.count)
-    throw OutOfRangeError(str("end of the data: pipeline ", wanted.pipeline, " ends after element ", stands_at(iterator), ", the closure takes ", place(wanted)));
-  taken.position = {stands_at(iterator), iterator.state().bytes, static_cast<std::uint64_t>(iterator.skipped())};
+    throw OutOfRangeError(str("end of the data: pipeline ", wanted.pipeline, " ends after element ",
+                              stands_at(iterator), ", the closure takes ", place(wanted)));
+  taken.position = {stands_at(iterator), iterator.state().bytes,
+                    static_cast<std::uint64_t>(iterator.skipped())};
   return taken;
 }
 

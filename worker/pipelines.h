@@ -1,4 +1,5 @@
-// Pipelines: a lane's open iterators. A closure names its elements by ordinal, so any lane can produce them.
+// Pipelines: a lane's open iterators. A closure names its elements by ordinal, so any lane can
+// produce them.
 #pragma once
 #include <cstdint>
 #include <list>
@@ -21,7 +22,8 @@ struct Taken {
 // Thread: one. take() reads files where the pipeline has no prefetch().
 class Pipelines {
  public:
-  // Keeps at most `iterators_max` open, so that retried closures of lost lanes do not cost this lane its own place.
+  // Keeps at most `iterators_max` open, so that retried closures of lost lanes do not cost this
+  // lane its own place.
   explicit Pipelines(OpenOptions open = {}, std::size_t iterators_max = 4);
 
   // Again with the same description: nothing happens. With another one: its open iterators go.
@@ -29,10 +31,11 @@ class Pipelines {
   void close(PipelineId pipeline);
   void clear();
 
-  // The elements asked for. Goes on with an iterator that stands there, or skips with one behind it if that is no further than
-  // from the state given; otherwise opens one at the state.
-  //   Errors  FailedPrecondition: the pipeline was not defined. OutOfRange: the data ends before; names pipeline and position.
-  //           ClosureInput, with the code of the dataset's own error: it could not be read; names the elements wanted.
+  // The elements asked for. Goes on with an iterator that stands there, or skips with one behind it
+  // if that is no further than from the state given; otherwise opens one at the state.
+  //   Errors  FailedPrecondition: the pipeline was not defined. OutOfRange: the data ends before;
+  //           names pipeline and position. ClosureInput, with the code of the dataset's own error:
+  //           it could not be read; names the elements wanted.
   Taken take(const Take& wanted);
 
   std::size_t open_iterators() const { return open_.size(); }

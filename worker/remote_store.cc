@@ -21,12 +21,16 @@ void verify_layout(const Layout& layout) {
     std::int64_t next = 0;
     for (const Part& part : variable.parts) {
       if (part.rows.begin != next || part.rows.end < next || part.shard >= shards)
-        throw InvalidArgumentError(str("layout version ", layout.version, " does not cover variable \"", variable.spec->name, "\": a part holds rows [",
-                                       part.rows.begin, ", ", part.rows.end, ") on shard ", part.shard, " of ", shards, ", row ", next, " was next"));
+        throw InvalidArgumentError(str(
+            "layout version ", layout.version, " does not cover variable \"", variable.spec->name,
+            "\": a part holds rows [", part.rows.begin, ", ", part.rows.end, ") on shard ",
+            part.shard, " of ", shards, ", row ", next, " was next"));
       next = part.rows.end;
     }
     if (next != variable.spec->rows())
-      throw InvalidArgumentError(str("layout version ", layout.version, " covers ", next, " of the ", variable.spec->rows(), " rows of variable \"", variable.spec->name, "\""));
+      throw InvalidArgumentError(str("layout version ", layout.version, " covers ", next,
+                                     " of the ", variable.spec->rows(), " rows of variable \"",
+                                     variable.spec->name, "\""));
   }
 }
 
@@ -38,8 +42,8 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
   return kj::joinPromises(all.finish());
 }
 
-// Says of a wave that one of its calls has failed, unless it ended well: nobody wants the rest. It says so before the call's leave goes
-// to the next one.
+// Says of a wave that one of its calls has failed, unless it ended well: nobody wants the rest. It
+// says so before the call's leave goes to the next one.
 class CallOfWave {
  public:
   explicit CallOfWave(bool& failed) : failed_(failed) {}
@@ -61,13 +65,16 @@ bool aligned(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(da
 
 }  // namespace
 
-RemoteStore::RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptions options) : reactor_(reactor), network_(network), options_(options) {}
+RemoteStore::RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptions options)
+    : reactor_(reactor), network_(network), options_(options) {}
 
 void RemoteStore::identify(LaneIdentity identity) {
   if (identity.hello.session != identity_.hello.session) links_.clear();
   parts_.clear();
   identity_ = std::move(identity);
-  if (routing_) routing_ = std::make_shared<Routing>(std::make_shared<const Layout>(routing_->layout()), identity_.encoding, options_.piece_bytes_max);
+  if (routing_)
+    routing_ = std::make_shared<Routing>(std::make_shared<const Layout>(routing_->layout()),
+                                         identity_.encoding, options_.piece_bytes_max);
 }
 
 void RemoteStore::forget_layout() {
@@ -79,12 +86,14 @@ void RemoteStore::forget_layout() {
 void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
   verify_layout(*layout);
   parts_.clear();
-  auto next = std::make_shared<Routing>(std::move(layout), identity_.encoding, options_.piece_bytes_max);
+  auto next =
+      std::make_shared<Routing>(std::move(layout), identity_.encoding, options_.piece_bytes_max);
   std::erase_if(links_, [&](const auto& entry) {
     const auto& [shard, linked] = entry;
     if (shard >= next->layout().shard_count()) return true;
     const ShardServer& server = next->server(shard);
-    return server.incarnation != linked.incarnation || rpc::Address::parse(server.address) != linked.link->shard().address;
+    return server.incarnation != linked.incarnation ||
+           rpc::Address::parse(server.address) != linked.link->shard().address;
   });
   routing_ = std::move(next);
 }
@@ -94,9 +103,12 @@ std::shared_ptr<ShardLink> RemoteStore::link(ShardId shard) {
   if (auto found = links_.find(shard); found != links_.end()) return found->second.link;
   const ShardServer& server = routing_->server(shard);
   if (server.incarnation == 0)
-    throw UnavailableError(str(rpc::task_name(rpc::Role::kPs, server.ps), " (", server.address, ") is away in layout version ", routing_->layout().version));
-  ShardAddress address{rpc::Address::parse(server.address), server.ps, 1 + shard - server.first_shard};
-  auto link = std::make_shared<ShardLink>(reactor_, network_, std::move(address), identity_.hello, options_);
+    throw UnavailableError(str(rpc::task_name(rpc::Role::kPs, server.ps), " (", server.address,
+                               ") is away in layout version ", routing_->layout().version));
+  ShardAddress address{rpc::Address::parse(server.address), server.ps,
+                       1 + shard - server.first_shard};
+  auto link = std::make_shared<ShardLink>(reactor_, network_, std::move(address), identity_.hello,
+                                          options_);
   links_[shard] = {server.incarnation, link};
   return link;
 }
@@ -110,7 +122,9 @@ std::shared_ptr<ShardLink> RemoteStore::find_link(ShardId shard) const {
 class RemoteStep::Call {
  public:
   Call(RemoteStep& step, const ShardLink& link, Doing doing)
-      : step_(step), id_(step.calls_.begin(doing, {link.shard().ps, link.shard().endpoint - 1}, step.store_.reactor().now())) {}
+      : step_(step),
+        id_(step.calls_.begin(doing, {link.shard().ps, link.shard().endpoint - 1},
+                              step.store_.reactor().now())) {}
   ~Call() { step_.calls_.end(id_, step_.store_.reactor().now()); }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -121,11 +135,13 @@ class RemoteStep::Call {
   CallsUnderWay::Id id_;
 };
 
-RemoteStep::RemoteStep(RemoteStore& store, DoingSlot* slot) : store_(store), routing_(store.routing()), calls_(slot) {}
+RemoteStep::RemoteStep(RemoteStore& store, DoingSlot* slot)
+    : store_(store), routing_(store.routing()), calls_(slot) {}
 
 std::shared_ptr<ShardLink> RemoteStep::link(ShardId shard) {
   const auto& now = store_.routing();
-  if (now != routing_ && (!now || shard >= now->layout().shard_count() || now->server(shard).address != routing_->server(shard).address))
+  if (now != routing_ && (!now || shard >= now->layout().shard_count() ||
+                          now->server(shard).address != routing_->server(shard).address))
     throw AbortedError(str("shard ", shard, " moved while the closure was at work"));
   return store_.link(shard);
 }
@@ -134,7 +150,9 @@ void RemoteStep::pull(const StepContext& step, std::span<Read> reads, Done done)
   try {
     auto requests = routing_->reads(reads);
     if (requests.empty()) {
-      for (Read& read : reads) read.value = Tensor(routing_->variable(read.variable).spec->dtype, value_shape(*routing_->variable(read.variable).spec, read.ids));
+      for (Read& read : reads)
+        read.value = Tensor(routing_->variable(read.variable).spec->dtype,
+                            value_shape(*routing_->variable(read.variable).spec, read.ids));
       return done(nullptr);
     }
     tasks_.spawn("pull", pull_all(step, reads, std::move(requests), std::move(done)));
@@ -143,14 +161,16 @@ void RemoteStep::pull(const StepContext& step, std::span<Read> reads, Done done)
   }
 }
 
-rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, std::vector<ShardRequest> requests, Done done) {
+rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads,
+                                     std::vector<ShardRequest> requests, Done done) {
   std::exception_ptr failure;
   try {
     const TraceSpan span("pull", step.closure, TraceSpan::Kind::kOverlapping);
     meeting_places(reads, requests);
     bool failed = false;
     std::vector<kj::Promise<void>> calls;
-    for (const ShardRequest& request : requests) calls.push_back(pull_one(step, reads, request, failed).start());
+    for (const ShardRequest& request : requests)
+      calls.push_back(pull_one(step, reads, request, failed).start());
     auto all = join(std::move(calls));
     co_await kj::mv(all);
   } catch (...) {  // also of no memory: who waits is told in any case
@@ -159,13 +179,16 @@ rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads, st
   done(failure);
 }
 
-// Rows of a read that comes in several messages meet in one buffer: shared with the shard if they all come from one.
+// Rows of a read that comes in several messages meet in one buffer: shared with the shard if they
+// all come from one.
 void RemoteStep::meeting_places(std::span<Read> reads, const std::vector<ShardRequest>& requests) {
   std::vector<std::uint32_t> sources(reads.size());
   std::vector<std::optional<ShardId>> only(reads.size());
   for (const auto& request : requests)
     for (const auto& segment : request.segments) {
-      only[segment.item] = sources[segment.item] == 0 || only[segment.item] == request.shard ? std::optional(request.shard) : std::nullopt;
+      only[segment.item] = sources[segment.item] == 0 || only[segment.item] == request.shard
+                               ? std::optional(request.shard)
+                               : std::nullopt;
       ++sources[segment.item];
     }
   for (std::size_t i = 0; i < reads.size(); ++i) {
@@ -184,18 +207,22 @@ void RemoteStep::meeting_places(std::span<Read> reads, const std::vector<ShardRe
 }
 
 // Where the reply's rows belong, if they all belong to one place as they come.
-Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request, const ShardLink& link) const {
+Bytes RemoteStep::place_of(std::span<Read> reads, const ShardRequest& request,
+                           const ShardLink& link) const {
   const Segment& segment = request.segments.front();
   Read& read = reads[segment.item];
-  if (request.segments.size() != 1 || !read.value.defined() || !link.shares(request.value_bytes)) return {};
+  if (request.segments.size() != 1 || !read.value.defined() || !link.shares(request.value_bytes))
+    return {};
   const VariableSpec& spec = *routing_->variable(read.variable).spec;
   if (routing_->encoded(spec.dtype)) return {};
-  std::byte* at = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  std::byte* at = read.value.mutable_raw() +
+                  static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
   if (!aligned(at)) return {};
   return bytes_of(read.value, at, request.value_bytes);
 }
 
-rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request, bool& failed) {
+rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads,
+                                     const ShardRequest& request, bool& failed) {
   auto link = this->link(request.shard);
   Call told(*this, *link, link->connected() ? Doing::kWaitingToPull : Doing::kConnecting);
   if (!link->connected()) co_await link->connect();  // who is there decides where the blobs go
@@ -208,7 +235,9 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, co
   call.step = step;
   call.headers.reserve(request.segments.size());
   for (const Segment& segment : request.segments)
-    call.headers.push_back({reads[segment.item].variable, segment.part, segment.whole ? 0 : static_cast<std::uint32_t>(segment.rows), segment.whole});
+    call.headers.push_back({reads[segment.item].variable, segment.part,
+                            segment.whole ? 0 : static_cast<std::uint32_t>(segment.rows),
+                            segment.whole});
   call.ids = ids_of(request, *link);
   call.encoding = routing_->encoding();
   call.value_bytes = request.value_bytes;
@@ -220,13 +249,18 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads, co
   of_wave.ended_well();
 }
 
-std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads, const ShardRequest& request, PullCall& call) const {
+std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads,
+                                                    const ShardRequest& request,
+                                                    PullCall& call) const {
   std::vector<PartCache::Copy> copies;
-  if (routing_ != store_.routing()) return copies;  // the cache is of another layout, whose numbers may mean other variables
+  // the cache is of another layout, whose numbers may mean other variables
+  if (routing_ != store_.routing()) return copies;
   for (std::size_t i = 0; i < request.segments.size(); ++i) {
     if (!request.segments[i].whole) continue;
-    const PartCache::Copy* copy = store_.parts().find(reads[request.segments[i].item].variable, request.segments[i].part);
-    if (copy == nullptr || (call.copies_of != 0 && call.copies_of != copy->at.incarnation)) continue;
+    const PartCache::Copy* copy =
+        store_.parts().find(reads[request.segments[i].item].variable, request.segments[i].part);
+    if (copy == nullptr || (call.copies_of != 0 && call.copies_of != copy->at.incarnation))
+      continue;
     call.copies_of = copy->at.incarnation;
     call.headers[i].written = copy->at.written;
     copies.resize(request.segments.size());
@@ -235,29 +269,38 @@ std::vector<PartCache::Copy> RemoteStep::copies_for(std::span<Read> reads, const
   return copies;
 }
 
-void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request, std::span<const PartCache::Copy> copies, const PullReply& reply) {
+void RemoteStep::scatter(std::span<Read> reads, const ShardRequest& request,
+                         std::span<const PartCache::Copy> copies, const PullReply& reply) {
   const std::byte *from = reply.values.data(), *const end = from + reply.values.size();
   std::size_t whole = 0;
   for (std::size_t i = 0; i < request.segments.size(); ++i) {
     const Segment& segment = request.segments[i];
     Read& read = reads[segment.item];
     const VariableSpec& spec = *routing_->variable(read.variable).spec;
-    const PartCache::Written at = segment.whole ? PartCache::Written{reply.version.incarnation, reply.written.at(whole++)} : PartCache::Written();
+    const PartCache::Written at =
+        segment.whole ? PartCache::Written{reply.version.incarnation, reply.written.at(whole++)}
+                      : PartCache::Written();
     if (segment.whole && !copies.empty() && copies[i].values.defined() && copies[i].at == at) {
       take_copy(read, segment, copies[i].values);
       continue;
     }
     const auto elements = static_cast<std::size_t>(segment.rows * spec.dim());
-    const std::size_t bytes = static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(spec);
+    const std::size_t bytes =
+        static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(spec);
     if (bytes > static_cast<std::size_t>(end - from))
-      throw InternalError(str("shard ", request.shard, " left out values of variable \"", spec.name, "\", of which no copy is at hand"));
+      throw InternalError(str("shard ", request.shard, " left out values of variable \"", spec.name,
+                              "\", of which no copy is at hand"));
     const bool encoded = routing_->encoded(spec.dtype);
     const bool alone = !read.value.defined();
     if (alone && !encoded && aligned(from)) {
       read.value = Tensor::borrowed(spec.dtype, value_shape(spec, read.ids), from, reply.owner);
     } else {
-      if (alone) read.value = pooled_tensor(store_.reactor().buffers(), spec.dtype, value_shape(spec, read.ids));
-      std::byte* to = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+      if (alone)
+        read.value =
+            pooled_tensor(store_.reactor().buffers(), spec.dtype, value_shape(spec, read.ids));
+      std::byte* to =
+          read.value.mutable_raw() +
+          static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
       if (encoded)
         widen_from_bfloat16(from, elements, reinterpret_cast<float*>(to));
       else if (bytes > 0 && to != from)
@@ -274,18 +317,23 @@ void RemoteStep::take_copy(Read& read, const Segment& segment, const Tensor& val
     read.value = values;
     return;
   }
-  std::byte* to = read.value.mutable_raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  std::byte* to = read.value.mutable_raw() +
+                  static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
   if (values.bytes() > 0) std::memcpy(to, values.raw(), values.bytes());
 }
 
-void RemoteStep::keep_copy(const Read& read, const Segment& segment, const PartCache::Written& at) const {
+void RemoteStep::keep_copy(const Read& read, const Segment& segment,
+                           const PartCache::Written& at) const {
   if (routing_ != store_.routing()) return;
   const VariableSpec& spec = *routing_->variable(read.variable).spec;
-  const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype), bytes = static_cast<std::size_t>(segment.rows) * row;
+  const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype),
+                    bytes = static_cast<std::size_t>(segment.rows) * row;
   store_.parts().saw(read.variable, segment.part, at, bytes, [&] {
     const Shape shape = value_shape(spec, {});
     Tensor copy(spec.dtype, shape.rank() > 0 ? shape.with_dim(0, segment.rows) : shape);
-    if (bytes > 0) std::memcpy(copy.mutable_raw(), read.value.raw() + static_cast<std::size_t>(segment.first) * row, bytes);
+    if (bytes > 0)
+      std::memcpy(copy.mutable_raw(),
+                  read.value.raw() + static_cast<std::size_t>(segment.first) * row, bytes);
     return copy;
   });
 }
@@ -315,7 +363,8 @@ std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::si
   return {place.owner, place.data};
 }
 
-rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates, std::vector<ShardRequest> requests, Done done) {
+rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates,
+                                     std::vector<ShardRequest> requests, Done done) {
   std::exception_ptr failure;
   try {
     const TraceSpan span("push", step.closure, TraceSpan::Kind::kOverlapping);
@@ -325,9 +374,13 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
     std::vector<kj::Promise<void>> calls;
     for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
       Piece piece{0, 0};
-      for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard; ++end) piece.count += requests[end].slice == 0 ? 1 : 0;
+      for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard;
+           ++end)
+        piece.count += requests[end].slice == 0 ? 1 : 0;
       for (std::size_t i = begin; i < end; ++i) {
-        calls.push_back(push_one(step, updates, requests[i], requests[i].slice == 0 ? piece : Piece(), failed).start());
+        calls.push_back(
+            push_one(step, updates, requests[i], requests[i].slice == 0 ? piece : Piece(), failed)
+                .start());
         piece.number += requests[i].slice == 0 ? 1 : 0;
       }
     }
@@ -339,7 +392,8 @@ rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates
   done(failure);
 }
 
-rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates, const ShardRequest& request, Piece piece, bool& failed) {
+rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates,
+                                     const ShardRequest& request, Piece piece, bool& failed) {
   auto link = this->link(request.shard);
   Call told(*this, *link, link->connected() ? Doing::kWaitingToPush : Doing::kConnecting);
   if (!link->connected()) co_await link->connect();
@@ -354,7 +408,9 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
   call.headers.reserve(request.segments.size());
   for (const Segment& segment : request.segments) {
     const Update& update = updates[segment.item];
-    const PartRows rows{update.variable, segment.part, segment.whole ? 0 : static_cast<std::uint32_t>(segment.rows), segment.whole};
+    const PartRows rows{update.variable, segment.part,
+                        segment.whole ? 0 : static_cast<std::uint32_t>(segment.rows),
+                        segment.whole};
     call.headers.push_back({rows, update.rule, update.learning_rate});
   }
   call.ids = ids_of(request, *link);
@@ -377,7 +433,8 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
   for (const Segment& segment : request.segments) {
     if (segment.whole) continue;
     if (segment.ids != nullptr)
-      std::transform(segment.ids, segment.ids + segment.rows, out, [begin = segment.begin](std::int64_t id) { return id - begin; });
+      std::transform(segment.ids, segment.ids + segment.rows, out,
+                     [begin = segment.begin](std::int64_t id) { return id - begin; });
     else
       std::iota(out, out + segment.rows, segment.first - segment.begin);
     out += segment.rows;
@@ -386,32 +443,41 @@ Bytes RemoteStep::ids_of(const ShardRequest& request, ShardLink& link) const {
 }
 
 std::size_t RemoteStep::wire_bytes(std::span<const Update> updates, const Segment& segment) const {
-  return static_cast<std::size_t>(segment.rows) * routing_->wire_row_bytes(*routing_->variable(updates[segment.item].variable).spec);
+  return static_cast<std::size_t>(segment.rows) *
+         routing_->wire_row_bytes(*routing_->variable(updates[segment.item].variable).spec);
 }
 
-const std::byte* RemoteStep::rows_of(std::span<const Update> updates, const Segment& segment) const {
+const std::byte* RemoteStep::rows_of(std::span<const Update> updates,
+                                     const Segment& segment) const {
   const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
-  return updates[segment.item].value.raw() + static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
+  return updates[segment.item].value.raw() +
+         static_cast<std::size_t>(segment.first * spec.dim()) * dtype_bytes(spec.dtype);
 }
 
 // Nothing where the values travel as something else, or start where no place may.
 Bytes RemoteStep::where_it_lies(std::span<const Update> updates, const Segment& segment) const {
   const Tensor& value = updates[segment.item].value;
   const std::byte* from = rows_of(updates, segment);
-  return aligned(from) && !routing_->encoded(value.dtype()) ? bytes_of(value, from, wire_bytes(updates, segment)) : Bytes();
+  return aligned(from) && !routing_->encoded(value.dtype())
+             ? bytes_of(value, from, wire_bytes(updates, segment))
+             : Bytes();
 }
 
-void RemoteStep::lay_out(std::span<const Update> updates, const Segment& segment, std::byte* out) const {
+void RemoteStep::lay_out(std::span<const Update> updates, const Segment& segment,
+                         std::byte* out) const {
   const VariableSpec& spec = *routing_->variable(updates[segment.item].variable).spec;
   const std::byte* from = rows_of(updates, segment);
   if (routing_->encoded(spec.dtype))
-    narrow_to_bfloat16(reinterpret_cast<const float*>(from), static_cast<std::size_t>(segment.rows * spec.dim()), out);
+    narrow_to_bfloat16(reinterpret_cast<const float*>(from),
+                       static_cast<std::size_t>(segment.rows * spec.dim()), out);
   else
     copy_bulk(out, from, wire_bytes(updates, segment));
 }
 
-std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates, const ShardRequest& request, ShardLink& link) const {
-  const auto room_for = [](const Bytes& bytes) { return (bytes.size + 7) / 8 * 8; };  // places start at multiples of 8
+std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates,
+                                             const ShardRequest& request, ShardLink& link) const {
+  // places start at multiples of 8
+  const auto room_for = [](const Bytes& bytes) { return (bytes.size + 7) / 8 * 8; };
   if (!link.shares(request.value_bytes)) return {};
   std::vector<Bytes> values(request.segments.size());
   std::size_t elsewhere = 0;
@@ -437,15 +503,21 @@ std::vector<Bytes> RemoteStep::shared_values(std::span<const Update> updates, co
   return values;
 }
 
-// From where they lie, unless they travel as something else or are many and small: those meet in one buffer.
-std::vector<Bytes> RemoteStep::travelling_values(std::span<const Update> updates, const ShardRequest& request) const {
+// From where they lie, unless they travel as something else or are many and small: those meet in
+// one buffer.
+std::vector<Bytes> RemoteStep::travelling_values(std::span<const Update> updates,
+                                                 const ShardRequest& request) const {
   if (request.value_bytes == 0) return {};
   std::vector<Bytes> values;
-  if (request.value_bytes % 8 == 0 && (request.segments.size() == 1 || request.value_bytes >= request.segments.size() * kScatteredBytesMin)) {
+  if (request.value_bytes % 8 == 0 &&
+      (request.segments.size() == 1 ||
+       request.value_bytes >= request.segments.size() * kScatteredBytesMin)) {
     values.reserve(request.segments.size());
     for (const Segment& segment : request.segments)
       if (segment.rows > 0) values.push_back(where_it_lies(updates, segment));
-    if (std::all_of(values.begin(), values.end(), [](const Bytes& one) { return one.data != nullptr; })) return values;
+    if (std::all_of(values.begin(), values.end(),
+                    [](const Bytes& one) { return one.data != nullptr; }))
+      return values;
   }
   const Bytes all = pooled_bytes(store_.reactor().buffers(), request.value_bytes);
   std::byte* out = all.data;

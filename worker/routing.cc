@@ -12,9 +12,13 @@ class Cutter {
 
   void add(ShardId shard, Segment segment, std::size_t row_bytes) {
     do {
-      ShardRequest& request = open_request(shard, static_cast<std::size_t>(segment.rows) * row_bytes, segment.rows > 0 ? row_bytes : 0);
+      ShardRequest& request =
+          open_request(shard, static_cast<std::size_t>(segment.rows) * row_bytes,
+                       segment.rows > 0 ? row_bytes : 0);
       Segment head = segment;
-      const auto room = static_cast<std::int64_t>((bytes_max_ - std::min(bytes_max_, request.value_bytes)) / std::max<std::size_t>(row_bytes, 1));
+      const auto room =
+          static_cast<std::int64_t>((bytes_max_ - std::min(bytes_max_, request.value_bytes)) /
+                                    std::max<std::size_t>(row_bytes, 1));
       head.rows = std::min(segment.rows, std::max<std::int64_t>(room, 1));
       if (head.rows < segment.rows) head.whole = segment.whole = false;
       request.value_bytes += static_cast<std::size_t>(head.rows) * row_bytes;
@@ -26,7 +30,8 @@ class Cutter {
     } while (segment.rows > 0);
   }
 
-  void add_in_slices(ShardId shard, Segment segment, std::size_t row_bytes, std::int64_t rows_a_slice) {
+  void add_in_slices(ShardId shard, Segment segment, std::size_t row_bytes,
+                     std::int64_t rows_a_slice) {
     if (shard >= slices_.size()) slices_.resize(shard + 1);
     segment.whole = false;
     for (std::int64_t rest = segment.rows; rest > 0; rest -= segment.rows) {
@@ -38,17 +43,20 @@ class Cutter {
   }
 
   std::vector<ShardRequest> take() {
-    std::stable_sort(requests_.begin(), requests_.end(), [](const auto& a, const auto& b) { return a.shard < b.shard; });
+    std::stable_sort(requests_.begin(), requests_.end(),
+                     [](const auto& a, const auto& b) { return a.shard < b.shard; });
     return std::move(requests_);
   }
 
  private:
-  // A segment is cut only if it is too large for a request of its own: a part cut no longer travels whole, but with ids.
+  // A segment is cut only if it is too large for a request of its own: a part cut no longer travels
+  // whole, but with ids.
   ShardRequest& open_request(ShardId shard, std::size_t segment_bytes, std::size_t row_bytes) {
     if (shard >= latest_.size()) latest_.resize(shard + 1, kNone);
     std::size_t& latest = latest_[shard];
     const std::size_t wanted = segment_bytes <= bytes_max_ ? segment_bytes : row_bytes;
-    if (latest == kNone || (requests_[latest].value_bytes > 0 && requests_[latest].value_bytes + wanted > bytes_max_)) {
+    if (latest == kNone || (requests_[latest].value_bytes > 0 &&
+                            requests_[latest].value_bytes + wanted > bytes_max_)) {
       latest = requests_.size();
       requests_.push_back({shard, {}, 0, 0});
     }
@@ -58,36 +66,41 @@ class Cutter {
   static constexpr std::size_t kNone = ~std::size_t{0};
   std::size_t bytes_max_;
   std::vector<ShardRequest> requests_;
-  std::vector<std::size_t> latest_;  // by shard: the request that may still grow
+  std::vector<std::size_t> latest_;    // by shard: the request that may still grow
   std::vector<std::uint32_t> slices_;  // by shard: so far
 };
 
 // The ids as a range, checked. Ascending order is the caller's promise, so that the ends tell.
 std::span<const std::int64_t> checked_ids(const VariableSpec& spec, const Tensor& ids) {
   if (ids.dtype() != DType::kInt64 || ids.shape().rank() != 1)
-    throw InvalidArgumentError(str("row ids of variable \"", spec.name, "\" must be int64 of rank 1, got ", ids.type().to_string()));
+    throw InvalidArgumentError(str("row ids of variable \"", spec.name,
+                                   "\" must be int64 of rank 1, got ", ids.type().to_string()));
   const auto values = ids.values<std::int64_t>();
   if (values.empty()) return values;
   for (std::int64_t id : {values.front(), values.back()})
     if (id < 0 || id >= spec.rows())
-      throw InvalidArgumentError(str("row id ", id, " is outside variable \"", spec.name, "\", which has rows 0 to ", spec.rows() - 1));
+      throw InvalidArgumentError(str("row id ", id, " is outside variable \"", spec.name,
+                                     "\", which has rows 0 to ", spec.rows() - 1));
   return values;
 }
 
-// Whether `value` is of these rows; made to be asked for every table of every step, so it builds no shape.
+// Whether `value` is of these rows; made to be asked for every table of every step, so it builds no
+// shape.
 bool fits(const VariableSpec& spec, const Tensor& ids, const Tensor& value) {
   const Shape &wanted = spec.shape, &shape = value.shape();
   const int rank = ids.defined() ? std::max(wanted.rank(), 1) : wanted.rank();
   if (value.dtype() != spec.dtype || shape.rank() != rank) return false;
   for (int axis = 0; axis < rank; ++axis)
-    if (shape[axis] != (axis == 0 && ids.defined() ? ids.shape().elements() : wanted[axis])) return false;
+    if (shape[axis] != (axis == 0 && ids.defined() ? ids.shape().elements() : wanted[axis]))
+      return false;
   return true;
 }
 
 enum class EmptyParts : std::uint8_t { kLeaveOut, kInclude };
 
 // `rows_a_slice`: of a part that is to be cut in slices if it has more; 0: none is.
-void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const Tensor& ids, std::size_t row_bytes, EmptyParts empty, std::int64_t rows_a_slice) {
+void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const Tensor& ids,
+         std::size_t row_bytes, EmptyParts empty, std::int64_t rows_a_slice) {
   std::span<const std::int64_t> rest;
   if (ids.defined()) rest = checked_ids(*variable.spec, ids);
   std::int64_t done = 0;
@@ -110,12 +123,14 @@ void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const 
 
 }  // namespace
 
-Routing::Routing(std::shared_ptr<const Layout> layout, Encoding encoding, std::size_t piece_bytes_max)
+Routing::Routing(std::shared_ptr<const Layout> layout, Encoding encoding,
+                 std::size_t piece_bytes_max)
     : layout_(std::move(layout)), encoding_(encoding), piece_bytes_max_(piece_bytes_max) {}
 
 const VariableLayout& Routing::variable(VariableId id) const {
   if (id >= layout_->variables.size())
-    throw NotFoundError(str("no variable ", id, " in layout version ", layout_->version, ", which has ", layout_->variables.size()));
+    throw NotFoundError(str("no variable ", id, " in layout version ", layout_->version,
+                            ", which has ", layout_->variables.size()));
   return layout_->variables[id];
 }
 
@@ -147,19 +162,26 @@ std::vector<ShardRequest> Routing::updates(std::span<const Update> wave) const {
     const VariableLayout& place = variable(update.variable);
     if (!fits(*place.spec, update.ids, update.value)) {
       const TensorType wanted{place.spec->dtype, value_shape(*place.spec, update.ids)};
-      throw InvalidArgumentError(str("an update of variable \"", place.spec->name, "\" wants ", wanted.to_string(), ", got ", update.value.type().to_string()));
+      throw InvalidArgumentError(str("an update of variable \"", place.spec->name, "\" wants ",
+                                     wanted.to_string(), ", got ",
+                                     update.value.type().to_string()));
     }
-    const auto empty = reaches_every_part(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
-    cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty, rows_a_slice(wave, update));
+    const auto empty =
+        reaches_every_part(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
+    cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty,
+        rows_a_slice(wave, update));
   }
   return cutter.take();
 }
 
-// Updates of one variable are applied in their order, which slices do not keep with what else there is.
+// Updates of one variable are applied in their order, which slices do not keep with what else there
+// is.
 std::int64_t Routing::rows_a_slice(std::span<const Update> wave, const Update& update) const {
   const VariableSpec& spec = *variable(update.variable).spec;
   const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
-  if (update.ids.defined() || update.value.bytes() <= piece_bytes_max_ || reaches_every_part(update.rule.kind)) return 0;
+  if (update.ids.defined() || update.value.bytes() <= piece_bytes_max_ ||
+      reaches_every_part(update.rule.kind))
+    return 0;
   const auto same = [&](const Update& other) { return other.variable == update.variable; };
   if (std::count_if(wave.begin(), wave.end(), same) > 1) return 0;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece_bytes_max_ / row));

@@ -13,7 +13,8 @@
 namespace cairn::worker {
 namespace {
 
-constexpr std::size_t kCallBytes = 512;  // of a message apart from its blobs, roughly; for credit and first segment
+// of a message apart from its blobs, roughly; for credit and first segment
+constexpr std::size_t kCallBytes = 512;
 
 std::size_t size_of(std::span<const Bytes> parts) {
   std::size_t size = 0;
@@ -21,12 +22,15 @@ std::size_t size_of(std::span<const Bytes> parts) {
   return size;
 }
 
-// A blob that is copied, or referred to and leased to the connection. What lies in several places is named by the list of them, for another
-// message may begin with the same place.
-capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage orphanage, std::span<const Bytes> parts) {
+// A blob that is copied, or referred to and leased to the connection. What lies in several places
+// is named by the list of them, for another message may begin with the same place.
+capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage orphanage,
+                                std::span<const Bytes> parts) {
   if (parts.empty()) return {};
   const std::size_t size = size_of(parts);
-  const auto named = [size](const void* data) { return capnp::Data::Reader(static_cast<const kj::byte*>(data), size); };
+  const auto named = [size](const void* data) {
+    return capnp::Data::Reader(static_cast<const kj::byte*>(data), size);
+  };
   if (size <= kCopiedBytesMax) return orphanage.newOrphanCopy(named(parts.front().data));
   if (parts.size() == 1) {
     connection.lease({parts.front().data, size}, parts.front().owner);
@@ -34,7 +38,9 @@ capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage or
   }
   std::vector<rpc::ByteStream::Piece> pieces;
   pieces.reserve(parts.size());
-  for (const Bytes& part : parts) pieces.push_back({kj::arrayPtr(reinterpret_cast<const kj::byte*>(part.data), part.size), part.owner});
+  for (const Bytes& part : parts)
+    pieces.push_back(
+        {kj::arrayPtr(reinterpret_cast<const kj::byte*>(part.data), part.size), part.owner});
   const void* const list = pieces.data();
   connection.lease(list, std::move(pieces));
   return orphanage.referenceExternalData(named(list));
@@ -68,39 +74,50 @@ void write_place(wire::Place::Builder out, std::uint64_t offset, const Bytes& by
 
 Version read(wire::Version::Reader in) { return {in.getIncarnation(), in.getCounter()}; }
 
-wire::Encoding wire_encoding(Encoding encoding) { return encoding == Encoding::kBfloat16 ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW; }
+wire::Encoding wire_encoding(Encoding encoding) {
+  return encoding == Encoding::kBfloat16 ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW;
+}
 
 std::string link_name(const ShardAddress& shard) {
-  return str(rpc::task_name(rpc::Role::kPs, shard.ps), " shard ", shard.endpoint - 1, " (", shard.address.str(), ")");
+  return str(rpc::task_name(rpc::Role::kPs, shard.ps), " shard ", shard.endpoint - 1, " (",
+             shard.address.str(), ")");
 }
 
 }  // namespace
 
 struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
-  explicit Live(std::unique_ptr<rpc::Connection> made) : connection(std::move(made)), shard(connection->bootstrap<wire::Shard>()), calls(*this) {
+  explicit Live(std::unique_ptr<rpc::Connection> made)
+      : connection(std::move(made)), shard(connection->bootstrap<wire::Shard>()), calls(*this) {
     if (connection->peer().shared != nullptr) pool.emplace(connection->peer().shared);
   }
 
   std::optional<std::uint64_t> shared_offset(const Bytes& bytes) const {
-    return pool.has_value() && bytes.size > 0 ? pool->memory().offset_of(bytes.data, bytes.size) : std::nullopt;
+    return pool.has_value() && bytes.size > 0 ? pool->memory().offset_of(bytes.data, bytes.size)
+                                              : std::nullopt;
   }
 
   // Where nothing lies there is no place to name.
   void write_places(capnp::List<wire::Place>::Builder out, std::span<const Bytes> values) const {
     for (unsigned i = 0; i < out.size(); ++i) {
       const auto offset = shared_offset(values[i]);
-      if (values[i].size > 0 && !offset) throw UnavailableError("the connection was lost, and the memory shared with it, when values had been laid there");
+      if (values[i].size > 0 && !offset)
+        throw UnavailableError(
+            "the connection was lost, and the memory shared with it, when values had been laid "
+            "there");
       write_place(out[i], offset.value_or(0), values[i]);
     }
   }
 
-  // The shard may use shared memory until it has answered, whether or not anybody still waits for that: `kept` stays until then.
+  // The shard may use shared memory until it has answered, whether or not anybody still waits for
+  // that: `kept` stays until then.
   template <typename Response, typename Kept>
   kj::Promise<Response> see_through(kj::Promise<Response> call, Kept kept) {
     auto pair = kj::newPromiseAndFulfiller<Response>();
-    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Response>>>(kj::mv(pair.fulfiller));
-    calls.add(call.then([fulfiller, kept](Response&& response) { (*fulfiller)->fulfill(kj::mv(response)); },
-                        [fulfiller, kept](kj::Exception&& error) { (*fulfiller)->reject(kj::mv(error)); }));
+    auto fulfiller =
+        std::make_shared<kj::Own<kj::PromiseFulfiller<Response>>>(kj::mv(pair.fulfiller));
+    calls.add(call.then(
+        [fulfiller, kept](Response&& response) { (*fulfiller)->fulfill(kj::mv(response)); },
+        [fulfiller, kept](kj::Exception&& error) { (*fulfiller)->reject(kj::mv(error)); }));
     return kj::mv(pair.promise);
   }
 
@@ -117,8 +134,14 @@ struct ShardLink::Dialling {
   kj::ForkedPromise<void> done;
 };
 
-ShardLink::ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard, rpc::Hello hello, LinkOptions options)
-    : reactor_(reactor), network_(network), shard_(std::move(shard)), hello_(std::move(hello)), options_(options), name_(link_name(shard_)) {
+ShardLink::ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard,
+                     rpc::Hello hello, LinkOptions options)
+    : reactor_(reactor),
+      network_(network),
+      shard_(std::move(shard)),
+      hello_(std::move(hello)),
+      options_(options),
+      name_(link_name(shard_)) {
   hello_.endpoint = shard_.endpoint;
 }
 
@@ -126,9 +149,13 @@ ShardLink::~ShardLink() = default;
 
 bool ShardLink::connected() const { return live_ != nullptr && live_->connection->connected(); }
 
-bool ShardLink::shares(std::size_t bytes) const { return bytes > 0 && bytes >= options_.shared_min && connected() && live_->pool.has_value(); }
+bool ShardLink::shares(std::size_t bytes) const {
+  return bytes > 0 && bytes >= options_.shared_min && connected() && live_->pool.has_value();
+}
 
-bool ShardLink::shared(const Bytes& bytes) const { return connected() && live_->shared_offset(bytes).has_value(); }
+bool ShardLink::shared(const Bytes& bytes) const {
+  return connected() && live_->shared_offset(bytes).has_value();
+}
 
 Bytes ShardLink::take(std::size_t bytes) {
   if (shares(bytes))
@@ -161,7 +188,8 @@ rpc::Task<void> ShardLink::dial() {
       rpc::ConnectionOptions wanted;
       wanted.shared_bytes = options_.shared_bytes;
       wanted.credit_bytes = options_.pieces_under_way * (options_.piece_bytes_max + kCallBytes);
-      auto connection = co_await network_.connect(reactor_, shard_.address, hello_, until - reactor_.now(), wanted);
+      auto connection = co_await network_.connect(reactor_, shard_.address, hello_,
+                                                  until - reactor_.now(), wanted);
       live_ = std::make_shared<Live>(std::move(connection));
       break;
     } catch (const UnavailableError& error) {
@@ -175,7 +203,8 @@ rpc::Task<void> ShardLink::dial() {
     co_await reactor_.sleep(std::min(backoff, std::max(until - reactor_.now(), Duration(0))));
     backoff = std::min(backoff * 2, options_.backoff_max);
   }
-  // The next connect() dials anew. This frame belongs to the object that is dropped, so it goes on a later turn.
+  // The next connect() dials anew. This frame belongs to the object that is dropped, so it goes on
+  // a later turn.
   reactor_.post([old = std::shared_ptr<Dialling>(std::move(dialling_))] {});
   if (refused) std::rethrow_exception(refused);
   if (!connected()) throw UnavailableError(str(name_, " cannot be reached: ", reason));
@@ -186,8 +215,8 @@ void ShardLink::lost(const char* doing, const Error& error) const {
 }
 
 kj::Promise<rpc::Credit> ShardLink::leave(rpc::Way way, std::size_t bytes) {
-  // The shard answers a piece that lies in shared memory only when it has the whole push. If pieces of several pushes
-  // held all the credit, none of these pushes could ever be completed.
+  // The shard answers a piece that lies in shared memory only when it has the whole push. If pieces
+  // of several pushes held all the credit, none of these pushes could ever be completed.
   if (shares(bytes)) return rpc::Credit();
   return live_->connection->credit(way, bytes + kCallBytes);
 }
@@ -197,9 +226,12 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
   if (!connected()) co_await connect();
   auto live = live_;
   try {
-    const Bytes into = live->shared_offset(call.into) ? call.into : shares(call.value_bytes) ? take(call.value_bytes) : Bytes{};
+    const Bytes into = live->shared_offset(call.into) ? call.into
+                       : shares(call.value_bytes)     ? take(call.value_bytes)
+                                                      : Bytes{};
     const auto ids_at = live->shared_offset(call.ids), values_at = live->shared_offset(into);
-    auto request = live->shard.pullRequest(capnp::MessageSize{kCallBytes / 8 + call.headers.size() * 4 + inline_words(call.ids.size), 0});
+    auto request = live->shard.pullRequest(capnp::MessageSize{
+        kCallBytes / 8 + call.headers.size() * 4 + inline_words(call.ids.size), 0});
     write(request.initStep(), call.step);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
     for (unsigned i = 0; i < headers.size(); ++i) {
@@ -210,26 +242,37 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
-      request.adoptIds(blob(*live->connection, capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)), {&call.ids, 1}));
+      request.adoptIds(
+          blob(*live->connection,
+               capnp::Orphanage::getForMessageContaining(wire::Shard::PullParams::Builder(request)),
+               {&call.ids, 1}));
     if (values_at) write_place(request.initValuesAt(), *values_at, into);
     request.setEncoding(wire_encoding(call.encoding));
     kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = request.send();
     if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, into));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the pull");
     auto reply = co_await kj::mv(answered);
-    const auto whole = std::count_if(call.headers.begin(), call.headers.end(), [](const PartRows& rows) { return rows.whole; });
+    const auto whole = std::count_if(call.headers.begin(), call.headers.end(),
+                                     [](const PartRows& rows) { return rows.whole; });
     const auto told = reply.getWritten();
     if (told.size() != static_cast<std::size_t>(whole))
-      throw InternalError(str(name_, " tells the last write of ", told.size(), " parts, where ", whole, " were read"));
+      throw InternalError(str(name_, " tells the last write of ", told.size(), " parts, where ",
+                              whole, " were read"));
     std::vector<std::uint64_t> written;
     for (const std::uint64_t one : told) written.push_back(one);
-    if (values_at) co_return PullReply{read(reply.getVersion()), std::move(written), {into.data, into.size}, into.owner};
+    if (values_at)
+      co_return PullReply{
+          read(reply.getVersion()), std::move(written), {into.data, into.size}, into.owner};
     auto kept = std::make_shared<capnp::Response<wire::Shard::PullResults>>(kj::mv(reply));
     const auto values = kept->getValues();
     if (call.copies_of == 0 ? values.size() != call.value_bytes : values.size() > call.value_bytes)
-      throw InternalError(str(name_, " answered a pull with ", values.size(), " bytes of values where ", call.value_bytes, " were asked for"));
+      throw InternalError(str(name_, " answered a pull with ", values.size(),
+                              " bytes of values where ", call.value_bytes, " were asked for"));
     const auto version = read(kept->getVersion());
-    co_return PullReply{version, std::move(written), {reinterpret_cast<const std::byte*>(values.begin()), values.size()}, std::move(kept)};
+    co_return PullReply{version,
+                        std::move(written),
+                        {reinterpret_cast<const std::byte*>(values.begin()), values.size()},
+                        std::move(kept)};
   } catch (const UnavailableError& error) {
     lost("pulling from", error);
   } catch (const DeadlineExceededError& error) {
@@ -244,7 +287,8 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
   try {
     const std::size_t places = call.values_shared ? call.values.size() : 0;
     const auto ids_at = live->shared_offset(call.ids);
-    const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids.size) + places * 2 + inline_words(places > 0 ? 0 : size_of(call.values));
+    const auto words = kCallBytes / 8 + call.headers.size() * 10 + inline_words(call.ids.size) +
+                       places * 2 + inline_words(places > 0 ? 0 : size_of(call.values));
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);
     request.initPulled().setIncarnation(call.pulled.incarnation);
@@ -255,7 +299,8 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
       wire::write(headers[i].initRule(), call.headers[i].rule);
       headers[i].setLearningRate(call.headers[i].learning_rate);
     }
-    auto orphanage = capnp::Orphanage::getForMessageContaining(wire::Shard::PushParams::Builder(request));
+    auto orphanage =
+        capnp::Orphanage::getForMessageContaining(wire::Shard::PushParams::Builder(request));
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
@@ -269,7 +314,8 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
     request.setPieces(call.pieces);
     request.setSlice(call.slice);
     kj::Promise<capnp::Response<wire::Shard::PushResults>> sent = request.send();
-    if (ids_at || places > 0) sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));
+    if (ids_at || places > 0)
+      sent = live->see_through(kj::mv(sent), std::pair(call.ids, call.values));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the push");
     auto reply = co_await kj::mv(answered);
     co_return PushReply{read(reply.getVersion()), reply.getStaleness(), reply.getDuplicate()};

@@ -1,7 +1,8 @@
 // ShardLink: this lane's one data connection to one shard.
 //
-// Connects when first asked and again after a loss. A call that was under way when the connection ended fails and is never
-// repeated here: whether a push landed is for the closure's retry to find out.
+// Connects when first asked and again after a loss. A call that was under way when the connection
+// ended fails and is never repeated here: whether a push landed is for the closure's retry to find
+// out.
 //   Thread  the lane's.
 #pragma once
 #include <cstdint>
@@ -33,24 +34,28 @@ struct PartRows {
   std::uint32_t part = 0;
   std::uint32_t rows = 0;  // 0 with whole
   bool whole = false;
-  std::uint64_t written = 0;  // of a pull, with whole: the last write in the copy that is at hand; 0: there is none
+  // of a pull, with whole: the last write in the copy that is at hand; 0: there is none
+  std::uint64_t written = 0;
 };
 
 struct PullCall {
   StepContext step;
   std::vector<PartRows> headers;
-  Bytes ids;                    // int64, local to the part, header after header
+  Bytes ids;  // int64, local to the part, header after header
   Encoding encoding = Encoding::kRaw;
   std::uint64_t copies_of = 0;  // the incarnation of which the copies at hand are
   std::size_t value_bytes = 0;  // expected in the reply, without copies at hand
-  Bytes into;                   // where they should go, of that size; where it is not shared with the shard they go elsewhere
+  // where they should go, of that size; where it is not shared with the shard they go elsewhere
+  Bytes into;
 };
 
 struct PullReply {
   Version version;
-  std::vector<std::uint64_t> written;  // of each header with whole, in their order; of what is as the copy at hand no values came
-  std::span<const std::byte> values;   // in the received message or in shared memory, 8-byte aligned
-  std::shared_ptr<const void> owner;   // of that
+  // of each header with whole, in their order; of what is as the copy at hand no values came
+  std::vector<std::uint64_t> written;
+  // in the received message or in shared memory, 8-byte aligned
+  std::span<const std::byte> values;
+  std::shared_ptr<const void> owner;  // of that
 };
 
 struct PartUpdate {
@@ -59,9 +64,11 @@ struct PartUpdate {
   float learning_rate = 0;
 };
 
-// Blobs up to this size are copied into the message, which is cheaper than a lease; larger ones are referred to.
+// Blobs up to this size are copied into the message, which is cheaper than a lease; larger ones are
+// referred to.
 inline constexpr std::size_t kCopiedBytesMax = 8 << 10;
-// What a message refers to in several places has so many bytes in each, on average: less is copied to one.
+// What a message refers to in several places has so many bytes in each, on average: less is copied
+// to one.
 inline constexpr std::size_t kScatteredBytesMin = 16 << 10;
 
 struct PushCall {
@@ -69,8 +76,8 @@ struct PushCall {
   Version pulled;
   std::vector<PartUpdate> headers;
   Bytes ids;
-  std::vector<Bytes> values;    // one after the other,
-  bool values_shared = false;   // or each header's own, in memory shared with the shard
+  std::vector<Bytes> values;   // one after the other,
+  bool values_shared = false;  // or each header's own, in memory shared with the shard
   Encoding encoding = Encoding::kRaw;
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
@@ -84,10 +91,14 @@ struct PushReply {
 };
 
 struct LinkOptions {
-  std::size_t shared_bytes = std::size_t{1} << 30;  // of memory shared with a shard of this host, taken as it is used; 0: none
+  // of memory shared with a shard of this host, taken as it is used; 0: none
+  std::size_t shared_bytes = std::size_t{1} << 30;
   std::size_t shared_min = 16 << 10;  // smaller blobs travel: a socket copies them as fast
-  std::size_t piece_bytes_max = std::size_t{4} << 20;  // of values a request; the same in all workers, for the slices of a push go by it
-  std::size_t pieces_under_way = 2;  // each way: while one is worked at the next one comes, and the caches still hold it when it is its turn
+  // of values a request; the same in all workers, for the slices of a push go by it
+  std::size_t piece_bytes_max = std::size_t{4} << 20;
+  // each way: while one is worked at the next one comes, and the caches still hold it when it is
+  // its turn
+  std::size_t pieces_under_way = 2;
   Duration connect_deadline = std::chrono::seconds(1);  // for all attempts of one connect
   Duration backoff_min = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::milliseconds(200);
@@ -105,25 +116,30 @@ struct ShardAddress {
 class ShardLink : public std::enable_shared_from_this<ShardLink> {
  public:
   // `hello` names this lane's session, task and incarnation; the endpoint is filled in here.
-  ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard, rpc::Hello hello, LinkOptions options = {});
+  ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard, rpc::Hello hello,
+            LinkOptions options = {});
   ~ShardLink();
 
-  // Leave to pull (kIn) or to push (kOut) so many bytes of values, to be had before a call is made of them and kept until it is answered. In the
-  // order of asking: of two closures the first has all its rows, and has pushed all, before the second, instead of both at once and later.
-  // What lies in shared memory need not travel, and waits for nothing: the shard is given all of it, and has work while the
-  // lane computes. A piece of a push that lies there is answered only when all pieces are with the shard.
+  // Leave to pull (kIn) or to push (kOut) so many bytes of values, to be had before a call is made
+  // of them and kept until it is answered. In the order of asking: of two closures the first has
+  // all its rows, and has pushed all, before the second, instead of both at once and later. What
+  // lies in shared memory need not travel, and waits for nothing: the shard is given all of it, and
+  // has work while the lane computes. A piece of a push that lies there is answered only when all
+  // pieces are with the shard.
   //   Errors  Unavailable: the connection has ended.   Needs  a connection.
   kj::Promise<rpc::Credit> leave(rpc::Way way, std::size_t bytes);
 
-  // Errors of both  Unavailable: no connection within the deadline, lost under way, or no answer; names the shard. Else what
-  // the shard says (rpc/cairn.capnp).  Cancel  dropping the task; a push may have landed nevertheless.
+  // Errors of both Unavailable: no connection within the deadline, lost under way, or no answer;
+  // names the shard. Else what the shard says (rpc/cairn.capnp). Cancel dropping the task; a push
+  // may have landed nevertheless.
   rpc::Task<PullReply> pull(PullCall call);
   rpc::Task<PushReply> push(PushCall call);
 
-  // Memory for a blob of a call: shared with the shard where that can be, so that it need not travel.
+  // Memory for a blob of a call: shared with the shard where that can be, so that it need not
+  // travel.
   Bytes take(std::size_t bytes);
-  Bytes take_shared(std::size_t bytes);  // however small; nothing where there is none to be had
-  bool shares(std::size_t bytes) const;  // a blob of that size
+  Bytes take_shared(std::size_t bytes);   // however small; nothing where there is none to be had
+  bool shares(std::size_t bytes) const;   // a blob of that size
   bool shared(const Bytes& bytes) const;  // it lies in memory shared with the shard
 
   bool connected() const;

@@ -21,7 +21,9 @@ std::uint64_t random_incarnation() {
 }
 
 Json closure_json(const DoingSlot::Seen& seen, Duration now) {
-  Json out{{"sequence", seen.sequence}, {"doing", doing_text(seen.doing)}, {"seconds", std::chrono::duration<double>(now - seen.since).count()}};
+  Json out{{"sequence", seen.sequence},
+           {"doing", doing_text(seen.doing)},
+           {"seconds", std::chrono::duration<double>(now - seen.since).count()}};
   if (has_shard(seen.doing)) {
     out["ps"] = seen.at.ps;
     out["shard"] = seen.at.shard;
@@ -31,9 +33,11 @@ Json closure_json(const DoingSlot::Seen& seen, Duration now) {
 
 }  // namespace
 
-// A lane and the thread it works on. The lane is kept by its reactor, which destroys it on its thread.
+// A lane and the thread it works on. The lane is kept by its reactor, which destroys it on its
+// thread.
 struct WorkerServer::LaneSeat {
-  LaneSeat(rpc::Reactor* shared, rpc::Network& network, const LaneOptions& options, std::uint32_t index) {
+  LaneSeat(rpc::Reactor* shared, rpc::Network& network, const LaneOptions& options,
+           std::uint32_t index) {
     if (shared == nullptr) thread = std::make_unique<rpc::ReactorThread>(str("lane ", index));
     reactor = shared != nullptr ? shared : &thread->reactor();
     auto make = [&] {
@@ -60,8 +64,11 @@ struct WorkerServer::LaneSeat {
 };
 
 WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerOptions options)
-    : options_(std::move(options)), reactor_(reactor), alive_(std::make_shared<WorkerServer*>(this)) {
-  if (options_.lanes < 1) throw InvalidArgumentError("a worker needs at least one lane; --lanes says how many");
+    : options_(std::move(options)),
+      reactor_(reactor),
+      alive_(std::make_shared<WorkerServer*>(this)) {
+  if (options_.lanes < 1)
+    throw InvalidArgumentError("a worker needs at least one lane; --lanes says how many");
   if (options_.incarnation == 0) options_.incarnation = random_incarnation();
   const bool shared = options_.threads == LaneThreads::kShared;
   LaneOptions lane;
@@ -70,9 +77,12 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   lane.task = options_.index;
   lane.incarnation = options_.incarnation;
   lane.link = options_.link;
-  if (options_.offload == nullptr) lane.offload = shared ? make_inline_offload() : make_thread_offload(options_.lanes);
+  if (options_.offload == nullptr)
+    lane.offload = shared ? make_inline_offload() : make_thread_offload(options_.lanes);
   lane.data.offload = options_.offload != nullptr ? options_.offload : lane.offload.get();
-  on_shutdown_ = [log = options_.log](const std::string& reason) { log(LogLevel::kWarning, str("asked to end (", reason, "), but nobody here can")); };
+  on_shutdown_ = [log = options_.log](const std::string& reason) {
+    log(LogLevel::kWarning, str("asked to end (", reason, "), but nobody here can"));
+  };
 
   std::vector<rpc::Endpoint> endpoints{control_endpoint()};
   for (std::uint32_t i = 0; i < options_.lanes; ++i) {
@@ -88,7 +98,8 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   door.token = options_.token;
   door.insecure = options_.insecure;
   door.log = options_.log;
-  acceptor_ = std::make_unique<rpc::Acceptor>(network, options_.address, std::move(door), std::move(endpoints));
+  acceptor_ = std::make_unique<rpc::Acceptor>(network, options_.address, std::move(door),
+                                              std::move(endpoints));
 }
 
 rpc::Endpoint WorkerServer::control_endpoint() {
@@ -100,12 +111,15 @@ rpc::Endpoint WorkerServer::control_endpoint() {
   ControlHooks hooks;
   hooks.state = [self] {
     WorkerServer& server = self();
-    return WorkerState{server.options_.incarnation, server.options_.lanes, server.seats_.front()->stats->session};
+    return WorkerState{server.options_.incarnation, server.options_.lanes,
+                       server.seats_.front()->stats->session};
   };
   hooks.json = [self] { return self().status_json(); };
   hooks.shutdown = [self](const std::string& reason) { self().on_shutdown_(reason); };
   hooks.holder = std::make_shared<rpc::Holder>(reactor_.clock());
-  return {&reactor_, [hooks](const rpc::PeerInfo&, rpc::Connection& connection) { return make_control_service(hooks, connection); }};
+  return {&reactor_, [hooks](const rpc::PeerInfo&, rpc::Connection& connection) {
+            return make_control_service(hooks, connection);
+          }};
 }
 
 rpc::Endpoint WorkerServer::lane_endpoint(const LaneSeat& seat) {
@@ -121,7 +135,9 @@ WorkerServer::~WorkerServer() { stop(); }
 
 const rpc::Address& WorkerServer::address() const { return acceptor_->address(); }
 
-void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) { on_shutdown_ = std::move(handler); }
+void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) {
+  on_shutdown_ = std::move(handler);
+}
 
 std::string WorkerServer::status_json() const {
   Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)},
@@ -135,10 +151,15 @@ std::string WorkerServer::status_json() const {
   for (const auto& seat : seats_) {
     const LaneStats& stats = *seat->stats;
     Json closures = Json::array();
-    for (const DoingSlot::Seen& seen : stats.doing.seen()) closures.push_back(closure_json(seen, reactor_.now()));
-    out["lanes"].push_back({{"session", stats.session.load()}, {"functions", stats.functions.load()}, {"closures_done", stats.closures_done.load()},
-                            {"closures_failed", stats.closures_failed.load()}, {"closures_here", stats.closures_here.load()},
-                            {"iterators_opened", stats.iterators_opened.load()}, {"closures", std::move(closures)}});
+    for (const DoingSlot::Seen& seen : stats.doing.seen())
+      closures.push_back(closure_json(seen, reactor_.now()));
+    out["lanes"].push_back({{"session", stats.session.load()},
+                            {"functions", stats.functions.load()},
+                            {"closures_done", stats.closures_done.load()},
+                            {"closures_failed", stats.closures_failed.load()},
+                            {"closures_here", stats.closures_here.load()},
+                            {"iterators_opened", stats.iterators_opened.load()},
+                            {"closures", std::move(closures)}});
   }
   return json_text(out);
 }

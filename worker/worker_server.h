@@ -1,7 +1,8 @@
-// WorkerServer: a whole worker: one listening address, a control service, and lanes, each on a loop of its own.
+// WorkerServer: a whole worker: one listening address, a control service, and lanes, each on a loop
+// of its own.
 //
-//   WorkerServer server(*reactor, *network, {.address = Address::parse("127.0.0.1:0"), .lanes = 2});
-//   reactor->run();
+//   WorkerServer server(*reactor, *network, {.address = Address::parse("127.0.0.1:0"), .lanes =
+//   2}); reactor->run();
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,7 +19,7 @@
 namespace cairn::rpc {
 class Acceptor;
 struct Endpoint;
-}
+}  // namespace cairn::rpc
 
 namespace cairn::worker {
 
@@ -32,11 +33,12 @@ struct WorkerOptions {
   rpc::Address address;
   std::string cluster;
   std::string token;
-  bool insecure = false;            // allow an exposed address without a token
+  bool insecure = false;  // allow an exposed address without a token
   std::uint32_t lanes = 1;
   LaneThreads threads = LaneThreads::kOwn;
-  std::uint64_t incarnation = 0;    // 0: random
-  Offload* offload = nullptr;       // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
+  std::uint64_t incarnation = 0;  // 0: random
+  // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
+  Offload* offload = nullptr;
   LinkOptions link;
   LogSink log = log_line;
 };

@@ -7,8 +7,9 @@ namespace cairn {
 const Kernel* find_kernel(std::string_view op) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const Kernel*> all;
-    for (auto part : {matmul_kernels(), reduction_kernels(), softmax_kernels(), shape_kernels(), piece_kernels(), indexing_kernels(),
-                      scatter_kernels(), convolution_kernels(), pooling_kernels(), normalise_kernels(), random_kernels(),
+    for (auto part : {matmul_kernels(), reduction_kernels(), softmax_kernels(), shape_kernels(),
+                      piece_kernels(), indexing_kernels(), scatter_kernels(), convolution_kernels(),
+                      pooling_kernels(), normalise_kernels(), random_kernels(),
                       recommendation_kernels(), string_kernels(), wait_kernels()})
       for (const Kernel& kernel : part) all.emplace(kernel.op, &kernel);
     return all;

@@ -1,7 +1,7 @@
 // A kernel: how an operation is computed on a device. Kernels are found by the operation's name.
 //
-// A kernel is prepared once for concrete shapes and then run many times. What it prepares keeps its own scratch, so a prepared
-// kernel belongs to one workspace, and a run allocates nothing.
+// A kernel is prepared once for concrete shapes and then run many times. What it prepares keeps its
+// own scratch, so a prepared kernel belongs to one workspace, and a run allocates nothing.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -13,14 +13,16 @@
 
 namespace cairn {
 
-// Where a run reads and writes: row-major, at least 8-byte aligned, outputs disjoint from inputs. A string input is its
-// std::string objects one after another; a kernel that makes strings sets outputs[0] to its own.
+// Where a run reads and writes: row-major, at least 8-byte aligned, outputs disjoint from inputs. A
+// string input is its std::string objects one after another; a kernel that makes strings sets
+// outputs[0] to its own.
 struct KernelCall {
   const std::byte* const* inputs;
   std::byte** outputs;
 };
 
-// InvalidArgument for values that do not fit (an id out of range); the caller adds the operation, the node and the shapes.
+// InvalidArgument for values that do not fit (an id out of range); the caller adds the operation,
+// the node and the shapes.
 using KernelRun = std::function<void(const KernelCall&)>;
 
 // The node at concrete shapes.
@@ -36,7 +38,8 @@ struct Kernel {
   KernelRun (*prepare)(const KernelTypes& types);
 };
 
-// nullptr: no kernel; elementwise operations have a BlockOp instead (core/kernels/cpu/elementwise.h). Thread: any.
+// nullptr: no kernel; elementwise operations have a BlockOp instead
+// (core/kernels/cpu/elementwise.h). Thread: any.
 const Kernel* find_kernel(std::string_view op);
 
 // One part of the table a file.

@@ -2,13 +2,13 @@
 //
 //   --mode once|flights  until cairn-exerciser has counted: workers are killed, anybody is stopped,
 //                        connections are cut or partitioned
-//   --mode saving        the coordinator, a ps, a worker or all of them are killed, again and again,
-//                        some twice in a row, while checkpoints are made; after each the newest one
-//                        must be sound, what the coordinator restores from it must be one cut, and in
-//                        the end each closure must have counted once
+//   --mode saving        the coordinator, a ps, a worker or all of them are killed, again and
+//                        again, some twice in a row, while checkpoints are made; after each the
+//                        newest one must be sound, what the coordinator restores from it must be
+//                        one cut, and in the end each closure must have counted once
 //   --mode failpoints    the process that passes each failpoint (core/failpoint.h) dies there
-//   --mode recovery      how long until work goes on after a worker, a ps with 100 MB, the coordinator
-//                        is killed
+//   --mode recovery      how long until work goes on after a worker, a ps with 100 MB, the
+//                        coordinator is killed
 #include <poll.h>
 #include <signal.h>
 
@@ -44,20 +44,26 @@ struct Options {
   int patience_s = 120;
 };
 
-std::string checkpoints_of(const Options& options) { return options.cluster.folder + "/checkpoints"; }
+std::string checkpoints_of(const Options& options) {
+  return options.cluster.folder + "/checkpoints";
+}
 std::string finish_of(const Options& options) { return options.cluster.folder + "/finish"; }
 
 class Chaos {
  public:
-  explicit Chaos(const Options& options) : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options.cluster) {}
+  explicit Chaos(const Options& options)
+      : options_(options), random_(random_key(options.seed, "chaos")), cluster_(options.cluster) {}
 
   int count_once() {
     // Harm of odd seeds begins while the cluster is being put together.
-    while (options_.seed % 2 == 0 && tail(100).find("running") == std::string::npos && !chief_ended(milliseconds(5))) {
+    while (options_.seed % 2 == 0 && tail(100).find("running") == std::string::npos &&
+           !chief_ended(milliseconds(5))) {
     }
-    for (int i = 0; i < options_.harm && !chief_ended(milliseconds(between(10, 120))); ++i) harm_once();
+    for (int i = 0; i < options_.harm && !chief_ended(milliseconds(between(10, 120))); ++i)
+      harm_once();
     mend();
-    if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());
+    if (!chief_ended(std::chrono::seconds(options_.patience_s)))
+      throw DeadlineExceededError("the exerciser has not ended: " + tail());
     const int code = cluster_.process("chief").wait().shell_code();
     std::printf("%s, after %s\n", tail(1).c_str(), done().c_str());
     if (code != 0) std::printf("%s\n", tail().c_str());
@@ -66,38 +72,51 @@ class Chaos {
 
   void expect_death(const std::string& victim) {
     pollfd wait{.fd = cluster_.process(victim).pidfd(), .events = POLLIN};
-    if (::poll(&wait, 1, 1000 * options_.patience_s) != 1) throw DeadlineExceededError(str(victim, " did not die: ", tail()));
+    if (::poll(&wait, 1, 1000 * options_.patience_s) != 1)
+      throw DeadlineExceededError(str(victim, " did not die: ", tail()));
     const auto status = cluster_.process(victim).wait();
-    if (status.signal != SIGKILL) throw DataLossError(str(victim, " ended with ", status.str(), ": ", tail()));
+    if (status.signal != SIGKILL)
+      throw DataLossError(str(victim, " ended with ", status.str(), ": ", tail()));
     newest_is_sound();
     cluster_.start(victim);
-    if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());
-    if (const int code = cluster_.process("chief").wait().shell_code(); code != 0) throw DataLossError(str("the exerciser ended with ", code, ": ", tail()));
+    if (!chief_ended(std::chrono::seconds(options_.patience_s)))
+      throw DeadlineExceededError("the exerciser has not ended: " + tail());
+    if (const int code = cluster_.process("chief").wait().shell_code(); code != 0)
+      throw DataLossError(str("the exerciser ended with ", code, ": ", tail()));
     if (newest_is_sound() == 0) throw DataLossError("there is no checkpoint");
   }
 
   int keep_saving() {
     int sound = 0;
     for (int i = 0; i < options_.harm; ++i) {
-      if (chief_ended(milliseconds(between(20, 1500)))) throw DataLossError("the exerciser ended: " + tail());
+      if (chief_ended(milliseconds(between(20, 1500))))
+        throw DataLossError("the exerciser ended: " + tail());
       sound += blow();
     }
     if (chief_ended(std::chrono::seconds(3))) throw DataLossError("the exerciser ended: " + tail());
     std::ofstream(finish_of(options_)).put(10);
-    if (!chief_ended(std::chrono::seconds(options_.patience_s))) throw DeadlineExceededError("the exerciser has not ended: " + tail());
+    if (!chief_ended(std::chrono::seconds(options_.patience_s)))
+      throw DeadlineExceededError("the exerciser has not ended: " + tail());
     const int code = cluster_.process("chief").wait().shell_code();
-    std::printf("%s: %d checkpoints were sound; %s\n", done().c_str(), sound, tail(code == 0 ? 1 : 8).c_str());
+    std::printf("%s: %d checkpoints were sound; %s\n", done().c_str(), sound,
+                tail(code == 0 ? 1 : 8).c_str());
     return code;
   }
 
  private:
-  std::int64_t between(std::int64_t least, std::int64_t most) { return least + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1))); }
+  std::int64_t between(std::int64_t least, std::int64_t most) {
+    return least +
+           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1)));
+  }
   std::string pick(const std::vector<std::string>& jobs) {
-    const std::string job = jobs[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(jobs.size()) - 1))];
+    const std::string job =
+        jobs[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(jobs.size()) - 1))];
     if (job == "chief") return job;
     return str(job, between(0, (job == "ps" ? options_.cluster.ps : options_.cluster.workers) - 1));
   }
-  static std::string job_of(const std::string& name) { return name.substr(0, name.find_first_of("0123456789")); }
+  static std::string job_of(const std::string& name) {
+    return name.substr(0, name.find_first_of("0123456789"));
+  }
   bool chief_ended(milliseconds within) {
     pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
     return ::poll(&wait, 1, static_cast<int>(within.count())) == 1;
@@ -137,7 +156,8 @@ class Chaos {
   int kill_twice(const std::string& what, const std::string& victim) {
     cluster_.kill(victim);
     cluster_.start(victim);
-    if (chief_ended(milliseconds(between(0, 400)))) throw DataLossError("the exerciser ended: " + tail());
+    if (chief_ended(milliseconds(between(0, 400))))
+      throw DataLossError("the exerciser ended: " + tail());
     return kill_and_start(what, {victim});
   }
   int stop_for_long(const std::string& victim) {
@@ -149,7 +169,8 @@ class Chaos {
   }
 
   void harm_once() {
-    const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"}), still = pick({"chief", "ps", "worker"});
+    const std::string worker = pick({"worker"}), anybody = pick({"ps", "worker"}),
+                      still = pick({"chief", "ps", "worker"});
     Link* link = cluster_.link(anybody);
     switch (between(0, link == nullptr ? 1 : 4)) {
       case 0:
@@ -189,7 +210,8 @@ class Chaos {
     partitioned_.erase(partitioned_.begin());
   }
   void mend() {
-    if (!stopped_.empty() || !partitioned_.empty()) chief_ended(milliseconds(1500));  // long enough to be taken for dead
+    // long enough to be taken for dead
+    if (!stopped_.empty() || !partitioned_.empty()) chief_ended(milliseconds(1500));
     while (!stopped_.empty()) go_on();
     while (!partitioned_.empty()) heal();
   }
@@ -199,7 +221,8 @@ class Chaos {
     auto newest = storage::CheckpointFolder(system_disk(), checkpoints_of(options_)).latest();
     if (!newest) return 0;
     const auto report = storage::verify(system_disk(), *store_, newest->path);
-    if (!report.problems.empty()) throw DataLossError(str(newest->path, ": ", report.problems.front()));
+    if (!report.problems.empty())
+      throw DataLossError(str(newest->path, ": ", report.problems.front()));
     return 1;
   }
   std::string done() const {
@@ -218,14 +241,17 @@ class Chaos {
   std::vector<Link*> partitioned_;
 };
 
-// Has the process that passes each failpoint die there, the second time (a checkpoint is there already); it is started again, and the
-// newest checkpoint must be sound, and what follows must be complete.
+// Has the process that passes each failpoint die there, the second time (a checkpoint is there
+// already); it is started again, and the newest checkpoint must be sound, and what follows must be
+// complete.
 int die_everywhere(Options options) {
   const std::string folder = options.cluster.folder;
   for (const char* place : failpoints()) {
     if (!std::string_view(place).starts_with(options.places)) continue;
     options.cluster.folder = folder + "/" + place;
-    options.cluster.exerciser = {"--ps", std::to_string(options.cluster.ps), "--closures", "1000", "--checkpoints", checkpoints_of(options)};
+    options.cluster.exerciser = {"--ps",          std::to_string(options.cluster.ps),
+                                 "--closures",    "1000",
+                                 "--checkpoints", checkpoints_of(options)};
     const std::string victim = std::string_view(place).starts_with("rows.") ? "ps0" : "chief";
     options.cluster.die_at = {{victim, str(place, ":2")}};
     Chaos chaos(options);
@@ -241,9 +267,13 @@ int main(int argc, char** argv) {
   ClusterOptions& cluster = options.cluster;
   cluster.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   CLI::App app("A cluster of real processes, and harm done to it", "cairn-chaos");
-  app.add_option("--mode", options.mode)->check(CLI::IsMember({"once", "flights", "saving", "recovery", "failpoints"}));
-  app.add_option("--dir", cluster.folder, "Logs and checkpoints; must not exist")->required()->check(CLI::NonexistentPath);
-  app.add_option("--transport", cluster.transport, "unix: without links, so nothing is cut")->check(CLI::IsMember({"tcp", "unix"}));
+  app.add_option("--mode", options.mode)
+      ->check(CLI::IsMember({"once", "flights", "saving", "recovery", "failpoints"}));
+  app.add_option("--dir", cluster.folder, "Logs and checkpoints; must not exist")
+      ->required()
+      ->check(CLI::NonexistentPath);
+  app.add_option("--transport", cluster.transport, "unix: without links, so nothing is cut")
+      ->check(CLI::IsMember({"tcp", "unix"}));
   app.add_option("--seed", options.seed);
   app.add_option("--harm", options.harm, "How often; with recovery: to each role");
   app.add_option("--places", options.places, "With failpoints: those whose names begin so");
@@ -252,11 +282,17 @@ int main(int argc, char** argv) {
   app.add_option("--workers", cluster.workers);
   app.add_option("--closures", options.closures);
   CLI11_PARSE(app, argc, argv);
-  cluster.exerciser = {"--depth", std::to_string(options.depth), "--ps", std::to_string(cluster.ps)};
-  if (options.mode == "once") cluster.exerciser.insert(cluster.exerciser.end(), {"--closures", std::to_string(options.closures)});
+  cluster.exerciser = {"--depth", std::to_string(options.depth), "--ps",
+                       std::to_string(cluster.ps)};
+  if (options.mode == "once")
+    cluster.exerciser.insert(cluster.exerciser.end(),
+                             {"--closures", std::to_string(options.closures)});
   if (options.mode == "flights") cluster.exerciser.push_back("--flights");
-  if (options.mode == "saving") cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options), "--finish-when", finish_of(options)});
-  if (options.mode == "recovery") cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
+  if (options.mode == "saving")
+    cluster.exerciser.insert(cluster.exerciser.end(), {"--checkpoints", checkpoints_of(options),
+                                                       "--finish-when", finish_of(options)});
+  if (options.mode == "recovery")
+    cluster.exerciser.insert(cluster.exerciser.end(), {"--recovery", checkpoints_of(options)});
   try {
     if (options.mode == "recovery") return measure_recovery(cluster, options.harm);
     if (options.mode == "failpoints") return die_everywhere(options);

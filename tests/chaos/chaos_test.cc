@@ -11,7 +11,8 @@ namespace {
 class ChaosTest : public testing::Test {
  protected:
   void expect_good(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {std::string(CAIRN_PROGRAMS) + "/cairn-chaos", "--dir", folder_.path() + "/run"});
+    arguments.insert(arguments.begin(), {std::string(CAIRN_PROGRAMS) + "/cairn-chaos", "--dir",
+                                         folder_.path() + "/run"});
     ChildProcess chaos({.arguments = arguments, .output_file = folder_.path() + "/output"});
     pollfd wait{.fd = chaos.pidfd(), .events = POLLIN};
     EXPECT_EQ(::poll(&wait, 1, 240'000), 1);
@@ -21,16 +22,32 @@ class ChaosTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(ChaosTest, ClosuresCountOnceThroughCutsPartitionsAndKills) { expect_good({"--mode", "once", "--harm", "15"}); }
-TEST_F(ChaosTest, ClosuresCountOnceAtDepthFour) { expect_good({"--mode", "once", "--harm", "15", "--depth", "4", "--seed", "2"}); }
-TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) { expect_good({"--mode", "once", "--harm", "15", "--transport", "unix"}); }
-TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) { expect_good({"--mode", "saving", "--harm", "12"}); }
+TEST_F(ChaosTest, ClosuresCountOnceThroughCutsPartitionsAndKills) {
+  expect_good({"--mode", "once", "--harm", "15"});
+}
+TEST_F(ChaosTest, ClosuresCountOnceAtDepthFour) {
+  expect_good({"--mode", "once", "--harm", "15", "--depth", "4", "--seed", "2"});
+}
+TEST_F(ChaosTest, ClosuresCountOnceOnUnixSockets) {
+  expect_good({"--mode", "once", "--harm", "15", "--transport", "unix"});
+}
+TEST_F(ChaosTest, CheckpointsAreWholeWhoeverIsKilled) {
+  expect_good({"--mode", "saving", "--harm", "12"});
+}
 
-TEST_F(ChaosTest, CheckpointsAreWholeAtDepthFour) { expect_good({"--mode", "saving", "--harm", "12", "--depth", "4", "--seed", "2"}); }
+TEST_F(ChaosTest, CheckpointsAreWholeAtDepthFour) {
+  expect_good({"--mode", "saving", "--harm", "12", "--depth", "4", "--seed", "2"});
+}
 
-TEST_F(ChaosTest, CheckpointsAreWholeWhereverAPsDies) { expect_good({"--mode", "failpoints", "--workers", "1", "--places", "rows."}); }
-TEST_F(ChaosTest, CheckpointsAreWholeWhereverTheCoordinatorDies) { expect_good({"--mode", "failpoints", "--workers", "1", "--places", "file."}); }
-TEST_F(ChaosTest, CheckpointsAreWholeWhereverPruningEnds) { expect_good({"--mode", "failpoints", "--workers", "1", "--places", "prune."}); }
+TEST_F(ChaosTest, CheckpointsAreWholeWhereverAPsDies) {
+  expect_good({"--mode", "failpoints", "--workers", "1", "--places", "rows."});
+}
+TEST_F(ChaosTest, CheckpointsAreWholeWhereverTheCoordinatorDies) {
+  expect_good({"--mode", "failpoints", "--workers", "1", "--places", "file."});
+}
+TEST_F(ChaosTest, CheckpointsAreWholeWhereverPruningEnds) {
+  expect_good({"--mode", "failpoints", "--workers", "1", "--places", "prune."});
+}
 
 }  // namespace
 }  // namespace cairn::tools

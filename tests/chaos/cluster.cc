@@ -16,7 +16,9 @@ Cluster::Cluster(const ClusterOptions& options) : options_(options) {
   add("chief", 0);
   for (auto& [name, role] : roles_) {
     auto place = options.die_at.find(name);
-    start(name, place == options.die_at.end() ? std::vector<std::string>{} : std::vector<std::string>{"CAIRN_DIE_AT=" + place->second});
+    start(name, place == options.die_at.end()
+                    ? std::vector<std::string>{}
+                    : std::vector<std::string>{"CAIRN_DIE_AT=" + place->second});
   }
 }
 
@@ -26,12 +28,14 @@ void Cluster::start(const std::string& name, std::vector<std::string> environmen
   for (const auto& [other, its] : roles_) cluster[its.job].push_back(its.address);
   const Json config{{"cluster", cluster}, {"task", {{"type", role.job}, {"index", role.index}}}};
   environment.push_back("TF_CONFIG=" + json_text(config));
-  std::vector<std::string> arguments{options_.programs + "/cairn-" + (role.job == "chief" ? "exerciser" : role.job)};
+  std::vector<std::string> arguments{options_.programs + "/cairn-" +
+                                     (role.job == "chief" ? "exerciser" : role.job)};
   if (role.job == "chief")
     arguments.insert(arguments.end(), options_.exerciser.begin(), options_.exerciser.end());
   else
     arguments.insert(arguments.end(), {"--listen", role.listen});
-  tools::Command command{.arguments = arguments, .environment = std::move(environment), .output_file = log(name)};
+  tools::Command command{
+      .arguments = arguments, .environment = std::move(environment), .output_file = log(name)};
   role.process = std::make_unique<tools::ChildProcess>(command);
 }
 
@@ -52,7 +56,8 @@ Cluster::Role& Cluster::add(const std::string& job, int index) {
 void Cluster::add_server(const std::string& job, int index) {
   Role& role = add(job, index);
   if (options_.transport == "unix") {
-    role.address = role.listen = str("unix:", std::filesystem::absolute(options_.folder).string(), "/", job, index, ".socket");
+    role.address = role.listen = str("unix:", std::filesystem::absolute(options_.folder).string(),
+                                     "/", job, index, ".socket");
   } else {
     role.link = std::make_unique<Link>(role.port->port());
     role.address = role.link->address();

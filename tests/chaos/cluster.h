@@ -15,8 +15,8 @@ namespace cairn::chaos {
 struct ClusterOptions {
   std::string folder, programs, transport = "tcp";  // tcp: through links
   int ps = 2, workers = 4;
-  std::vector<std::string> exerciser;               // its arguments
-  std::map<std::string, std::string> die_at;        // CAIRN_DIE_AT of a process's first life
+  std::vector<std::string> exerciser;         // its arguments
+  std::map<std::string, std::string> die_at;  // CAIRN_DIE_AT of a process's first life
 };
 
 // Names: "ps0", "worker3", "chief". What was started ends with the object.
@@ -29,7 +29,8 @@ class Cluster {
   tools::ChildProcess& process(const std::string& name) { return *roles_.at(name).process; }
   Link* link(const std::string& name) { return roles_.at(name).link.get(); }  // nullptr: none
   std::string log(const std::string& name) const { return options_.folder + "/" + name + ".log"; }
-  std::string words(int lines) const { return tools::last_lines(log("chief"), lines); }  // the exerciser's last
+  // the exerciser's last
+  std::string words(int lines) const { return tools::last_lines(log("chief"), lines); }
 
  private:
   struct Role {

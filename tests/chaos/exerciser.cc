@@ -3,8 +3,8 @@
 //   cairn-exerciser --closures N [--flights] [--depth D]
 //     runs them all; ends with 0 if every count is exact
 //   cairn-exerciser --checkpoints FOLDER --finish-when FILE
-//     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with 0
-//     if every count is exact, less what is reported lost
+//     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with
+//     0 if every count is exact, less what is reported lost
 //   cairn-exerciser --recovery FOLDER
 //     runs, and says when it goes on after a loss
 #include <CLI/CLI.hpp>
@@ -32,14 +32,16 @@ using simulation::Scenario;
 using simulation::Values;
 
 constexpr std::int64_t kLargeRows = 25 << 20;  // of one float: 100 MB
-constexpr std::int64_t kAhead = 256;  // closures that are scheduled and not done, while checkpoints are made
+// closures that are scheduled and not done, while checkpoints are made
+constexpr std::int64_t kAhead = 256;
 
 void check(bool good, const std::string& what) {
   if (!good) throw DataLossError(what);
 }
 
 std::string text(const Values& values) {
-  return str("v = ", values.v, ", w = ", values.w, ", rows = ", simulation::total(values.rows), ", hashed = ", simulation::total(values.hashed));
+  return str("v = ", values.v, ", w = ", values.w, ", rows = ", simulation::total(values.rows),
+             ", hashed = ", simulation::total(values.hashed));
 }
 
 std::shared_ptr<const Layout> layout_of(Program& program) {
@@ -47,25 +49,32 @@ std::shared_ptr<const Layout> layout_of(Program& program) {
 }
 
 // All `until` closures have ended: was each counted once?
-void judge(Program& program, const Scenario& scenario, const simulation::Base& base, std::int64_t until) {
+void judge(Program& program, const Scenario& scenario, const simulation::Base& base,
+           std::int64_t until) {
   const simulation::Due due = simulation::due(scenario, {{0, static_cast<std::uint64_t>(until)}});
   const Values values = simulation::values_of(program, due);
   const EngineStats stats = program.coordinator.stats();
-  std::printf("%s of %lld closures, %lld of them restored; %llu ran again, %zu losses, %llu updates lost\n", text(values).c_str(), static_cast<long long>(until),
-              static_cast<long long>(base.step), static_cast<unsigned long long>(program.coordinator.counts().retried), stats.losses.size(),
-              static_cast<unsigned long long>(stats.lost_updates));
+  std::printf(
+      "%s of %lld closures, %lld of them restored; %llu ran again, %zu losses, %llu updates lost\n",
+      text(values).c_str(), static_cast<long long>(until), static_cast<long long>(base.step),
+      static_cast<unsigned long long>(program.coordinator.counts().retried), stats.losses.size(),
+      static_cast<unsigned long long>(stats.lost_updates));
   std::fflush(stdout);
   const auto lost = simulation::losses_by_ps(stats, scenario.ps);
-  for (const auto& complaint : simulation::judge_life(scenario, base, due, until, values, *layout_of(program), lost)) check(false, complaint);
+  for (const auto& complaint :
+       simulation::judge_life(scenario, base, due, until, values, *layout_of(program), lost))
+    check(false, complaint);
 }
 
 void run_all(Program& program, const Scenario& scenario) {
-  for (std::int64_t i = 0; i < scenario.closures; ++i) program.coordinator.schedule(program.add, {program.data});
+  for (std::int64_t i = 0; i < scenario.closures; ++i)
+    program.coordinator.schedule(program.add, {program.data});
   program.coordinator.join();
   judge(program, scenario, simulation::fresh_base(scenario), scenario.closures);
 }
 
-// What was acknowledged before the checkpoint was begun must be in it, but for what it says went with a lost ps.
+// What was acknowledged before the checkpoint was begun must be in it, but for what it says went
+// with a lost ps.
 simulation::Base resume(Program& program, const Scenario& scenario, const std::string& folder) {
   auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
   if (!newest) return simulation::fresh_base(scenario);
@@ -73,34 +82,49 @@ simulation::Base resume(Program& program, const Scenario& scenario, const std::s
   program.coordinator.restore(newest->path);
   const Values values = simulation::values_of(program, simulation::due(scenario, {}));
   const std::int64_t acknowledged = std::stoll(manifest.metadata), step = manifest.global_step;
-  std::printf("restored %s: step %lld, %s, %llu lost, %lld were acknowledged\n", newest->path.c_str(), static_cast<long long>(step), text(values).c_str(),
-              static_cast<unsigned long long>(manifest.lost_updates), static_cast<long long>(acknowledged));
+  std::printf("restored %s: step %lld, %s, %llu lost, %lld were acknowledged\n",
+              newest->path.c_str(), static_cast<long long>(step), text(values).c_str(),
+              static_cast<unsigned long long>(manifest.lost_updates),
+              static_cast<long long>(acknowledged));
   std::set<int> any;
   for (int i = 0; i < scenario.ps; ++i) any.insert(i);
-  for (const auto& complaint : simulation::judge_cut(scenario, manifest, values, *layout_of(program), any).complaints) check(false, "the checkpoint is no cut: " + complaint);
-  check(step >= acknowledged, "what was acknowledged before the checkpoint was begun is missing in it");
+  for (const auto& complaint :
+       simulation::judge_cut(scenario, manifest, values, *layout_of(program), any).complaints)
+    check(false, "the checkpoint is no cut: " + complaint);
+  check(step >= acknowledged,
+        "what was acknowledged before the checkpoint was begun is missing in it");
   return {values, simulation::committed_at(manifest, scenario), step};
 }
 
-void run_and_save(Program& program, const Scenario& scenario, const std::string& folder, const std::string& finish_when) {
+void run_and_save(Program& program, const Scenario& scenario, const std::string& folder,
+                  const std::string& finish_when) {
   const simulation::Base base = resume(program, scenario, folder);
   const std::int64_t before = base.step;
   std::int64_t scheduled = before, last = scenario.closures;
-  const std::uint64_t reads = program.coordinator.counts().finished;  // reading values is closures as well
-  auto finished = [&] { return before + static_cast<std::int64_t>(program.coordinator.counts().finished - reads); };
+  // reading values is closures as well
+  const std::uint64_t reads = program.coordinator.counts().finished;
+  auto finished = [&] {
+    return before + static_cast<std::int64_t>(program.coordinator.counts().finished - reads);
+  };
   while (finished() < last) {
-    if (!finish_when.empty() && std::filesystem::exists(finish_when)) last = std::min(last, scheduled);
-    for (; scheduled < std::min(last, finished() + kAhead); ++scheduled) program.coordinator.schedule(program.add, {program.data});
+    if (!finish_when.empty() && std::filesystem::exists(finish_when))
+      last = std::min(last, scheduled);
+    for (; scheduled < std::min(last, finished() + kAhead); ++scheduled)
+      program.coordinator.schedule(program.add, {program.data});
     const std::int64_t acknowledged = finished();
-    const std::string saved = program.coordinator.save({.folder = folder, .keep_last = 3}, std::to_string(acknowledged));
-    std::printf("acknowledged %lld, saved %s\n", static_cast<long long>(acknowledged), saved.c_str());
+    const std::string saved =
+        program.coordinator.save({.folder = folder, .keep_last = 3}, std::to_string(acknowledged));
+    std::printf("acknowledged %lld, saved %s\n", static_cast<long long>(acknowledged),
+                saved.c_str());
     std::fflush(stdout);
   }
   program.coordinator.join();
   judge(program, scenario, base, last);
 }
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 void report(const char* event, const std::string& more = "") {
   std::printf("{\"event\": \"%s\", \"at\": %.6f%s}\n", event, now(), more.c_str());
@@ -112,19 +136,24 @@ void run_and_report(Program& program, const std::string& folder) {
   if (auto newest = storage::CheckpointFolder(system_disk(), folder).latest()) {
     program.coordinator.restore(newest->path);
   } else {
-    Function fill = program.coordinator.strategy().function([&program] { program.rows.assign(program.rows.read() + Array(1.0f)); });
+    Function fill = program.coordinator.strategy().function(
+        [&program] { program.rows.assign(program.rows.read() + Array(1.0f)); });
     program.coordinator.schedule(fill).get_all();
     program.coordinator.save({.folder = folder});
   }
   program.coordinator.schedule(program.add, {program.data}).get_all();
   report("pushed");
   for (std::size_t told = 0;;) {
-    while (program.coordinator.counts().queued + program.coordinator.counts().inflight < 64) program.coordinator.schedule(program.add, {program.data});
+    while (program.coordinator.counts().queued + program.coordinator.counts().inflight < 64)
+      program.coordinator.schedule(program.add, {program.data});
     const EngineStats stats = program.coordinator.stats();
     if (told < stats.losses.size() && stats.losses[told].first_push_after_seconds >= 0) {
       const LossReport& loss = stats.losses[told++];
-      report("recovered", str(", \"task\": \"", loss.task, "\", \"noticed\": ", std::to_string(now() - stats.uptime_seconds + loss.at_seconds), ", \"back_after\": ",
-                              std::to_string(loss.back_after_seconds), ", \"first_push_after\": ", std::to_string(loss.first_push_after_seconds)));
+      report("recovered",
+             str(", \"task\": \"", loss.task, "\", \"noticed\": ",
+                 std::to_string(now() - stats.uptime_seconds + loss.at_seconds),
+                 ", \"back_after\": ", std::to_string(loss.back_after_seconds),
+                 ", \"first_push_after\": ", std::to_string(loss.first_push_after_seconds)));
     }
   }
 }
@@ -140,7 +169,8 @@ int main(int argc, char** argv) {
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
   app.add_option("--closures", scenario.closures);
   app.add_flag("--flights", flights);
-  app.add_option("--depth", scenario.pipeline_depth, "Deeper than 1: closures update by a rule, so that they overlap");
+  app.add_option("--depth", scenario.pipeline_depth,
+                 "Deeper than 1: closures update by a rule, so that they overlap");
   app.add_option("--ps", scenario.ps, "How many there are in the cluster");
   app.add_option("--checkpoints", checkpoints);
   app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
@@ -155,7 +185,8 @@ int main(int argc, char** argv) {
     scenario.closures = simulation::kFlightClosures;
   }
   try {
-    ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps), .placement = Placement::kRoundRobin};
+    ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
+                                   .placement = Placement::kRoundRobin};
     options.engine.pipeline_depth = scenario.pipeline_depth;
     report("begun");
     ParameterServerStrategy strategy(TFConfigClusterResolver(), options);

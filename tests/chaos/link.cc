@@ -73,20 +73,22 @@ class Link::Network {
   }
   // From end `from` to the other one.
   void pass_on(std::shared_ptr<Pair> pair, std::size_t from) {
-    pair->ends[from].async_read_some(asio::buffer(pair->buffers[from]), [this, pair, from](error_code error, std::size_t size) {
-      if (error) return close(*pair);
-      deliver(pair, from, size);
-    });
+    pair->ends[from].async_read_some(asio::buffer(pair->buffers[from]),
+                                     [this, pair, from](error_code error, std::size_t size) {
+                                       if (error) return close(*pair);
+                                       deliver(pair, from, size);
+                                     });
   }
   void deliver(std::shared_ptr<Pair> pair, std::size_t from, std::size_t size) {
     if (stopped_[from]) {
       waiting_.push_back([this, pair, from, size] { deliver(pair, from, size); });
       return;
     }
-    asio::async_write(pair->ends[1 - from], asio::buffer(pair->buffers[from].data(), size), [this, pair, from](error_code error, std::size_t) {
-      if (error) return close(*pair);
-      pass_on(pair, from);
-    });
+    asio::async_write(pair->ends[1 - from], asio::buffer(pair->buffers[from].data(), size),
+                      [this, pair, from](error_code error, std::size_t) {
+                        if (error) return close(*pair);
+                        pass_on(pair, from);
+                      });
   }
 
   asio::io_context context_;
@@ -103,7 +105,9 @@ Link::Link(std::uint16_t upstream) : network_(std::make_unique<Network>(upstream
 Link::~Link() = default;
 std::string Link::address() const { return "127.0.0.1:" + std::to_string(network_->port()); }
 void Link::cut() { network_->cut(); }
-void Link::partition(bool towards_upstream, bool from_upstream) { network_->set(towards_upstream, from_upstream); }
+void Link::partition(bool towards_upstream, bool from_upstream) {
+  network_->set(towards_upstream, from_upstream);
+}
 void Link::heal() { network_->set(false, false); }
 
 }  // namespace cairn::chaos

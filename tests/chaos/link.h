@@ -1,4 +1,5 @@
-// Link: a TCP connection's middle, which can be cut, or stop passing bytes on, as a network does that fails.
+// Link: a TCP connection's middle, which can be cut, or stop passing bytes on, as a network does
+// that fails.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -6,7 +7,8 @@
 
 namespace cairn::chaos {
 
-// Listens on a port of its own on 127.0.0.1 and forwards each connection to 127.0.0.1:`upstream`. Threads: it runs one; all calls: any.
+// Listens on a port of its own on 127.0.0.1 and forwards each connection to 127.0.0.1:`upstream`.
+// Threads: it runs one; all calls: any.
 class Link {
  public:
   explicit Link(std::uint16_t upstream);
@@ -16,7 +18,8 @@ class Link {
 
   std::string address() const;  // "127.0.0.1:40123"
   void cut();                   // ends all connections; new ones may be made
-  // From now on nothing is passed on, and nobody is told: what is sent waits here until it is healed.
+  // From now on nothing is passed on, and nobody is told: what is sent waits here until it is
+  // healed.
   void partition(bool towards_upstream, bool from_upstream);
   void heal();
 

@@ -28,7 +28,8 @@ class Reports {
         file_.clear();
         file_.seekg(at_);
         pollfd wait{.fd = cluster_.process("chief").pidfd(), .events = POLLIN};
-        if (::poll(&wait, 1, 1) == 1) throw UnavailableError("the exerciser ended: " + cluster_.words(5));
+        if (::poll(&wait, 1, 1) == 1)
+          throw UnavailableError("the exerciser ended: " + cluster_.words(5));
         continue;
       }
       at_ = file_.tellg();
@@ -56,7 +57,8 @@ class Figures {
     for (const auto& part : order_) {
       auto& all = parts_[part];
       std::sort(all.begin(), all.end());
-      std::printf("  %-44s median %7.1f ms  (%.1f to %.1f, n = %zu)\n", part.c_str(), 1e3 * all[all.size() / 2], 1e3 * all.front(), 1e3 * all.back(), all.size());
+      std::printf("  %-44s median %7.1f ms  (%.1f to %.1f, n = %zu)\n", part.c_str(),
+                  1e3 * all[all.size() / 2], 1e3 * all.front(), 1e3 * all.back(), all.size());
     }
     std::fflush(stdout);
   }
@@ -72,7 +74,8 @@ void server_dies(Cluster& cluster, Reports& reports, const std::string& name, Fi
   cluster.start(name);
   const double started = now();
   const Json report = reports.next("recovered");
-  const double noticed = report["noticed"], back = noticed + report["back_after"].get<double>(), pushed = noticed + report["first_push_after"].get<double>();
+  const double noticed = report["noticed"], back = noticed + report["back_after"].get<double>(),
+               pushed = noticed + report["first_push_after"].get<double>();
   figures.add("from the kill to the first push", pushed - killed);
   figures.add("  until its loss is noticed", noticed - killed);
   figures.add("  until its successor is started", started - killed);
@@ -84,7 +87,8 @@ void coordinator_dies(Cluster& cluster, Reports& reports, Figures& figures) {
   const double killed = now();
   cluster.kill("chief");
   cluster.start("chief");
-  const double begun = reports.next("begun")["at"], connected = reports.next("connected")["at"], pushed = reports.next("pushed")["at"];
+  const double begun = reports.next("begun")["at"], connected = reports.next("connected")["at"],
+               pushed = reports.next("pushed")["at"];
   figures.add("from the kill to the first push", pushed - killed);
   figures.add("  until its successor's main() runs", begun - killed);
   figures.add("  from there until all are connected", connected - begun);
@@ -100,7 +104,8 @@ int measure_recovery(const ClusterOptions& options, int times) {
   Figures worker, ps, coordinator;
   auto pause = [&](int i) {
     pollfd wait{.fd = cluster.process("chief").pidfd(), .events = POLLIN};
-    if (::poll(&wait, 1, 200 + 37 * (i % 8)) == 1) throw UnavailableError("the exerciser ended: " + cluster.words(5));
+    if (::poll(&wait, 1, 200 + 37 * (i % 8)) == 1)
+      throw UnavailableError("the exerciser ended: " + cluster.words(5));
   };
   for (int i = 0; i < times; ++i) {
     pause(i);

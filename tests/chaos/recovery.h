@@ -4,7 +4,8 @@
 
 namespace cairn::chaos {
 
-// Kills a worker, a ps and the coordinator, each `times`, and prints medians and parts. 0: all went well.
+// Kills a worker, a ps and the coordinator, each `times`, and prints medians and parts. 0: all went
+// well.
 int measure_recovery(const ClusterOptions& options, int times);
 
 }  // namespace cairn::chaos

@@ -1,5 +1,6 @@
-// Calls that must not compile. A line "// says: ..." is the beginning of the sentence that the compiler must print for what
-// follows it; wrong_calls.cmake compares, and fails for any other error.
+// Calls that must not compile. A line "// says: ..." is the beginning of the sentence that the
+// compiler must print for what follows it; wrong_calls.cmake compares, and fails for any other
+// error.
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@ namespace cairn {
 
 void functions(Strategy& strategy) {
   // What may be written.
-  strategy.function([](Array x, const Array& y, Iterator batches) { return x + y + batches.get_next().label; });
+  strategy.function(
+      [](Array x, const Array& y, Iterator batches) { return x + y + batches.get_next().label; });
   strategy.function([](Array x) noexcept { return std::vector<Array>{x}; });
   strategy.function([] {});
   // says: A Function is made of a lambda
@@ -30,7 +32,9 @@ void functions(Strategy& strategy) {
   // says: A traced function returns nothing, an Array
   strategy.function([](Array) { return std::string("loss"); });
   // says: A traced function returns nothing, an Array
-  strategy.function([](Array x) { return std::vector<std::pair<Array, const char*>>{{x, "loss"}}; });
+  strategy.function([](Array x) {
+    return std::vector<std::pair<Array, const char*>>{{x, "loss"}};
+  });
 }
 
 void arrays(Array x, Array y) {
@@ -52,7 +56,8 @@ void runs(Strategy& strategy, Function& step, std::string text, float* pointer) 
   strategy.run(step, {Tensor(), pointer});
 }
 
-void schedules(ClusterCoordinator& on, Strategy& strategy, Function step, const Function& constant, RemoteValue value) {
+void schedules(ClusterCoordinator& on, Strategy& strategy, Function step, const Function& constant,
+               RemoteValue value) {
   std::vector<ScheduleArgument> arguments = {Tensor(), 1.0f, 2, Array(3)};
   on.schedule(step);
   on.schedule(step, arguments);

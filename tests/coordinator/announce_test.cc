@@ -11,7 +11,8 @@ namespace cairn {
 namespace {
 
 storage::Manifest newest_manifest(SimulatedCluster& cluster) {
-  return storage::read_manifest(cluster.disk(), storage::CheckpointFolder(cluster.disk(), "/checkpoints").latest()->path);
+  return storage::read_manifest(
+      cluster.disk(), storage::CheckpointFolder(cluster.disk(), "/checkpoints").latest()->path);
 }
 
 Function add_one(Strategy& strategy, const Counters& counters) {
@@ -41,7 +42,8 @@ TEST(Announcements, ComeInTimeWhereNumbersJumpAndAgainToAPsThatWasRebuilt) {
   options.cluster.add_task("ps", "sim://ps0");
   options.cluster.add_task("worker", "sim://worker0");
   const auto offload = make_inline_offload();
-  auto host = start_simulated_engine(options, {cluster.reactor(), cluster.network().host("chief"), *offload, cluster.disk()});
+  auto host = start_simulated_engine(
+      options, {cluster.reactor(), cluster.network().host("chief"), *offload, cluster.disk()});
   host->engine().queue().set_sequence_base(std::uint64_t{1} << 40);
   ParameterServerStrategy strategy(std::move(host));
   ClusterCoordinator coordinator(strategy);

@@ -18,10 +18,12 @@ struct Asker {
     rpc::Hello hello;
     hello.cluster = "cairn";
     hello.role = rpc::Role::kTool;
-    return cluster.reactor().wait(cluster.network().host("asker").connect(cluster.reactor(), rpc::Address::parse("sim://chief"), hello, kPatience));
+    return cluster.reactor().wait(cluster.network().host("asker").connect(
+        cluster.reactor(), rpc::Address::parse("sim://chief"), hello, kPatience));
   }
   kj::Promise<std::string> save() {
-    return connection->bootstrap<wire::CoordinatorControl>().saveRequest().send().then([](auto&& response) { return std::string(response.getCheckpoint()); });
+    return connection->bootstrap<wire::CoordinatorControl>().saveRequest().send().then(
+        [](auto&& response) { return std::string(response.getCheckpoint()); });
   }
   std::unique_ptr<rpc::Connection> connection;
 };

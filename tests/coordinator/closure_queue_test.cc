@@ -115,7 +115,8 @@ TEST(QueueBound, ZeroMeansNone) {
 // Lets no time pass: what is not so yet will not be so in time.
 class NoPatience final : public Waiting {
  public:
-  bool wait(std::unique_lock<std::mutex>&, std::condition_variable&, Duration limit, const std::function<bool()>& ready) override {
+  bool wait(std::unique_lock<std::mutex>&, std::condition_variable&, Duration limit,
+            const std::function<bool()>& ready) override {
     limits.push_back(limit);
     return ready();
   }

@@ -24,7 +24,8 @@ TEST(Cluster, KeepsJobsInTheOrderGivenAndTasksByNumber) {
 }
 
 TEST(TfConfig, NamesJobsAddressesAndTheTask) {
-  TFConfigClusterResolver resolver(R"({"cluster": {"ps": ["a:1", "b:2"], "worker": ["c:3"]}, "task": {)"
+  TFConfigClusterResolver resolver(
+      R"({"cluster": {"ps": ["a:1", "b:2"], "worker": ["c:3"]}, "task": {)"
       R"("type": "worker", "index": 0}})");
   EXPECT_THAT(resolver.cluster_spec().job_tasks("ps"), ElementsAre("a:1", "b:2"));
   EXPECT_EQ(resolver.cluster_spec().num_tasks("worker"), 1u);
@@ -43,12 +44,15 @@ TEST(TfConfig, ReadsTheEnvironmentAnewAtEveryCall) {
 }
 
 TEST(TfConfig, ReadsAnIndexAsPythonDoes) {
-  auto index = [](const std::string& text) { return TFConfigClusterResolver(R"({"task": {"index": )" + text + "}}").task_id(); };
+  auto index = [](const std::string& text) {
+    return TFConfigClusterResolver(R"({"task": {"index": )" + text + "}}").task_id();
+  };
   EXPECT_EQ(index("\" 1_0 \""), 10);
   EXPECT_EQ(index("\"+2\""), 2);
   EXPECT_EQ(index("1.9"), 1);
   EXPECT_EQ(index("true"), 1);
-  for (const char* bad : {"\"\"", "\"1.0\"", "\"_1\"", "\"1__0\"", "\"-\"", "null", "[]", "1e300", "18446744073709551615"})
+  for (const char* bad : {"\"\"", "\"1.0\"", "\"_1\"", "\"1__0\"", "\"-\"", "null", "[]", "1e300",
+                          "18446744073709551615"})
     EXPECT_THROW(index(bad), InvalidArgumentError) << bad;
 }
 
@@ -60,22 +64,33 @@ TEST(TfConfig, AWrongPartIsAnErrorOfTheCallThatNeedsIt) {
 }
 
 TEST(TfConfig, ASessionMasterIsTheMaster) {
-  EXPECT_EQ(TFConfigClusterResolver(R"({"session_master": "grpc://x:1", "cluster": {"ps": ["a:1", "b:1"]}})").master(), "grpc://x:1");
+  EXPECT_EQ(TFConfigClusterResolver(
+                R"({"session_master": "grpc://x:1", "cluster": {"ps": ["a:1", "b:1"]}})")
+                .master(),
+            "grpc://x:1");
 }
 
 TEST(SimpleResolver, SaysWhatItWasTold) {
-  SimpleClusterResolver resolver(ClusterSpec{{"ps", {"a:1"}}}, {.master = "m:1", .task_type = "ps", .task_id = 0, .rpc_layer = "grpc"});
+  SimpleClusterResolver resolver(
+      ClusterSpec{{"ps", {"a:1"}}},
+      {.master = "m:1", .task_type = "ps", .task_id = 0, .rpc_layer = "grpc"});
   EXPECT_EQ(resolver.master(), "grpc://m:1");
   EXPECT_EQ(resolver.master({.task_type = "ps", .task_id = 0, .rpc_layer = "x"}), "x://a:1");
   EXPECT_EQ(resolver.task_type(), "ps");
 }
 
 TEST(ParameterServerCluster, NeedsAPsAndAWorkerAndKnownJobs) {
-  verify_parameter_server_cluster(ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1"}}, {"chief", {"c:1"}}, {"evaluator", {"d:1"}}});
-  EXPECT_THROW(verify_parameter_server_cluster(ClusterSpec{{"worker", {"b:1"}}}), InvalidArgumentError);
+  verify_parameter_server_cluster(ClusterSpec{
+      {"ps", {"a:1"}}, {"worker", {"b:1"}}, {"chief", {"c:1"}}, {"evaluator", {"d:1"}}});
+  EXPECT_THROW(verify_parameter_server_cluster(ClusterSpec{{"worker", {"b:1"}}}),
+               InvalidArgumentError);
   EXPECT_THROW(verify_parameter_server_cluster(ClusterSpec{{"ps", {"a:1"}}}), InvalidArgumentError);
-  EXPECT_THROW(verify_parameter_server_cluster(ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1"}}, {"chief", {"c:1", "d:1"}}}), InvalidArgumentError);
-  EXPECT_THROW(verify_parameter_server_cluster(ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1"}}, {"gateway", {"c:1"}}}), InvalidArgumentError);
+  EXPECT_THROW(verify_parameter_server_cluster(
+                   ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1"}}, {"chief", {"c:1", "d:1"}}}),
+               InvalidArgumentError);
+  EXPECT_THROW(verify_parameter_server_cluster(
+                   ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1"}}, {"gateway", {"c:1"}}}),
+               InvalidArgumentError);
 }
 
 TEST(ParameterServerCluster, AnEmptyOneSaysHowToMakeOne) {

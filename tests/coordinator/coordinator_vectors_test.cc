@@ -1,4 +1,5 @@
-// coordinator.json: what schedule, join, done and fetch answer, and what errors do, on three ps and two workers.
+// coordinator.json: what schedule, join, done and fetch answer, and what errors do, on three ps and
+// two workers.
 #include <array>
 #include <map>
 #include <optional>
@@ -18,7 +19,7 @@ using testing::integer;
 using testing::json_of;
 using testing::refused;
 
-constexpr Duration kSoon = std::chrono::seconds(1);       // by then a closure that fails has failed
+constexpr Duration kSoon = std::chrono::seconds(1);  // by then a closure that fails has failed
 
 // ---- schedule ----
 
@@ -33,7 +34,8 @@ void increases(const Json& test) {
 void schedules(const Json& test) {
   const Json &in = test.at("in"), &out = test.at("out");
   const std::string id = test.at("id");
-  if (in.contains("closures") && in.value("closure", "") == "add 1 to a variable") return increases(test);
+  if (in.contains("closures") && in.value("closure", "") == "add 1 to a variable")
+    return increases(test);
   Cluster on;
   if (in.value("closure", "") == "constant 7") {
     RemoteValue value = on.schedule_ok();
@@ -43,7 +45,8 @@ void schedules(const Json& test) {
     EXPECT_TRUE(refused(out));  // and by the compiler here: tests/compile
   } else if (id == "kwargs") {  // arguments go by their place: C++ has no names for them
     Function plus_one = on.cluster.strategy().function([](Array x) { return x + integer(1); });
-    EXPECT_EQ(on.fetched(on.coordinator.schedule(plus_one, {Tensor::scalar<std::int32_t>(1)})), out.at("ok"));
+    EXPECT_EQ(on.fetched(on.coordinator.schedule(plus_one, {Tensor::scalar<std::int32_t>(1)})),
+              out.at("ok"));
   } else {
     fail_unknown(test, "the closure");
   }
@@ -51,9 +54,10 @@ void schedules(const Json& test) {
 
 // ---- fetch ----
 
-// The leaves of a recorded nest in order, each by its way: "b/1/0". Texts are Python's own values, which no function
-// returns here.
-void leaves_of(const Json& nest, const std::string& path, std::vector<std::pair<std::string, Json>>& leaves) {
+// The leaves of a recorded nest in order, each by its way: "b/1/0". Texts are Python's own values,
+// which no function returns here.
+void leaves_of(const Json& nest, const std::string& path,
+               std::vector<std::pair<std::string, Json>>& leaves) {
   if (nest.is_string()) return;
   const bool leaf = nest.is_object() && nest.contains("dtype");
   if (leaf) leaves.emplace_back(path, nest);
@@ -80,7 +84,8 @@ void expect_leaves(const Json& recorded, const RemoteValue& value, const std::ve
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     EXPECT_EQ(json_of(got[i]), leaves[i].second) << leaves[i].first;
     const std::string name =
-        (leaves[i].first.starts_with("a") ? "0/" : "1/") + leaves[i].first;  // the tuple around both
+        // the tuple around both
+        (leaves[i].first.starts_with("a") ? "0/" : "1/") + leaves[i].first;
     EXPECT_EQ(json_of(value.get(name, kPatience)), leaves[i].second) << name;
   }
 }
@@ -110,8 +115,8 @@ void fetches(const Json& test) {
     expect_leaves(result, value, on.coordinator.fetch(value, kPatience));
   } else if (id == "nested_remote_values") {
     RemoteValue value = schedule_nest(on);
-    auto got = on.coordinator.fetch(std::tuple{value, std::map<std::string, RemoteValue>{{"k", value}}, 3, nullptr},
-                                    kPatience);
+    auto got = on.coordinator.fetch(
+        std::tuple{value, std::map<std::string, RemoteValue>{{"k", value}}, 3, nullptr}, kPatience);
     expect_leaves(result.at(0), value, std::get<0>(got));
     expect_leaves(result.at(1).at("k"), value, std::get<1>(got).at("k"));
     EXPECT_EQ(std::get<2>(got), result.at(2).get<int>());
@@ -146,10 +151,12 @@ void is_a_strategy(const Json& test) {
   } else if (id == "other_strategy") {
     EXPECT_TRUE(refused(out));  // and by the compiler here, above
   } else if (test.at("in").contains("gpus_per_worker")) {
-    EXPECT_EQ(on.cluster.strategy().num_replicas_in_sync(), out.at("num_replicas_in_sync").get<int>());
+    EXPECT_EQ(on.cluster.strategy().num_replicas_in_sync(),
+              out.at("num_replicas_in_sync").get<int>());
   } else if (id == "distribute_dataset_directly") {
     Dataset dataset = Dataset::range(4).batch(2);
-    EXPECT_EQ(on.cluster.strategy().experimental_distribute_dataset(dataset).element_spec(), dataset.element_spec());
+    EXPECT_EQ(on.cluster.strategy().experimental_distribute_dataset(dataset).element_spec(),
+              dataset.element_spec());
   } else {
     fail_unknown(test, "the use");
   }
@@ -167,7 +174,8 @@ static_assert(!Iterable<PerWorkerDatasetHandle>);
 
 // Two closures at once go to two workers.
 std::vector<Json> first_elements(Cluster& on, const PerWorkerDatasetHandle& data, int workers) {
-  Function next = on.cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next = on.cluster.strategy().function(
+      [](Iterator input) { return input.get_next().features["value"]; });
   std::vector<RemoteValue> values;
   for (int i = 0; i < workers; ++i) values.push_back(on.coordinator.schedule(next, {data}));
   std::vector<Json> got;
@@ -175,9 +183,12 @@ std::vector<Json> first_elements(Cluster& on, const PerWorkerDatasetHandle& data
   return got;
 }
 
-// What a specification without a batch, with one of any size, or of a fixed one is called in the reference.
+// What a specification without a batch, with one of any size, or of a fixed one is called in the
+// reference.
 std::string recorded_spec(const Shape& shape) {
-  const std::string dims = shape.rank() == 0 ? "" : shape[0] == Shape::kUnknown ? "None," : str(shape[0], ",");
+  const std::string dims = shape.rank() == 0             ? ""
+                           : shape[0] == Shape::kUnknown ? "None,"
+                                                         : str(shape[0], ",");
   return "TensorSpec(shape=(" + dims + "), dtype=tf.int64, name=None)";
 }
 
@@ -192,7 +203,8 @@ void expect_integers(const PerWorkerDatasetHandle& data, const Json& recorded) {
 Dataset integers_as(const Json& ok) {
   const Json& shape = ok.at("first").at("shape");
   if (shape.empty()) return Dataset::range(100);
-  const bool any_size = ok.at("element_spec").get<std::string>().find("(None,)") != std::string::npos;
+  const bool any_size =
+      ok.at("element_spec").get<std::string>().find("(None,)") != std::string::npos;
   return Dataset::range(100).batch(shape.at(0), {.drop_remainder = !any_size});
 }
 
@@ -201,10 +213,14 @@ PerWorkerDatasetHandle made_of(Cluster& on, const std::string& kind, const Datas
   const Strategy& strategy = on.cluster.strategy();
   auto dataset_fn = [dataset](const InputContext&) { return dataset; };
   if (kind == "dataset_object") return on.coordinator.create_per_worker_dataset(dataset);
-  if (kind == "distributed") return on.coordinator.create_per_worker_dataset(strategy.experimental_distribute_dataset(dataset));
+  if (kind == "distributed")
+    return on.coordinator.create_per_worker_dataset(
+        strategy.experimental_distribute_dataset(dataset));
   if (kind.find("from_function") != std::string::npos)
-    return on.coordinator.create_per_worker_dataset(strategy.distribute_datasets_from_function(dataset_fn));
-  if (kind.find("function") != std::string::npos || kind == "dataset_fn") return on.coordinator.create_per_worker_dataset(dataset_fn);
+    return on.coordinator.create_per_worker_dataset(
+        strategy.distribute_datasets_from_function(dataset_fn));
+  if (kind.find("function") != std::string::npos || kind == "dataset_fn")
+    return on.coordinator.create_per_worker_dataset(dataset_fn);
   return nullptr;
 }
 
@@ -214,7 +230,8 @@ void gives_each_worker_its_data(const Json& test) {
   Cluster on;
   if (in.contains("range")) {
     Dataset dataset = Dataset::range(in.at("range")).batch(in.at("batch"));
-    auto data = on.coordinator.create_per_worker_dataset([&](const InputContext&) { return dataset; });
+    auto data =
+        on.coordinator.create_per_worker_dataset([&](const InputContext&) { return dataset; });
     const int workers = in.at("workers");
     EXPECT_EQ(out.at("values_per_worker").get<int>(), workers);
     for (const Json& first : first_elements(on, data, workers)) EXPECT_EQ(first, out.at("first"));
@@ -222,15 +239,18 @@ void gives_each_worker_its_data(const Json& test) {
     auto data = made_of(on, kind, integers_as(out.at("ok")));
     if (data == nullptr) return fail_unknown(test, "the dataset");
     expect_integers(data, out.at("ok").at("element_spec"));
-    for (const Json& element : first_elements(on, data, 2)) EXPECT_EQ(element, out.at("ok").at("first"));
+    for (const Json& element : first_elements(on, data, 2))
+      EXPECT_EQ(element, out.at("ok").at("first"));
   } else if (id == "next_on_coordinator") {
-    EXPECT_TRUE(refused(out));          // and by the compiler here, above
-  } else if (id == "input_contexts") {  // the true numbers, where the reference says pipeline 0 of 1 to each
-                                        // (docs/differences.md)
+    EXPECT_TRUE(refused(out));  // and by the compiler here, above
+  } else if (id == "input_contexts") {
+    // the true numbers, where the reference says pipeline 0 of 1 to each
+    // (docs/differences.md)
     EXPECT_EQ(out.at("ok").at(0).at("num_input_pipelines"), 1);
     std::vector<std::array<std::int64_t, 3>> contexts;
     on.coordinator.create_per_worker_dataset([&](const InputContext& context) {
-      contexts.push_back({context.num_input_pipelines, context.input_pipeline_id, context.num_replicas_in_sync});
+      contexts.push_back(
+          {context.num_input_pipelines, context.input_pipeline_id, context.num_replicas_in_sync});
       return Dataset::range(1);
     });
     EXPECT_EQ(contexts, (std::vector<std::array<std::int64_t, 3>>{{2, 0, 1}, {2, 1, 1}}));
@@ -245,10 +265,12 @@ void an_error_comes_out(const Json& test) {
   if (test.at("id") != "out_of_range_in_join") return fail_unknown(test, "the error");
   Cluster on;
   auto data = on.coordinator.create_per_worker_dataset(Dataset::range(2).batch(2));
-  Function next = on.cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next = on.cluster.strategy().function(
+      [](Iterator input) { return input.get_next().features["value"]; });
   for (int i = 0; i < 6; ++i) on.coordinator.schedule(next, {data});
   EXPECT_EQ(error_of([&] { on.coordinator.join(kPatience); }), test.at("out").at("error"));
-  EXPECT_EQ(error_of([&] { on.coordinator.join(kPatience); }), test.at("out").at("join_again").at("ok"));
+  EXPECT_EQ(error_of([&] { on.coordinator.join(kPatience); }),
+            test.at("out").at("join_again").at("ok"));
 }
 
 void expect_usable(Cluster& on, const Json& recorded) {
@@ -317,13 +339,16 @@ void an_error_propagates(const Json& test) {
   fail_unknown(test, "the propagation");
 }
 
-// The program's own exceptions leave schedule() as they are; a ValueError is an InvalidArgument here.
+// The program's own exceptions leave schedule() as they are; a ValueError is an InvalidArgument
+// here.
 void an_error_has_its_type(const Json& test) {
   const std::string which = test.at("in").at("case");
   const Json& out = test.at("out");
   Cluster on;
-  Function divides = on.cluster.strategy().function([]() -> Array { throw std::domain_error("ZeroDivisionError"); });
-  Function refuses = on.cluster.strategy().function([]() -> Array { throw InvalidArgumentError("no"); });
+  Function divides = on.cluster.strategy().function(
+      []() -> Array { throw std::domain_error("ZeroDivisionError"); });
+  Function refuses =
+      on.cluster.strategy().function([]() -> Array { throw InvalidArgumentError("no"); });
   Json at_schedule;
   if (which == "invalid_index") {
     at_schedule = error_of([&] { on.schedule_failing(); });
@@ -334,7 +359,8 @@ void an_error_has_its_type(const Json& test) {
   } else {
     return fail_unknown(test, "the error");
   }
-  EXPECT_EQ(at_schedule, out.at("schedule") == "ValueError" ? Json("InvalidArgumentError") : out.at("schedule"));
+  EXPECT_EQ(at_schedule,
+            out.at("schedule") == "ValueError" ? Json("InvalidArgumentError") : out.at("schedule"));
   EXPECT_EQ(error_of([&] { on.coordinator.join(kPatience); }), out.at("join"));
 }
 
@@ -365,7 +391,9 @@ const testing::Kinds kCoordinatorKinds = {{"schedule", schedules},
                                           {"variables", a_closure_may_make_a_variable}};
 
 TEST(Vectors, Coordinator) { testing::run_cases("coordinator", kCoordinatorKinds); }
-TEST(Vectors, CoordinatorOfFormsThatWereNotRecorded) { testing::run_more_cases("coordinator", kCoordinatorKinds); }
+TEST(Vectors, CoordinatorOfFormsThatWereNotRecorded) {
+  testing::run_more_cases("coordinator", kCoordinatorKinds);
+}
 
 }  // namespace
 }  // namespace cairn

@@ -1,4 +1,5 @@
-// The same model trains to the same numbers wherever its variables live, and a checkpoint is the same on any number of ps.
+// The same model trains to the same numbers wherever its variables live, and a checkpoint is the
+// same on any number of ps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,15 +17,18 @@ namespace {
 constexpr int kSteps = 200;
 constexpr std::int64_t kHashedRows = std::int64_t{1} << 40;  // of which 16 are in use
 
-const std::vector<std::string> kCategories = {"workclass", "education", "occupation", "native-country"};
+const std::vector<std::string> kCategories = {"workclass", "education", "occupation",
+                                              "native-country"};
 
 struct AdultData {
   AdultData() {
     Dataset raw = Dataset::csv(testing::kAdultTrain, testing::adult_schema());
-    FitRequest request{.numeric = {{.column = "age"}, {.column = "hours-per-week"}}, .vocabularies = kCategories};
+    FitRequest request{.numeric = {{.column = "age"}, {.column = "hours-per-week"}},
+                       .vocabularies = kCategories};
     Fit fitted = fit(raw, request);
     std::vector<FeatureColumn> columns{FeatureColumn::numeric(fitted.numeric)};
-    for (std::size_t i = 0; i < kCategories.size(); ++i) columns.push_back(FeatureColumn::vocabulary(kCategories[i], fitted.vocabularies[i]));
+    for (std::size_t i = 0; i < kCategories.size(); ++i)
+      columns.push_back(FeatureColumn::vocabulary(kCategories[i], fitted.vocabularies[i]));
     for (const auto& column : columns) rows.push_back(column.ids());
     columns.push_back(FeatureColumn::hashed("education", kHashedRows, "education of many"));
     batches = raw.features(columns).shuffle(1000, 7).repeat().batch(128);
@@ -43,15 +47,19 @@ const AdultData& adult() {
 struct Model {
   Model() {
     for (std::size_t i = 0; i < kCategories.size(); ++i) {
-      embeddings.emplace_back(nn::EmbeddingOptions{.name = kCategories[i], .rows = adult().rows[i + 1], .dim = 8});
+      embeddings.emplace_back(
+          nn::EmbeddingOptions{.name = kCategories[i], .rows = adult().rows[i + 1], .dim = 8});
       columns.push_back({kCategories[i], adult().rows[i + 1]});
     }
-    embeddings.emplace_back(nn::EmbeddingOptions{.name = "education of many", .rows = kHashedRows, .dim = 8, .hashed = true});
-    wide = std::make_shared<nn::Wide>(nn::WideOptions{.columns = columns, .crosses = {{{"education", "occupation"}, 100}}});
+    embeddings.emplace_back(nn::EmbeddingOptions{
+        .name = "education of many", .rows = kHashedRows, .dim = 8, .hashed = true});
+    wide = std::make_shared<nn::Wide>(
+        nn::WideOptions{.columns = columns, .crosses = {{{"education", "occupation"}, 100}}});
   }
   Array logits(const Features& features) const {
     std::vector<Array> deep{features["numeric"]};
-    for (std::size_t i = 0; i < kCategories.size(); ++i) deep.push_back(embeddings[i](features[kCategories[i]]));
+    for (std::size_t i = 0; i < kCategories.size(); ++i)
+      deep.push_back(embeddings[i](features[kCategories[i]]));
     deep.push_back(embeddings.back()(features["education of many"]));
     return tower(concat(deep, 1)) + (*wide)(features);
   }
@@ -69,7 +77,8 @@ struct Model {
   std::vector<nn::WideColumn> columns;
   std::shared_ptr<nn::Wide> wide;
   nn::Mlp tower{{.units = {32, 16, 1}}};
-  nn::Adam adam{{.learning_rate = nn::ExponentialDecay({.initial_learning_rate = 0.01f, .decay_steps = 50, .decay_rate = 0.9f})}};
+  nn::Adam adam{{.learning_rate = nn::ExponentialDecay(
+                     {.initial_learning_rate = 0.01f, .decay_steps = 50, .decay_rate = 0.9f})}};
   nn::Adagrad adagrad{{.learning_rate = 0.05f}};
 };
 
@@ -80,7 +89,8 @@ std::vector<float> losses_on_one_device() {
   auto iterator = strategy.iterate(adult().batches);
   Function step = strategy.function([&](Iterator input) { return model.train(input); });
   std::vector<float> losses;
-  for (int i = 0; i < kSteps; ++i) losses.push_back(strategy.run(step, {iterator}).front().item<float>());
+  for (int i = 0; i < kSteps; ++i)
+    losses.push_back(strategy.run(step, {iterator}).front().item<float>());
   return losses;
 }
 
@@ -99,13 +109,15 @@ TEST_P(OnPs, LossesAreThoseOfOneDevice) {
   SimulatedCluster cluster(strict_order(GetParam()));
   ClusterCoordinator coordinator(cluster.strategy());
   Model model;
-  auto data = coordinator.create_per_worker_dataset([](const InputContext&) { return adult().batches; });
+  auto data =
+      coordinator.create_per_worker_dataset([](const InputContext&) { return adult().batches; });
   Function step = cluster.strategy().function([&](Iterator input) { return model.train(input); });
   std::vector<RemoteValue> losses;
   for (int i = 0; i < kSteps; ++i) losses.push_back(coordinator.schedule(step, {data}));
 
   for (int i = 0; i < kSteps; ++i) {
-    float loss = losses[static_cast<std::size_t>(i)].get(kPatience).item<float>(), reference = wanted[static_cast<std::size_t>(i)];
+    float loss = losses[static_cast<std::size_t>(i)].get(kPatience).item<float>(),
+          reference = wanted[static_cast<std::size_t>(i)];
     ASSERT_LE(std::abs(loss - reference), 1e-6f * std::abs(reference)) << "step " << i;
   }
   EXPECT_LT(wanted.back(), wanted.front());  // it does learn
@@ -113,19 +125,24 @@ TEST_P(OnPs, LossesAreThoseOfOneDevice) {
 
 INSTANTIATE_TEST_SUITE_P(Count, OnPs, ::testing::Values(1, 2, 3, 5));
 
-std::vector<float> predictions(SimulatedCluster& cluster, ClusterCoordinator& coordinator, const Model& model) {
+std::vector<float> predictions(SimulatedCluster& cluster, ClusterCoordinator& coordinator,
+                               const Model& model) {
   auto test = coordinator.create_shared_dataset(adult().test, "test");
-  Function predict = cluster.strategy().function([&](Iterator input) { return model.logits(input.get_next().features); });
+  Function predict = cluster.strategy().function(
+      [&](Iterator input) { return model.logits(input.get_next().features); });
   Tensor logits = coordinator.schedule(predict, {test}).get(kPatience);
   auto values = logits.values<float>();
   return {values.begin(), values.end()};
 }
 
-std::vector<float> losses_after(SimulatedCluster& cluster, ClusterCoordinator& coordinator, const Model& model, int steps) {
-  auto data = coordinator.create_per_worker_dataset([](const InputContext&) { return adult().batches; }, "train");
+std::vector<float> losses_after(SimulatedCluster& cluster, ClusterCoordinator& coordinator,
+                                const Model& model, int steps) {
+  auto data = coordinator.create_per_worker_dataset(
+      [](const InputContext&) { return adult().batches; }, "train");
   Function step = cluster.strategy().function([&](Iterator input) { return model.train(input); });
   std::vector<float> losses;
-  for (int i = 0; i < steps; ++i) losses.push_back(coordinator.schedule(step, {data}).get(kPatience).item<float>());
+  for (int i = 0; i < steps; ++i)
+    losses.push_back(coordinator.schedule(step, {data}).get(kPatience).item<float>());
   return losses;
 }
 
@@ -156,7 +173,8 @@ TEST(Restore, OntoAnyNumberOfPsGivesTheSamePredictionsAndTheSameTraining) {
 
   for (int ps : {1, 2, 3, 5}) {
     SimulatedClusterOptions options = strict_order(ps);
-    options.strategy.seed = 12;  // rows that no database holds must come from the checkpoint's own seed
+    // rows that no database holds must come from the checkpoint's own seed
+    options.strategy.seed = 12;
     SimulatedCluster cluster(options);
     copy_files(archive, cluster.disk(), checkpoint);
     ClusterCoordinator restoring(cluster.strategy());

@@ -111,19 +111,26 @@ TEST(FirstCause, OfALostPsIsTheDamagedCheckpointThatItWasToBeRebuiltFrom) {
   cluster.kill_ps(0);
   cluster.start_ps(0);
   const Duration before = cluster.reactor().now();
-  EXPECT_THAT(told<DataLossError>([&] { v.read().eval(); }), HasSubstr(file.substr(0, file.rfind('/'))));
+  EXPECT_THAT(told<DataLossError>([&] { v.read().eval(); }),
+              HasSubstr(file.substr(0, file.rfind('/'))));
   EXPECT_LT(cluster.reactor().now() - before, EngineOptions().ps_wait / 10);
 }
 
 TEST(FirstCause, OfATableThatDoesNotFitTellsHowMuchDoes) {
   SimulatedCluster cluster({.ps = 1, .workers = 1});
   ClusterCoordinator coordinator(cluster.strategy());
-  Variable table = cluster.strategy().create_variable({.name = "table", .shape = {std::int64_t{1} << 38, 8}});
-  Function add = cluster.strategy().function([&] { table.scatter_add(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{7})), Array(Tensor::zeros(DType::kFloat32, {1, 8}))); });
+  Variable table =
+      cluster.strategy().create_variable({.name = "table", .shape = {std::int64_t{1} << 38, 8}});
+  Function add = cluster.strategy().function([&] {
+    table.scatter_add(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{7})),
+                      Array(Tensor::zeros(DType::kFloat32, {1, 8})));
+  });
   RemoteValue value = coordinator.schedule(add);
-  EXPECT_THAT(told<CancelledError>([&] { value.get(kPatience); }),
-              AllOf(HasSubstr("ResourceExhausted"), HasSubstr("'table'"), HasSubstr("use more ps")));
-  EXPECT_THAT(told<ResourceExhaustedError>([&] { cluster.strategy().run(add); }), HasSubstr("use more ps"));
+  EXPECT_THAT(
+      told<CancelledError>([&] { value.get(kPatience); }),
+      AllOf(HasSubstr("ResourceExhausted"), HasSubstr("'table'"), HasSubstr("use more ps")));
+  EXPECT_THAT(told<ResourceExhaustedError>([&] { cluster.strategy().run(add); }),
+              HasSubstr("use more ps"));
 }
 
 TEST(FirstCause, IsNoneWhereTheProgramItselfCancelled) {

@@ -13,17 +13,20 @@ using rpc::Address;
 // Streams of a host that belongs to nobody.
 class Strangers {
  public:
-  explicit Strangers(SimulatedCluster& cluster) : cluster_(cluster), network_(cluster.network().host("stranger")) {}
+  explicit Strangers(SimulatedCluster& cluster)
+      : cluster_(cluster), network_(cluster.network().host("stranger")) {}
 
   rpc::ByteStream& dial(const std::string& whom) {
-    auto socket = cluster_.reactor().wait(network_.dial(cluster_.reactor(), Address::parse("sim://" + whom)));
+    auto socket =
+        cluster_.reactor().wait(network_.dial(cluster_.reactor(), Address::parse("sim://" + whom)));
     streams_.push_back(socket->attach(cluster_.reactor(), rpc::kPlainStream));
     return *streams_.back();
   }
   void send(const std::string& whom, std::string bytes) {
     auto kept = std::make_shared<std::string>(std::move(bytes));
     auto written = dial(whom).write(kept->data(), kept->size());
-    writes_.push_back(written.attach(kj::mv(kept)).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr));
+    writes_.push_back(
+        written.attach(kj::mv(kept)).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr));
   }
   void send_hello(const std::string& whom, rpc::Hello hello, const std::string& then = "") {
     const auto bytes = rpc::encode(hello);
@@ -64,9 +67,12 @@ void harass(Strangers& strangers, Random& random, const std::string& whom) {
   strangers.send_hello(whom, other);
   strangers.send_hello(whom, hello(77));
   strangers.send(whom, random_bytes(random, 1 + random.below(2000)));
-  strangers.send(whom, "CAIRNRPC");                                                       // and no more
-  strangers.send_hello(whom, hello(), random_bytes(random, 8 + 8 * random.below(100)));   // rubbish from one who may come in
-  strangers.send_hello(whom, hello(), std::string("\0\0\0\0\xff\xff\xff\x7f", 8));        // a message of 16 GiB
+  // and no more
+  strangers.send(whom, "CAIRNRPC");
+  // rubbish from one who may come in
+  strangers.send_hello(whom, hello(), random_bytes(random, 8 + 8 * random.below(100)));
+  // a message of 16 GiB
+  strangers.send_hello(whom, hello(), std::string("\0\0\0\0\xff\xff\xff\x7f", 8));
 }
 
 TEST(HostilePeers, CostATrainingNothing) {
@@ -75,7 +81,8 @@ TEST(HostilePeers, CostATrainingNothing) {
   ClusterCoordinator coordinator(cluster.strategy());
   Counters counters(cluster.strategy());
   auto data = coordinator.create_shared_dataset(Dataset::range(Counters::kRows).batch(1).repeat());
-  Function step = cluster.strategy().function([&](Iterator input) { counters.add_one(input.get_next().features["value"]); });
+  Function step = cluster.strategy().function(
+      [&](Iterator input) { counters.add_one(input.get_next().features["value"]); });
   Strangers strangers(cluster);
   Random random(11);
   for (int i = 0; i < kClosures; ++i) {
@@ -95,7 +102,8 @@ TEST(HostilePeers, AThousandIdleStreamsKeepNoWorkerFromComingBack) {
   ClusterCoordinator coordinator(cluster.strategy());
   Counters counters(cluster.strategy());
   auto data = coordinator.create_shared_dataset(Dataset::range(Counters::kRows).batch(1).repeat());
-  Function step = cluster.strategy().function([&](Iterator input) { counters.add_one(input.get_next().features["value"]); });
+  Function step = cluster.strategy().function(
+      [&](Iterator input) { counters.add_one(input.get_next().features["value"]); });
   Strangers strangers(cluster);
   for (int i = 0; i < 1000; ++i) strangers.dial(i % 2 == 0 ? "ps0" : "worker0");
   cluster.kill_worker(1);

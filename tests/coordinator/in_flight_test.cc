@@ -25,7 +25,8 @@ std::vector<std::uint64_t> sequences_of(const InFlight& closures) {
 
 TEST(InFlight, GivesTheClosureOfANumber) {
   const InFlight closures = with({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
-  for (std::uint64_t sequence = 1; sequence <= 12; ++sequence) EXPECT_EQ(closures.find(sequence)->sequence, sequence);
+  for (std::uint64_t sequence = 1; sequence <= 12; ++sequence)
+    EXPECT_EQ(closures.find(sequence)->sequence, sequence);
 }
 
 TEST(InFlight, HasNoneOfANumberThatWasNotSentOrHasBeenRemoved) {

@@ -22,7 +22,8 @@ std::string message_of(const std::function<void()>& call) {
 
 float value_of(const Variable& v) { return v.read().eval().item<float>(); }
 
-// Every case below holds for one device, for run() of a parameter-server strategy, and for its scheduled functions.
+// Every case below holds for one device, for run() of a parameter-server strategy, and for its
+// scheduled functions.
 struct Place {
   virtual ~Place() = default;
   virtual Strategy& strategy() = 0;
@@ -30,7 +31,8 @@ struct Place {
     return strategy().run(function, arguments);
   }
   virtual RunArgument range(std::int64_t n) = 0;
-  virtual void hear_the_error_of_a_closure() {}  // which is raised once more, by the next schedule or join
+  // which is raised once more, by the next schedule or join
+  virtual void hear_the_error_of_a_closure() {}
 };
 struct OneDevice : Place {
   OneDeviceStrategy on;
@@ -41,8 +43,12 @@ struct OnServers : Place {
   SimulatedCluster cluster{{.ps = 2, .workers = 2}};
   ClusterCoordinator coordinator{cluster.strategy()};
   Strategy& strategy() override { return cluster.strategy(); }
-  RunArgument range(std::int64_t n) override { return coordinator.create_shared_dataset(Dataset::range(n).batch(1)); }
-  void hear_the_error_of_a_closure() override { EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError); }
+  RunArgument range(std::int64_t n) override {
+    return coordinator.create_shared_dataset(Dataset::range(n).batch(1));
+  }
+  void hear_the_error_of_a_closure() override {
+    EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
+  }
 };
 struct Scheduled : OnServers {
   std::vector<Tensor> run(Function& function, const std::vector<RunArgument>& arguments) override {
@@ -65,7 +71,8 @@ struct NestedRun : ::testing::Test {
     return place.run(function, arguments);
   }
   Variable scalar(const std::string& name, float value = 0) {
-    return strategy().create_variable({.name = name, .shape = {}, .initializer = Initializer::constant(value)});
+    return strategy().create_variable(
+        {.name = name, .shape = {}, .initializer = Initializer::constant(value)});
   }
 };
 using Places = ::testing::Types<OneDevice, OnServers, Scheduled>;
@@ -93,18 +100,22 @@ TYPED_TEST(NestedRun, TakesPlaceAsOftenAsItIsCalledInProgramOrder) {
 }
 
 TYPED_TEST(NestedRun, TakesRecordedArgumentsAndGivesRecordedResults) {
-  Function inner = this->strategy().function([](Array x, Array y) { return std::vector<Array>{x + y, x * y}; });
+  Function inner = this->strategy().function([](Array x, Array y) {
+    return std::vector<Array>{x + y, x * y};
+  });
   Function outer = this->strategy().function([&](Array x) {
     RunResult both = this->strategy().run(inner, {x, 3.0f});
     EXPECT_EQ(both.size(), 2u);
     return both[0] - both[1];
   });
   EXPECT_EQ(this->run(outer, {Tensor::scalar(2.0f)}).at(0).template item<float>(), -1.0f);
-  EXPECT_EQ(this->run(outer, {Tensor::scalar(5.0f)}).at(0).template item<float>(), -7.0f);  // not the first call's
+  // not the first call's
+  EXPECT_EQ(this->run(outer, {Tensor::scalar(5.0f)}).at(0).template item<float>(), -7.0f);
 }
 
 TYPED_TEST(NestedRun, ReadsTheNextElementOfTheOuterFunctionsIterator) {
-  Function inner = this->strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function inner =
+      this->strategy().function([](Iterator input) { return input.get_next().features["value"]; });
   Function outer = this->strategy().function([&](Iterator input) {
     Array first = this->strategy().run(inner, {input})[0];
     Array second = this->strategy().run(inner, {input})[0];
@@ -119,7 +130,8 @@ TYPED_TEST(NestedRun, ReadsTheNextElementOfTheOuterFunctionsIterator) {
 TYPED_TEST(NestedRun, TrainsAndGradientsPassThroughIt) {
   Variable w = this->scalar("w", 1);
   nn::SGD optimizer({.learning_rate = 0.25f});
-  Function loss_of = this->strategy().function([&](Array target) { return square(w.read() - target); });
+  Function loss_of =
+      this->strategy().function([&](Array target) { return square(w.read() - target); });
   Function step = this->strategy().function([&] {
     Array loss = this->strategy().run(loss_of, {3.0f})[0];
     optimizer.minimize(loss);
@@ -133,30 +145,40 @@ TYPED_TEST(NestedRun, TrainsAndGradientsPassThroughIt) {
 TYPED_TEST(NestedRun, AnErrorOfTheInnerFunctionIsThatOfTheOuterOne) {
   Variable table = this->strategy().create_variable({.name = "table", .shape = {4, 2}});
   Function look = this->strategy().function([&](Array ids) { return table.gather(ids); });
-  Function outer = this->strategy().function([&](Array ids) { return this->strategy().run(look, {ids})[0] * 2.0f; });
+  Function outer = this->strategy().function(
+      [&](Array ids) { return this->strategy().run(look, {ids})[0] * 2.0f; });
   const Tensor beyond = Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9});
   EXPECT_THAT(message_of([&] { this->run(outer, {beyond}); }), HasSubstr("table"));
   this->place.hear_the_error_of_a_closure();
 
   Function product = this->strategy().function([](Array a) { return matmul(a, a); });
-  Function wrong = this->strategy().function([&](Array a) { return this->strategy().run(product, {a})[0]; });
+  Function wrong =
+      this->strategy().function([&](Array a) { return this->strategy().run(product, {a})[0]; });
   EXPECT_THAT(message_of([&] { this->run(wrong, {Tensor::scalar(1.0f)}); }), HasSubstr("matmul"));
-  EXPECT_EQ(this->run(outer, {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{1})}).at(0).elements(), 2);
+  EXPECT_EQ(this->run(outer, {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{1})})
+                .at(0)
+                .elements(),
+            2);
 }
 
 TYPED_TEST(NestedRun, WhatCannotBeRecordedIsRefusedWithTheCure) {
   Strategy& strategy = this->strategy();
   RunArgument data = this->place.range(4);
-  Function next = strategy.function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next =
+      strategy.function([](Iterator input) { return input.get_next().features["value"]; });
   Function captures = strategy.function([&] { return strategy.run(next, {data})[0]; });
-  EXPECT_THAT(message_of([&] { this->run(captures); }), HasSubstr("pass the dataset to that function"));
+  EXPECT_THAT(message_of([&] { this->run(captures); }),
+              HasSubstr("pass the dataset to that function"));
 
   Function one = strategy.function([](Array x) { return x + 1.0f; }, "one");
   Function without = strategy.function([&] { return strategy.run(one)[0]; });
-  EXPECT_THAT(message_of([&] { this->run(without); }), HasSubstr("one takes 1 arguments; 0 were passed"));
+  EXPECT_THAT(message_of([&] { this->run(without); }),
+              HasSubstr("one takes 1 arguments; 0 were passed"));
 
-  Function asks = strategy.function([&](Array x) { return Array(strategy.run(one, {x})[0].template item<float>()); });
-  EXPECT_THAT(message_of([&] { this->run(asks, {Tensor::scalar(1.0f)}); }), HasSubstr("Return it from there"));
+  Function asks = strategy.function(
+      [&](Array x) { return Array(strategy.run(one, {x})[0].template item<float>()); });
+  EXPECT_THAT(message_of([&] { this->run(asks, {Tensor::scalar(1.0f)}); }),
+              HasSubstr("Return it from there"));
 
   Function itself;
   itself = strategy.function([&] { strategy.run(itself); }, "itself");
@@ -164,7 +186,8 @@ TYPED_TEST(NestedRun, WhatCannotBeRecordedIsRefusedWithTheCure) {
 
   OneDeviceStrategy other;
   Function elsewhere = strategy.function([&](Array x) { return other.run(one, {x})[0]; });
-  EXPECT_THAT(message_of([&] { this->run(elsewhere, {Tensor::scalar(1.0f)}); }), HasSubstr("is not of this strategy"));
+  EXPECT_THAT(message_of([&] { this->run(elsewhere, {Tensor::scalar(1.0f)}); }),
+              HasSubstr("is not of this strategy"));
   EXPECT_EQ(this->run(one, {Tensor::scalar(1.0f)}).at(0).template item<float>(), 2.0f);
 }
 
@@ -195,7 +218,8 @@ TEST(Run, ReadsADatasetThatWasDistributedFromAFunction) {
     EXPECT_EQ(context.num_input_pipelines, 1);
     return Dataset::range(6).shard(context).batch(context.get_per_replica_batch_size(3));
   });
-  Function next = strategy.function([](Iterator input) { return reduce_sum(input.get_next().features["value"]); });
+  Function next = strategy.function(
+      [](Iterator input) { return reduce_sum(input.get_next().features["value"]); });
   auto batches = strategy.iterate(made);
   EXPECT_EQ(strategy.run(next, {batches})[0].item<std::int64_t>(), 3);
   EXPECT_EQ(strategy.run(next, {batches})[0].item<std::int64_t>(), 12);

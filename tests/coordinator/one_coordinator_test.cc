@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 class OneCoordinator : public ::testing::Test {
  protected:
   SimulatedCluster cluster_{{.ps = 2, .workers = 2}};
-  std::unique_ptr<rpc::SimOffload> offload_ = std::make_unique<rpc::SimOffload>(cluster_.reactor(), 99, Duration(0));
+  std::unique_ptr<rpc::SimOffload> offload_ =
+      std::make_unique<rpc::SimOffload>(cluster_.reactor(), 99, Duration(0));
 
   // A program that was started a second time, by somebody else, on another host.
   std::unique_ptr<ParameterServerStrategy> second(bool take_over = false) {
@@ -28,12 +29,14 @@ class OneCoordinator : public ::testing::Test {
       options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
       options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
     }
-    return std::make_unique<ParameterServerStrategy>(
-        start_simulated_engine(options, {cluster_.reactor(), cluster_.network().host("chief2"), *offload_, cluster_.disk()}));
+    return std::make_unique<ParameterServerStrategy>(start_simulated_engine(
+        options,
+        {cluster_.reactor(), cluster_.network().host("chief2"), *offload_, cluster_.disk()}));
   }
   std::vector<std::uint64_t> ids(const std::string& folder) {
     std::vector<std::uint64_t> ids;
-    for (const auto& entry : storage::CheckpointFolder(cluster_.disk(), folder).list()) ids.push_back(entry.id);
+    for (const auto& entry : storage::CheckpointFolder(cluster_.disk(), folder).list())
+      ids.push_back(entry.id);
     return ids;
   }
 };
@@ -41,15 +44,19 @@ class OneCoordinator : public ::testing::Test {
 TEST_F(OneCoordinator, ASecondOneIsRefusedAndToldWhomItWouldEnd) {
   Counters counters(cluster_.strategy());
   ClusterCoordinator first(cluster_.strategy());
-  Function add = cluster_.strategy().function([&] { counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0}))); });
+  Function add = cluster_.strategy().function([&] {
+    counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0})));
+  });
   for (int i = 0; i < 10; ++i) first.schedule(add);
   first.join(kPatience);
   try {
     second();
     ADD_FAILURE() << "it took the cluster";
   } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("session "), HasSubstr("pid "), HasSubstr(" on host "),
-                                    HasSubstr("chief"), HasSubstr("since 20"), HasSubstr("last heard"), HasSubstr("--take-over")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("/job:ps/task:0"), HasSubstr("session "), HasSubstr("pid "),
+                      HasSubstr(" on host "), HasSubstr("chief"), HasSubstr("since 20"),
+                      HasSubstr("last heard"), HasSubstr("--take-over")));
   }
   for (int i = 0; i < 10; ++i) first.schedule(add);
   first.join(kPatience);
@@ -64,7 +71,9 @@ TEST_F(OneCoordinator, OneThatTakesOverEndsTheFirstWhichIsTold) {
   const Counters fresh(*other);
   EXPECT_EQ(fresh.value_of_v(), 0.0f);
   cluster_.run_for(seconds(3));
-  Function add = cluster_.strategy().function([&] { counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0}))); });
+  Function add = cluster_.strategy().function([&] {
+    counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0})));
+  });
   try {
     first.schedule(add);
     first.join(kPatience);
@@ -83,7 +92,8 @@ TEST_F(OneCoordinator, OneThatWasKilledGivesWayAtOnce) {
 }
 
 TEST_F(OneCoordinator, OneWhoseHostHasGoneGivesWayWhenItsHeartbeatsAreMissed) {
-  for (const char* task : {"ps0", "ps1", "worker0", "worker1"}) cluster_.network().partition_both("chief", task);
+  for (const char* task : {"ps0", "ps1", "worker0", "worker1"})
+    cluster_.network().partition_both("chief", task);
   const Duration before = cluster_.reactor().now();
   const auto other = second();
   EXPECT_LT(cluster_.reactor().now() - before, seconds(2));
@@ -126,7 +136,8 @@ TEST_F(OneCoordinator, TwoRunsDoNotSaveIntoOneFolder) {
   } catch (const FailedPreconditionError& error) {
     EXPECT_THAT(error.what(), AllOf(HasSubstr("/d"), HasSubstr("pid "), HasSubstr("since ")));
   }
-  EXPECT_THROW(storage::lock_folder(cluster_.disk(), "/c", cluster_.reactor().clock(), Duration(0)), FailedPreconditionError);
+  EXPECT_THROW(storage::lock_folder(cluster_.disk(), "/c", cluster_.reactor().clock(), Duration(0)),
+               FailedPreconditionError);
   held.reset();
   EXPECT_NO_THROW(first.save({.folder = "/d"}));
 }

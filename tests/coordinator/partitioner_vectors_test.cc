@@ -5,7 +5,8 @@
 namespace cairn {
 namespace {
 
-// An option under its own name, where the case is about several kinds below "arguments"; null is as good as absent.
+// An option under its own name, where the case is about several kinds below "arguments"; null is as
+// good as absent.
 std::optional<std::int64_t> option(const Json& in, const char* name) {
   const Json& holder = in.contains("arguments") ? in.at("arguments") : in;
   if (!holder.contains(name) || holder.at(name).is_null()) return std::nullopt;
@@ -31,7 +32,8 @@ std::shared_ptr<const Partitioner> partitioner_of(const Json& in) {
 
 Shape shape_of(const Json& recorded) {
   std::vector<std::int64_t> dims;
-  for (const Json& dim : recorded) dims.push_back(dim.is_null() ? Shape::kUnknown : dim.get<std::int64_t>());
+  for (const Json& dim : recorded)
+    dims.push_back(dim.is_null() ? Shape::kUnknown : dim.get<std::int64_t>());
   return Shape(dims);
 }
 
@@ -53,8 +55,11 @@ void divides_a_variable(const Json& test) {
   }
   const int axis = in.value("axis", 0);
   const bool no_such_count =
-      in.at("partitioner") == "FixedShards" && option(in, "num_shards").value_or(1) < 1;  // ours: refused at once
-  auto parts = [&] { return (*partitioner_of(in))(shape_of(in.at("shape")), parse_dtype(dtype), axis); };
+      // ours: refused at once
+      in.at("partitioner") == "FixedShards" && option(in, "num_shards").value_or(1) < 1;
+  auto parts = [&] {
+    return (*partitioner_of(in))(shape_of(in.at("shape")), parse_dtype(dtype), axis);
+  };
   if (testing::refused(test.at("out")) || no_such_count)
     EXPECT_THROW(parts(), InvalidArgumentError);
   else
@@ -66,25 +71,28 @@ void divides_what_is_known_of_a_shape(const Json& test) {
   divides_a_variable(test);
 }
 
-// "min_bytes_neg": the partitioner, its option, and -4 or 0. All are refused, but a bound of no shards, which is none.
+// "min_bytes_neg": the partitioner, its option, and -4 or 0. All are refused, but a bound of no
+// shards, which is none.
 void makes_or_refuses_a_partitioner(const Json& test) {
   const std::string name = test.at("in").at("case");
   const std::int64_t value = name.ends_with("_neg") ? -4 : 0;
   Json in = {{"partitioner", name.starts_with("min")   ? "MinSize"
                              : name.starts_with("max") ? "MaxSize"
                                                        : "FixedShards"}};
-  const std::string option =
-      name.find("bytes") != std::string::npos    ? (name.starts_with("min") ? "min_shard_bytes" : "max_shard_bytes")
-      : name.find("str") != std::string::npos    ? "bytes_per_string"
-      : name.find("shards") != std::string::npos ? (name.starts_with("fixed") ? "num_shards" : "max_shards")
-                                                 : "";
+  const std::string option = name.find("bytes") != std::string::npos
+                                 ? (name.starts_with("min") ? "min_shard_bytes" : "max_shard_bytes")
+                             : name.find("str") != std::string::npos ? "bytes_per_string"
+                             : name.find("shards") != std::string::npos
+                                 ? (name.starts_with("fixed") ? "num_shards" : "max_shards")
+                                 : "";
   if (option.empty() || !(name.ends_with("_neg") || name.ends_with("_0")))
     return testing::fail_unknown(test, "the option");
   in[option] = value;
   const bool unbounded = name == "max_shards_0";
   EXPECT_EQ(testing::refused(test.at("out")), !unbounded);
   if (unbounded)
-    EXPECT_EQ((*partitioner_of(in))(Shape{64, 1}, DType::kFloat32, 0), (std::vector<std::int64_t>{4, 1}));
+    EXPECT_EQ((*partitioner_of(in))(Shape{64, 1}, DType::kFloat32, 0),
+              (std::vector<std::int64_t>{4, 1}));
   else
     EXPECT_THROW(partitioner_of(in), InvalidArgumentError);
 }
@@ -99,7 +107,9 @@ const testing::Kinds kPartitionersKinds = {{"fixed", divides_a_variable},
                                            {"constructor_errors", makes_or_refuses_a_partitioner}};
 
 TEST(Vectors, Partitioners) { testing::run_cases("partitioners", kPartitionersKinds); }
-TEST(Vectors, PartitionersOfFormsThatWereNotRecorded) { testing::run_more_cases("partitioners", kPartitionersKinds); }
+TEST(Vectors, PartitionersOfFormsThatWereNotRecorded) {
+  testing::run_more_cases("partitioners", kPartitionersKinds);
+}
 
 }  // namespace
 }  // namespace cairn

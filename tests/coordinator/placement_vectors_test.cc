@@ -1,4 +1,5 @@
-// placement_Nps.json: which ps each variable, and each part of one, is put on when they are made in turn.
+// placement_Nps.json: which ps each variable, and each part of one, is put on when they are made in
+// turn.
 #include "nn/optimizer.h"
 #include "tests/coordinator/simulated_cluster.h"
 #include "tests/coordinator/vector_cases.h"
@@ -30,7 +31,8 @@ struct Turns {
   Turns(int ps, std::shared_ptr<const Partitioner> partitioner, std::uint64_t before = 0)
       : cluster({.ps = ps,
                  .workers = 1,
-                 .strategy = {.partitioner = std::move(partitioner), .placement = Placement::kRoundRobin}}) {
+                 .strategy = {.partitioner = std::move(partitioner),
+                              .placement = Placement::kRoundRobin}}) {
     for (std::uint64_t i = 0; i < before; ++i) create("before", {});
   }
   Variable create(const std::string& name, Shape shape) {
@@ -44,10 +46,13 @@ struct Turns {
         return "job:ps/task:" + std::to_string(server.ps);
     return "nowhere";
   }
-  std::vector<Part> parts(const Variable& variable) { return registry().layout()->find(variable.name())->parts; }
+  std::vector<Part> parts(const Variable& variable) {
+    return registry().layout()->find(variable.name())->parts;
+  }
   std::string device(const Variable& variable) { return device(parts(variable).at(0).shard); }
 
-  // As the vectors write a variable. The names of parts are the reference's: Cairn's parts have none.
+  // As the vectors write a variable. The names of parts are the reference's: Cairn's parts have
+  // none.
   Json describe(const Variable& variable) {
     const auto all = parts(variable);
     const Shape& shape = variable.shape();
@@ -60,10 +65,11 @@ struct Turns {
     for (std::size_t i = 0; i < all.size(); ++i) {
       std::vector<std::int64_t> offset(static_cast<std::size_t>(shape.rank()), 0);
       offset[0] = all[i].rows.begin;
-      described["shards"].push_back({{"shape", shape.with_dim(0, all[i].rows.size()).dims()},
-                                     {"device", device(all[i].shard)},
-                                     {"name", variable.name() + "/part_" + std::to_string(i) + ":0"},
-                                     {"offset", offset}});
+      described["shards"].push_back(
+          {{"shape", shape.with_dim(0, all[i].rows.size()).dims()},
+           {"device", device(all[i].shard)},
+           {"name", variable.name() + "/part_" + std::to_string(i) + ":0"},
+           {"offset", offset}});
     }
     return described;
   }
@@ -74,7 +80,8 @@ struct Turns {
 void takes_turns(const Json& test, int) {
   const Json &in = test.at("in"), &out = test.at("out");
   const int ps = in.at("num_ps");
-  Turns turns(ps, partitioner_of(in.at("partitioner"), ps), in.at("counter_at_start").get<std::uint64_t>());
+  Turns turns(ps, partitioner_of(in.at("partitioner"), ps),
+              in.at("counter_at_start").get<std::uint64_t>());
   for (std::size_t i = 0; i < in.at("shapes").size(); ++i) {
     Variable made = turns.create("v" + std::to_string(i), testing::shape_of(in.at("shapes").at(i)));
     EXPECT_EQ(turns.describe(made), out.at("variables").at(i)) << "variable " << i;
@@ -99,7 +106,8 @@ void slots_lie_with_their_rows(const Json& test, int ps) {
   const Json& variable = out.at("variable");
   const std::string first = variable.at("shards").at(0).at("device");
   const std::uint64_t turn = std::stoull(first.substr(first.rfind(':') + 1));
-  Turns turns(ps, FixedShardsPartitioner(static_cast<std::int64_t>(variable.at("shards").size())), turn);
+  Turns turns(ps, FixedShardsPartitioner(static_cast<std::int64_t>(variable.at("shards").size())),
+              turn);
   auto scope = turns.cluster.strategy().scope();
   Variable made = turns.create("e", testing::shape_of(variable.at("shape")));
   nn::Adagrad adagrad({.learning_rate = 0.1f});
@@ -117,10 +125,12 @@ void slots_lie_with_their_rows(const Json& test, int ps) {
 void refuses_another_axis(const Json& test, int ps) {
   const Json& returned = test.at("in").at("partitioner_returns");
   auto parts =
-      returned.is_null() ? std::vector<std::int64_t>{} : returned.get<std::vector<std::int64_t>>();  // None: nothing
+      // None: nothing
+      returned.is_null() ? std::vector<std::int64_t>{} : returned.get<std::vector<std::int64_t>>();
   Turns turns(ps, std::make_shared<Fixed>(parts));
   EXPECT_TRUE(testing::refused(test.at("out")));
-  EXPECT_THROW(turns.create("v", testing::shape_of(test.at("in").at("shape"))), InvalidArgumentError);
+  EXPECT_THROW(turns.create("v", testing::shape_of(test.at("in").at("shape"))),
+               InvalidArgumentError);
   EXPECT_EQ(turns.registry().placed(), 0u);
 }
 

@@ -1,4 +1,5 @@
-// Random operations over a cluster: a closure's numbers do not tell on which worker or lane it ran, nor how often it was begun.
+// Random operations over a cluster: a closure's numbers do not tell on which worker or lane it ran,
+// nor how often it was begun.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +22,16 @@ struct Members {
 std::vector<std::vector<float>> numbers_drawn(const Members& members) {
   SimulatedCluster cluster({.ps = 1, .workers = members.workers, .lanes = members.lanes});
   ClusterCoordinator coordinator(cluster.strategy());
-  Variable v = cluster.strategy().create_variable({.name = "v", .shape = {}, .initializer = Initializer::zeros()});
+  Variable v = cluster.strategy().create_variable(
+      {.name = "v", .shape = {}, .initializer = Initializer::zeros()});
   Function update = cluster.strategy().function([&] {
     v.assign_add(Array(1.0f));
     return dropout(random_normal({8}), 0.5f);
   });
   Function draw = cluster.strategy().function([] { return random_uniform({8}); });
   std::vector<RemoteValue> values;
-  for (int i = 0; i < kClosures; ++i) values.push_back(coordinator.schedule(i % 2 == 0 ? update : draw));
+  for (int i = 0; i < kClosures; ++i)
+    values.push_back(coordinator.schedule(i % 2 == 0 ? update : draw));
   if (members.killed >= 0) {
     cluster.run_for(std::chrono::milliseconds(3));
     cluster.kill_worker(members.killed);
@@ -48,7 +51,9 @@ TEST(RandomOperationsOnWorkers, DrawTheSameForAnyNumberOfWorkersAndLanesAndAfter
   const std::vector<std::vector<float>> alone = numbers_drawn({.workers = 1, .lanes = 1});
   EXPECT_EQ(numbers_drawn({.workers = 3, .lanes = 1}), alone);
   EXPECT_EQ(numbers_drawn({.workers = 2, .lanes = 3}), alone);
-  for (int killed : {0, 1, 2}) EXPECT_EQ(numbers_drawn({.workers = 3, .lanes = 2, .killed = killed}), alone) << "worker " << killed << " killed";
+  for (int killed : {0, 1, 2})
+    EXPECT_EQ(numbers_drawn({.workers = 3, .lanes = 2, .killed = killed}), alone)
+        << "worker " << killed << " killed";
 }
 
 TEST(RandomOperationsOnWorkers, DrawAnewForEachClosure) {

@@ -1,4 +1,5 @@
-// What a closure may count on when processes die: applied once, elements taken once, one consistent cut.
+// What a closure may count on when processes die: applied once, elements taken once, one consistent
+// cut.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,8 @@ using ::testing::HasSubstr;
 
 // Each closure reads one element of the data and adds one to that row, to v and to w.
 Function count_function(Strategy& strategy, const Counters& counters) {
-  return strategy.function([&counters](Iterator input) { counters.add_one(input.get_next().features["value"]); });
+  return strategy.function(
+      [&counters](Iterator input) { counters.add_one(input.get_next().features["value"]); });
 }
 
 class ExactlyOnce : public ::testing::TestWithParam<int> {};
@@ -160,15 +162,20 @@ TEST(Checkpoint, IsOneCutAlthoughAWorkerComesBackWhileItIsMade) {
   for (std::int64_t i = 0; i < 9 * Counters::kRows; ++i) coordinator.schedule(add, {data});
   cluster.run_for(std::chrono::milliseconds(5));
 
-  cluster.network().partition("worker0", "ps0");  // its pushes are under way, so that holding them takes long
-  auto later = [&](int milliseconds, std::function<void()> work) { cluster.reactor().schedule(std::chrono::milliseconds(milliseconds), std::move(work)); };
+  // its pushes are under way, so that holding them takes long
+  cluster.network().partition("worker0", "ps0");
+  auto later = [&](int milliseconds, std::function<void()> work) {
+    cluster.reactor().schedule(std::chrono::milliseconds(milliseconds), std::move(work));
+  };
   later(100, [&] { cluster.start_worker(1); });
-  later(399, [&] { cluster.network().partition("chief", "ps1"); });  // it marks later than the other
+  // it marks later than the other
+  later(399, [&] { cluster.network().partition("chief", "ps1"); });
   later(400, [&] { cluster.network().heal("worker0", "ps0"); });
   later(440, [&] { cluster.network().heal("chief", "ps1"); });
   const std::string checkpoint = coordinator.save({.folder = "/checkpoints"});
   coordinator.join(kPatience);
-  ASSERT_EQ(coordinator.stats().losses.size(), 1u);  // worker 1 alone: nothing else was taken for dead
+  // worker 1 alone: nothing else was taken for dead
+  ASSERT_EQ(coordinator.stats().losses.size(), 1u);
 
   coordinator.restore(checkpoint);
 
@@ -210,12 +217,16 @@ struct GoneBack {
 
 TEST(Restore, AVariableThatIsMadeLaterLeavesTheOthersAsTheyAre) {
   GoneBack job;
-  Variable later = job.cluster.strategy().create_variable({.name = "later", .shape = {3, 1}, .initializer = Initializer::zeros()});
-  Function touch = job.cluster.strategy().function([&] { later.assign_add(Array(Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3}))); });
+  Variable later = job.cluster.strategy().create_variable(
+      {.name = "later", .shape = {3, 1}, .initializer = Initializer::zeros()});
+  Function touch = job.cluster.strategy().function([&] {
+    later.assign_add(Array(Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3})));
+  });
   job.coordinator.schedule(touch);
   job.coordinator.join(kPatience);
   const Tensor value = later.read().eval();
-  EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()), ::testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()),
+              ::testing::ElementsAre(1, 2, 3));
   job.expect_counted(25);
 }
 
@@ -244,7 +255,9 @@ TEST(Recovery, ALostPsIsAnErrorThatNamesItWhenRecoveryIsOff) {
   SimulatedCluster cluster(options);
   ClusterCoordinator coordinator(cluster.strategy());
   Counters counters(cluster.strategy());
-  Function add = cluster.strategy().function([&] { counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0}))); });
+  Function add = cluster.strategy().function([&] {
+    counters.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0})));
+  });
   coordinator.schedule(add);
   coordinator.join(kPatience);
 
@@ -273,7 +286,8 @@ TEST(Recovery, APsThatStaysAwayIsAnErrorAfterTheTimeAllowed) {
   cluster.run_for(std::chrono::seconds(1));
   coordinator.schedule(add);
 
-  EXPECT_THROW(coordinator.join(std::chrono::seconds(10)), DeadlineExceededError);  // still waiting for it
+  // still waiting for it
+  EXPECT_THROW(coordinator.join(std::chrono::seconds(10)), DeadlineExceededError);
   EXPECT_THROW(coordinator.join(std::chrono::seconds(20)), UnavailableError);
 }
 
@@ -299,15 +313,19 @@ TEST(Recovery, NoWorkerLeftIsReportedByNameAfterTheTimeAllowed) {
 TEST(Recovery, AWorkerThatReturnsGoesOnWhereItsDataStood) {
   SimulatedCluster cluster({.ps = 1, .workers = 1, .seed = 3});
   ClusterCoordinator coordinator(cluster.strategy());
-  auto data = coordinator.create_per_worker_dataset([](const InputContext&) { return numbers(20); });
-  Function next = cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  auto data =
+      coordinator.create_per_worker_dataset([](const InputContext&) { return numbers(20); });
+  Function next = cluster.strategy().function(
+      [](Iterator input) { return input.get_next().features["value"]; });
   std::vector<std::int64_t> seen;
-  for (int i = 0; i < 7; ++i) seen.push_back(coordinator.schedule(next, {data}).get(kPatience).item<std::int64_t>());
+  for (int i = 0; i < 7; ++i)
+    seen.push_back(coordinator.schedule(next, {data}).get(kPatience).item<std::int64_t>());
 
   cluster.kill_worker(0);
   cluster.run_for(std::chrono::milliseconds(10));
   cluster.start_worker(0);
-  for (int i = 0; i < 7; ++i) seen.push_back(coordinator.schedule(next, {data}).get(kPatience).item<std::int64_t>());
+  for (int i = 0; i < 7; ++i)
+    seen.push_back(coordinator.schedule(next, {data}).get(kPatience).item<std::int64_t>());
 
   EXPECT_THAT(seen, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13));
 }

@@ -47,7 +47,9 @@ TEST_F(Schedule, JoinOnAnEmptyQueueReturnsAtOnceAndMayBeRepeated) {
 }
 
 TEST_F(Schedule, FetchGivesNamedOutputs) {
-  Function both = strategy().function([](Array x) { return Outputs{{"twice", x + x}, {"square", x * x}}; });
+  Function both = strategy().function([](Array x) {
+    return Outputs{{"twice", x + x}, {"square", x * x}};
+  });
   RemoteValue value = coordinator.schedule(both, {Tensor::scalar(3.0f)});
   EXPECT_EQ(value.get("twice", kPatience).item<float>(), 6.0f);
   EXPECT_EQ(value.get("square", kPatience).item<float>(), 9.0f);
@@ -71,7 +73,8 @@ TEST_F(Schedule, ResultsInANestAreNamedByTheirWayThere) {
 TEST_F(Schedule, FetchKeepsTheNestItIsGiven) {
   Function same = strategy().function([](Array x) { return x + Array(0.0f); });
   std::map<std::string, std::vector<RemoteValue>> nest;
-  for (float x : {1.0f, 2.0f}) nest["twice"].push_back(coordinator.schedule(same, {Tensor::scalar(x)}));
+  for (float x : {1.0f, 2.0f})
+    nest["twice"].push_back(coordinator.schedule(same, {Tensor::scalar(x)}));
 
   auto [values, text] = coordinator.fetch(std::pair{nest, std::string("as it is")}, kPatience);
 
@@ -97,7 +100,7 @@ TEST_F(Schedule, TheFirstErrorIsRaisedOnceWithItsCauseAndTheClusterGoesOn) {
     EXPECT_THAT(error.what(), HasSubstr("table"));
     EXPECT_THAT(error.what(), HasSubstr("9"));
   }
-  coordinator.join(kPatience);  // once
+  coordinator.join(kPatience);                             // once
   EXPECT_THROW(bad.get(kPatience), InvalidArgumentError);  // fetch raises it as often as asked
   EXPECT_THROW(bad.get(kPatience), InvalidArgumentError);
   EXPECT_EQ(coordinator.schedule(look, {ids({2})}).get(kPatience).elements(), 1);
@@ -121,13 +124,16 @@ TEST_F(Schedule, TracingErrorsAreRaisedByScheduleItself) {
 
 TEST_F(Schedule, EndOfDataIsOutOfRange) {
   auto data = coordinator.create_shared_dataset(Dataset::range(3).batch(1));
-  Function next = strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next =
+      strategy().function([](Iterator input) { return input.get_next().features["value"]; });
   for (int i = 0; i < 4; ++i) coordinator.schedule(next, {data});
   EXPECT_THROW(coordinator.join(kPatience), OutOfRangeError);
 }
 
 TEST_F(Schedule, APerWorkerValueIsTheOneOfTheLaneThatRuns) {
-  auto values = coordinator.create_per_worker_values([](const InputContext& context) { return Tensor::scalar(static_cast<float>(context.input_pipeline_id)); });
+  auto values = coordinator.create_per_worker_values([](const InputContext& context) {
+    return Tensor::scalar(static_cast<float>(context.input_pipeline_id));
+  });
   Function same = strategy().function([](Array x) { return x + Array(0.0f); });
   std::vector<RemoteValue> got;
   for (int i = 0; i < 100; ++i) got.push_back(coordinator.schedule(same, {values}));
@@ -137,7 +143,8 @@ TEST_F(Schedule, APerWorkerValueIsTheOneOfTheLaneThatRuns) {
 }
 
 TEST_F(Schedule, SeveralStepsInOneClosureSeeEachOthersUpdates) {
-  Variable v = strategy().create_variable({.name = "v", .shape = {}, .initializer = Initializer::constant(1)});
+  Variable v = strategy().create_variable(
+      {.name = "v", .shape = {}, .initializer = Initializer::constant(1)});
   Function doubled_thrice = strategy().function([&] {
     for (int i = 0; i < 3; ++i) v.assign(v.read() * Array(2.0f));
   });
@@ -151,7 +158,8 @@ TEST_F(Schedule, EveryLaneReadsItsOwnPipeline) {
     EXPECT_EQ(context.num_input_pipelines, 2);
     return Dataset::range(1000).shard(context).batch(1);
   });
-  Function next = strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next =
+      strategy().function([](Iterator input) { return input.get_next().features["value"]; });
   std::vector<RemoteValue> got;
   for (int i = 0; i < 60; ++i) got.push_back(coordinator.schedule(next, {data}));
   std::set<std::int64_t> seen;
@@ -160,12 +168,14 @@ TEST_F(Schedule, EveryLaneReadsItsOwnPipeline) {
 }
 
 // The first elements of each pipeline, by the lane that read them.
-std::map<float, std::vector<std::int64_t>> read_by_each_lane(const std::function<Dataset(const InputContext&)>& dataset_fn) {
+std::map<float, std::vector<std::int64_t>> read_by_each_lane(
+    const std::function<Dataset(const InputContext&)>& dataset_fn) {
   SimulatedCluster cluster({.ps = 1, .workers = 3});
   ClusterCoordinator coordinator(cluster.strategy());
   auto data = coordinator.create_per_worker_dataset(dataset_fn);
-  auto lane = coordinator.create_per_worker_values(
-      [](const InputContext& context) { return Tensor::scalar(static_cast<float>(context.input_pipeline_id)); });
+  auto lane = coordinator.create_per_worker_values([](const InputContext& context) {
+    return Tensor::scalar(static_cast<float>(context.input_pipeline_id));
+  });
   Function next = cluster.strategy().function([](Iterator input, Array who) {
     return std::vector<Array>{input.get_next().features["value"], who + Array(0.0f)};
   });

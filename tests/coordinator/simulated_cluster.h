@@ -1,4 +1,5 @@
-// A whole cluster in one thread: coordinator, ps and workers on a simulated network, disk and clock.
+// A whole cluster in one thread: coordinator, ps and workers on a simulated network, disk and
+// clock.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,7 +20,8 @@ namespace cairn {
 
 inline Dataset numbers(std::int64_t n) { return Dataset::range(n).batch(1); }
 
-constexpr Duration kPatience = std::chrono::minutes(10);  // virtual: longer than anything here takes
+// virtual: longer than anything here takes
+constexpr Duration kPatience = std::chrono::minutes(10);
 
 struct SimulatedClusterOptions {
   int ps = 2, workers = 2;
@@ -72,7 +74,8 @@ class SimulatedCluster {
     options.incarnation = ++incarnations_;
     options.shard.observer = options_.observer;
     at(ps_offload_, i) = make_offload();
-    at(ps_, i) = std::make_unique<ps::PsServer>(reactor_, network_.host("ps" + std::to_string(i)), *at(ps_offload_, i), *store_, options);
+    at(ps_, i) = std::make_unique<ps::PsServer>(reactor_, network_.host("ps" + std::to_string(i)),
+                                                *at(ps_offload_, i), *store_, options);
   }
   void start_worker(int i) {
     worker::WorkerOptions options;
@@ -84,7 +87,8 @@ class SimulatedCluster {
     options.incarnation = ++incarnations_;
     options.link.shared_min = 16;  // so that small models share memory too
     options.link.piece_bytes_max = options_.piece_bytes_max;
-    at(workers_, i) = std::make_unique<worker::WorkerServer>(reactor_, network_.host("worker" + std::to_string(i)), options);
+    at(workers_, i) = std::make_unique<worker::WorkerServer>(
+        reactor_, network_.host("worker" + std::to_string(i)), options);
   }
   void kill_ps(int i) {
     network_.crash("ps" + std::to_string(i));
@@ -95,23 +99,28 @@ class SimulatedCluster {
     network_.crash("worker" + std::to_string(i));
     at(workers_, i).reset();
   }
-  // Everything that the coordinator's process holds is gone: variables, datasets and remote values of it must not be used again.
+  // Everything that the coordinator's process holds is gone: variables, datasets and remote values
+  // of it must not be used again.
   void kill_chief() {
     network_.crash("chief");
     strategy_.reset();
     chief_offload_.reset();
   }
-  // Connects anew.  Errors  Unavailable, as ParameterServerStrategy's: then there is still no chief.
+  // Connects anew.
+  // Errors  Unavailable, as ParameterServerStrategy's: then there is still no chief.
   void start_chief() {
     EngineOptions options = options_.strategy.engine;
     options.session = (random_key(options_.seed, "session") + 2 * ++sessions_) | 1;
-    options.variables = {options_.strategy.partitioner, options_.strategy.placement, options_.strategy.seed};
+    options.variables = {options_.strategy.partitioner, options_.strategy.placement,
+                         options_.strategy.seed};
     options.cluster.add_task("chief", "sim://chief");
-    for (int i = 0; i < options_.ps; ++i) options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
-    for (int i = 0; i < options_.workers; ++i) options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
+    for (int i = 0; i < options_.ps; ++i)
+      options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
+    for (int i = 0; i < options_.workers; ++i)
+      options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
     chief_offload_ = make_offload();
-    strategy_ = std::make_unique<ParameterServerStrategy>(
-        start_simulated_engine(options, {reactor_, network_.host("chief"), *chief_offload_, disk_}));
+    strategy_ = std::make_unique<ParameterServerStrategy>(start_simulated_engine(
+        options, {reactor_, network_.host("chief"), *chief_offload_, disk_}));
   }
   void slow_disks(Duration by) {
     if (chief_offload_) chief_offload_->slow_down(by);
@@ -125,7 +134,8 @@ class SimulatedCluster {
     return all.at(static_cast<std::size_t>(i));
   }
   std::unique_ptr<rpc::SimOffload> make_offload() {
-    return std::make_unique<rpc::SimOffload>(reactor_, random_key(options_.seed, ++offloads_), options_.disk_delay_max);
+    return std::make_unique<rpc::SimOffload>(reactor_, random_key(options_.seed, ++offloads_),
+                                             options_.disk_delay_max);
   }
 
   SimulatedClusterOptions options_;
@@ -149,7 +159,8 @@ struct Counters {
   explicit Counters(Strategy& strategy) {
     v = strategy.create_variable({.name = "v", .shape = {}, .initializer = Initializer::zeros()});
     w = strategy.create_variable({.name = "w", .shape = {}, .initializer = Initializer::zeros()});
-    rows = strategy.create_variable({.name = "rows", .shape = {kRows, 1}, .initializer = Initializer::zeros()});
+    rows = strategy.create_variable(
+        {.name = "rows", .shape = {kRows, 1}, .initializer = Initializer::zeros()});
   }
   // `ids` [n]: the rows to add one to.
   void add_one(const Array& ids) const {

@@ -10,7 +10,8 @@ namespace {
 
 std::vector<std::vector<std::uint64_t>> rows(const StalenessHistogram& histogram) {
   std::vector<std::vector<std::uint64_t>> all;
-  for (const auto& bucket : histogram.buckets()) all.push_back({bucket.from, bucket.to, bucket.updates});
+  for (const auto& bucket : histogram.buckets())
+    all.push_back({bucket.from, bucket.to, bucket.updates});
   return all;
 }
 
@@ -19,7 +20,8 @@ TEST(Staleness, BucketsArePowersOfTwoUpToTheMaximum) {
   EXPECT_TRUE(histogram.buckets().empty());
   EXPECT_EQ(histogram.quantile(0.99), 0u);
   for (const std::uint64_t staleness : {0, 0, 1, 2, 3, 4, 5}) histogram.add(staleness);
-  EXPECT_EQ(rows(histogram), (std::vector<std::vector<std::uint64_t>>{{0, 0, 2}, {1, 1, 1}, {2, 3, 2}, {4, 5, 2}}));
+  EXPECT_EQ(rows(histogram),
+            (std::vector<std::vector<std::uint64_t>>{{0, 0, 2}, {1, 1, 1}, {2, 3, 2}, {4, 5, 2}}));
   EXPECT_EQ(histogram.max(), 5u);
   EXPECT_DOUBLE_EQ(histogram.mean(), 15.0 / 7);
 }

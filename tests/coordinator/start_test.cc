@@ -1,4 +1,5 @@
-// The beginning of a session, with tasks that are late; and the checkpoints that it makes by itself.
+// The beginning of a session, with tasks that are late; and the checkpoints that it makes by
+// itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <kj/async.h>
@@ -24,8 +25,10 @@ TEST(Start, NamesEveryTaskThatIsMissing) {
     cluster.start_chief();
     FAIL() << "it started";
   } catch (const UnavailableError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("/job:ps/task:0 at"), HasSubstr("/job:ps/task:2 at"), HasSubstr("/job:worker/task:1 at")));
-    EXPECT_THAT(error.what(), AllOf(Not(HasSubstr("/job:ps/task:1")), Not(HasSubstr("/job:worker/task:0"))));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("/job:ps/task:0 at"), HasSubstr("/job:ps/task:2 at"),
+                                    HasSubstr("/job:worker/task:1 at")));
+    EXPECT_THAT(error.what(),
+                AllOf(Not(HasSubstr("/job:ps/task:1")), Not(HasSubstr("/job:worker/task:0"))));
   }
 }
 
@@ -34,13 +37,17 @@ TEST(Start, TasksMayComeInAnyOrder) {
   SimulatedCluster cluster({.ps = 2, .workers = 2, .shards = 2});
   cluster.kill_chief();
   cluster.kill_ps(0);
-  auto back = cluster.reactor().sleep(std::chrono::seconds(3)).then([&] { cluster.start_ps(0); }).eagerlyEvaluate(nullptr);
+  auto back = cluster.reactor()
+                  .sleep(std::chrono::seconds(3))
+                  .then([&] { cluster.start_ps(0); })
+                  .eagerlyEvaluate(nullptr);
   cluster.start_chief();
 
   ClusterCoordinator coordinator(cluster.strategy());
   Counters counters(cluster.strategy());
   auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
-  Function add = cluster.strategy().function([&](Iterator input) { counters.add_one(input.get_next().features["value"]); });
+  Function add = cluster.strategy().function(
+      [&](Iterator input) { counters.add_one(input.get_next().features["value"]); });
   for (std::int64_t i = 0; i < Counters::kRows; ++i) coordinator.schedule(add, {data});
   coordinator.join(kPatience);
   EXPECT_EQ(counters.value_of_v(), static_cast<float>(Counters::kRows));
@@ -62,7 +69,8 @@ class AutomaticCheckpoints : public ::testing::Test {
 };
 
 TEST_F(AutomaticCheckpoints, AreMadeAtWhicheverOfStepsAndTimeComesFirst) {
-  coordinator_.save_automatically({.folder = "/checkpoints", .every_steps = 10, .every_seconds = 60});
+  coordinator_.save_automatically(
+      {.folder = "/checkpoints", .every_steps = 10, .every_seconds = 60});
   cluster_.run_for(std::chrono::seconds(40));
   train(10);
   EXPECT_EQ(coordinator_.stats().checkpoints, 1u);  // for its steps, after 40 s

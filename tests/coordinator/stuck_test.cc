@@ -34,16 +34,17 @@ class Lines {
 class Stuck : public ::testing::Test {
  protected:
   Json stuck() const { return parse_json(coordinator_.status_json(), "the status").at("stuck"); }
-  void add_one() {
-    coordinator_.schedule(add_);
-  }
+  void add_one() { coordinator_.schedule(add_); }
 
   Lines lines_;
   SimulatedCluster cluster_{{.ps = 2, .workers = 1}};
   Counters counters_{cluster_.strategy()};
   ClusterCoordinator coordinator_{cluster_.strategy()};
   Function add_ = cluster_.strategy().function(
-      [this] { counters_.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0}))); }, "train");
+      [this] {
+        counters_.add_one(Array(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{0})));
+      },
+      "train");
 };
 
 TEST_F(Stuck, AClosureThatWaitsForAPsIsNamedWithThePsAndTheLane) {
@@ -55,7 +56,9 @@ TEST_F(Stuck, AClosureThatWaitsForAPsIsNamedWithThePsAndTheLane) {
   EXPECT_THAT(lines_.all(), IsEmpty());
   cluster_.run_for(seconds(40));
   ASSERT_EQ(lines_.all().size(), 1u);
-  EXPECT_THAT(lines_.all()[0], AllOf(HasSubstr("(train, step 1)"), HasSubstr("/job:worker/task:0 lane 0"), HasSubstr("/job:ps/task:1 shard 0")));
+  EXPECT_THAT(lines_.all()[0],
+              AllOf(HasSubstr("(train, step 1)"), HasSubstr("/job:worker/task:0 lane 0"),
+                    HasSubstr("/job:ps/task:1 shard 0")));
   ASSERT_EQ(stuck().size(), 1u);
   EXPECT_EQ(stuck()[0]["function"], "train");
   EXPECT_EQ(stuck()[0]["worker"], "/job:worker/task:0");
@@ -78,7 +81,8 @@ TEST_F(Stuck, AClosureInTheQueueNamesWhoIsAway) {
   cluster_.run_for(seconds(70));
   ASSERT_EQ(stuck().size(), 1u);
   EXPECT_FALSE(stuck()[0].contains("worker"));
-  EXPECT_THAT(stuck()[0]["waits_for"].get<std::string>(), AllOf(HasSubstr("/job:ps/task:1"), HasSubstr("away")));
+  EXPECT_THAT(stuck()[0]["waits_for"].get<std::string>(),
+              AllOf(HasSubstr("/job:ps/task:1"), HasSubstr("away")));
   EXPECT_THAT(lines_.all(), ElementsAre(HasSubstr("queued, waiting for /job:ps/task:1")));
 }
 
@@ -96,15 +100,18 @@ constexpr TimePoint at(int second) { return TimePoint(seconds(second)); }
 
 TEST(StuckWatch, WhatGoesFromOneThingToTheNextIsNotStuck) {
   StuckWatch watch(seconds(60));
-  for (int second = 0; second < 300; ++second) EXPECT_THAT(watch.look(at(second), {pulling(1, seconds(0))}), IsEmpty());
+  for (int second = 0; second < 300; ++second)
+    EXPECT_THAT(watch.look(at(second), {pulling(1, seconds(0))}), IsEmpty());
 }
 
 TEST(StuckWatch, RunningAgainIsNoProgress) {
   StuckWatch watch(seconds(60));
   std::vector<int> told;
   for (int second = 0; second < 130; ++second) {
-    const auto attempts = static_cast<std::uint32_t>(1 + second / 30);  // each pull fails after 30 s
-    for (const StuckClosure& one : watch.look(at(second), {pulling(1, seconds(second % 30), attempts)}))
+    // each pull fails after 30 s
+    const auto attempts = static_cast<std::uint32_t>(1 + second / 30);
+    for (const StuckClosure& one :
+         watch.look(at(second), {pulling(1, seconds(second % 30), attempts)}))
       if (one.to_tell) told.push_back(second);
   }
   EXPECT_THAT(told, ElementsAre(60, 120));

@@ -12,7 +12,8 @@ namespace {
 
 using ::testing::Each;
 
-// A coordinator's life, and the next one's on what it saved: a variable that the next one makes late is restored late.
+// A coordinator's life, and the next one's on what it saved: a variable that the next one makes
+// late is restored late.
 struct Successor {
   SimulatedCluster cluster{{.ps = 2, .workers = 2, .seed = 3}};
   std::optional<ClusterCoordinator> coordinator;
@@ -39,15 +40,21 @@ struct Successor {
     coordinator.reset();
     cluster.kill_chief();
   }
-  void make_late() { late = cluster.strategy().create_variable({.name = "late", .shape = {64, 1}, .initializer = Initializer::zeros()}); }
+  void make_late() {
+    late = cluster.strategy().create_variable(
+        {.name = "late", .shape = {64, 1}, .initializer = Initializer::zeros()});
+  }
   void touch_late(int times) {
-    Function touch = cluster.strategy().function([&] { late.assign_add(Array(Tensor::of<float>({64, 1}, std::vector<float>(64, 1)))); });
+    Function touch = cluster.strategy().function([&] {
+      late.assign_add(Array(Tensor::of<float>({64, 1}, std::vector<float>(64, 1))));
+    });
     for (int i = 0; i < times; ++i) coordinator->schedule(touch);
     coordinator->join(kPatience);
   }
   void expect_late(float each) const {
     const Tensor value = late.read().eval();
-    EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()), Each(each));
+    EXPECT_THAT(std::vector<float>(value.values<float>().begin(), value.values<float>().end()),
+                Each(each));
   }
 };
 
@@ -56,15 +63,18 @@ TEST(Restore, OfAVariableThatIsMadeLaterBeginsAnewWhenItsPsWasCutOffMeanwhile) {
   job.cluster.slow_disks(std::chrono::milliseconds(50));
   job.make_late();
   for (const char* ps : {"ps0", "ps1"})
-    job.cluster.reactor().schedule(std::chrono::milliseconds(20), [&job, ps] { job.cluster.network().cut("chief", ps); });
-  job.cluster.reactor().schedule(std::chrono::milliseconds(60), [&job] { job.cluster.network().heal_all(); });
+    job.cluster.reactor().schedule(std::chrono::milliseconds(20),
+                                   [&job, ps] { job.cluster.network().cut("chief", ps); });
+  job.cluster.reactor().schedule(std::chrono::milliseconds(60),
+                                 [&job] { job.cluster.network().heal_all(); });
   job.touch_late(2);
   job.expect_late(6);
 }
 
 TEST(Restore, OfAVariableThatIsMadeLaterWaitsForACheckpointThatIsBeingWritten) {
   Successor job;
-  Function count = job.cluster.strategy().function([&job] { job.counters->v.assign_add(Array(1.0f)); });
+  Function count =
+      job.cluster.strategy().function([&job] { job.counters->v.assign_add(Array(1.0f)); });
   job.coordinator->save_automatically({.folder = "/checkpoints", .every_steps = 3});
   for (int i = 0; i < 2; ++i) job.coordinator->schedule(count);
   job.coordinator->join(kPatience);

@@ -14,12 +14,14 @@ Json json_of(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// As the reference's ClusterSpec.as_dict(): a list, or an object where numbers are missing or there is no task.
+// As the reference's ClusterSpec.as_dict(): a list, or an object where numbers are missing or there
+// is no task.
 Json json_of(const ClusterSpec& spec) {
   Json all = Json::object();
   for (const std::string& job : spec.jobs()) {
     const auto indices = spec.task_indices(job);
-    const bool gaps = indices.empty() || indices.back() + 1 != static_cast<std::int64_t>(indices.size());
+    const bool gaps =
+        indices.empty() || indices.back() + 1 != static_cast<std::int64_t>(indices.size());
     Json tasks = gaps ? Json::object() : Json::array();
     for (std::int64_t index : indices)
       if (gaps)
@@ -52,7 +54,9 @@ using Answers = std::map<std::string, std::function<Json()>>;
 Answers answers_of(const TFConfigClusterResolver& resolver) {
   auto spec = [&] { return resolver.cluster_spec(); };
   auto with_task = [&](auto rule) {
-    return [&resolver, rule] { return Json(rule(resolver.cluster_spec(), resolver.task_type(), resolver.task_id())); };
+    return [&resolver, rule] {
+      return Json(rule(resolver.cluster_spec(), resolver.task_type(), resolver.task_id()));
+    };
   };
   return {
       {"cluster", [=] { return json_of(spec()); }},
@@ -69,9 +73,13 @@ Answers answers_of(const TFConfigClusterResolver& resolver) {
          return Json(nullptr);
        }},
       {"is_chief", with_task(is_chief)},
-      {"worker_count", [&] { return Json(worker_count(resolver.cluster_spec(), resolver.task_type())); }},
+      {"worker_count",
+       [&] { return Json(worker_count(resolver.cluster_spec(), resolver.task_type())); }},
       {"id_in_cluster",
-       [&] { return json_of(id_in_cluster(resolver.cluster_spec(), resolver.task_type(), resolver.task_id())); }},
+       [&] {
+         return json_of(
+             id_in_cluster(resolver.cluster_spec(), resolver.task_type(), resolver.task_id()));
+       }},
       {"collective_leader", with_task(collective_leader)},
       {"coordination_leader", [=] { return Json(coordination_leader(spec())); }},
       {"parameter_server_strategy_check",
@@ -82,7 +90,8 @@ Answers answers_of(const TFConfigClusterResolver& resolver) {
   };
 }
 
-// Whatever class the reference raises, TypeError and KeyError too, a wrong text is an InvalidArgument here.
+// Whatever class the reference raises, TypeError and KeyError too, a wrong text is an
+// InvalidArgument here.
 void compare(const Answers& answers, const Json& out) {
   for (const auto& [question, recorded] : out.items()) {
     SCOPED_TRACE(question);
@@ -92,7 +101,8 @@ void compare(const Answers& answers, const Json& out) {
     } else if (testing::refused(recorded)) {
       EXPECT_THROW(answer->second(), InvalidArgumentError);
     } else {
-      const Json& want = recorded.is_object() && recorded.contains("ok") ? recorded.at("ok") : recorded;
+      const Json& want =
+          recorded.is_object() && recorded.contains("ok") ? recorded.at("ok") : recorded;
       EXPECT_EQ(answer->second(), want);
     }
   }
@@ -124,7 +134,8 @@ void reads_a_text(const Json& test) {
     const NoTfConfig unset;
     compare(answers_of(TFConfigClusterResolver(overrides)), test.at("out"));
   } else {
-    compare(answers_of(TFConfigClusterResolver(text.get<std::string>(), overrides)), test.at("out"));
+    compare(answers_of(TFConfigClusterResolver(text.get<std::string>(), overrides)),
+            test.at("out"));
   }
 }
 
@@ -133,7 +144,8 @@ void answers_queries(const Json& test) {
   const ClusterSpec spec = TFConfigClusterResolver(text).cluster_spec();
   auto tasks = [&] {
     Json all = Json::array();  // the reference says None where a number is not in use
-    for (const auto& address : spec.job_tasks("worker")) all.push_back(address.empty() ? Json(nullptr) : Json(address));
+    for (const auto& address : spec.job_tasks("worker"))
+      all.push_back(address.empty() ? Json(nullptr) : Json(address));
     return all;
   };
   Answers answers = {{"num_tasks", [&] { return Json(spec.num_tasks("worker")); }},
@@ -153,7 +165,9 @@ const testing::Kinds kTfConfigKinds = {{"config", reads_a_text},
                                        {"cluster_spec", answers_queries}};
 
 TEST(Vectors, TfConfig) { testing::run_cases("tf_config", kTfConfigKinds); }
-TEST(Vectors, TfConfigOfFormsThatWereNotRecorded) { testing::run_more_cases("tf_config", kTfConfigKinds); }
+TEST(Vectors, TfConfigOfFormsThatWereNotRecorded) {
+  testing::run_more_cases("tf_config", kTfConfigKinds);
+}
 
 }  // namespace
 }  // namespace cairn

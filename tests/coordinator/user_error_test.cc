@@ -1,5 +1,5 @@
-// What is left after an error of the user's: datasets at their places, a queue in use; and how a dataset's own failure
-// is told.
+// What is left after an error of the user's: datasets at their places, a queue in use; and how a
+// dataset's own failure is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,20 +16,25 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct UserError : ::testing::Test {
-  explicit UserError(SimulatedClusterOptions options = {.ps = 2, .workers = 2}) : cluster(std::move(options)) {}
+  explicit UserError(SimulatedClusterOptions options = {.ps = 2, .workers = 2})
+      : cluster(std::move(options)) {}
   SimulatedCluster cluster;
   ClusterCoordinator coordinator{cluster.strategy()};
   Variable table = cluster.strategy().create_variable({.name = "table", .shape = {4, 1}});
   Function look = cluster.strategy().function([this](Array rows) { return table.gather(rows); });
-  Function next = cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next = cluster.strategy().function(
+      [](Iterator input) { return input.get_next().features["value"]; });
 
   RemoteValue schedule_failing() {
-    return coordinator.schedule(look, {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9})});
+    return coordinator.schedule(look,
+                                {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9})});
   }
 };
 
 Dataset missing_file() {
-  return Dataset::csv("no-such-file.csv", CsvSchema{.columns = {{.name = "value", .dtype = DType::kInt64}}}).batch(1);
+  return Dataset::csv("no-such-file.csv",
+                      CsvSchema{.columns = {{.name = "value", .dtype = DType::kInt64}}})
+      .batch(1);
 }
 
 // The elements that were given out, of all that were.
@@ -71,7 +76,8 @@ TEST_F(UserError, IsRaisedInTimeThoughAnotherClosureHangs) {
     for (const char* ps : {"ps0", "ps1"}) cluster.network().partition_both(worker, ps);
   const Duration began = cluster.reactor().now();
 
-  schedule_failing();          // whichever worker has it: the row's number is looked at before any ps is asked
+  // whichever worker has it: the row's number is looked at before any ps is asked
+  schedule_failing();
   coordinator.schedule(read);  // to the other, which reaches no ps and is alive
   EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
 
@@ -90,8 +96,8 @@ TEST_F(UserError, AFailingDatasetIsAClosureInputErrorOfJoinAndOfFetch) {
     FAIL() << "the dataset's failure was not reported";
   } catch (const ClosureInputError& error) {
     EXPECT_EQ(error.code(), Code::kNotFound);
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("flights/0"), HasSubstr("no-such-file.csv"), HasSubstr("/job:worker/task:0")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("flights/0"), HasSubstr("no-such-file.csv"),
+                                    HasSubstr("/job:worker/task:0")));
   }
   EXPECT_THROW(value.get(kPatience), ClosureInputError);
   EXPECT_THROW(value.get(kPatience), ClosureInputError);  // as often as asked
@@ -133,13 +139,15 @@ TEST_F(UserError, ADatasetFunctionThatFailsIsAClosureInputErrorNamingItsPipeline
   } catch (const ClosureInputError& error) {
     EXPECT_EQ(error.code(), Code::kNotFound);
     EXPECT_EQ(error.pipeline(), 1u);
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("parts"), HasSubstr("pipeline 1 of 2"), HasSubstr("no part 1")));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("parts"), HasSubstr("pipeline 1 of 2"), HasSubstr("no part 1")));
   }
   coordinator.join(kPatience);  // nothing was queued: nothing is raised again
 }
 
 struct NarrowQueue : UserError {
-  NarrowQueue() : UserError({.ps = 2, .workers = 2, .strategy = {.engine = {.queue_capacity = 2}}}) {}
+  NarrowQueue()
+      : UserError({.ps = 2, .workers = 2, .strategy = {.engine = {.queue_capacity = 2}}}) {}
 };
 
 TEST_F(NarrowQueue, AllClosuresGetThroughAndEachCounts) {
@@ -153,7 +161,8 @@ TEST_F(NarrowQueue, AllClosuresGetThroughAndEachCounts) {
 TEST_F(NarrowQueue, AnErrorReachesTheScheduleThatWaits) {
   schedule_failing();
   auto data = coordinator.create_shared_dataset(numbers(1000));
-  EXPECT_THROW(for (int i = 0; i < 500; ++i) coordinator.schedule(next, {data}), InvalidArgumentError);
+  EXPECT_THROW(for (int i = 0; i < 500; ++i) coordinator.schedule(next, {data}),
+               InvalidArgumentError);
   coordinator.join(kPatience);
 }
 
@@ -201,14 +210,15 @@ INSTANTIATE_TEST_SUITE_P(Seeds, ErrorAndLoss, ::testing::Range(1, 25));
 
 struct Returns : ::testing::TestWithParam<int> {};
 
-// Dataset, per-worker value, function and variables in one closure: whatever is missing would be its error.
+// Dataset, per-worker value, function and variables in one closure: whatever is missing would be
+// its error.
 TEST_P(Returns, AWorkerHasAllThatItsFirstClosureNeeds) {
   SimulatedCluster cluster({.ps = 1, .workers = 1, .seed = 7});
   ClusterCoordinator coordinator(cluster.strategy());
   Variable v = cluster.strategy().create_variable({.name = "v", .shape = {}});
   auto data = coordinator.create_per_worker_dataset(numbers(100));
-  auto value =
-      coordinator.create_per_worker_values([](const InputContext&) { return Tensor::scalar<std::int64_t>(1000); });
+  auto value = coordinator.create_per_worker_values(
+      [](const InputContext&) { return Tensor::scalar<std::int64_t>(1000); });
   Function step = cluster.strategy().function([&](Iterator input, Array own) {
     v.assign_add(Array(1.0f));
     return input.get_next().features["value"] + own;
@@ -235,7 +245,8 @@ TEST(WorkerAway, TheOthersGoOnWithoutIt) {
   SimulatedCluster cluster({.ps = 1, .workers = 3});
   ClusterCoordinator coordinator(cluster.strategy());
   auto data = coordinator.create_shared_dataset(numbers(60));
-  Function next = cluster.strategy().function([](Iterator input) { return input.get_next().features["value"]; });
+  Function next = cluster.strategy().function(
+      [](Iterator input) { return input.get_next().features["value"]; });
   std::vector<RemoteValue> values;
   for (int i = 0; i < 60; ++i) values.push_back(coordinator.schedule(next, {data}));
   cluster.kill_worker(0);

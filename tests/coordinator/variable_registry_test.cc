@@ -11,10 +11,13 @@ std::vector<ShardServer> servers(std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) all.push_back({i, "", 1, 1, i});
   return all;
 }
-VariableSpec variable(std::string name, Shape shape) { return {.name = std::move(name), .shape = std::move(shape)}; }
+VariableSpec variable(std::string name, Shape shape) {
+  return {.name = std::move(name), .shape = std::move(shape)};
+}
 
 TEST(Registry, RoundRobinCountsVariablesAndParts) {
-  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+  VariableRegistry registry(
+      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
   registry.create(variable("a", {4, 1}));
   registry.create(variable("b", {4, 1}));
   auto layout = registry.layout();
@@ -28,7 +31,8 @@ TEST(Registry, SizeAwarePlacementEvensOutBytes) {
   for (int i = 0; i < 5; ++i) registry.create(variable("small", {100, 8}));
   auto layout = registry.layout();
   EXPECT_EQ(layout->variables[0].parts[0].shard, 0u);
-  for (int i = 1; i <= 5; ++i) EXPECT_EQ(layout->variables[static_cast<std::size_t>(i)].parts[0].shard, 1u);
+  for (int i = 1; i <= 5; ++i)
+    EXPECT_EQ(layout->variables[static_cast<std::size_t>(i)].parts[0].shard, 1u);
 }
 
 TEST(Registry, ASecondVariableOfANameGetsANumber) {
@@ -62,7 +66,8 @@ TEST(Registry, AnUnknownShapeIsRefused) {
 }
 
 TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
-  VariableRegistry registry({.placement = Placement::kRoundRobin}, {{0, "", 1, 2, 0}, {1, "", 1, 2, 2}});
+  VariableRegistry registry({.placement = Placement::kRoundRobin},
+                            {{0, "", 1, 2, 0}, {1, "", 1, 2, 2}});
   for (const char* name : {"a", "b", "c", "d", "e"}) registry.create(variable(name, {1}));
   std::vector<ShardId> shards;
   for (const auto& made : registry.layout()->variables) shards.push_back(made.parts[0].shard);
@@ -70,7 +75,8 @@ TEST(Registry, RoundRobinGoesFromPsToPsAndThroughTheShardsOfEach) {
 }
 
 TEST(Registry, AVariableBesideAnotherLiesOnItsShardInOnePartAndTakesNoTurn) {
-  VariableRegistry registry({.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
+  VariableRegistry registry(
+      {.partitioner = FixedShardsPartitioner(2), .placement = Placement::kRoundRobin}, servers(3));
   registry.create(variable("scalar", {}));
   registry.create(variable("b", {}));
   registry.create(variable("beside", {4, 1}), "b");

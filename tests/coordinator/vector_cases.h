@@ -1,4 +1,5 @@
-// Runs every case of a file of recorded vectors; a kind of case that nobody knows fails the test that met it.
+// Runs every case of a file of recorded vectors; a kind of case that nobody knows fails the test
+// that met it.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -32,8 +33,11 @@ inline void run_cases_of(const Json& vectors, const std::string& topic, const Ki
   }
 }
 
-// The recorded cases, and those of tests/vectors/more: forms of a case that other recordings of the topic hold.
-inline void run_cases(const std::string& topic, const Kinds& kinds) { run_cases_of(load_vectors(topic), topic, kinds); }
+// The recorded cases, and those of tests/vectors/more: forms of a case that other recordings of the
+// topic hold.
+inline void run_cases(const std::string& topic, const Kinds& kinds) {
+  run_cases_of(load_vectors(topic), topic, kinds);
+}
 inline void run_more_cases(const std::string& topic, const Kinds& kinds) {
   const std::string path = "tests/vectors/more/" + topic + ".json";
   run_cases_of(parse_json(system_disk().read(path), path), topic, kinds);
@@ -47,7 +51,8 @@ inline void fail_unknown(const Json& test, const std::string& what) {
 
 inline bool refused(const Json& out) { return out.is_object() && out.contains("error"); }
 
-inline void expect_near(const Json& recorded, const std::vector<float>& got, double relative, double absolute = 1e-7) {
+inline void expect_near(const Json& recorded, const std::vector<float>& got, double relative,
+                        double absolute = 1e-7) {
   const Json& want = recorded.is_object() ? recorded.at("data") : recorded;
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i)

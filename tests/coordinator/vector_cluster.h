@@ -1,4 +1,5 @@
-// The cluster that the coordinator's recorded cases run on, and its answers in the form of the recording.
+// The cluster that the coordinator's recorded cases run on, and its answers in the form of the
+// recording.
 #pragma once
 #include <array>
 #include <functional>
@@ -50,7 +51,8 @@ struct Cluster {
 
   RemoteValue schedule_ok() { return coordinator.schedule(seven); }
   RemoteValue schedule_failing() {
-    return coordinator.schedule(look, {Tensor::of<std::int64_t>({1}, std::array<std::int64_t, 1>{9})});
+    return coordinator.schedule(look,
+                                {Tensor::of<std::int64_t>({1}, std::array<std::int64_t, 1>{9})});
   }
   float value_of_v() { return v.read().eval().item<float>(); }
   Json fetched(const RemoteValue& value) { return json_of(value.get(kPatience)); }

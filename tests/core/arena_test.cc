@@ -18,13 +18,18 @@ constexpr std::size_t kHuge = std::size_t{2} << 20;
 TEST(Arena, KeepsItsBytesAsItGrowsAndBringsZeros) {
   Arena arena;
   std::size_t filled = 0;
-  for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, kHuge - 1, kHuge, kHuge + 1, 5 * kHuge, 9 * kHuge + 17, 40 * kHuge}) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, kHuge - 1, kHuge, kHuge + 1,
+                                  5 * kHuge, 9 * kHuge + 17, 40 * kHuge}) {
     arena.grow(bytes);
     ASSERT_GE(arena.bytes(), bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(arena.data()) % 64, 0u);
     const std::byte* data = arena.data();
-    EXPECT_TRUE(std::all_of(data, data + filled, [](std::byte each) { return each == std::byte{7}; })) << bytes;
-    EXPECT_TRUE(std::all_of(data + filled, data + bytes, [](std::byte each) { return each == std::byte{0}; })) << bytes;
+    EXPECT_TRUE(std::all_of(data, data + filled, [](std::byte each) {
+      return each == std::byte{7};
+    })) << bytes;
+    EXPECT_TRUE(std::all_of(data + filled, data + bytes, [](std::byte each) {
+      return each == std::byte{0};
+    })) << bytes;
     std::memset(arena.data(), 7, bytes);
     filled = bytes;
   }
@@ -38,15 +43,18 @@ TEST(Arena, WhoWasLentPagesReadsOnWhatHeWasLent) {
   std::memset(arena.data(), 7, arena.bytes());
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  constexpr std::size_t kOffset = kHuge - 5000, kBytes = 10'000;  // on both sides of a huge page's edge
+  // on both sides of a huge page's edge
+  constexpr std::size_t kOffset = kHuge - 5000, kBytes = 10'000;
   const iovec lent{arena.data() + kOffset, kBytes};
   ASSERT_EQ(::vmsplice(ends[1], &lent, 1, 0), static_cast<ssize_t>(kBytes));
   arena.leave_pages(arena.data() + kOffset, kBytes);
-  EXPECT_TRUE(std::all_of(arena.data(), arena.data() + arena.bytes(), [](std::byte each) { return each == std::byte{7}; }));
+  EXPECT_TRUE(std::all_of(arena.data(), arena.data() + arena.bytes(),
+                          [](std::byte each) { return each == std::byte{7}; }));
   std::memset(arena.data(), 8, arena.bytes());
   std::vector<std::byte> read(kBytes);
   ASSERT_EQ(::read(ends[0], read.data(), kBytes), static_cast<ssize_t>(kBytes));
-  EXPECT_TRUE(std::all_of(read.begin(), read.end(), [](std::byte each) { return each == std::byte{7}; }));
+  EXPECT_TRUE(
+      std::all_of(read.begin(), read.end(), [](std::byte each) { return each == std::byte{7}; }));
   for (const int end : ends) ::close(end);
 }
 

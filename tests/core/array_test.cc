@@ -30,7 +30,8 @@ TEST(Arrays, AreChangedInPlaceByCompoundAssignment) {
   x -= 1.0f;
   x /= 2;
   EXPECT_THAT(numbers_in<float>(x), ElementsAre(1.5f, 2.5f, 3.5f));
-  EXPECT_THAT(numbers_in<float>(before), ElementsAre(1, 2, 3));  // the expression is another one, its parts stay
+  // the expression is another one, its parts stay
+  EXPECT_THAT(numbers_in<float>(before), ElementsAre(1, 2, 3));
 }
 
 TEST(Arrays, CompareElementByElement) {
@@ -47,8 +48,9 @@ TEST(Arrays, CompareElementByElement) {
 
 template <typename T>
 struct Integers : ::testing::Test {};
-using IntegerTypes = ::testing::Types<char, signed char, short, unsigned short, int, unsigned, long, unsigned long, long long,
-                                      unsigned long long, std::size_t, std::int64_t>;
+using IntegerTypes =
+    ::testing::Types<char, signed char, short, unsigned short, int, unsigned, long, unsigned long,
+                     long long, unsigned long long, std::size_t, std::int64_t>;
 TYPED_TEST_SUITE(Integers, IntegerTypes);
 
 TYPED_TEST(Integers, BecomeWhatTheyStandBeside) {
@@ -78,8 +80,10 @@ TEST(Integers, TakeTheTypeOfTheVariableTheyAreAssignedTo) {
 
 TEST(Integers, ThatDoNotFitAreRefused) {
   const Array narrow = Tensor::scalar<std::int32_t>(1);
-  EXPECT_THAT(message_of([&] { narrow + (std::int64_t{1} << 40); }), HasSubstr("1099511627776 does not fit into int32"));
-  EXPECT_THAT(message_of([&] { Array(~std::uint64_t{0}); }), HasSubstr("18446744073709551615 is beyond int64"));
+  EXPECT_THAT(message_of([&] { narrow + (std::int64_t{1} << 40); }),
+              HasSubstr("1099511627776 does not fit into int32"));
+  EXPECT_THAT(message_of([&] { Array(~std::uint64_t{0}); }),
+              HasSubstr("18446744073709551615 is beyond int64"));
   EXPECT_EQ((narrow + 2147483647L).dtype(), DType::kInt32);
 }
 

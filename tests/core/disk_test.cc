@@ -17,7 +17,8 @@ class Disks : public ::testing::TestWithParam<bool> {
   void SetUp() override {
     if (GetParam()) {
       const char* parent = std::getenv("TEST_TMPDIR");
-      std::string pattern = std::string(parent != nullptr ? parent : ::testing::TempDir()) + "/cairn-disk-XXXXXX";
+      std::string pattern =
+          std::string(parent != nullptr ? parent : ::testing::TempDir()) + "/cairn-disk-XXXXXX";
       ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
       root_ = pattern;
     } else {
@@ -74,7 +75,8 @@ TEST_P(Disks, AMissingFileIsNotFoundAndNamed) {
   EXPECT_NO_THROW(disk().remove(root_ + "/none"));
 }
 
-INSTANTIATE_TEST_SUITE_P(, Disks, ::testing::Bool(), [](const auto& info) { return info.param ? "System" : "Memory"; });
+INSTANTIATE_TEST_SUITE_P(, Disks, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "System" : "Memory"; });
 
 TEST(MemoryDiskFaults, AFullDiskKeepsTheOldFile) {
   MemoryDisk disk;

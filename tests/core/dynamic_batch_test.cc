@@ -1,4 +1,5 @@
-// Operations traced with a leading dimension that is unknown, run through one workspace with batch after batch of another size.
+// Operations traced with a leading dimension that is unknown, run through one workspace with batch
+// after batch of another size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,16 +23,29 @@ struct Case {
   const char* name;
   Op op;
   Shape example;
-  enum class Of : std::uint8_t { kExample, kBatch } of = Of::kExample;  // does an example's result depend on it alone?
+  // does an example's result depend on it alone?
+  enum class Of : std::uint8_t { kExample, kBatch } of = Of::kExample;
 };
 
 std::vector<Case> cases() {
-  Array filter = noise({3, 3, 2, 4}, 1), gamma = noise({6}, 2), beta = noise({6}, 3), channels = noise({2}, 4), weights = noise({6, 3}, 5);
-  return {{"conv2d", [=](const Array& x) { return conv2d(x, filter, {{2, 1}, Padding::kSame}); }, {5, 4, 2}},
-          {"max_pool2d", [](const Array& x) { return max_pool2d(x, {{2, 2}, {1, 1}, Padding::kSame}); }, {4, 4, 2}},
+  Array filter = noise({3, 3, 2, 4}, 1), gamma = noise({6}, 2), beta = noise({6}, 3),
+        channels = noise({2}, 4), weights = noise({6, 3}, 5);
+  return {{"conv2d",
+           [=](const Array& x) {
+             return conv2d(x, filter, {{2, 1}, Padding::kSame});
+           },
+           {5, 4, 2}},
+          {"max_pool2d",
+           [](const Array& x) {
+             return max_pool2d(x, {{2, 2}, {1, 1}, Padding::kSame});
+           },
+           {4, 4, 2}},
           {"avg_pool2d", [](const Array& x) { return avg_pool2d(x, {}); }, {4, 4, 2}},
           {"layer_norm", [=](const Array& x) { return layer_norm(x, gamma, beta); }, {6}},
-          {"batch_norm", [=](const Array& x) { return batch_norm(x, channels, channels).y; }, {3, 3, 2}, Case::Of::kBatch},
+          {"batch_norm",
+           [=](const Array& x) { return batch_norm(x, channels, channels).y; },
+           {3, 3, 2},
+           Case::Of::kBatch},
           {"reduce_prod", [](const Array& x) { return reduce_prod(x, {1}); }, {6}},
           {"reduce_logsumexp", [](const Array& x) { return reduce_logsumexp(x, {-1}, true); }, {6}},
           {"softmax", softmax, {6}},
@@ -61,7 +75,8 @@ ConcreteFunction traced(const Case& of, std::int64_t rows) {
 
 class Runner {
  public:
-  explicit Runner(const ConcreteFunction& function) : plan_(make_plan(parse_graph(function.bytes), {})) {}
+  explicit Runner(const ConcreteFunction& function)
+      : plan_(make_plan(parse_graph(function.bytes), {})) {}
   template <typename... Tensors>
   std::vector<Tensor> operator()(const Tensors&... arguments) {
     return run(plan_, workspace_, store_, {}, {arguments...}, {});
@@ -90,7 +105,9 @@ Tensor row_of(const Tensor& batch, std::int64_t i) {
 void expect_close(const Tensor& got, const Tensor& want) {
   ASSERT_EQ(got.shape(), want.shape());
   for (std::size_t i = 0; i < static_cast<std::size_t>(got.elements()); ++i)
-    ASSERT_NEAR(got.values<float>()[i], want.values<float>()[i], 1e-5 + 1e-5 * std::fabs(want.values<float>()[i])) << "element " << i;
+    ASSERT_NEAR(got.values<float>()[i], want.values<float>()[i],
+                1e-5 + 1e-5 * std::fabs(want.values<float>()[i]))
+        << "element " << i;
 }
 
 TEST(DynamicBatch, ResultsAreThoseOfKnownShapesForBatchesOfAnySize) {
@@ -121,30 +138,37 @@ TEST(DynamicBatch, AnExamplesResultIsWhatItIsAlone) {
 }
 
 TEST(DynamicBatch, GradientsOfParametersOverABatchWithoutExamplesAreZero) {
-  std::vector<SignatureEntry> signature = {floats({kAny, 4, 4, 2}), floats({3, 3, 2, 4}), floats({4})};
+  std::vector<SignatureEntry> signature = {floats({kAny, 4, 4, 2}), floats({3, 3, 2, 4}),
+                                           floats({4})};
   ConcreteFunction function = trace_function(signature, [](const auto& in) {
-    const Array &x = std::get<Array>(in[0]), &filter = std::get<Array>(in[1]), &gamma = std::get<Array>(in[2]);
+    const Array &x = std::get<Array>(in[0]), &filter = std::get<Array>(in[1]),
+                &gamma = std::get<Array>(in[2]);
     Array y = batch_norm(conv2d(x, filter), gamma, gamma).y;
     return grad(sum(y), {filter, gamma});
   });
   Workspace workspace;
   LocalStore store;
-  std::vector<Tensor> inputs = {Tensor::zeros(DType::kFloat32, {0, 4, 4, 2}), noise({3, 3, 2, 4}, 8), noise({4}, 9)};
-  for (const Tensor& gradient : run(make_plan(function.graph, {}), workspace, store, {}, inputs, {}))
+  std::vector<Tensor> inputs = {Tensor::zeros(DType::kFloat32, {0, 4, 4, 2}),
+                                noise({3, 3, 2, 4}, 8), noise({4}, 9)};
+  for (const Tensor& gradient :
+       run(make_plan(function.graph, {}), workspace, store, {}, inputs, {}))
     for (float x : gradient.values<float>()) EXPECT_EQ(x, 0);
 }
 
 TEST(DynamicBatch, ScattersTakeAnyNumberOfRows) {
-  ConcreteFunction function = trace_function({floats({kAny, 2}), ints({kAny}), floats({kAny, 2})}, [](const auto& in) {
-    const Array &x = std::get<Array>(in[0]), &ids = std::get<Array>(in[1]), &rows = std::get<Array>(in[2]);
-    return Arrays{scatter_add(x, ids, rows), scatter_update(x, ids, rows)};
-  });
+  ConcreteFunction function =
+      trace_function({floats({kAny, 2}), ints({kAny}), floats({kAny, 2})}, [](const auto& in) {
+        const Array &x = std::get<Array>(in[0]), &ids = std::get<Array>(in[1]),
+                    &rows = std::get<Array>(in[2]);
+        return Arrays{scatter_add(x, ids, rows), scatter_update(x, ids, rows)};
+      });
   Workspace workspace;
   LocalStore store;
   auto plan = make_plan(parse_graph(function.bytes), {});
   Tensor x = tensor({2, 2}, {1, 2, 3, 4});
   auto of = [&](const std::vector<std::int64_t>& ids, const std::vector<float>& rows) {
-    return run(plan, workspace, store, {}, {x, ids_of(ids), tensor({static_cast<std::int64_t>(ids.size()), 2}, rows)}, {});
+    return run(plan, workspace, store, {},
+               {x, ids_of(ids), tensor({static_cast<std::int64_t>(ids.size()), 2}, rows)}, {});
   };
   std::vector<Tensor> none = of({}, {}), twice = of({1, 1}, {10, 20, 30, 40});
   expect_close(none[0], x);
@@ -162,7 +186,9 @@ TEST(DynamicBatch, SegmentSumsDropNegativeIdsAndRefuseThoseBeyond) {
   Runner sums(function);
   expect_close(sums(tensor({4}, {1, 2, 3, 4}), ids_of({1, -1, 1, 0}))[0], tensor({2}, {4, 4}));
   expect_close(sums(tensor({0}, {}), ids_of({}))[0], tensor({2}, {0, 0}));
-  EXPECT_NE(message_of([&] { sums(tensor({1}, {1}), ids_of({2})); }).find("segment 2 at position 0"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { sums(tensor({1}, {1}), ids_of({2})); }).find("segment 2 at position 0"),
+      std::string::npos);
 }
 
 }  // namespace

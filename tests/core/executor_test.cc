@@ -18,8 +18,12 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<float> floats_of(const Tensor& t) { return {t.values<float>().begin(), t.values<float>().end()}; }
-std::vector<std::int64_t> longs_of(const Tensor& t) { return {t.values<std::int64_t>().begin(), t.values<std::int64_t>().end()}; }
+std::vector<float> floats_of(const Tensor& t) {
+  return {t.values<float>().begin(), t.values<float>().end()};
+}
+std::vector<std::int64_t> longs_of(const Tensor& t) {
+  return {t.values<std::int64_t>().begin(), t.values<std::int64_t>().end()};
+}
 
 // Notes what it is asked for, hands it to a LocalStore, and answers at once or when told to.
 class RecordingStore final : public VariableStore {
@@ -73,15 +77,18 @@ class RecordingStore final : public VariableStore {
 
  private:
   void answer(std::function<void()> act) {
-    if (later) waiting.push_back(std::move(act));
-    else act();
+    if (later)
+      waiting.push_back(std::move(act));
+    else
+      act();
   }
 };
 
 // A store with variables, and runs of functions against it.
 class Executor : public ::testing::Test {
  protected:
-  Variable variable(const std::string& name, const Tensor& value, std::vector<UpdateRule> rules = {}) {
+  Variable variable(const std::string& name, const Tensor& value,
+                    std::vector<UpdateRule> rules = {}) {
     auto spec = std::make_shared<VariableSpec>();
     spec->name = name;
     spec->dtype = value.dtype();
@@ -101,8 +108,10 @@ class Executor : public ::testing::Test {
   }
 
   template <typename F>
-  std::vector<Tensor> run_function(const std::vector<SignatureEntry>& signature, std::vector<Tensor> arguments, F body) {
-    return run(plan(trace_function(signature, body)), workspace, store, context, std::move(arguments), {});
+  std::vector<Tensor> run_function(const std::vector<SignatureEntry>& signature,
+                                   std::vector<Tensor> arguments, F body) {
+    return run(plan(trace_function(signature, body)), workspace, store, context,
+               std::move(arguments), {});
   }
 
   RecordingStore store;
@@ -113,13 +122,17 @@ class Executor : public ::testing::Test {
 const UpdateRule kSgd{RuleKind::kSgd, {}};
 
 TEST_F(Executor, AStepIsOnePullOfEverythingAndOnePush) {
-  Variable a = variable("a", tensor({3, 1}, {1, 2, 3}), {kSgd}), b = variable("b", tensor({2, 1}, {5, 7}), {kSgd}),
+  Variable a = variable("a", tensor({3, 1}, {1, 2, 3}), {kSgd}),
+           b = variable("b", tensor({2, 1}, {5, 7}), {kSgd}),
            w = variable("w", tensor({1, 1}, {2}), {kSgd});
   auto out = run_function({ints({kAny})}, {ids_of({2, 0, 2})}, [&](const auto& in) {
-    Array loss = sum(matmul(a.gather(arg(in, 0)), w.read())) + sum(b.gather(arg(in, 0) - arg(in, 0)));
+    Array loss =
+        sum(matmul(a.gather(arg(in, 0)), w.read())) + sum(b.gather(arg(in, 0) - arg(in, 0)));
     for (const auto& gradient : variable_gradients(loss)) {
-      if (gradient.is_sparse()) gradient.variable.update(kSgd, gradient.sparse, 0.5f);
-      else gradient.variable.update(kSgd, gradient.dense, 0.5f);
+      if (gradient.is_sparse())
+        gradient.variable.update(kSgd, gradient.sparse, 0.5f);
+      else
+        gradient.variable.update(kSgd, gradient.dense, 0.5f);
     }
     return loss;
   });
@@ -178,12 +191,13 @@ TEST_F(Executor, GradientsOfRowsAreSummedWhereTheStoreWantsThem) {
 
 TEST_F(Executor, GathersOfOneVariableShareOneRead) {
   Variable table = variable("table", tensor({5, 1}, {0, 1, 2, 3, 4}), {kSgd});
-  auto out = run_function({ints({kAny}), ints({kAny})}, {ids_of({4, 0}), ids_of({2, 4})}, [&](const auto& in) {
-    Array x = table.gather(arg(in, 0)), y = table.gather(arg(in, 1));
-    Array loss = sum(x) + 10.0f * sum(y);
-    table.update(kSgd, variable_gradients(loss)[0].sparse, 1.0f);
-    return std::vector<Array>{x, y};
-  });
+  auto out = run_function({ints({kAny}), ints({kAny})}, {ids_of({4, 0}), ids_of({2, 4})},
+                          [&](const auto& in) {
+                            Array x = table.gather(arg(in, 0)), y = table.gather(arg(in, 1));
+                            Array loss = sum(x) + 10.0f * sum(y);
+                            table.update(kSgd, variable_gradients(loss)[0].sparse, 1.0f);
+                            return std::vector<Array>{x, y};
+                          });
   EXPECT_THAT(floats_of(out[0]), ElementsAre(4, 0));
   EXPECT_THAT(floats_of(out[1]), ElementsAre(2, 4));
   ASSERT_EQ(store.calls[0].reads.size(), 1u);
@@ -245,7 +259,8 @@ TEST_F(Executor, AnIdOutOfRangeNamesVariableIdAndBound) {
   Variable table = variable("table", tensor({4, 1}, {0, 1, 2, 3}));
   for (std::int64_t bad : {-1, 4})
     EXPECT_THAT(message_of([&] {
-                  run_function({ints({kAny})}, {ids_of({0, bad})}, [&](const auto& in) { return table.gather(arg(in, 0)); });
+                  run_function({ints({kAny})}, {ids_of({0, bad})},
+                               [&](const auto& in) { return table.gather(arg(in, 0)); });
                 }),
                 AllOf(HasSubstr("table"), HasSubstr(std::to_string(bad)), HasSubstr("[0, 4)")));
   EXPECT_TRUE(store.calls.empty());
@@ -263,7 +278,8 @@ TEST_F(Executor, AStoreMayAnswerLaterAndTheGateAndTheLaneMayHoldTheRunBack) {
   std::function<void()> go, push;
   bool done = false;
   step.before_push([&](std::function<void()> next) { push = std::move(next); });
-  step.start([&](std::exception_ptr error) { done = error == nullptr; }, [&](std::function<void()> next) { go = std::move(next); });
+  step.start([&](std::exception_ptr error) { done = error == nullptr; },
+             [&](std::function<void()> next) { go = std::move(next); });
   EXPECT_TRUE(store.calls.empty());  // the lane has not let it begin
   std::exchange(go, nullptr)();
   EXPECT_THAT(store.kinds(), ElementsAre("pull"));
@@ -275,7 +291,8 @@ TEST_F(Executor, AStoreMayAnswerLaterAndTheGateAndTheLaneMayHoldTheRunBack) {
   push();
   EXPECT_THAT(store.kinds(), ElementsAre("pull", "push"));
   EXPECT_FALSE(done);
-  while (store.answer_one()) {}
+  while (store.answer_one()) {
+  }
   EXPECT_TRUE(done);
   EXPECT_THAT(floats_of(step.outputs()[0]), ElementsAre(1, 2));
 }
@@ -291,8 +308,12 @@ TEST_F(Executor, ManyWavesDoNotDeepenTheStack) {
 
 TEST_F(Executor, AnErrorOfTheStoreEndsTheRunAndTheWorkspaceServesAgain) {
   struct Broken final : VariableStore {
-    void pull(const StepContext&, std::span<Read>, Done done) override { done(std::make_exception_ptr(UnavailableError("ps 1 is away"))); }
-    void push(const StepContext&, std::span<Update>, Done) override { FAIL() << "pushed after a failed pull"; }
+    void pull(const StepContext&, std::span<Read>, Done done) override {
+      done(std::make_exception_ptr(UnavailableError("ps 1 is away")));
+    }
+    void push(const StepContext&, std::span<Update>, Done) override {
+      FAIL() << "pushed after a failed pull";
+    }
   } broken;
   Variable v = variable("v", tensor({1}, {3}));
   auto made = plan(trace_function({}, [&](const auto&) {
@@ -318,18 +339,22 @@ TEST_F(Executor, WhatAFailedPushWasToSendIsNotOverwritten) {
     v.update(kSgd, arg(in, 0) * 2.0f, 0.1f);
     return std::vector<Array>{};
   }));
-  for (float x : {1.0f, 5.0f}) EXPECT_THROW(run(made, workspace, failing, context, {tensor({2}, {x, x})}, {}), UnavailableError);
+  for (float x : {1.0f, 5.0f})
+    EXPECT_THROW(run(made, workspace, failing, context, {tensor({2}, {x, x})}, {}),
+                 UnavailableError);
   EXPECT_THAT(floats_of(failing.sending[0]), ElementsAre(2, 2));
   EXPECT_THAT(floats_of(failing.sending[1]), ElementsAre(10, 10));
 }
 
 TEST_F(Executor, AFailedCheckNamesTheStepAndTheVariableAndPushesNothing) {
   float nan = std::numeric_limits<float>::quiet_NaN();
-  Variable good = variable("good", tensor({2}, {1, 2}), {kSgd}), bad = variable("bad", tensor({2}, {1, nan}), {kSgd});
+  Variable good = variable("good", tensor({2}, {1, 2}), {kSgd}),
+           bad = variable("bad", tensor({2}, {1, nan}), {kSgd});
   auto message = message_of([&] {
     run_function({}, {}, [&](const auto&) {
       Array loss = check_numerics(sum(good.read() * bad.read()), "the loss");
-      for (const auto& gradient : variable_gradients(loss)) gradient.variable.update(kSgd, gradient.dense, 0.1f);
+      for (const auto& gradient : variable_gradients(loss))
+        gradient.variable.update(kSgd, gradient.dense, 0.1f);
       return loss;
     });
   });
@@ -354,23 +379,30 @@ TEST_F(Executor, ShapesThatDoNotFitInARunNameOperationNodeAndShapes) {
     run_function({floats({kAny}), floats({kAny})}, {tensor({2}, {1, 2}), tensor({3}, {1, 2, 3})},
                  [&](const auto& in) { return arg(in, 0) + arg(in, 1); });
   });
-  EXPECT_THAT(message, AllOf(HasSubstr("add"), HasSubstr("node"), HasSubstr("float32[2]"), HasSubstr("float32[3]")));
+  EXPECT_THAT(message, AllOf(HasSubstr("add"), HasSubstr("node"), HasSubstr("float32[2]"),
+                             HasSubstr("float32[3]")));
   message = message_of([&] {
     run_function({floats({kAny, 2}), ints({kAny})}, {tensor({1, 2}, {1, 2}), ids_of({1})},
                  [&](const auto& in) { return gather(arg(in, 0), arg(in, 1)); });
   });
-  EXPECT_THAT(message, AllOf(HasSubstr("gather"), HasSubstr("node"), HasSubstr("float32[1, 2]"), HasSubstr("id 1")));
+  EXPECT_THAT(message, AllOf(HasSubstr("gather"), HasSubstr("node"), HasSubstr("float32[1, 2]"),
+                             HasSubstr("id 1")));
 }
 
 TEST_F(Executor, ArgumentsAndElementsThatDoNotFitTheSignatureAreRefused) {
   auto made = plan(trace_function({floats({kAny, 2})}, [&](const auto& in) { return arg(in, 0); }));
-  EXPECT_THAT(message_of([&] { run(made, workspace, store, context, {tensor({2, 3}, {1, 2, 3, 4, 5, 6})}, {}); }),
-              AllOf(HasSubstr("argument 0"), HasSubstr("float32[2, 3]"), HasSubstr("float32[?, 2]")));
+  EXPECT_THAT(
+      message_of([&] {
+        run(made, workspace, store, context, {tensor({2, 3}, {1, 2, 3, 4, 5, 6})}, {});
+      }),
+      AllOf(HasSubstr("argument 0"), HasSubstr("float32[2, 3]"), HasSubstr("float32[?, 2]")));
   EXPECT_THROW(run(made, workspace, store, context, {}, {}), InvalidArgumentError);
 }
 
 TEST_F(Executor, OutputsStayAsTheyAreWhenTheWorkspaceIsUsedAgain) {
-  auto made = plan(trace_function({floats({kAny})}, [&](const auto& in) { return std::vector<Array>{arg(in, 0) * 2.0f, arg(in, 0)}; }));
+  auto made = plan(trace_function({floats({kAny})}, [&](const auto& in) {
+    return std::vector<Array>{arg(in, 0) * 2.0f, arg(in, 0)};
+  }));
   auto first = run(made, workspace, store, context, {tensor({2}, {1, 2})}, {});
   run(made, workspace, store, context, {tensor({2}, {8, 9})}, {});
   EXPECT_THAT(floats_of(first[0]), ElementsAre(2, 4));
@@ -378,7 +410,9 @@ TEST_F(Executor, OutputsStayAsTheyAreWhenTheWorkspaceIsUsedAgain) {
 }
 
 TEST_F(Executor, ShapesMayChangeFromRunToRun) {
-  auto made = plan(trace_function({floats({kAny, 3})}, [&](const auto& in) { return softmax(relu(arg(in, 0)) * arg(in, 0) + 1.0f); }));
+  auto made = plan(trace_function({floats({kAny, 3})}, [&](const auto& in) {
+    return softmax(relu(arg(in, 0)) * arg(in, 0) + 1.0f);
+  }));
   for (std::int64_t rows : {1, 700, 0, 33, 700}) {
     Tensor x(DType::kFloat32, {rows, 3});
     auto values = x.mutable_values<float>();
@@ -394,7 +428,8 @@ TEST_F(Executor, ShapesMayChangeFromRunToRun) {
 
 TEST_F(Executor, EqualRunsGiveEqualBits) {
   auto made = plan(trace_function({floats({kAny, 37})}, [&](const auto& in) {
-    return std::vector<Array>{reduce_sum(tanh(arg(in, 0)) * exp(arg(in, 0)), {0}), matmul(arg(in, 0), arg(in, 0), true, false)};
+    return std::vector<Array>{reduce_sum(tanh(arg(in, 0)) * exp(arg(in, 0)), {0}),
+                              matmul(arg(in, 0), arg(in, 0), true, false)};
   }));
   Tensor x(DType::kFloat32, {129, 37});
   auto values = x.mutable_values<float>();
@@ -406,7 +441,9 @@ TEST_F(Executor, EqualRunsGiveEqualBits) {
 }
 
 TEST(ExecutorLimits, ARunThatNeedsMoreMemoryThanItsPlanAllowsIsRefused) {
-  auto traced = trace_function({floats({kAny, 100})}, [](const auto& in) { return sum(matmul(std::get<Array>(in[0]), std::get<Array>(in[0]), false, true)); });
+  auto traced = trace_function({floats({kAny, 100})}, [](const auto& in) {
+    return sum(matmul(std::get<Array>(in[0]), std::get<Array>(in[0]), false, true));
+  });
   const auto plan = make_plan(traced.graph, {}, {.bytes_max = 64 << 10});
   Workspace workspace;
   LocalStore store;
@@ -421,7 +458,8 @@ TEST(ExecutorLimits, ARunThatNeedsMoreMemoryThanItsPlanAllowsIsRefused) {
 
 TEST(PlacedIntervals, ThatMeetInTimeAreApartInSpace) {
   std::vector<Interval> all;
-  for (int i = 0; i < 200; ++i) all.push_back({i % 23, i % 23 + i % 7, static_cast<std::size_t>(i * 37 % 500), 0});
+  for (int i = 0; i < 200; ++i)
+    all.push_back({i % 23, i % 23 + i % 7, static_cast<std::size_t>(i * 37 % 500), 0});
   std::size_t total = place_intervals(all), sum = 0;
   for (std::size_t a = 0; a < all.size(); ++a) {
     EXPECT_EQ(all[a].offset % 64, 0);

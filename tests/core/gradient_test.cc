@@ -29,9 +29,10 @@ TEST(Gradient, OfTheLossItselfIsOne) {
 }
 
 TEST(Gradient, NothingIsSummedBackWhereShapesAreEqual) {
-  auto traced = trace_function({floats({kAny, 4}), floats({kAny, 4}), floats({4})}, [](const auto& in) {
-    return grad(reduce_sum(arg(in, 0) * arg(in, 1) + arg(in, 2)), {arg(in, 0), arg(in, 2)});
-  });
+  auto traced =
+      trace_function({floats({kAny, 4}), floats({kAny, 4}), floats({4})}, [](const auto& in) {
+        return grad(reduce_sum(arg(in, 0) * arg(in, 1) + arg(in, 2)), {arg(in, 0), arg(in, 2)});
+      });
   EXPECT_EQ(count_ops(traced.graph, "sum_to_like"), 1);  // the bias alone was stretched
 }
 
@@ -62,7 +63,8 @@ TEST(VariableGradients, OfAGatherIsASparsePairOfFlatIdsAndRows) {
 TEST(VariableGradients, SeveralGathersOfOneVariableJoinTheirSlices) {
   Variable table = make_variable("table", {100, 8});
   auto traced = trace_function({ints({5}), ints({7})}, [&](const auto& in) {
-    auto gradients = variable_gradients(reduce_sum(table.gather(arg(in, 0))) + reduce_sum(table.gather(arg(in, 1))));
+    auto gradients = variable_gradients(reduce_sum(table.gather(arg(in, 0))) +
+                                        reduce_sum(table.gather(arg(in, 1))));
     EXPECT_EQ(gradients.size(), 1u);
     return std::vector<Array>{gradients[0].sparse.ids, gradients[0].sparse.rows};
   });
@@ -73,7 +75,8 @@ TEST(VariableGradients, SeveralGathersOfOneVariableJoinTheirSlices) {
 TEST(VariableGradients, OfAVariableReadAndGatheredIsDense) {
   Variable table = make_variable("table", {100, 8});
   trace_function({ints({5})}, [&](const auto& in) {
-    auto gradients = variable_gradients(reduce_sum(table.gather(arg(in, 0))) + reduce_sum(square(table.read())));
+    auto gradients =
+        variable_gradients(reduce_sum(table.gather(arg(in, 0))) + reduce_sum(square(table.read())));
     EXPECT_EQ(gradients.size(), 1u);
     EXPECT_FALSE(gradients[0].is_sparse());
     EXPECT_EQ(gradients[0].dense.shape(), (Shape{100, 8}));
@@ -82,7 +85,8 @@ TEST(VariableGradients, OfAVariableReadAndGatheredIsDense) {
 }
 
 TEST(VariableGradients, ComeInOrderOfFirstUseForTrainableVariablesThatMatter) {
-  Variable a = make_variable("a", {2}), b = make_variable("b", {2}), unused = make_variable("unused", {2});
+  Variable a = make_variable("a", {2}), b = make_variable("b", {2}),
+           unused = make_variable("unused", {2});
   VariableSpec frozen_spec = a.spec();
   frozen_spec.name = "frozen";
   frozen_spec.trainable = false;
@@ -93,7 +97,8 @@ TEST(VariableGradients, ComeInOrderOfFirstUseForTrainableVariablesThatMatter) {
     Array loss = reduce_sum(first * second * frozen.read() + second);
     std::vector<std::string> names, asked;
     for (const auto& g : variable_gradients(loss)) names.push_back(g.variable.name());
-    for (const auto& g : variable_gradients(loss, {unused, frozen})) asked.push_back(g.variable.name());
+    for (const auto& g : variable_gradients(loss, {unused, frozen}))
+      asked.push_back(g.variable.name());
     EXPECT_THAT(names, ElementsAre("b", "a"));
     EXPECT_THAT(asked, ElementsAre("frozen"));
     return Outputs{};
@@ -101,14 +106,41 @@ TEST(VariableGradients, ComeInOrderOfFirstUseForTrainableVariablesThatMatter) {
 }
 
 TEST(Gradient, EveryOperationOfFloatsHasOneOrIsKnownToPassNone) {
-  const std::vector<std::string> none = {"sign",     "floor",       "is_finite",     "logical_not",        "stop_gradient", "equal",
-                                         "less",     "not_equal",   "less_equal",    "greater",            "greater_equal", "logical_and",
-                                         "dim_size", "logical_or",  "argmax",        "zeros_like",         "ones_like",     "one_hot",
-                                         "constant", "argument",    "iterator_next", "element_count",      "read_variable", "gather_variable",
-                                         "update_variable", "string_hash_bucket", "step_key", "is_last_of_id", "random_uniform", "random_normal",
-                                         "random_truncated_normal", "random_integers"};
+  const std::vector<std::string> none = {"sign",
+                                         "floor",
+                                         "is_finite",
+                                         "logical_not",
+                                         "stop_gradient",
+                                         "equal",
+                                         "less",
+                                         "not_equal",
+                                         "less_equal",
+                                         "greater",
+                                         "greater_equal",
+                                         "logical_and",
+                                         "dim_size",
+                                         "logical_or",
+                                         "argmax",
+                                         "zeros_like",
+                                         "ones_like",
+                                         "one_hot",
+                                         "constant",
+                                         "argument",
+                                         "iterator_next",
+                                         "element_count",
+                                         "read_variable",
+                                         "gather_variable",
+                                         "update_variable",
+                                         "string_hash_bucket",
+                                         "step_key",
+                                         "is_last_of_id",
+                                         "random_uniform",
+                                         "random_normal",
+                                         "random_truncated_normal",
+                                         "random_integers"};
   for (const OpDef* op : all_ops())
-    EXPECT_EQ(op->gradient == nullptr, std::find(none.begin(), none.end(), op->name) != none.end()) << op->name;
+    EXPECT_EQ(op->gradient == nullptr, std::find(none.begin(), none.end(), op->name) != none.end())
+        << op->name;
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
 
 namespace cairn::testing {
 
-inline const Array& arg(const std::vector<TraceArgument>& arguments, std::size_t i) { return std::get<Array>(arguments[i]); }
+inline const Array& arg(const std::vector<TraceArgument>& arguments, std::size_t i) {
+  return std::get<Array>(arguments[i]);
+}
 
 inline Variable make_variable(const std::string& name, Shape shape, DType dtype = DType::kFloat32) {
   VariableSpec spec;
@@ -31,7 +33,11 @@ inline constexpr std::int64_t kAny = Shape::kUnknown;
 // The function of arguments of these types.
 template <typename F>
 ConcreteFunction trace_function(const std::vector<SignatureEntry>& signature, F body) {
-  return trace([&](const std::vector<TraceArgument>& arguments) { return detail::to_outputs(body(arguments)); }, signature);
+  return trace(
+      [&](const std::vector<TraceArgument>& arguments) {
+        return detail::to_outputs(body(arguments));
+      },
+      signature);
 }
 
 inline std::vector<std::string> op_names(const Graph& graph) {
@@ -41,15 +47,19 @@ inline std::vector<std::string> op_names(const Graph& graph) {
 }
 
 inline std::int64_t count_ops(const Graph& graph, std::string_view name) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.op->name == name; });
+  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const Node& node) { return node.op->name == name; });
 }
 
-inline Tensor tensor(Shape shape, const std::vector<float>& values) { return Tensor::of<float>(std::move(shape), values); }
+inline Tensor tensor(Shape shape, const std::vector<float>& values) {
+  return Tensor::of<float>(std::move(shape), values);
+}
 inline Tensor ids_of(const std::vector<std::int64_t>& values) {
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
 }
 
-// The message of the InvalidArgumentError (or another class E) that `act` throws; "nothing was thrown" otherwise.
+// The message of the InvalidArgumentError (or another class E) that `act` throws; "nothing was
+// thrown" otherwise.
 template <typename E = InvalidArgumentError, typename F>
 std::string message_of(F act) {
   try {

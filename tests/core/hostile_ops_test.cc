@@ -1,5 +1,6 @@
-// Graphs by a sender who lies consistently: the attributes and inputs of operations changed at will, the types adjusted to match. What
-// verification lets through must run to an end or raise an Error, whatever it computes.
+// Graphs by a sender who lies consistently: the attributes and inputs of operations changed at
+// will, the types adjusted to match. What verification lets through must run to an end or raise an
+// Error, whatever it computes.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -24,29 +25,39 @@ using Arrays = std::vector<Array>;
 using Int = std::int64_t;
 using Ints = std::vector<Int>;
 
-constexpr Int kHuge = Int{1} << 62, kLeast = std::numeric_limits<Int>::min(), kMost = std::numeric_limits<Int>::max();
+constexpr Int kHuge = Int{1} << 62, kLeast = std::numeric_limits<Int>::min(),
+              kMost = std::numeric_limits<Int>::max();
 
 // What the sample graph takes: images, filter, a table, rows for it, ids, row splits.
 std::vector<Tensor> sample_arguments() {
   Random random(5);
   auto floats = [&](Shape shape) {
     Tensor made(DType::kFloat32, std::move(shape));
-    for (float& x : made.mutable_values<float>()) x = uniform_float(static_cast<std::uint32_t>(random.bits())) - 0.5f;
+    for (float& x : made.mutable_values<float>())
+      x = uniform_float(static_cast<std::uint32_t>(random.bits())) - 0.5f;
     return made;
   };
-  return {floats({2, 5, 4, 3}), floats({3, 2, 3, 2}), floats({6, 3}), floats({4, 3}), ids_of({5, 0, 3, 0}), ids_of({0, 1, 1, 4})};
+  return {floats({2, 5, 4, 3}), floats({3, 2, 3, 2}), floats({6, 3}),
+          floats({4, 3}),       ids_of({5, 0, 3, 0}), ids_of({0, 1, 1, 4})};
 }
 
 Array table_row(const Array& table) { return squeeze(slice(table, 0, 2, 1), 0); }
 
-// Every operation that has attributes, and every one that scatters, normalises or slides, with its gradient.
+// Every operation that has attributes, and every one that scatters, normalises or slides, with its
+// gradient.
 Outputs sample_body(const Arrays& in) {
-  const Array &image = in[0], &filter = in[1], &table = in[2], &rows = in[3], &ids = in[4], &splits = in[5];
-  Arrays made = {conv2d(image, filter, {{2, 1}, Padding::kSame, {1, 2}}), conv2d(image, filter), max_pool2d(image, {{2, 3}, {1, 2}}),
-                 avg_pool2d(image, {{3, 2}, {2, 1}, Padding::kSame}), layer_norm(table, table_row(table), table_row(table)),
+  const Array &image = in[0], &filter = in[1], &table = in[2], &rows = in[3], &ids = in[4],
+              &splits = in[5];
+  Arrays made = {conv2d(image, filter, {{2, 1}, Padding::kSame, {1, 2}}),
+                 conv2d(image, filter),
+                 max_pool2d(image, {{2, 3}, {1, 2}}),
+                 avg_pool2d(image, {{3, 2}, {2, 1}, Padding::kSame}),
+                 layer_norm(table, table_row(table), table_row(table)),
                  batch_norm(image, table_row(table), table_row(table)).y};
-  for (auto scatter : {scatter_add, scatter_sub, scatter_max, scatter_min, scatter_update}) made.push_back(scatter(table, ids, rows));
-  for (auto reduce : {reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod}) made.push_back(reduce(image, {0, 2}, true));
+  for (auto scatter : {scatter_add, scatter_sub, scatter_max, scatter_min, scatter_update})
+    made.push_back(scatter(table, ids, rows));
+  for (auto reduce : {reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod})
+    made.push_back(reduce(image, {0, 2}, true));
   made.push_back(gather(table, ids));
   made.push_back(unsorted_segment_sum(rows, ids, 6));
   made.push_back(wait_for(rows, 0));
@@ -57,13 +68,16 @@ Outputs sample_body(const Arrays& in) {
   made.push_back(transpose(image, {3, 1, 0, 2}));
   made.push_back(reshape(rows, {-1, 2}));
   made.push_back(matmul(table, rows, false, true));
-  made.push_back(sparse_softmax_cross_entropy_with_logits(slice(splits, 0, 0, 1), slice(rows, 0, 0, 1)));
+  made.push_back(
+      sparse_softmax_cross_entropy_with_logits(slice(splits, 0, 0, 1), slice(rows, 0, 0, 1)));
   Array loss = 0.0f;
   for (const Array& one : made) loss = loss + sum(square(one));
   Outputs outputs;
   for (const Array& one : grad(loss, {image, filter, table, rows})) outputs.emplace_back("", one);
-  for (const Array& one : {random_uniform({3, 2}), random_normal_like(rows), random_truncated_normal({4}), dropout(rows, 0.5f), one_hot(ids, 7),
-                           random_integers({5}, -3, 9), argmax(rows, 1), string_hash_bucket(Tensor::strings({2}, {"a", "b"}), 7), loss})
+  for (const Array& one :
+       {random_uniform({3, 2}), random_normal_like(rows), random_truncated_normal({4}),
+        dropout(rows, 0.5f), one_hot(ids, 7), random_integers({5}, -3, 9), argmax(rows, 1),
+        string_hash_bucket(Tensor::strings({2}, {"a", "b"}), 7), loss})
     outputs.emplace_back("", one);
   return outputs;
 }
@@ -71,11 +85,12 @@ Outputs sample_body(const Arrays& in) {
 Graph graph_of_many_ops() {
   std::vector<SignatureEntry> signature;
   for (const Tensor& argument : sample_arguments()) signature.emplace_back(argument.type());
-  return trace_function(signature, [](const auto& in) {
-           Arrays arrays;
-           for (const auto& one : in) arrays.push_back(std::get<Array>(one));
-           return sample_body(arrays);
-         })
+  return trace_function(signature,
+                        [](const auto& in) {
+                          Arrays arrays;
+                          for (const auto& one : in) arrays.push_back(std::get<Array>(one));
+                          return sample_body(arrays);
+                        })
       .graph;
 }
 
@@ -114,15 +129,20 @@ Verdict judge(Graph graph) {
 // What `value` could be instead, of its own type.
 std::vector<AttributeValue> hostile_values(const AttributeValue& value) {
   std::vector<AttributeValue> all;
-  const Ints numbers = {-2, -1, 0, 1, 2, 3, 7, (Int{1} << 20) + 1, Int{1} << 31, kHuge, kLeast, kMost};
+  const Ints numbers = {-2,           -1,    0,      1,    2, 3, 7, (Int{1} << 20) + 1,
+                        Int{1} << 31, kHuge, kLeast, kMost};
   if (std::holds_alternative<Int>(value)) all.insert(all.end(), numbers.begin(), numbers.end());
   if (std::holds_alternative<double>(value))
-    for (double x : {-1.0, 0.0, 1e300, -1e300, std::nan(""), std::numeric_limits<double>::infinity()}) all.emplace_back(x);
+    for (double x :
+         {-1.0, 0.0, 1e300, -1e300, std::nan(""), std::numeric_limits<double>::infinity()})
+      all.emplace_back(x);
   if (const bool* flag = std::get_if<bool>(&value)) all.emplace_back(!*flag);
   if (std::holds_alternative<std::string>(value))
-    for (const char* text : {"", "SAME", "VALID", "same", "FULL"}) all.emplace_back(std::string(text));
+    for (const char* text : {"", "SAME", "VALID", "same", "FULL"})
+      all.emplace_back(std::string(text));
   if (const Ints* list = std::get_if<Ints>(&value)) {
-    for (const Ints& other : {Ints{}, Ints{1}, Ints(17, 1), Ints(3, kMost)}) all.emplace_back(other);
+    for (const Ints& other : {Ints{}, Ints{1}, Ints(17, 1), Ints(3, kMost)})
+      all.emplace_back(other);
     for (std::size_t i = 0; i < list->size(); ++i)
       for (Int number : numbers) {
         Ints changed = *list;
@@ -167,7 +187,8 @@ TEST(HostileOperations, InputsFromAnywhereAreRefusedOrRun) {
     std::size_t i = 1 + random.below(broken.nodes.size() - 1);
     if (broken.nodes[i].inputs.empty()) continue;
     auto from = static_cast<std::int32_t>(random.below(i));
-    auto output = static_cast<std::int32_t>(random.below(broken.nodes[static_cast<std::size_t>(from)].outputs.size()));
+    auto output = static_cast<std::int32_t>(
+        random.below(broken.nodes[static_cast<std::size_t>(from)].outputs.size()));
     broken.nodes[i].inputs[random.below(broken.nodes[i].inputs.size())] = {from, output};
     Verdict verdict = judge(std::move(broken));
     refused += verdict == Verdict::kRefused;
@@ -242,15 +263,20 @@ TEST(HostileOperations, MalformedAttributesAreRefusedNamingTheNumber) {
 
 // Sizes that are known only when run are looked at then.
 TEST(HostileOperations, ValuesThatGrowPastEveryMachineAreRefusedWhenRun) {
-  ConcreteFunction function = trace_function({floats({kAny}), ints({kAny, kAny})}, [](const auto& in) {
-    Array x = std::get<Array>(in[0]);
-    for (int i = 0; i < 8; ++i) x = gather(x, std::get<Array>(in[1]));  // each makes the value 1024 times as large
-    return sum(x);
-  });
+  ConcreteFunction function =
+      trace_function({floats({kAny}), ints({kAny, kAny})}, [](const auto& in) {
+        Array x = std::get<Array>(in[0]);
+        // each makes the value 1024 times as large
+        for (int i = 0; i < 8; ++i) x = gather(x, std::get<Array>(in[1]));
+        return sum(x);
+      });
   Workspace workspace;
   LocalStore store;
-  std::vector<Tensor> inputs = {Tensor::zeros(DType::kFloat32, {1}), Tensor::zeros(DType::kInt64, {1024, 1024})};
-  auto act = [&] { run(make_plan(parse_graph(function.bytes), {}), workspace, store, {}, inputs, {}); };
+  std::vector<Tensor> inputs = {Tensor::zeros(DType::kFloat32, {1}),
+                                Tensor::zeros(DType::kInt64, {1024, 1024})};
+  auto act = [&] {
+    run(make_plan(parse_graph(function.bytes), {}), workspace, store, {}, inputs, {});
+  };
   EXPECT_THAT(message_of(act), HasSubstr("too large"));
 }
 
@@ -258,14 +284,18 @@ TEST(HostileOperations, ManyLargeValuesAtOnceAreRefusedBeforeTheirSizesOverflow)
   ConcreteFunction function = trace_function({floats({kAny, 1})}, [](const auto& in) {
     Arrays all;
     Array x = std::get<Array>(in[0]);
-    for (int i = 0; i < 64; ++i) all.push_back(matmul(x, square(reshape(x, {1, -1})) + static_cast<float>(i)));
+    for (int i = 0; i < 64; ++i)
+      all.push_back(matmul(x, square(reshape(x, {1, -1})) + static_cast<float>(i)));
     Array total = reduce_max(all[0]);
     for (const Array& one : all) total = total + reduce_max(one);
     return total;
   });
   Workspace workspace;
   LocalStore store;
-  auto act = [&] { run(make_plan(parse_graph(function.bytes), {}), workspace, store, {}, {Tensor::zeros(DType::kFloat32, {1 << 21, 1})}, {}); };
+  auto act = [&] {
+    run(make_plan(parse_graph(function.bytes), {}), workspace, store, {},
+        {Tensor::zeros(DType::kFloat32, {1 << 21, 1})}, {});
+  };
   EXPECT_THAT(message_of<ResourceExhaustedError>(act), HasSubstr("no memory"));
 }
 

@@ -48,7 +48,8 @@ TEST(IdIndex, AnswersAsAMapDoes) {
       Ids ids(random.below(1000));
       for (std::int64_t& id : ids) {
         const auto number = static_cast<std::int64_t>(random.below(100'000));
-        id = stride == 0 ? static_cast<std::int64_t>(mix_bits(static_cast<std::uint64_t>(number))) : number * stride;
+        id = stride == 0 ? static_cast<std::int64_t>(mix_bits(static_cast<std::uint64_t>(number)))
+                         : number * stride;
       }
       Ids wanted;
       for (const std::int64_t id : ids) {
@@ -57,7 +58,8 @@ TEST(IdIndex, AnswersAsAMapDoes) {
       }
       ASSERT_EQ(found(index, ids), wanted) << "round " << round;
       wanted.clear();
-      for (const std::int64_t id : ids) wanted.push_back(map.emplace(id, static_cast<std::int64_t>(map.size())).first->second);
+      for (const std::int64_t id : ids)
+        wanted.push_back(map.emplace(id, static_cast<std::int64_t>(map.size())).first->second);
       ASSERT_EQ(made(index, ids), wanted) << "round " << round;
     }
     EXPECT_EQ(index.size(), static_cast<std::int64_t>(map.size()));

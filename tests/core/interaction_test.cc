@@ -1,4 +1,5 @@
-// The dot interaction and its gradient against loops that say what they mean, over sizes that fill tiles and that do not.
+// The dot interaction and its gradient against loops that say what they mean, over sizes that fill
+// tiles and that do not.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +32,8 @@ Products interact(const Tensor& x, const Tensor& dy) {
 
 Products interact_by_definition(const Tensor& x, const Tensor& dy) {
   const std::int64_t batch = x.shape()[0], f = x.shape()[1], d = x.shape()[2];
-  Products made{Tensor::zeros(DType::kFloat32, dy.shape()), Tensor::zeros(DType::kFloat32, x.shape())};
+  Products made{Tensor::zeros(DType::kFloat32, dy.shape()),
+                Tensor::zeros(DType::kFloat32, x.shape())};
   const float *px = x.values<float>().data(), *pdy = dy.values<float>().data();
   float *y = made.y.mutable_values<float>().data(), *dx = made.dx.mutable_values<float>().data();
   std::int64_t pair = 0;
@@ -57,7 +59,8 @@ TEST(DotInteraction, IsThePairwiseProductsForAnySizes) {
   for (std::int64_t batch : {1, 3})
     for (std::int64_t f : {1, 2, 4, 5, 8, 16, 17, 27, 40})
       for (std::int64_t d : {1, 3, 8, 16, 20, 33}) {
-        const Tensor x = noise({batch, f, d}, static_cast<std::uint64_t>(f * 100 + d)), dy = noise({batch, f * (f - 1) / 2}, 7);
+        const Tensor x = noise({batch, f, d}, static_cast<std::uint64_t>(f * 100 + d)),
+                     dy = noise({batch, f * (f - 1) / 2}, 7);
         const Products got = interact(x, dy), want = interact_by_definition(x, dy);
         const std::string sizes = x.type().to_string();
         expect_near(got.y, want.y, sizes + " y");

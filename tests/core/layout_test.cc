@@ -11,19 +11,24 @@ TEST(Partitioners, RefuseOptionsBelowOneAndUnknownShapes) {
   EXPECT_THROW(MinSizePartitioner({.bytes_per_string = 0}), InvalidArgumentError);
   EXPECT_THROW(MaxSizePartitioner({.max_shard_bytes = 0}), InvalidArgumentError);
   EXPECT_THROW(MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = -1}), InvalidArgumentError);
-  EXPECT_THROW((*FixedShardsPartitioner(2))(Shape{Shape::kUnknown, 4}, DType::kFloat32), InvalidArgumentError);
+  EXPECT_THROW((*FixedShardsPartitioner(2))(Shape{Shape::kUnknown, 4}, DType::kFloat32),
+               InvalidArgumentError);
 }
 
 TEST(Partitioners, OfAGreatestSizeTakeZeroShardsForNoBound) {
   const Shape shape{10, 1};
-  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 0}))(shape, DType::kFloat32), (std::vector<std::int64_t>{5, 1}));
-  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 2}))(shape, DType::kFloat32), (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 0}))(shape, DType::kFloat32),
+            (std::vector<std::int64_t>{5, 1}));
+  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 8, .max_shards = 2}))(shape, DType::kFloat32),
+            (std::vector<std::int64_t>{2, 1}));
 }
 
 TEST(Partitioners, CutAlongTheAxisAsked) {
   const Shape shape{5, 8, 2};
-  EXPECT_EQ((*FixedShardsPartitioner(3))(shape, DType::kFloat32, 1), (std::vector<std::int64_t>{1, 3, 1}));
-  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 40}))(shape, DType::kFloat32, 1), (std::vector<std::int64_t>{1, 8, 1}));
+  EXPECT_EQ((*FixedShardsPartitioner(3))(shape, DType::kFloat32, 1),
+            (std::vector<std::int64_t>{1, 3, 1}));
+  EXPECT_EQ((*MaxSizePartitioner({.max_shard_bytes = 40}))(shape, DType::kFloat32, 1),
+            (std::vector<std::int64_t>{1, 8, 1}));
   EXPECT_THROW((*FixedShardsPartitioner(3))(shape, DType::kFloat32, 3), InvalidArgumentError);
 }
 
@@ -47,7 +52,8 @@ TEST(SplitRows, TheFirstPartsHaveOneRowMore) {
 TEST(Layout, FindsByNameAndCountsShards) {
   auto spec = std::make_shared<VariableSpec>();
   spec->name = "w";
-  Layout layout{.servers = {{.shards = 2}, {.ps = 1, .shards = 3, .first_shard = 2}}, .variables = {{.spec = spec}}};
+  Layout layout{.servers = {{.shards = 2}, {.ps = 1, .shards = 3, .first_shard = 2}},
+                .variables = {{.spec = spec}}};
   EXPECT_EQ(layout.find("w"), &layout.variables[0]);
   EXPECT_EQ(layout.find("v"), nullptr);
   EXPECT_EQ(layout.shard_count(), 5u);

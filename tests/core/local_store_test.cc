@@ -17,7 +17,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-VariableSpec spec_of(const std::string& name, Shape shape, Initializer initializer, DType dtype = DType::kFloat32) {
+VariableSpec spec_of(const std::string& name, Shape shape, Initializer initializer,
+                     DType dtype = DType::kFloat32) {
   VariableSpec spec;
   spec.name = name;
   spec.shape = std::move(shape);
@@ -26,17 +27,23 @@ VariableSpec spec_of(const std::string& name, Shape shape, Initializer initializ
   return spec;
 }
 
-std::vector<float> initial(const VariableSpec& spec, std::uint64_t seed, std::int64_t begin, std::int64_t count) {
+std::vector<float> initial(const VariableSpec& spec, std::uint64_t seed, std::int64_t begin,
+                           std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count * spec.dim()));
-  initialize_rows(spec, seed, begin, count, spec.dim(), reinterpret_cast<std::byte*>(values.data()));
+  initialize_rows(spec, seed, begin, count, spec.dim(),
+                  reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 
-std::vector<float> floats_in(const Tensor& value) { return {value.values<float>().begin(), value.values<float>().end()}; }
+std::vector<float> floats_in(const Tensor& value) {
+  return {value.values<float>().begin(), value.values<float>().end()};
+}
 
 TEST(InitialValues, AreTheSameHoweverTheRowsAreCut) {
-  for (const Initializer& from : {Initializer::uniform(-1, 1), Initializer::normal(0, 1, 3), Initializer::truncated_normal(1, 2),
-                                  Initializer::constant(4), Initializer::from(tensor({7, 3}, std::vector<float>(21, 0.5f)))}) {
+  for (const Initializer& from :
+       {Initializer::uniform(-1, 1), Initializer::normal(0, 1, 3),
+        Initializer::truncated_normal(1, 2), Initializer::constant(4),
+        Initializer::from(tensor({7, 3}, std::vector<float>(21, 0.5f)))}) {
     VariableSpec spec = spec_of("w", {7, 3}, from);
     std::vector<float> whole = initial(spec, 9, 0, 7), pieces;
     for (auto [begin, count] : {std::pair{0, 2}, {2, 0}, {2, 4}, {6, 1}})
@@ -50,7 +57,8 @@ TEST(HashedVariable, IsADenseOneWhoseUntouchedRowsTakeNoMemory) {
   VariableSpec dense = spec_of("w", {500, 4}, Initializer::uniform(-1, 1)), hashed = dense;
   hashed.hashed = true;
   const UpdateRule rule{RuleKind::kAdagrad, {0.1f, 1e-7f}};
-  const VariableId ids[] = {store.create(std::make_shared<VariableSpec>(dense)), store.create(std::make_shared<VariableSpec>(hashed))};
+  const VariableId ids[] = {store.create(std::make_shared<VariableSpec>(dense)),
+                            store.create(std::make_shared<VariableSpec>(hashed))};
   for (const VariableId id : ids) store.add_slots(id, rule);
   for (std::int64_t first : {400, 3, 90, 390}) {
     std::vector<std::int64_t> rows;
@@ -58,7 +66,8 @@ TEST(HashedVariable, IsADenseOneWhoseUntouchedRowsTakeNoMemory) {
     const auto count = static_cast<std::int64_t>(rows.size());
     std::array<std::vector<float>, 2> values;
     for (const VariableId id : ids) {
-      Update update{id, rule, 0.5f, Tensor::of<std::int64_t>({count}, rows), tensor({count, 4}, std::vector<float>(rows.size() * 4, 0.25f))};
+      Update update{id, rule, 0.5f, Tensor::of<std::int64_t>({count}, rows),
+                    tensor({count, 4}, std::vector<float>(rows.size() * 4, 0.25f))};
       store.push({}, {&update, 1}, [](std::exception_ptr error) { EXPECT_FALSE(error); });
       std::vector<std::int64_t> every(500);
       std::iota(every.begin(), every.end(), 0);
@@ -76,7 +85,8 @@ TEST(HashedVariable, IsUsedByRows) {
   VariableSpec spec = spec_of("w", {std::int64_t{1} << 40, 4}, Initializer::uniform(-1, 1));
   spec.hashed = true;
   Variable w = runtime.create_variable(spec);
-  EXPECT_THAT([&] { w.read(); }, ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("\"w\""), HasSubstr("gather the rows"))));
+  EXPECT_THAT([&] { w.read(); }, ThrowsMessage<InvalidArgumentError>(
+                                     AllOf(HasSubstr("\"w\""), HasSubstr("gather the rows"))));
   const Array far(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{std::int64_t{1} << 39}));
   const std::vector<float> before = floats_in(w.gather(far).eval());
   w.scatter_add(far, Array(tensor({1, 4}, {1, 1, 1, 1})));
@@ -84,10 +94,13 @@ TEST(HashedVariable, IsUsedByRows) {
 }
 
 TEST(HashedVariable, HasRowsAndAnInitializerThatMakesThem) {
-  VariableSpec flat = spec_of("w", {10}, Initializer::zeros()), given = spec_of("w", {2, 2}, Initializer::from(tensor({2, 2}, {1, 2, 3, 4})));
+  VariableSpec flat = spec_of("w", {10}, Initializer::zeros()),
+               given = spec_of("w", {2, 2}, Initializer::from(tensor({2, 2}, {1, 2, 3, 4})));
   flat.hashed = given.hashed = true;
-  EXPECT_THAT([&] { verify_spec(flat); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("[rows, 1]")));
-  EXPECT_THAT([&] { verify_spec(given); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("give it an initializer")));
+  EXPECT_THAT([&] { verify_spec(flat); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("[rows, 1]")));
+  EXPECT_THAT([&] { verify_spec(given); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("give it an initializer")));
 }
 
 TEST(InitialValues, DependOnNameAndOnBothSeeds) {
@@ -102,7 +115,8 @@ TEST(InitialValues, DependOnNameAndOnBothSeeds) {
 
 TEST(InitialValues, LeaveTheGapsBetweenStridedRowsAlone) {
   std::vector<float> out(6, -1);
-  initialize_rows(spec_of("w", {2, 2}, Initializer::constant(3)), 0, 0, 2, 3, reinterpret_cast<std::byte*>(out.data()));
+  initialize_rows(spec_of("w", {2, 2}, Initializer::constant(3)), 0, 0, 2, 3,
+                  reinterpret_cast<std::byte*>(out.data()));
   EXPECT_THAT(out, ElementsAre(3, 3, -1, 3, 3, -1));
 }
 
@@ -118,7 +132,8 @@ Moments moments(const Initializer& from) {
 }
 
 TEST(InitialValues, HaveTheMomentsOfTheirDistribution) {  // 100,000 draws: five standard errors
-  Moments uniform = moments(Initializer::uniform(-1, 1)), normal = moments(Initializer::normal(0.5f, 2)),
+  Moments uniform = moments(Initializer::uniform(-1, 1)),
+          normal = moments(Initializer::normal(0.5f, 2)),
           truncated = moments(Initializer::truncated_normal(0, 1));
   EXPECT_NEAR(uniform.mean, 0, 0.01);
   EXPECT_NEAR(uniform.deviation, 1 / std::sqrt(3.0), 0.01);
@@ -130,11 +145,20 @@ TEST(InitialValues, HaveTheMomentsOfTheirDistribution) {  // 100,000 draws: five
 }
 
 TEST(InitialValues, ThatDoNotFitTheTypeAreRefusedByName) {
-  EXPECT_THAT(message_of([] { verify_spec(spec_of("n", {2}, Initializer::uniform(0, 1), DType::kInt64)); }), HasSubstr("\"n\""));
-  EXPECT_THAT(message_of([] { verify_spec(spec_of("w", {2}, Initializer::from(tensor({3}, {1, 2, 3})))); }), HasSubstr("float32[3]"));
-  EXPECT_THAT(message_of([] { verify_spec(spec_of("w", {Shape::kUnknown}, Initializer::zeros())); }), HasSubstr("not known"));
-  EXPECT_THAT(message_of([] { verify_spec(spec_of("", {2}, Initializer::zeros())); }), HasSubstr("no name"));
-  EXPECT_THAT(message_of([] { verify_spec(spec_of("w", {2}, Initializer::uniform(1, 0))); }), HasSubstr("bounds"));
+  EXPECT_THAT(
+      message_of([] { verify_spec(spec_of("n", {2}, Initializer::uniform(0, 1), DType::kInt64)); }),
+      HasSubstr("\"n\""));
+  EXPECT_THAT(message_of([] {
+                verify_spec(spec_of("w", {2}, Initializer::from(tensor({3}, {1, 2, 3}))));
+              }),
+              HasSubstr("float32[3]"));
+  EXPECT_THAT(
+      message_of([] { verify_spec(spec_of("w", {Shape::kUnknown}, Initializer::zeros())); }),
+      HasSubstr("not known"));
+  EXPECT_THAT(message_of([] { verify_spec(spec_of("", {2}, Initializer::zeros())); }),
+              HasSubstr("no name"));
+  EXPECT_THAT(message_of([] { verify_spec(spec_of("w", {2}, Initializer::uniform(1, 0))); }),
+              HasSubstr("bounds"));
 }
 
 std::exception_ptr push_one(LocalStore& store, Update update) {
@@ -151,14 +175,18 @@ Tensor pull_one(LocalStore& store, VariableId id, Tensor ids = {}) {
   return read.value;
 }
 
-VariableId create(LocalStore& store, const VariableSpec& spec) { return store.create(std::make_shared<const VariableSpec>(spec)); }
+VariableId create(LocalStore& store, const VariableSpec& spec) {
+  return store.create(std::make_shared<const VariableSpec>(spec));
+}
 
 TEST(LocalStore, HandsOutRowsInTheOrderOfTheirIds) {
   LocalStore store;
-  VariableId w = create(store, spec_of("w", {3, 2}, Initializer::from(tensor({3, 2}, {0, 1, 2, 3, 4, 5}))));
+  VariableId w =
+      create(store, spec_of("w", {3, 2}, Initializer::from(tensor({3, 2}, {0, 1, 2, 3, 4, 5}))));
   EXPECT_THAT(floats_in(pull_one(store, w, ids_of({0, 2}))), ElementsAre(0, 1, 4, 5));
   EXPECT_THAT(floats_in(pull_one(store, w)), ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(message_of([&] { pull_one(store, w, ids_of({3})); }), AllOf(HasSubstr("3"), HasSubstr("\"w\"")));
+  EXPECT_THAT(message_of([&] { pull_one(store, w, ids_of({3})); }),
+              AllOf(HasSubstr("3"), HasSubstr("\"w\"")));
   EXPECT_THROW(pull_one(store, 7), InvalidArgumentError);
 }
 
@@ -173,7 +201,8 @@ TEST(LocalStore, AddingSlotsKeepsTheValuesAndUpdatesReachRowsAndSlots) {
     store.add_slots(w, adagrad);
     EXPECT_EQ(floats_in(pull_one(store, w)), before);
 
-    EXPECT_EQ(push_one(store, {w, adagrad, 0.5f, ids_of({rows - 1}), tensor({1, 2}, {1, -2})}), nullptr);
+    EXPECT_EQ(push_one(store, {w, adagrad, 0.5f, ids_of({rows - 1}), tensor({1, 2}, {1, -2})}),
+              nullptr);
 
     std::vector<float> after = floats_in(pull_one(store, w));
     std::size_t last = before.size() - 2;
@@ -207,7 +236,10 @@ TEST(LocalStore, AVariableHasTheSlotsOfOneRule) {
   LocalStore store;
   VariableId w = create(store, spec_of("w", {2}, Initializer::zeros()));
   store.add_slots(w, {RuleKind::kAdagrad, {0.1f, 0}});
-  EXPECT_THAT(message_of([&] { store.add_slots(w, {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}); }), AllOf(HasSubstr("adagrad"), HasSubstr("adam")));
+  EXPECT_THAT(message_of([&] {
+                store.add_slots(w, {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}});
+              }),
+              AllOf(HasSubstr("adagrad"), HasSubstr("adam")));
 }
 
 TEST(Eager, ExpressionsOfConstantsAreComputed) {
@@ -248,7 +280,9 @@ TEST(LocalRuntime, ASecondVariableOfANameGetsANumber) {
   LocalRuntime runtime;
   Scope scope(runtime);
   auto named = [](const char* name) {
-    return current_variable_creator().create_variable(spec_of(name, {1}, Initializer::zeros())).name();
+    return current_variable_creator()
+        .create_variable(spec_of(name, {1}, Initializer::zeros()))
+        .name();
   };
   EXPECT_EQ(named("w"), "w");
   EXPECT_EQ(named("w"), "w_1");

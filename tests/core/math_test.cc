@@ -17,7 +17,8 @@ struct Range {
 
 std::vector<float> samples(Range range) {
   std::vector<float> all;
-  for (int i = 0; i <= 20'000; ++i) all.push_back(range.low + (range.high - range.low) * static_cast<float>(i) / 20'000);
+  for (int i = 0; i <= 20'000; ++i)
+    all.push_back(range.low + (range.high - range.low) * static_cast<float>(i) / 20'000);
   for (float scale = range.high; std::fabs(scale) > 1e-30f; scale /= 7)  // and ever closer to zero
     for (float x : {scale, -scale})
       if (x >= range.low && x <= range.high) all.push_back(x);
@@ -28,8 +29,9 @@ std::vector<float> samples(Range range) {
 double worst_error(std::string_view op, Range range, const std::function<double(double)>& want) {
   std::vector<float> x = samples(range), y(x.size());
   DType types[] = {DType::kFloat32};
-  find_block_op(op, types, DType::kFloat32)(reinterpret_cast<const std::byte*>(x.data()), nullptr, nullptr,
-                                            reinterpret_cast<std::byte*>(y.data()), x.size());
+  find_block_op(op, types, DType::kFloat32)(reinterpret_cast<const std::byte*>(x.data()), nullptr,
+                                            nullptr, reinterpret_cast<std::byte*>(y.data()),
+                                            x.size());
   double worst = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     double expected = want(x[i]);
@@ -45,9 +47,11 @@ TEST(Math, IsAccurateToAFewUnitsInTheLastPlace) {
   EXPECT_LT(worst_error("log", {1e-30f, 1e30f}, [](double x) { return std::log(x); }), kBound);
   EXPECT_LT(worst_error("log", {0.5f, 2}, [](double x) { return std::log(x); }), kBound);
   EXPECT_LT(worst_error("log1p", {-0.999f, 100}, [](double x) { return std::log1p(x); }), kBound);
-  EXPECT_LT(worst_error("sigmoid", {-80, 80}, [](double x) { return 1 / (1 + std::exp(-x)); }), kBound);
+  EXPECT_LT(worst_error("sigmoid", {-80, 80}, [](double x) { return 1 / (1 + std::exp(-x)); }),
+            kBound);
   EXPECT_LT(worst_error("tanh", {-12, 12}, [](double x) { return std::tanh(x); }), kBound);
-  EXPECT_LT(worst_error("softplus", {-80, 80}, [](double x) { return std::log1p(std::exp(x)); }), kBound);
+  EXPECT_LT(worst_error("softplus", {-80, 80}, [](double x) { return std::log1p(std::exp(x)); }),
+            kBound);
 }
 
 TEST(Math, EndsOfTheRangeAreAsInTheStandardLibrary) {
@@ -69,7 +73,8 @@ TEST(Math, EndsOfTheRangeAreAsInTheStandardLibrary) {
   EXPECT_EQ(math::sigmoid(-inf), 0);
   EXPECT_EQ(math::sigmoid(inf), 1);
   EXPECT_EQ(math::softplus(inf), inf);
-  for (auto f : {math::exp, math::log, math::log1p, math::tanh, math::sigmoid, math::softplus}) EXPECT_TRUE(std::isnan(f(nan)));
+  for (auto f : {math::exp, math::log, math::log1p, math::tanh, math::sigmoid, math::softplus})
+    EXPECT_TRUE(std::isnan(f(nan)));
 }
 
 }  // namespace

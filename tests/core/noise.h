@@ -11,7 +11,8 @@ namespace cairn::testing {
 inline Tensor noise(Shape shape, std::uint64_t seed) {
   Tensor made(DType::kFloat32, std::move(shape));
   Random random(seed);
-  for (float& x : made.mutable_values<float>()) x = uniform_float(static_cast<std::uint32_t>(random.bits())) * 2 - 1;
+  for (float& x : made.mutable_values<float>())
+    x = uniform_float(static_cast<std::uint32_t>(random.bits())) * 2 - 1;
   return made;
 }
 

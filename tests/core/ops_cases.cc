@@ -26,7 +26,8 @@ Makes elementwise() {
           {"unary exp", unary(exp)},
           {"unary expm1", unary(expm1)},
           {"unary log", unary(log)},
-          {"unary log1p", [](const CaseInputs& in) { return log1p(abs(in["x"])); }},  // recorded so, to stay where it is defined
+          // recorded so, to stay where it is defined
+          {"unary log1p", [](const CaseInputs& in) { return log1p(abs(in["x"])); }},
           {"unary square", unary(square)},
           {"unary softplus", unary(softplus)},
           {"unary elu", [](const CaseInputs& in) { return elu(in["x"]); }},
@@ -58,7 +59,9 @@ Makes elementwise() {
           {"binary_broadcast squared_difference", binary(squared_difference)},
           {"bias_add", [](const CaseInputs& in) { return in["value"] + in["bias"]; }},
           {"dropout", [](const CaseInputs& in) { return dropout(in["x"], in.attrs.at("rate")); }},
-          {"clip", [](const CaseInputs& in) { return nn::clip_by_value(in["x"], in.attrs.at("min"), in.attrs.at("max")); }}};
+          {"clip", [](const CaseInputs& in) {
+             return nn::clip_by_value(in["x"], in.attrs.at("min"), in.attrs.at("max"));
+           }}};
 }
 
 // ---- products, reductions, losses ----
@@ -70,7 +73,9 @@ std::vector<int> axes_of(const Json& attrs) {
 }
 
 Make reduction(Array (*op)(const Array&, const std::vector<int>&, bool)) {
-  return [op](const CaseInputs& in) { return op(in["x"], axes_of(in.attrs), in.attrs.at("keepdims")); };
+  return [op](const CaseInputs& in) {
+    return op(in["x"], axes_of(in.attrs), in.attrs.at("keepdims"));
+  };
 }
 
 Make loss(Array (*op)(const Array&, const Array&)) {
@@ -84,9 +89,13 @@ Array each_loss(const CaseInputs& in) {
   if (name == "mse") return nn::mean_squared_error(prediction, label);
   if (name == "mae") return nn::mean_absolute_error(prediction, label);
   if (name == "huber") return nn::huber(prediction, label, in.attrs.at("delta"));
-  if (name == "bce") return nn::binary_cross_entropy(prediction, label, {logits, in.attrs.value("label_smoothing", 0.0f)});
-  if (name == "categorical_crossentropy") return nn::categorical_cross_entropy(prediction, label, {logits});
-  if (name == "sparse_categorical_crossentropy") return nn::sparse_categorical_cross_entropy(prediction, label, {logits});
+  if (name == "bce")
+    return nn::binary_cross_entropy(prediction, label,
+                                    {logits, in.attrs.value("label_smoothing", 0.0f)});
+  if (name == "categorical_crossentropy")
+    return nn::categorical_cross_entropy(prediction, label, {logits});
+  if (name == "sparse_categorical_crossentropy")
+    return nn::sparse_categorical_cross_entropy(prediction, label, {logits});
   throw NotFoundError("the loss \"" + name + "\"");
 }
 
@@ -108,7 +117,10 @@ Array regularization(const CaseInputs& in) {
 }
 
 Make product(Array (*op)(const Array&, const Array&, bool, bool)) {
-  return [op](const CaseInputs& in) { return op(in["a"], in["b"], in.attrs.value("transpose_a", false), in.attrs.value("transpose_b", false)); };
+  return [op](const CaseInputs& in) {
+    return op(in["a"], in["b"], in.attrs.value("transpose_a", false),
+              in.attrs.value("transpose_b", false));
+  };
 }
 
 Makes sums_and_losses() {
@@ -133,10 +145,12 @@ Makes sums_and_losses() {
 // ---- shapes and ids ----
 
 Array bag(const CaseInputs& in) {
-  static const std::map<std::string, Combiner> kCombiners = {{"sum", Combiner::kSum}, {"mean", Combiner::kMean}, {"sqrtn", Combiner::kSqrtn}};
+  static const std::map<std::string, Combiner> kCombiners = {
+      {"sum", Combiner::kSum}, {"mean", Combiner::kMean}, {"sqrtn", Combiner::kSqrtn}};
   Combiner combiner = kCombiners.at(in.attrs.at("combiner"));
   Array rows = gather(in["params"], in["values"]);
-  return in.has("weights") ? combine_rows(rows, in["row_splits"], combiner, in["weights"]) : combine_rows(rows, in["row_splits"], combiner);
+  return in.has("weights") ? combine_rows(rows, in["row_splits"], combiner, in["weights"])
+                           : combine_rows(rows, in["row_splits"], combiner);
 }
 
 Array one_of_split(const CaseInputs& in) {
@@ -154,7 +168,9 @@ Array segment_sum(const CaseInputs& in) {
 }
 
 Make gather_by(const char* ids) {
-  return [ids](const CaseInputs& in) { return gather(in["params"], in[ids], in.attrs.value("axis", 0)); };
+  return [ids](const CaseInputs& in) {
+    return gather(in["params"], in[ids], in.attrs.value("axis", 0));
+  };
 }
 Make scatter(Array (*op)(const Array&, const Array&, const Array&)) {
   return [op](const CaseInputs& in) { return op(in["x"], in["indices"], in["updates"]); };
@@ -166,18 +182,29 @@ Makes shapes_and_ids() {
           {"gather_axis", gather_by("indices")},
           {"embedding_bag", bag},
           {"embedding_bag_empty_rows", bag},
-          {"concat", [](const CaseInputs& in) { return concat({in["a"], in["b"]}, in.attrs.at("axis")); }},
-          {"stack", [](const CaseInputs& in) { return stack({in["a"], in["b"]}, in.attrs.at("axis")); }},
+          {"concat",
+           [](const CaseInputs& in) {
+             return concat({in["a"], in["b"]}, in.attrs.at("axis"));
+           }},
+          {"stack",
+           [](const CaseInputs& in) {
+             return stack({in["a"], in["b"]}, in.attrs.at("axis"));
+           }},
           {"split", one_of_split},
-          {"transpose", [](const CaseInputs& in) { return transpose(in["x"], in.attrs.at("perm").get<std::vector<int>>()); }},
-          {"reshape", [](const CaseInputs& in) { return reshape(in["x"], shape_of(in.attrs.at("shape"))); }},
+          {"transpose",
+           [](const CaseInputs& in) {
+             return transpose(in["x"], in.attrs.at("perm").get<std::vector<int>>());
+           }},
+          {"reshape",
+           [](const CaseInputs& in) { return reshape(in["x"], shape_of(in.attrs.at("shape"))); }},
           {"scatter add", scatter(scatter_add)},
           {"scatter sub", scatter(scatter_sub)},
           {"scatter max", scatter(scatter_max)},
           {"scatter min", scatter(scatter_min)},
           {"scatter update", scatter(scatter_update)},
           {"unsorted_segment_sum", segment_sum},
-          {"one_hot", [](const CaseInputs& in) { return one_hot(in["indices"], in.attrs.at("depth")); }}};
+          {"one_hot",
+           [](const CaseInputs& in) { return one_hot(in["indices"], in.attrs.at("depth")); }}};
 }
 
 // ---- images and normalisation ----
@@ -187,20 +214,26 @@ std::array<std::int64_t, 2> pair_of(const Json& json) {
   if (json.is_number()) return {json.get<std::int64_t>(), json.get<std::int64_t>()};
   return {json.at(0).get<std::int64_t>(), json.at(1).get<std::int64_t>()};
 }
-Padding padding_of(const Json& attrs) { return attrs.at("padding") == "SAME" ? Padding::kSame : Padding::kValid; }
+Padding padding_of(const Json& attrs) {
+  return attrs.at("padding") == "SAME" ? Padding::kSame : Padding::kValid;
+}
 
 Array convolution(const CaseInputs& in) {
-  return conv2d(in["x"], in["filter"], {pair_of(in.attrs.at("strides")), padding_of(in.attrs), pair_of(in.attrs.value("dilations", Json(1)))});
+  return conv2d(in["x"], in["filter"],
+                {pair_of(in.attrs.at("strides")), padding_of(in.attrs),
+                 pair_of(in.attrs.value("dilations", Json(1)))});
 }
 Make pooling(Array (*op)(const Array&, const Pool2dOptions&)) {
   return [op](const CaseInputs& in) {
-    return op(in["x"], {pair_of(in.attrs.at("ksize")), pair_of(in.attrs.at("strides")), padding_of(in.attrs)});
+    return op(in["x"], {pair_of(in.attrs.at("ksize")), pair_of(in.attrs.at("strides")),
+                        padding_of(in.attrs)});
   };
 }
 
 Array normalised_rows(const CaseInputs& in) {
   int axis = in.attrs.value("axis", -1);
-  if (axis != -1 && axis != in["x"].rank() - 1) throw NotFoundError("layer_norm over another axis than the last");
+  if (axis != -1 && axis != in["x"].rank() - 1)
+    throw NotFoundError("layer_norm over another axis than the last");
   return layer_norm(in["x"], in["gamma"], in["beta"], in.attrs.at("epsilon"));
 }
 
@@ -209,13 +242,16 @@ Makes images() {
           {"pool2d max", pooling(max_pool2d)},
           {"pool2d avg", pooling(avg_pool2d)},
           {"layer_norm", normalised_rows},
-          {"batch_norm_train", [](const CaseInputs& in) { return batch_norm(in["x"], in["gamma"], in["beta"], in.attrs.at("epsilon")).y; }}};
+          {"batch_norm_train", [](const CaseInputs& in) {
+             return batch_norm(in["x"], in["gamma"], in["beta"], in.attrs.at("epsilon")).y;
+           }}};
 }
 
 const Makes& all_makes() {
   static const Makes all = [] {
     Makes made;
-    for (Makes part : {elementwise(), sums_and_losses(), shapes_and_ids(), images()}) made.merge(part);
+    for (Makes part : {elementwise(), sums_and_losses(), shapes_and_ids(), images()})
+      made.merge(part);
     return made;
   }();
   return all;
@@ -234,7 +270,8 @@ Outputs clipped_by_global_norm(const CaseInputs& in) {
 
 }  // namespace
 
-CaseInputs::CaseInputs(const Json& in, const std::vector<Array>& arrays) : attrs(in.value("attrs", Json::object())) {
+CaseInputs::CaseInputs(const Json& in, const std::vector<Array>& arrays)
+    : attrs(in.value("attrs", Json::object())) {
   std::size_t i = 0;
   for (const auto& [name, json] : in.at("inputs").items()) by_name_[name] = arrays.at(i++);
 }
@@ -248,7 +285,8 @@ std::string case_key(const Json& test) {
 Outputs record_case(const std::string& key, const CaseInputs& in) {
   if (key == "clip_by_global_norm") return clipped_by_global_norm(in);
   auto make = all_makes().find(key);
-  if (make == all_makes().end()) throw NotFoundError("nothing here records the operation \"" + key + "\"");
+  if (make == all_makes().end())
+    throw NotFoundError("nothing here records the operation \"" + key + "\"");
   return {{"out", make->second(in)}};
 }
 

@@ -30,7 +30,8 @@ TensorType traced_type(const std::vector<SignatureEntry>& signature, F body) {
 TEST(OpTypes, BinaryOperationsBroadcast) {
   EXPECT_EQ((floats_like({4, 1}) + floats_like({3})).shape(), (Shape{4, 3}));
   EXPECT_EQ((floats_like({2, 3}) * 2.0f).shape(), (Shape{2, 3}));
-  EXPECT_EQ(less(floats_like({2, 1, 3}), floats_like({4, 1})).type(), (TensorType{DType::kBool, {2, 4, 3}}));
+  EXPECT_EQ(less(floats_like({2, 1, 3}), floats_like({4, 1})).type(),
+            (TensorType{DType::kBool, {2, 4, 3}}));
 }
 
 TEST(OpTypes, UnknownDimensionsBroadcastAgainstOneAndAgainstEachOther) {
@@ -43,20 +44,28 @@ TEST(OpTypes, UnknownDimensionsBroadcastAgainstOneAndAgainstEachOther) {
 
 TEST(OpTypes, ReshapeInfersTheOneUnknownDimension) {
   EXPECT_EQ(reshape(floats_like({4, 6}), {-1, 8}).shape(), (Shape{3, 8}));
-  EXPECT_EQ(traced_type({floats({kAny, 6})}, [](const auto& in) { return reshape(in[0], {-1, 2, 3}); }), floats({kAny, 2, 3}));
-  EXPECT_EQ(traced_type({floats({kAny, 6})}, [](const auto& in) { return expand_dims(in[0], -1); }), floats({kAny, 6, 1}));
-  EXPECT_EQ(traced_type({floats({kAny, 1})}, [](const auto& in) { return squeeze(in[0], 1); }), floats({kAny}));
+  EXPECT_EQ(traced_type({floats({kAny, 6})},
+                        [](const auto& in) {
+                          return reshape(in[0], {-1, 2, 3});
+                        }),
+            floats({kAny, 2, 3}));
+  EXPECT_EQ(traced_type({floats({kAny, 6})}, [](const auto& in) { return expand_dims(in[0], -1); }),
+            floats({kAny, 6, 1}));
+  EXPECT_EQ(traced_type({floats({kAny, 1})}, [](const auto& in) { return squeeze(in[0], 1); }),
+            floats({kAny}));
 }
 
 TEST(OpTypes, GatherPutsTheIdsAxesInPlaceOfTheGatheredOne) {
   EXPECT_EQ(gather(floats_like({5, 7}), ids_like({2, 3}), 1).shape(), (Shape{5, 2, 3}));
   Variable table = make_variable("table", {100, 16});
-  EXPECT_EQ(traced_type({ints({kAny, 2})}, [&](const auto& in) { return table.gather(in[0]); }), floats({kAny, 2, 16}));
+  EXPECT_EQ(traced_type({ints({kAny, 2})}, [&](const auto& in) { return table.gather(in[0]); }),
+            floats({kAny, 2, 16}));
 }
 
 TEST(OpTypes, InteractionsAndCombinersCountTheirRows) {
   EXPECT_EQ(dot_interaction(floats_like({8, 27, 16})).shape(), (Shape{8, 351}));
-  EXPECT_EQ(combine_rows(floats_like({9, 4}), ids_like({4}), Combiner::kMean).shape(), (Shape{3, 4}));
+  EXPECT_EQ(combine_rows(floats_like({9, 4}), ids_like({4}), Combiner::kMean).shape(),
+            (Shape{3, 4}));
 }
 
 struct Refusal {
@@ -66,7 +75,8 @@ struct Refusal {
 };
 
 TEST(OpTypes, MisuseIsRefusedNamingTheOperationAndTheShapes) {
-  Array a = floats_like({2, 3}), b = floats_like({4}), ids = ids_like({2}), text = Tensor::strings({1}, {"x"});
+  Array a = floats_like({2, 3}), b = floats_like({4}), ids = ids_like({2}),
+        text = Tensor::strings({1}, {"x"});
   Variable v = make_variable("v", {4, 3}), s = make_variable("s", {});
   UpdateRule sgd{RuleKind::kSgd, {}};
   const Refusal refusals[] = {
@@ -76,35 +86,77 @@ TEST(OpTypes, MisuseIsRefusedNamingTheOperationAndTheShapes) {
       {"logic", [&] { logical_and(a, a); }, {"logical_and", "bool"}},
       {"inner", [&] { matmul(a, a); }, {"matmul", "[2, 3]", "inner"}},
       {"rank", [&] { matmul(a, b); }, {"matmul", "rank"}},
-      {"batch", [&] { batch_matmul(floats_like({2, 3, 4}), floats_like({3, 4, 5})); }, {"batch_matmul", "batches"}},
+      {"batch",
+       [&] {
+         batch_matmul(floats_like({2, 3, 4}), floats_like({3, 4, 5}));
+       },
+       {"batch_matmul", "batches"}},
       {"axis", [&] { reduce_sum(a, {2}); }, {"reduce_sum", "axis 2"}},
-      {"axis twice", [&] { reduce_sum(a, {1, -1}); }, {"reduce_sum", "distinct"}},
+      {"axis twice",
+       [&] {
+         reduce_sum(a, {1, -1});
+       },
+       {"reduce_sum", "distinct"}},
       {"argmax", [&] { argmax(a, -3); }, {"argmax", "axis -3"}},
       {"reshape", [&] { reshape(a, {4}); }, {"reshape", "float32[2, 3]", "[4]"}},
-      {"two -1", [&] { reshape(a, {-1, -1}); }, {"reshape", "-1"}},
-      {"permutation", [&] { transpose(a, {0, 0}); }, {"transpose", "permutation"}},
+      {"two -1",
+       [&] {
+         reshape(a, {-1, -1});
+       },
+       {"reshape", "-1"}},
+      {"permutation",
+       [&] {
+         transpose(a, {0, 0});
+       },
+       {"transpose", "permutation"}},
       {"squeeze", [&] { squeeze(a, 0); }, {"squeeze", "not 1"}},
-      {"concat", [&] { concat({a, floats_like({3, 4})}, 1); }, {"concat", "float32[3, 4]"}},
+      {"concat",
+       [&] {
+         concat({a, floats_like({3, 4})}, 1);
+       },
+       {"concat", "float32[3, 4]"}},
       {"concat of nothing", [&] { concat({}, 0); }, {"concat", "no parts"}},
-      {"stack", [&] { stack({a, b}, 0); }, {"stack", "differ"}},
+      {"stack",
+       [&] {
+         stack({a, b}, 0);
+       },
+       {"stack", "differ"}},
       {"slice", [&] { slice(a, 1, 2, 2); }, {"slice", "axis 1", "size 3"}},
       {"gather ids", [&] { gather(a, a); }, {"gather", "int32 or int64"}},
       {"gather scalar", [&] { gather(Array(1.0f), ids); }, {"gather", "axis 0"}},
-      {"segments", [&] { unsorted_segment_sum(a, ids_like({5}), 3); }, {"unsorted_segment_sum", "rows"}},
+      {"segments",
+       [&] { unsorted_segment_sum(a, ids_like({5}), 3); },
+       {"unsorted_segment_sum", "rows"}},
       {"depth", [&] { one_hot(ids, -1); }, {"one_hot", "-1"}},
-      {"splits", [&] { combine_rows(a, ids_like({0}), Combiner::kSum); }, {"combine_rows", "row_splits"}},
-      {"labels", [&] { sigmoid_cross_entropy_with_logits(a, b); }, {"sigmoid_cross_entropy_with_logits", "float32[4]"}},
-      {"sparse labels", [&] { sparse_softmax_cross_entropy_with_logits(a, a); }, {"sparse_softmax_cross", "int64"}},
+      {"splits",
+       [&] { combine_rows(a, ids_like({0}), Combiner::kSum); },
+       {"combine_rows", "row_splits"}},
+      {"labels",
+       [&] { sigmoid_cross_entropy_with_logits(a, b); },
+       {"sigmoid_cross_entropy_with_logits", "float32[4]"}},
+      {"sparse labels",
+       [&] { sparse_softmax_cross_entropy_with_logits(a, a); },
+       {"sparse_softmax_cross", "int64"}},
       {"interaction", [&] { dot_interaction(a); }, {"dot_interaction", "rank"}},
       {"hash", [&] { string_hash_bucket(ids, 4); }, {"string_hash_bucket", "string"}},
       {"buckets", [&] { string_hash_bucket(text, 0); }, {"string_hash_bucket", "bucket"}},
       {"cast", [&] { cast(text, DType::kFloat32); }, {"cast(string[1])"}},
       {"undefined", [&] { Array() + a; }, {"add", "without a value"}},
       {"assign", [&] { v.assign(a); }, {"\"v\"", "float32[4, 3]", "float32[2, 3]"}},
-      {"rows", [&] { v.scatter_add(ids, floats_like({2, 4})); }, {"\"v\"", "[2, 3]", "[2, 4]"}},
+      {"rows",
+       [&] {
+         v.scatter_add(ids, floats_like({2, 4}));
+       },
+       {"\"v\"", "[2, 3]", "[2, 4]"}},
       {"scalar rows", [&] { s.scatter_add(ids, b); }, {"\"s\"", "no rows"}},
-      {"rate", [&] { v.update(sgd, floats_like({4, 3}), b); }, {"\"v\"", "learning rate", "float32[4]"}},
-      {"integer rule", [&] { make_variable("n", {}, DType::kInt64).update(sgd, ids_like({}), 0.1f); }, {"\"n\"", "sgd", "int64"}},
+      {"rate",
+       [&] {
+         v.update(sgd, floats_like({4, 3}), b);
+       },
+       {"\"v\"", "learning rate", "float32[4]"}},
+      {"integer rule",
+       [&] { make_variable("n", {}, DType::kInt64).update(sgd, ids_like({}), 0.1f); },
+       {"\"n\"", "sgd", "int64"}},
   };
   for (const auto& refusal : refusals) {
     SCOPED_TRACE(refusal.name);
@@ -115,7 +167,8 @@ TEST(OpTypes, MisuseIsRefusedNamingTheOperationAndTheShapes) {
 
 TEST(OpTypes, EveryOperationRefusesTheWrongNumberOfInputs) {
   for (const OpDef* op : all_ops()) {
-    std::vector<TensorType> many(static_cast<std::size_t>(std::min(op->inputs_max + 1, 4)), floats({2}));
+    std::vector<TensorType> many(static_cast<std::size_t>(std::min(op->inputs_max + 1, 4)),
+                                 floats({2}));
     if (static_cast<int>(many.size()) <= op->inputs_max) many.clear();
     EXPECT_THROW(infer_types(*op, {many, {}, {}}), InvalidArgumentError) << op->name;
   }

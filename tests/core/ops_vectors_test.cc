@@ -1,9 +1,11 @@
-// Operations, forward and backward, against the recorded reference: every case of ops.json, by shapes known when traced, by leading
-// dimensions known only when run, and, of lookups and scatters, on a variable. A case that nothing knows is a failure.
+// Operations, forward and backward, against the recorded reference: every case of ops.json, by
+// shapes known when traced, by leading dimensions known only when run, and, of lookups and
+// scatters, on a variable. A case that nothing knows is a failure.
 //
-// Tolerance: 2e-6 of the recorded number, and 2e-6 of the largest number of its tensor (counted as at least 1/4 and at most 2), for what
-// is left where large numbers cancel; of normalisations four times that, since they divide by deviations that are small. Integers,
-// shapes, dtypes and the class of an error are exact.
+// Tolerance: 2e-6 of the recorded number, and 2e-6 of the largest number of its tensor (counted as
+// at least 1/4 and at most 2), for what is left where large numbers cancel; of normalisations four
+// times that, since they divide by deviations that are small. Integers, shapes, dtypes and the
+// class of an error are exact.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,21 +29,26 @@ struct Tolerance {
 Tolerance tolerance(const std::string& kind, const Json& want) {
   double unit = kind == "batch_norm_train" || kind == "layer_norm" ? 8e-6 : 2e-6, largest = 0.25;
   for (const Json& datum : want.at("data"))
-    if (double size = std::fabs(testing::number(datum)); std::isfinite(size)) largest = std::max(largest, size);
+    if (double size = std::fabs(testing::number(datum)); std::isfinite(size))
+      largest = std::max(largest, size);
   return {unit, unit * std::min(largest, 2.0)};
 }
 
 enum class Shapes { kKnown, kLeadingUnknown };
 
-Results run_traced(const ConcreteFunction& traced, LocalStore& store, std::vector<VariableId> variables, std::vector<Tensor> arguments) {
+Results run_traced(const ConcreteFunction& traced, LocalStore& store,
+                   std::vector<VariableId> variables, std::vector<Tensor> arguments) {
   Workspace workspace;
-  std::vector<Tensor> values = run(make_plan(parse_graph(traced.bytes), std::move(variables)), workspace, store, {}, std::move(arguments), {});
+  std::vector<Tensor> values = run(make_plan(parse_graph(traced.bytes), std::move(variables)),
+                                   workspace, store, {}, std::move(arguments), {});
   Results results;
   for (std::size_t i = 0; i < values.size(); ++i) results[traced.graph.output_names[i]] = values[i];
   return results;
 }
 
-Array weighted(const Array& out, const Json& in) { return sum(out * Array(testing::tensor_of(in.at("dout")))); }
+Array weighted(const Array& out, const Json& in) {
+  return sum(out * Array(testing::tensor_of(in.at("dout"))));
+}
 
 // The case's outputs and, where it has an upstream gradient, "d<input>" for each that is recorded.
 Outputs with_gradients(const Json& test, const CaseInputs& inputs) {
@@ -55,7 +62,8 @@ Outputs with_gradients(const Json& test, const CaseInputs& inputs) {
     names.push_back("d" + name);
   }
   std::vector<Array> gradients = grad(weighted(outputs.at(0).second, test.at("in")), wrt);
-  for (std::size_t i = 0; i < wrt.size(); ++i) outputs.emplace_back(names[i], gradients[i].defined() ? gradients[i] : zeros_like(wrt[i]));
+  for (std::size_t i = 0; i < wrt.size(); ++i)
+    outputs.emplace_back(names[i], gradients[i].defined() ? gradients[i] : zeros_like(wrt[i]));
   return outputs;
 }
 
@@ -65,7 +73,8 @@ Results run_case(const Json& test, Shapes shapes) {
   for (const auto& [name, json] : test.at("in").at("inputs").items()) {
     arguments.push_back(testing::tensor_of(json));
     TensorType type = arguments.back().type();
-    if (shapes == Shapes::kLeadingUnknown && type.shape.rank() > 0) type.shape = type.shape.with_dim(0, Shape::kUnknown);
+    if (shapes == Shapes::kLeadingUnknown && type.shape.rank() > 0)
+      type.shape = type.shape.with_dim(0, Shape::kUnknown);
     signature.emplace_back(type);
   }
   auto traced = trace(
@@ -87,7 +96,8 @@ void expect_exact(const Tensor& got, const Tensor& want, const std::string& name
     EXPECT_EQ(got.values<T>()[i], want.values<T>()[i]) << name << " element " << i;
 }
 
-void expect_equal(const Tensor& got, const Json& want, const std::string& name, const std::string& kind = "") {
+void expect_equal(const Tensor& got, const Json& want, const std::string& name,
+                  const std::string& kind = "") {
   ASSERT_EQ(got.shape(), testing::shape_of(want.at("shape"))) << name;
   ASSERT_EQ(dtype_name(got.dtype()), want.at("dtype").get<std::string>()) << name;
   Tensor recorded = testing::tensor_of(want);
@@ -106,7 +116,8 @@ void expect_equal(const Tensor& got, const Json& want, const std::string& name, 
 void expect_results(const Results& got, const Json& test) {
   for (const auto& [name, want] : test.at("out").items()) {
     ASSERT_TRUE(got.contains(name)) << "no output \"" << name << "\"";
-    expect_equal(got.at(name), want.contains("dense") ? want.at("dense") : want, name, test.at("kind"));
+    expect_equal(got.at(name), want.contains("dense") ? want.at("dense") : want, name,
+                 test.at("kind"));
   }
 }
 
@@ -123,7 +134,8 @@ std::string error_of(F act) {
 
 // Python's own errors say only that the call is refused there.
 std::string class_of(const std::string& recorded) {
-  for (const char* python : {"ValueError", "TypeError", "IndexError", "AttributeError", "AssertionError", "ZeroDivisionError"})
+  for (const char* python : {"ValueError", "TypeError", "IndexError", "AttributeError",
+                             "AssertionError", "ZeroDivisionError"})
     if (recorded == python) return "InvalidArgumentError";
   return recorded;
 }
@@ -149,8 +161,10 @@ void expect_sparse_gradient(const Json& test, const std::string& ids_name) {
       [&](const std::vector<TraceArgument>&) -> Outputs {
         Array rows = params.gather(testing::tensor_of(in.at("inputs").at(ids_name)));
         VariableGradient gradient = variable_gradients(weighted(rows, in)).at(0);
-        DType ids = parse_dtype(want.at("indices").at("dtype").get<std::string>());  // as given there, always int64 here
-        return {{"out", rows}, {"ids", cast(gradient.sparse.ids, ids)}, {"rows", gradient.sparse.rows}};
+        // as given there, always int64 here
+        DType ids = parse_dtype(want.at("indices").at("dtype").get<std::string>());
+        return {
+            {"out", rows}, {"ids", cast(gradient.sparse.ids, ids)}, {"rows", gradient.sparse.rows}};
       },
       {});
   Results results = run_traced(traced, store, variables, {});
@@ -171,34 +185,41 @@ void expect_scatter_into_variable(const Json& test, bool subtract) {
         return {{"out", x.read()}};
       },
       {});
-  expect_equal(run_traced(traced, store, variables, {}).at("out"), test.at("out").at("out"), "the variable");
+  expect_equal(run_traced(traced, store, variables, {}).at("out"), test.at("out").at("out"),
+               "the variable");
 }
 
 void check_on_variable(const Json& test) {
   std::string key = testing::case_key(test);
   const Json& inputs = test.at("in").at("inputs");
   bool lookup = key == "embedding_lookup" || key == "gather";
-  if (lookup && test.at("out").at("dparams").contains("indices")) expect_sparse_gradient(test, inputs.contains("ids") ? "ids" : "indices");
-  if (key == "scatter add" || key == "scatter sub") expect_scatter_into_variable(test, key == "scatter sub");
+  if (lookup && test.at("out").at("dparams").contains("indices"))
+    expect_sparse_gradient(test, inputs.contains("ids") ? "ids" : "indices");
+  if (key == "scatter add" || key == "scatter sub")
+    expect_scatter_into_variable(test, key == "scatter sub");
 }
 
 // ---- the file ----
 
-// What tracing refuses while leading dimensions are unknown: two that differ (infer::broadcast), pieces of an unknown whole (split).
+// What tracing refuses while leading dimensions are unknown: two that differ (infer::broadcast),
+// pieces of an unknown whole (split).
 bool wants_leading_dimension(const Json& test) {
   if (test.at("kind") == "split") {
     int axis = test.at("in").at("attrs").at("axis");
-    return axis == 0 || axis == -testing::shape_of(test.at("in").at("inputs").at("x").at("shape")).rank();
+    return axis == 0 ||
+           axis == -testing::shape_of(test.at("in").at("inputs").at("x").at("shape")).rank();
   }
   if (test.at("kind") != "binary_broadcast") return false;
   const Json& inputs = test.at("in").at("inputs");
-  Shape x = testing::shape_of(inputs.at("x").at("shape")), y = testing::shape_of(inputs.at("y").at("shape"));
+  Shape x = testing::shape_of(inputs.at("x").at("shape")),
+        y = testing::shape_of(inputs.at("y").at("shape"));
   return x.rank() > 0 && x.rank() == y.rank() && x[0] != y[0];
 }
 
 void check_case(const Json& test) {
   for (Shapes shapes : {Shapes::kKnown, Shapes::kLeadingUnknown}) {
-    SCOPED_TRACE(shapes == Shapes::kKnown ? "known shapes" : "leading dimensions unknown when traced");
+    SCOPED_TRACE(shapes == Shapes::kKnown ? "known shapes"
+                                          : "leading dimensions unknown when traced");
     if (test.at("out").contains("error")) {
       EXPECT_EQ(error_of([&] { run_case(test, shapes); }), class_of(test.at("out").at("error")));
     } else if (shapes == Shapes::kLeadingUnknown && wants_leading_dimension(test)) {

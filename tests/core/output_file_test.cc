@@ -21,7 +21,8 @@ class OutputFileTest : public ::testing::Test {
  protected:
   OutputFileTest() {
     const char* parent = std::getenv("TEST_TMPDIR");
-    folder_ = (parent != nullptr ? std::string(parent) : fs::temp_directory_path().string()) + "/cairn-XXXXXX";
+    folder_ = (parent != nullptr ? std::string(parent) : fs::temp_directory_path().string()) +
+              "/cairn-XXXXXX";
     if (::mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << "no temporary folder at " << folder_;
   }
   ~OutputFileTest() override { fs::remove_all(folder_); }
@@ -35,7 +36,10 @@ class OutputFileTest : public ::testing::Test {
     out.write(text);
     out.finish();
   }
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator())); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
 
   std::string folder_;
 };

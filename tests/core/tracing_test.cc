@@ -39,8 +39,8 @@ TEST(Tracing, EffectsStandInProgramOrder) {
     v.assign(before);
     return std::vector<Array>{before, after};
   });
-  EXPECT_THAT(op_names(traced.graph),
-              ElementsAre("argument", "read_variable", "update_variable", "read_variable", "update_variable"));
+  EXPECT_THAT(op_names(traced.graph), ElementsAre("argument", "read_variable", "update_variable",
+                                                  "read_variable", "update_variable"));
   EXPECT_EQ(traced.graph.outputs[0], (ValueRef{1, 0}));
   EXPECT_EQ(traced.graph.outputs[1], (ValueRef{3, 0}));
   EXPECT_TRUE(traced.graph.assigns());
@@ -104,7 +104,9 @@ TEST(Tracing, AnIteratorHandsOutFeaturesAndLabel) {
 
 TEST(Tracing, AColumnThatIsNotThereNamesTheNearest) {
   auto misspelt = [] {
-    trace_function({clicks()}, [](const auto& in) { return std::get<Iterator>(in[0]).get_next().features["sit"]; });
+    trace_function({clicks()}, [](const auto& in) {
+      return std::get<Iterator>(in[0]).get_next().features["sit"];
+    });
   };
   EXPECT_THAT(message_of(misspelt), AllOf(HasSubstr("sit"), HasSubstr("site")));
 }
@@ -123,17 +125,22 @@ TEST(Tracing, AValueOfAnotherFunctionIsRefused) {
   trace_function({floats({2})}, [&](const auto& in) { return leaked = arg(in, 0); });
   auto use = [&] { trace_function({}, [&](const auto&) { return leaked + 1.0f; }); };
   EXPECT_THAT(message_of<FailedPreconditionError>(use), HasSubstr("argument"));
-  EXPECT_THAT(message_of<FailedPreconditionError>([&] { leaked.eval(); }), HasSubstr("being traced"));
+  EXPECT_THAT(message_of<FailedPreconditionError>([&] { leaked.eval(); }),
+              HasSubstr("being traced"));
 }
 
 TEST(Tracing, TwoVariablesOfOneNameAndDifferentTypesAreRefused) {
   Variable a = make_variable("w", {2}), b = make_variable("w", {3});
-  auto both = [&] { trace_function({}, [&](const auto&) { return std::vector<Array>{a.read(), b.read()}; }); };
+  auto both = [&] {
+    trace_function({}, [&](const auto&) { return std::vector<Array>{a.read(), b.read()}; });
+  };
   EXPECT_THAT(message_of(both), HasSubstr("\"w\""));
 }
 
 TEST(Tracing, AnUndefinedOutputIsRefusedByName) {
-  auto undefined = [] { trace_function({}, [](const auto&) { return Outputs{{"loss", Array()}}; }); };
+  auto undefined = [] {
+    trace_function({}, [](const auto&) { return Outputs{{"loss", Array()}}; });
+  };
   EXPECT_THAT(message_of(undefined), HasSubstr("\"loss\""));
 }
 
@@ -174,7 +181,8 @@ TEST(FunctionCache, TracesAgainForAnotherStrategyAndOpensItsScope) {
 TEST(FunctionCache, AWrongNumberOrKindOfArgumentsIsRefused) {
   Function step([](Array x) { return x; }, "step");
   FakeCreator creator;
-  EXPECT_THAT(message_of([&] { step.concrete({}, creator); }), AllOf(HasSubstr("step takes 1"), HasSubstr("0 were passed")));
+  EXPECT_THAT(message_of([&] { step.concrete({}, creator); }),
+              AllOf(HasSubstr("step takes 1"), HasSubstr("0 were passed")));
   Argument input = std::make_shared<const FakeSource>(clicks());
   EXPECT_THAT(message_of([&] { step.concrete({input}, creator); }), HasSubstr("argument 0"));
 }

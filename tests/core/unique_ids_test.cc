@@ -12,17 +12,21 @@ namespace {
 void expect_unique(std::int64_t n, std::int64_t bound, std::uint64_t seed) {
   Random random(seed);
   std::vector<std::int64_t> ids;
-  for (std::int64_t i = 0; i < n; ++i) ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound))));
+  for (std::int64_t i = 0; i < n; ++i)
+    ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(bound))));
   std::set<std::int64_t> want(ids.begin(), ids.end());
   UniqueIds unique;
   unique.add(ids.data(), n);
   ASSERT_EQ(unique.first_outside(bound), -1);
   unique.find(bound);
-  EXPECT_EQ(std::vector<std::int64_t>(unique.unique().begin(), unique.unique().end()), std::vector<std::int64_t>(want.begin(), want.end()));
-  for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(unique.unique()[static_cast<std::size_t>(unique.inverse()[i])], ids[i]) << i;
+  EXPECT_EQ(std::vector<std::int64_t>(unique.unique().begin(), unique.unique().end()),
+            std::vector<std::int64_t>(want.begin(), want.end()));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ASSERT_EQ(unique.unique()[static_cast<std::size_t>(unique.inverse()[i])], ids[i]) << i;
 }
 
-// A few rows (bitmap), many rows for few ids (radix sort), and bounds at the edges of words and digits.
+// A few rows (bitmap), many rows for few ids (radix sort), and bounds at the edges of words and
+// digits.
 TEST(UniqueIds, AreAscendingDistinctAndFoundAgain) {
   std::uint64_t seed = 1;
   for (std::int64_t bound : {1, 63, 64, 65, 1000, 28'000, 2'000'000, 1 << 22})
@@ -44,7 +48,8 @@ TEST(UniqueIds, BothWidthsMixAndTheMemoryIsUsedAgain) {
     unique.add(wide, 2);
     unique.find(10);
     Tensor tensor = unique.tensor();
-    EXPECT_EQ(std::vector<std::int64_t>(tensor.values<std::int64_t>().begin(), tensor.values<std::int64_t>().end()),
+    EXPECT_EQ(std::vector<std::int64_t>(tensor.values<std::int64_t>().begin(),
+                                        tensor.values<std::int64_t>().end()),
               (std::vector<std::int64_t>{2, 5, 9}));
   }
 }

@@ -12,8 +12,10 @@ namespace cairn {
 namespace {
 
 template <typename T>
-RowBlock block_of(std::vector<T>& memory, std::int64_t rows, std::int64_t dim, std::int64_t planes = 1) {
-  return {DTypeOf<T>::value, reinterpret_cast<std::byte*>(memory.data()), rows, dim, dim * planes, dim};
+RowBlock block_of(std::vector<T>& memory, std::int64_t rows, std::int64_t dim,
+                  std::int64_t planes = 1) {
+  return {
+      DTypeOf<T>::value, reinterpret_cast<std::byte*>(memory.data()), rows, dim, dim * planes, dim};
 }
 
 template <typename T>
@@ -33,7 +35,8 @@ TEST(UpdateRule, AssignmentsServeIntegersAndWrapAround) {
 
 TEST(UpdateRule, AssignCopiesRowsOfEveryWidth) {
   std::vector<std::uint8_t> bytes(6, 0), value = {7, 8, 9};
-  apply_rule({RuleKind::kAssign, {}}, {}, block_of(bytes, 2, 3), std::vector<std::int64_t>{1}, raw(value));
+  apply_rule({RuleKind::kAssign, {}}, {}, block_of(bytes, 2, 3), std::vector<std::int64_t>{1},
+             raw(value));
   EXPECT_EQ(bytes, (std::vector<std::uint8_t>{0, 0, 0, 7, 8, 9}));
   std::vector<std::int64_t> longs(2, 0), dense = {5, -6};
   apply_rule_dense({RuleKind::kAssign, {}}, {}, block_of(longs, 2, 1), raw(dense));
@@ -42,14 +45,19 @@ TEST(UpdateRule, AssignCopiesRowsOfEveryWidth) {
 
 TEST(UpdateRule, AnOptimizerRefusesIntegers) {
   std::vector<std::int32_t> rows(2), gradient(2);
-  EXPECT_THROW(apply_rule_dense({RuleKind::kSgd, {}}, {0.1f, 1}, block_of(rows, 2, 1), raw(gradient)), InvalidArgumentError);
+  EXPECT_THROW(
+      apply_rule_dense({RuleKind::kSgd, {}}, {0.1f, 1}, block_of(rows, 2, 1), raw(gradient)),
+      InvalidArgumentError);
 }
 
 TEST(UpdateRule, LazyAdamLeavesRowsThatAreNotNamedAlone) {
-  UpdateRule adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, lazy{RuleKind::kLazyAdam, adam.constants};
+  UpdateRule adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}},
+      lazy{RuleKind::kLazyAdam, adam.constants};
   std::vector<float> moved(6, 1.0f), still(6, 1.0f), gradient = {0.5f};
-  apply_rule(adam, {0.1f, 3}, block_of(moved, 2, 1, 3), std::vector<std::int64_t>{1}, raw(gradient));
-  apply_rule(lazy, {0.1f, 3}, block_of(still, 2, 1, 3), std::vector<std::int64_t>{1}, raw(gradient));
+  apply_rule(adam, {0.1f, 3}, block_of(moved, 2, 1, 3), std::vector<std::int64_t>{1},
+             raw(gradient));
+  apply_rule(lazy, {0.1f, 3}, block_of(still, 2, 1, 3), std::vector<std::int64_t>{1},
+             raw(gradient));
   EXPECT_NE(moved[0], 1.0f);
   EXPECT_EQ(still[0], 1.0f);
   EXPECT_EQ(moved[3], still[3]);
@@ -64,7 +72,8 @@ TEST(UpdateRule, ATableRuleTakesRowsInAnyOrder) {
 }
 
 TEST(UpdateRule, ARowsResultDoesNotDependOnWhichRowsComeWithIt) {
-  // The same numbers applied one row at a time and as one plane: vector bodies and tails must round alike.
+  // The same numbers applied one row at a time and as one plane: vector bodies and tails must round
+  // alike.
   UpdateRule rule{RuleKind::kAdagrad, {0.1f, 1e-7f}};
   std::vector<float> gradient(37 * 3), together(37 * 3 * 2, 0.1f);
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::sin(static_cast<float>(i));
@@ -73,23 +82,31 @@ TEST(UpdateRule, ARowsResultDoesNotDependOnWhichRowsComeWithIt) {
   apply_rule_dense(rule, {0.05f, 1}, planes, raw(gradient));
   planes.base = reinterpret_cast<std::byte*>(apart.data());
   for (std::int64_t r = 0; r < 37; ++r)
-    apply_rule(rule, {0.05f, 1}, planes, std::vector<std::int64_t>{r}, reinterpret_cast<const std::byte*>(gradient.data() + 3 * r));
+    apply_rule(rule, {0.05f, 1}, planes, std::vector<std::int64_t>{r},
+               reinterpret_cast<const std::byte*>(gradient.data() + 3 * r));
   EXPECT_EQ(together, apart);
 }
 
 TEST(UpdateRule, ALargeVariableChangesAsItsRowsWould) {
-  const UpdateRule rules[] = {{RuleKind::kAssign, {}}, {RuleKind::kSgd, {}}, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {RuleKind::kLazyAdam, {0.9f, 0.999f, 1e-7f}}};
+  const UpdateRule rules[] = {{RuleKind::kAssign, {}},
+                              {RuleKind::kSgd, {}},
+                              {RuleKind::kAdagrad, {0.1f, 1e-7f}},
+                              {RuleKind::kLazyAdam, {0.9f, 0.999f, 1e-7f}}};
   constexpr std::int64_t kDim = 7;
   for (const std::int64_t rows : {74'898, 74'899, 150'001})  // from 8 bytes less than 2 MB on
     for (const UpdateRule& rule : rules) {
       const auto count = static_cast<std::size_t>(rows * kDim);
       std::vector<float> gradient(count), together(3 * count);
-      for (std::size_t i = 0; i < count; ++i) gradient[i] = static_cast<float>(i * 37 % 1009) * 0.01f - 5;
-      for (std::size_t i = 0; i < together.size(); ++i) together[i] = static_cast<float>(i % 1013) * 0.01f;
+      for (std::size_t i = 0; i < count; ++i)
+        gradient[i] = static_cast<float>(i * 37 % 1009) * 0.01f - 5;
+      for (std::size_t i = 0; i < together.size(); ++i)
+        together[i] = static_cast<float>(i % 1013) * 0.01f;
       std::vector<float> apart = together;
       std::vector<std::int64_t> every(static_cast<std::size_t>(rows));
       std::iota(every.begin(), every.end(), 0);
-      RowBlock planes{DType::kFloat32, reinterpret_cast<std::byte*>(together.data()), rows, kDim, kDim, rows * kDim};
+      RowBlock planes{
+          DType::kFloat32, reinterpret_cast<std::byte*>(together.data()), rows, kDim, kDim,
+          rows * kDim};
       apply_rule_dense(rule, {0.05f, 1}, planes, raw(gradient));
       planes.base = reinterpret_cast<std::byte*>(apart.data());
       apply_rule(rule, {0.05f, 1}, planes, every, raw(gradient));
@@ -110,16 +127,19 @@ TEST(UpdateRule, VerifyNamesTheConstantThatIsOutOfRange) {
   EXPECT_NE(message({RuleKind::kMomentum, {0.9f, 0.5f}}).find("nesterov"), std::string::npos);
   EXPECT_NE(message({RuleKind::kFtrl, {0.5f}}).find("learning_rate_power"), std::string::npos);
   EXPECT_NE(message({RuleKind::kSgd, {std::nanf("")}}).find("finite"), std::string::npos);
-  EXPECT_NE(message({static_cast<RuleKind>(kRuleKindCount), {}}).find("unknown"), std::string::npos);
+  EXPECT_NE(message({static_cast<RuleKind>(kRuleKindCount), {}}).find("unknown"),
+            std::string::npos);
   EXPECT_NE(message({RuleKind::kRmsProp, {1.0f, 0}}).find("rho"), std::string::npos);
-  EXPECT_NE(message({RuleKind::kNadam, {0.9f, 0.999f, 1e-7f, -1}}).find("schedule_decay"), std::string::npos);
+  EXPECT_NE(message({RuleKind::kNadam, {0.9f, 0.999f, 1e-7f, -1}}).find("schedule_decay"),
+            std::string::npos);
   EXPECT_NE(message({RuleKind::kAdadelta, {0.95f, 1e-7f, 2}}).find("share"), std::string::npos);
   EXPECT_EQ(message({RuleKind::kAdagrad, {0.1f, 1e-7f}}), "accepted");
 }
 
 TEST(UpdateRule, VerifyRefusesALearningRateThatWouldSpoilTheRows) {
   const UpdateRule sgd{RuleKind::kSgd, {}}, ftrl{RuleKind::kFtrl, {-0.5f, 0.1f}};
-  for (float rate : {-1.0f, std::nanf(""), std::numeric_limits<float>::infinity()}) EXPECT_THROW(verify_learning_rate(sgd, rate), InvalidArgumentError) << rate;
+  for (float rate : {-1.0f, std::nanf(""), std::numeric_limits<float>::infinity()})
+    EXPECT_THROW(verify_learning_rate(sgd, rate), InvalidArgumentError) << rate;
   EXPECT_NO_THROW(verify_learning_rate(sgd, 0));
   EXPECT_THROW(verify_learning_rate(ftrl, 0), InvalidArgumentError) << "it is divided by";
   EXPECT_NO_THROW(verify_learning_rate({RuleKind::kAssign, {}}, std::nanf(""))) << "it is not used";
@@ -139,10 +159,12 @@ TEST(UpdateRule, RowwiseAdagradKeepsOneAccumulatorOfTheMeanSquareForEachRow) {
 }
 
 TEST(UpdateRule, RowwiseAdagradOfSingleNumbersIsAdagrad) {
-  const UpdateRule whole{RuleKind::kAdagrad, {0.1f, 1e-7f}}, rowwise{RuleKind::kRowwiseAdagrad, {0.1f, 1e-7f}};
+  const UpdateRule whole{RuleKind::kAdagrad, {0.1f, 1e-7f}},
+      rowwise{RuleKind::kRowwiseAdagrad, {0.1f, 1e-7f}};
   std::vector<float> a(20, 0.1f), b(20, 0.1f), gradient = {1, -2, 3, 0.5f, 0, -1, 2, 7, 1e-3f, -4};
   for (std::vector<float>* rows : {&a, &b}) {
-    const RowBlock planes{DType::kFloat32, reinterpret_cast<std::byte*>(rows->data()), 10, 1, 1, 10};
+    const RowBlock planes{
+        DType::kFloat32, reinterpret_cast<std::byte*>(rows->data()), 10, 1, 1, 10};
     apply_rule_dense(rows == &a ? whole : rowwise, {0.05f, 1}, planes, raw(gradient));
   }
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_FLOAT_EQ(a[i], b[i]) << i;
@@ -152,7 +174,8 @@ TEST(UpdateRule, NadamsWarmUpEndsAfterAnyNumberOfSteps) {
   for (float decay : {0.0f, 0.004f, 1.0f, 1000.0f})
     for (std::int64_t t : {std::int64_t{1}, std::int64_t{100}, std::int64_t{1} << 40}) {
       std::vector<float> rows = {1, 0, 0}, gradient = {1};
-      apply_rule({RuleKind::kNadam, {0.99999f, 0.999f, 1e-7f, decay, 1}}, {0.001f, t}, block_of(rows, 1, 1, 3), std::vector<std::int64_t>{0}, raw(gradient));
+      apply_rule({RuleKind::kNadam, {0.99999f, 0.999f, 1e-7f, decay, 1}}, {0.001f, t},
+                 block_of(rows, 1, 1, 3), std::vector<std::int64_t>{0}, raw(gradient));
       EXPECT_TRUE(std::isfinite(rows[0])) << decay << " " << t;
       EXPECT_LT(rows[0], 1.0f);
     }
@@ -161,7 +184,8 @@ TEST(UpdateRule, NadamsWarmUpEndsAfterAnyNumberOfSteps) {
 TEST(UpdateRule, ACenteredVarianceThatRoundsBelowZeroIsNoNaN) {
   const UpdateRule rule{RuleKind::kRmsPropCentered, {0.9f, 1e-7f, 0, 0}};
   std::vector<float> rows = {1, 0, 0}, gradient = {0.3f};
-  for (std::int64_t t = 1; t < 500; ++t) apply_rule_dense(rule, {1e-6f, t}, block_of(rows, 1, 1, 3), raw(gradient));
+  for (std::int64_t t = 1; t < 500; ++t)
+    apply_rule_dense(rule, {1e-6f, t}, block_of(rows, 1, 1, 3), raw(gradient));
   EXPECT_TRUE(std::isfinite(rows[0]));
 }
 

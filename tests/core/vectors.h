@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/disk.h"
+#include "core/error.h"
 #include "core/json.h"
 #include "core/tensor.h"
 
@@ -15,8 +15,11 @@ namespace cairn::testing {
 
 inline Json load_vectors(const std::string& topic) {
   const char* folder = std::getenv("CAIRN_VECTORS");
-  std::string path = std::string(folder != nullptr ? folder : "tests/vectors") + "/" + topic + ".json";
-  if (!system_disk().exists(path)) throw NotFoundError("no vectors at " + path + ": run from the project's root or set CAIRN_VECTORS");
+  std::string path =
+      std::string(folder != nullptr ? folder : "tests/vectors") + "/" + topic + ".json";
+  if (!system_disk().exists(path))
+    throw NotFoundError("no vectors at " + path +
+                        ": run from the project's root or set CAIRN_VECTORS");
   return parse_json(system_disk().read(path), path);
 }
 
@@ -25,7 +28,9 @@ inline double number(const Json& datum) {
   if (datum.is_boolean()) return datum.get<bool>() ? 1 : 0;
   std::string text = datum.get<std::string>();
   double infinity = std::numeric_limits<double>::infinity();
-  return text == "inf" ? infinity : text == "-inf" ? -infinity : std::numeric_limits<double>::quiet_NaN();
+  return text == "inf"    ? infinity
+         : text == "-inf" ? -infinity
+                          : std::numeric_limits<double>::quiet_NaN();
 }
 
 inline Shape shape_of(const Json& json) { return Shape(json.get<std::vector<std::int64_t>>()); }
@@ -34,7 +39,8 @@ template <typename T>
 Tensor typed_tensor(const Json& json) {
   Tensor made(DTypeOf<T>::value, shape_of(json.at("shape")));
   auto out = made.mutable_values<T>();
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<T>(number(json.at("data").at(i)));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<T>(number(json.at("data").at(i)));
   return made;
 }
 
@@ -44,7 +50,8 @@ inline Tensor tensor_of(const Json& json) {
     case DType::kInt32: return typed_tensor<std::int32_t>(json);
     case DType::kInt64: return typed_tensor<std::int64_t>(json);
     case DType::kBool: return typed_tensor<bool>(json);
-    default: throw InvalidArgumentError("no reader for vectors of " + json.at("dtype").get<std::string>());
+    default:
+      throw InvalidArgumentError("no reader for vectors of " + json.at("dtype").get<std::string>());
   }
 }
 

@@ -1,4 +1,5 @@
-// Values and declarations on the wire: what comes back is what was sent, and what a sender may not say is refused.
+// Values and declarations on the wire: what comes back is what was sent, and what a sender may not
+// say is refused.
 #include "core/wire.h"
 
 #include <capnp/message.h>
@@ -45,12 +46,14 @@ VariableSpec sample_spec() {
 }
 
 TEST(Wire, TensorsComeBackWithTheirValues) {
-  for (const Tensor& value : {tensor({2, 2}, {1, -2, 3, 4}), ids_of({}), Tensor::scalar(true), Tensor::zeros(DType::kBfloat16, {3, 0})}) {
+  for (const Tensor& value : {tensor({2, 2}, {1, -2, 3, 4}), ids_of({}), Tensor::scalar(true),
+                              Tensor::zeros(DType::kBfloat16, {3, 0})}) {
     Tensor back = there_and_back<wire::TensorData>(value);
     EXPECT_EQ(back.type(), value.type());
     EXPECT_EQ(std::memcmp(back.raw(), value.raw(), value.bytes()), 0);
   }
-  Tensor texts = there_and_back<wire::TensorData>(Tensor::strings({2, 1}, {std::string("a\0b", 3), ""}));
+  Tensor texts =
+      there_and_back<wire::TensorData>(Tensor::strings({2, 1}, {std::string("a\0b", 3), ""}));
   EXPECT_EQ(texts.shape(), (Shape{2, 1}));
   EXPECT_EQ(texts.string_values()[0], std::string("a\0b", 3));
 }
@@ -82,9 +85,14 @@ TEST(Wire, RulesAndElementsComeBack) {
 }
 
 TEST(Wire, ARuleWithConstantsOutOfRangeIsRefused) {
-  auto rule_with = [](cairn::UpdateRule rule) { return refusal<wire::UpdateRule>([&](wire::UpdateRule::Builder out) { wire::write(out, rule); }); };
-  EXPECT_THAT(rule_with({RuleKind::kAdam, {1, 0.9f, 0}}), AllOf(HasSubstr("adam"), HasSubstr("beta_1"), HasSubstr("[0, 1)")));
-  EXPECT_THAT(rule_with({RuleKind::kRmsProp, {0.9f, NAN}}), AllOf(HasSubstr("rmsprop"), HasSubstr("finite")));
+  auto rule_with = [](cairn::UpdateRule rule) {
+    return refusal<wire::UpdateRule>(
+        [&](wire::UpdateRule::Builder out) { wire::write(out, rule); });
+  };
+  EXPECT_THAT(rule_with({RuleKind::kAdam, {1, 0.9f, 0}}),
+              AllOf(HasSubstr("adam"), HasSubstr("beta_1"), HasSubstr("[0, 1)")));
+  EXPECT_THAT(rule_with({RuleKind::kRmsProp, {0.9f, NAN}}),
+              AllOf(HasSubstr("rmsprop"), HasSubstr("finite")));
   EXPECT_THAT(rule_with({RuleKind::kMomentum, {-0.5f}}), HasSubstr("momentum"));
 }
 
@@ -107,18 +115,23 @@ TEST(Wire, WhatASenderMayNotSayIsRefused) {
   };
   EXPECT_THAT(spec_with([](auto out) { out.getType().setDtype(99); }), HasSubstr("dtype"));
   EXPECT_THAT(spec_with([](auto out) { out.setAggregation(9); }), HasSubstr("aggregation"));
-  EXPECT_THAT(spec_with([](auto out) { out.getInitializer().setKind(6); }), HasSubstr("initializer"));
+  EXPECT_THAT(spec_with([](auto out) { out.getInitializer().setKind(6); }),
+              HasSubstr("initializer"));
   EXPECT_THAT(spec_with([](auto out) { out.setName(""); }), HasSubstr("no name"));
-  EXPECT_THAT(spec_with([](auto out) { out.setName(std::string(5000, 'x')); }), HasSubstr("5000 bytes"));
-  EXPECT_THAT(spec_with([](auto out) { out.getType().getShape().initDims(17); }), HasSubstr("rank 17"));
-  EXPECT_THAT(spec_with([](auto out) { out.getType().getShape().getDims().set(0, -2); }), HasSubstr("-2"));
+  EXPECT_THAT(spec_with([](auto out) { out.setName(std::string(5000, 'x')); }),
+              HasSubstr("5000 bytes"));
+  EXPECT_THAT(spec_with([](auto out) { out.getType().getShape().initDims(17); }),
+              HasSubstr("rank 17"));
+  EXPECT_THAT(spec_with([](auto out) { out.getType().getShape().getDims().set(0, -2); }),
+              HasSubstr("-2"));
   EXPECT_THAT(spec_with([](auto out) {
                 auto dims = out.getType().getShape().getDims();
                 dims.set(0, wire::kElementsMax);
                 dims.set(1, 1024);
               }),
               HasSubstr("too large"));
-  EXPECT_THAT(refusal<wire::UpdateRule>([](auto out) { out.setKind(200); }), HasSubstr("update rule"));
+  EXPECT_THAT(refusal<wire::UpdateRule>([](auto out) { out.setKind(200); }),
+              HasSubstr("update rule"));
   EXPECT_THAT(refusal<wire::ElementSpec>([](auto out) { out.setLabel("y"); }), HasSubstr("\"y\""));
 }
 

@@ -32,17 +32,21 @@ TEST(Adult, CompressedAndPlainReadTheSame) {
   TempFolder folder;
   std::string text(8 << 20, '\0');
   gzFile file = gzopen(kAdultTest.c_str(), "rb");
-  text.resize(static_cast<std::size_t>(gzread(file, text.data(), static_cast<unsigned>(text.size()))));
+  text.resize(
+      static_cast<std::size_t>(gzread(file, text.data(), static_cast<unsigned>(text.size()))));
   gzclose(file);
   Dataset plain = Dataset::csv(folder.write("adult.test", text), adult_schema());
-  EXPECT_EQ(read_all(plain.batch(500)), read_all(Dataset::csv(kAdultTest, adult_schema()).batch(500)));
+  EXPECT_EQ(read_all(plain.batch(500)),
+            read_all(Dataset::csv(kAdultTest, adult_schema()).batch(500)));
 }
 
 TEST(Adult, ShardsHoldEveryRowOnce) {
   std::pair<std::int64_t, std::int64_t> all{0, 0};
   for (std::int64_t i = 0; i < 3; ++i) {
-    auto [rows, positives] = rows_and_positives(
-        Dataset::csv(kAdultTrain, adult_schema()).shard(3, i).features(adult_features()).shuffle(10'000, 1));
+    auto [rows, positives] = rows_and_positives(Dataset::csv(kAdultTrain, adult_schema())
+                                                    .shard(3, i)
+                                                    .features(adult_features())
+                                                    .shuffle(10'000, 1));
     all.first += rows;
     all.second += positives;
   }
@@ -50,13 +54,14 @@ TEST(Adult, ShardsHoldEveryRowOnce) {
 }
 
 TEST(Adult, StatisticsAreTheKnownOnes) {
-  Fit found =
-      fit(Dataset::csv(kAdultTrain, adult_schema()), {.numeric = {{.column = "age"}}, .vocabularies = kAdultText});
+  Fit found = fit(Dataset::csv(kAdultTrain, adult_schema()),
+                  {.numeric = {{.column = "age"}}, .vocabularies = kAdultText});
   EXPECT_NEAR(found.numeric[0].mean, 38.5816f, 1e-3);
   EXPECT_NEAR(found.numeric[0].stddev, 13.6402f, 1e-3);
   std::vector<std::size_t> sizes;
   for (const auto& vocabulary : found.vocabularies) sizes.push_back(vocabulary.size());
-  EXPECT_THAT(sizes, ::testing::ElementsAre(9, 16, 7, 15, 6, 5, 2, 42)) << "with \"?\" as a value of its own";
+  EXPECT_THAT(sizes, ::testing::ElementsAre(9, 16, 7, 15, 6, 5, 2, 42))
+      << "with \"?\" as a value of its own";
   EXPECT_EQ(found.vocabularies[0].front(), "Private");
 }
 

@@ -13,24 +13,29 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 CsvSchema clicks(DType dtype) {
-  return {.columns = {{"n", DType::kInt32}, {"clicked", dtype}}, .label = {.column = "clicked", .binary = true}};
+  return {.columns = {{"n", DType::kInt32}, {"clicked", dtype}},
+          .label = {.column = "clicked", .binary = true}};
 }
 
 TEST(BinaryLabel, OfTextOutsideOfZeroToOneIsNamedWithLineColumnAndValue) {
   TempFolder folder;
   for (const char* value : {"11", "-7", "2", "1.5", "nan", "inf"}) {
     const std::string path = folder.write("a.csv", std::string("1,0\n2,") + value + "\n");
-    EXPECT_THAT(error_of([&] { open(Dataset::csv(path, clicks(DType::kFloat32)).batch(2))->next(); }),
-                AllOf(HasSubstr("a.csv:2:3"), HasSubstr("\"clicked\""), HasSubstr(value), HasSubstr("[0, 1]")));
+    EXPECT_THAT(
+        error_of([&] { open(Dataset::csv(path, clicks(DType::kFloat32)).batch(2))->next(); }),
+        AllOf(HasSubstr("a.csv:2:3"), HasSubstr("\"clicked\""), HasSubstr(value),
+              HasSubstr("[0, 1]")));
   }
   const std::string path = folder.write("a.csv", "1,0\n2,11\n");
-  EXPECT_THAT(error_of([&] { open(Dataset::csv(path, clicks(DType::kInt32)).batch(2))->next(); }), HasSubstr("[0, 1]"));
+  EXPECT_THAT(error_of([&] { open(Dataset::csv(path, clicks(DType::kInt32)).batch(2))->next(); }),
+              HasSubstr("[0, 1]"));
 }
 
 TEST(BinaryLabel, IsCountedAndLeftOutWhereBadLinesAre) {
   TempFolder folder;
   const std::string path = folder.write("a.csv", "1,0\n2,11\n3,0.5\n4,nan\n5,1\n");
-  auto iterator = open(Dataset::csv(path, clicks(DType::kFloat32), {OnError::kSkipAndCount}).batch(5));
+  auto iterator =
+      open(Dataset::csv(path, clicks(DType::kFloat32), {OnError::kSkipAndCount}).batch(5));
   EXPECT_THAT((*iterator->next())[1].values<float>(), ElementsAre(0, 0.5f, 1));
 }
 
@@ -39,15 +44,18 @@ TEST(BinaryLabel, IsAnyNumberWhereNobodySaysThatItIsBinary) {
   CsvSchema schema = clicks(DType::kFloat32);
   schema.label.binary = false;
   const std::string path = folder.write("a.csv", "1,11\n");
-  EXPECT_THAT((*open(Dataset::csv(path, schema).batch(1))->next())[1].values<float>(), ElementsAre(11));
+  EXPECT_THAT((*open(Dataset::csv(path, schema).batch(1))->next())[1].values<float>(),
+              ElementsAre(11));
 }
 
 TEST(BinaryLabel, OfRecordsIsNamedWithFileRecordAndField) {
   TempFolder folder;
   for (const float bad : {2.0f, -1.0f, std::numeric_limits<float>::quiet_NaN()}) {
     const float labels[] = {0, 1, 0.5f, bad, 0};
-    const std::string path = folder.write("a.bin", std::string(reinterpret_cast<const char*>(labels), sizeof labels));
-    const RecordSchema schema{.fields = {{"y", DType::kFloat32, 1}}, .label = "y", .binary_label = true};
+    const std::string path =
+        folder.write("a.bin", std::string(reinterpret_cast<const char*>(labels), sizeof labels));
+    const RecordSchema schema{
+        .fields = {{"y", DType::kFloat32, 1}}, .label = "y", .binary_label = true};
     EXPECT_THAT(error_of([&] { open(Dataset::records(path, schema).skip(1).batch(4))->next(); }),
                 AllOf(HasSubstr("a.bin: record 3 "), HasSubstr("\"y\""), HasSubstr("[0, 1]")));
   }

@@ -16,11 +16,14 @@ using ::testing::HasSubstr;
 
 std::string numbers_from(std::int64_t first, int count) {
   std::string bytes;
-  for (std::int64_t value = first; value < first + count; ++value) bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  for (std::int64_t value = first; value < first + count; ++value)
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
   return bytes;
 }
 
-Dataset records(const std::string& path) { return Dataset::records(path, {{{"value", DType::kInt64, 1}}, ""}); }
+Dataset records(const std::string& path) {
+  return Dataset::records(path, {{{"value", DType::kInt64, 1}}, ""});
+}
 
 std::vector<std::int64_t> counting(std::int64_t first, std::int64_t count) {
   std::vector<std::int64_t> all;
@@ -30,7 +33,8 @@ std::vector<std::int64_t> counting(std::int64_t first, std::int64_t count) {
 
 std::vector<std::string> names_in(const TempFolder& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path(""))) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path("")))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -56,7 +60,8 @@ Dataset all_kinds(const TempFolder& folder) {
     text += "\n";
   }
   CsvSchema schema;
-  schema.columns = {{"id", DType::kFloat32}, {"word", DType::kString}, {"tags", DType::kString, {}, false, '|'}};
+  schema.columns = {
+      {"id", DType::kFloat32}, {"word", DType::kString}, {"tags", DType::kString, {}, false, '|'}};
   return Dataset::csv(folder.write("kinds.csv", text), schema);
 }
 
@@ -67,17 +72,20 @@ TEST(Cache, LaterPassesAreTheFirstAgainAndReadNothing) {
   for (int i = 0; i < 6; ++i) iterator->next();  // one beyond the first pass
   folder.write("r", numbers_from(100, 5));
   EXPECT_EQ(rest_of(*iterator).size(), 4u);
-  EXPECT_EQ(values_of(Dataset::range(9).shuffle(9, 3).cache().repeat(2)), values_of(Dataset::range(9).shuffle(9, 3, {false}).repeat(2)));
+  EXPECT_EQ(values_of(Dataset::range(9).shuffle(9, 3).cache().repeat(2)),
+            values_of(Dataset::range(9).shuffle(9, 3, {false}).repeat(2)));
 }
 
 TEST(Cache, WhatIsKeptIsWhatIsBelow) {
   TempFolder folder;
   int n = 0;
-  for (const Dataset& dataset : {all_kinds(folder), all_kinds(folder).batch(7), all_kinds(folder).shuffle(9).prefetch(3), Dataset::range(0)}) {
+  for (const Dataset& dataset : {all_kinds(folder), all_kinds(folder).batch(7),
+                                 all_kinds(folder).shuffle(9).prefetch(3), Dataset::range(0)}) {
     const std::vector<std::string> once = read_all(dataset);
     std::vector<std::string> thrice;
     for (int i = 0; i < 3; ++i) thrice.insert(thrice.end(), once.begin(), once.end());
-    const Dataset in_memory = dataset.cache(), in_file = dataset.cache({.file = folder.path("cache" + std::to_string(n++))});
+    const Dataset in_memory = dataset.cache(),
+                  in_file = dataset.cache({.file = folder.path("cache" + std::to_string(n++))});
     EXPECT_EQ(read_all(in_memory.repeat(3)), thrice);
     EXPECT_EQ(read_all(in_file.repeat(3)), thrice) << "while it is written";
     EXPECT_EQ(read_all(in_file.repeat(3)), thrice) << "from the file";
@@ -88,9 +96,13 @@ TEST(Cache, WhatIsKeptIsWhatIsBelow) {
 TEST(Cache, BeyondItsBoundItSaysHowMuchAndWhatToDo) {
   Dataset large = Dataset::range(1'000'000).batch(1000);
   EXPECT_THAT(error_of([&] { read_all(large.cache({.bytes_max = 1 << 20}), 2000); }),
-              AllOf(HasSubstr("ResourceExhausted"), HasSubstr("1048576"), HasSubstr("bytes_max"), HasSubstr("CacheOptions::file")));
+              AllOf(HasSubstr("ResourceExhausted"), HasSubstr("1048576"), HasSubstr("bytes_max"),
+                    HasSubstr("CacheOptions::file")));
   TempFolder folder;
-  EXPECT_THAT(error_of([&] { read_all(large.cache({.bytes_max = 1 << 20, .file = folder.path("c")}), 2000); }), HasSubstr("raise CacheOptions::bytes_max"));
+  EXPECT_THAT(error_of([&] {
+                read_all(large.cache({.bytes_max = 1 << 20, .file = folder.path("c")}), 2000);
+              }),
+              HasSubstr("raise CacheOptions::bytes_max"));
   EXPECT_TRUE(names_in(folder).empty()) << "half a file is left";
   EXPECT_EQ(read_all(large.cache({.bytes_max = 9 << 20}), 2000).size(), 1000u);
 }
@@ -100,7 +112,8 @@ TEST(Cache, AFullOneKeepsItsPlaceAndFailsAgain) {
   std::int64_t read = 0;
   while (error_of([&] { iterator->next(); }) == "no error") ++read;
   EXPECT_EQ(iterator->ordinal(), read);
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(error_of([&] { iterator->next(); }), HasSubstr("ResourceExhausted"));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_THAT(error_of([&] { iterator->next(); }), HasSubstr("ResourceExhausted"));
   EXPECT_EQ(iterator->ordinal(), read);
 }
 
@@ -111,7 +124,8 @@ TEST(Cache, AFileServesEveryIteratorOfTheSameDescription) {
   EXPECT_EQ(values_of(cached), counting(0, 5));
   folder.write("r", numbers_from(100, 5));
   EXPECT_EQ(values_of(parse_dataset(serialize(cached))), counting(0, 5));
-  EXPECT_EQ(values_of(records(path).skip(1).cache({.file = folder.path("c")})), counting(101, 4)) << "of another description";
+  EXPECT_EQ(values_of(records(path).skip(1).cache({.file = folder.path("c")})), counting(101, 4))
+      << "of another description";
 }
 
 TEST(Cache, AFileThatNobodyFinishedIsNoCache) {
@@ -138,7 +152,9 @@ TEST(Cache, ADamagedFileIsRefusedWhateverByteItIs) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ (1 << at % 8));
     folder.write(name, bad);
-    EXPECT_THAT(error_of([&] { read_all(cached); }), AllOf(HasSubstr("DataLoss"), HasSubstr(name), HasSubstr("remove it"))) << "byte " << at;
+    EXPECT_THAT(error_of([&] { read_all(cached); }),
+                AllOf(HasSubstr("DataLoss"), HasSubstr(name), HasSubstr("remove it")))
+        << "byte " << at;
   }
   for (std::size_t size = 0; size < good.size(); size += 5) {
     folder.write(name, good.substr(0, size));
@@ -149,27 +165,33 @@ TEST(Cache, ADamagedFileIsRefusedWhateverByteItIs) {
 }
 
 TEST(Cache, AFolderThatIsNotThereIsNamed) {
-  EXPECT_THAT(error_of([] { open(Dataset::range(3).cache({.file = "/no/such/folder/c"})); }), AllOf(HasSubstr("NotFound"), HasSubstr("/no/such/folder/c")));
+  EXPECT_THAT(error_of([] { open(Dataset::range(3).cache({.file = "/no/such/folder/c"})); }),
+              AllOf(HasSubstr("NotFound"), HasSubstr("/no/such/folder/c")));
 }
 
-// A position taken anywhere, in the first pass or a later one, opened where nothing is kept, or half, or all.
+// A position taken anywhere, in the first pass or a later one, opened where nothing is kept, or
+// half, or all.
 TEST(Cache, AnyPositionGoesOnWithTheRemainingElementsOnce) {
   TempFolder folder;
   const Dataset below = Dataset::range(23).shuffle(10, 5).batch(4);  // 6 batches
-  for (const Dataset& cached : {below.cache().repeat(3), below.cache({.file = folder.path("c")}).repeat(3)}) {
+  for (const Dataset& cached :
+       {below.cache().repeat(3), below.cache({.file = folder.path("c")}).repeat(3)}) {
     const std::vector<std::string> whole = read_all(below.cache().repeat(3));
     ASSERT_EQ(whole.size(), 18u);
     std::vector<IteratorState> states;
     auto running = open(cached);
-    for (std::size_t i = 0; i < whole.size(); ++i, running->next()) states.push_back(running->state());
+    for (std::size_t i = 0; i < whole.size(); ++i, running->next())
+      states.push_back(running->state());
     for (std::size_t at = 0; at < whole.size(); ++at) {
-      const std::vector<std::string> rest(whole.begin() + static_cast<std::ptrdiff_t>(at), whole.end());
+      const std::vector<std::string> rest(whole.begin() + static_cast<std::ptrdiff_t>(at),
+                                          whole.end());
       if (at % 2 == 0) std::filesystem::remove(file_in(folder, "c."));  // on another machine
       EXPECT_EQ(rest_of(*open(cached, states[at])), rest) << "from " << at;
       auto moved = open(cached, states[at]);  // and back within one iterator, over what it kept
       for (std::int64_t back = 17; back >= 0; back -= 5) {
         moved->skip_to(back);
-        EXPECT_EQ(rest_of(*moved), std::vector<std::string>(whole.begin() + back, whole.end())) << "from " << at << " to " << back;
+        EXPECT_EQ(rest_of(*moved), std::vector<std::string>(whole.begin() + back, whole.end()))
+            << "from " << at << " to " << back;
       }
     }
   }
@@ -182,18 +204,25 @@ TEST(Cache, AStateOfOtherDataIsRefused) {
   auto iterator = open(cached);
   for (int i = 0; i < 9 + 7; ++i) iterator->next();
   folder.write("r", numbers_from(0, 4));
-  EXPECT_THAT(error_of([&] { open(cached, iterator->state()); }), AllOf(HasSubstr("InvalidArgument"), HasSubstr("other data")));
+  EXPECT_THAT(error_of([&] { open(cached, iterator->state()); }),
+              AllOf(HasSubstr("InvalidArgument"), HasSubstr("other data")));
 }
 
 TEST(Cache, RefusesImpossibleOptions) {
-  EXPECT_THAT(error_of([] { Dataset::range(3).cache({.bytes_max = 0}); }), HasSubstr("bytes_max is 0"));
-  EXPECT_THAT(error_of([] { Dataset::range(3).cache({.file = std::string("a\0b", 3)}); }), HasSubstr("zero byte"));
+  EXPECT_THAT(error_of([] { Dataset::range(3).cache({.bytes_max = 0}); }),
+              HasSubstr("bytes_max is 0"));
+  EXPECT_THAT(error_of([] { Dataset::range(3).cache({.file = std::string("a\0b", 3)}); }),
+              HasSubstr("zero byte"));
 }
 
 TEST(BlockBytes, RubbishIsRefused) {
-  const Dataset dataset = Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})}, {"s", Tensor::strings({2}, {"p", "quite long"})}});
+  const Dataset dataset =
+      Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
+                             {"s", Tensor::strings({2}, {"p", "quite long"})}});
   const auto layout = std::make_shared<BlockLayout>(dataset.element_spec());
-  const Block block = Block::packed(layout, 2, {Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4}), Tensor::strings({2}, {"p", "quite long"})});
+  const Block block = Block::packed(layout, 2,
+                                    {Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4}),
+                                     Tensor::strings({2}, {"p", "quite long"})});
   const std::vector<std::byte> good = encode(block);
   EXPECT_EQ(to_text(decode_block(good, layout).batch()), to_text(block.batch()));
   for (std::size_t size = 0; size < good.size(); ++size)

@@ -63,14 +63,16 @@ TEST(CriteoLike, IdsAreRowsOfTheirTablesAndTheFrequentOnesAreNoNeighbours) {
     }
     ++third[example.ids[2]];
   }
-  auto often = std::max_element(third.begin(), third.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  auto often = std::max_element(third.begin(), third.end(),
+                                [](auto& a, auto& b) { return a.second < b.second; });
   EXPECT_NEAR(often->second, 20'000 * zipf_share(2'000'000, 1, 1), 200);
   EXPECT_LT(third[often->first + 1] + third[often->first - 1], often->second / 4);
 }
 
 TEST(CriteoLike, TheHiddenModelForetellsItsLabelsButNotSurely) {
   const TempFolder folder;
-  const CriteoSummary summary = write_criteo_records(CriteoLike({}), 0, 20'000, folder.path("clicks.bin"));
+  const CriteoSummary summary =
+      write_criteo_records(CriteoLike({}), 0, 20'000, folder.path("clicks.bin"));
   EXPECT_EQ(summary.rows, 20'000);
   EXPECT_GT(summary.auc, 0.75);
   EXPECT_LT(summary.auc, 0.9);
@@ -87,10 +89,13 @@ TEST(CriteoLike, RecordsAndLinesHoldTheSameExamples) {
   write_criteo_tsv(clicks, 5, 105, folder.path("clicks.tsv"));
   EXPECT_EQ(std::filesystem::file_size(folder.path("clicks.bin")), 100u * 160);
 
-  auto records = open(Dataset::records(folder.path("clicks.bin"), criteo_record_schema()).batch(100));
+  auto records =
+      open(Dataset::records(folder.path("clicks.bin"), criteo_record_schema()).batch(100));
   auto lines = open(Dataset::csv(folder.path("clicks.tsv"), criteo_tsv_schema()).batch(100));
   const Element binary = *records->next(), text = *lines->next();
-  auto field = [&](const std::string& name) { return binary.at(records->element_spec().find(name)); };
+  auto field = [&](const std::string& name) {
+    return binary.at(records->element_spec().find(name));
+  };
   auto column = [&](const std::string& name) { return text.at(lines->element_spec().find(name)); };
   for (std::int64_t row = 0; row < 100; ++row) {
     const CriteoExample example = clicks.example(5 + row);
@@ -98,7 +103,8 @@ TEST(CriteoLike, RecordsAndLinesHoldTheSameExamples) {
     EXPECT_EQ(field("label").values<float>()[at], example.label);
     EXPECT_EQ(column("label").values<float>()[at], example.label);
     for (std::size_t i = 0; i < kCriteoCounts; ++i) {
-      EXPECT_EQ(field("dense").values<float>()[at * kCriteoCounts + i], std::log1p(static_cast<float>(example.counts[i])));
+      EXPECT_EQ(field("dense").values<float>()[at * kCriteoCounts + i],
+                std::log1p(static_cast<float>(example.counts[i])));
       EXPECT_EQ(column(str("I", i + 1)).values<std::int32_t>()[at], example.counts[i]);
     }
     for (std::size_t i = 0; i < kCriteoIds; ++i)

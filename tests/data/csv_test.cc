@@ -22,9 +22,10 @@ TEST(Csv, ReadsEveryDtype) {
                                {"u", DType::kUint8},
                                {"b", DType::kBool},
                                {"s", DType::kString}}};
-  std::string path = folder.write("a.csv",
-                                  "1.5e3,-2147483648,9223372036854775807,255,true,a\n -0.25 , +7, -9223372036854775808 "
-                                  ",0,0,\n16777217,0,0,0,1, b c \n");
+  std::string path = folder.write(
+      "a.csv",
+      "1.5e3,-2147483648,9223372036854775807,255,true,a\n -0.25 , +7, -9223372036854775808 "
+      ",0,0,\n16777217,0,0,0,1, b c \n");
   Element all = read_batch(Dataset::csv(path, schema));
   EXPECT_THAT(all[0].values<float>(), ElementsAre(1500.0f, -0.25f, 16777217.0f));
   EXPECT_THAT(all[1].values<std::int32_t>(), ElementsAre(INT32_MIN, 7, 0));
@@ -39,7 +40,8 @@ TEST(Csv, KnowsQuotesCommentsBlankLinesAndCarriageReturns) {
   CsvSchema schema = two_columns();
   schema.comment = "|";
   schema.cell_lines_max = 2;
-  std::string path = folder.write("a.csv", "|x\r\n\r\n1,\"a,\"\"b\"\"\r\nc\"\r\n  \n2, it's 5\" wide\n|\n3,\"\"");
+  std::string path =
+      folder.write("a.csv", "|x\r\n\r\n1,\"a,\"\"b\"\"\r\nc\"\r\n  \n2, it's 5\" wide\n|\n3,\"\"");
   Element all = read_batch(Dataset::csv(path, schema));
   EXPECT_THAT(all[0].values<std::int32_t>(), ElementsAre(1, 2, 3));
   EXPECT_THAT(all[1].string_values(), ElementsAre("a,\"b\"\r\nc", "it's 5\" wide", ""));
@@ -51,7 +53,8 @@ TEST(Csv, FindsColumnsByHeader) {
   schema.header = true;
   std::string path = folder.write("a.csv", "other,s,n\n?,x,1\n?,y,2\n");
   EXPECT_THAT(read_batch(Dataset::csv(path, schema))[0].values<std::int32_t>(), ElementsAre(1, 2));
-  EXPECT_THAT(read_batch(Dataset::csv({path, path}, schema))[1].string_values(), ElementsAre("x", "y", "x", "y"));
+  EXPECT_THAT(read_batch(Dataset::csv({path, path}, schema))[1].string_values(),
+              ElementsAre("x", "y", "x", "y"));
   schema.columns[1].name = "otter";
   EXPECT_THAT(error_of([&] { open(Dataset::csv(path, schema)); }),
               HasSubstr("a.csv:1: the header has no column \"otter\"; did you mean \"other\"?"));
@@ -59,8 +62,9 @@ TEST(Csv, FindsColumnsByHeader) {
 
 TEST(Csv, UnknownValuesTakeTheDefault) {
   TempFolder folder;
-  CsvSchema schema{.columns = {{"n", DType::kInt32, "-1"}, {"s", DType::kString}, {"t", DType::kString, "none"}},
-                   .unknown = "?"};
+  CsvSchema schema{
+      .columns = {{"n", DType::kInt32, "-1"}, {"s", DType::kString}, {"t", DType::kString, "none"}},
+      .unknown = "?"};
   Element all = read_batch(Dataset::csv(folder.write("a.csv", "?,?,?\n,x,\n"), schema));
   EXPECT_THAT(all[0].values<std::int32_t>(), ElementsAre(-1, -1));
   EXPECT_THAT(all[1].string_values(), ElementsAre("?", "x"));
@@ -77,11 +81,13 @@ TEST(Csv, ErrorsNameFileLineCharacterColumnAndCure) {
   fails_with("1,a\n\n2x,b\n", ":3:1: column \"n\": \"2x\" is no int32; mend the line");
   fails_with("1,a\n 99999999999 ,b\n", ":2:2: column \"n\": \"99999999999\" is no int32");
   fails_with("1,a\n,b\n",
-             ":2:1: column \"n\": the value is unknown (\"\") and the column has no default_value; give it one");
+             ":2:1: column \"n\": the value is unknown (\"\") and the column has no default_value; "
+             "give it one");
   fails_with("1\n", ":1: a short row: 1 cells where 2 are expected");
   fails_with("1,a\n2,b,c\n", ":2: a long row: 3 cells where 2 are expected");
   fails_with("1,a\n2,\"b\n3,c\n", ":2:3: a quote is opened and not closed on this line");
-  fails_with(std::string(100, '7') + ",a\n", ":1:1: column \"n\": \"" + std::string(40, '7') + "...\"");
+  fails_with(std::string(100, '7') + ",a\n",
+             ":1:1: column \"n\": \"" + std::string(40, '7') + "...\"");
   EXPECT_THAT(error_of([&] { open(Dataset::csv(folder.path("none.csv"), two_columns())); }),
               HasSubstr("NotFound: cannot read the file " + folder.path("none.csv")));
 }
@@ -91,10 +97,14 @@ struct Outcome {
   std::vector<std::int32_t> rows;
   std::vector<std::string> texts, complaints;
 };
-Outcome read_leniently(const std::string& path, CsvSchema schema, OptionNames names = OptionNames::kCpp) {
+Outcome read_leniently(const std::string& path, CsvSchema schema,
+                       OptionNames names = OptionNames::kCpp) {
   Outcome outcome;
-  auto note = [&](const std::string& why) { outcome.complaints.push_back(why.substr(path.size())); };
-  auto iterator = open(Dataset::csv(path, schema, {OnError::kSkipAndCount, names}), {}, {.line_events = {.on_skipped_row = note}});
+  auto note = [&](const std::string& why) {
+    outcome.complaints.push_back(why.substr(path.size()));
+  };
+  auto iterator = open(Dataset::csv(path, schema, {OnError::kSkipAndCount, names}), {},
+                       {.line_events = {.on_skipped_row = note}});
   while (auto element = iterator->next()) {
     outcome.rows.push_back((*element)[0].item<std::int32_t>());
     outcome.texts.push_back((*element)[1].string_values()[0]);
@@ -105,12 +115,15 @@ Outcome read_leniently(const std::string& path, CsvSchema schema, OptionNames na
 
 TEST(Csv, AQuoteThatIsNotClosedOnItsLineSpoilsThatLineOnly) {
   TempFolder folder;
-  // A cell of RFC 4180 over three lines, or a stray quote in two texts: nobody can tell, so the reader says it.
-  const Outcome outcome = read_leniently(folder.write("a.csv", "1,\"a\n2,b\n3,c\"\n4,\"d\n5,e\n6,\"f"), two_columns());
+  // A cell of RFC 4180 over three lines, or a stray quote in two texts: nobody can tell, so the
+  // reader says it.
+  const Outcome outcome =
+      read_leniently(folder.write("a.csv", "1,\"a\n2,b\n3,c\"\n4,\"d\n5,e\n6,\"f"), two_columns());
   EXPECT_THAT(outcome.rows, ElementsAre(2, 3, 5));
   EXPECT_THAT(outcome.texts, ElementsAre("b", "c\"", "e"));
-  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":1:3: a quote is opened and not closed on this line"),
-                                              HasSubstr(":4:3: a quote is opened"), HasSubstr(":6:3: a quote is")));
+  EXPECT_THAT(outcome.complaints,
+              ElementsAre(HasSubstr(":1:3: a quote is opened and not closed on this line"),
+                          HasSubstr(":4:3: a quote is opened"), HasSubstr(":6:3: a quote is")));
 }
 
 TEST(Csv, AQuotedCellSpansAsManyLinesAsItMayAndNoMore) {
@@ -118,21 +131,33 @@ TEST(Csv, AQuotedCellSpansAsManyLinesAsItMayAndNoMore) {
   CsvSchema schema = two_columns();
   schema.cell_lines_max = 3;
   const Outcome outcome = read_leniently(
-      folder.write("a.csv", "1,\"a\nb\nc\"\n2,\"d\n3,e\n4,f\n5,g\"\n6,\"h\n7,i\n8,\"j\nk\"\n9,\"l\n10,m"), schema);
+      folder.write("a.csv",
+                   "1,\"a\nb\nc\"\n2,\"d\n3,e\n4,f\n5,g\"\n6,\"h\n7,i\n8,\"j\nk\"\n9,\"l\n10,m"),
+      schema);
   EXPECT_THAT(outcome.rows, ElementsAre(1, 3, 4, 5, 7, 8, 10));
   EXPECT_THAT(outcome.texts, ElementsAre("a\nb\nc", "e", "f", "g\"", "i", "j\nk", "m"));
-  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":4:3: a quote is opened and never closed, at least not within 3 lines"),
-                                              HasSubstr(":8:3: text stands behind the closing quote of this cell"), HasSubstr(":12:3: a")));
+  EXPECT_THAT(
+      outcome.complaints,
+      ElementsAre(
+          HasSubstr(":4:3: a quote is opened and never closed, at least not within 3 lines"),
+          HasSubstr(":8:3: text stands behind the closing quote of this cell"),
+          HasSubstr(":12:3: a")));
 }
 
 TEST(Csv, TextBehindAClosingQuoteIsABadRow) {
   TempFolder folder;
-  const Outcome outcome =
-      read_leniently(folder.write("a.csv", "1,\"a\" \r\n2,\"b\"c\n3,\"d\"\"e\"\n4,\"f\" g\"\n5,\"h\"\t,\n6,\"\"\n"), two_columns());
+  const Outcome outcome = read_leniently(
+      folder.write("a.csv",
+                   "1,\"a\" \r\n2,\"b\"c\n3,\"d\"\"e\"\n4,\"f\" g\"\n5,\"h\"\t,\n6,\"\"\n"),
+      two_columns());
   EXPECT_THAT(outcome.rows, ElementsAre(1, 3, 6));
   EXPECT_THAT(outcome.texts, ElementsAre("a", "d\"e", ""));
-  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":2:3: text stands behind the closing quote of this cell; if quotes are ordinary"),
-                                              HasSubstr(":4:3: text"), HasSubstr(":5: a long row: 3 cells")));
+  EXPECT_THAT(
+      outcome.complaints,
+      ElementsAre(
+          HasSubstr(
+              ":2:3: text stands behind the closing quote of this cell; if quotes are ordinary"),
+          HasSubstr(":4:3: text"), HasSubstr(":5: a long row: 3 cells")));
 }
 
 TEST(Csv, QuotesCanBeSwitchedOffOrBeAnotherCharacter) {
@@ -144,20 +169,25 @@ TEST(Csv, QuotesCanBeSwitchedOffOrBeAnotherCharacter) {
   schema.quote = '\'';
   EXPECT_THAT(read_leniently(path, schema).texts, ElementsAre("\"a", "b\"c", "d,e"));
   schema.quote = ',';
-  EXPECT_THAT(error_of([&] { Dataset::csv(path, schema); }), HasSubstr("the delimiter of a CSV file cannot be a quote"));
+  EXPECT_THAT(error_of([&] { Dataset::csv(path, schema); }),
+              HasSubstr("the delimiter of a CSV file cannot be a quote"));
   schema = two_columns();
   schema.cell_lines_max = 0;
-  EXPECT_THAT(error_of([&] { Dataset::csv(path, schema); }), HasSubstr("cell_lines_max is 0, it must lie in [1, 1000]"));
+  EXPECT_THAT(error_of([&] { Dataset::csv(path, schema); }),
+              HasSubstr("cell_lines_max is 0, it must lie in [1, 1000]"));
 }
 
 TEST(Csv, StrictRefusesAQuoteWithinACell) {
   TempFolder folder;
   CsvSchema schema = two_columns();
   schema.strict = true;
-  const Outcome outcome = read_leniently(folder.write("a.csv", "1,5\" wide\n2,\"5\"\" wide\"\n"), schema);
+  const Outcome outcome =
+      read_leniently(folder.write("a.csv", "1,5\" wide\n2,\"5\"\" wide\"\n"), schema);
   EXPECT_THAT(outcome.texts, ElementsAre("5\" wide"));
-  EXPECT_THAT(outcome.complaints, ElementsAre(HasSubstr(":1:4: a quote stands within a cell that does not begin with one "
-                                                        "(CsvSchema::strict)")));
+  EXPECT_THAT(
+      outcome.complaints,
+      ElementsAre(HasSubstr(":1:4: a quote stands within a cell that does not begin with one "
+                            "(CsvSchema::strict)")));
 }
 
 TEST(Csv, MessagesNameTheJobFilesKeysToAJob) {
@@ -165,28 +195,39 @@ TEST(Csv, MessagesNameTheJobFilesKeysToAJob) {
   auto complaint = [&](const std::string& line) {
     const std::string path = folder.write("a.csv", line + "\n");
     const CsvOptions options{OnError::kFail, OptionNames::kJobFile};
-    return error_of([&] { read_all(Dataset::csv(path, two_columns(), options)); }).substr(17 + path.size());
+    return error_of([&] { read_all(Dataset::csv(path, two_columns(), options)); })
+        .substr(17 + path.size());
   };
   EXPECT_EQ(complaint("x,a"),
-            ":1:1: column \"n\": \"x\" is no int32; mend the line, or leave such lines out with data.skip_bad_rows = true");
-  EXPECT_EQ(complaint(",a"), ":1:1: column \"n\": the value is unknown (\"\"); mend the line, or leave such lines out "
-                             "with data.skip_bad_rows = true");
-  EXPECT_THAT(complaint("1"), HasSubstr("2 are expected; mend the line, or leave such lines out with data.skip_bad_rows"));
-  EXPECT_THAT(complaint("1,\"a"), ::testing::AllOf(HasSubstr("data.csv.quote = \"\""), HasSubstr("data.csv.cell_lines_max"),
-                                                   HasSubstr("data.skip_bad_rows"), ::testing::Not(HasSubstr("::"))));
+            ":1:1: column \"n\": \"x\" is no int32; mend the line, or leave such lines out with "
+            "data.skip_bad_rows = true");
+  EXPECT_EQ(
+      complaint(",a"),
+      ":1:1: column \"n\": the value is unknown (\"\"); mend the line, or leave such lines out "
+      "with data.skip_bad_rows = true");
+  EXPECT_THAT(
+      complaint("1"),
+      HasSubstr("2 are expected; mend the line, or leave such lines out with data.skip_bad_rows"));
+  EXPECT_THAT(
+      complaint("1,\"a"),
+      ::testing::AllOf(HasSubstr("data.csv.quote = \"\""), HasSubstr("data.csv.cell_lines_max"),
+                       HasSubstr("data.skip_bad_rows"), ::testing::Not(HasSubstr("::"))));
 }
 
 TEST(Csv, AByteOrderMarkIsNoPartOfTheFirstCell) {
   TempFolder folder;
   CsvSchema schema = two_columns();
   const std::string path = folder.write("a.csv", "\xEF\xBB\xBF\"1\",a\n2,b\n");
-  EXPECT_THAT(read_batch(Dataset::csv(path, schema).repeat(2))[0].values<std::int32_t>(), ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(read_batch(Dataset::csv(path, schema).repeat(2))[0].values<std::int32_t>(),
+              ElementsAre(1, 2, 1, 2));
   schema.header = true;
-  EXPECT_THAT(read_batch(Dataset::csv(folder.write("b.csv", "\xEF\xBB\xBFn,s\n3,c\n"), schema))[0].values<std::int32_t>(),
+  EXPECT_THAT(read_batch(Dataset::csv(folder.write("b.csv", "\xEF\xBB\xBFn,s\n3,c\n"), schema))[0]
+                  .values<std::int32_t>(),
               ElementsAre(3));
   for (const std::string mark : {"\xFF\xFE", "\xFE\xFF"}) {
     const std::string wide = folder.write("c.csv", mark + std::string("1\0,\0", 4));
-    EXPECT_THAT(error_of([&] { read_all(Dataset::csv(wide, two_columns())); }), HasSubstr("c.csv is UTF-16"));
+    EXPECT_THAT(error_of([&] { read_all(Dataset::csv(wide, two_columns())); }),
+                HasSubstr("c.csv is UTF-16"));
   }
 }
 
@@ -199,9 +240,12 @@ TEST(Csv, MessagesShowRawBytesEscapedAndCutBetweenCharacters) {
   EXPECT_THAT(complaint("\x1b[31m\x07"), HasSubstr(R"("\x1B[31m\x07" is no int32)"));
   EXPECT_THAT(complaint("caf\xE9"), HasSubstr(R"("caf\xE9" is no)"));
   EXPECT_THAT(complaint("caf\xC3\xA9"), HasSubstr("\"caf\xC3\xA9\" is no"));
-  EXPECT_THAT(complaint("\xED\xA0\x80\xC0\x80\xF5\xE2\x80"), HasSubstr(R"("\xED\xA0\x80\xC0\x80\xF5\xE2\x80" is no)"));
-  EXPECT_THAT(complaint("\xE2\x80\xAE"), HasSubstr(R"("\xE2\x80\xAE" is no)"));  // turns the direction of writing
-  EXPECT_THAT(complaint(std::string(39, 'x') + "\xC3\xA9yz"), HasSubstr(std::string(39, 'x') + "\xC3\xA9...\" is no"));
+  EXPECT_THAT(complaint("\xED\xA0\x80\xC0\x80\xF5\xE2\x80"),
+              HasSubstr(R"("\xED\xA0\x80\xC0\x80\xF5\xE2\x80" is no)"));
+  EXPECT_THAT(complaint("\xE2\x80\xAE"),
+              HasSubstr(R"("\xE2\x80\xAE" is no)"));  // turns the direction of writing
+  EXPECT_THAT(complaint(std::string(39, 'x') + "\xC3\xA9yz"),
+              HasSubstr(std::string(39, 'x') + "\xC3\xA9...\" is no"));
 }
 
 TEST(Csv, FilesWithoutRowsAreNamed) {
@@ -218,27 +262,34 @@ TEST(Csv, FilesWithoutRowsAreNamed) {
   CsvSchema schema = two_columns();
   schema.header = true;
   const std::string header = folder.write("h.csv", "n,s\n");
-  EXPECT_THAT(error_of([&] { fit(Dataset::csv(header, schema), {}); }), HasSubstr("no rows are in " + header));
-  EXPECT_THAT(error_of([&] { read_all(Dataset::csv(empty, schema)); }), HasSubstr("empty.csv is empty; a header was to"));
+  EXPECT_THAT(error_of([&] { fit(Dataset::csv(header, schema), {}); }),
+              HasSubstr("no rows are in " + header));
+  EXPECT_THAT(error_of([&] { read_all(Dataset::csv(empty, schema)); }),
+              HasSubstr("empty.csv is empty; a header was to"));
 }
 
 TEST(Csv, CountingAndFittingTellWhatTheyLeftOut) {
   TempFolder folder;
-  const Dataset dataset = Dataset::csv(folder.write("a.csv", "1,a\nx,b\n3\n4,d\n"), two_columns(), {OnError::kSkipAndCount});
+  const Dataset dataset = Dataset::csv(folder.write("a.csv", "1,a\nx,b\n3\n4,d\n"), two_columns(),
+                                       {OnError::kSkipAndCount});
   LinesRead lines;
   EXPECT_EQ(cardinality(dataset, &lines), 2);
   EXPECT_EQ(lines.skipped, 2);
-  EXPECT_THAT(lines.first_skipped, ElementsAre(HasSubstr("a.csv:2:1: column \"n\""), HasSubstr("a.csv:3: a short row")));
+  EXPECT_THAT(lines.first_skipped,
+              ElementsAre(HasSubstr("a.csv:2:1: column \"n\""), HasSubstr("a.csv:3: a short row")));
   const Fit fitted = fit(dataset, {.vocabularies = {"s"}});
   EXPECT_EQ(fitted.lines.skipped, 2);
   EXPECT_EQ(fitted.lines.first_skipped, lines.first_skipped);
-  const Dataset none = Dataset::csv(folder.write("b.csv", "x,b\ny,c\n"), two_columns(), {OnError::kSkipAndCount});
-  EXPECT_THAT(error_of([&] { fit(none, {}); }), HasSubstr("no examples; 2 lines were left out, the first one is "));
+  const Dataset none =
+      Dataset::csv(folder.write("b.csv", "x,b\ny,c\n"), two_columns(), {OnError::kSkipAndCount});
+  EXPECT_THAT(error_of([&] { fit(none, {}); }),
+              HasSubstr("no examples; 2 lines were left out, the first one is "));
 }
 
 TEST(Csv, GoodRowsBeforeABadOneAreHandedOutAndTheIteratorStaysThere) {
   TempFolder folder;
-  auto iterator = open(Dataset::csv(folder.write("a.csv", "1,a\n2,b\n3,c\nx,d\n"), two_columns()).batch(2));
+  auto iterator =
+      open(Dataset::csv(folder.write("a.csv", "1,a\n2,b\n3,c\nx,d\n"), two_columns()).batch(2));
   EXPECT_EQ((*iterator->next())[0].shape(), Shape{2});
   for (int i = 0; i < 2; ++i) EXPECT_THAT(error_of([&] { iterator->next(); }), HasSubstr(":4:1"));
   EXPECT_EQ(iterator->ordinal(), 1);
@@ -246,9 +297,9 @@ TEST(Csv, GoodRowsBeforeABadOneAreHandedOutAndTheIteratorStaysThere) {
 
 TEST(Csv, SkipAndCountLeavesBadLinesOut) {
   TempFolder folder;
-  auto iterator = open(
-      Dataset::csv(folder.write("a.csv", "1,a\nx,b\n3\n4,d\n5,e,f\n6,g\n"), two_columns(), {OnError::kSkipAndCount})
-          .batch(10));
+  auto iterator = open(Dataset::csv(folder.write("a.csv", "1,a\nx,b\n3\n4,d\n5,e,f\n6,g\n"),
+                                    two_columns(), {OnError::kSkipAndCount})
+                           .batch(10));
   EXPECT_THAT((*iterator->next())[0].values<std::int32_t>(), ElementsAre(1, 4, 6));
   EXPECT_EQ(iterator->skipped(), 3);
 }
@@ -258,7 +309,8 @@ TEST(Csv, EachLineBelongsToOneShardWhetherFeaturesStandAboveOrBelow) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += std::to_string(i) + ",w" + std::to_string(i % 17) + "\n";
   Dataset csv = Dataset::csv(folder.write("a.csv", text), two_columns());
-  std::vector<FeatureColumn> features = {FeatureColumn::hashed("n", 1 << 20), FeatureColumn::hashed("s", 100)};
+  std::vector<FeatureColumn> features = {FeatureColumn::hashed("n", 1 << 20),
+                                         FeatureColumn::hashed("s", 100)};
   std::vector<std::string> rows, whole = read_all(csv.features(features), 10'000);
   for (std::int64_t i = 0; i < 3; ++i) {
     auto above = read_all(csv.shard(3, i).features(features), 10'000);
@@ -284,7 +336,9 @@ TEST(Csv, ADamagedGzipFileIsDataLoss) {
   TempFolder folder;
   std::ifstream in("examples/data/adult/adult.test.gz", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  EXPECT_THAT(error_of([&] { open(Dataset::csv(folder.write("cut.gz", bytes.substr(0, 50'000)), two_columns())); }),
+  EXPECT_THAT(error_of([&] {
+                open(Dataset::csv(folder.write("cut.gz", bytes.substr(0, 50'000)), two_columns()));
+              }),
               HasSubstr("DataLoss: the gzip file"));
   bytes[70'000] ^= 0x40;
   EXPECT_THAT(error_of([&] { open(Dataset::csv(folder.write("flip.gz", bytes), two_columns())); }),

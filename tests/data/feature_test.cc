@@ -14,17 +14,22 @@ using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
-// The same rows as text, whose features the source makes, and as tensors, whose features a stage makes.
+// The same rows as text, whose features the source makes, and as tensors, whose features a stage
+// makes.
 class Features : public ::testing::TestWithParam<bool> {
  protected:
   Dataset rows() {
     if (!GetParam())
-      return Dataset::from_tensors({{"age", Tensor::of<std::int32_t>({3}, std::vector<std::int32_t>{17, 30, 64})},
-                                    {"gain", Tensor::of<float>({3}, std::vector<float>{0, 9, -9})},
-                                    {"job", Tensor::strings({3}, {"clerk", "sailor", "?"})},
-                                    {"y", Tensor::of<std::int64_t>({3}, std::vector<std::int64_t>{1, 0, 1})}},
-                                   "y");
-    CsvSchema schema{.columns = {{"age", DType::kInt32}, {"gain"}, {"job", DType::kString}, {"y", DType::kInt64}},
+      return Dataset::from_tensors(
+          {{"age", Tensor::of<std::int32_t>({3}, std::vector<std::int32_t>{17, 30, 64})},
+           {"gain", Tensor::of<float>({3}, std::vector<float>{0, 9, -9})},
+           {"job", Tensor::strings({3}, {"clerk", "sailor", "?"})},
+           {"y", Tensor::of<std::int64_t>({3}, std::vector<std::int64_t>{1, 0, 1})}},
+          "y");
+    CsvSchema schema{.columns = {{"age", DType::kInt32},
+                                 {"gain"},
+                                 {"job", DType::kString},
+                                 {"y", DType::kInt64}},
                      .label = {"y"}};
     return Dataset::csv(folder_.write("a.csv", "17,0,clerk,1\n30,9,sailor,0\n64,-9,?,1\n"), schema);
   }
@@ -35,10 +40,12 @@ class Features : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(Features, NumericsAreNormalisedSideBySide) {
-  Element batch = made({FeatureColumn::numeric({{"age", 30, 2}, {.column = "gain", .log1p = true}})});
+  Element batch =
+      made({FeatureColumn::numeric({{"age", 30, 2}, {.column = "gain", .log1p = true}})});
   EXPECT_EQ(batch[0].shape(), (Shape{3, 2}));
   float log10 = std::log(10.0f);
-  EXPECT_THAT(batch[0].values<float>(), ElementsAre(-6.5f, 0, 0, FloatEq(log10), 17, FloatEq(-log10)));
+  EXPECT_THAT(batch[0].values<float>(),
+              ElementsAre(-6.5f, 0, 0, FloatEq(log10), 17, FloatEq(-log10)));
   EXPECT_THAT(batch[1].values<std::int64_t>(), ElementsAre(1, 0, 1)) << "the label stays";
 }
 
@@ -53,12 +60,14 @@ TEST_P(Features, VocabularyPutsTheUnseenFirstOrLast) {
 }
 
 TEST_P(Features, BucketsHashesAndCrosses) {
-  Element batch = made({FeatureColumn::bucketised("age", {18, 30, 65}), FeatureColumn::hashed("job", 1000),
-                        FeatureColumn::hashed("age", 1000), FeatureColumn::crossed({"age_bucket", "job"}, 1 << 20),
+  Element batch = made({FeatureColumn::bucketised("age", {18, 30, 65}),
+                        FeatureColumn::hashed("job", 1000), FeatureColumn::hashed("age", 1000),
+                        FeatureColumn::crossed({"age_bucket", "job"}, 1 << 20),
                         FeatureColumn::crossed({"job", "age"}, 1 << 20)});
   EXPECT_THAT(batch[0].values<std::int64_t>(), ElementsAre(0, 2, 2));
   EXPECT_EQ(batch[1].values<std::int64_t>()[0], hash_bucket(text_hash("clerk"), 1000));
-  EXPECT_EQ(batch[2].values<std::int64_t>()[0], hash_bucket(text_hash("17"), 1000)) << "an integer hashes as its text";
+  EXPECT_EQ(batch[2].values<std::int64_t>()[0], hash_bucket(text_hash("17"), 1000))
+      << "an integer hashes as its text";
   EXPECT_NE(batch[3].values<std::int64_t>()[0], batch[3].values<std::int64_t>()[1]);
   EXPECT_NE(batch[4].values<std::int64_t>()[0], batch[3].values<std::int64_t>()[0]);
 }
@@ -91,7 +100,8 @@ TEST(Fit, FindsMeansDeviationsAndVocabularies) {
   TempFolder folder;
   CsvSchema schema{.columns = {{"x"}, {"one", DType::kInt32}, {"w", DType::kString}}};
   Dataset rows = Dataset::csv(folder.write("a.csv", "1,5,b\n3,5,a\n5,5,b\n7,5,c\n"), schema);
-  Fit found = fit(rows, {.numeric = {{.column = "x"}, {.column = "one"}}, .vocabularies = {"w", "one"}});
+  Fit found =
+      fit(rows, {.numeric = {{.column = "x"}, {.column = "one"}}, .vocabularies = {"w", "one"}});
   EXPECT_EQ(found.examples, 4);
   EXPECT_FLOAT_EQ(found.numeric[0].mean, 4);
   EXPECT_FLOAT_EQ(found.numeric[0].stddev, std::sqrt(5.0f));
@@ -100,7 +110,8 @@ TEST(Fit, FindsMeansDeviationsAndVocabularies) {
   EXPECT_THAT(found.vocabularies[1], ElementsAre("5"));
   EXPECT_THAT(fit_vocabulary(rows, "w", {.min_count = 2}), ElementsAre("b"));
   EXPECT_THAT(fit_vocabulary(rows, "w", {.max_size = 2}), ElementsAre("b", "a"));
-  EXPECT_THAT(error_of([&] { fit_numeric(rows, {{.column = "w"}}); }), HasSubstr("\"w\" is string"));
+  EXPECT_THAT(error_of([&] { fit_numeric(rows, {{.column = "w"}}); }),
+              HasSubstr("\"w\" is string"));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ TEST(Interleave, TakesABlockOfEachOpenFileInTurn) {
   TempFolder folder;
   Dataset files = numbers(files_of(folder, {6, 6, 6, 6, 6}));
   EXPECT_EQ(values_of(files.interleave(2, 4)),
-            (std::vector<std::int64_t>{1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5}));
+            (std::vector<std::int64_t>{1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3,
+                                       3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5}));
   EXPECT_EQ(values_of(files.interleave(1, 2)), values_of(files));
 }
 
@@ -50,8 +51,10 @@ TEST(Interleave, EachFileGoesThroughTheStagesBelowOnItsOwn) {
   EXPECT_EQ(values_of(files.take(2).interleave(2)), (std::vector<std::int64_t>{1, 2, 1, 2}));
   EXPECT_EQ(values_of(files.shard(2, 1).interleave(2)), (std::vector<std::int64_t>{1, 2, 2}));
   EXPECT_EQ(values_of(files.interleave(2).shard(2, 1)), (std::vector<std::int64_t>{2, 2, 2}));
-  EXPECT_EQ(values_of(files.take(1).repeat(2).interleave(2)), (std::vector<std::int64_t>{1, 2, 1, 2}));
-  EXPECT_EQ(values_of(files.batch(3).interleave(1)), (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 2}));
+  EXPECT_EQ(values_of(files.take(1).repeat(2).interleave(2)),
+            (std::vector<std::int64_t>{1, 2, 1, 2}));
+  EXPECT_EQ(values_of(files.batch(3).interleave(1)),
+            (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 2}));
 }
 
 TEST(Interleave, AShuffleBelowItShufflesEachFileInAnOrderOfItsOwn) {
@@ -71,16 +74,22 @@ TEST(Interleave, AShuffleBelowItShufflesEachFileInAnOrderOfItsOwn) {
 TEST(Interleave, CardinalityIsWhatIsRead) {
   TempFolder folder;
   Dataset files = numbers(files_of(folder, {5, 0, 3, 4}));
-  for (const Dataset& dataset : {files.interleave(2, 3), files.skip(2).interleave(2), files.shard(3, 1).batch(2).interleave(3), files.interleave(4).batch(5)})
+  for (const Dataset& dataset :
+       {files.interleave(2, 3), files.skip(2).interleave(2),
+        files.shard(3, 1).batch(2).interleave(3), files.interleave(4).batch(5)})
     EXPECT_EQ(cardinality(dataset), static_cast<std::int64_t>(read_all(dataset).size()));
   EXPECT_EQ(cardinality(files.repeat().interleave(2)), kInfiniteCardinality);
   const std::string records = folder.write("r", std::string(8 * 7, 'x'));
-  EXPECT_EQ(cardinality(Dataset::records({records, records}, {{{"v", DType::kInt64, 1}}, ""}).skip(3).interleave(2)), 8);
+  EXPECT_EQ(cardinality(Dataset::records({records, records}, {{{"v", DType::kInt64, 1}}, ""})
+                            .skip(3)
+                            .interleave(2)),
+            8);
 }
 
 TEST(Interleave, CountsTheBadLinesOfFilesThatHaveEnded) {
   TempFolder folder;
-  const std::vector<std::string> paths = {folder.write("a", "x\n1\n"), folder.write("b", "2\ny\nz\n"), folder.write("c", "w\n3\n")};
+  const std::vector<std::string> paths = {
+      folder.write("a", "x\n1\n"), folder.write("b", "2\ny\nz\n"), folder.write("c", "w\n3\n")};
   auto iterator = open(Dataset::csv(paths, one_number(), {OnError::kSkipAndCount}).interleave(1));
   EXPECT_EQ(rest_of(*iterator).size(), 3u);
   EXPECT_EQ(iterator->skipped(), 4);
@@ -88,13 +97,15 @@ TEST(Interleave, CountsTheBadLinesOfFilesThatHaveEnded) {
 
 TEST(Interleave, TheStateOfAsManyFilesAsCanBeOpenIsSmallAndExact) {
   TempFolder folder;
-  Dataset dataset = numbers(files_of(folder, std::vector<int>(300, 3))).shuffle(2).interleave(256, 2);
+  Dataset dataset =
+      numbers(files_of(folder, std::vector<int>(300, 3))).shuffle(2).interleave(256, 2);
   const std::vector<std::string> whole = read_all(dataset, 2000);
   ASSERT_EQ(whole.size(), 900u);
   auto running = open(dataset);
   for (int i = 0; i < 600; ++i) running->next();
   EXPECT_LT(running->state().bytes.size(), kIteratorStateBytesMax);
-  EXPECT_EQ(rest_of(*open(dataset, running->state()), 2000), std::vector<std::string>(whole.begin() + 600, whole.end()));
+  EXPECT_EQ(rest_of(*open(dataset, running->state()), 2000),
+            std::vector<std::string>(whole.begin() + 600, whole.end()));
 }
 
 TEST(Interleave, RefusesWhatItCannotRead) {
@@ -109,7 +120,10 @@ TEST(Interleave, RefusesWhatItCannotRead) {
   Dataset tall = files;
   for (int i = 0; i < 8; ++i) tall = tall.skip(0);
   EXPECT_THAT(error_of([&] { tall.interleave(256); }), HasSubstr("fewer files at once"));
-  EXPECT_THAT(error_of([&] { open(numbers({files_of(folder, {1})[0], folder.path("gone")}).interleave(1)); }), HasSubstr("NotFound"));
+  EXPECT_THAT(error_of([&] {
+                open(numbers({files_of(folder, {1})[0], folder.path("gone")}).interleave(1));
+              }),
+              HasSubstr("NotFound"));
 }
 
 }  // namespace

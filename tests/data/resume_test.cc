@@ -19,7 +19,8 @@ std::string csv_text(int rows) {
   for (int i = 0; i < rows; ++i) {
     if (i % 7 == 3) text += "# a comment\n\n";
     if (i % 11 == 5) text += "bad,row\n";
-    text += std::to_string(i) + ", \"w\"\"" + std::to_string(i % 5) + (i % 13 == 1 ? "\nb" : "") + "\",";
+    text += std::to_string(i) + ", \"w\"\"" + std::to_string(i % 5) + (i % 13 == 1 ? "\nb" : "") +
+            "\",";
     for (int k = 0; k < i % 4; ++k) text += (k ? "|t" : "t") + std::to_string(k * i % 6);
     text += "\n";
   }
@@ -35,7 +36,8 @@ std::string gzipped(const TempFolder& folder, const std::string& name, const std
 
 CsvSchema csv_schema() {
   CsvSchema schema;
-  schema.columns = {{"id", DType::kInt64}, {"word", DType::kString}, {"tags", DType::kString, {}, false, '|'}};
+  schema.columns = {
+      {"id", DType::kInt64}, {"word", DType::kString}, {"tags", DType::kString, {}, false, '|'}};
   schema.header = true;
   schema.comment = "#";
   return schema;
@@ -49,10 +51,13 @@ class RandomPipeline {
   Dataset make() {
     Dataset dataset = source();
     bool repeated = false;
-    for (std::uint64_t i = 0, stages = 1 + random_.below(6); i < stages; ++i) dataset = add_stage(dataset, repeated);
+    for (std::uint64_t i = 0, stages = 1 + random_.below(6); i < stages; ++i)
+      dataset = add_stage(dataset, repeated);
     return dataset.take(60);
   }
-  std::int64_t below(std::uint64_t bound) { return static_cast<std::int64_t>(random_.below(bound)); }
+  std::int64_t below(std::uint64_t bound) {
+    return static_cast<std::int64_t>(random_.below(bound));
+  }
 
  private:
   Dataset source() {
@@ -69,19 +74,22 @@ class RandomPipeline {
         std::string bytes;
         for (int i = 0; i < rows * 7; ++i) bytes.push_back(static_cast<char>(below(256)));
         std::string path = folder_.write("r" + std::to_string(rows) + ".bin", bytes);
-        std::string half = folder_.write("h" + std::to_string(rows) + ".bin", bytes.substr(0, static_cast<std::size_t>(rows / 2) * 7));
+        std::string half = folder_.write("h" + std::to_string(rows) + ".bin",
+                                         bytes.substr(0, static_cast<std::size_t>(rows / 2) * 7));
         interleavable_ = true;
         return Dataset::records({path, half, path}, schema);
       }
       default: {
         std::string text = csv_text(rows), name = "c" + std::to_string(rows);
-        std::string path = below(2) ? gzipped(folder_, name + ".gz", text) : folder_.write(name, text);
-        Dataset csv = Dataset::csv(below(2) ? std::vector{path, path} : std::vector{path}, csv_schema(),
-                                   {OnError::kSkipAndCount});
+        std::string path =
+            below(2) ? gzipped(folder_, name + ".gz", text) : folder_.write(name, text);
+        Dataset csv = Dataset::csv(below(2) ? std::vector{path, path} : std::vector{path},
+                                   csv_schema(), {OnError::kSkipAndCount});
         interleavable_ = true;
         if (below(2)) csv = csv.shard(3, below(3));
         return below(2) ? csv
-                        : csv.features({FeatureColumn::hashed("tags", 50), FeatureColumn::crossed({"id", "word"}, 1000),
+                        : csv.features({FeatureColumn::hashed("tags", 50),
+                                        FeatureColumn::crossed({"id", "word"}, 1000),
                                         FeatureColumn::hashed("word", 9)});
       }
     }
@@ -92,9 +100,7 @@ class RandomPipeline {
       return dataset.interleave(1 + below(3), 1 + below(4));
     }
     switch (below(10)) {
-      case 6:
-        interleavable_ = false;
-        return dataset.cache({1 << 20, ""});
+      case 6: interleavable_ = false; return dataset.cache({1 << 20, ""});
       case 7:
         interleavable_ = false;
         return dataset.cache({1 << 20, folder_.path("cache" + std::to_string(caches_++))});
@@ -125,7 +131,8 @@ TEST(Resume, AnyPipelineGoesOnFromAnyStateAsIfNeverInterrupted) {
   for (std::uint64_t seed = 0; seed < 250; ++seed) {
     SCOPED_TRACE(str("seed ", seed));
     TempFolder folder;
-    // Ends before the folder: what an iterator that is gone was reading ahead may still have a cache's file there.
+    // Ends before the folder: what an iterator that is gone was reading ahead may still have a
+    // cache's file there.
     auto threads = make_thread_offload(2);
     RandomPipeline random(seed, folder);
     Dataset dataset = random.make();
@@ -139,9 +146,10 @@ TEST(Resume, AnyPipelineGoesOnFromAnyStateAsIfNeverInterrupted) {
       ASSERT_EQ(ordinal(running->state()), static_cast<std::int64_t>(at));
       ASSERT_LT(running->state().bytes.size(), 400u);
       auto rest = rest_of(*resumed, at % 5 == 0 ? 1000 : 3);
-      ASSERT_EQ(rest, std::vector<std::string>(
-                          whole.begin() + static_cast<std::ptrdiff_t>(at),
-                          whole.begin() + static_cast<std::ptrdiff_t>(std::min(whole.size(), at + rest.size()))));
+      ASSERT_EQ(rest,
+                std::vector<std::string>(whole.begin() + static_cast<std::ptrdiff_t>(at),
+                                         whole.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                             whole.size(), at + rest.size()))));
       ASSERT_TRUE(at % 5 != 0 || rest.size() == whole.size() - at);
       auto next = running->next();
       ASSERT_EQ(next ? to_text(*next) : "end", at < whole.size() ? whole[at] : "end");
@@ -163,7 +171,9 @@ TEST(Resume, SkipToStandsWhereReadingWould) {
       iterator->skip_to(to);
       ASSERT_EQ(iterator->ordinal(), std::min(to, size));
       auto next = iterator->next();
-      ASSERT_EQ(next ? to_text(*next) : "end", to < size ? whole[static_cast<std::size_t>(to)] : "end") << "at " << to;
+      ASSERT_EQ(next ? to_text(*next) : "end",
+                to < size ? whole[static_cast<std::size_t>(to)] : "end")
+          << "at " << to;
     }
   }
 }
@@ -185,7 +195,8 @@ TEST(Resume, AStateOfAnotherDatasetOrADamagedOneIsRefused) {
               HasSubstr("belongs to another dataset"));
   IteratorState cut = state;
   cut.bytes.pop_back();
-  EXPECT_THAT(error_of([&] { open(Dataset::range(10).shuffle(4).batch(2), cut); }), HasSubstr("InvalidArgument"));
+  EXPECT_THAT(error_of([&] { open(Dataset::range(10).shuffle(4).batch(2), cut); }),
+              HasSubstr("InvalidArgument"));
   for (std::size_t at = 0; at < state.bytes.size(); ++at)
     for (int bit = 0; bit < 8; ++bit) {
       IteratorState mutated = state;
@@ -205,19 +216,23 @@ TEST(Resume, AFileThatBecameShorterIsNamed) {
   auto iterator = open(dataset);
   for (int i = 0; i < 3; ++i) iterator->next();
   folder.write("a.csv", "1\n");
-  EXPECT_THAT(error_of([&] { open(dataset, iterator->state()); }), HasSubstr("a.csv ends before byte 6"));
+  EXPECT_THAT(error_of([&] { open(dataset, iterator->state()); }),
+              HasSubstr("a.csv ends before byte 6"));
 }
 
 TEST(Prefetch, KeepsOrderAndRaisesAnErrorAtItsPlaceEachTime) {
   TempFolder folder;
   auto threads = make_thread_offload(1);
   Dataset dataset =
-      Dataset::csv(folder.write("a.csv", "1\n2\nx\n4\n"), {.columns = {{"n", DType::kInt64}}}).batch(1).prefetch(8);
+      Dataset::csv(folder.write("a.csv", "1\n2\nx\n4\n"), {.columns = {{"n", DType::kInt64}}})
+          .batch(1)
+          .prefetch(8);
   auto iterator = open(dataset, {}, {.offload = threads.get()});
   iterator->next();
   iterator->next();
   for (int i = 0; i < 3; ++i)
-    EXPECT_THAT(error_of([&] { iterator->next(); }), HasSubstr("a.csv:3:1: column \"n\": \"x\" is no int64"));
+    EXPECT_THAT(error_of([&] { iterator->next(); }),
+                HasSubstr("a.csv:3:1: column \"n\": \"x\" is no int64"));
   EXPECT_EQ(iterator->ordinal(), 2);
 }
 
@@ -233,7 +248,8 @@ TEST(Pipelines, OfOneDatasetHaveOrdersOfTheirOwnAndResumeInThem) {
     EXPECT_EQ(read_all(parse_dataset(serialize(mine))), whole) << "another order after the wire";
     auto values = values_of(mine);
     std::sort(values.begin(), values.end());
-    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], static_cast<std::int64_t>(i / 2));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(values[i], static_cast<std::int64_t>(i / 2));
 
     auto iterator = open(mine);
     for (int i = 0; i < 17; ++i) iterator->next();
@@ -241,7 +257,8 @@ TEST(Pipelines, OfOneDatasetHaveOrdersOfTheirOwnAndResumeInThem) {
     EXPECT_EQ(rest_of(*resumed), std::vector(whole.begin() + 17, whole.end()));
   }
   EXPECT_EQ(orders.size(), 4u);
-  EXPECT_THROW(open(dataset.for_pipeline(1), open(dataset.for_pipeline(2))->state()), InvalidArgumentError);
+  EXPECT_THROW(open(dataset.for_pipeline(1), open(dataset.for_pipeline(2))->state()),
+               InvalidArgumentError);
 }
 
 TEST(Pipelines, AnOrderThatChoosesElementsIsSharedByAllOfThem) {

@@ -34,8 +34,11 @@ TEST(Batch, LastOneIsShortOrDropped) {
   };
   EXPECT_THAT(shapes(Dataset::range(7).batch(3)), ElementsAre(3, 3, 1));
   EXPECT_THAT(shapes(Dataset::range(7).batch(3, {.drop_remainder = true})), ElementsAre(3, 3));
-  EXPECT_EQ(Dataset::range(7).batch(3).element_spec().columns[0].type.shape, Shape{Shape::kUnknown});
-  EXPECT_EQ(Dataset::range(7).batch(3, {.drop_remainder = true}).element_spec().columns[0].type.shape, Shape{3});
+  EXPECT_EQ(Dataset::range(7).batch(3).element_spec().columns[0].type.shape,
+            Shape{Shape::kUnknown});
+  EXPECT_EQ(
+      Dataset::range(7).batch(3, {.drop_remainder = true}).element_spec().columns[0].type.shape,
+      Shape{3});
 }
 
 TEST(Batch, SpansTheEpochsOfARepeatBelow) {
@@ -46,7 +49,8 @@ TEST(Batch, MoreBytesThanTheOpenerAllowsAreRefusedBeforeTheyAreRead) {
   OpenOptions options;
   options.buffer_bytes_max = 1 << 20;
   const Dataset endless = Dataset::range(std::int64_t{1} << 60);
-  for (const Dataset& greedy : {endless.batch(std::int64_t{1} << 31), endless.shuffle(std::int64_t{1} << 60)}) {
+  for (const Dataset& greedy :
+       {endless.batch(std::int64_t{1} << 31), endless.shuffle(std::int64_t{1} << 60)}) {
     try {
       open(greedy, {}, options)->next();
       ADD_FAILURE() << "it was read";
@@ -61,7 +65,8 @@ TEST(TakeSkipShard, PickByPlace) {
   EXPECT_THAT(values_of(Dataset::range(2).skip(5)), IsEmpty());
   EXPECT_THAT(values_of(Dataset::range(10).shard(3, 1)), ElementsAre(1, 4, 7));
   EXPECT_THAT(values_of(Dataset::range(10).batch(2).shard(2, 1)), ElementsAre(2, 3, 6, 7));
-  EXPECT_THAT(values_of(Dataset::range(10).shard(InputContext{.num_input_pipelines = 4, .input_pipeline_id = 3})),
+  EXPECT_THAT(values_of(Dataset::range(10).shard(
+                  InputContext{.num_input_pipelines = 4, .input_pipeline_id = 3})),
               ElementsAre(3, 7));
 }
 
@@ -84,15 +89,18 @@ TEST(Shuffle, PermutesBlocksAndChangesWithSeedAndEpoch) {
   std::iota(all.begin(), all.end(), 0);
   EXPECT_EQ(second, all);
 
-  auto same = values_of(Dataset::range(100).shuffle(100, 7, {.reshuffle_each_iteration = false}).repeat(2));
-  EXPECT_EQ(std::vector(same.begin(), same.begin() + 100), std::vector(same.begin() + 100, same.end()));
+  auto same =
+      values_of(Dataset::range(100).shuffle(100, 7, {.reshuffle_each_iteration = false}).repeat(2));
+  EXPECT_EQ(std::vector(same.begin(), same.begin() + 100),
+            std::vector(same.begin() + 100, same.end()));
 }
 
 TEST(FromTensors, SlicesTheFirstDimension) {
   float rows[] = {1, 2, 3, 4, 5, 6};
-  Dataset dataset = Dataset::from_tensors(
-      {{"x", Tensor::of<float>({3, 2}, rows)}, {"name", Tensor::strings({3}, {"a", "b", "c"})}, {"y", ints({7, 8, 9})}},
-      "y");
+  Dataset dataset = Dataset::from_tensors({{"x", Tensor::of<float>({3, 2}, rows)},
+                                           {"name", Tensor::strings({3}, {"a", "b", "c"})},
+                                           {"y", ints({7, 8, 9})}},
+                                          "y");
   auto iterator = open(dataset.skip(1).batch(5));
   Element batch = *iterator->next();
   EXPECT_THAT(batch[0].values<float>(), ElementsAre(3, 4, 5, 6));
@@ -108,9 +116,13 @@ TEST(Records, AreDealtOutFieldByField) {
     float label;
     std::int32_t ids[2];
     std::uint8_t flag[4];
-  } records[] = {{0.5f, {1, 2}, {1, 2, 3, 4}}, {1.5f, {3, 4}, {5, 6, 7, 8}}, {2.5f, {5, 6}, {9, 10, 11, 12}}};
-  std::string path = folder.write("a.bin", std::string(reinterpret_cast<char*>(records), sizeof(records)));
-  RecordSchema schema{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 2}, {"flag", DType::kUint8, 4}}, "label"};
+  } records[] = {
+      {0.5f, {1, 2}, {1, 2, 3, 4}}, {1.5f, {3, 4}, {5, 6, 7, 8}}, {2.5f, {5, 6}, {9, 10, 11, 12}}};
+  std::string path =
+      folder.write("a.bin", std::string(reinterpret_cast<char*>(records), sizeof(records)));
+  RecordSchema schema{
+      {{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 2}, {"flag", DType::kUint8, 4}},
+      "label"};
   Dataset dataset = Dataset::records({path, path}, schema);
   EXPECT_EQ(cardinality(dataset), 6);
   auto iterator = open(dataset.skip(1).batch(3));
@@ -129,9 +141,10 @@ TEST(Cardinality, AgreesWithReading) {
   std::string path = folder.write("a.csv", "1\n2\n\nx\n4\n5");
   CsvSchema schema{.columns = {{"n", DType::kInt64}}};
   Dataset csv = Dataset::csv(path, schema, {OnError::kSkipAndCount});
-  for (const Dataset& dataset : {csv, csv.shard(2, 1), csv.shuffle(2).batch(3), csv.repeat(3).skip(2).take(7),
-                                 Dataset::range(10).shard(4, 3).repeat(2).batch(4, {true}),
-                                 Dataset::range(10).repeat().take(25).batch(4), Dataset::range(0).repeat()})
+  for (const Dataset& dataset :
+       {csv, csv.shard(2, 1), csv.shuffle(2).batch(3), csv.repeat(3).skip(2).take(7),
+        Dataset::range(10).shard(4, 3).repeat(2).batch(4, {true}),
+        Dataset::range(10).repeat().take(25).batch(4), Dataset::range(0).repeat()})
     EXPECT_EQ(cardinality(dataset), static_cast<std::int64_t>(read_all(dataset).size()));
   EXPECT_EQ(cardinality(csv.repeat()), kInfiniteCardinality);
 }
@@ -150,7 +163,8 @@ TEST(Dataset, RefusesWhatDoesNotFitAtTheCallThatIsWrong) {
   EXPECT_THAT(error_of([] { Dataset().batch(2); }), HasSubstr("this one is empty"));
   EXPECT_THAT(error_of([] { Dataset::range(3).features({FeatureColumn::hashed("valu", 10)}); }),
               HasSubstr("did you mean \"value\""));
-  EXPECT_THAT(error_of([] { FeatureColumn::vocabulary("a", {}); }), HasSubstr("the vocabulary is empty"));
+  EXPECT_THAT(error_of([] { FeatureColumn::vocabulary("a", {}); }),
+              HasSubstr("the vocabulary is empty"));
   EXPECT_THAT(error_of([] {
                 Dataset::from_tensors({{"a", ints({1, 2})}, {"b", ints({1})}});
               }),

@@ -1,4 +1,5 @@
-// What the tests of this room share: files that go away, and elements as text that compare and print.
+// What the tests of this room share: files that go away, and elements as text that compare and
+// print.
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -33,7 +33,11 @@ std::vector<Dataset> one_of_each() {
               .prefetch(4)
               .repeat(),
           Dataset::records("r.bin", records).skip(3).take(9).batch(2),
-          Dataset::records({"r.bin", "s.bin"}, records).shuffle(9).interleave(7, 5).cache({1 << 20, "kept"}).repeat(),
+          Dataset::records({"r.bin", "s.bin"}, records)
+              .shuffle(9)
+              .interleave(7, 5)
+              .cache({1 << 20, "kept"})
+              .repeat(),
           Dataset::csv("a.csv", schema).interleave(1).cache(),
           Dataset::csv("a.csv", plain, {OnError::kFail, OptionNames::kJobFile}),
           Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
@@ -70,10 +74,12 @@ TEST(DatasetWire, AnyFlippedBitIsRefused) {
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     auto flipped = bytes;
     flipped[at] ^= static_cast<std::byte>(1 << at % 8);
-    EXPECT_THAT(error_of([&] { parse_dataset(flipped); }), HasSubstr("InvalidArgument")) << "byte " << at;
+    EXPECT_THAT(error_of([&] { parse_dataset(flipped); }), HasSubstr("InvalidArgument"))
+        << "byte " << at;
   }
   for (std::size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_THAT(error_of([&] { parse_dataset(std::span(bytes).first(size)); }), HasSubstr("InvalidArgument"));
+    EXPECT_THAT(error_of([&] { parse_dataset(std::span(bytes).first(size)); }),
+                HasSubstr("InvalidArgument"));
 }
 
 TEST(DatasetWire, AForgedDescriptionIsRefusedOrHarmless) {

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> corpus_of(std::string_view target) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path("tests/fuzz/corpus") / target)) files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(fs::path("tests/fuzz/corpus") / target))
+    files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -38,7 +39,8 @@ TEST_P(Corpus, IsReadOrRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, Corpus, ::testing::ValuesIn(kTargets), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Targets, Corpus, ::testing::ValuesIn(kTargets),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace cairn::fuzz

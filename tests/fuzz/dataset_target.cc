@@ -13,7 +13,8 @@ namespace cairn::fuzz {
 namespace {
 
 constexpr int kElementsMax = 50;
-constexpr std::int64_t kNumberMax = 1000;  // how much work a description asks for is its author's affair
+// how much work a description asks for is its author's affair
+constexpr std::int64_t kNumberMax = 1000;
 constexpr std::size_t kBufferBytesMax = 1 << 20;
 
 // A description as it travels, under a checksum that fits.
@@ -34,7 +35,9 @@ std::vector<std::byte> sealed(Bytes body) {
 
 bool small(std::int64_t number) { return number <= kNumberMax; }
 bool ours(const std::vector<std::string>& paths) {
-  return std::all_of(paths.begin(), paths.end(), [](const auto& path) { return path == "tests/fuzz/data/lines.csv" || path == "tests/fuzz/data/records.bin"; });
+  return std::all_of(paths.begin(), paths.end(), [](const auto& path) {
+    return path == "tests/fuzz/data/lines.csv" || path == "tests/fuzz/data/records.bin";
+  });
 }
 
 // No files but the two that are there for this, and no endless work.
@@ -46,8 +49,12 @@ struct MayBeOpened {
   bool operator()(const SkipSpec& spec) const { return small(spec.count); }
   bool operator()(const ShardSpec& spec) const { return small(spec.num); }
   bool operator()(const MapSpec& spec) const { return spec.graph.size() < 4096; }
-  bool operator()(const InterleaveSpec& spec) const { return small(spec.cycle_length) && small(spec.block_length); }
-  bool operator()(const CacheSpec& spec) const { return spec.file.empty() && spec.bytes_max <= static_cast<std::int64_t>(kBufferBytesMax); }
+  bool operator()(const InterleaveSpec& spec) const {
+    return small(spec.cycle_length) && small(spec.block_length);
+  }
+  bool operator()(const CacheSpec& spec) const {
+    return spec.file.empty() && spec.bytes_max <= static_cast<std::int64_t>(kBufferBytesMax);
+  }
   template <typename Other>
   bool operator()(const Other&) const {
     return true;
@@ -75,21 +82,25 @@ void read_some(const Dataset& dataset, const IteratorState& state) {
   const auto iterator = open(dataset, state, options);
   for (int i = 0; i < kElementsMax && iterator->next(); ++i) continue;
   const IteratorState stands = iterator->state();
-  CAIRN_CHECK(ordinal(stands) == iterator->ordinal(), "a state tells another ordinal than its iterator");
+  CAIRN_CHECK(ordinal(stands) == iterator->ordinal(),
+              "a state tells another ordinal than its iterator");
   open(dataset, stands, options)->next();
 }
 
 }  // namespace
 
-// A byte for the ordinal, a byte for the length of the stages' state, that state, and the description.
+// A byte for the ordinal, a byte for the length of the stages' state, that state, and the
+// description.
 void dataset(Bytes input) {
   const std::uint64_t ordinal = take_choice(input);
   const std::size_t size = std::min<std::size_t>(take_choice(input), input.size());
   const Bytes state = input.first(size);
   may_refuse([&] { parse_dataset(input); });
   may_refuse([&] {
-    const Dataset dataset = parse_dataset(sealed(input.subspan(size, (input.size() - size) / 8 * 8)));
-    CAIRN_CHECK(fingerprint(parse_dataset(serialize(dataset))) == fingerprint(dataset), "a dataset changes when it is written again");
+    const Dataset dataset =
+        parse_dataset(sealed(input.subspan(size, (input.size() - size) / 8 * 8)));
+    CAIRN_CHECK(fingerprint(parse_dataset(serialize(dataset))) == fingerprint(dataset),
+                "a dataset changes when it is written again");
     if (!may_be_opened(dataset)) return;
     may_refuse([&] { read_some(dataset, {}); });
     may_refuse([&] { read_some(dataset, state_of(dataset, ordinal, state)); });

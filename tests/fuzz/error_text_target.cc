@@ -10,11 +10,14 @@ void error_text(Bytes input) {
   const ErrorParts parts = rpc::from_kj(came);
   rpc::describe(parts);
   const ErrorParts again = rpc::from_kj(rpc::to_kj(parts));
-  CAIRN_CHECK(again.code == parts.code && again.message == parts.message, "an error changes when it is passed on: ", parts.message);
+  CAIRN_CHECK(again.code == parts.code && again.message == parts.message,
+              "an error changes when it is passed on: ", parts.message);
   try {
     throw_error(parts);
-  } catch (const Error& error) {  // the peer's code, Internal too: here it is no check of ours that failed
-    CAIRN_CHECK(error.code() == parts.code, "an error of code ", code_name(parts.code), " is thrown with code ", code_name(error.code()));
+  } catch (const Error& error) {
+    // the peer's code, Internal too: here it is no check of ours that failed
+    CAIRN_CHECK(error.code() == parts.code, "an error of code ", code_name(parts.code),
+                " is thrown with code ", code_name(error.code()));
   }
 }
 

@@ -20,7 +20,9 @@ Tensor value_of(const TensorType& type) {
     if (elements > kElementsMax) return {};
   }
   const Shape shape(dims);
-  if (type.dtype == DType::kString) return Tensor::strings(shape, std::vector<std::string>(static_cast<std::size_t>(shape.elements()), "a"));
+  if (type.dtype == DType::kString)
+    return Tensor::strings(
+        shape, std::vector<std::string>(static_cast<std::size_t>(shape.elements()), "a"));
   return Tensor::zeros(type.dtype, shape);
 }
 
@@ -48,19 +50,25 @@ bool elements_of(const Graph& graph, std::vector<std::vector<Element>>& elements
 bool variables_of(const Graph& graph, LocalStore& store, std::vector<VariableId>& bound) {
   for (const GraphVariable& variable : graph.variables) {
     if (!value_of(variable.type).defined()) return false;
-    VariableSpec spec{.name = variable.name, .dtype = variable.type.dtype, .shape = variable.type.shape};
+    VariableSpec spec{
+        .name = variable.name, .dtype = variable.type.dtype, .shape = variable.type.shape};
     bound.push_back(store.create(std::make_shared<const VariableSpec>(std::move(spec))));
   }
   return true;
 }
 
 // The slots that a coordinator would have declared.
-void add_slots(const std::shared_ptr<const Plan>& plan, LocalStore& store, const std::vector<VariableId>& bound) {
+void add_slots(const std::shared_ptr<const Plan>& plan, LocalStore& store,
+               const std::vector<VariableId>& bound) {
   for (const Node& node : plan_graph(*plan).nodes)
     if (node.op != nullptr && node.attributes.entries().size() >= 2)
       for (const auto& [name, value] : node.attributes.entries())
         if (const auto* rule = std::get_if<UpdateRule>(&value))
-          may_refuse([&] { store.add_slots(bound.at(static_cast<std::size_t>(node.attributes.get<std::int64_t>("variable"))), *rule); });
+          may_refuse([&] {
+            store.add_slots(
+                bound.at(static_cast<std::size_t>(node.attributes.get<std::int64_t>("variable"))),
+                *rule);
+          });
 }
 
 }  // namespace
@@ -69,12 +77,15 @@ void graph(Bytes input) {
   may_refuse([&] {
     Graph parsed = parse_graph(input);
     to_text(parsed);
-    CAIRN_CHECK(serialize(parse_graph(serialize(parsed))) == serialize(parsed), "a graph changes when it is written again");
+    CAIRN_CHECK(serialize(parse_graph(serialize(parsed))) == serialize(parsed),
+                "a graph changes when it is written again");
     LocalStore store;
     std::vector<VariableId> bound;
     std::vector<Tensor> arguments;
     std::vector<std::vector<Element>> elements;
-    if (!variables_of(parsed, store, bound) || !values_of(parsed.arguments, arguments) || !elements_of(parsed, elements)) return;
+    if (!variables_of(parsed, store, bound) || !values_of(parsed.arguments, arguments) ||
+        !elements_of(parsed, elements))
+      return;
     const auto plan = make_plan(std::move(parsed), bound, {.bytes_max = kRunBytesMax});
     add_slots(plan, store, bound);
     Workspace workspace;

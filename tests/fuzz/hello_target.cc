@@ -13,8 +13,13 @@ void hello(Bytes input) {
   if (bytes.size() < rpc::kHelloPrefixBytes) return;
   may_refuse([&] {
     const auto prefix = rpc::decode_prefix(bytes.first<rpc::kHelloPrefixBytes>());
-    const auto rest = bytes.subspan(rpc::kHelloPrefixBytes, std::min<std::size_t>(prefix.rest, bytes.size() - rpc::kHelloPrefixBytes));
-    may_refuse([&] { CAIRN_CHECK(rpc::encode(rpc::decode_hello(prefix.version, rest)).size() == rpc::kHelloPrefixBytes + rest.size()); });
+    const auto rest =
+        bytes.subspan(rpc::kHelloPrefixBytes,
+                      std::min<std::size_t>(prefix.rest, bytes.size() - rpc::kHelloPrefixBytes));
+    may_refuse([&] {
+      CAIRN_CHECK(rpc::encode(rpc::decode_hello(prefix.version, rest)).size() ==
+                  rpc::kHelloPrefixBytes + rest.size());
+    });
     may_refuse([&] { rpc::encode(rpc::decode_reply(prefix.version, rest)); });
   });
 }

@@ -11,14 +11,22 @@ namespace cairn::fuzz {
 namespace {
 
 constexpr unsigned kClosuresMax = 16;  // here each is waited for
-constexpr auto kPatience = std::chrono::seconds(60);  // virtual: the shards that a layout names are not there
+// virtual: the shards that a layout names are not there
+constexpr auto kPatience = std::chrono::seconds(60);
 
-Graph traced(const std::vector<SignatureEntry>& signature, const std::function<Array(const std::vector<TraceArgument>&)>& body) {
-  return trace([&](const std::vector<TraceArgument>& arguments) { return detail::to_outputs(body(arguments)); }, signature).graph;
+Graph traced(const std::vector<SignatureEntry>& signature,
+             const std::function<Array(const std::vector<TraceArgument>&)>& body) {
+  return trace(
+             [&](const std::vector<TraceArgument>& arguments) {
+               return detail::to_outputs(body(arguments));
+             },
+             signature)
+      .graph;
 }
 
 Graph sum_of_argument() {
-  static const Graph graph = traced({TensorType{DType::kFloat32, {Shape::kUnknown}}}, [](const auto& in) { return sum(std::get<Array>(in[0])); });
+  static const Graph graph = traced({TensorType{DType::kFloat32, {Shape::kUnknown}}},
+                                    [](const auto& in) { return sum(std::get<Array>(in[0])); });
   return graph;
 }
 
@@ -61,21 +69,29 @@ struct World {
   }
 };
 
-std::span<const std::byte> bytes(capnp::Data::Reader in) { return {reinterpret_cast<const std::byte*>(in.begin()), in.size()}; }
+std::span<const std::byte> bytes(capnp::Data::Reader in) {
+  return {reinterpret_cast<const std::byte*>(in.begin()), in.size()};
+}
 
 void serve(World& world, unsigned choice, Message& message) {
   switch (choice % 4) {
-    case 0: return world.set_layout(worker::read(message.root<wire::Lane::SetLayoutParams>().getLayout()));
+    case 0:
+      return world.set_layout(
+          worker::read(message.root<wire::Lane::SetLayoutParams>().getLayout()));
     case 1:
-      for (auto closure : wire::bounded(message.root<wire::Lane::RunParams>().getClosures(), kClosuresMax, "closures")) world.run(worker::read(closure));
+      for (auto closure : wire::bounded(message.root<wire::Lane::RunParams>().getClosures(),
+                                        kClosuresMax, "closures"))
+        world.run(worker::read(closure));
       return;
     case 2: {
       const auto in = message.root<wire::Lane::RegisterParams>();
-      return world.lane.register_function(in.getFunction(), parse_graph(bytes(in.getGraph())), in.getGraph().size());
+      return world.lane.register_function(in.getFunction(), parse_graph(bytes(in.getGraph())),
+                                          in.getGraph().size());
     }
     case 3: {
       const auto in = message.root<wire::Lane::OpenPipelineParams>();
-      return world.lane.open_pipeline(in.getPipeline(), parse_dataset(bytes(in.getDescription())), in.getDescription().size());
+      return world.lane.open_pipeline(in.getPipeline(), parse_dataset(bytes(in.getDescription())),
+                                      in.getDescription().size());
     }
   }
 }

@@ -1,5 +1,6 @@
-// Writes the seeds of every target from real messages and files: fuzz_make_corpus tests/fuzz/corpus. Run it in the repository's root
-// after a format has changed; what fuzzing has found beside them stays.
+// Writes the seeds of every target from real messages and files: fuzz_make_corpus
+// tests/fuzz/corpus. Run it in the repository's root after a format has changed; what fuzzing has
+// found beside them stays.
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 #include <zlib.h>
@@ -38,7 +39,9 @@ void seed(const std::string& target, const std::string& name, std::string_view b
   std::ofstream(corpus / target / ("seed-" + name), std::ios::binary) << bytes;
 }
 
-std::string text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // A root struct as the target's message.
 template <typename T, typename Fill>
@@ -47,7 +50,8 @@ std::string message(unsigned choice, Fill fill) {
   fill(builder.initRoot<T>());
   const auto words = capnp::messageToFlatArray(builder);
   const auto bytes = words.asBytes();
-  return std::string(1, static_cast<char>(choice)) + std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+  return std::string(1, static_cast<char>(choice)) +
+         std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
 }
 
 // A message of these words in one segment.
@@ -57,22 +61,35 @@ std::string words(unsigned choice, const std::vector<std::uint64_t>& all) {
   bytes.append(reinterpret_cast<const char*>(head), sizeof head);
   return bytes.append(reinterpret_cast<const char*>(all.data()), 8 * all.size());
 }
-// A pointer to a struct of pointers, `offset` words on; to a list of structs; the head of such a list, 2^29 - 1 empty structs long.
-constexpr std::uint64_t struct_pointer(std::uint64_t offset, std::uint64_t pointers) { return offset << 2 | pointers << 48; }
-constexpr std::uint64_t list_pointer(std::uint64_t offset) { return offset << 2 | 1 | std::uint64_t{7} << 32; }
+// A pointer to a struct of pointers, `offset` words on; to a list of structs; the head of such a
+// list, 2^29 - 1 empty structs long.
+constexpr std::uint64_t struct_pointer(std::uint64_t offset, std::uint64_t pointers) {
+  return offset << 2 | pointers << 48;
+}
+constexpr std::uint64_t list_pointer(std::uint64_t offset) {
+  return offset << 2 | 1 | std::uint64_t{7} << 32;
+}
 constexpr std::uint64_t kEmptyStructs = ((std::uint64_t{1} << 29) - 1) << 2;
 
 // Lists that claim to be long and take no bytes.
 void amplifiers() {
   seed("reply", "amplified", words(0, {struct_pointer(0, 1), list_pointer(0), kEmptyStructs}));
-  seed("lane_message", "amplified-layout", words(0, {struct_pointer(0, 1), struct_pointer(0, 2), list_pointer(1), 0, kEmptyStructs}));
-  seed("lane_message", "amplified-run", words(1, {struct_pointer(0, 1), list_pointer(0), kEmptyStructs}));
-  seed("lane_message", "amplified-closure", words(1, {struct_pointer(0, 1), list_pointer(0) | std::uint64_t{2} << 35, struct_pointer(1, 2), list_pointer(1), 0, kEmptyStructs}));
-  seed("shard_message", "amplified", words(3, {struct_pointer(0, 4), 0, 0, struct_pointer(1, 1), 0, list_pointer(0), kEmptyStructs}));
+  seed("lane_message", "amplified-layout",
+       words(0, {struct_pointer(0, 1), struct_pointer(0, 2), list_pointer(1), 0, kEmptyStructs}));
+  seed("lane_message", "amplified-run",
+       words(1, {struct_pointer(0, 1), list_pointer(0), kEmptyStructs}));
+  seed("lane_message", "amplified-closure",
+       words(1, {struct_pointer(0, 1), list_pointer(0) | std::uint64_t{2} << 35,
+                 struct_pointer(1, 2), list_pointer(1), 0, kEmptyStructs}));
+  seed("shard_message", "amplified",
+       words(3, {struct_pointer(0, 4), 0, 0, struct_pointer(1, 1), 0, list_pointer(0),
+                 kEmptyStructs}));
 }
 
 void hellos() {
-  auto say = [](const std::string& name, const std::vector<std::uint8_t>& bytes) { seed("hello", name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}); };
+  auto say = [](const std::string& name, const std::vector<std::uint8_t>& bytes) {
+    seed("hello", name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
   rpc::Hello hello = hello_to_shard();
   say("worker", rpc::encode(hello));
   hello.version = 9;
@@ -100,9 +117,21 @@ void error_texts() {
 
 void manifests() {
   using namespace storage;
-  Manifest full{.checkpoint = 42, .global_step = 1000, .saved_at_us = 1'700'000'000'000'001, .session = ~std::uint64_t{0}, .seed = 9, .layout_version = 3};
-  full.variables.push_back({"deep/kernel", DType::kFloat32, {128, 64}, true, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {"accumulator"}, {{0, 64}, {64, 128}}});
-  full.databases.push_back({"ps-0-shard-0", 192, 70'000, {{"ps-0-shard-0/000008.sst", 65'000, 0xdeadbeef}}});
+  Manifest full{.checkpoint = 42,
+                .global_step = 1000,
+                .saved_at_us = 1'700'000'000'000'001,
+                .session = ~std::uint64_t{0},
+                .seed = 9,
+                .layout_version = 3};
+  full.variables.push_back({"deep/kernel",
+                            DType::kFloat32,
+                            {128, 64},
+                            true,
+                            {RuleKind::kAdagrad, {0.1f, 1e-7f}},
+                            {"accumulator"},
+                            {{0, 64}, {64, 128}}});
+  full.databases.push_back(
+      {"ps-0-shard-0", 192, 70'000, {{"ps-0-shard-0/000008.sst", 65'000, 0xdeadbeef}}});
   full.low_watermark = 990;
   full.applied = {{991, 993}, {999, 1000}};
   full.datasets.push_back({"0", 4321, std::string("\0state\xff\n", 8), 4300, {{4325, 4327}}});
@@ -120,18 +149,35 @@ void manifests() {
 void row_blocks() {
   using namespace storage;
   auto say = [](const std::string& name, const std::string& key, const std::string& value) {
-    seed("row_block", name, std::string(1, static_cast<char>(key.size())) + key + value.substr(0, value.size() - 4));
+    seed("row_block", name,
+         std::string(1, static_cast<char>(key.size())) + key + value.substr(0, value.size() - 4));
   };
   const std::string rows = encode(RecordKey{"w", RecordKind::kRows, 10});
-  StoredRows stored{DType::kFloat32, RuleKind::kAdagrad, 1, 2, 10, {0, 1, 2}, std::vector<std::byte>(48)};
+  StoredRows stored{DType::kFloat32, RuleKind::kAdagrad,        1, 2, 10,
+                    {0, 1, 2},       std::vector<std::byte>(48)};
   say("contiguous", rows, encode(rows, stored));
   stored.offsets = {0, 5, 700};
   say("listed", rows, encode(rows, stored));
   stored.offsets = {0, 5, std::uint64_t{1} << 40};
   say("hashed", rows, encode(rows, stored));
   const std::string table = encode(RecordKey{"w", RecordKind::kTable, 0});
-  say("table", table, encode(table, TableRecord{"w", DType::kFloat32, {20, 2}, {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, {"m", "v"}, {0, 20}, 7}));
-  say("hashed-table", table, encode(table, TableRecord{"w", DType::kFloat32, {20, 2}, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {"accumulator"}, {0, 20}, 7, true}));
+  say("table", table,
+      encode(table, TableRecord{"w",
+                                DType::kFloat32,
+                                {20, 2},
+                                {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}},
+                                {"m", "v"},
+                                {0, 20},
+                                7}));
+  say("hashed-table", table,
+      encode(table, TableRecord{"w",
+                                DType::kFloat32,
+                                {20, 2},
+                                {RuleKind::kAdagrad, {0.1f, 1e-7f}},
+                                {"accumulator"},
+                                {0, 20},
+                                7,
+                                true}));
 }
 
 void jobs() {
@@ -172,12 +218,14 @@ std::string gzip(const std::string& plain) {
 }
 
 void csvs() {
-  const std::string lines = "1,x,3\n0.5,\"q \"\"z\"\"\",2\n,,9\n 7 ,w|v,?\n", header = "c,a,b\r\n3,1,x\r\n4,2,\"y\r\nz\"\r\n";
+  const std::string lines = "1,x,3\n0.5,\"q \"\"z\"\"\",2\n,,9\n 7 ,w|v,?\n",
+                    header = "c,a,b\r\n3,1,x\r\n4,2,\"y\r\nz\"\r\n";
   seed("csv", "plain", std::string(1, 2) + lines);
   seed("csv", "header", std::string(1, 1) + header);
   seed("csv", "skipping", std::string(1, 8 | 16 | 2) + lines + "short\n1,2,3,4\n\"open");
   seed("csv", "tabs", std::string(1, 4 | 32) + "#c\n1\tx\t2\n\n3\ty\t4");
-  seed("csv", "cells-of-lines", std::string(1, static_cast<char>(128 | 8)) + "1,\"a\nb\",2\n3,\"c\nd\ne\nf,4\n5,\"g\"h,6\n");
+  seed("csv", "cells-of-lines",
+       std::string(1, static_cast<char>(128 | 8)) + "1,\"a\nb\",2\n3,\"c\nd\ne\nf,4\n5,\"g\"h,6\n");
   seed("csv", "strict", std::string(1, static_cast<char>(128 | 32)) + "\xEF\xBB\xBF#c\n1,x\"y,2\n");
   seed("csv", "stages", std::string(1, 64 | 8) + lines + lines);
   seed("csv", "gzip", std::string(1, 2) + gzip(lines));
@@ -186,24 +234,37 @@ void csvs() {
 
 CsvSchema small_schema() {
   CsvSchema schema;
-  schema.columns = {{.name = "a"}, {.name = "b", .dtype = DType::kString, .separator = '|'}, {.name = "c", .dtype = DType::kInt64, .default_value = "7"}};
+  schema.columns = {{.name = "a"},
+                    {.name = "b", .dtype = DType::kString, .separator = '|'},
+                    {.name = "c", .dtype = DType::kInt64, .default_value = "7"}};
   schema.header = true;
   return schema;
 }
 
 // Each with the state after one element.
 void datasets() {
-  const auto map = [](const Features& in) { return Outputs{{"twice", cast(in["value"], DType::kFloat32) * 2.0f}}; };
+  const auto map = [](const Features& in) {
+    return Outputs{{"twice", cast(in["value"], DType::kFloat32) * 2.0f}};
+  };
   const RecordSchema records{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 2}}, "label"};
   const std::vector<std::pair<std::string, Dataset>> all = {
       {"range", Dataset::range(20).shuffle(5, 3).repeat(2).shard(2, 1).batch(2).prefetch(2)},
-      {"csv", Dataset::csv("tests/fuzz/data/lines.csv", small_schema(), {OnError::kSkipAndCount}).take(3).batch(2)},
-      {"features", Dataset::csv("tests/fuzz/data/lines.csv", small_schema())
-                       .shard(2, 0)
-                       .features({FeatureColumn::numeric({{.column = "a", .log1p = true}}), FeatureColumn::hashed("b", 10), FeatureColumn::bucketised("a", {0, 1})})
-                       .batch(2)},
-      {"records", Dataset::records("tests/fuzz/data/records.bin", records).skip(1).repeat(3).batch(2)},
-      {"tensors", Dataset::from_tensors({{"x", Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3})}, {"s", Tensor::strings({3}, {"p", "", "q"})}}, "x").repeat(2)},
+      {"csv", Dataset::csv("tests/fuzz/data/lines.csv", small_schema(), {OnError::kSkipAndCount})
+                  .take(3)
+                  .batch(2)},
+      {"features",
+       Dataset::csv("tests/fuzz/data/lines.csv", small_schema())
+           .shard(2, 0)
+           .features({FeatureColumn::numeric({{.column = "a", .log1p = true}}),
+                      FeatureColumn::hashed("b", 10), FeatureColumn::bucketised("a", {0, 1})})
+           .batch(2)},
+      {"records",
+       Dataset::records("tests/fuzz/data/records.bin", records).skip(1).repeat(3).batch(2)},
+      {"tensors",
+       Dataset::from_tensors({{"x", Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3})},
+                              {"s", Tensor::strings({3}, {"p", "", "q"})}},
+                             "x")
+           .repeat(2)},
       {"map", Dataset::range(6).batch(4).map(map)}};
   for (const auto& [name, dataset] : all) {
     const auto iterator = open(dataset);
@@ -225,10 +286,13 @@ void graphs() {
   using testing::floats;
   using testing::ints;
   const Variable w = make_variable("w", {4, 2}), b = make_variable("b", {2});
-  function("dense", {floats({testing::kAny, 4})}, [&](const auto& in) { return mean(square(relu(matmul(array(in[0]), w.read()) + b.read()))); });
+  function("dense", {floats({testing::kAny, 4})}, [&](const auto& in) {
+    return mean(square(relu(matmul(array(in[0]), w.read()) + b.read())));
+  });
   function("train", {floats({3, 4})}, [&](const auto& in) {
     const Array value = w.read(), loss = mean(square(matmul(array(in[0]), value)));
-    w.update({RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, grad(loss, Arrays{value}).at(0), Array(0.1f));
+    w.update({RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, grad(loss, Arrays{value}).at(0),
+             Array(0.1f));
     return loss;
   });
   function("sparse", {ints({3})}, [&](const auto& in) {
@@ -238,18 +302,23 @@ void graphs() {
   });
   function("shapes", {floats({2, 3, 4})}, [](const auto& in) {
     const Array x = array(in[0]);
-    return Arrays{transpose(x, {2, 0, 1}), reshape(x, {-1, 4}), concat({x, x}, 1), slice(x, 1, 1, 2), stack({x, x}, 0), reduce_max(x, {0, 2}, true), argmax(x, 1)};
+    return Arrays{
+        transpose(x, {2, 0, 1}), reshape(x, {-1, 4}),         concat({x, x}, 1), slice(x, 1, 1, 2),
+        stack({x, x}, 0),        reduce_max(x, {0, 2}, true), argmax(x, 1)};
   });
   function("images", {floats({1, 6, 5, 2}), floats({3, 2, 2, 3})}, [](const auto& in) {
     const Array &x = array(in[0]), y = conv2d(x, array(in[1]), {{2, 1}, Padding::kSame, {1, 1}});
-    return Arrays{y, max_pool2d(x, {{2, 2}, {1, 2}}), avg_pool2d(x, {{3, 2}, {2, 1}, Padding::kSame})};
+    return Arrays{y, max_pool2d(x, {{2, 2}, {1, 2}}),
+                  avg_pool2d(x, {{3, 2}, {2, 1}, Padding::kSame})};
   });
   function("scatter", {floats({6, 3}), ints({4}), floats({4, 3})}, [](const auto& in) {
     const Array &table = array(in[0]), &ids = array(in[1]), &rows = array(in[2]);
-    return Arrays{scatter_max(table, ids, rows), unsorted_segment_sum(rows, ids, 6), gather(table, ids), one_hot(ids, 7)};
+    return Arrays{scatter_max(table, ids, rows), unsorted_segment_sum(rows, ids, 6),
+                  gather(table, ids), one_hot(ids, 7)};
   });
   function("random", {floats({3, 2})}, [](const auto& in) {
-    return Arrays{random_uniform({3, 2}), dropout(array(in[0]), 0.5f), random_integers({5}, -3, 9), string_hash_bucket(Tensor::strings({2}, {"a", "b"}), 7)};
+    return Arrays{random_uniform({3, 2}), dropout(array(in[0]), 0.5f), random_integers({5}, -3, 9),
+                  string_hash_bucket(Tensor::strings({2}, {"a", "b"}), 7)};
   });
   const ElementSpec batch{{{"x", floats({testing::kAny, 2})}, {"y", floats({testing::kAny})}}, "y"};
   function("iterator", {batch}, [](const auto& in) {
@@ -265,7 +334,9 @@ void step(wire::Step::Builder out, std::uint64_t closure) {
   out.setIncarnation(1);
 }
 const std::vector<std::int64_t> kIds = {1, 3, 6};
-capnp::Data::Reader data_of(const void* data, std::size_t bytes) { return {static_cast<const kj::byte*>(data), bytes}; }
+capnp::Data::Reader data_of(const void* data, std::size_t bytes) {
+  return {static_cast<const kj::byte*>(data), bytes};
+}
 
 void fill_push(wire::Shard::PushParams::Builder out, std::uint32_t piece, std::uint32_t pieces) {
   static const std::vector<float> values(8, 1.0f);
@@ -307,12 +378,15 @@ void shard_messages() {
        }));
   seed("shard_message", "piece", message<S::PushParams>(1, [](auto out) { fill_push(out, 1, 2); }));
   for (const bool keep : {false, true})
-    seed("shard_message", keep ? "attach" : "configure", message<S::ConfigureParams>(2, [&](auto out) {
+    seed("shard_message", keep ? "attach" : "configure",
+         message<S::ConfigureParams>(2, [&](auto out) {
            out.setSession(keep ? 8 : 7);
            out.setLayoutVersion(2);
            auto table = out.initTables(1)[0];
            table.setVariable(keep ? 0 : 5);
-           wire::write(table.initSpec(), VariableSpec{.name = keep ? "w" : "new", .shape = {8, 2}, .initializer = Initializer::uniform(-1, 1)});
+           wire::write(table.initSpec(), VariableSpec{.name = keep ? "w" : "new",
+                                                      .shape = {8, 2},
+                                                      .initializer = Initializer::uniform(-1, 1)});
            wire::write(table.initRule(), UpdateRule{RuleKind::kFtrl, {}});
            auto part = table.initParts(1)[0];
            part.setVariable(keep ? 0 : 5);
@@ -336,7 +410,9 @@ void shard_messages() {
 void fill_closure(wire::Closure::Builder out, std::uint32_t function) {
   out.setSequence(5);
   out.setFunction(function);
-  if (function == 1) return wire::write(out.initArguments(1)[0], Tensor::of<float>({3}, std::vector<float>{1, 2, 3}));
+  if (function == 1)
+    return wire::write(out.initArguments(1)[0],
+                       Tensor::of<float>({3}, std::vector<float>{1, 2, 3}));
   auto take = out.initTakes(1)[0];
   take.setPipeline(4);
   take.setOrdinal(2);
@@ -365,9 +441,13 @@ void lane_messages() {
          parts[1].setEnd(8);
        }));
   for (std::uint32_t function : {1, 2})
-    seed("lane_message", "run-" + std::to_string(function), message<L::RunParams>(1, [&](auto out) { fill_closure(out.initClosures(1)[0], function); }));
+    seed("lane_message", "run-" + std::to_string(function), message<L::RunParams>(1, [&](auto out) {
+           fill_closure(out.initClosures(1)[0], function);
+         }));
   seed("lane_message", "register", message<L::RegisterParams>(2, [](auto out) {
-         const auto bytes = serialize(trace_function({testing::floats({2})}, [](const auto& in) { return sum(array(in[0])); }).graph);
+         const auto bytes = serialize(trace_function({testing::floats({2})}, [](const auto& in) {
+                                        return sum(array(in[0]));
+                                      }).graph);
          out.setFunction(9);
          out.setGraph(data_of(bytes.data(), bytes.size()));
        }));
@@ -407,7 +487,10 @@ std::string recorded(Calls calls) {
   rpc::SimReactor reactor;
   rpc::SimNetwork network(reactor);
   auto listener = network.host("ps").listen(reactor, rpc::Address::parse("sim://ps"));
-  auto dialled = network.host("worker").connect(reactor, listener->address(), hello_to_shard(), std::chrono::seconds(5)).eagerlyEvaluate(nullptr);
+  auto dialled =
+      network.host("worker")
+          .connect(reactor, listener->address(), hello_to_shard(), std::chrono::seconds(5))
+          .eagerlyEvaluate(nullptr);
   auto socket = reactor.wait(listener->accept());
   auto stream = socket->attach(reactor, rpc::kPlainStream);
   auto received = rpc::receive_hello(*stream);
@@ -427,7 +510,9 @@ std::string recorded(Calls calls) {
 }
 
 void rpc_streams() {
-  seed("rpc_stream", "open", recorded([](wire::Shard::Client shard) { return shard.openRequest().send().ignoreResult(); }));
+  seed("rpc_stream", "open", recorded([](wire::Shard::Client shard) {
+         return shard.openRequest().send().ignoreResult();
+       }));
   seed("rpc_stream", "configure-push", recorded([](wire::Shard::Client shard) {
          auto configure = shard.configureRequest();
          configure.setSession(7);

@@ -10,14 +10,18 @@
 
 namespace cairn::fuzz {
 
-// Which outgoing bytes, counted from the first after the greeting, are changed, and by which bits. May grow while the stream is used.
+// Which outgoing bytes, counted from the first after the greeting, are changed, and by which bits.
+// May grow while the stream is used.
 using Changes = std::map<std::uint64_t, std::uint8_t>;
 
 class MutatingStream final : public rpc::ByteStream {
  public:
-  MutatingStream(kj::Own<rpc::ByteStream> inner, std::shared_ptr<const Changes> changes) : inner_(kj::mv(inner)), changes_(std::move(changes)) {}
+  MutatingStream(kj::Own<rpc::ByteStream> inner, std::shared_ptr<const Changes> changes)
+      : inner_(kj::mv(inner)), changes_(std::move(changes)) {}
 
-  kj::Promise<size_t> tryRead(void* buffer, size_t least, size_t most) override { return inner_->tryRead(buffer, least, most); }
+  kj::Promise<size_t> tryRead(void* buffer, size_t least, size_t most) override {
+    return inner_->tryRead(buffer, least, most);
+  }
   kj::Promise<void> write(const void* buffer, size_t size) override {
     const auto* bytes = static_cast<const kj::byte*>(buffer);
     return send({bytes, bytes + size});
@@ -29,7 +33,8 @@ class MutatingStream final : public rpc::ByteStream {
   }
   kj::Promise<void> write(std::vector<Piece> pieces) override {
     std::vector<kj::byte> all;
-    for (const Piece& piece : pieces) all.insert(all.end(), piece.begin(), piece.begin() + piece.bytes.size());
+    for (const Piece& piece : pieces)
+      all.insert(all.end(), piece.begin(), piece.begin() + piece.bytes.size());
     return send(std::move(all));
   }
   kj::Promise<void> whenWriteDisconnected() override { return inner_->whenWriteDisconnected(); }
@@ -45,7 +50,8 @@ class MutatingStream final : public rpc::ByteStream {
 
  private:
   kj::Promise<void> send(std::vector<kj::byte> bytes) {
-    for (auto change = changes_->lower_bound(sent_); change != changes_->end() && change->first < sent_ + bytes.size(); ++change)
+    for (auto change = changes_->lower_bound(sent_);
+         change != changes_->end() && change->first < sent_ + bytes.size(); ++change)
       bytes[change->first - sent_] ^= change->second;
     sent_ += bytes.size();
     auto kept = std::make_shared<std::vector<kj::byte>>(std::move(bytes));

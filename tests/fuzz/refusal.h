@@ -14,7 +14,8 @@
 
 namespace cairn::fuzz {
 
-// Runs `read`. A typed refusal is an answer; Internal is a broken promise of our own and goes on up.
+// Runs `read`. A typed refusal is an answer; Internal is a broken promise of our own and goes on
+// up.
 template <typename Read>
 void may_refuse(Read read) {
   try {
@@ -24,7 +25,8 @@ void may_refuse(Read read) {
   }
 }
 
-// The same for what runs inside a server method, where rpc/ turns the reader's own exceptions into a reply.
+// The same for what runs inside a server method, where rpc/ turns the reader's own exceptions into
+// a reply.
 template <typename Read>
 void may_refuse_call(Read read) {
   try {
@@ -33,7 +35,9 @@ void may_refuse_call(Read read) {
   }
 }
 
-inline std::string_view text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+inline std::string_view text(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // The first byte chooses; none: 0.
 inline unsigned take_choice(Bytes& input) {
@@ -47,8 +51,10 @@ inline unsigned take_choice(Bytes& input) {
 class Message {
  public:
   explicit Message(Bytes bytes) : words_(bytes.size() / sizeof(capnp::word)) {
-    if (!words_.empty()) std::memcpy(words_.data(), bytes.data(), words_.size() * sizeof(capnp::word));
-    reader_.emplace(kj::ArrayPtr<const capnp::word>(words_.data(), words_.size()), options(words_.size()));
+    if (!words_.empty())
+      std::memcpy(words_.data(), bytes.data(), words_.size() * sizeof(capnp::word));
+    reader_.emplace(kj::ArrayPtr<const capnp::word>(words_.data(), words_.size()),
+                    options(words_.size()));
   }
   template <typename T>
   typename T::Reader root() {

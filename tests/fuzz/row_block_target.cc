@@ -12,10 +12,14 @@ std::string sealed(std::string_view key, std::string_view value) {
 
 void read_record(std::string_view key, std::string_view value) {
   storage::describe_key(key);
-  may_refuse([&] { CAIRN_CHECK(storage::encode(storage::decode_key(key)) == key, "a key changes when it is written again"); });
+  may_refuse([&] {
+    CAIRN_CHECK(storage::encode(storage::decode_key(key)) == key,
+                "a key changes when it is written again");
+  });
   may_refuse([&] {
     const storage::StoredRows rows = storage::decode_rows(key, value);
-    CAIRN_CHECK(storage::decode_rows(key, storage::encode(key, rows)) == rows, "rows change when they are written again");
+    CAIRN_CHECK(storage::decode_rows(key, storage::encode(key, rows)) == rows,
+                "rows change when they are written again");
   });
   may_refuse([&] { storage::decode_table(key, value); });
 }

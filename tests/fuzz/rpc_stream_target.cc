@@ -10,7 +10,9 @@ void rpc_stream(Bytes input) {
   set_log_level(LogLevel::kOff);
   ServedPs ps;
   auto stream = ps.greeted_stream(rpc::Role::kCoordinator);  // who may make the most calls
-  auto written = stream->write(input.data(), input.size()).catch_([](kj::Exception&&) {}).eagerlyEvaluate(nullptr);
+  auto written = stream->write(input.data(), input.size())
+                     .catch_([](kj::Exception&&) {})
+                     .eagerlyEvaluate(nullptr);
   ps.reactor.advance(std::chrono::milliseconds(20));
   stream->shutdownWrite();
   ps.reactor.advance(std::chrono::milliseconds(20));

@@ -8,7 +8,9 @@
 namespace cairn::fuzz {
 namespace {
 
-capnp::Data::Reader data_of(const std::vector<std::byte>& bytes) { return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()}; }
+capnp::Data::Reader data_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ void SequencePlayer::set_layout(wire::Lane::Client lane) {
   layout.setVersion(script_.number(layout_));
   layout.setSeed(42);
   auto server = layout.initServers(1)[0];
-  const std::string elsewhere[] = {attacked_.worker.str(), "sim://nowhere", "127.0.0.1:1", "unix:/nowhere", "no address"};
+  const std::string elsewhere[] = {attacked_.worker.str(), "sim://nowhere", "127.0.0.1:1",
+                                   "unix:/nowhere", "no address"};
   server.setAddress(script_.lies() ? elsewhere[script_.below(5)] : attacked_.ps.str());
   server.setIncarnation(script_.number(attacked_.ps_incarnation));
   server.setShards(static_cast<std::uint32_t>(script_.number(2)));
@@ -38,14 +41,18 @@ void SequencePlayer::set_layout(wire::Lane::Client lane) {
   for (unsigned v = 0; v < count; ++v) {
     VariableSpec spec = *known[v].spec;
     if (script_.lies()) spec.name = script_.name(known[script_.below(4)].spec->name);
-    if (script_.lies()) spec.shape = Shape{static_cast<std::int64_t>(script_.number(8)), static_cast<std::int64_t>(script_.number(2))};
+    if (script_.lies())
+      spec.shape = Shape{static_cast<std::int64_t>(script_.number(8)),
+                         static_cast<std::int64_t>(script_.number(2))};
     wire::write(variables[v].initSpec(), spec);
     wire::write(variables[v].initRule(), known[v].rule);
     auto parts = variables[v].initParts(2);
     for (unsigned p = 0; p < 2; ++p) {
       parts[p].setShard(static_cast<std::uint32_t>(script_.number(p)));
-      parts[p].setBegin(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(known[v].parts[p].rows.begin))));
-      parts[p].setEnd(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(known[v].parts[p].rows.end))));
+      parts[p].setBegin(static_cast<std::int64_t>(
+          script_.number(static_cast<std::uint64_t>(known[v].parts[p].rows.begin))));
+      parts[p].setEnd(static_cast<std::int64_t>(
+          script_.number(static_cast<std::uint64_t>(known[v].parts[p].rows.end))));
     }
   }
   keep(request.send());
@@ -95,7 +102,10 @@ void SequencePlayer::run(wire::Lane::Client lane) {
     }
     auto argument = closures[i].initArguments(1)[0];
     if (function == 2)
-      wire::write(argument, Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{static_cast<std::int64_t>(script_.number(1)), static_cast<std::int64_t>(script_.number(6))}));
+      wire::write(argument,
+                  Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{
+                                                    static_cast<std::int64_t>(script_.number(1)),
+                                                    static_cast<std::int64_t>(script_.number(6))}));
     else
       wire::write(argument, Tensor::of<float>({2}, std::vector<float>{1, 2}));
   }
@@ -120,7 +130,8 @@ void SequencePlayer::control(Line& line) {
     return what == 0 ? keep(control.pingRequest().send()) : keep(control.statusRequest().send());
   }
   auto control = service<wire::CoordinatorControl>(line);
-  if (what != 0 && script_.lies()) return keep(control.stopRequest().send());  // seldom: it ends what is attacked
+  // seldom: it ends what is attacked
+  if (what != 0 && script_.lies()) return keep(control.stopRequest().send());
   if (what == 1) return keep(control.saveRequest().send());
   keep(control.statusRequest().send());
 }

@@ -10,10 +10,13 @@
 namespace cairn::fuzz {
 namespace {
 
-const UpdateRule kAdagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}}, kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, kSgd{RuleKind::kSgd, {}};
+const UpdateRule kAdagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}},
+    kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}, kSgd{RuleKind::kSgd, {}};
 
-VariableLayout variable(VariableId id, std::string name, Shape shape, UpdateRule rule, bool hashed = false) {
-  auto spec = std::make_shared<VariableSpec>(VariableSpec{.name = std::move(name), .shape = std::move(shape)});
+VariableLayout variable(VariableId id, std::string name, Shape shape, UpdateRule rule,
+                        bool hashed = false) {
+  auto spec = std::make_shared<VariableSpec>(
+      VariableSpec{.name = std::move(name), .shape = std::move(shape)});
   spec->hashed = hashed;
   const std::int64_t rows = spec->rows(), half = rows / 2;
   return {id, std::move(spec), std::move(rule), {{0, {0, half}}, {1, {half, rows}}}};
@@ -26,13 +29,21 @@ const Dataset& numbers() {
 
 Array array(const TraceArgument& argument) { return std::get<Array>(argument); }
 
-std::vector<std::byte> traced(const std::vector<SignatureEntry>& signature, const std::function<Array(const std::vector<TraceArgument>&)>& body) {
-  return trace([&](const std::vector<TraceArgument>& arguments) { return detail::to_outputs(body(arguments)); }, signature).bytes;
+std::vector<std::byte> traced(const std::vector<SignatureEntry>& signature,
+                              const std::function<Array(const std::vector<TraceArgument>&)>& body) {
+  return trace(
+             [&](const std::vector<TraceArgument>& arguments) {
+               return detail::to_outputs(body(arguments));
+             },
+             signature)
+      .bytes;
 }
 
 std::vector<std::byte> make_function(std::uint32_t id) {
-  const TensorType floats{DType::kFloat32, {Shape::kUnknown}}, ids{DType::kInt64, {Shape::kUnknown}};
-  const Variable w(played_variables()[0].spec), m(played_variables()[1].spec), b(played_variables()[2].spec), h(played_variables()[3].spec);
+  const TensorType floats{DType::kFloat32, {Shape::kUnknown}},
+      ids{DType::kInt64, {Shape::kUnknown}};
+  const Variable w(played_variables()[0].spec), m(played_variables()[1].spec),
+      b(played_variables()[2].spec), h(played_variables()[3].spec);
   switch (id) {
     case 0: return traced({floats}, [](const auto& in) { return sum(array(in[0])); });
     case 1:
@@ -64,9 +75,10 @@ std::vector<std::byte> make_function(std::uint32_t id) {
 }  // namespace
 
 const std::vector<VariableLayout>& played_variables() {
-  static const std::vector<VariableLayout> all = {variable(0, "w", {8, 2}, kAdagrad), variable(1, "m", {4, 3}, kAdam),
-                                                  variable(2, "b", {256, 4}, kSgd), variable(3, "h", {1 << 20, 2}, kAdagrad, true),
-                                                  variable(4, "large", {1 << 15, 32}, kSgd)};
+  static const std::vector<VariableLayout> all = {
+      variable(0, "w", {8, 2}, kAdagrad), variable(1, "m", {4, 3}, kAdam),
+      variable(2, "b", {256, 4}, kSgd), variable(3, "h", {1 << 20, 2}, kAdagrad, true),
+      variable(4, "large", {1 << 15, 32}, kSgd)};
   return all;
 }
 

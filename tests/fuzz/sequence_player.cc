@@ -30,7 +30,18 @@ unsigned Script::byte() {
 
 std::uint64_t Script::number(std::uint64_t honest) {
   if (!lies()) return honest;
-  static constexpr std::array<std::uint64_t, 12> kOdd = {0, 1, 2, 7, 255, 65535, 65536, UINT32_MAX, std::uint64_t{1} << 62, UINT64_MAX, UINT64_MAX - 7, INT64_MAX};
+  static constexpr std::array<std::uint64_t, 12> kOdd = {0,
+                                                         1,
+                                                         2,
+                                                         7,
+                                                         255,
+                                                         65535,
+                                                         65536,
+                                                         UINT32_MAX,
+                                                         std::uint64_t{1} << 62,
+                                                         UINT64_MAX,
+                                                         UINT64_MAX - 7,
+                                                         INT64_MAX};
   const unsigned choice = byte();
   if (choice < kOdd.size()) return kOdd[choice];
   if (choice < 128) return honest + choice - 64;
@@ -41,13 +52,21 @@ std::uint64_t Script::number(std::uint64_t honest) {
 
 std::string Script::name(std::string honest) {
   if (!lies()) return honest;
-  static const std::array<std::string, 8> kOdd = {"", "/", "../x", "/checkpoints/../y", "relative", std::string(5000, 'n'), std::string("a\0b", 3), "\xff\xfe"};
+  static const std::array<std::string, 8> kOdd = {"",
+                                                  "/",
+                                                  "../x",
+                                                  "/checkpoints/../y",
+                                                  "relative",
+                                                  std::string(5000, 'n'),
+                                                  std::string("a\0b", 3),
+                                                  "\xff\xfe"};
   return kOdd[below(kOdd.size())];
 }
 
 // ---- connections ----
 
-SequencePlayer::SequencePlayer(rpc::Reactor& reactor, rpc::Network& network, Attacked attacked, Bytes script)
+SequencePlayer::SequencePlayer(rpc::Reactor& reactor, rpc::Network& network, Attacked attacked,
+                               Bytes script)
     : reactor_(reactor), network_(network), attacked_(std::move(attacked)), script_(script) {
   variables_ = static_cast<unsigned>(played_variables().size()) - (script_.below(8) == 1 ? 0 : 1);
 }
@@ -66,14 +85,17 @@ struct Greeted {
   rpc::PeerInfo peer;
 };
 
-rpc::Task<Greeted> greeted(rpc::Network& network, rpc::Reactor& reactor, rpc::Address address, rpc::Hello hello, bool shares) {
+rpc::Task<Greeted> greeted(rpc::Network& network, rpc::Reactor& reactor, rpc::Address address,
+                           rpc::Hello hello, bool shares) {
   auto socket = co_await network.dial(reactor, address);
   auto stream = socket->attach(reactor, rpc::kPlainStream);
   auto shared = shares && stream->can_share() ? rpc::SharedMemory::create(kSharedBytes) : nullptr;
   const rpc::HelloReply reply = co_await rpc::greet(*stream, hello, "the attacked", shared);
   if (!reply.accepted) throw_error(reply.code, reply.reason);
   socket = stream->detach();
-  rpc::PeerInfo peer{reply.role, reply.task, reply.incarnation, reply.session, hello.endpoint, reply.endpoints, "the attacked", reply.shares ? shared : nullptr};
+  rpc::PeerInfo peer{
+      reply.role,     reply.task,      reply.incarnation, reply.session,
+      hello.endpoint, reply.endpoints, "the attacked",    reply.shares ? shared : nullptr};
   Greeted done{socket->attach(reactor, {}), std::move(peer)};
   co_return done;
 }
@@ -82,7 +104,9 @@ rpc::Task<Greeted> greeted(rpc::Network& network, rpc::Reactor& reactor, rpc::Ad
 
 void SequencePlayer::connect(Kind kind, rpc::Role role, std::uint32_t endpoint, bool shares) {
   const bool ps = kind == Kind::kShard || kind == Kind::kPsControl;
-  const rpc::Address& address = kind == Kind::kChief ? attacked_.chief : ps ? attacked_.ps : attacked_.worker;
+  const rpc::Address& address = kind == Kind::kChief ? attacked_.chief
+                                : ps                 ? attacked_.ps
+                                                     : attacked_.worker;
   if (address.host.empty()) return;
   rpc::Hello hello;
   hello.cluster = attacked_.cluster;
@@ -93,11 +117,14 @@ void SequencePlayer::connect(Kind kind, rpc::Role role, std::uint32_t endpoint, 
   hello.endpoint = endpoint;
   ++connections_;
   auto dialled = greeted(network_, reactor_, address, hello, shares);
-  Greeted there = reactor_.wait(reactor_.with_deadline(std::move(dialled), kPatience, "a peer's greeting"));
+  Greeted there =
+      reactor_.wait(reactor_.with_deadline(std::move(dialled), kPatience, "a peer's greeting"));
   if (lines_.size() >= kLinesMax) lines_.erase(lines_.begin());
   Line line{kind, std::make_shared<Changes>(), nullptr};
   auto stream = kj::heap<MutatingStream>(kj::mv(there.stream), line.changes);
-  line.connection = std::make_unique<rpc::Connection>(reactor_, kj::mv(stream), rpc::Side::kDialler, std::move(there.peer), "a peer", rpc::ConnectionOptions{});
+  line.connection =
+      std::make_unique<rpc::Connection>(reactor_, kj::mv(stream), rpc::Side::kDialler,
+                                        std::move(there.peer), "a peer", rpc::ConnectionOptions{});
   lines_.push_back(std::move(line));
 }
 
@@ -109,9 +136,12 @@ SequencePlayer::Line* SequencePlayer::line(Kind kind) {
 }
 
 void SequencePlayer::pass_time() {
-  static constexpr std::array<Duration, 4> kPauses = {std::chrono::microseconds(100), std::chrono::milliseconds(1), std::chrono::milliseconds(5), std::chrono::seconds(70)};
+  static constexpr std::array<Duration, 4> kPauses = {
+      std::chrono::microseconds(100), std::chrono::milliseconds(1), std::chrono::milliseconds(5),
+      std::chrono::seconds(70)};
   const Duration pause = kPauses[script_.below(kPauses.size())];
-  reactor_.wait(reactor_.sleep(reactor_.simulated() ? pause : std::min<Duration>(pause, std::chrono::milliseconds(2))));
+  reactor_.wait(reactor_.sleep(
+      reactor_.simulated() ? pause : std::min<Duration>(pause, std::chrono::milliseconds(2))));
 }
 
 void SequencePlayer::settle() { reactor_.wait(reactor_.sleep(std::chrono::milliseconds(2))); }
@@ -125,7 +155,8 @@ void SequencePlayer::begin() {
     announce(shard);
     open_shard(shard);
   }
-  for (const std::uint32_t endpoint : {1u, 2u}) connect(Kind::kShard, Role::kWorker, endpoint, true);
+  for (const std::uint32_t endpoint : {1u, 2u})
+    connect(Kind::kShard, Role::kWorker, endpoint, true);
   for (const std::uint32_t endpoint : {1u, 2u}) {
     connect(Kind::kLane, Role::kCoordinator, endpoint, false);
     auto lane = service<wire::Lane>(lines_.back());
@@ -151,28 +182,35 @@ bool SequencePlayer::step() {
 
 void SequencePlayer::do_something(unsigned what) {
   using rpc::Role;
-  static constexpr std::array<Role, 4> kRoles = {Role::kCoordinator, Role::kWorker, Role::kPs, Role::kTool};
-  static constexpr std::array<Kind, 5> kKinds = {Kind::kShard, Kind::kLane, Kind::kPsControl, Kind::kWorkerControl, Kind::kChief};
+  static constexpr std::array<Role, 4> kRoles = {Role::kCoordinator, Role::kWorker, Role::kPs,
+                                                 Role::kTool};
+  static constexpr std::array<Kind, 5> kKinds = {Kind::kShard, Kind::kLane, Kind::kPsControl,
+                                                 Kind::kWorkerControl, Kind::kChief};
   switch (what % 16) {
     case 0:
     case 1: {
       const Kind kind = kKinds[script_.below(kKinds.size())];
       const Role role = kRoles[script_.below(kRoles.size())];
       const bool data = kind == Kind::kShard || kind == Kind::kLane;
-      return connect(kind, role, static_cast<std::uint32_t>(script_.number(data ? 1 + script_.below(2) : 0)), script_.below(2) == 0);
+      return connect(kind, role,
+                     static_cast<std::uint32_t>(script_.number(data ? 1 + script_.below(2) : 0)),
+                     script_.below(2) == 0);
     }
     case 2:
-      if (!lines_.empty()) lines_.erase(lines_.begin() + script_.below(static_cast<unsigned>(lines_.size())));
+      if (!lines_.empty())
+        lines_.erase(lines_.begin() + script_.below(static_cast<unsigned>(lines_.size())));
       return;
     case 3:
-      if (!calls_.empty()) calls_.erase(calls_.begin() + script_.below(static_cast<unsigned>(calls_.size())));
+      if (!calls_.empty())
+        calls_.erase(calls_.begin() + script_.below(static_cast<unsigned>(calls_.size())));
       return;
     case 4: return pass_time();
     case 5:
       if (!lines_.empty()) {  // bytes of what leaves next
         Line& victim = lines_[script_.below(static_cast<unsigned>(lines_.size()))];
         const std::uint64_t from = victim.connection->traffic().bytes_out;
-        (*victim.changes)[from + script_.number(script_.byte())] = static_cast<std::uint8_t>(script_.byte());
+        (*victim.changes)[from + script_.number(script_.byte())] =
+            static_cast<std::uint8_t>(script_.byte());
       }
       return;
     case 6:

@@ -1,8 +1,10 @@
-// SequencePlayer: peers that mean no good, in a row of calls: an input says which calls, on which of several connections, with which
-// fields changed, which bytes on the wire changed, and where calls and connections are dropped.
+// SequencePlayer: peers that mean no good, in a row of calls: an input says which calls, on which
+// of several connections, with which fields changed, which bytes on the wire changed, and where
+// calls and connections are dropped.
 //
-// It greets with the right token and can be anybody by role. A byte that changes nothing stands for what an honest peer would say, so
-// that most of a sequence gets far; an input that ends is honest from there on.
+// It greets with the right token and can be anybody by role. A byte that changes nothing stands for
+// what an honest peer would say, so that most of a sequence gets far; an input that ends is honest
+// from there on.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,7 +24,7 @@ namespace cairn::fuzz {
 struct Attacked {
   rpc::Address ps, worker;
   std::uint64_t ps_incarnation = 0;
-  rpc::Address chief;        // has no host: there is none
+  rpc::Address chief;  // has no host: there is none
   std::string cluster = "test", token = "secret";
   std::uint64_t session = 7;
   std::string checkpoints = "/checkpoints";
@@ -33,9 +35,9 @@ class Script {
  public:
   explicit Script(Bytes bytes) : rest_(bytes) {}
   bool empty() const { return rest_.empty(); }
-  unsigned byte();                                 // 0 at the end
+  unsigned byte();  // 0 at the end
   unsigned below(unsigned bound) { return byte() % bound; }
-  std::uint64_t number(std::uint64_t honest);      // mostly that one
+  std::uint64_t number(std::uint64_t honest);  // mostly that one
   bool lies() { return byte() >= kLie; }
   std::string name(std::string honest);
 
@@ -49,7 +51,8 @@ class SequencePlayer {
   SequencePlayer(rpc::Reactor& reactor, rpc::Network& network, Attacked attacked, Bytes script);
   ~SequencePlayer();
 
-  // What an honest cluster does first: a session on the ps and the worker, with its tables and functions.
+  // What an honest cluster does first: a session on the ps and the worker, with its tables and
+  // functions.
   void begin();
   // One thing of the script. False: it has ended.
   bool step();

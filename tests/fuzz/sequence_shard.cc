@@ -6,7 +6,9 @@
 namespace cairn::fuzz {
 namespace {
 
-kj::ArrayPtr<const kj::byte> as_data(const void* bytes, std::size_t size) { return {static_cast<const kj::byte*>(bytes), size}; }
+kj::ArrayPtr<const kj::byte> as_data(const void* bytes, std::size_t size) {
+  return {static_cast<const kj::byte*>(bytes), size};
+}
 
 }  // namespace
 
@@ -24,13 +26,17 @@ void SequencePlayer::configure_shard(wire::Shard::Client shard, std::uint32_t in
     if (script_.lies()) spec.hashed = !spec.hashed;
     tables[v].setVariable(static_cast<std::uint32_t>(script_.number(v)));
     wire::write(tables[v].initSpec(), spec);
-    wire::write(tables[v].initRule(), script_.lies() ? UpdateRule{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}} : variables[v].rule);
+    wire::write(tables[v].initRule(), script_.lies()
+                                          ? UpdateRule{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}
+                                          : variables[v].rule);
     const std::int64_t half = spec.rows() / 2;
     auto part = tables[v].initParts(1)[0];
     part.setVariable(v);
     part.setIndex(static_cast<std::uint32_t>(script_.number(index)));
-    part.setBegin(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(index == 0 ? 0 : half))));
-    part.setEnd(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(index == 0 ? half : spec.rows()))));
+    part.setBegin(static_cast<std::int64_t>(
+        script_.number(static_cast<std::uint64_t>(index == 0 ? 0 : half))));
+    part.setEnd(static_cast<std::int64_t>(
+        script_.number(static_cast<std::uint64_t>(index == 0 ? half : spec.rows()))));
   }
   keep(request.send());
 }
@@ -76,14 +82,16 @@ void SequencePlayer::pull(Line& line) {
   for (unsigned i = 0; i < count; ++i) {
     const auto& variable = played_variables()[script_.below(variables_)];
     headers[i].setVariable(static_cast<std::uint32_t>(script_.number(variable.id)));
-    headers[i].setPart(static_cast<std::uint32_t>(script_.number(line.connection->peer().endpoint - 1)));
+    headers[i].setPart(
+        static_cast<std::uint32_t>(script_.number(line.connection->peer().endpoint - 1)));
     const bool whole = !variable.spec->hashed && script_.below(2) == 0;
     headers[i].setWhole(whole);
     headers[i].setWritten(script_.number(0));
     const std::uint64_t rows = whole ? static_cast<std::uint64_t>(variable.spec->rows() / 2) : 2;
     if (!whole) {
       headers[i].setRows(static_cast<std::uint32_t>(script_.number(2)));
-      for (std::int64_t id = 0; id < 2; ++id) ids.push_back(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(id))));
+      for (std::int64_t id = 0; id < 2; ++id)
+        ids.push_back(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(id))));
     }
     bytes += rows * static_cast<std::uint64_t>(variable.spec->dim()) * 4;
   }
@@ -109,14 +117,17 @@ void SequencePlayer::push(Line& line) {
   header.setVariable(static_cast<std::uint32_t>(script_.number(variable.id)));
   header.setPart(static_cast<std::uint32_t>(script_.number(line.connection->peer().endpoint - 1)));
   header.setLearningRate(0.1f);
-  wire::write(header.initRule(), script_.lies() ? UpdateRule{static_cast<RuleKind>(script_.below(12)), {0.1f, 1e-7f}} : variable.rule);
+  wire::write(header.initRule(),
+              script_.lies() ? UpdateRule{static_cast<RuleKind>(script_.below(12)), {0.1f, 1e-7f}}
+                             : variable.rule);
   const bool whole = !variable.spec->hashed && script_.below(2) == 0;
   const std::uint64_t rows = whole ? static_cast<std::uint64_t>(variable.spec->rows() / 2) : 2;
   header.setWhole(whole);
   std::vector<std::int64_t> ids;
   if (!whole) {
     header.setRows(static_cast<std::uint32_t>(script_.number(2)));
-    for (std::int64_t id = 0; id < 2; ++id) ids.push_back(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(id))));
+    for (std::int64_t id = 0; id < 2; ++id)
+      ids.push_back(static_cast<std::int64_t>(script_.number(static_cast<std::uint64_t>(id))));
   }
   request.setIds(as_data(ids.data(), ids.size() * 8));
   const std::vector<float> values(rows * static_cast<std::uint64_t>(variable.spec->dim()), 0.5f);
@@ -161,7 +172,8 @@ void SequencePlayer::checkpoint(wire::Shard::Client shard) {
   auto range = applied.initClosures(1)[0];
   range.setBegin(script_.number(1));
   range.setEnd(script_.number(2));
-  if (script_.below(2) == 0) request.initVariables(1).set(0, static_cast<std::uint32_t>(script_.number(script_.below(3))));
+  if (script_.below(2) == 0)
+    request.initVariables(1).set(0, static_cast<std::uint32_t>(script_.number(script_.below(3))));
   keep(request.send());
 }
 

@@ -16,7 +16,8 @@ namespace cairn::fuzz {
 namespace {
 
 constexpr std::uint64_t kIncarnation = 100, kHonestSession = 99;
-constexpr Duration kPatience = std::chrono::minutes(2);  // virtual: a closure of the sequence may wait for its deadlines
+// virtual: a closure of the sequence may wait for its deadlines
+constexpr Duration kPatience = std::chrono::minutes(2);
 
 ps::PsServerOptions ps_options() {
   ps::PsServerOptions options;
@@ -58,12 +59,15 @@ EngineOptions engine_options() {
   return options;
 }
 
-// A program that saves and stops when it is asked to, with a ps and a worker that nobody else knows of.
+// A program that saves and stops when it is asked to, with a ps and a worker that nobody else knows
+// of.
 struct Chief {
-  Chief(rpc::SimReactor& reactor, rpc::SimNetwork& network, Offload& offload, Disk& disk, storage::RowStore& store)
+  Chief(rpc::SimReactor& reactor, rpc::SimNetwork& network, Offload& offload, Disk& disk,
+        storage::RowStore& store)
       : ps(reactor, network.host("chiefs-ps"), offload, store, own_ps()),
         worker(reactor, network.host("chiefs-worker"), own_worker()),
-        strategy(start_simulated_engine(engine_options(), {reactor, network.host("chief"), offload, disk})),
+        strategy(start_simulated_engine(engine_options(),
+                                        {reactor, network.host("chief"), offload, disk})),
         coordinator(strategy),
         v(strategy.create_variable({.name = "v", .shape = {}})),
         add(strategy.function([this] { v.assign_add(Array(1.0f)); })) {
@@ -107,7 +111,8 @@ struct Cluster {
     auto ended = sent.ignoreResult();
     reactor.wait(reactor.with_deadline(kj::mv(ended), kPatience, "an honest call"));
   }
-  std::unique_ptr<rpc::Connection> connect(const rpc::Address& address, std::uint32_t endpoint = 1) {
+  std::unique_ptr<rpc::Connection> connect(const rpc::Address& address,
+                                           std::uint32_t endpoint = 1) {
     rpc::Hello hello;
     hello.cluster = "test";
     hello.token = "secret";
@@ -134,10 +139,13 @@ struct Cluster {
     add.setGraph({reinterpret_cast<const kj::byte*>(graph.data()), graph.size()});
     wait(add.send());
     auto run = lane.runRequest();
-    wire::write(run.initClosures(1)[0].initArguments(1)[0], Tensor::of<float>({2}, std::vector<float>{1, 2}));
+    wire::write(run.initClosures(1)[0].initArguments(1)[0],
+                Tensor::of<float>({2}, std::vector<float>{1, 2}));
     kj::Promise<capnp::Response<wire::Lane::RunResults>> sent = run.send();
-    const auto answer = reactor.wait(reactor.with_deadline(kj::mv(sent), kPatience, "an honest closure"));
-    CAIRN_CHECK(answer.getResults().size() == 1 && !answer.getResults()[0].hasError(), "an honest closure is computed");
+    const auto answer =
+        reactor.wait(reactor.with_deadline(kj::mv(sent), kPatience, "an honest closure"));
+    CAIRN_CHECK(answer.getResults().size() == 1 && !answer.getResults()[0].hasError(),
+                "an honest closure is computed");
     const auto to_chief = connect(rpc::Address::parse("sim://chief"), 0);
     wait(to_chief->bootstrap<wire::CoordinatorControl>().statusRequest().send());
     chief.coordinator.schedule(chief.add);
@@ -147,12 +155,18 @@ struct Cluster {
 
 }  // namespace
 
-// Calls in a row, from several peers, as an input has them. Whatever they were, ps, worker and chief serve others afterwards.
+// Calls in a row, from several peers, as an input has them. Whatever they were, ps, worker and
+// chief serve others afterwards.
 void sequence(Bytes input) {
   set_log_level(LogLevel::kOff);
   Cluster cluster;
   {
-    SequencePlayer player(cluster.reactor, cluster.network.host("rogue"), {.ps = cluster.ps.address(), .worker = cluster.worker.address(), .ps_incarnation = kIncarnation, .chief = rpc::Address::parse("sim://chief")}, input);
+    SequencePlayer player(cluster.reactor, cluster.network.host("rogue"),
+                          {.ps = cluster.ps.address(),
+                           .worker = cluster.worker.address(),
+                           .ps_incarnation = kIncarnation,
+                           .chief = rpc::Address::parse("sim://chief")},
+                          input);
     player.begin();
     while (player.step()) cluster.reactor.advance(std::chrono::microseconds(200));
   }

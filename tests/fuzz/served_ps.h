@@ -53,10 +53,13 @@ struct ServedPs {
   }
   // True: the ps answers a call of somebody else.
   bool answers() {
-    auto connection = reactor.wait(network.host("worker").connect(reactor, server.address(), hello_to_shard(rpc::Role::kCoordinator), std::chrono::seconds(5)));
+    auto connection = reactor.wait(network.host("worker").connect(
+        reactor, server.address(), hello_to_shard(rpc::Role::kCoordinator),
+        std::chrono::seconds(5)));
     auto shard = connection->bootstrap<wire::Shard>();
     auto fenced = shard.fenceRequest().send().ignoreResult();
-    reactor.wait(reactor.with_deadline(kj::mv(fenced), std::chrono::seconds(5), "a good peer's call"));
+    reactor.wait(
+        reactor.with_deadline(kj::mv(fenced), std::chrono::seconds(5), "a good peer's call"));
     return true;
   }
 };

@@ -12,21 +12,32 @@ using ps::Shard;
 constexpr std::uint64_t kSession = 7;
 
 std::shared_ptr<const VariableSpec> variable(std::string name, Shape shape) {
-  return std::make_shared<const VariableSpec>(VariableSpec{.name = std::move(name), .shape = std::move(shape)});
+  return std::make_shared<const VariableSpec>(
+      VariableSpec{.name = std::move(name), .shape = std::move(shape)});
 }
 
-// A shard as it stands in the middle of a training run: a table with a row rule, one with a table rule, a vector.
+// A shard as it stands in the middle of a training run: a table with a row rule, one with a table
+// rule, a vector.
 struct World {
   ManualClock clock;
-  Shard shard{clock, {.incarnation = 100, .answer_bytes_max = 1 << 16, .tables_bytes_max = 1 << 20, .staging = {.bytes_max = 1 << 16}}};
+  Shard shard{clock,
+              {.incarnation = 100,
+               .answer_bytes_max = 1 << 16,
+               .tables_bytes_max = 1 << 20,
+               .staging = {.bytes_max = 1 << 16}}};
 
   const std::shared_ptr<rpc::SharedMemory> memory = rpc::SharedMemory::create(1 << 16);
   ps::SharedBulk shared{memory.get(), {}};
 
   World() {
-    const UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}}, adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
-    shard.configure({kSession, 1, 42,
-                     {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}}, {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}}, {2, variable("b", {5}), {}, {{0, {0, 5}}}}}});
+    const UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}},
+        adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
+    shard.configure({kSession,
+                     1,
+                     42,
+                     {{0, variable("w", {8, 2}), adagrad, {{0, {0, 8}}}},
+                      {1, variable("m", {4, 3}), adam, {{0, {0, 2}}, {1, {2, 4}}}},
+                      {2, variable("b", {5}), {}, {{0, {0, 5}}}}}});
     shard.announce(kSession, 1 << 20, 0);
     shard.open();
   }
@@ -36,7 +47,8 @@ struct World {
     shard.pull(request, out.data());
   }
   void pull(const ps::DecodedPull& decoded) {
-    if (!decoded.to.empty() && decoded.to.size() == shard.pull_bytes(decoded.request)) shard.pull(decoded.request, decoded.to.data());
+    if (!decoded.to.empty() && decoded.to.size() == shard.pull_bytes(decoded.request))
+      shard.pull(decoded.request, decoded.to.data());
     pull(decoded.request);
   }
   // Whatever came before, a good peer's pull is served or told to wait.
@@ -65,8 +77,13 @@ struct World {
 void serve(World& world, unsigned choice, Message& message) {
   switch (choice % 6) {
     case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>(), world.shared));
-    case 1: world.shard.push(ps::read_push(message.root<wire::Shard::PushParams>(), world.shared).request); return;
-    case 2: world.shard.configure(ps::read_configuration(message.root<wire::Shard::ConfigureParams>())); return;
+    case 1:
+      world.shard.push(
+          ps::read_push(message.root<wire::Shard::PushParams>(), world.shared).request);
+      return;
+    case 2:
+      world.shard.configure(ps::read_configuration(message.root<wire::Shard::ConfigureParams>()));
+      return;
     case 3: return world.restore(message.root<wire::Shard::RestoreParams>());
     case 4: return world.save(message.root<wire::Shard::MarkParams>());
     case 5: {

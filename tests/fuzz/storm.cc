@@ -1,10 +1,12 @@
-// cairn-storm: peers that mean no good at a living ps, a living worker and a living chief, thousands of connections of them.
+// cairn-storm: peers that mean no good at a living ps, a living worker and a living chief,
+// thousands of connections of them.
 //
 //   cairn-storm --connections 200000 [--seed 1] [--corpus tests/fuzz/corpus/sequence]
 //
-// Starts the programs (of its own folder), plays sequences like those of the fuzz target `sequence` over sockets and shared memory, and ends
-// with exit status 1 if one of the programs dies, no longer answers an honest peer, or holds more memory than it may. To be built
-// with a sanitizer: the asan preset.
+// Starts the programs (of its own folder), plays sequences like those of the fuzz target `sequence`
+// over sockets and shared memory, and ends with exit status 1 if one of the programs dies, no
+// longer answers an honest peer, or holds more memory than it may. To be built with a sanitizer:
+// the asan preset.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -25,10 +27,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Duration kPatience = std::chrono::seconds(60);  // for an honest peer's answer
+constexpr Duration kPatience = std::chrono::seconds(60);    // for an honest peer's answer
 constexpr Duration kLastBreath = std::chrono::seconds(20);  // of a process that was asked to end
-constexpr std::uint64_t kCheckedEach = 25;                // sequences
-constexpr std::size_t kNoted = 12;                        // of the last sequences, where one has done harm
+constexpr std::uint64_t kCheckedEach = 25;                  // sequences
+// of the last sequences, where one has done harm
+constexpr std::size_t kNoted = 12;
 
 struct Options {
   std::uint64_t connections = 200'000, seed = 1, memory_mb_max = 4096;
@@ -54,10 +57,13 @@ std::size_t resident_mb(pid_t process) {
 
 class LivingProgram {
  public:
-  LivingProgram(const std::string& program, const std::string& folder, const std::vector<std::string>& more)
+  LivingProgram(const std::string& program, const std::string& folder,
+                const std::vector<std::string>& more)
       : name_(program),
-        command_{.arguments = {fs::read_symlink("/proc/self/exe").parent_path() / program, "--listen", port_.address(), "--cluster-id", "test", "--token", "secret"},
-                 .output_file = folder + "/" + program + ".output"},
+        command_{
+            .arguments = {fs::read_symlink("/proc/self/exe").parent_path() / program, "--listen",
+                          port_.address(), "--cluster-id", "test", "--token", "secret"},
+            .output_file = folder + "/" + program + ".output"},
         process_(with(more)) {}
   rpc::Address address() const { return rpc::Address::parse(port_.address()); }
   const std::string& name() const { return name_; }
@@ -67,10 +73,12 @@ class LivingProgram {
   std::string trouble(std::size_t memory_mb_max) {
     if (const auto status = process_.poll()) {
       if (status->shell_code() != 0) return str(name_, " has ended: ", status->str());
-      process_ = tools::ChildProcess(command_);  // it was asked to end, perhaps by a byte that made this of another call
+      // it was asked to end, perhaps by a byte that made this of another call
+      process_ = tools::ChildProcess(command_);
       ++restarts_;
     }
-    if (const std::size_t held = memory_mb(); held > memory_mb_max) return str(name_, " holds ", held, " MB, more than ", memory_mb_max);
+    if (const std::size_t held = memory_mb(); held > memory_mb_max)
+      return str(name_, " holds ", held, " MB, more than ", memory_mb_max);
     return "";
   }
 
@@ -90,7 +98,8 @@ class Storm {
  public:
   explicit Storm(Options options) : options_(std::move(options)) {
     if (!options_.corpus.empty())
-      for (const auto& entry : fs::directory_iterator(options_.corpus)) corpus_.push_back(bytes_of(entry.path()));
+      for (const auto& entry : fs::directory_iterator(options_.corpus))
+        corpus_.push_back(bytes_of(entry.path()));
     attacked_.ps = ps_.address();
     attacked_.worker = worker_.address();
     attacked_.chief = chief_.address();
@@ -110,8 +119,10 @@ class Storm {
     return unanswered();
   }
   void tell(std::uint64_t sequences) const {
-    std::printf("%llu sequences, %llu connections; ", static_cast<unsigned long long>(sequences), static_cast<unsigned long long>(connections_));
-    for (const LivingProgram* program : programs_) std::printf("%s %zu MB, ", program->name().c_str(), program->memory_mb());
+    std::printf("%llu sequences, %llu connections; ", static_cast<unsigned long long>(sequences),
+                static_cast<unsigned long long>(connections_));
+    for (const LivingProgram* program : programs_)
+      std::printf("%s %zu MB, ", program->name().c_str(), program->memory_mb());
     std::printf("asked to end and started again %d times\n", restarts());
     std::fflush(stdout);
   }
@@ -126,7 +137,8 @@ class Storm {
     bytes = corpus_[random.bits() % corpus_.size()];
     const auto& other = corpus_[random.bits() % corpus_.size()];
     if (random.bits() % 2 == 0) bytes.insert(bytes.end(), other.begin(), other.end());
-    for (std::uint64_t i = 0; i < random.bits() % 8 && !bytes.empty(); ++i) bytes[random.bits() % bytes.size()] = static_cast<std::byte>(random.bits());
+    for (std::uint64_t i = 0; i < random.bits() % 8 && !bytes.empty(); ++i)
+      bytes[random.bits() % bytes.size()] = static_cast<std::byte>(random.bits());
     return bytes;
   }
 
@@ -185,7 +197,8 @@ class Storm {
       reactor_->wait(reactor_->sleep(std::chrono::milliseconds(20)));
     }
   }
-  // Who does not answer an honest peer; empty: all do. One that was asked to end may still accept a connection.
+  // Who does not answer an honest peer; empty: all do. One that was asked to end may still accept a
+  // connection.
   std::string unanswered() {
     for (;;) {
       const std::string silent = ask_all();
@@ -202,15 +215,21 @@ class Storm {
   std::string ask_all() {
     try {
       auto to_chief = connect(chief_, 0);
-      auto status = to_chief->bootstrap<wire::CoordinatorControl>().statusRequest().send().ignoreResult();
+      auto status =
+          to_chief->bootstrap<wire::CoordinatorControl>().statusRequest().send().ignoreResult();
       reactor_->wait(reactor_->with_deadline(kj::mv(status), kPatience, "a chief's answer"));
       for (const std::uint32_t endpoint : {1u, 2u}) {
         auto to_shard = connect(ps_, endpoint), to_lane = connect(worker_, endpoint);
-        auto opened = to_shard->bootstrap<wire::Shard>().dropMarkRequest().send().ignoreResult().catch_([](kj::Exception&&) {});
-        auto released = to_lane->bootstrap<wire::Lane>().closePipelineRequest().send().ignoreResult().catch_([](kj::Exception&&) {});
+        auto opened =
+            to_shard->bootstrap<wire::Shard>().dropMarkRequest().send().ignoreResult().catch_(
+                [](kj::Exception&&) {});
+        auto released =
+            to_lane->bootstrap<wire::Lane>().closePipelineRequest().send().ignoreResult().catch_(
+                [](kj::Exception&&) {});
         reactor_->wait(reactor_->with_deadline(kj::mv(opened), kPatience, "a shard's answer"));
         reactor_->wait(reactor_->with_deadline(kj::mv(released), kPatience, "a lane's answer"));
-        if (!to_shard->connected() || !to_lane->connected()) return str("endpoint ", endpoint, " ends an honest connection");
+        if (!to_shard->connected() || !to_lane->connected())
+          return str("endpoint ", endpoint, " ends an honest connection");
       }
     } catch (const Error& error) {
       return str("no honest answer: ", error.what());
@@ -226,8 +245,11 @@ class Storm {
   Options options_;
   std::unique_ptr<rpc::Reactor> reactor_ = rpc::make_reactor();
   std::unique_ptr<rpc::Network> network_ = rpc::make_socket_network();
-  LivingProgram ps_{"cairn-ps", options_.folder, {"--shards", "2", "--log-file", options_.folder + "/ps.log"}};
-  LivingProgram worker_{"cairn-worker", options_.folder, {"--lanes", "2", "--log-file", options_.folder + "/worker.log"}};
+  LivingProgram ps_{
+      "cairn-ps", options_.folder, {"--shards", "2", "--log-file", options_.folder + "/ps.log"}};
+  LivingProgram worker_{"cairn-worker",
+                        options_.folder,
+                        {"--lanes", "2", "--log-file", options_.folder + "/worker.log"}};
   LivingProgram chief_{"cairn-storm-chief", options_.folder, {"--folder", options_.folder}};
   const std::vector<LivingProgram*> programs_{&ps_, &worker_, &chief_};
   Attacked attacked_;
@@ -240,16 +262,20 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Peers that mean no good, at a living ps, worker and chief", "cairn-storm");
   app.add_option("--connections", options.connections, "How many at least")->capture_default_str();
-  app.add_option("--seed", options.seed, "Of the first sequence; the next has the next one")->capture_default_str();
-  app.add_option("--corpus", options.corpus, "A folder of inputs to begin from")->check(CLI::ExistingDirectory);
-  app.add_option("--memory-mb", options.memory_mb_max, "What each program may hold")->capture_default_str();
+  app.add_option("--seed", options.seed, "Of the first sequence; the next has the next one")
+      ->capture_default_str();
+  app.add_option("--corpus", options.corpus, "A folder of inputs to begin from")
+      ->check(CLI::ExistingDirectory);
+  app.add_option("--memory-mb", options.memory_mb_max, "What each program may hold")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   options.folder = (fs::temp_directory_path() / "cairn-storm-XXXXXX").string();
   if (::mkdtemp(options.folder.data()) == nullptr) return 1;
   try {
     Storm storm(options);
     const std::string trouble = storm.run();
-    std::printf("%llu connections: %s\n", static_cast<unsigned long long>(storm.connections()), trouble.empty() ? "all programs live and answer" : trouble.c_str());
+    std::printf("%llu connections: %s\n", static_cast<unsigned long long>(storm.connections()),
+                trouble.empty() ? "all programs live and answer" : trouble.c_str());
     if (!trouble.empty()) return 1;
     fs::remove_all(options.folder);
     return 0;

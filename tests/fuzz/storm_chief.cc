@@ -1,5 +1,6 @@
-// cairn-storm-chief: a program that goes on until it is asked to stop, for cairn-storm to attack: a coordinator that listens at the
-// given address, with a ps and a worker of its own, to which nobody else is told the way.
+// cairn-storm-chief: a program that goes on until it is asked to stop, for cairn-storm to attack: a
+// coordinator that listens at the given address, with a ps and a worker of its own, to which nobody
+// else is told the way.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -21,9 +22,12 @@ struct Options {
 
 struct Task {
   Task(const Options& options, const std::string& program, const std::string& threads)
-      : process({.arguments = {std::filesystem::read_symlink("/proc/self/exe").parent_path() / program, "--listen", port.address(), "--cluster-id", options.cluster, "--token", options.token, threads, "1",
-                               "--log-file", options.folder + "/chiefs-" + program + ".log"},
-                 .output_file = options.folder + "/chiefs-" + program + ".output"}) {}
+      : process(
+            {.arguments = {std::filesystem::read_symlink("/proc/self/exe").parent_path() / program,
+                           "--listen", port.address(), "--cluster-id", options.cluster, "--token",
+                           options.token, threads, "1", "--log-file",
+                           options.folder + "/chiefs-" + program + ".log"},
+             .output_file = options.folder + "/chiefs-" + program + ".output"}) {}
   tools::ReservedPort port;
   tools::ChildProcess process;
 };
@@ -41,7 +45,8 @@ void work_until_asked_to_stop(const Options& options) {
   ClusterCoordinator coordinator(strategy);
   Variable v = strategy.create_variable({.name = "v", .shape = {}});
   Function add = strategy.function([&](Array by) { v.assign_add(by); });
-  coordinator.save_automatically({.folder = options.folder + "/chiefs-checkpoints", .keep_last = 2});
+  coordinator.save_automatically(
+      {.folder = options.folder + "/chiefs-checkpoints", .keep_last = 2});
   while (!coordinator.stop_requested()) {
     coordinator.schedule(add, {Tensor::scalar(1.0f)});
     coordinator.join();

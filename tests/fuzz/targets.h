@@ -1,7 +1,9 @@
-// The doors through which bytes of others come in, one function each: any input is read, used, or refused with a typed error.
+// The doors through which bytes of others come in, one function each: any input is read, used, or
+// refused with a typed error.
 //
-// A target is a libFuzzer program in the `fuzz` preset (fuzzer.cc) and replays tests/fuzz/corpus/NAME in the others (corpus_test.cc).
-// What escapes from it is a defect: an exception of another kind, an InternalError (our own check), a crash, a hang.
+// A target is a libFuzzer program in the `fuzz` preset (fuzzer.cc) and replays
+// tests/fuzz/corpus/NAME in the others (corpus_test.cc). What escapes from it is a defect: an
+// exception of another kind, an InternalError (our own check), a crash, a hang.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -11,28 +13,40 @@ namespace cairn::fuzz {
 
 using Bytes = std::span<const std::byte>;
 
-void csv(Bytes input);          // data: a CSV file, plain or gzip, under a schema chosen by its first byte
-void dataset(Bytes input);      // data: a pipeline's description and an iterator state: opened and read
-void error_text(Bytes input);   // rpc: the text of a failed call
-void graph(Bytes input);        // core: a function: parsed, verified, planned, run
-void hello(Bytes input);        // rpc: the greeting and its reply
-void job(Bytes input);          // tools: a job file
-void lane_message(Bytes input);   // worker: layout, closure, and what a lane does with them
-void manifest(Bytes input);     // storage: MANIFEST.json
-void reply(Bytes input);        // coordinator: what ps and workers answer
-void row_block(Bytes input);    // storage: the records of a checkpoint's database, keys and values
-void rpc_stream(Bytes input);   // rpc: everything after an accepted hello, served by a real ps
-void sequence(Bytes input);     // rpc, ps, worker: calls in a row, from several peers, served by a real ps and a real worker
-void shard_message(Bytes input);  // ps: pull, push, configure, restore, and what a shard does with them
+// data: a CSV file, plain or gzip, under a schema chosen by its first byte
+void csv(Bytes input);
+// data: a pipeline's description and an iterator state: opened and read
+void dataset(Bytes input);
+void error_text(Bytes input);    // rpc: the text of a failed call
+void graph(Bytes input);         // core: a function: parsed, verified, planned, run
+void hello(Bytes input);         // rpc: the greeting and its reply
+void job(Bytes input);           // tools: a job file
+void lane_message(Bytes input);  // worker: layout, closure, and what a lane does with them
+void manifest(Bytes input);      // storage: MANIFEST.json
+void reply(Bytes input);         // coordinator: what ps and workers answer
+void row_block(Bytes input);     // storage: the records of a checkpoint's database, keys and values
+void rpc_stream(Bytes input);    // rpc: everything after an accepted hello, served by a real ps
+// rpc, ps, worker: calls in a row, from several peers, served by a real ps and a real worker
+void sequence(Bytes input);
+// ps: pull, push, configure, restore, and what a shard does with them
+void shard_message(Bytes input);
 
 struct Target {
   std::string_view name;
   void (*run)(Bytes);
 };
-inline constexpr Target kTargets[] = {
-    {"csv", csv},           {"dataset", dataset},   {"error_text", error_text}, {"graph", graph},
-    {"hello", hello},       {"job", job},           {"lane_message", lane_message}, {"manifest", manifest},
-    {"reply", reply},       {"row_block", row_block}, {"rpc_stream", rpc_stream}, {"sequence", sequence},
-    {"shard_message", shard_message}};
+inline constexpr Target kTargets[] = {{"csv", csv},
+                                      {"dataset", dataset},
+                                      {"error_text", error_text},
+                                      {"graph", graph},
+                                      {"hello", hello},
+                                      {"job", job},
+                                      {"lane_message", lane_message},
+                                      {"manifest", manifest},
+                                      {"reply", reply},
+                                      {"row_block", row_block},
+                                      {"rpc_stream", rpc_stream},
+                                      {"sequence", sequence},
+                                      {"shard_message", shard_message}};
 
 }  // namespace cairn::fuzz

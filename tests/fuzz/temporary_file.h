@@ -13,7 +13,9 @@ namespace cairn::fuzz {
 class TemporaryFile {
  public:
   explicit TemporaryFile(Bytes bytes) : fd_(::memfd_create("cairn-fuzz", MFD_CLOEXEC)) {
-    CAIRN_CHECK(fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "no file in memory");
+    CAIRN_CHECK(
+        fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+        "no file in memory");
   }
   ~TemporaryFile() { ::close(fd_); }
   TemporaryFile(const TemporaryFile&) = delete;

@@ -22,7 +22,9 @@ TEST(ClipByGlobalNorm, ScalesAllArraysByOneFactor) {
   expect_close(global_norm({floats({1}, {3}), floats({1, 1}, {4})}), {5});
 }
 
-TEST(ClipByValue, BoundsEachElement) { expect_close(clip_by_value(floats({3}, {-2, 0.1f, 2}), -0.5f, 1), {-0.5f, 0.1f, 1}); }
+TEST(ClipByValue, BoundsEachElement) {
+  expect_close(clip_by_value(floats({3}, {-2, 0.1f, 2}), -0.5f, 1), {-0.5f, 0.1f, 1});
+}
 
 // A gradient of rows (3) and (4) of ids 1 and 0 has norm 5.
 Array step_of(const ClippingOptions& clipping) {
@@ -47,9 +49,11 @@ TEST(Clipping, CountsRowsOfEqualIdsOneByOneAsTheReferenceDoes) {
 }
 
 TEST(Clipping, TakesTheGlobalNormOverDenseAndSparseGradientsTogether) {
-  Variable table = make_variable("table", floats({2, 1}, {0, 0})), bias = make_variable("bias", floats({1}, {0}));
+  Variable table = make_variable("table", floats({2, 1}, {0, 0})),
+           bias = make_variable("bias", floats({1}, {0}));
   Sgd optimizer({.learning_rate = 1.0f, .clipping = {.global_clipnorm = 1.0f}});
-  optimizer.minimize(sum(table.gather(ids({1}, {1})) * Array(3.0f)) + sum(bias.read() * Array(4.0f)));
+  optimizer.minimize(sum(table.gather(ids({1}, {1})) * Array(3.0f)) +
+                     sum(bias.read() * Array(4.0f)));
   expect_close(table.read(), {0, -0.6f});
   expect_close(bias.read(), {-0.8f});
 }

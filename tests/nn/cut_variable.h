@@ -1,4 +1,5 @@
-// A variable cut over shards, pushed to as a worker does: for tests of what the update rules do there.
+// A variable cut over shards, pushed to as a worker does: for tests of what the update rules do
+// there.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,10 +26,12 @@ struct Gradient {
 // One variable over as many shards as there are ranges; pushed to as a worker does.
 class CutVariable {
  public:
-  CutVariable(const std::shared_ptr<const VariableSpec>& spec, const UpdateRule& rule, const std::vector<RowRange>& ranges)
+  CutVariable(const std::shared_ptr<const VariableSpec>& spec, const UpdateRule& rule,
+              const std::vector<RowRange>& ranges)
       : spec_(spec), rule_(rule), ranges_(ranges) {
     for (const RowRange& range : ranges)
-      shards_.push_back(std::make_unique<ps::ShardHarness>(std::vector<ps::TableConfig>{{0, spec, rule, {{0, range}}}}));
+      shards_.push_back(std::make_unique<ps::ShardHarness>(
+          std::vector<ps::TableConfig>{{0, spec, rule, {{0, range}}}}));
   }
 
   void push(const Gradient& gradient, float learning_rate) {
@@ -58,7 +61,8 @@ class CutVariable {
     std::vector<ps::Shard::FrozenRecord> records;
     for (const auto& shard : shards_) {
       shard->shard.mark(kCheckpoint);
-      for (const auto& record : shard->frozen(kCheckpoint)) records.push_back(through_bytes(record));
+      for (const auto& record : shard->frozen(kCheckpoint))
+        records.push_back(through_bytes(record));
       shard->shard.drop_mark(kCheckpoint);
     }
     return records;
@@ -73,15 +77,20 @@ class CutVariable {
   }
 
  private:
-  void push(ps::ShardHarness& shard, const Ids& ids, const Floats& values, bool whole, float learning_rate) const {
-    const ps::UpdateHeader header{0, 0, static_cast<std::uint32_t>(ids.size()), whole, rule_, learning_rate};
-    shard.shard.push({shard.step(closure_), {}, {&header, 1}, ids, std::as_bytes(std::span(values))});
+  void push(ps::ShardHarness& shard, const Ids& ids, const Floats& values, bool whole,
+            float learning_rate) const {
+    const ps::UpdateHeader header{0,     0,     static_cast<std::uint32_t>(ids.size()),
+                                  whole, rule_, learning_rate};
+    shard.shard.push(
+        {shard.step(closure_), {}, {&header, 1}, ids, std::as_bytes(std::span(values))});
   }
   static ps::Shard::FrozenRecord through_bytes(const ps::Shard::FrozenRecord& record) {
     const std::string key = storage::encode(record.first);
     ps::Shard::FrozenRecord read{storage::decode_key(key), record.second};
-    if (const auto* rows = std::get_if<storage::StoredRows>(&record.second)) read.second = storage::decode_rows(key, storage::encode(key, *rows));
-    if (const auto* table = std::get_if<storage::TableRecord>(&record.second)) read.second = storage::decode_table(key, storage::encode(key, *table));
+    if (const auto* rows = std::get_if<storage::StoredRows>(&record.second))
+      read.second = storage::decode_rows(key, storage::encode(key, *rows));
+    if (const auto* table = std::get_if<storage::TableRecord>(&record.second))
+      read.second = storage::decode_table(key, storage::encode(key, *table));
     return read;
   }
 

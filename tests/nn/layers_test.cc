@@ -14,7 +14,8 @@ namespace {
 
 // What `body` gives for arguments of these types, traced with `creator` in scope.
 template <typename F>
-TensorType traced_type(RecordingCreator& creator, const std::vector<TensorType>& arguments, F body) {
+TensorType traced_type(RecordingCreator& creator, const std::vector<TensorType>& arguments,
+                       F body) {
   Scope scope(creator);
   TensorType type;
   std::vector<SignatureEntry> signature(arguments.begin(), arguments.end());
@@ -32,12 +33,15 @@ TensorType traced_type(RecordingCreator& creator, const std::vector<TensorType>&
 
 const TensorType kRows{DType::kFloat32, {Shape::kUnknown, 6}};
 const TensorType kIds{DType::kInt64, {Shape::kUnknown}};
-TensorType float_type(std::vector<std::int64_t> dims) { return {DType::kFloat32, Shape(std::move(dims))}; }
+TensorType float_type(std::vector<std::int64_t> dims) {
+  return {DType::kFloat32, Shape(std::move(dims))};
+}
 
 TEST(Dense, MakesKernelAndBiasFromTheFirstInputItSees) {
   RecordingCreator creator;
   Dense layer({.units = 4, .activation = relu, .name = "tower"});
-  EXPECT_EQ(traced_type(creator, {kRows}, [&](auto& a) { return layer(a[0]); }), float_type({Shape::kUnknown, 4}));
+  EXPECT_EQ(traced_type(creator, {kRows}, [&](auto& a) { return layer(a[0]); }),
+            float_type({Shape::kUnknown, 4}));
   ASSERT_EQ(creator.specs.size(), 2u);
   EXPECT_EQ(creator.specs[0]->name, "tower/kernel");
   EXPECT_EQ(creator.specs[0]->shape, (Shape{6, 4}));
@@ -63,8 +67,11 @@ TEST(Dense, RefusesOtherWidthsThanItWasBuiltFor) {
   RecordingCreator creator;
   Dense layer({.units = 4});
   traced_type(creator, {kRows}, [&](auto& a) { return layer(a[0]); });
-  EXPECT_THROW(traced_type(creator, {float_type({Shape::kUnknown, 5})}, [&](auto& a) { return layer(a[0]); }), InvalidArgumentError);
-  EXPECT_THROW(traced_type(creator, {kIds}, [&](auto& a) { return layer(a[0]); }), InvalidArgumentError);
+  EXPECT_THROW(traced_type(creator, {float_type({Shape::kUnknown, 5})},
+                           [&](auto& a) { return layer(a[0]); }),
+               InvalidArgumentError);
+  EXPECT_THROW(traced_type(creator, {kIds}, [&](auto& a) { return layer(a[0]); }),
+               InvalidArgumentError);
   EXPECT_THROW(Dense({.units = 0}), InvalidArgumentError);
 }
 
@@ -78,7 +85,10 @@ TEST(Dense, ComputesTheActivationOfTheAffineMap) {
 
 TEST(Mlp, LeavesTheLastLayerLinearUnlessToldOtherwise) {
   Mlp linear({.units = {1}, .name = "linear"});
-  Mlp activated({.units = {1}, .activation = [](const Array& x) { return relu(x) + 7.0f; }, .last_linear = false, .name = "activated"});
+  Mlp activated({.units = {1},
+                 .activation = [](const Array& x) { return relu(x) + 7.0f; },
+                 .last_linear = false,
+                 .name = "activated"});
   Array x = floats({1, 1}, {0});
   expect_close(linear(x), {0});
   expect_close(activated(x), {7});
@@ -105,7 +115,8 @@ TEST(Embedding, CombinesAFixedNumberOfIds) {
   Array of_two = ids({2, 2}, {1, 3, 2, 2});
   expect_close(counting_table(Combiner::kSum)(of_two), {4, 40, 4, 40});
   expect_close(counting_table(Combiner::kMean)(of_two), {2, 20, 2, 20});
-  expect_close(counting_table(Combiner::kSqrtn)(of_two), {2.8284271f, 28.284271f, 2.8284271f, 28.284271f});
+  expect_close(counting_table(Combiner::kSqrtn)(of_two),
+               {2.8284271f, 28.284271f, 2.8284271f, 28.284271f});
 }
 
 TEST(Embedding, CombinesRaggedIdsAndGivesZerosForNone) {
@@ -113,14 +124,17 @@ TEST(Embedding, CombinesRaggedIdsAndGivesZerosForNone) {
   Array splits = ids({4}, {0, 2, 2, 3});
   expect_close(counting_table(Combiner::kSum)(values, splits), {4, 40, 0, 0, 2, 20});
   expect_close(counting_table(Combiner::kMean)(values, splits), {2, 20, 0, 0, 2, 20});
-  expect_close(counting_table(Combiner::kSqrtn)(values, splits), {2.8284271f, 28.284271f, 0, 0, 2, 20});
+  expect_close(counting_table(Combiner::kSqrtn)(values, splits),
+               {2.8284271f, 28.284271f, 0, 0, 2, 20});
 }
 
 TEST(Embedding, RefusesIdsThatAreNotIntegersAndRaggedOnesWithoutACombiner) {
   RecordingCreator creator;
   Embedding table({.name = "t", .rows = 4, .dim = 2});
-  EXPECT_THROW(traced_type(creator, {kRows}, [&](auto& a) { return table(a[0]); }), InvalidArgumentError);
-  EXPECT_THROW(traced_type(creator, {kIds, kIds}, [&](auto& a) { return table(a[0], a[1]); }), InvalidArgumentError);
+  EXPECT_THROW(traced_type(creator, {kRows}, [&](auto& a) { return table(a[0]); }),
+               InvalidArgumentError);
+  EXPECT_THROW(traced_type(creator, {kIds, kIds}, [&](auto& a) { return table(a[0], a[1]); }),
+               InvalidArgumentError);
   EXPECT_THROW(Embedding({.name = "t", .rows = 0, .dim = 2}), InvalidArgumentError);
 }
 
@@ -130,7 +144,9 @@ TEST(Embedding, RefusesAnIdOutsideTheTableWhenRun) {
 
 TEST(Wide, MakesOneTableForColumnsAndCrosses) {
   RecordingCreator creator;
-  Wide wide({.columns = {{"a", 3}, {"b", 5}, {"c", 100}}, .crosses = {{{"a", "b"}}, {{"b", "c"}, 64}}, .use_bias = true});
+  Wide wide({.columns = {{"a", 3}, {"b", 5}, {"c", 100}},
+             .crosses = {{{"a", "b"}}, {{"b", "c"}, 64}},
+             .use_bias = true});
   auto type = traced_type(creator, {kIds, kIds, kIds}, [&](auto& a) { return wide(a); });
   EXPECT_EQ(type, float_type({Shape::kUnknown, 1}));
   ASSERT_EQ(creator.specs.size(), 2u);
@@ -142,7 +158,8 @@ TEST(Wide, SumsTheWeightsOfColumnsAndOfTheirCombination) {
   // Weights: a: 1 2; b: 10 20 30; a x b: 100 200 300 400 500 600.
   Wide wide({.columns = {{"a", 2}, {"b", 3}},
              .crosses = {{{"a", "b"}}},
-             .initializer = Initializer::from(floats({11, 1}, {1, 2, 10, 20, 30, 100, 200, 300, 400, 500, 600}))});
+             .initializer = Initializer::from(
+                 floats({11, 1}, {1, 2, 10, 20, 30, 100, 200, 300, 400, 500, 600}))});
   expect_close(wide({ids({3}, {0, 1, 1}), ids({3}, {0, 0, 2})}), {111, 412, 632});
 }
 
@@ -152,7 +169,8 @@ TEST(Wide, HashesACrossWithoutLeavingItsBuckets) {
   for (std::size_t i = 80; i < weights.size(); ++i) weights[i] = 1.0f;  // of the cross alone
   Wide wide({.columns = {{"a", 40}, {"b", 40}},
              .crosses = {{{"a", "b"}, kBuckets}},
-             .initializer = Initializer::from(Tensor::of<float>(Shape{static_cast<std::int64_t>(weights.size()), 1}, weights))});
+             .initializer = Initializer::from(
+                 Tensor::of<float>(Shape{static_cast<std::int64_t>(weights.size()), 1}, weights))});
   expect_close(wide({ids({4}, {0, 39, 39, 17}), ids({4}, {0, 0, 39, 23})}), {1, 1, 1, 1});
 }
 
@@ -165,18 +183,21 @@ TEST(Wide, NeverReadsANeighboursWeightForAnIdOutsideItsColumn) {
 TEST(Wide, RefusesCrossesItCannotMake) {
   EXPECT_THROW(Wide({.columns = {{"a", 2}}, .crosses = {{{"a", "z"}}}}), InvalidArgumentError);
   EXPECT_THROW(Wide({.columns = {{"a", 2}}, .crosses = {{{"a"}}}}), InvalidArgumentError);
-  EXPECT_THROW(Wide({.columns = {{"a", 1 << 20}, {"b", 1 << 20}}, .crosses = {{{"a", "b"}, 1000}}}), InvalidArgumentError);
+  EXPECT_THROW(Wide({.columns = {{"a", 1 << 20}, {"b", 1 << 20}}, .crosses = {{{"a", "b"}, 1000}}}),
+               InvalidArgumentError);
 }
 
 TEST(DotInteraction, PutsTheFirstVectorBeforeThePairwiseProducts) {
-  std::vector<Array> vectors = {floats({1, 2}, {1, 2}), floats({1, 2}, {3, 4}), floats({1, 2}, {5, 6})};
+  std::vector<Array> vectors = {floats({1, 2}, {1, 2}), floats({1, 2}, {3, 4}),
+                                floats({1, 2}, {5, 6})};
   // (v1 v0), (v2 v0), (v2 v1)
   expect_close(DotInteraction()(vectors), {1, 2, 11, 17, 39});
   expect_close(DotInteraction({.keep_first = false})(vectors), {11, 17, 39});
 }
 
 TEST(FactorizationMachine, SumsThePairwiseProducts) {
-  std::vector<Array> vectors = {floats({2, 2}, {1, 2, 0, 0}), floats({2, 2}, {3, 4, 1, 1}), floats({2, 2}, {5, 6, 2, -2})};
+  std::vector<Array> vectors = {floats({2, 2}, {1, 2, 0, 0}), floats({2, 2}, {3, 4, 1, 1}),
+                                floats({2, 2}, {5, 6, 2, -2})};
   const Array sums = factorization_machine(vectors);
   EXPECT_EQ(sums.shape(), (Shape{2, 1}));
   expect_close(sums, {11 + 17 + 39, 0});

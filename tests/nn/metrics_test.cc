@@ -17,7 +17,8 @@ Tensor vector_of(const Json& values) {
   return Tensor::of<float>(Shape{static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 
-// The numbers, and what scikit-learn says of them, are in auc_vectors.json; how it was made stands there.
+// The numbers, and what scikit-learn says of them, are in auc_vectors.json; how it was made stands
+// there.
 TEST(Auc, AgreesWithTheExactRankStatistic) {
   const Json all = parse_json(system_disk().read("tests/nn/auc_vectors.json"), "auc_vectors.json");
   ASSERT_EQ(all.at("cases").size(), 4u);
@@ -35,7 +36,8 @@ TEST(Auc, CountsTiesAsOneHalf) {
 }
 
 TEST(Auc, AddsUpOverBatchesAndProcessesInAnyOrder) {
-  Tensor p = floats({6}, {0.1f, 0.4f, 0.35f, 0.8f, 0.7f, 0.2f}), y = floats({6}, {0, 0, 1, 1, 0, 1});
+  Tensor p = floats({6}, {0.1f, 0.4f, 0.35f, 0.8f, 0.7f, 0.2f}),
+         y = floats({6}, {0, 0, 1, 1, 0, 1});
   Auc whole, first, second;
   whole.add(whole.summary(p, y).eval());
   first.add(first.summary(p.rows(0, 2), y.rows(0, 2)).eval());
@@ -47,7 +49,9 @@ TEST(Auc, AddsUpOverBatchesAndProcessesInAnyOrder) {
 
 TEST(Auc, WeighsExamples) {
   Auc auc;
-  auc.add(auc.summary(floats({3}, {0.2f, 0.6f, 0.4f}), floats({3}, {0, 0, 1}), floats({3}, {3, 1, 1})).eval());
+  auc.add(
+      auc.summary(floats({3}, {0.2f, 0.6f, 0.4f}), floats({3}, {0, 0, 1}), floats({3}, {3, 1, 1}))
+          .eval());
   EXPECT_DOUBLE_EQ(auc.result(), 0.75);
 }
 

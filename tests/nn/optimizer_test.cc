@@ -25,10 +25,15 @@ namespace {
 // One step of a traced function, as a strategy runs it.
 template <typename F>
 void run_step(LocalRuntime& runtime, std::int64_t step, F body) {
-  ConcreteFunction function = trace([&](const std::vector<TraceArgument>&) { return Outputs{{"", body()}}; }, {});
+  ConcreteFunction function = trace(
+      [&](const std::vector<TraceArgument>&) {
+        return Outputs{{"", body()}};
+      },
+      {});
   Workspace workspace;
   StepContext context{.global_step = step};
-  run(make_plan(function.graph, runtime.bind(function)), workspace, runtime.store(), context, {}, {});
+  run(make_plan(function.graph, runtime.bind(function)), workspace, runtime.store(), context, {},
+      {});
 }
 
 TEST(Minimize, TakesOneStepDownTheGradientAndCountsIt) {
@@ -50,7 +55,8 @@ TEST(Minimize, LeavesRowsThatTheStepDidNotNameAlone) {
 }
 
 TEST(Minimize, UpdatesOnlyTheVariablesItIsGiven) {
-  Variable wide = make_variable("wide", floats({1}, {1})), deep = make_variable("deep", floats({1}, {1}));
+  Variable wide = make_variable("wide", floats({1}, {1})),
+           deep = make_variable("deep", floats({1}, {1}));
   Sgd slow({.learning_rate = 0.1f, .name = "slow"}), fast({.learning_rate = 0.5f, .name = "fast"});
   Array loss = sum(wide.read() + deep.read());
   slow.minimize(loss, {wide});
@@ -60,7 +66,8 @@ TEST(Minimize, UpdatesOnlyTheVariablesItIsGiven) {
 }
 
 TEST(Minimize, RefusesWhatIsNoScalarAndVariablesThatTheLossDoesNotReach) {
-  Variable w = make_variable("w", floats({2}, {1, -2})), other = make_variable("other", floats({1}, {1}));
+  Variable w = make_variable("w", floats({2}, {1, -2})),
+           other = make_variable("other", floats({1}, {1}));
   Sgd optimizer;
   EXPECT_THROW(optimizer.minimize(square(w.read())), InvalidArgumentError);
   EXPECT_THROW(optimizer.minimize(Array(1.0f)), InvalidArgumentError);
@@ -72,7 +79,8 @@ TEST(ApplyGradients, OfALossThatIsNotFiniteUpdateNothing) {
   LocalRuntime runtime;
   Scope scope(runtime);
   Variable good = make_variable("good", floats({2}, {1, 1}));
-  Variable bad = make_variable("weights", floats({2}, {1, std::numeric_limits<float>::quiet_NaN()}));
+  Variable bad =
+      make_variable("weights", floats({2}, {1, std::numeric_limits<float>::quiet_NaN()}));
   Sgd one({.name = "one"}), other({.name = "other"});
   try {
     run_step(runtime, 41, [&] {
@@ -84,7 +92,8 @@ TEST(ApplyGradients, OfALossThatIsNotFiniteUpdateNothing) {
     });
     ADD_FAILURE() << "it trained on";
   } catch (const InvalidArgumentError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("loss is nan at step 41"), testing::HasSubstr("\"weights\""),
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("loss is nan at step 41"),
+                                             testing::HasSubstr("\"weights\""),
                                              testing::HasSubstr("learning rate")));
   }
   expect_close(good.read(), {1, 1});
@@ -94,7 +103,8 @@ TEST(Minimize, StopsAtALossThatIsNotFiniteBeforeAnythingIsUpdated) {
   LocalRuntime runtime;
   Scope scope(runtime);
   Variable good = make_variable("good", floats({2}, {1, 1}));
-  Variable bad = make_variable("weights", floats({2}, {1, std::numeric_limits<float>::quiet_NaN()}));
+  Variable bad =
+      make_variable("weights", floats({2}, {1, std::numeric_limits<float>::quiet_NaN()}));
   Sgd optimizer;
   auto step = [&] {
     Array loss = sum(good.read()) + sum(bad.read());
@@ -105,7 +115,8 @@ TEST(Minimize, StopsAtALossThatIsNotFiniteBeforeAnythingIsUpdated) {
     run_step(runtime, 17, step);
     FAIL() << "no error";
   } catch (const InvalidArgumentError& error) {
-    for (const char* part : {"loss", "step 17", "\"weights\""}) EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    for (const char* part : {"loss", "step 17", "\"weights\""})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
   expect_close(good.read(), {1, 1});
   EXPECT_EQ(optimizer.iterations().read().eval().item<std::int64_t>(), 0);
@@ -113,7 +124,8 @@ TEST(Minimize, StopsAtALossThatIsNotFiniteBeforeAnythingIsUpdated) {
 
 TEST(Minimize, EvaluatesAScheduleFromTheStepsTaken) {
   Variable w = make_variable("w", floats({1}, {0}));
-  Sgd optimizer({.learning_rate = PiecewiseConstantDecay({.boundaries = {0}, .values = {1.0f, 0.25f}})});
+  Sgd optimizer(
+      {.learning_rate = PiecewiseConstantDecay({.boundaries = {0}, .values = {1.0f, 0.25f}})});
   for (int i = 0; i < 3; ++i) optimizer.minimize(sum(w.read()));
   expect_close(w.read(), {-1.5f});  // 1 at step 0, then 0.25 twice
 }
@@ -158,7 +170,12 @@ TEST(Optimizer, WarnsOnceOfATableRuleThatMovesALargeTableAtEveryStep) {
   Scope scope(creator);
   auto step = [](const Optimizer& optimizer, const std::string& name, std::int64_t rows) {
     Embedding table({.name = name, .rows = rows, .dim = 1});
-    trace([&](const std::vector<TraceArgument>&) { optimizer.minimize(sum(table(ids({1}, {0})))); return Outputs{}; }, {});
+    trace(
+        [&](const std::vector<TraceArgument>&) {
+          optimizer.minimize(sum(table(ids({1}, {0}))));
+          return Outputs{};
+        },
+        {});
   };
   Adam adam;
   LazyAdam lazy;
@@ -175,7 +192,8 @@ TEST(Optimizer, RefusesOptionsOutOfRange) {
   EXPECT_THROW(Sgd({.nesterov = true}), InvalidArgumentError);
   EXPECT_THROW(Adam({.beta_1 = 1.0f}), InvalidArgumentError);
   EXPECT_THROW(Ftrl({.learning_rate_power = 0.5f}), InvalidArgumentError);
-  EXPECT_THROW(Sgd({.clipping = {.clipnorm = 1.0f, .global_clipnorm = 1.0f}}), InvalidArgumentError);
+  EXPECT_THROW(Sgd({.clipping = {.clipnorm = 1.0f, .global_clipnorm = 1.0f}}),
+               InvalidArgumentError);
   EXPECT_THROW(Sgd({.clipping = {.clipvalue = 0.0f}}), InvalidArgumentError);
 }
 
@@ -194,7 +212,9 @@ float loss_after_training(const Optimizer& optimizer, int steps) {
 
 TEST(Optimizer, EveryOneLowersTheLossOfALogisticRegression) {
   EXPECT_LT(loss_after_training(Sgd({.learning_rate = 0.5f}), 40), 0.3f);
-  EXPECT_LT(loss_after_training(Sgd({.learning_rate = 0.2f, .momentum = 0.9f, .nesterov = true}), 40), 0.3f);
+  EXPECT_LT(
+      loss_after_training(Sgd({.learning_rate = 0.2f, .momentum = 0.9f, .nesterov = true}), 40),
+      0.3f);
   EXPECT_LT(loss_after_training(Adagrad({.learning_rate = 0.5f}), 40), 0.3f);
   EXPECT_LT(loss_after_training(Adam({.learning_rate = 0.1f}), 40), 0.3f);
   EXPECT_LT(loss_after_training(LazyAdam({.learning_rate = 0.1f}), 40), 0.3f);

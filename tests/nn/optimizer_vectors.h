@@ -1,4 +1,5 @@
-// What the cases of optimizers.json ask for, in our words: the optimizer, its schedule, the names of its slots.
+// What the cases of optimizers.json ask for, in our words: the optimizer, its schedule, the names
+// of its slots.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -16,20 +17,25 @@ inline Tensor int64_tensor_of(const Json& stored) {
   const Tensor tensor = testing::tensor_of(stored);
   if (tensor.dtype() == DType::kInt64) return tensor;
   Tensor wide(DType::kInt64, tensor.shape());
-  std::copy_n(tensor.values<std::int32_t>().data(), tensor.elements(), wide.mutable_values<std::int64_t>().data());
+  std::copy_n(tensor.values<std::int32_t>().data(), tensor.elements(),
+              wide.mutable_values<std::int64_t>().data());
   return wide;
 }
 
 inline VariableGradient gradient_of(const Variable& variable, const Json& stored) {
   if (!stored.contains("indices")) return {variable, testing::tensor_of(stored), {}};
-  return {variable, {}, {int64_tensor_of(stored.at("indices")), testing::tensor_of(stored.at("values")), variable.shape()}};
+  return {variable,
+          {},
+          {int64_tensor_of(stored.at("indices")), testing::tensor_of(stored.at("values")),
+           variable.shape()}};
 }
 
 inline ClippingOptions clipping_of(const Json& arguments) {
   ClippingOptions made;
   if (arguments.contains("clipnorm")) made.clipnorm = arguments.at("clipnorm").get<float>();
   if (arguments.contains("clipvalue")) made.clipvalue = arguments.at("clipvalue").get<float>();
-  if (arguments.contains("global_clipnorm")) made.global_clipnorm = arguments.at("global_clipnorm").get<float>();
+  if (arguments.contains("global_clipnorm"))
+    made.global_clipnorm = arguments.at("global_clipnorm").get<float>();
   return made;
 }
 
@@ -43,7 +49,8 @@ template <typename Options>
 Options common(const Json& in) {
   const Json& a = in.at("arguments");
   const std::string api = in.at("api");
-  if (api != "legacy" && api != "keras2") throw NotFoundError("the case wants api \"" + api + "\", which this test does not know");
+  if (api != "legacy" && api != "keras2")
+    throw NotFoundError("the case wants api \"" + api + "\", which this test does not know");
   Options options;
   options.clipping = clipping_of(a);
   options.api = api == "legacy" ? Api::kLegacy : Api::kKeras2;
@@ -51,7 +58,9 @@ Options common(const Json& in) {
   take(a, "learning_rate", rate);
   options.learning_rate = rate;
   if (a.contains("decay"))
-    options.learning_rate = InverseTimeDecay({.initial_learning_rate = rate, .decay_steps = 1, .decay_rate = a.at("decay").get<float>()});
+    options.learning_rate = InverseTimeDecay({.initial_learning_rate = rate,
+                                              .decay_steps = 1,
+                                              .decay_rate = a.at("decay").get<float>()});
   return options;
 }
 
@@ -133,29 +142,36 @@ inline std::unique_ptr<Optimizer> optimizer_of(const Json& in) {
   throw NotFoundError("the case wants optimizer \"" + kind + "\", which this test does not know");
 }
 
-// Our name of a recorded slot ("rms", or "RMSprop/velocity/Variable" of the newer optimizers); empty: not a slot of the variable.
+// Our name of a recorded slot ("rms", or "RMSprop/velocity/Variable" of the newer optimizers);
+// empty: not a slot of the variable.
 inline std::string slot_name(const std::string& optimizer, std::string recorded) {
   if (recorded == "iteration") return "";
   if (const auto slash = recorded.find('/'); slash != std::string::npos)
     recorded = recorded.substr(slash + 1, recorded.rfind('/') - slash - 1);
   if (optimizer == "SGD") return "momentum";
   if (optimizer == "Adamax" && recorded == "v") return "u";
-  static const std::map<std::string, std::string> kOurs = {
-      {"velocity", "rms"}, {"mg", "mean"}, {"average_gradient", "mean"}, {"accum_grad", "gradients"}, {"accum_var", "updates"},
-      {"accumulated_grad", "gradients"}, {"accumulated_delta_var", "updates"}};
+  static const std::map<std::string, std::string> kOurs = {{"velocity", "rms"},
+                                                           {"mg", "mean"},
+                                                           {"average_gradient", "mean"},
+                                                           {"accum_grad", "gradients"},
+                                                           {"accum_var", "updates"},
+                                                           {"accumulated_grad", "gradients"},
+                                                           {"accumulated_delta_var", "updates"}};
   const auto found = kOurs.find(recorded);
   return found == kOurs.end() ? recorded : found->second;
 }
 
 // Float32 sums in another order: near zero what counts is the size of the tensor's other elements.
-inline void expect_near(std::span<const float> got, const Json& want, double relative, const std::string& what) {
+inline void expect_near(std::span<const float> got, const Json& want, double relative,
+                        const std::string& what) {
   const Tensor tensor = testing::tensor_of(want);
   const auto values = tensor.values<float>();
   ASSERT_EQ(got.size(), values.size()) << what;
   float largest = 0;
   for (float value : values) largest = std::max(largest, std::fabs(value));
   for (std::size_t i = 0; i < got.size(); ++i)
-    EXPECT_TRUE(testing::near(got[i], values[i], relative, 4e-7 * largest)) << what << " element " << i << ": " << got[i] << ", not " << values[i];
+    EXPECT_TRUE(testing::near(got[i], values[i], relative, 4e-7 * largest))
+        << what << " element " << i << ": " << got[i] << ", not " << values[i];
 }
 
 }  // namespace cairn::nn

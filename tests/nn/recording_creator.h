@@ -1,4 +1,5 @@
-// A creator that makes variables and remembers what was asked of it: for tests of what layers and optimizers record.
+// A creator that makes variables and remembers what was asked of it: for tests of what layers and
+// optimizers record.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,7 +16,9 @@ class RecordingCreator final : public VariableCreator {
     specs.push_back(std::make_shared<const VariableSpec>(std::move(spec)));
     return Variable(specs.back());
   }
-  void add_slots(const Variable& variable, const UpdateRule& rule) override { slots.emplace_back(variable.name(), rule); }
+  void add_slots(const Variable& variable, const UpdateRule& rule) override {
+    slots.emplace_back(variable.name(), rule);
+  }
 
   std::vector<std::shared_ptr<const VariableSpec>> specs;
   std::vector<std::pair<std::string, UpdateRule>> slots;

@@ -11,9 +11,11 @@ std::vector<UpdateRule> every_rule() {
   std::vector<UpdateRule> rules;
   for (int kind = 0; kind < kRuleKindCount; ++kind) {
     UpdateRule rule{static_cast<RuleKind>(kind), {0.5f, 0.25f, 1.0f, 0.125f, 0, 0}};
-    if (rule.kind == RuleKind::kMomentum || rule.kind == RuleKind::kMomentumTable) rule.constants[1] = 1;
+    if (rule.kind == RuleKind::kMomentum || rule.kind == RuleKind::kMomentumTable)
+      rule.constants[1] = 1;
     if (rule.kind == RuleKind::kNadam) rule.constants[4] = 1;
-    if (rule.kind == RuleKind::kFtrl || rule.kind == RuleKind::kFtrlTable) rule.constants[0] = -0.5f;
+    if (rule.kind == RuleKind::kFtrl || rule.kind == RuleKind::kFtrlTable)
+      rule.constants[0] = -0.5f;
     verify_rule(rule);
     rules.push_back(rule);
   }
@@ -24,7 +26,9 @@ Gradient some_rows(std::uint64_t step, std::int64_t rows, std::int64_t dim) {
   Gradient made;
   for (std::int64_t row = 0; row < rows; ++row)
     if ((static_cast<std::uint64_t>(row) * 7 + step * 5) % 4 == 0 || (step == 3 && row < 3))
-      for (std::int64_t j = 0; j < dim; ++j) made.rows[row].push_back(std::sin(static_cast<float>(row * 31 + j + static_cast<std::int64_t>(step))));
+      for (std::int64_t j = 0; j < dim; ++j)
+        made.rows[row].push_back(
+            std::sin(static_cast<float>(row * 31 + j + static_cast<std::int64_t>(step))));
   if (step == 5) made.rows.clear();
   return made;
 }
@@ -38,7 +42,10 @@ TEST(RulesOnShards, RestoreSlotsAndCountsExactly) {
     const auto before = variable.saved(), after = variable.moved(split_rows(13, 2)).saved();
     EXPECT_EQ(before, after);
     const auto& table = std::get<storage::TableRecord>(before.front().second);
-    EXPECT_EQ(table.updates, is_assignment(rule.kind) ? 0 : reaches_every_part(rule.kind) ? 6 : 5) << "step 5 names no row";
+    EXPECT_EQ(table.updates, is_assignment(rule.kind)        ? 0
+                             : reaches_every_part(rule.kind) ? 6
+                                                             : 5)
+        << "step 5 names no row";
     EXPECT_EQ(table.slots.size(), rule_slots(rule).size());
   }
 }

@@ -15,7 +15,11 @@ std::vector<TableConfig> model(UpdateRule rule, std::int64_t parts = 1, std::int
   const auto add = [&](VariableId id, std::shared_ptr<const VariableSpec> spec) {
     const std::vector<RowRange> ranges = split_rows(spec->rows(), parts);
     if (part < static_cast<std::int64_t>(ranges.size()))
-      tables.push_back({id, spec, rule, {{static_cast<std::uint32_t>(part), ranges[static_cast<std::size_t>(part)]}}});
+      tables.push_back(
+          {id,
+           spec,
+           rule,
+           {{static_cast<std::uint32_t>(part), ranges[static_cast<std::size_t>(part)]}}});
   };
   add(0, variable("embedding", {kRows, 16}, Initializer::uniform(-1, 1)));
   add(1, variable("bias", {kRows}, Initializer::uniform(-1, 1)));
@@ -26,9 +30,11 @@ std::vector<TableConfig> model(UpdateRule rule, std::int64_t parts = 1, std::int
 // Pushes that touch some rows of every table, different for each closure.
 void train(ShardHarness& shard, std::uint64_t closure, UpdateRule rule) {
   Ids ids;
-  for (std::int64_t row = static_cast<std::int64_t>(closure % 7); row < kRows; row += 11) ids.push_back(row);
+  for (std::int64_t row = static_cast<std::int64_t>(closure % 7); row < kRows; row += 11)
+    ids.push_back(row);
   Floats rows(ids.size() * 16), scalars(ids.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>((i * closure) % 13) - 6;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i] = static_cast<float>((i * closure) % 13) - 6;
   for (std::size_t i = 0; i < scalars.size(); ++i) scalars[i] = static_cast<float>(i % 5) - 2;
   shard.push(shard.step(closure, 0), 0, ids, rows, rule, {}, 0.1f);
   shard.push(shard.step(closure, 1), 1, ids, scalars, rule, {}, 0.1f);
@@ -53,10 +59,12 @@ TEST_P(ShardCut, ASaveDuringPushesHoldsTheStateAtTheMark) {
 
   ShardHarness restored(model(GetParam()));
   restore(restored.shard, records);
-  for (VariableId id = 0; id < 3; ++id) EXPECT_EQ(restored.pull_whole(id), twin.pull_whole(id)) << "variable " << id;
+  for (VariableId id = 0; id < 3; ++id)
+    EXPECT_EQ(restored.pull_whole(id), twin.pull_whole(id)) << "variable " << id;
   train(restored, 20, GetParam());  // slots and t as well: the next step is the same
   train(twin, 20, GetParam());
-  for (VariableId id = 0; id < 3; ++id) EXPECT_EQ(restored.pull_whole(id), twin.pull_whole(id)) << "variable " << id;
+  for (VariableId id = 0; id < 3; ++id)
+    EXPECT_EQ(restored.pull_whole(id), twin.pull_whole(id)) << "variable " << id;
 }
 
 TEST_P(ShardCut, RestoresOntoAnyNumberOfShards) {
@@ -75,7 +83,8 @@ TEST_P(ShardCut, RestoresOntoAnyNumberOfShards) {
         values[id].insert(values[id].end(), rows.begin(), rows.end());
         const UpdateHeader update{id, static_cast<std::uint32_t>(part), 0, true, GetParam(), 0.1f};
         const Floats gradient(rows.size(), 0.25f);
-        piece.shard.push({piece.step(50, id), {}, {&update, 1}, {}, std::as_bytes(std::span(gradient))});
+        piece.shard.push(
+            {piece.step(50, id), {}, {&update, 1}, {}, std::as_bytes(std::span(gradient))});
         const Floats after = piece.pull_request({piece.step(0), {&header, 1}, {}});
         stepped[id].insert(stepped[id].end(), after.begin(), after.end());
       }
@@ -86,8 +95,10 @@ TEST_P(ShardCut, RestoresOntoAnyNumberOfShards) {
       EXPECT_EQ(values[id], one.pull_whole(id)) << parts << " shards, variable " << id;
       const UpdateHeader update{id, 0, 0, true, GetParam(), 0.1f};
       const Floats gradient(values[id].size(), 0.25f);
-      whole.shard.push({whole.step(50, id), {}, {&update, 1}, {}, std::as_bytes(std::span(gradient))});
-      EXPECT_EQ(stepped[id], whole.pull_whole(id)) << parts << " shards, variable " << id << ": its slots";
+      whole.shard.push(
+          {whole.step(50, id), {}, {&update, 1}, {}, std::as_bytes(std::span(gradient))});
+      EXPECT_EQ(stepped[id], whole.pull_whole(id))
+          << parts << " shards, variable " << id << ": its slots";
     }
   }
 }
@@ -96,7 +107,8 @@ INSTANTIATE_TEST_SUITE_P(Rules, ShardCut, testing::Values(sgd(), adagrad(), adam
                          [](const auto& info) { return std::string(rule_name(info.param.kind)); });
 
 TEST(ShardMark, RowsNeverTouchedAreNotWritten) {
-  ShardHarness shard({whole_table(0, variable("w", {kRows, 16}, Initializer::uniform(-1, 1)), adagrad())});
+  ShardHarness shard(
+      {whole_table(0, variable("w", {kRows, 16}, Initializer::uniform(-1, 1)), adagrad())});
   shard.push(shard.step(1), 0, {17, 3000}, Floats(32, 1.0f), adagrad());
   shard.pull_whole(0);  // reading is no touch
   shard.shard.mark(1);
@@ -108,11 +120,15 @@ TEST(ShardMark, RowsNeverTouchedAreNotWritten) {
 
 TEST(ShardMark, RecordsComeInTheOrderOfTheirKeys) {
   std::vector<TableConfig> tables;
-  tables.push_back({0, variable("long name", {kRows, 4}), sgd(), {{0, {0, 2000}}, {1, {2000, kRows}}}});
+  tables.push_back(
+      {0, variable("long name", {kRows, 4}), sgd(), {{0, {0, 2000}}, {1, {2000, kRows}}}});
   tables.push_back(whole_table(1, variable("z", {10}), sgd()));
   tables.push_back(whole_table(2, variable("a", {10}), sgd()));
   ShardHarness shard(tables);
-  const UpdateHeader headers[] = {{0, 0, 0, true, sgd(), 1}, {0, 1, 0, true, sgd(), 1}, {1, 0, 0, true, sgd(), 1}, {2, 0, 0, true, sgd(), 1}};
+  const UpdateHeader headers[] = {{0, 0, 0, true, sgd(), 1},
+                                  {0, 1, 0, true, sgd(), 1},
+                                  {1, 0, 0, true, sgd(), 1},
+                                  {2, 0, 0, true, sgd(), 1}};
   const Floats values(kRows * 4 + 20, 1.0f);
   shard.shard.push({shard.step(1), {}, headers, {}, std::as_bytes(std::span(values))});
   shard.shard.mark(1);
@@ -147,7 +163,8 @@ TEST(ShardMark, SlotsAddedAfterTheMarkDoNotReachItsBlocks) {
   ShardHarness shard({whole_table(0, variable("w", {kRows, 8}), {RuleKind::kAssign, {}})});
   shard.push_whole(shard.step(1), 0, Floats(kRows * 8, 2.0f), {RuleKind::kAssign, {}});
   shard.shard.mark(1);
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {kRows, 8}), adagrad())}});
+  shard.shard.configure(
+      {ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {kRows, 8}), adagrad())}});
   shard.push_whole(shard.step(2), 0, Floats(kRows * 8, 1.0f), adagrad());
   ShardHarness restored({whole_table(0, variable("w", {kRows, 8}), sgd())});
   restore(restored.shard, shard.frozen(1));
@@ -165,7 +182,8 @@ TEST(ShardRestore, AppliedClosuresStayAppliedAndOldPullsAreRefused) {
 
   EXPECT_TRUE(shard.push(shard.step(3, 0), 0, {0}, Floats(16, 1)).duplicate);
   EXPECT_THROW(shard.push(shard.step(4), 0, {0}, Floats(16, 1), sgd(), before), AbortedError);
-  EXPECT_FALSE(shard.push(shard.step(4), 0, {0}, Floats(16, 1), sgd(), shard.shard.version()).duplicate);
+  EXPECT_FALSE(
+      shard.push(shard.step(4), 0, {0}, Floats(16, 1), sgd(), shard.shard.version()).duplicate);
 }
 
 TEST(ShardRestore, AnotherShapeIsRefusedAndTheShardStaysClosed) {
@@ -178,7 +196,9 @@ TEST(ShardRestore, AnotherShapeIsRefusedAndTheShardStaysClosed) {
     restore(other.shard, records);
     ADD_FAILURE() << "restored into another shape";
   } catch (const FailedPreconditionError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("[4, 2]"), testing::HasSubstr("[4, 3]"), testing::HasSubstr("'w'")));
+    EXPECT_THAT(error.what(),
+                testing::AllOf(testing::HasSubstr("[4, 2]"), testing::HasSubstr("[4, 3]"),
+                               testing::HasSubstr("'w'")));
   }
   EXPECT_THROW(other.shard.open(), FailedPreconditionError);
   EXPECT_THROW(other.pull_whole(0), UnavailableError);
@@ -188,10 +208,12 @@ TEST(ShardRestore, WhatTheCheckpointDoesNotHaveIsReportedAndKeepsItsInitialValue
   ShardHarness saved({whole_table(0, variable("w", {4, 2}), sgd())});
   saved.shard.mark(1);
   const auto records = saved.frozen(1);
-  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd()), whole_table(1, variable("new", {3}, Initializer::constant(5)), sgd())});
+  ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd()),
+                      whole_table(1, variable("new", {3}, Initializer::constant(5)), sgd())});
   shard.push_whole(shard.step(1), 1, Floats(3, 1));
   shard.shard.begin_restore();
-  for (const auto& [key, record] : records) shard.shard.restore(std::get<storage::TableRecord>(record));
+  for (const auto& [key, record] : records)
+    shard.shard.restore(std::get<storage::TableRecord>(record));
   EXPECT_THAT(shard.shard.end_restore({}).missing, ElementsAre("new"));
   shard.shard.open();
   EXPECT_THAT(shard.pull_whole(1), ElementsAre(5, 5, 5));
@@ -205,11 +227,13 @@ TEST(ShardRestore, OfOneVariableLeavesTheOthersAndWhatTheyHadApplied) {
 
   ShardHarness shard({whole_table(0, variable("early", {2}), sgd())});
   shard.push_whole(shard.step(9), 0, {1, 2});
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(1, variable("late", {4, 2}), sgd())}});
+  shard.shard.configure(
+      {ShardHarness::kSession, 2, 42, {whole_table(1, variable("late", {4, 2}), sgd())}});
   shard.shard.begin_restore({1});
   EXPECT_EQ(shard.shard.ranges().size(), 1u);
   for (const auto& [key, record] : records)
-    if (const auto* rows = std::get_if<storage::StoredRows>(&record)) shard.shard.restore(*rows, key.variable);
+    if (const auto* rows = std::get_if<storage::StoredRows>(&record))
+      shard.shard.restore(*rows, key.variable);
   shard.shard.end_restore(mark.applied);
   shard.shard.open();
 
@@ -222,7 +246,8 @@ TEST(ShardRestore, OfOneVariableLeavesTheOthersAndWhatTheyHadApplied) {
 TEST(ShardRestore, OneThatHadNotEndedIsForgottenByANewSession) {
   ShardHarness shard({whole_table(0, variable("w", {4, 2}), sgd())});
   const std::uint64_t old = shard.shard.begin_restore();
-  shard.shard.configure({ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {4, 2}), sgd())}});
+  shard.shard.configure(
+      {ShardHarness::kSession + 1, 1, 42, {whole_table(0, variable("w", {4, 2}), sgd())}});
   shard.shard.open();
   EXPECT_TRUE(shard.shard.is_open());
   EXPECT_THROW(shard.shard.verify_restore(old), CancelledError);
@@ -256,7 +281,8 @@ TEST(ShardRestore, OfEverythingFromNothingIsANewBeginning) {
   shard.shard.open();
 
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0));
-  EXPECT_THROW(shard.push_whole(shard.step(3), 0, {1, 2}), AbortedError);  // it was sent by an older layout
+  // it was sent by an older layout
+  EXPECT_THROW(shard.push_whole(shard.step(3), 0, {1, 2}), AbortedError);
   StepContext again = shard.step(3);
   again.layout_version = 2;
   EXPECT_FALSE(shard.push_whole(again, 0, {1, 2}).duplicate);
@@ -271,7 +297,8 @@ TEST(ShardRestore, SlotsWaitForTheOptimizerThatClaimsThem) {
 
   ShardHarness late({whole_table(0, variable("w", {4, 2}), {RuleKind::kAssign, {}})});
   restore(late.shard, records);
-  late.shard.configure({ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {4, 2}), adagrad())}});
+  late.shard.configure(
+      {ShardHarness::kSession, 2, 42, {whole_table(0, variable("w", {4, 2}), adagrad())}});
 
   late.push_whole(late.step(2), 0, Floats(8, 1), adagrad());
   saved.push_whole(saved.step(2), 0, Floats(8, 1), adagrad());

@@ -16,13 +16,19 @@ using testing::ThrowsMessage;
 constexpr std::int64_t kAllRows = 3000, kDim = 16, kMany = std::int64_t{1} << 42;
 
 std::shared_ptr<const VariableSpec> embedding(std::int64_t rows, bool hashed) {
-  VariableSpec spec{.name = "embedding", .shape = {rows, kDim}, .initializer = Initializer::uniform(-1, 1)};
+  VariableSpec spec{
+      .name = "embedding", .shape = {rows, kDim}, .initializer = Initializer::uniform(-1, 1)};
   spec.hashed = hashed;
   return std::make_shared<const VariableSpec>(std::move(spec));
 }
 
-std::vector<TableConfig> embedding_model(UpdateRule rule, bool hashed, std::int64_t parts = 1, std::int64_t part = 0) {
-  return {{0, embedding(kAllRows, hashed), rule, {{static_cast<std::uint32_t>(part), split_rows(kAllRows, parts)[static_cast<std::size_t>(part)]}}}};
+std::vector<TableConfig> embedding_model(UpdateRule rule, bool hashed, std::int64_t parts = 1,
+                                         std::int64_t part = 0) {
+  return {{0,
+           embedding(kAllRows, hashed),
+           rule,
+           {{static_cast<std::uint32_t>(part),
+             split_rows(kAllRows, parts)[static_cast<std::size_t>(part)]}}}};
 }
 
 Ids all_rows(std::int64_t rows = kAllRows) {
@@ -69,7 +75,8 @@ TEST_P(HashedTable, ASaveDuringPushesHoldsTheStateAtTheMark) {
       EXPECT_LT(last, storage::encode(record->first));  // in the order of their keys
       last = storage::encode(record->first);
       records.push_back(std::move(*record));
-      if (closure < 54) train_table(shard, closure, GetParam());  // between the blocks, and new rows behind the last one
+      // between the blocks, and new rows behind the last one
+      if (closure < 54) train_table(shard, closure, GetParam());
     }
     for (const std::int64_t parts : {1, 2, 3}) {
       for (std::int64_t part = 0; part < parts; ++part) {
@@ -83,7 +90,8 @@ TEST_P(HashedTable, ASaveDuringPushesHoldsTheStateAtTheMark) {
         };
         Ids whole = ids;
         for (std::int64_t& id : whole) id += range.begin;
-        EXPECT_EQ(pull(restored, static_cast<std::uint32_t>(part), ids), pull(twin, 0, whole)) << parts << " parts, part " << part;
+        EXPECT_EQ(pull(restored, static_cast<std::uint32_t>(part), ids), pull(twin, 0, whole))
+            << parts << " parts, part " << part;
       }
     }
     ShardHarness restored(embedding_model(GetParam(), true));
@@ -108,7 +116,9 @@ TEST_P(HashedTable, RestoringForgetsRowsMadeSince) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, HashedTable,
-                         testing::Values(sgd(), adagrad(), UpdateRule{RuleKind::kRowwiseAdagrad, {0.1f, 1e-7f}}, UpdateRule{RuleKind::kLazyAdam, {0.9f, 0.999f, 1e-7f}}),
+                         testing::Values(sgd(), adagrad(),
+                                         UpdateRule{RuleKind::kRowwiseAdagrad, {0.1f, 1e-7f}},
+                                         UpdateRule{RuleKind::kLazyAdam, {0.9f, 0.999f, 1e-7f}}),
                          [](const auto& info) { return std::string(rule_name(info.param.kind)); });
 
 TEST(HashedTableMemory, OnlyRowsThatWereUpdatedTakeIt) {
@@ -120,7 +130,8 @@ TEST(HashedTableMemory, OnlyRowsThatWereUpdatedTakeIt) {
   const std::uint64_t empty = shard.shard.counters().bytes.load();
   shard.push(shard.step(1), 0, far, Floats(far.size() * kDim, 1.0f), adagrad());
   EXPECT_EQ(shard.shard.counters().rows.load(), 1000u);
-  EXPECT_LE(shard.shard.counters().bytes.load() - empty, 1000u * (2 * kDim * sizeof(float) + IdIndex::kBytesAnId));
+  EXPECT_LE(shard.shard.counters().bytes.load() - empty,
+            1000u * (2 * kDim * sizeof(float) + IdIndex::kBytesAnId));
 }
 
 // Without slots a row is 64 bytes, beside which the index weighs most.
@@ -136,35 +147,44 @@ TEST(HashedTableMemory, AMillionRowsStayWithinAThirdMore) {
       ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
       shard.push(shard.step(closure), 0, ids, Floats(ids.size() * kDim, 1.0f), rule);
       const std::uint64_t rows = shard.shard.counters().rows.load();
-      ASSERT_LE(static_cast<double>(shard.shard.counters().bytes.load()), 1.35 * static_cast<double>(rows * row)) << rows;
+      ASSERT_LE(static_cast<double>(shard.shard.counters().bytes.load()),
+                1.35 * static_cast<double>(rows * row))
+          << rows;
     }
   }
 }
 
 TEST(HashedTableMemory, ThatEndsIsSaidBeforeAnythingIsApplied) {
-  ShardHarness shard({whole_table(0, embedding(kMany, true), sgd())}, {.incarnation = 100, .tables_bytes_max = 100'000});
+  ShardHarness shard({whole_table(0, embedding(kMany, true), sgd())},
+                     {.incarnation = 100, .tables_bytes_max = 100'000});
   Ids ids = all_rows(1000);
   shard.push(shard.step(1), 0, ids, Floats(ids.size() * kDim, 1.0f));
   const Floats before = shard.pull(0, ids);
   for (std::int64_t& id : ids) id += 1000;
   EXPECT_THAT([&] { shard.push(shard.step(2), 0, ids, Floats(ids.size() * kDim, 1.0f)); },
-              ThrowsMessage<ResourceExhaustedError>(HasSubstr("hashed variable 'embedding' holds 1000 rows")));
+              ThrowsMessage<ResourceExhaustedError>(
+                  HasSubstr("hashed variable 'embedding' holds 1000 rows")));
   EXPECT_THAT(shard.pull(0, all_rows(1000)), Eq(before));
   EXPECT_EQ(shard.shard.counters().rows.load(), 1000u);
 }
 
 TEST(HashedTableUse, WhatWouldTakeEveryRowIsRefused) {
   ShardHarness shard({whole_table(0, embedding(kMany, true), adagrad())});
-  EXPECT_THAT([&] { shard.pull_whole(0); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("has no value as a whole")));
-  EXPECT_THAT([&] { shard.push_whole(shard.step(1), 0, Floats(16, 1.0f)); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("cannot be updated as a whole")));
-  EXPECT_THAT([&] { shard.push(shard.step(2), 0, {1}, Floats(16, 1.0f), adam()); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("changes rows without a gradient too")));
+  EXPECT_THAT([&] { shard.pull_whole(0); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("has no value as a whole")));
+  EXPECT_THAT([&] { shard.push_whole(shard.step(1), 0, Floats(16, 1.0f)); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("cannot be updated as a whole")));
+  EXPECT_THAT(
+      [&] { shard.push(shard.step(2), 0, {1}, Floats(16, 1.0f), adam()); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("changes rows without a gradient too")));
 }
 
 TEST(HashedTableUse, AnotherRuleGetsItsSlotsBesideTheRowsThatAreThere) {
   ShardHarness hashed(embedding_model(sgd(), true)), dense(embedding_model(sgd(), false));
   for (ShardHarness* shard : {&hashed, &dense}) {
     train_table(*shard, 1, sgd());
-    shard->shard.configure({ShardHarness::kSession, 2, 42, embedding_model(adagrad(), shard == &hashed)});
+    shard->shard.configure(
+        {ShardHarness::kSession, 2, 42, embedding_model(adagrad(), shard == &hashed)});
     train_table(*shard, 2, adagrad());
   }
   EXPECT_EQ(hashed.pull(0, all_rows()), dense.pull(0, all_rows()));

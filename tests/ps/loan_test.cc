@@ -15,13 +15,17 @@ namespace {
 constexpr std::int64_t kLentRows = 6000, kLentDim = 1000;  // 24 MB: more than any socket takes
 constexpr std::size_t kElements = kLentRows * kLentDim;
 
-TableConfig ones(VariableId id, Shape shape, UpdateRule rule = sgd()) { return whole_table(id, variable(str("v", id), std::move(shape), Initializer::constant(1)), rule); }
+TableConfig ones(VariableId id, Shape shape, UpdateRule rule = sgd()) {
+  return whole_table(id, variable(str("v", id), std::move(shape), Initializer::constant(1)), rule);
+}
 
 bool all_are(float value, std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [value](float each) { return each == value; });
 }
 
-std::span<const float> floats_of(const Loan& loan) { return {reinterpret_cast<const float*>(loan.bytes.data()), loan.bytes.size() / sizeof(float)}; }
+std::span<const float> floats_of(const Loan& loan) {
+  return {reinterpret_cast<const float*>(loan.bytes.data()), loan.bytes.size() / sizeof(float)};
+}
 
 // By a reader who reads the pages himself, and by one who has the system do it.
 class Loans : public testing::TestWithParam<bool> {
@@ -40,7 +44,8 @@ class Loans : public testing::TestWithParam<bool> {
   }
   ShardHarness shard{{ones(0, {kLentRows, kLentDim})}};
 };
-INSTANTIATE_TEST_SUITE_P(Paged, Loans, testing::Bool(), [](const auto& info) { return info.param ? "BySystem" : "ByReader"; });
+INSTANTIATE_TEST_SUITE_P(Paged, Loans, testing::Bool(),
+                         [](const auto& info) { return info.param ? "BySystem" : "ByReader"; });
 
 TEST_P(Loans, ReadAsTheRowsWereWhenTheyWereLent) {
   const auto before = lend_whole(), again = lend_whole();
@@ -92,7 +97,8 @@ TEST_P(Loans, SurviveARestore) {
 
 TEST_P(Loans, SurviveNewSlots) {
   const auto loan = lend_whole();
-  shard.shard.configure({ShardHarness::kSession, 2, 42, {ones(0, {kLentRows, kLentDim}, adagrad())}});
+  shard.shard.configure(
+      {ShardHarness::kSession, 2, 42, {ones(0, {kLentRows, kLentDim}, adagrad())}});
   EXPECT_TRUE(all_are(1.0f, floats_of(*loan)));
   EXPECT_EQ(lend_whole(), nullptr);  // beside their slots they do not lie as they travel
   EXPECT_EQ(shard.pull(0, {5}), Floats(kLentDim, 1));
@@ -101,7 +107,8 @@ TEST_P(Loans, SurviveNewSlots) {
 TEST(Loan, IsNotHadOfRowsThatDoNotLieAsTheyTravel) {
   ShardHarness shard({ones(0, {kLentRows, kLentDim}), ones(1, {10, 10})});
   const Ids scattered{0, 2, 3}, together{2, 3};
-  auto lent = [&](std::vector<ReadHeader> headers, const Ids& ids, Encoding encoding = Encoding::kRaw) {
+  auto lent = [&](std::vector<ReadHeader> headers, const Ids& ids,
+                  Encoding encoding = Encoding::kRaw) {
     return shard.shard.lend({shard.step(0), headers, ids, encoding}) != nullptr;
   };
   EXPECT_TRUE(lent({{0, 0, 2}}, together));
@@ -113,8 +120,11 @@ TEST(Loan, IsNotHadOfRowsThatDoNotLieAsTheyTravel) {
 
 // Sockets of one kind, and shards with a thread each.
 class LoansOverSockets : public testing::TestWithParam<rpc::Transport> {};
-INSTANTIATE_TEST_SUITE_P(Transports, LoansOverSockets, testing::Values(rpc::Transport::kTcp, rpc::Transport::kUnix),
-                         [](const auto& info) { return info.param == rpc::Transport::kTcp ? "Tcp" : "Unix"; });
+INSTANTIATE_TEST_SUITE_P(Transports, LoansOverSockets,
+                         testing::Values(rpc::Transport::kTcp, rpc::Transport::kUnix),
+                         [](const auto& info) {
+                           return info.param == rpc::Transport::kTcp ? "Tcp" : "Unix";
+                         });
 
 // What another worker pushes while an answer is on its way is not in it.
 TEST_P(LoansOverSockets, AWorkerThatReadsLateReadsTheRowsAsTheyWere) {
@@ -138,10 +148,12 @@ TEST_P(LoansOverSockets, AWorkerThatReadsLateReadsTheRowsAsTheyWere) {
     until.wait();  // this loop does not read meanwhile
     read = own.wait(kj::mv(asked));
   });
-  const auto connection = reactor->wait(network->connect(*reactor, server.address(), hello_to(0), kPatience));
+  const auto connection =
+      reactor->wait(network->connect(*reactor, server.address(), hello_to(0), kPatience));
   auto control = connection->bootstrap<wire::PsControl>();
   for (std::string status; status.find("\"pulls\":1") == std::string::npos;) {
-    kj::Promise<capnp::Response<wire::PsControl::StatusResults>> asked = control.statusRequest().send();
+    kj::Promise<capnp::Response<wire::PsControl::StatusResults>> asked =
+        control.statusRequest().send();
     status = client.wait(kj::mv(asked)).getJson();
   }
   client.push(1, 0, Floats(kElements, 1));

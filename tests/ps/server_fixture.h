@@ -23,22 +23,26 @@ inline rpc::Hello hello_to(std::uint32_t endpoint) {
   return hello;
 }
 
-inline rpc::Hello coordinator_hello_to(std::uint32_t endpoint, std::uint64_t session = ShardHarness::kSession) {
+inline rpc::Hello coordinator_hello_to(std::uint32_t endpoint,
+                                       std::uint64_t session = ShardHarness::kSession) {
   rpc::Hello hello = hello_to(endpoint);
   hello.role = rpc::Role::kCoordinator;
   hello.session = session;
   return hello;
 }
 
-// A worker's connection to one shard (endpoint 1 and up) and the coordinator's, with blocking calls.
+// A worker's connection to one shard (endpoint 1 and up) and the coordinator's, with blocking
+// calls.
 class ShardClient {
  public:
-  ShardClient(rpc::Reactor& reactor, rpc::Network& network, const rpc::Address& address, std::uint32_t shard = 0, rpc::ConnectionOptions options = {})
+  ShardClient(rpc::Reactor& reactor, rpc::Network& network, const rpc::Address& address,
+              std::uint32_t shard = 0, rpc::ConnectionOptions options = {})
       : reactor_(reactor),
         network_(network),
         address_(address),
         endpoint_(shard + 1),
-        connection_(reactor.wait(network.connect(reactor, address, hello_to(endpoint_), kPatience, options))),
+        connection_(reactor.wait(
+            network.connect(reactor, address, hello_to(endpoint_), kPatience, options))),
         coordinator_(dial(ShardHarness::kSession)),
         shard(connection_->bootstrap<wire::Shard>()),
         ruled(coordinator_->bootstrap<wire::Shard>()) {}
@@ -48,7 +52,8 @@ class ShardClient {
     return reactor_.wait(reactor_.with_deadline(kj::mv(promise), kPatience, "a call of the test"));
   }
 
-  void configure(const std::vector<TableConfig>& tables, std::uint64_t session = ShardHarness::kSession) {
+  void configure(const std::vector<TableConfig>& tables,
+                 std::uint64_t session = ShardHarness::kSession) {
     if (session != session_) {
       coordinator_ = dial(session);
       ruled = coordinator_->bootstrap<wire::Shard>();
@@ -85,7 +90,8 @@ class ShardClient {
     wait(request.send().ignoreResult());
   }
 
-  kj::Promise<Floats> pull_later(VariableId variable, std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
+  kj::Promise<Floats> pull_later(VariableId variable, std::uint32_t part = 0,
+                                 std::uint64_t session = ShardHarness::kSession) {
     auto request = shard.pullRequest();
     request.initStep().setSession(session);
     request.getStep().setIncarnation(1);
@@ -100,12 +106,13 @@ class ShardClient {
       return out;
     });
   }
-  Floats pull(VariableId variable, std::uint32_t part = 0, std::uint64_t session = ShardHarness::kSession) {
+  Floats pull(VariableId variable, std::uint32_t part = 0,
+              std::uint64_t session = ShardHarness::kSession) {
     return wait(pull_later(variable, part, session));
   }
 
-  kj::Promise<bool> push_later(std::uint64_t closure, VariableId variable, const Floats& values, std::uint32_t part = 0,
-                               const UpdateRule& rule = sgd()) {
+  kj::Promise<bool> push_later(std::uint64_t closure, VariableId variable, const Floats& values,
+                               std::uint32_t part = 0, const UpdateRule& rule = sgd()) {
     auto request = shard.pushRequest();
     request.initStep().setSession(ShardHarness::kSession);
     request.getStep().setLayoutVersion(1);
@@ -117,10 +124,12 @@ class ShardClient {
     header.setWhole(true);
     header.setLearningRate(1);
     wire::write(header.initRule(), rule);
-    request.setValues({reinterpret_cast<const kj::byte*>(values.data()), values.size() * sizeof(float)});
+    request.setValues(
+        {reinterpret_cast<const kj::byte*>(values.data()), values.size() * sizeof(float)});
     return request.send().then([](auto&& reply) { return reply.getDuplicate(); });
   }
-  bool push(std::uint64_t closure, VariableId variable, const Floats& values, std::uint32_t part = 0, const UpdateRule& rule = sgd()) {
+  bool push(std::uint64_t closure, VariableId variable, const Floats& values,
+            std::uint32_t part = 0, const UpdateRule& rule = sgd()) {
     return wait(push_later(closure, variable, values, part, rule));
   }
 
@@ -129,7 +138,8 @@ class ShardClient {
     request.setCheckpoint(checkpoint);
     wait(request.send().ignoreResult());
   }
-  kj::Promise<capnp::Response<wire::Shard::SaveResults>> save_later(std::uint64_t checkpoint, const std::string& folder) {
+  kj::Promise<capnp::Response<wire::Shard::SaveResults>> save_later(std::uint64_t checkpoint,
+                                                                    const std::string& folder) {
     auto request = ruled.saveRequest();
     request.setCheckpoint(checkpoint);
     request.setFolder(folder);
@@ -147,7 +157,8 @@ class ShardClient {
 
  private:
   std::unique_ptr<rpc::Connection> dial(std::uint64_t session) {
-    return reactor_.wait(network_.connect(reactor_, address_, coordinator_hello_to(endpoint_, session), kPatience));
+    return reactor_.wait(
+        network_.connect(reactor_, address_, coordinator_hello_to(endpoint_, session), kPatience));
   }
 
   rpc::Reactor& reactor_;
@@ -174,9 +185,13 @@ inline PsServerOptions server_options(std::string listen, std::uint32_t shards) 
 // A ps and its clients in one thread and in virtual time, rows at rest in memory.
 struct SimulatedPs {
   explicit SimulatedPs(std::uint32_t shards = 1)
-      : network(reactor), offload(make_inline_offload()), store(storage::make_memory_row_store(disk)),
+      : network(reactor),
+        offload(make_inline_offload()),
+        store(storage::make_memory_row_store(disk)),
         server(reactor, network.host("ps"), *offload, *store, server_options("sim://ps", shards)) {}
-  ShardClient client(std::uint32_t shard = 0) { return {reactor, network.host("worker"), server.address(), shard}; }
+  ShardClient client(std::uint32_t shard = 0) {
+    return {reactor, network.host("worker"), server.address(), shard};
+  }
 
   rpc::SimReactor reactor;
   rpc::SimNetwork network;

@@ -14,7 +14,8 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kTableRows = 3000;
 
-std::vector<TableConfig> one_table(std::int64_t parts = 1, std::int64_t part = 0, UpdateRule rule = adagrad()) {
+std::vector<TableConfig> one_table(std::int64_t parts = 1, std::int64_t part = 0,
+                                   UpdateRule rule = adagrad()) {
   auto spec = variable("table", {kTableRows, 16}, Initializer::uniform(-1, 1));
   const RowRange rows = split_rows(kTableRows, parts)[static_cast<std::size_t>(part)];
   return {{0, std::move(spec), rule, {{static_cast<std::uint32_t>(part), rows}}}};
@@ -23,7 +24,9 @@ std::vector<TableConfig> one_table(std::int64_t parts = 1, std::int64_t part = 0
 TEST(ShardService, PullsAndPushesOverTheWire) {
   SimulatedPs ps;
   ShardClient client = ps.client();
-  client.configure({whole_table(0, variable("small", {2, 2}), sgd()), whole_table(1, variable("large", {kTableRows, 16}, Initializer::uniform(-1, 1)), sgd())});
+  client.configure(
+      {whole_table(0, variable("small", {2, 2}), sgd()),
+       whole_table(1, variable("large", {kTableRows, 16}, Initializer::uniform(-1, 1)), sgd())});
   client.open();
   const Floats large = client.pull(1);
   ASSERT_EQ(large.size(), static_cast<std::size_t>(kTableRows) * 16);
@@ -71,9 +74,12 @@ TEST(ShardService, AWorkerPullsAndPushesAndNothingElse) {
   client.configure(one_table());
   client.open();
   client.mark(1);
-  auto refused = [](const std::string& call) { return HasSubstr(call + " is for the chief: /job:worker/task:0 at "); };
+  auto refused = [](const std::string& call) {
+    return HasSubstr(call + " is for the chief: /job:worker/task:0 at ");
+  };
 
-  EXPECT_THAT(refusal(client, client.shard.configureRequest()), refused("PermissionDenied: Shard.configure"));
+  EXPECT_THAT(refusal(client, client.shard.configureRequest()),
+              refused("PermissionDenied: Shard.configure"));
   EXPECT_THAT(refusal(client, client.shard.openRequest()), refused("Shard.open"));
   EXPECT_THAT(refusal(client, client.shard.announceRequest()), refused("Shard.announce"));
   EXPECT_THAT(refusal(client, client.shard.fenceRequest()), refused("Shard.fence"));
@@ -81,8 +87,10 @@ TEST(ShardService, AWorkerPullsAndPushesAndNothingElse) {
   EXPECT_THAT(refusal(client, client.shard.saveRequest()), refused("Shard.save"));
   EXPECT_THAT(refusal(client, client.shard.dropMarkRequest()), refused("Shard.dropMark"));
   EXPECT_THAT(refusal(client, client.shard.restoreRequest()), refused("Shard.restore"));
-  EXPECT_THAT(refusal(client, client.ruled.pushRequest()), HasSubstr("PermissionDenied: Shard.push is for the worker: /job:chief/task:0 at "));
-  EXPECT_THAT(refusal(client, client.ruled.pullRequest()), HasSubstr("Shard.pull is for the worker"));
+  EXPECT_THAT(refusal(client, client.ruled.pushRequest()),
+              HasSubstr("PermissionDenied: Shard.push is for the worker: /job:chief/task:0 at "));
+  EXPECT_THAT(refusal(client, client.ruled.pullRequest()),
+              HasSubstr("Shard.pull is for the worker"));
   EXPECT_EQ(client.pull(0).size(), static_cast<std::size_t>(kTableRows) * 16);
 }
 
@@ -93,7 +101,9 @@ TEST(ShardService, ACoordinatorThatWasReplacedHasNoSayAnyMore) {
   old.open();
   young.configure(one_table(), ShardHarness::kSession + 1);
 
-  EXPECT_THAT(refusal(old, old.ruled.openRequest()), HasSubstr("FailedPrecondition: Shard.open: this connection is of session 7, the call is about session 8"));
+  EXPECT_THAT(refusal(old, old.ruled.openRequest()),
+              HasSubstr("FailedPrecondition: Shard.open: this connection is of session 7, the call "
+                        "is about session 8"));
   EXPECT_THAT(refusal(old, old.ruled.markRequest()), HasSubstr("session 8"));
   auto request = old.ruled.configureRequest();
   request.setSession(ShardHarness::kSession + 1);
@@ -111,7 +121,8 @@ TEST(ShardService, ACheckpointsFolderIsOnePathForAllProcesses) {
     client.mark(5);
     EXPECT_THROW(client.wait(client.save_later(5, folder)), InvalidArgumentError);
     EXPECT_THROW(client.restore(folder, {"ps-0-shard-0"}), InvalidArgumentError);
-    EXPECT_EQ(client.pull(0).size(), static_cast<std::size_t>(kTableRows) * 16);  // it is still open
+    // it is still open
+    EXPECT_EQ(client.pull(0).size(), static_cast<std::size_t>(kTableRows) * 16);
   }
 }
 
@@ -190,7 +201,9 @@ TEST(ShardService, PlacesTakeNoMoreThanTheMemoryThatTheyLieIn) {
     client.wait(request.send().ignoreResult());
     ADD_FAILURE() << "80,000 bytes of 65,536 were taken";
   } catch (const InvalidArgumentError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("the 2 places of a push's values take 80000 bytes of a shared memory of 65536"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("the 2 places of a push's values take 80000 bytes of a shared memory of 65536"));
   }
 }
 
@@ -203,13 +216,15 @@ TEST(ShardService, ASaveWhileOthersPushHoldsTheStateAtTheMark) {
   const Floats at_mark = client.pull(0);
   client.mark(5);
   auto saving = client.save_later(5, "/c/ckpt-00000005");
-  for (std::uint64_t closure = 2; closure < 6; ++closure) client.push(closure, 0, Floats(kTableRows * 16, 1), 0, adagrad());
+  for (std::uint64_t closure = 2; closure < 6; ++closure)
+    client.push(closure, 0, Floats(kTableRows * 16, 1), 0, adagrad());
   const auto saved = client.wait(kj::mv(saving));
   EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kTableRows));
   EXPECT_STREQ(saved.getFiles()[0].getName().cStr(), "ps-0-shard-0/rows");
   EXPECT_NE(client.pull(0), at_mark);
 
-  EXPECT_EQ(client.restore("/c/ckpt-00000005", {"ps-0-shard-0"}), static_cast<std::uint64_t>(kTableRows));
+  EXPECT_EQ(client.restore("/c/ckpt-00000005", {"ps-0-shard-0"}),
+            static_cast<std::uint64_t>(kTableRows));
   EXPECT_THROW(client.pull(0), UnavailableError);
   client.open();
   EXPECT_EQ(client.pull(0), at_mark);
@@ -231,8 +246,8 @@ TEST(ShardService, ASaveWhoseConnectionIsLostDropsItsMark) {
   EXPECT_GT(again.wait(again.save_later(6, "/c/ckpt-00000006")).getRows(), 0u);
 }
 
-// Messages of different connections arrive in any order: what was sent before a connection was given up may come after what
-// was sent by the next one.
+// Messages of different connections arrive in any order: what was sent before a connection was
+// given up may come after what was sent by the next one.
 TEST(ShardService, WhatAnEarlierConnectionStillAsksForIsRefusedOnceALaterOneHasConfigured) {
   SimulatedPs ps;
   const std::vector<TableConfig> tables{whole_table(0, variable("w", {2}), sgd())};
@@ -270,19 +285,24 @@ TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
   client.open();
   client.pull(0);
   ps.reactor.run_ready();
-  auto connection = ps.reactor.wait(ps.network.host("chief").connect(ps.reactor, ps.server.address(), coordinator_hello_to(0), kPatience));
+  auto connection = ps.reactor.wait(ps.network.host("chief").connect(
+      ps.reactor, ps.server.address(), coordinator_hello_to(0), kPatience));
   auto control = connection->bootstrap<wire::PsControl>();
   kj::Promise<capnp::Response<wire::PsControl::PingResults>> pinged = control.pingRequest().send();
   const auto pong = ps.reactor.wait(kj::mv(pinged));
   EXPECT_EQ(pong.getStatus().getIncarnation(), 100u);
   EXPECT_EQ(pong.getStatus().getShards(), 2u);
   EXPECT_EQ(pong.getStatus().getSession(), ShardHarness::kSession);
-  kj::Promise<capnp::Response<wire::PsControl::StatusResults>> asked = control.statusRequest().send();
+  kj::Promise<capnp::Response<wire::PsControl::StatusResults>> asked =
+      control.statusRequest().send();
   const auto status = ps.reactor.wait(kj::mv(asked));
-  EXPECT_THAT(std::string(status.getJson()), testing::AllOf(HasSubstr("\"rows\":3000"), HasSubstr("\"pulls\":1")));
+  EXPECT_THAT(std::string(status.getJson()),
+              testing::AllOf(HasSubstr("\"rows\":3000"), HasSubstr("\"pulls\":1")));
 
-  auto stranger = ps.reactor.wait(ps.network.host("worker").connect(ps.reactor, ps.server.address(), hello_to(0), kPatience));
-  auto asked_by_a_worker = stranger->bootstrap<wire::PsControl>().shutdownRequest().send().ignoreResult();
+  auto stranger = ps.reactor.wait(
+      ps.network.host("worker").connect(ps.reactor, ps.server.address(), hello_to(0), kPatience));
+  auto asked_by_a_worker =
+      stranger->bootstrap<wire::PsControl>().shutdownRequest().send().ignoreResult();
   EXPECT_THROW(ps.reactor.wait(kj::mv(asked_by_a_worker)), PermissionDeniedError);
   std::string reason;
   ps.server.on_shutdown([&](const std::string& told) { reason = told; });
@@ -295,7 +315,10 @@ TEST(PsControl, TellsWhoItIsAndHowItsShardsAre) {
 // The whole of it as cairn-ps has it: sockets, a thread a shard, RocksDB.
 struct RealPs {
   explicit RealPs(std::uint32_t shards)
-      : reactor(rpc::make_reactor()), network(rpc::make_socket_network()), store(storage::make_rocks_row_store()), offload(make_thread_offload(2)),
+      : reactor(rpc::make_reactor()),
+        network(rpc::make_socket_network()),
+        store(storage::make_rocks_row_store()),
+        offload(make_thread_offload(2)),
         server(*reactor, *network, *offload, *store, server_options("tcp://127.0.0.1:0", shards)) {}
   ShardClient client(std::uint32_t shard) { return {*reactor, *network, server.address(), shard}; }
 
@@ -321,13 +344,18 @@ TEST(PsServer, ACheckpointOfTwoShardsRestoresOntoOneTwoThreeAndFive) {
       trained.insert(trained.end(), rows.begin(), rows.end());
       client.mark(1);
       auto saving = client.save_later(1, folder.path());
-      for (std::uint64_t closure = 2; closure < 20; ++closure) client.push(closure, 0, Floats(kTableRows * 8, 1), i, adagrad());
+      for (std::uint64_t closure = 2; closure < 20; ++closure)
+        client.push(closure, 0, Floats(kTableRows * 8, 1), i, adagrad());
       const auto saved = client.wait(kj::mv(saving));
       EXPECT_EQ(saved.getRows(), static_cast<std::uint64_t>(kTableRows) / 2);
       std::vector<storage::FileInfo> files;
-      for (const auto file : saved.getFiles()) files.push_back({file.getName(), file.getBytes(), file.getChecksum()});
-      for (const auto& database : storage::group_by_database(files)) databases.push_back(database.name);
-      for (const auto& file : files) EXPECT_EQ(storage::file_info(system_disk(), folder.path() + "/" + file.name, file.name), file);
+      for (const auto file : saved.getFiles())
+        files.push_back({file.getName(), file.getBytes(), file.getChecksum()});
+      for (const auto& database : storage::group_by_database(files))
+        databases.push_back(database.name);
+      for (const auto& file : files)
+        EXPECT_EQ(storage::file_info(system_disk(), folder.path() + "/" + file.name, file.name),
+                  file);
     }
   }
   EXPECT_THAT(databases, ElementsAre("ps-0-shard-0", "ps-0-shard-1"));

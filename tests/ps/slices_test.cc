@@ -12,11 +12,19 @@ using testing::HasSubstr;
 class ShardSlices : public testing::Test {
  protected:
   // Subtracts one from row `slice - 1`.
-  PushResult push(std::uint64_t closure, std::uint32_t slice, Version pulled = {}, std::uint64_t worker = 1, UpdateRule rule = sgd(), std::uint32_t pieces = 1) {
+  PushResult push(std::uint64_t closure, std::uint32_t slice, Version pulled = {},
+                  std::uint64_t worker = 1, UpdateRule rule = sgd(), std::uint32_t pieces = 1) {
     const UpdateHeader header{0, 0, 1, false, rule, 1};
     const std::int64_t row = slice == 0 ? 3 : slice - 1;
     const Floats one{1};
-    PushRequest request{shard.step(closure, 0, worker), pulled, {&header, 1}, {&row, 1}, std::as_bytes(std::span(one)), Encoding::kRaw, 0, pieces};
+    PushRequest request{shard.step(closure, 0, worker),
+                        pulled,
+                        {&header, 1},
+                        {&row, 1},
+                        std::as_bytes(std::span(one)),
+                        Encoding::kRaw,
+                        0,
+                        pieces};
     request.slice = slice;
     return shard.shard.push(request);
   }
@@ -59,7 +67,10 @@ TEST_F(ShardSlices, CountAsOnePush) {
   const UpdateHeader header{0, 0, 1, false, sgd(), 1};
   const Ids row{0};
   const Floats one{1};
-  EXPECT_EQ(shard.shard.push({shard.step(2, 1), pulled, {&header, 1}, row, std::as_bytes(std::span(one))}).staleness, 2u);
+  EXPECT_EQ(
+      shard.shard.push({shard.step(2, 1), pulled, {&header, 1}, row, std::as_bytes(std::span(one))})
+          .staleness,
+      2u);
 }
 
 // A copy of what was read between two of them is not taken for what is there after.
@@ -83,8 +94,10 @@ std::string refusal(const std::function<void()>& push) {
 }
 
 TEST_F(ShardSlices, OfWhatHasToBeAppliedAsAWholeAreRefused) {
-  EXPECT_THAT(refusal([&] { push(1, 1, {}, 1, adam()); }), HasSubstr("slice 1 of a push updates by adam"));
-  EXPECT_THAT(refusal([&] { push(1, 1, {}, 1, sgd(), 2); }), HasSubstr("slice 1 of a push comes in 2 pieces"));
+  EXPECT_THAT(refusal([&] { push(1, 1, {}, 1, adam()); }),
+              HasSubstr("slice 1 of a push updates by adam"));
+  EXPECT_THAT(refusal([&] { push(1, 1, {}, 1, sgd(), 2); }),
+              HasSubstr("slice 1 of a push comes in 2 pieces"));
   EXPECT_THAT(refusal([&] { push(1, 70'000); }), HasSubstr("at most 65536"));
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(0, 0, 0, 0));
   EXPECT_FALSE(push(1, 1).duplicate);

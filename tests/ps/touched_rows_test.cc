@@ -10,8 +10,10 @@
 namespace cairn::ps {
 namespace {
 
-void expect_rows(const TouchedRows& touched, const std::set<std::int64_t>& wanted, std::int64_t rows) {
-  for (std::int64_t row = 0; row < rows; ++row) ASSERT_EQ(touched.has(row), wanted.count(row) > 0) << row << " of " << rows;
+void expect_rows(const TouchedRows& touched, const std::set<std::int64_t>& wanted,
+                 std::int64_t rows) {
+  for (std::int64_t row = 0; row < rows; ++row)
+    ASSERT_EQ(touched.has(row), wanted.count(row) > 0) << row << " of " << rows;
 }
 
 TEST(TouchedRows, AreThoseAddedInUpdatesOfAnySize) {
@@ -21,7 +23,9 @@ TEST(TouchedRows, AreThoseAddedInUpdatesOfAnySize) {
     Random random(7);
     for (int update = 0; update < 40; ++update) {
       std::vector<std::int64_t> ids;
-      for (std::uint64_t i = random.below(120); i > 0; --i) ids.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows) / 2 + 1)));
+      for (std::uint64_t i = random.below(120); i > 0; --i)
+        ids.push_back(
+            static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(rows) / 2 + 1)));
       touched.add(ids);
       wanted.insert(ids.begin(), ids.end());
       EXPECT_EQ(touched.none(), wanted.empty());
@@ -36,7 +40,9 @@ TEST(TouchedRows, ARangeMayBeginAndEndAnywhere) {
     for (const std::int64_t end : {100, 127, 128, 129, 192}) {
       TouchedRows touched(192);
       touched.add(RowRange{begin, end});
-      for (std::int64_t row = 0; row < 192; ++row) EXPECT_EQ(touched.has(row), row >= begin && row < end) << row << " of " << begin << " to " << end;
+      for (std::int64_t row = 0; row < 192; ++row)
+        EXPECT_EQ(touched.has(row), row >= begin && row < end)
+            << row << " of " << begin << " to " << end;
     }
 }
 

@@ -11,11 +11,14 @@ using namespace std::chrono_literals;
 
 ErrorParts refusal(EchoPair& pair, Hello hello) {
   return error_of([&](auto promise) { pair.reactor->wait(kj::mv(promise)); },
-                  pair.network->connect(*pair.reactor, pair.acceptor.address(), hello, kPatience).ignoreResult());
+                  pair.network->connect(*pair.reactor, pair.acceptor.address(), hello, kPatience)
+                      .ignoreResult());
 }
 
 void expect_names(const ErrorParts& error, std::initializer_list<const char*> parts) {
-  for (auto part : parts) EXPECT_NE(error.message.find(part), std::string::npos) << part << " is not in: " << error.message;
+  for (auto part : parts)
+    EXPECT_NE(error.message.find(part), std::string::npos)
+        << part << " is not in: " << error.message;
 }
 
 // The pair still serves: whatever was refused cost nothing else.
@@ -102,9 +105,10 @@ TEST(AcceptorHello, RubbishIsCutOffAndCostsNothingElse) {
   std::string rubbish(5000, 'G');
   pair.wait(stream->write(rubbish.data(), rubbish.size()));
   char answer[16];
-  auto ended = error_of([&](auto promise) { pair.wait(kj::mv(promise)); }, stream->tryRead(answer, 1, sizeof answer).then([](size_t got) {
-    if (got == 0) throw UnavailableError("cut off");
-  }));
+  auto ended = error_of([&](auto promise) { pair.wait(kj::mv(promise)); },
+                        stream->tryRead(answer, 1, sizeof answer).then([](size_t got) {
+                          if (got == 0) throw UnavailableError("cut off");
+                        }));
   EXPECT_EQ(ended.code, Code::kUnavailable);
   expect_alive(pair);
 }
@@ -130,9 +134,11 @@ TEST(AcceptorHello, WhoeverIsNoCairnProcessIsNamed) {
     auto stream = socket->attach(reactor, kPlainStream);
     co_await stream->write("HTTP/1.1 400 Bad Request\r\n\r\n", 28);
     co_await kj::Promise<void>(kj::NEVER_DONE);
-  }(*reactor, *listener).start();
-  auto error = error_of([&](auto promise) { reactor->wait(kj::mv(promise)); },
-                        network->connect(*reactor, listener->address(), worker_hello(), kPatience).ignoreResult());
+  }(*reactor, *listener)
+                                                                  .start();
+  auto error = error_of(
+      [&](auto promise) { reactor->wait(kj::mv(promise)); },
+      network->connect(*reactor, listener->address(), worker_hello(), kPatience).ignoreResult());
   EXPECT_EQ(error.code, Code::kFailedPrecondition);
 }
 
@@ -140,8 +146,9 @@ TEST(Acceptor, NobodyListeningIsUnavailable) {
   auto reactor = make_reactor();
   auto network = make_socket_network();
   Address address = network->listen(*reactor, kAnyPort)->address();
-  auto error = error_of([&](auto promise) { reactor->wait(kj::mv(promise)); },
-                        network->connect(*reactor, address, worker_hello(), kPatience).ignoreResult());
+  auto error =
+      error_of([&](auto promise) { reactor->wait(kj::mv(promise)); },
+               network->connect(*reactor, address, worker_hello(), kPatience).ignoreResult());
   EXPECT_EQ(error.code, Code::kUnavailable);
   EXPECT_NE(error.message.find(address.str()), std::string::npos) << error.message;
 }
@@ -151,7 +158,9 @@ TEST(Acceptor, AnExposedAddressNeedsATokenOrTheUsersWord) {
   auto network = make_socket_network();
   EchoLog log;
   const Address everywhere{Address::Scheme::kTcp, "0.0.0.0", 0};
-  auto listen = [&](AcceptorOptions options) { Acceptor(*network, everywhere, options, {echo_endpoint(*reactor, log)}); };
+  auto listen = [&](AcceptorOptions options) {
+    Acceptor(*network, everywhere, options, {echo_endpoint(*reactor, log)});
+  };
   EXPECT_THROW(listen(ps_options()), FailedPreconditionError);
   EXPECT_NO_THROW(listen(with_token()));
   auto insecure = ps_options();
@@ -171,13 +180,16 @@ TEST(Acceptor, PeersOfOneHostMeetOnTheUnixSocketAndFallBackToTcp) {
   }
   EchoPair tcp_only(Transport::kTcp);
   auto automatic = make_socket_network(Transport::kAuto);
-  auto connection = tcp_only.reactor->wait(automatic->connect(*tcp_only.reactor, tcp_only.acceptor.address(), worker_hello(), kPatience));
+  auto connection = tcp_only.reactor->wait(automatic->connect(
+      *tcp_only.reactor, tcp_only.acceptor.address(), worker_hello(), kPatience));
   EXPECT_TRUE(connection->peer().address.starts_with("tcp:"));
 }
 
 std::string thread_of(Reactor& reactor, Connection& connection) {
-  auto response = reactor.wait(reactor.with_deadline(
-      kj::Promise<capnp::Response<Echo::ThreadResults>>(connection.bootstrap<Echo>().threadRequest().send()), kPatience, "thread"));
+  auto response =
+      reactor.wait(reactor.with_deadline(kj::Promise<capnp::Response<Echo::ThreadResults>>(
+                                             connection.bootstrap<Echo>().threadRequest().send()),
+                                         kPatience, "thread"));
   return response.getName().cStr();
 }
 
@@ -187,11 +199,13 @@ TEST(Acceptor, EachEndpointIsServedByItsOwnThread) {
   ReactorThread first("shard-0"), second("shard-1");
   auto network = make_socket_network();
   Acceptor acceptor(*network, kAnyPort, ps_options(),
-                    {echo_endpoint(*reactor, control), echo_endpoint(first.reactor(), shards[0]), echo_endpoint(second.reactor(), shards[1])});
+                    {echo_endpoint(*reactor, control), echo_endpoint(first.reactor(), shards[0]),
+                     echo_endpoint(second.reactor(), shards[1])});
   for (int round = 0; round < 20; ++round) {
     auto hello = worker_hello();
     hello.endpoint = 1 + round % 2;
-    auto connection = reactor->wait(network->connect(*reactor, acceptor.address(), hello, kPatience));
+    auto connection =
+        reactor->wait(network->connect(*reactor, acceptor.address(), hello, kPatience));
     EXPECT_EQ(connection->peer().endpoints, 3u);
     EXPECT_EQ(thread_of(*reactor, *connection), round % 2 == 0 ? "shard-0" : "shard-1");
   }
@@ -202,7 +216,8 @@ TEST(Acceptor, ThreadsMayEndBeforeTheAcceptorWithCallsUnderWay) {
   EchoLog control, shard;
   ReactorThread thread("shard-0");
   auto network = make_socket_network();
-  Acceptor acceptor(*network, kAnyPort, ps_options(), {echo_endpoint(*reactor, control), echo_endpoint(thread.reactor(), shard)});
+  Acceptor acceptor(*network, kAnyPort, ps_options(),
+                    {echo_endpoint(*reactor, control), echo_endpoint(thread.reactor(), shard)});
   auto hello = worker_hello();
   hello.endpoint = 1;
   auto connection = reactor->wait(network->connect(*reactor, acceptor.address(), hello, kPatience));
@@ -211,7 +226,8 @@ TEST(Acceptor, ThreadsMayEndBeforeTheAcceptorWithCallsUnderWay) {
   reactor->wait(echo(client, 1));
   thread.stop();
   EXPECT_EQ(shard.dropped_never, 1);
-  EXPECT_THROW(reactor->wait(reactor->with_deadline(kj::mv(pending), kPatience, "the call")), UnavailableError);
+  EXPECT_THROW(reactor->wait(reactor->with_deadline(kj::mv(pending), kPatience, "the call")),
+               UnavailableError);
   // The hand-over finds the thread gone: the stream is closed, nothing hangs.
   auto late = reactor->wait(network->connect(*reactor, acceptor.address(), hello, kPatience));
   reactor->wait(reactor->with_deadline(late->on_disconnect(), kPatience, "the end"));
@@ -222,11 +238,13 @@ TEST(Acceptor, StoppingItEndsTheConnectionsOfOtherThreads) {
   EchoLog control, shard;
   ReactorThread thread("shard-0");
   auto network = make_socket_network();
-  auto acceptor = std::make_unique<Acceptor>(*network, kAnyPort, ps_options(),
-                                             std::vector{echo_endpoint(*reactor, control), echo_endpoint(thread.reactor(), shard)});
+  auto acceptor = std::make_unique<Acceptor>(
+      *network, kAnyPort, ps_options(),
+      std::vector{echo_endpoint(*reactor, control), echo_endpoint(thread.reactor(), shard)});
   auto hello = worker_hello();
   hello.endpoint = 1;
-  auto connection = reactor->wait(network->connect(*reactor, acceptor->address(), hello, kPatience));
+  auto connection =
+      reactor->wait(network->connect(*reactor, acceptor->address(), hello, kPatience));
   reactor->wait(echo(connection->bootstrap<Echo>(), 1));
   acceptor.reset();
   reactor->wait(reactor->with_deadline(connection->on_disconnect(), kPatience, "the end"));

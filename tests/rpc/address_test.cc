@@ -7,7 +7,8 @@ namespace cairn::rpc {
 namespace {
 
 TEST(Address, EverySchemeReadsBackAsWritten) {
-  for (auto text : {"tcp://127.0.0.1:80", "tcp://host.example:0", "tcp://[::1]:65535", "unix:/run/a.sock", "sim://ps0"}) {
+  for (auto text : {"tcp://127.0.0.1:80", "tcp://host.example:0", "tcp://[::1]:65535",
+                    "unix:/run/a.sock", "sim://ps0"}) {
     EXPECT_EQ(Address::parse(text).str(), text);
   }
   EXPECT_EQ(Address::parse("localhost:2222"), (Address{Address::Scheme::kTcp, "localhost", 2222}));
@@ -15,12 +16,14 @@ TEST(Address, EverySchemeReadsBackAsWritten) {
 }
 
 TEST(Address, NonsenseIsRefusedWithTheTextAndTheCure) {
-  for (auto text : {"", "host", "host:", ":80", "host:65536", "host:8x", "::1:80", "http://host:80", "unix:", "sim://", "host:-1"}) {
+  for (auto text : {"", "host", "host:", ":80", "host:65536", "host:8x", "::1:80", "http://host:80",
+                    "unix:", "sim://", "host:-1"}) {
     try {
       Address::parse(text);
       ADD_FAILURE() << text << " was accepted";
     } catch (const InvalidArgumentError& error) {
-      EXPECT_NE(std::string(error.what()).find("expected host:port"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("expected host:port"), std::string::npos)
+          << error.what();
     }
   }
 }

@@ -17,13 +17,15 @@ struct ConnectionTest : testing::TestWithParam<Transport> {
     return [this](auto promise) { pair.wait(kj::mv(promise)); };
   }
 };
-INSTANTIATE_TEST_SUITE_P(Transports, ConnectionTest, testing::Values(Transport::kTcp, Transport::kUnix),
+INSTANTIATE_TEST_SUITE_P(Transports, ConnectionTest,
+                         testing::Values(Transport::kTcp, Transport::kUnix),
                          [](auto& info) { return info.param == Transport::kTcp ? "Tcp" : "Unix"; });
 
 kj::Promise<std::uint64_t> push(Echo::Client client, std::size_t bytes) {
   auto request = client.pushRequest();
   request.initData(static_cast<kj::uint>(bytes));
-  return request.send().then([](capnp::Response<Echo::PushResults>&& response) { return response.getBytes(); });
+  return request.send().then(
+      [](capnp::Response<Echo::PushResults>&& response) { return response.getBytes(); });
 }
 
 TEST_P(ConnectionTest, CallsAreAnsweredAndBothSidesKnowEachOther) {
@@ -50,20 +52,24 @@ TEST_P(ConnectionTest, FortyMegabytesGoEitherWayAndMayBeReadTwice) {
     auto data = response.getData();
     ASSERT_EQ(data.size(), kBytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data.begin()) % 4096, 0u);
-    for (std::size_t i = 0; i < kBytes; i += 4099) ASSERT_EQ(data[i], static_cast<std::uint8_t>(i * 31)) << i;
+    for (std::size_t i = 0; i < kBytes; i += 4099)
+      ASSERT_EQ(data[i], static_cast<std::uint8_t>(i * 31)) << i;
   }
 }
 
 TEST_P(ConnectionTest, DataThatStandInSeveralPlacesArriveAsOneAndAreLetGoOf) {
   auto connection = pair.connect();
   auto client = connection->bootstrap<Echo>();
-  for (const std::size_t bytes : {std::size_t{3000}, std::size_t{300'000}}) {  // a Unix socket takes the larger ones by reference
+  for (const std::size_t bytes : {std::size_t{3000}, std::size_t{300'000}}) {
+    // a Unix socket takes the larger ones by reference
     std::vector<std::uint8_t> expected;
     std::vector<ByteStream::Piece> pieces;
     std::vector<std::weak_ptr<void>> owners;
     for (std::size_t piece = 0; piece < 40; ++piece) {
-      auto part = std::make_shared<std::vector<std::uint8_t>>(bytes + (piece % 2 == 0 ? piece : 80 - piece - 1));
-      for (std::size_t i = 0; i < part->size(); ++i) (*part)[i] = static_cast<std::uint8_t>(i * 31 + piece);
+      auto part = std::make_shared<std::vector<std::uint8_t>>(
+          bytes + (piece % 2 == 0 ? piece : 80 - piece - 1));
+      for (std::size_t i = 0; i < part->size(); ++i)
+        (*part)[i] = static_cast<std::uint8_t>(i * 31 + piece);
       expected.insert(expected.end(), part->begin(), part->end());
       pieces.push_back({kj::arrayPtr(part->data(), part->size()), part});
       owners.push_back(part);
@@ -77,7 +83,8 @@ TEST_P(ConnectionTest, DataThatStandInSeveralPlacesArriveAsOneAndAreLetGoOf) {
     pair.wait(request.send().ignoreResult());
     EXPECT_EQ(pair.log.pushed, expected);
     EXPECT_EQ(pair.wait(echo(client, 1)), 1u);
-    EXPECT_TRUE(std::all_of(owners.begin(), owners.end(), [](const auto& owner) { return owner.expired(); }));
+    EXPECT_TRUE(std::all_of(owners.begin(), owners.end(),
+                            [](const auto& owner) { return owner.expired(); }));
   }
 }
 
@@ -111,7 +118,8 @@ TEST_P(ConnectionTest, MixedSizesKeepTheirContents) {
     calls.push_back(request.send().then([bytes](capnp::Response<Echo::PullResults>&& response) {
       auto data = response.getData();
       bool right = data.size() == bytes;
-      for (std::size_t at = 0; right && at < bytes; ++at) right = data[at] == static_cast<std::uint8_t>(at * 31);
+      for (std::size_t at = 0; right && at < bytes; ++at)
+        right = data[at] == static_cast<std::uint8_t>(at * 31);
       if (!right) throw DataLossError(str("the reply of ", bytes, " bytes came back changed"));
     }));
     calls.push_back(push(client, bytes).ignoreResult());
@@ -130,7 +138,8 @@ TEST_P(ConnectionTest, LossMakesPendingAndLaterCallsUnavailable) {
   EXPECT_EQ(error_of(waiter(), echo(client, 2).ignoreResult()).code, Code::kUnavailable);
   pair.wait(connection->on_disconnect());
   EXPECT_FALSE(connection->connected());
-  EXPECT_EQ(error_of(waiter(), connection->credit(Way::kOut, 1).ignoreResult()).code, Code::kUnavailable);
+  EXPECT_EQ(error_of(waiter(), connection->credit(Way::kOut, 1).ignoreResult()).code,
+            Code::kUnavailable);
 }
 
 TEST_P(ConnectionTest, ClosingOnTheDiallersSideEndsItOnTheOther) {
@@ -165,7 +174,8 @@ TEST_P(ConnectionTest, ADroppedCallIsCancelledOnTheServer) {
 TEST_P(ConnectionTest, ALateCallMissesItsDeadlineByName) {
   auto connection = pair.connect();
   auto client = connection->bootstrap<Echo>();
-  auto call = pair.reactor->with_deadline(kj::Promise<void>(client.neverRequest().send().ignoreResult()), 20ms, "the pull");
+  auto call = pair.reactor->with_deadline(
+      kj::Promise<void>(client.neverRequest().send().ignoreResult()), 20ms, "the pull");
   auto error = error_of(waiter(), kj::mv(call));
   EXPECT_EQ(error.code, Code::kDeadlineExceeded);
   EXPECT_NE(error.message.find("the pull"), std::string::npos);
@@ -186,13 +196,18 @@ TEST(Connection, TheWholePairMayGoInAnyOrderWithCallsUnderWay) {
     auto reactor = make_reactor();
     EchoLog log;
     auto network = make_socket_network();
-    auto acceptor = std::make_unique<Acceptor>(*network, kAnyPort, ps_options(), std::vector{echo_endpoint(*reactor, log)});
-    auto connection = reactor->wait(network->connect(*reactor, acceptor->address(), worker_hello(), kPatience));
+    auto acceptor = std::make_unique<Acceptor>(*network, kAnyPort, ps_options(),
+                                               std::vector{echo_endpoint(*reactor, log)});
+    auto connection =
+        reactor->wait(network->connect(*reactor, acceptor->address(), worker_hello(), kPatience));
     auto client = std::make_unique<Echo::Client>(connection->bootstrap<Echo>());
-    auto pending = std::make_unique<kj::Promise<void>>(client->neverRequest().send().ignoreResult());
+    auto pending =
+        std::make_unique<kj::Promise<void>>(client->neverRequest().send().ignoreResult());
     reactor->wait(echo(*client, 1));
-    std::vector<std::function<void()>> ends = {[&] { acceptor.reset(); }, [&] { connection.reset(); }, [&] { pending.reset(); }};
-    for (int first = order % 3, i = 0; i < 3; ++i) ends[static_cast<std::size_t>(order < 3 ? first + i : first + 3 - i) % 3]();
+    std::vector<std::function<void()>> ends = {
+        [&] { acceptor.reset(); }, [&] { connection.reset(); }, [&] { pending.reset(); }};
+    for (int first = order % 3, i = 0; i < 3; ++i)
+      ends[static_cast<std::size_t>(order < 3 ? first + i : first + 3 - i) % 3]();
     EXPECT_EQ(log.started_never, 1);
     client.reset();
     reactor.reset();
@@ -215,7 +230,8 @@ TEST(Connection, BulkMemoryGoesBackToThePoolOnceSent) {
   EXPECT_LE(pair.reactor->buffers().unused_bytes(), std::size_t{2} << 20);
 }
 
-// A call and the word that nobody wants its answer, in one turn of the loop: the answer is made, and never leaves.
+// A call and the word that nobody wants its answer, in one turn of the loop: the answer is made,
+// and never leaves.
 TEST(Connection, AnswersOfCallsThatWereGivenUpHoldNoMemory) {
   EchoPair pair;
   auto connection = pair.connect();
@@ -251,7 +267,8 @@ TEST(BufferPool, TellsWhichBufferBytesFill) {
   BufferPool pool;
   auto first = pool.take(70'000), second = pool.take(10);  // 128 KiB and 64 KiB
   EXPECT_EQ(pool.buffer_of(first.get(), 70'000), first);
-  EXPECT_EQ(pool.buffer_of(first.get(), 100), nullptr);  // to keep it for so little would hold much more than anybody counts
+  // to keep it for so little would hold much more than anybody counts
+  EXPECT_EQ(pool.buffer_of(first.get(), 100), nullptr);
   EXPECT_EQ(pool.buffer_of(second.get() + 9, 40'000), second);
   const std::uint8_t* gone = first.get();
   first.reset();

@@ -32,7 +32,9 @@ class EchoService final : public Echo::Server {
     context.getResults().setServed(++log_.served);
     return kj::READY_NOW;
   }
-  kj::Promise<void> fail(FailContext context) override { return connection_.guard(fail_task(context)); }
+  kj::Promise<void> fail(FailContext context) override {
+    return connection_.guard(fail_task(context));
+  }
   kj::Promise<void> pull(PullContext context) override {
     auto bytes = context.getParams().getBytes();
     auto buffer = connection_.buffers().take(bytes);
@@ -63,7 +65,8 @@ class EchoService final : public Echo::Server {
  private:
   static Task<void> fail_task(FailContext context) {
     co_await kj::evalLater([] {});
-    throw_error(static_cast<Code>(context.getParams().getCode()), context.getParams().getMessage().cStr());
+    throw_error(static_cast<Code>(context.getParams().getCode()),
+                context.getParams().getMessage().cStr());
   }
   static Task<void> never_task(EchoLog& log) {
     struct Leaving {
@@ -109,9 +112,11 @@ inline const Address kAnyPort{Address::Scheme::kTcp, "127.0.0.1", 0};
 // A server and a client on one real loop.
 struct EchoPair {
   explicit EchoPair(Transport transport = Transport::kAuto, AcceptorOptions options = ps_options())
-      : network(make_socket_network(transport)), acceptor(*network, kAnyPort, options, {echo_endpoint(*reactor, log)}) {}
+      : network(make_socket_network(transport)),
+        acceptor(*network, kAnyPort, options, {echo_endpoint(*reactor, log)}) {}
 
-  std::unique_ptr<Connection> connect(Hello hello = worker_hello(), ConnectionOptions options = {}) {
+  std::unique_ptr<Connection> connect(Hello hello = worker_hello(),
+                                      ConnectionOptions options = {}) {
     return reactor->wait(network->connect(*reactor, acceptor.address(), hello, kPatience, options));
   }
   template <typename T>
@@ -128,7 +133,8 @@ struct EchoPair {
 inline kj::Promise<std::uint64_t> echo(Echo::Client client, std::uint64_t n) {
   auto request = client.echoRequest();
   request.setN(n);
-  return request.send().then([](capnp::Response<Echo::EchoResults>&& response) { return response.getN(); });
+  return request.send().then(
+      [](capnp::Response<Echo::EchoResults>&& response) { return response.getN(); });
 }
 
 // The error that `promise` ends with; Unknown and empty: none.

@@ -12,7 +12,8 @@ kj::Exception text_only(std::string text, kj::Exception::Type type = kj::Excepti
 
 TEST(ErrorWire, EveryCodeComesBackWithMessageAndTask) {
   for (unsigned code = 1; code <= 16; ++code) {
-    auto back = from_kj(to_kj(static_cast<Code>(code), "table \"w\": no {such} row\n", "/job:ps/task:1"));
+    auto back =
+        from_kj(to_kj(static_cast<Code>(code), "table \"w\": no {such} row\n", "/job:ps/task:1"));
     EXPECT_EQ(back.code, static_cast<Code>(code));
     EXPECT_EQ(back.message, "table \"w\": no {such} row\n");
     EXPECT_EQ(back.task, "/job:ps/task:1");
@@ -43,7 +44,9 @@ TEST(ErrorWire, DecorationOfAnyNumberOfHopsComesOff) {
 }
 
 TEST(ErrorWire, ForgedPrefixesReadAsPlainText) {
-  for (auto text : {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x", "{cairn 3 50 }short", "{cairn 0 0 }x", "{cairn 3 0 x", "{cairn 35 0 }x", "{cairn 32 0 0 }x", "{cairn 49 0 0 }x"}) {
+  for (auto text : {"{cairn ", "{cairn 99 0 }x", "{cairn 3 9999999999999999999999 }x",
+                    "{cairn 3 50 }short", "{cairn 0 0 }x", "{cairn 3 0 x", "{cairn 35 0 }x",
+                    "{cairn 32 0 0 }x", "{cairn 49 0 0 }x"}) {
     EXPECT_EQ(from_kj(text_only(text)).code, Code::kUnknown) << text;
     EXPECT_EQ(from_kj(text_only(text)).message, text);
   }
@@ -65,7 +68,8 @@ TEST(ErrorWire, CodesSurviveACallAndNameTheTaskThatRaisedThem) {
     auto request = client.failRequest();
     request.setCode(static_cast<std::uint8_t>(code));
     request.setMessage("it broke");
-    auto error = error_of([&](auto promise) { pair.wait(kj::mv(promise)); }, request.send().ignoreResult());
+    auto error =
+        error_of([&](auto promise) { pair.wait(kj::mv(promise)); }, request.send().ignoreResult());
     EXPECT_EQ(error.code, static_cast<Code>(code));
     EXPECT_EQ(error.message, "it broke");
     EXPECT_EQ(error.task, "/job:ps/task:1");
@@ -87,7 +91,8 @@ Task<Code> code_seen_by_a_coroutine(Echo::Client client) {
 TEST(ErrorWire, ATaskCatchesTheClassThatTheServerThrew) {
   EchoPair pair;
   auto connection = pair.connect();
-  EXPECT_EQ(pair.reactor->wait(code_seen_by_a_coroutine(connection->bootstrap<Echo>())), Code::kAborted);
+  EXPECT_EQ(pair.reactor->wait(code_seen_by_a_coroutine(connection->bootstrap<Echo>())),
+            Code::kAborted);
 }
 
 }  // namespace

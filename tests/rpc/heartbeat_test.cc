@@ -11,10 +11,11 @@ using namespace std::chrono_literals;
 TEST(Heartbeat, FiveMissedInARowMeanDeath) {
   SimReactor reactor;
   int pings = 0;
-  auto silence = reactor.wait(watch_heartbeat(reactor, "/job:ps/task:1", [&]() -> kj::Promise<void> {
-    if (++pings <= 10) return kj::READY_NOW;
-    return kj::NEVER_DONE;
-  }));
+  auto silence =
+      reactor.wait(watch_heartbeat(reactor, "/job:ps/task:1", [&]() -> kj::Promise<void> {
+        if (++pings <= 10) return kj::READY_NOW;
+        return kj::NEVER_DONE;
+      }));
   EXPECT_EQ(silence.who, "/job:ps/task:1");
   EXPECT_EQ(silence.silent_for, Duration(1s));
   EXPECT_EQ(reactor.now(), Duration(3s));
@@ -31,7 +32,8 @@ TEST(Heartbeat, ASlowAnswerIsStillAnAnswer) {
 TEST(Heartbeat, ALostConnectionIsDeathAtOnce) {
   SimReactor reactor;
   auto silence = reactor.wait(watch_heartbeat(reactor, "ps", [&]() -> kj::Promise<void> {
-    return reactor.sleep(10ms).then([]() -> kj::Promise<void> { return to_kj(Code::kUnavailable, "reset"); });
+    return reactor.sleep(10ms).then(
+        []() -> kj::Promise<void> { return to_kj(Code::kUnavailable, "reset"); });
   }));
   EXPECT_EQ(reactor.now(), Duration(10ms));
   EXPECT_NE(silence.reason.find("reset"), std::string::npos);
@@ -41,9 +43,9 @@ TEST(Heartbeat, AnErrorThatSomebodyRaisedIsASignOfLife) {
   SimReactor reactor;
   int pings = 0;
   auto watch = watch_heartbeat(reactor, "ps", [&]() -> kj::Promise<void> {
-    ++pings;
-    return to_kj(Code::kFailedPrecondition, "not now");
-  }).start();
+                 ++pings;
+                 return to_kj(Code::kFailedPrecondition, "not now");
+               }).start();
   auto ended = watch.then([](Silence&&) { ADD_FAILURE(); }).eagerlyEvaluate(nullptr);
   reactor.advance(10s);
   EXPECT_EQ(pings, 51);

@@ -57,7 +57,9 @@ TEST(Hello, EveryTruncationAndEveryExtraByteIsRefused) {
     EXPECT_THROW(decode_hello(kProtocolVersion, rest.first(size)), InvalidArgumentError) << size;
   }
   bytes.push_back(0);
-  EXPECT_THROW(decode_hello(kProtocolVersion, std::span<const std::uint8_t>(bytes).subspan(kHelloPrefixBytes)), InvalidArgumentError);
+  EXPECT_THROW(decode_hello(kProtocolVersion,
+                            std::span<const std::uint8_t>(bytes).subspan(kHelloPrefixBytes)),
+               InvalidArgumentError);
 }
 
 TEST(Hello, RandomBytesNeverDoMoreThanThrow) {
@@ -65,7 +67,8 @@ TEST(Hello, RandomBytesNeverDoMoreThanThrow) {
   int accepted = 0;
   for (int i = 0; i < 20'000; ++i) {
     auto bytes = encode(full_hello());
-    for (int flips = 0; flips < 3; ++flips) bytes[random.below(bytes.size())] ^= static_cast<std::uint8_t>(random.bits());
+    for (int flips = 0; flips < 3; ++flips)
+      bytes[random.below(bytes.size())] ^= static_cast<std::uint8_t>(random.bits());
     try {
       decode_all(bytes);
       ++accepted;

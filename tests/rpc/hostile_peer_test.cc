@@ -1,4 +1,5 @@
-// Peers that mean no good, or are none of ours: each is refused, named in the log, and costs nothing else.
+// Peers that mean no good, or are none of ours: each is refused, named in the log, and costs
+// nothing else.
 #include <gmock/gmock.h>
 
 #include <sstream>
@@ -18,7 +19,8 @@ constexpr Duration kForever = std::chrono::hours(1);
 
 // A server whose log can be read, and strangers at its door.
 struct Door {
-  explicit Door(AcceptorOptions wanted = ps_options()) : pair(Transport::kTcp, logging(std::move(wanted))) {}
+  explicit Door(AcceptorOptions wanted = ps_options())
+      : pair(Transport::kTcp, logging(std::move(wanted))) {}
 
   AcceptorOptions logging(AcceptorOptions options) {
     options.log = [this](LogLevel, const std::string& line) { said << line << '\n'; };
@@ -42,7 +44,9 @@ struct Door {
   void expect_end(ByteStream& stream) {
     char waste[4096];
     for (;;) {
-      auto got = stream.tryRead(waste, 1, sizeof waste).catch_([](kj::Exception&&) -> size_t { return 0; });
+      auto got = stream.tryRead(waste, 1, sizeof waste).catch_([](kj::Exception&&) -> size_t {
+        return 0;
+      });
       if (pair.wait(kj::mv(got)) == 0) return;
     }
   }
@@ -62,7 +66,8 @@ TEST(HostilePeer, AHalfOpenHelloIsCutOffAtItsDeadlineAndNamed) {
   auto stranger = door.stranger();
   door.say(*stranger, "CAIRNR");
   door.expect_end(*stranger);
-  EXPECT_THAT(door.said.str(), AllOf(HasSubstr("refused a connection from tcp://127.0.0.1"), HasSubstr("its hello")));
+  EXPECT_THAT(door.said.str(), AllOf(HasSubstr("refused a connection from tcp://127.0.0.1"),
+                                     HasSubstr("its hello")));
   door.expect_serves();
 }
 
@@ -100,11 +105,14 @@ TEST(HostilePeer, RandomBytesAfterTheHelloEndTheirConnectionAlone) {
     auto rogue = door.greeted();
     std::string bytes(8 + 8 * random.below(64), '\0');
     for (char& byte : bytes) byte = static_cast<char>(random.bits());
-    if (round % 2 == 0) bytes[0] = bytes[1] = bytes[2] = bytes[3] = bytes[5] = bytes[6] = bytes[7] = 0;  // a frame that may be whole
+    // a frame that may be whole
+    if (round % 2 == 0)
+      bytes[0] = bytes[1] = bytes[2] = bytes[3] = bytes[5] = bytes[6] = bytes[7] = 0;
     door.say(*rogue, bytes);
     rogue->shutdownWrite();
     door.expect_end(*rogue);
-    EXPECT_EQ(door.pair.wait(echo(good->bootstrap<Echo>(), 4)), 4u) << "round " << round << " of seed 2026";
+    EXPECT_EQ(door.pair.wait(echo(good->bootstrap<Echo>(), 4)), 4u)
+        << "round " << round << " of seed 2026";
   }
   door.expect_serves();
 }

@@ -51,7 +51,8 @@ TEST(Reactor, ADelayCountsFromThePresentHoweverLongTheLoopWasBusy) {
   auto reactor = make_reactor();
   reactor->wait(reactor->sleep(0ms));
   const Duration busy = reactor->now() + 20ms;
-  while (reactor->now() < busy) {}
+  while (reactor->now() < busy) {
+  }
   reactor->wait(reactor->sleep(10ms));
   EXPECT_GE(reactor->now(), busy + 10ms);
 }
@@ -68,7 +69,8 @@ TEST(Reactor, WaitingCountsAsIdleAndWorkDoesNot) {
   const Duration idle = reactor->idle();
   EXPECT_GT(idle, 500us);
   reactor->post([&] {
-    for (const Duration until = reactor->now() + 20ms; reactor->now() < until;) {}
+    for (const Duration until = reactor->now() + 20ms; reactor->now() < until;) {
+    }
   });
   reactor->wait(reactor->yield());
   EXPECT_LT(reactor->idle() - idle, 10ms);
@@ -147,9 +149,17 @@ TEST(ReactorThread, RunsWorkThereAndReportsItsErrors) {
 TEST(TaskGroup, ReportsWhatFailedByNameAndStaysQuietOnCancelled) {
   auto reactor = make_reactor();
   std::vector<std::string> reports;
-  TaskGroup group([&](const std::string& what, const ErrorParts& error) { reports.push_back(what + "/" + error.message); });
-  group.spawn("the save", [](Reactor& r) -> Task<void> { co_await r.yield(); throw DataLossError("torn"); }(*reactor));
-  group.spawn("the quiet one", [](Reactor& r) -> Task<void> { co_await r.yield(); throw CancelledError("x"); }(*reactor));
+  TaskGroup group([&](const std::string& what, const ErrorParts& error) {
+    reports.push_back(what + "/" + error.message);
+  });
+  group.spawn("the save", [](Reactor& r) -> Task<void> {
+    co_await r.yield();
+    throw DataLossError("torn");
+  }(*reactor));
+  group.spawn("the quiet one", [](Reactor& r) -> Task<void> {
+    co_await r.yield();
+    throw CancelledError("x");
+  }(*reactor));
   reactor->wait(group.on_empty());
   EXPECT_EQ(reports, std::vector<std::string>{"the save/torn"});
 }

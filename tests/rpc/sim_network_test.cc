@@ -14,7 +14,8 @@ struct SimCluster {
   explicit SimCluster(std::uint64_t seed = 1) : network(reactor, {.seed = seed}) { start_ps(); }
   void start_ps() {
     acceptor.reset();
-    acceptor = std::make_unique<Acceptor>(network.host("ps0"), kPs, ps_options(), std::vector{echo_endpoint(reactor, log)});
+    acceptor = std::make_unique<Acceptor>(network.host("ps0"), kPs, ps_options(),
+                                          std::vector{echo_endpoint(reactor, log)});
   }
   std::unique_ptr<Connection> connect(const std::string& from = "worker0", Duration deadline = 1s) {
     return reactor.wait(network.host(from).connect(reactor, kPs, worker_hello(), deadline));
@@ -29,7 +30,8 @@ struct SimCluster {
   std::unique_ptr<Acceptor> acceptor;
 };
 
-Task<void> caller(Echo::Client client, int calls, std::vector<std::uint64_t>& order, std::uint64_t base) {
+Task<void> caller(Echo::Client client, int calls, std::vector<std::uint64_t>& order,
+                  std::uint64_t base) {
   for (int i = 0; i < calls; ++i) {
     co_await echo(client, base + i);
     order.push_back(base + i);
@@ -44,7 +46,9 @@ std::pair<std::vector<std::uint64_t>, std::uint64_t> run_of(std::uint64_t seed) 
   std::vector<kj::Promise<void>> callers;
   for (int worker = 0; worker < 3; ++worker) {
     connections.push_back(cluster.connect(str("worker", worker)));
-    callers.push_back(caller(connections.back()->bootstrap<Echo>(), 20, order, 100 * worker).start().eagerlyEvaluate(nullptr));
+    callers.push_back(caller(connections.back()->bootstrap<Echo>(), 20, order, 100 * worker)
+                          .start()
+                          .eagerlyEvaluate(nullptr));
   }
   for (auto& promise : callers) cluster.reactor.wait(kj::mv(promise));
   return {order, cluster.network.fingerprint()};
@@ -140,10 +144,12 @@ TEST(SimNetwork, BulkArrivesWhole) {
   auto connection = cluster.connect();
   auto request = connection->bootstrap<Echo>().pullRequest();
   request.setBytes(3'000'001);
-  auto response = cluster.reactor.wait(kj::Promise<capnp::Response<Echo::PullResults>>(request.send()));
+  auto response =
+      cluster.reactor.wait(kj::Promise<capnp::Response<Echo::PullResults>>(request.send()));
   auto data = response.getData();
   ASSERT_EQ(data.size(), 3'000'001u);
-  for (std::size_t i = 0; i < data.size(); i += 997) ASSERT_EQ(data[i], static_cast<std::uint8_t>(i * 31));
+  for (std::size_t i = 0; i < data.size(); i += 997)
+    ASSERT_EQ(data[i], static_cast<std::uint8_t>(i * 31));
 }
 
 TEST(SimNetwork, EverythingMayEndWithBytesUnderWayAndHeldBack) {

@@ -1,7 +1,7 @@
 // The byte stream on its own: sizes at random, both directions at once, cancelled operations.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -18,11 +18,14 @@ namespace {
 
 void connect_over_tcp(int* fds) {
   const int door = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   fds[0] = ::socket(AF_INET, SOCK_STREAM, 0);
-  CAIRN_CHECK(::bind(door, any, size) == 0 && ::listen(door, 1) == 0 && ::getsockname(door, any, &size) == 0 && ::connect(fds[0], any, size) == 0);
+  CAIRN_CHECK(::bind(door, any, size) == 0 && ::listen(door, 1) == 0 &&
+              ::getsockname(door, any, &size) == 0 && ::connect(fds[0], any, size) == 0);
   fds[1] = ::accept(door, nullptr, nullptr);
   CAIRN_CHECK(fds[1] >= 0);
   ::close(door);
@@ -31,24 +34,28 @@ void connect_over_tcp(int* fds) {
 struct StreamPair {
   explicit StreamPair(Reactor& reactor, StreamOptions options = {}, int family = AF_UNIX) {
     int fds[2];
-    if (family == AF_INET) connect_over_tcp(fds);
-    else CAIRN_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
+    if (family == AF_INET)
+      connect_over_tcp(fds);
+    else
+      CAIRN_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
     a = make_fd_socket(fds[0], family, "a")->attach(reactor, options);
     b = make_fd_socket(fds[1], family, "b")->attach(reactor, options);
   }
   kj::Own<ByteStream> a, b;
 };
 
-std::uint8_t byte_at(std::size_t position) { return static_cast<std::uint8_t>(position * 7 + (position >> 8)); }
+std::uint8_t byte_at(std::size_t at) { return static_cast<std::uint8_t>(at * 7 + (at >> 8)); }
 
 Task<void> write_randomly(ByteStream& stream, std::size_t total, std::uint64_t seed) {
   Random random(seed);
   for (std::size_t at = 0; at < total;) {
-    auto size = std::min<std::size_t>(total - at, 1 + random.below(random.below(4) == 0 ? 400'000 : 3000));
+    const std::size_t most = random.below(4) == 0 ? 400'000 : 3000;
+    const std::size_t size = std::min<std::size_t>(total - at, 1 + random.below(most));
     std::vector<std::uint8_t> bytes(size);
     for (std::size_t i = 0; i < size; ++i) bytes[i] = byte_at(at + i);
     auto half = size / 2;
-    kj::ArrayPtr<const kj::byte> pieces[2] = {kj::arrayPtr(bytes.data(), half), kj::arrayPtr(bytes.data() + half, size - half)};
+    kj::ArrayPtr<const kj::byte> pieces[2] = {kj::arrayPtr(bytes.data(), half),
+                                              kj::arrayPtr(bytes.data() + half, size - half)};
     co_await stream.write(kj::arrayPtr(pieces, 2));
     at += size;
   }
@@ -61,7 +68,8 @@ Task<void> read_randomly(ByteStream& stream, std::size_t total, std::uint64_t se
     auto max = std::min<std::size_t>(total - at, 1 + random.below(bytes.size()));
     auto min = 1 + random.below(max);
     auto got = co_await stream.tryRead(bytes.data(), min, max);
-    if (got < min || got > max) throw InternalError(str("asked for ", min, " to ", max, " bytes, got ", got));
+    if (got < min || got > max)
+      throw InternalError(str("asked for ", min, " to ", max, " bytes, got ", got));
     for (std::size_t i = 0; i < got; ++i)
       if (bytes[i] != byte_at(at + i)) throw DataLossError(str("byte ", at + i, " is wrong"));
     at += got;
@@ -73,11 +81,15 @@ TEST(ByteStream, RandomSizesArriveInOrderBothWaysUnderEveryOption) {
   for (std::size_t read_ahead : {0, 100, 64 << 10}) {
     for (auto [cork, batch] : {std::pair{0, 0}, {8 << 10, 2 << 10}, {8 << 10, 1 << 20}}) {
       auto reactor = make_reactor();
-      StreamPair pair(*reactor, {.read_ahead = read_ahead, .cork = static_cast<std::size_t>(cork),
-                                 .batch = static_cast<std::size_t>(batch), .high_water = 64 << 10});
-      kj::Promise<void> all[] = {write_randomly(*pair.a, kTotal, 1), read_randomly(*pair.b, kTotal, 2),
-                                 write_randomly(*pair.b, kTotal, 3), read_randomly(*pair.a, kTotal, 4)};
-      auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(all), std::make_move_iterator(all + 4)));
+      StreamPair pair(*reactor, {.read_ahead = read_ahead,
+                                 .cork = static_cast<std::size_t>(cork),
+                                 .batch = static_cast<std::size_t>(batch),
+                                 .high_water = 64 << 10});
+      kj::Promise<void> all[] = {
+          write_randomly(*pair.a, kTotal, 1), read_randomly(*pair.b, kTotal, 2),
+          write_randomly(*pair.b, kTotal, 3), read_randomly(*pair.a, kTotal, 4)};
+      auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(
+          std::make_move_iterator(all), std::make_move_iterator(all + 4)));
       reactor->wait(reactor->with_deadline(kj::mv(done), std::chrono::seconds(60), "the exchange"));
       EXPECT_EQ(pair.a->bytes_in(), kTotal);
       EXPECT_EQ(pair.b->bytes_out(), kTotal);
@@ -92,7 +104,9 @@ TEST(ByteStream, ABatchOfSmallWritesLeavesWithinTheSameTurnOfTheLoop) {
   char bytes[400] = {};
   auto sent = [&] {
     int arrived = 0;
-    KJ_IF_MAYBE(fd, pair.b->getFd()) { CAIRN_CHECK(::ioctl(*fd, FIONREAD, &arrived) == 0); }
+    KJ_IF_MAYBE (fd, pair.b->getFd()) {
+      CAIRN_CHECK(::ioctl(*fd, FIONREAD, &arrived) == 0);
+    }
     return arrived;
   };
   auto first = pair.a->write(bytes, sizeof bytes);
@@ -108,11 +122,13 @@ TEST(ByteStream, SmallWritesBehindABlockedLargeOneKeepTheirPlace) {
   constexpr std::size_t kBulk = 4 << 20;
   std::vector<std::uint8_t> bytes(kBulk + 300);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = byte_at(i);
-  // Small, large and small again within one turn of the loop: the small ones wait in the cork around the blocked one.
+  // Small, large and small again within one turn of the loop: the small ones wait in the cork
+  // around the blocked one.
   auto first = pair.a->write(bytes.data(), 100);
   auto bulk = pair.a->write(bytes.data() + 100, kBulk);
   auto last = pair.a->write(bytes.data() + 100 + kBulk, 200);
-  reactor->wait(reactor->with_deadline(read_randomly(*pair.b, bytes.size(), 5), std::chrono::seconds(20), "reading"));
+  reactor->wait(reactor->with_deadline(read_randomly(*pair.b, bytes.size(), 5),
+                                       std::chrono::seconds(20), "reading"));
 }
 
 // As a lane that has a step to compute, while the next one's rows come in.
@@ -149,7 +165,8 @@ TEST(ByteStream, ACancelledReadLosesNothing) {
 
 // What may be either kind of socket.
 class Socketed : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(ByteStream, Socketed, testing::Values(AF_UNIX, AF_INET), [](const auto& info) { return info.param == AF_UNIX ? "Unix" : "Tcp"; });
+INSTANTIATE_TEST_SUITE_P(ByteStream, Socketed, testing::Values(AF_UNIX, AF_INET),
+                         [](const auto& info) { return info.param == AF_UNIX ? "Unix" : "Tcp"; });
 
 TEST_P(Socketed, AnAbortEndsPendingReadsOnBothSides) {
   auto reactor = make_reactor();
@@ -186,7 +203,8 @@ class Lent {
 
  private:
   struct Memory {
-    Memory(std::size_t size, kj::Own<kj::PromiseFulfiller<void>> told) : bytes(size), gone(kj::mv(told)) {}
+    Memory(std::size_t size, kj::Own<kj::PromiseFulfiller<void>> told)
+        : bytes(size), gone(kj::mv(told)) {}
     ~Memory() { gone->fulfill(); }
     std::vector<std::uint8_t> bytes;
     kj::Own<kj::PromiseFulfiller<void>> gone;
@@ -235,7 +253,8 @@ TEST(ByteStream, MemoryLentOverTcpIsKeptUntilItIsAcknowledged) {
   EXPECT_TRUE(pair.a->wants_acknowledgements());
   Lent first(kLent), second(kLent, kLent);
   kj::Promise<void> both[] = {pair.a->write(only(first.piece())), read_randomly(*pair.b, kLent, 6)};
-  auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(both), std::make_move_iterator(both + 2)));
+  auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(both),
+                                                                std::make_move_iterator(both + 2)));
   reactor->wait(kj::mv(done));
   auto written = pair.a->write(only(second.piece()));
   reactor->wait(read_randomly(*pair.b, 1, 7));
@@ -263,7 +282,8 @@ TEST(ByteStream, ToWhoNeverAcknowledgesLittleIsLent) {
   EXPECT_EQ(held, LentPages::kKeptMax / kLent);
 }
 
-// It reads what was on its way, and what comes from it meanwhile must not make our system reset the connection.
+// It reads what was on its way, and what comes from it meanwhile must not make our system reset the
+// connection.
 TEST(ByteStream, MemoryLentOverTcpOutlivesAnAbortUntilTheOtherSideEnds) {
   auto reactor = make_reactor();
   StreamPair pair(*reactor, {}, AF_INET);
@@ -282,7 +302,8 @@ TEST(ByteStream, MemoryLentOverTcpOutlivesAnAbortUntilTheOtherSideEnds) {
   EXPECT_TRUE(lent.held());
   EXPECT_FALSE(lent.let_go.poll(reactor->scope()));
   pair.b = nullptr;
-  reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
+  reactor->wait(
+      reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
 }
 
 TEST(ByteStream, LentMemoryOutlivesTheStreamUntilTheOtherSideHasReadIt) {
@@ -297,7 +318,8 @@ TEST(ByteStream, LentMemoryOutlivesTheStreamUntilTheOtherSideHasReadIt) {
   reactor->wait(read_randomly(*pair.b, kLent, 7));
   char byte;
   EXPECT_EQ(reactor->wait(pair.b->tryRead(&byte, 1, 1)), 0u);
-  reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
+  reactor->wait(
+      reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
 }
 
 TEST_P(Socketed, LentMemoryThatNobodyWillReadIsLetGoOf) {
@@ -306,12 +328,14 @@ TEST_P(Socketed, LentMemoryThatNobodyWillReadIsLetGoOf) {
   Lent lent(16 * kLent);  // more than the sockets take
   auto write = pair.a->write(only(lent.piece()));
   pair.b = nullptr;
-  EXPECT_THROW(reactor->wait(kj::mv(write)), UnavailableError);  // and no SIGPIPE, which would end the program
+  // and no SIGPIPE, which would end the program
+  EXPECT_THROW(reactor->wait(kj::mv(write)), UnavailableError);
   sigset_t pending;
   sigpending(&pending);
   EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
   pair.a = nullptr;
-  reactor->wait(reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
+  reactor->wait(
+      reactor->with_deadline(kj::mv(lent.let_go), std::chrono::seconds(20), "letting go"));
 }
 
 TEST_P(Socketed, LentAndCopiedPiecesArriveInOrder) {
@@ -323,7 +347,8 @@ TEST_P(Socketed, LentAndCopiedPiecesArriveInOrder) {
     for (std::size_t at = 0; at < kTotal;) {
       std::vector<ByteStream::Piece> pieces;
       for (std::uint64_t i = 1 + random.below(4); i > 0 && at < kTotal; --i) {
-        const auto size = std::min<std::size_t>(kTotal - at, 1 + random.below(random.below(2) == 0 ? 3'000'000 : 100'000));
+        const auto size = std::min<std::size_t>(
+            kTotal - at, 1 + random.below(random.below(2) == 0 ? 3'000'000 : 100'000));
         pieces.push_back(Lent(size, at).piece());
         at += size;
       }
@@ -331,7 +356,8 @@ TEST_P(Socketed, LentAndCopiedPiecesArriveInOrder) {
     }
   };
   kj::Promise<void> both[] = {write(*pair.a), read_randomly(*pair.b, kTotal, 9)};
-  auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(both), std::make_move_iterator(both + 2)));
+  auto done = kj::joinPromises(kj::heapArray<kj::Promise<void>>(std::make_move_iterator(both),
+                                                                std::make_move_iterator(both + 2)));
   reactor->wait(reactor->with_deadline(kj::mv(done), std::chrono::seconds(60), "the exchange"));
 }
 
@@ -345,7 +371,8 @@ TEST_P(Socketed, WhatTheSystemDoesNotLetUsLendIsCopied) {
   CAIRN_CHECK(::setrlimit(RLIMIT_NOFILE, &none) == 0);  // and so no pipe
   auto written = pair.a->write(only(lent.piece()));
   ::setrlimit(RLIMIT_NOFILE, &before);
-  reactor->wait(reactor->with_deadline(read_randomly(*pair.b, kLent, 10), std::chrono::seconds(20), "reading"));
+  reactor->wait(reactor->with_deadline(read_randomly(*pair.b, kLent, 10), std::chrono::seconds(20),
+                                       "reading"));
   reactor->wait(kj::mv(written));
 }
 

@@ -28,7 +28,9 @@ class Token : public ::testing::Test {
   }
 };
 
-TEST_F(Token, IsTheFilesFirstLineWithoutBlanksAtItsEnd) { EXPECT_EQ(read_token(file("secret \t\r\nnot this\n")), "secret"); }
+TEST_F(Token, IsTheFilesFirstLineWithoutBlanksAtItsEnd) {
+  EXPECT_EQ(read_token(file("secret \t\r\nnot this\n")), "secret");
+}
 
 TEST_F(Token, AFileThatIsMissingOrEmptyIsNamed) {
   EXPECT_THROW(read_token("/nowhere/token"), NotFoundError);

@@ -20,7 +20,8 @@ Ranges committed_elements(const storage::Manifest& manifest) {
 
 class CutJudge {
  public:
-  CutJudge(const Scenario& scenario, const storage::Manifest& manifest, const Layout& layout, const std::set<int>& may_lack)
+  CutJudge(const Scenario& scenario, const storage::Manifest& manifest, const Layout& layout,
+           const std::set<int>& may_lack)
       : scenario_(scenario), manifest_(manifest), layout_(layout), may_lack_(may_lack) {}
 
   void judge(const Values& values) {
@@ -36,7 +37,9 @@ class CutJudge {
   CutVerdict take() { return std::move(verdict_); }
 
  private:
-  const std::vector<Part>& parts(const char* variable) const { return layout_.find(variable)->parts; }
+  const std::vector<Part>& parts(const char* variable) const {
+    return layout_.find(variable)->parts;
+  }
 
   // What every closure adds one to.
   void judge_number(const std::string& what, const Part& part, std::int64_t value) {
@@ -44,11 +47,14 @@ class CutJudge {
     const std::int64_t lacks = manifest_.global_step - value;
     const auto known = verdict_.lacks.try_emplace(ps, lacks).first;
     if (lacks != known->second)
-      complain(str("torn on ps ", ps, ": ", what, " lacks ", lacks, " of ", manifest_.global_step, " updates, something else there ", known->second));
+      complain(str("torn on ps ", ps, ": ", what, " lacks ", lacks, " of ", manifest_.global_step,
+                   " updates, something else there ", known->second));
     else if (lacks < 0)
-      complain(str(what, " on ps ", ps, " holds ", value, " updates, more than the ", manifest_.global_step, " steps"));
+      complain(str(what, " on ps ", ps, " holds ", value, " updates, more than the ",
+                   manifest_.global_step, " steps"));
     else if (lacks > 0 && !may_lack_.contains(ps))
-      complain(str(what, " on ps ", ps, ", which was never lost, lacks ", lacks, " of ", manifest_.global_step, " updates"));
+      complain(str(what, " on ps ", ps, ", which was never lost, lacks ", lacks, " of ",
+                   manifest_.global_step, " updates"));
   }
 
   void judge_wide(const std::vector<std::int64_t>& wide) {
@@ -61,13 +67,19 @@ class CutJudge {
     std::map<int, std::int64_t> lacks;
     for (const Part& part : parts(table)) {
       const int ps = ps_of(part.shard, layout_);
-      if (scenario_.spread == Spread::kEveryShard) judge_number(str("shard ", part.shard, "'s sum of ", table), part, total(values, part.rows));
+      if (scenario_.spread == Spread::kEveryShard)
+        judge_number(str("shard ", part.shard, "'s sum of ", table), part,
+                     total(values, part.rows));
       for (std::size_t i = 0; i < committed.size(); ++i) {
         const auto [row, due] = committed[i];
         if (row < part.rows.begin || row >= part.rows.end) continue;
         const std::int64_t value = values.at(i).second;
-        if (value > due) complain(str("row ", row, " of ", table, " on ps ", ps, " is ", value, ", and ", due, " committed elements add to it"));
-        if (value < due && !may_lack_.contains(ps)) complain(str("row ", row, " of ", table, " on ps ", ps, ", which was never lost, is ", value, ", not ", due));
+        if (value > due)
+          complain(str("row ", row, " of ", table, " on ps ", ps, " is ", value, ", and ", due,
+                       " committed elements add to it"));
+        if (value < due && !may_lack_.contains(ps))
+          complain(str("row ", row, " of ", table, " on ps ", ps, ", which was never lost, is ",
+                       value, ", not ", due));
         lacks[ps] += due - value;
       }
     }
@@ -84,10 +96,13 @@ class CutJudge {
       exact &= known != verdict_.lacks.end();
       all += known != verdict_.lacks.end() ? known->second : at_least_[ps];
       if (known != verdict_.lacks.end() && at_least_[ps] > known->second)
-        complain(str("rows on ps ", ps, " lack ", at_least_[ps], " updates, everything else there ", known->second));
+        complain(str("rows on ps ", ps, " lack ", at_least_[ps], " updates, everything else there ",
+                     known->second));
     }
     const auto reported = static_cast<std::int64_t>(manifest_.lost_updates);
-    if (exact ? all != reported : all > reported) complain(str("all ps together lack ", exact ? "" : "at least ", all, " updates, and ", reported, " are reported lost"));
+    if (exact ? all != reported : all > reported)
+      complain(str("all ps together lack ", exact ? "" : "at least ", all, " updates, and ",
+                   reported, " are reported lost"));
   }
 
   const Scenario& scenario_;
@@ -102,17 +117,24 @@ class CutJudge {
 
 int ps_of(ShardId shard, const Layout& layout) {
   for (const ShardServer& server : layout.servers)
-    if (shard >= server.first_shard && shard < server.first_shard + server.shards) return static_cast<int>(server.ps);
+    if (shard >= server.first_shard && shard < server.first_shard + server.shards)
+      return static_cast<int>(server.ps);
   return -1;
 }
 
-Due committed_at(const storage::Manifest& manifest, const Scenario& scenario) { return due(scenario, committed_elements(manifest)); }
+Due committed_at(const storage::Manifest& manifest, const Scenario& scenario) {
+  return due(scenario, committed_elements(manifest));
+}
 
-CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest, const Values& values, const Layout& layout, const std::set<int>& may_lack) {
+CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest,
+                     const Values& values, const Layout& layout, const std::set<int>& may_lack) {
   CutJudge judge(scenario, manifest, layout, may_lack);
   std::int64_t elements = 0;
-  for (const auto& [begin, end] : committed_elements(manifest)) elements += static_cast<std::int64_t>(end - begin);
-  if (elements != manifest.global_step) judge.complain(str(elements, " elements of the data are committed at step ", manifest.global_step));
+  for (const auto& [begin, end] : committed_elements(manifest))
+    elements += static_cast<std::int64_t>(end - begin);
+  if (elements != manifest.global_step)
+    judge.complain(
+        str(elements, " elements of the data are committed at step ", manifest.global_step));
   judge.judge(values);
   return judge.take();
 }

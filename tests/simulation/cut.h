@@ -1,5 +1,5 @@
-// What a checkpoint promises, against what it restores to: the steps, the elements of the data and the losses that its manifest tells,
-// and the values, are of one moment.
+// What a checkpoint promises, against what it restores to: the steps, the elements of the data and
+// the losses that its manifest tells, and the values, are of one moment.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,11 +23,15 @@ struct CutVerdict {
   std::map<int, std::int64_t> lacks;  // updates by ps; only of those whose values tell it exactly
 };
 
-// Judges the values that were restored from a checkpoint, under a layout that has the same shards as when it was saved.
+// Judges the values that were restored from a checkpoint, under a layout that has the same shards
+// as when it was saved.
 //   - as many elements of the data are committed as there are steps
-//   - of these, a ps lacks the same number in v, w, wide and, where each closure reaches each shard, in the rows of every shard;
-//     nothing on a ps that was never lost (`may_lack`); no row was added to more often than the committed elements ask for
-//   - what all ps lack is what the manifest reports as lost: exactly, where the values tell it of each ps
-CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest, const Values& values, const Layout& layout, const std::set<int>& may_lack);
+//   - of these, a ps lacks the same number in v, w, wide and, where each closure reaches each
+//     shard, in the rows of every shard; nothing on a ps that was never lost (`may_lack`); no row
+//     was added to more often than the committed elements ask for
+//   - what all ps lack is what the manifest reports as lost: exactly, where the values tell it of
+//     each ps
+CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest,
+                     const Values& values, const Layout& layout, const std::set<int>& may_lack);
 
 }  // namespace cairn::simulation

@@ -61,7 +61,9 @@ void World::strike(const Fault& fault) {
     case Kind::kDropNext: network.drop_next(fault.from, fault.to); return;
     case Kind::kDiskFull:
       disk.set_capacity(disk.bytes_used() + static_cast<std::uint64_t>(fault.a));
-      return later(fault.lasts, [this] { cluster_.disk().set_capacity(std::numeric_limits<std::uint64_t>::max()); });
+      return later(fault.lasts, [this] {
+        cluster_.disk().set_capacity(std::numeric_limits<std::uint64_t>::max());
+      });
     case Kind::kDiskDown:
       disk.crash_at_write(0, random_.below(200));
       return later(fault.lasts, [this] { cluster_.disk().recover(); });
@@ -83,7 +85,9 @@ void World::make_zombie(const Fault& fault) {
     for (int i = 0; i < scenario_.workers; ++i)
       if (i != fault.a) each(str("worker", i));
   };
-  later(milliseconds(900), [this, fault, others] { others([&](const std::string& other) { cluster_.network().partition(other, fault.to); }); });
+  later(milliseconds(900), [this, fault, others] {
+    others([&](const std::string& other) { cluster_.network().partition(other, fault.to); });
+  });
   later(fault.lasts, [this, fault, zombie] { cluster_.network().heal(zombie, fault.to); });
   later(fault.lasts + milliseconds(200), [this, fault, others, zombie] {
     others([&](const std::string& other) { cluster_.network().heal(other, fault.to); });
@@ -94,7 +98,8 @@ void World::make_zombie(const Fault& fault) {
 // Faults that are still to come find the job done.
 void World::heal_everything() {
   pending_.clear();
-  if (quiet_after_ > cluster_.reactor().now()) cluster_.run_for(quiet_after_ - cluster_.reactor().now());
+  if (quiet_after_ > cluster_.reactor().now())
+    cluster_.run_for(quiet_after_ - cluster_.reactor().now());
   cluster_.network().heal_all();
   cluster_.disk().recover();
 }

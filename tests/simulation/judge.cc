@@ -9,42 +9,58 @@ namespace cairn::simulation {
 void World::fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) {
   watched_ += 1;
   for (std::uint64_t incarnation = 1; incarnation <= newest; ++incarnation)
-    if (std::find(alive.begin(), alive.end(), incarnation) == alive.end()) fenced_.try_emplace(incarnation, watched_);
+    if (std::find(alive.begin(), alive.end(), incarnation) == alive.end())
+      fenced_.try_emplace(incarnation, watched_);
 }
 
-// A lost worker is fenced on every shard before its closures run elsewhere: once another one pushes for a closure after the
-// first shard's fence, nothing of the lost one is applied. What another pushed before that was an earlier attempt.
+// A lost worker is fenced on every shard before its closures run elsewhere: once another one pushes
+// for a closure after the first shard's fence, nothing of the lost one is applied. What another
+// pushed before that was an earlier attempt.
 void World::pushed(const StepContext& step, bool applied) {
   watched_ += 1;
   Pushed& last = last_pushed_[step.closure];
   const auto fence = fenced_.find(step.incarnation);
-  if (applied && fence != fenced_.end() && last.incarnation != step.incarnation && last.at > fence->second)
-    complain(str("closure ", step.closure, " was applied for worker incarnation ", step.incarnation, ", which is fenced, after ", last.incarnation, " had begun on it"));
+  if (applied && fence != fenced_.end() && last.incarnation != step.incarnation &&
+      last.at > fence->second)
+    complain(str("closure ", step.closure, " was applied for worker incarnation ", step.incarnation,
+                 ", which is fenced, after ", last.incarnation, " had begun on it"));
   last = {step.incarnation, watched_};
 }
 
-std::vector<std::uint64_t> World::lost_in_this_life() const { return losses_by_ps(program_->coordinator.stats(), scenario_.ps); }
+std::vector<std::uint64_t> World::lost_in_this_life() const {
+  return losses_by_ps(program_->coordinator.stats(), scenario_.ps);
+}
 
 void World::note_losses() {
   auto lost = lost_in_this_life();
   for (int i = 0; i < scenario_.ps; ++i)
-    if (lost[static_cast<std::size_t>(i)] > 0 && !lost_ever_.contains(i)) complain(str("ps ", i, " was never killed, and ", lost[static_cast<std::size_t>(i)], " updates are reported lost there"));
+    if (lost[static_cast<std::size_t>(i)] > 0 && !lost_ever_.contains(i))
+      complain(str("ps ", i, " was never killed, and ", lost[static_cast<std::size_t>(i)],
+                   " updates are reported lost there"));
 }
 
-std::map<int, std::int64_t> World::judge_restored(const std::string& checkpoint, const storage::Manifest& manifest, const Values& values) {
+std::map<int, std::int64_t> World::judge_restored(const std::string& checkpoint,
+                                                  const storage::Manifest& manifest,
+                                                  const Values& values) {
   const auto layout = cluster_.strategy().host().engine().registry().layout();
   CutVerdict verdict = judge_cut(scenario_, manifest, values, *layout, lost_ever_);
-  for (const auto& complaint : verdict.complaints) complain(str(checkpoint, ", step ", manifest.global_step, ", is no cut: ", complaint));
+  for (const auto& complaint : verdict.complaints)
+    complain(str(checkpoint, ", step ", manifest.global_step, ", is no cut: ", complaint));
   return std::move(verdict.lacks);
 }
 
 void World::judge_values() {
   const Values now = values_of(*program_, due_);
-  cluster_.run_for(std::chrono::milliseconds(100));  // a ps answers before the loss report is written
+  // a ps answers before the loss report is written
+  cluster_.run_for(std::chrono::milliseconds(100));
   note_losses();
   const auto layout = cluster_.strategy().host().engine().registry().layout();
-  for (auto& complaint : judge_life(scenario_, base_, due_, scenario_.closures, now, *layout, lost_in_this_life())) complain(std::move(complaint));
-  verdict_.fingerprint = random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)), static_cast<std::uint64_t>(total(now.rows)));
+  for (auto& complaint :
+       judge_life(scenario_, base_, due_, scenario_.closures, now, *layout, lost_in_this_life()))
+    complain(std::move(complaint));
+  verdict_.fingerprint =
+      random_key(random_key(static_cast<std::uint64_t>(now.v), static_cast<std::uint64_t>(now.w)),
+                 static_cast<std::uint64_t>(total(now.rows)));
 }
 
 void World::judge_checkpoints() {
@@ -59,13 +75,17 @@ void World::judge_checkpoints() {
   if (!latest) return;
   const auto lost = lost_in_this_life();
   program_->coordinator.restore(latest->path);
-  const auto lacks = judge_restored(latest->path, storage::read_manifest(cluster_.disk(), latest->path), values_of(*program_, due_));
+  const auto lacks =
+      judge_restored(latest->path, storage::read_manifest(cluster_.disk(), latest->path),
+                     values_of(*program_, due_));
   if (latest->path == base_checkpoint_) return;
   for (const auto& [ps, lacking] : lacks) {
     const auto before = base_lacks_.contains(ps) ? base_lacks_.at(ps) : 0;
     const auto since = static_cast<std::int64_t>(lost[static_cast<std::size_t>(ps)]);
     if (lacking < before || lacking > before + since)
-      complain(str(latest->path, " is no cut: ps ", ps, " lacks ", lacking, " updates in it, ", before, " since before the run was resumed, and ", since, " are reported lost since"));
+      complain(str(latest->path, " is no cut: ps ", ps, " lacks ", lacking, " updates in it, ",
+                   before, " since before the run was resumed, and ", since,
+                   " are reported lost since"));
   }
 }
 
@@ -77,9 +97,12 @@ void World::finish_stats() {
   verdict_.lost_updates += stats.lost_updates;
   verdict_.checkpoints += stats.checkpoints;
   verdict_.losses += stats.losses.size();
-  const bool bad_disk = std::any_of(scenario_.faults.begin(), scenario_.faults.end(),
-                                    [](const Fault& fault) { return fault.kind == Fault::Kind::kDiskFull || fault.kind == Fault::Kind::kDiskDown; });
-  if (!bad_disk && stats.checkpoints_failed > 0) complain(str(stats.checkpoints_failed, " checkpoints failed, and no disk did"));
+  const bool bad_disk =
+      std::any_of(scenario_.faults.begin(), scenario_.faults.end(), [](const Fault& fault) {
+        return fault.kind == Fault::Kind::kDiskFull || fault.kind == Fault::Kind::kDiskDown;
+      });
+  if (!bad_disk && stats.checkpoints_failed > 0)
+    complain(str(stats.checkpoints_failed, " checkpoints failed, and no disk did"));
 }
 
 void World::finish_verdict() {

@@ -10,14 +10,17 @@ namespace {
 
 class LifeJudge {
  public:
-  LifeJudge(const Scenario& scenario, const Base& base, const Layout& layout, const std::vector<std::uint64_t>& lost)
+  LifeJudge(const Scenario& scenario, const Base& base, const Layout& layout,
+            const std::vector<std::uint64_t>& lost)
       : scenario_(scenario), base_(base), layout_(layout), lost_(lost) {}
 
-  void judge_number(const char* name, const Part& part, std::int64_t before, std::int64_t added, std::int64_t value) {
+  void judge_number(const char* name, const Part& part, std::int64_t before, std::int64_t added,
+                    std::int64_t value) {
     const int ps = ps_of(part.shard, layout_);
     if (value != before + added - lost_on(ps))
-      complain(str(name, " on ps ", ps, " is ", value, ", not ", before + added - lost_on(ps), " (", before, " restored, ", added, " closures since, ",
-                   lost_on(ps), " reported lost)"));
+      complain(str(name, " on ps ", ps, " is ", value, ", not ", before + added - lost_on(ps), " (",
+                   before, " restored, ", added, " closures since, ", lost_on(ps),
+                   " reported lost)"));
   }
 
   void judge_numbers(const Values& now, std::int64_t added) {
@@ -25,11 +28,13 @@ class LifeJudge {
     judge_number("w", layout_.find("w")->parts.front(), base_.values.w, added, now.w);
     if (scenario_.wide == 0) return;
     for (const Part& part : layout_.find("wide")->parts)
-      for (auto i = static_cast<std::size_t>(part.rows.begin); i < static_cast<std::size_t>(part.rows.end); ++i)
+      for (auto i = static_cast<std::size_t>(part.rows.begin);
+           i < static_cast<std::size_t>(part.rows.end); ++i)
         judge_number("wide", part, base_.values.wide.at(i), added, now.wide.at(i));
   }
 
-  void judge_table(const char* table, const RowCounts& whole, const RowCounts& committed, const RowCounts& before, const RowCounts& now) {
+  void judge_table(const char* table, const RowCounts& whole, const RowCounts& committed,
+                   const RowCounts& before, const RowCounts& now) {
     std::map<int, std::int64_t> lacks;
     for (const Part& part : layout_.find(table)->parts) {
       const int ps = ps_of(part.shard, layout_);
@@ -37,24 +42,32 @@ class LifeJudge {
       for (std::size_t i = 0; i < whole.size(); ++i) {
         const std::int64_t row = whole[i].first;
         if (row < part.rows.begin || row >= part.rows.end) continue;
-        const std::int64_t asked = whole[i].second - committed.at(i).second, added = now.at(i).second - before.at(i).second;
+        const std::int64_t asked = whole[i].second - committed.at(i).second,
+                           added = now.at(i).second - before.at(i).second;
         if (added > asked || asked - added > lost_on(ps))
-          complain(str("row ", row, " of ", table, " on ps ", ps, " was added to ", added, " times, not ", asked, "; ", lost_on(ps), " are reported lost there"));
+          complain(str("row ", row, " of ", table, " on ps ", ps, " was added to ", added,
+                       " times, not ", asked, "; ", lost_on(ps), " are reported lost there"));
         missing += asked - added;
       }
       lacks[ps] += missing;
       if (scenario_.spread == Spread::kEveryShard && missing != lost_on(ps))
-        complain(str("the rows of ", table, " on shard ", part.shard, " of ps ", ps, " lack ", missing, " updates, ", lost_on(ps), " are reported lost there"));
+        complain(str("the rows of ", table, " on shard ", part.shard, " of ps ", ps, " lack ",
+                     missing, " updates, ", lost_on(ps), " are reported lost there"));
     }
-    if (scenario_.spread == Spread::kEveryShard || scenario_.job == Job::kFlights) return;  // a closure of flights has hundreds of rows
+    // a closure of flights has hundreds of rows
+    if (scenario_.spread == Spread::kEveryShard || scenario_.job == Job::kFlights) return;
     for (const auto& [ps, missing] : lacks)
-      if (missing > lost_on(ps)) complain(str("the rows of ", table, " on ps ", ps, " lack ", missing, " updates, ", lost_on(ps), " are reported lost there"));
+      if (missing > lost_on(ps))
+        complain(str("the rows of ", table, " on ps ", ps, " lack ", missing, " updates, ",
+                     lost_on(ps), " are reported lost there"));
   }
 
   std::vector<std::string> take() { return std::move(complaints_); }
 
  private:
-  std::int64_t lost_on(int ps) const { return static_cast<std::int64_t>(lost_.at(static_cast<std::size_t>(ps))); }
+  std::int64_t lost_on(int ps) const {
+    return static_cast<std::int64_t>(lost_.at(static_cast<std::size_t>(ps)));
+  }
   void complain(std::string what) { complaints_.push_back(std::move(what)); }
 
   const Scenario& scenario_;
@@ -72,12 +85,14 @@ std::vector<std::uint64_t> losses_by_ps(const EngineStats& stats, int ps) {
   std::vector<std::uint64_t> lost(static_cast<std::size_t>(ps), 0);
   for (const LossReport& loss : stats.losses)
     for (int i = 0; i < ps; ++i)
-      if (loss.task == str("/job:ps/task:", i)) lost[static_cast<std::size_t>(i)] += loss.lost_updates;
+      if (loss.task == str("/job:ps/task:", i))
+        lost[static_cast<std::size_t>(i)] += loss.lost_updates;
   return lost;
 }
 
-std::vector<std::string> judge_life(const Scenario& scenario, const Base& base, const Due& due, std::int64_t until, const Values& now,
-                                    const Layout& layout, const std::vector<std::uint64_t>& lost) {
+std::vector<std::string> judge_life(const Scenario& scenario, const Base& base, const Due& due,
+                                    std::int64_t until, const Values& now, const Layout& layout,
+                                    const std::vector<std::uint64_t>& lost) {
   LifeJudge judge(scenario, base, layout, lost);
   judge.judge_numbers(now, until - base.step);
   judge.judge_table("rows", due.rows, base.due.rows, base.values.rows, now.rows);

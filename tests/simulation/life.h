@@ -1,4 +1,5 @@
-// What a coordinator's life promises, against the values at its end: what it began with, and each closure since, less what is reported lost.
+// What a coordinator's life promises, against the values at its end: what it began with, and each
+// closure since, less what is reported lost.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace cairn::simulation {
 
-// What a life began with: the values that it restored, and what their checkpoint counts as committed.
+// What a life began with: the values that it restored, and what their checkpoint counts as
+// committed.
 struct Base {
   Values values;
   Due due;
@@ -21,11 +23,15 @@ Base fresh_base(const Scenario& scenario);
 // Updates reported lost in this life, by ps.
 std::vector<std::uint64_t> losses_by_ps(const EngineStats& stats, int ps);
 
-// Complaints about the values `now`, when all closures up to step `until` have ended; `due`: what their elements add to the tables.
-//   - v, w and each element of wide gained one per closure, less what is reported lost on the element's ps
-//   - no row gained more than the elements ask for that were not committed at the base; the rows of a ps together lack at most what is
-//     reported lost there, and those of each shard lack just that where each closure reaches each shard
-std::vector<std::string> judge_life(const Scenario& scenario, const Base& base, const Due& due, std::int64_t until, const Values& now,
-                                    const Layout& layout, const std::vector<std::uint64_t>& lost);
+// Complaints about the values `now`, when all closures up to step `until` have ended; `due`: what
+// their elements add to the tables.
+//   - v, w and each element of wide gained one per closure, less what is reported lost on the
+//     element's ps
+//   - no row gained more than the elements ask for that were not committed at the base; the rows of
+//     a ps together lack at most what is reported lost there, and those of each shard lack just
+//     that where each closure reaches each shard
+std::vector<std::string> judge_life(const Scenario& scenario, const Base& base, const Due& due,
+                                    std::int64_t until, const Values& now, const Layout& layout,
+                                    const std::vector<std::uint64_t>& lost);
 
 }  // namespace cairn::simulation

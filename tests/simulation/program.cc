@@ -12,27 +12,37 @@ namespace cairn::simulation {
 namespace {
 
 constexpr const char* kFlightsFile = "examples/data/nycflights13/flights.csv.gz";
-// The data has more values than the dense table has rows, so that the hashed one still gets new rows when many closures are done.
+// The data has more values than the dense table has rows, so that the hashed one still gets new
+// rows when many closures are done.
 constexpr std::int64_t kValuesPerRow = 4;
-constexpr std::int64_t kHashFactor = 0x1e3779b97;  // odd: distinct values have distinct rows of all 2^36
+// odd: distinct values have distinct rows of all 2^36
+constexpr std::int64_t kHashFactor = 0x1e3779b97;
 
 Dataset flights() {
   CsvSchema schema{.header = true};
-  std::vector<std::string> names{"year", "month", "day", "sched_dep_time", "carrier", "flight", "origin"};
+  std::vector<std::string> names{"year",    "month",  "day",   "sched_dep_time",
+                                 "carrier", "flight", "origin"};
   for (const auto& name : names) schema.columns.push_back({.name = name, .dtype = DType::kString});
-  return Dataset::csv(kFlightsFile, schema).features({FeatureColumn::crossed(names, kFlightRows, "value")}).batch(kFlightBatch);
+  return Dataset::csv(kFlightsFile, schema)
+      .features({FeatureColumn::crossed(names, kFlightRows, "value")})
+      .batch(kFlightBatch);
 }
 
 Dataset data_of(const Scenario& scenario) {
-  return scenario.job == Job::kFlights ? flights() : Dataset::range(scenario.rows * kValuesPerRow).repeat().batch(1);
+  return scenario.job == Job::kFlights
+             ? flights()
+             : Dataset::range(scenario.rows * kValuesPerRow).repeat().batch(1);
 }
 
 CountedTable counted_table(const Scenario& scenario, std::int64_t rows, std::int64_t factor) {
-  const std::int64_t parts = scenario.spread == Spread::kEveryShard ? scenario.ps * static_cast<std::int64_t>(scenario.shards) : 1;
+  const std::int64_t parts = scenario.spread == Spread::kEveryShard
+                                 ? scenario.ps * static_cast<std::int64_t>(scenario.shards)
+                                 : 1;
   return {rows, factor, split_rows(rows, parts)};
 }
 
-// The values of the elements of one epoch, or of as many as there are closures; `begins[n]`: where those of element n begin.
+// The values of the elements of one epoch, or of as many as there are closures; `begins[n]`: where
+// those of element n begin.
 struct Epoch {
   std::vector<std::int64_t> values;
   std::vector<std::size_t> begins;
@@ -44,7 +54,8 @@ struct Epoch {
 };
 
 Epoch read_epoch(const Scenario& scenario) {
-  const std::int64_t elements = scenario.job == Job::kFlights ? kFlightClosures : scenario.rows * kValuesPerRow;
+  const std::int64_t elements =
+      scenario.job == Job::kFlights ? kFlightClosures : scenario.rows * kValuesPerRow;
   Epoch epoch;
   auto all = open(data_of(scenario));
   for (std::int64_t i = 0; i < std::min(elements, scenario.closures); ++i) {
@@ -58,7 +69,8 @@ Epoch read_epoch(const Scenario& scenario) {
 }
 
 Epoch epoch_of(const Scenario& scenario) {
-  if (scenario.job != Job::kFlights || scenario.closures < kFlightClosures) return read_epoch(scenario);
+  if (scenario.job != Job::kFlights || scenario.closures < kFlightClosures)
+    return read_epoch(scenario);
   static const Epoch flights = read_epoch(scenario);  // reading them takes half a second
   return flights;
 }
@@ -77,7 +89,8 @@ void count(RowCounts& counts, const CountedTable& table, std::int64_t value) {
 }
 
 Array ones(std::int64_t rows, std::int64_t dim) {
-  return Array(Tensor::of<float>({rows, dim}, std::vector<float>(static_cast<std::size_t>(rows * dim), 1.0f)));
+  return Array(Tensor::of<float>({rows, dim},
+                                 std::vector<float>(static_cast<std::size_t>(rows * dim), 1.0f)));
 }
 
 // An optimizer that goes down by a gradient of -1 adds one.
@@ -108,16 +121,26 @@ Array CountedTable::rows_of(const Array& values) const {
   return all.size() == 1 ? all.front() : concat(all, 0);
 }
 
-CountedTable dense_table(const Scenario& scenario) { return counted_table(scenario, scenario.rows, 1); }
-CountedTable hashed_table(const Scenario& scenario) { return counted_table(scenario, kHashedRows, kHashFactor); }
+CountedTable dense_table(const Scenario& scenario) {
+  return counted_table(scenario, scenario.rows, 1);
+}
+CountedTable hashed_table(const Scenario& scenario) {
+  return counted_table(scenario, kHashedRows, kHashFactor);
+}
 
-Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario) : coordinator(strategy) {
+Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario)
+    : coordinator(strategy) {
   v = strategy.create_variable({.name = "v", .shape = {}, .initializer = Initializer::zeros()});
   w = strategy.create_variable({.name = "w", .shape = {}, .initializer = Initializer::zeros()});
-  rows = strategy.create_variable({.name = "rows", .shape = {scenario.rows, 1}, .initializer = Initializer::zeros()});
-  if (scenario.wide > 0) wide = strategy.create_variable({.name = "wide", .shape = {scenario.wide}, .initializer = Initializer::zeros()});
-  hashed = strategy.create_variable(
-      {.name = "hashed", .shape = {kHashedRows, scenario.hashed_dim}, .initializer = Initializer::zeros(), .hashed = true});
+  rows = strategy.create_variable(
+      {.name = "rows", .shape = {scenario.rows, 1}, .initializer = Initializer::zeros()});
+  if (scenario.wide > 0)
+    wide = strategy.create_variable(
+        {.name = "wide", .shape = {scenario.wide}, .initializer = Initializer::zeros()});
+  hashed = strategy.create_variable({.name = "hashed",
+                                     .shape = {kHashedRows, scenario.hashed_dim},
+                                     .initializer = Initializer::zeros(),
+                                     .hashed = true});
   data = coordinator.create_shared_dataset(data_of(scenario), "data");
   add = strategy.function([this, scenario](Iterator input) {
     const Updates updates = scenario.updates;
@@ -125,15 +148,19 @@ Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario) : 
     if (scenario.wide > 0) add_one(wide, reshape(ones(1, scenario.wide), {scenario.wide}), updates);
     add_one(w, Array(1.0f), updates);
     const Array values = input.get_next().features["value"];
-    const Array row_ids = dense_table(scenario).rows_of(values), hashed_ids = hashed_table(scenario).rows_of(values);
+    const Array row_ids = dense_table(scenario).rows_of(values),
+                hashed_ids = hashed_table(scenario).rows_of(values);
     add_one(rows, row_ids, expand_dims(cast(ones_like(row_ids), DType::kFloat32), 1), updates);
-    Array one = expand_dims(cast(ones_like(hashed_ids), DType::kFloat32), 1) * ones(1, scenario.hashed_dim);
-    if (updates == Updates::kByRule) one = one + hashed.gather(hashed_ids) * Array(0.0f);  // so that the closure pulls
+    Array one =
+        expand_dims(cast(ones_like(hashed_ids), DType::kFloat32), 1) * ones(1, scenario.hashed_dim);
+    // so that the closure pulls
+    if (updates == Updates::kByRule) one = one + hashed.gather(hashed_ids) * Array(0.0f);
     add_one(hashed, hashed_ids, one, updates);
   });
 }
 
-Due due(const Scenario& scenario, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& elements) {
+Due due(const Scenario& scenario,
+        const std::vector<std::pair<std::uint64_t, std::uint64_t>>& elements) {
   const Epoch epoch = epoch_of(scenario);
   const CountedTable dense = dense_table(scenario), hashed = hashed_table(scenario);
   Due due;
@@ -151,11 +178,14 @@ Due due(const Scenario& scenario, const std::vector<std::pair<std::uint64_t, std
   return due;
 }
 
-Due due(const Scenario& scenario) { return due(scenario, {{0, static_cast<std::uint64_t>(scenario.closures)}}); }
+Due due(const Scenario& scenario) {
+  return due(scenario, {{0, static_cast<std::uint64_t>(scenario.closures)}});
+}
 
 Values zero_values(const Scenario& scenario) {
   const Due none = due(scenario, {});
-  return {0, 0, none.rows, none.hashed, std::vector<std::int64_t>(static_cast<std::size_t>(scenario.wide), 0)};
+  return {0, 0, none.rows, none.hashed,
+          std::vector<std::int64_t>(static_cast<std::size_t>(scenario.wide), 0)};
 }
 
 Values values_of(const Program& program, const Due& all) {
@@ -163,14 +193,19 @@ Values values_of(const Program& program, const Due& all) {
   values.v = static_cast<std::int64_t>(program.v.read().eval().item<float>());
   values.w = static_cast<std::int64_t>(program.w.read().eval().item<float>());
   const Tensor rows = program.rows.read().eval();
-  for (const float one : rows.values<float>()) values.rows.emplace_back(values.rows.size(), static_cast<std::int64_t>(one));
+  for (const float one : rows.values<float>())
+    values.rows.emplace_back(values.rows.size(), static_cast<std::int64_t>(one));
   if (program.wide.defined()) {
     const Tensor wide = program.wide.read().eval();
-    for (const float one : wide.values<float>()) values.wide.push_back(static_cast<std::int64_t>(one));
+    for (const float one : wide.values<float>())
+      values.wide.push_back(static_cast<std::int64_t>(one));
   }
   std::vector<std::int64_t> ids;
   for (const auto& [row, number] : all.hashed) ids.push_back(row);
-  const Tensor hashed = program.hashed.gather(Array(Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())}, ids))).eval();
+  const Tensor hashed =
+      program.hashed
+          .gather(Array(Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())}, ids)))
+          .eval();
   const auto elements = hashed.values<float>();
   const auto dim = static_cast<std::size_t>(program.hashed.spec().dim());
   for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -1,4 +1,5 @@
-// The simulated user's program: dense variables, a dense table and a hashed one, closures that add one to each, and what must come of it.
+// The simulated user's program: dense variables, a dense table and a hashed one, closures that add
+// one to each, and what must come of it.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -12,7 +13,8 @@ namespace cairn::simulation {
 
 inline constexpr std::int64_t kHashedRows = std::int64_t{1} << 36;
 
-// A number for each row of a table, ascending by row. Of the hashed table: for each row that the job can touch.
+// A number for each row of a table, ascending by row. Of the hashed table: for each row that the
+// job can touch.
 using RowCounts = std::vector<std::pair<std::int64_t, std::int64_t>>;
 std::int64_t total(const RowCounts& counts, RowRange rows);
 std::int64_t total(const RowCounts& counts);
@@ -22,7 +24,9 @@ struct CountedTable {
   std::int64_t rows = 0, factor = 1;
   std::vector<RowRange> ranges;
 
-  std::int64_t row_of(std::int64_t value, RowRange range) const { return range.begin + value * factor % range.size(); }
+  std::int64_t row_of(std::int64_t value, RowRange range) const {
+    return range.begin + value * factor % range.size();
+  }
   Array rows_of(const Array& values) const;
 };
 CountedTable dense_table(const Scenario& scenario);
@@ -41,7 +45,8 @@ struct Program {
 struct Due {
   RowCounts rows, hashed;
 };
-Due due(const Scenario& scenario, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& elements);
+Due due(const Scenario& scenario,
+        const std::vector<std::pair<std::uint64_t, std::uint64_t>>& elements);
 Due due(const Scenario& scenario);  // for all of them
 
 struct Values {
@@ -51,7 +56,8 @@ struct Values {
 };
 Values zero_values(const Scenario& scenario);
 // Reads them all, of the hashed table the rows that are named in `all`.
-//   Errors  DataLoss: the elements of a hashed row differ, though each closure adds the same to all of them.
+//   Errors  DataLoss: the elements of a hashed row differ, though each closure adds the same to all
+//           of them.
 Values values_of(const Program& program, const Due& all);
 
 }  // namespace cairn::simulation

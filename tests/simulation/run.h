@@ -10,24 +10,30 @@ namespace cairn::simulation {
 
 struct Verdict {
   std::vector<std::string> complaints;  // empty: every promise was kept
-  std::uint64_t fingerprint = 0;        // of every message and the final values: equal for equal scenarios
+  // of every message and the final values: equal for equal scenarios
+  std::uint64_t fingerprint = 0;
   std::uint64_t retried = 0, lost_updates = 0, checkpoints = 0, losses = 0;
   double virtual_seconds = 0;
   bool good() const { return complaints.empty(); }
 };
 
 // The promises:
-//   - each closure adds one to v, to w and to one row of each table, or of each table's part on each shard: in a coordinator's life every part
-//     gets just that, less what the loss report says of its ps (docs/architecture.md, recovery)
-//   - every element of the data is committed with just one closure: no row is added to more often than the elements ask for that were not
-//     committed when the life began, and the rows of a ps together lack what is reported for it: exactly, where closures reach each shard
-//   - what a fenced worker incarnation still sends for a closure that another has taken over is not applied
-//   - no error reaches the user; nothing waits for longer than two virtual minutes after the last fault has ended
-//   - every checkpoint that has a manifest is clean; those that are restored, the newest at the end among them, are one cut (cut.h), also where
-//     a ps was lost before
+//   - each closure adds one to v, to w and to one row of each table, or of each table's part on
+//     each shard: in a coordinator's life every part gets just that, less what the loss report says
+//     of its ps (docs/architecture.md, recovery)
+//   - every element of the data is committed with just one closure: no row is added to more often
+//     than the elements ask for that were not committed when the life began, and the rows of a ps
+//     together lack what is reported for it: exactly, where closures reach each shard
+//   - what a fenced worker incarnation still sends for a closure that another has taken over is not
+//     applied
+//   - no error reaches the user; nothing waits for longer than two virtual minutes after the last
+//     fault has ended
+//   - every checkpoint that has a manifest is clean; those that are restored, the newest at the end
+//     among them, are one cut (cut.h), also where a ps was lost before
 Verdict run(const Scenario& scenario);
 
-// The scenario with as few faults and closures as still make it fail, found by leaving out one after the other.
+// The scenario with as few faults and closures as still make it fail, found by leaving out one
+// after the other.
 Scenario shrink(Scenario failing, const std::function<bool(const Scenario&)>& fails);
 
 }  // namespace cairn::simulation

@@ -12,13 +12,16 @@ namespace {
 using Kind = Fault::Kind;
 using std::chrono::microseconds;
 
-std::string ms(Duration duration) { return cairn::str(static_cast<double>(duration.count()) / 1e6, " ms"); }
+std::string ms(Duration duration) {
+  return cairn::str(static_cast<double>(duration.count()) / 1e6, " ms");
+}
 
 class Draw {
  public:
   Draw(std::uint64_t seed, const char* what) : random_(random_key(seed, what)) {}
   std::int64_t between(std::int64_t least, std::int64_t most) {
-    return least + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1)));
+    return least +
+           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(most - least + 1)));
   }
   int index(int count) { return static_cast<int>(between(0, count - 1)); }
   // Short times as likely as long ones: every scale meets every other.
@@ -40,11 +43,13 @@ std::string host(Draw& draw, const Scenario& scenario) {
 
 std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (mix == Mix::kFlights) return {Kind::kKillWorker};
-  std::vector<Kind> kinds{Kind::kKillWorker, Kind::kKillWorker, Kind::kCut, Kind::kPartition, Kind::kPartitionBoth, Kind::kDropNext, Kind::kWallJump};
+  std::vector<Kind> kinds{Kind::kKillWorker,    Kind::kKillWorker, Kind::kCut,     Kind::kPartition,
+                          Kind::kPartitionBoth, Kind::kDropNext,   Kind::kWallJump};
   if (scenario.workers > 1 && scenario.ps > 1) kinds.push_back(Kind::kZombie);
   if (mix == Mix::kExactlyOnce) return kinds;
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
-  if (scenario.checkpoint_every > 0) kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
+  if (scenario.checkpoint_every > 0)
+    kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
   return kinds;
 }
 
@@ -68,7 +73,8 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
   return fault;
 }
 
-// What comes together where a machine room loses power, or where what killed a process is still there when it is back.
+// What comes together where a machine room loses power, or where what killed a process is still
+// there when it is back.
 std::vector<Fault> draw_blow(Draw& draw, const Scenario& scenario) {
   Fault first{.kind = Kind::kKillChief, .at_closure = draw.between(0, scenario.closures - 1)};
   first.then = draw.time(microseconds(1), microseconds(5'000));
@@ -94,7 +100,8 @@ std::vector<Fault> draw_blow(Draw& draw, const Scenario& scenario) {
   return blow;
 }
 
-// Rows of 4 KB make blocks of sixteen rows, so that a checkpoint of a small job meets several of them.
+// Rows of 4 KB make blocks of sixteen rows, so that a checkpoint of a small job meets several of
+// them.
 constexpr std::int64_t kWideRow = 1024, kPieceRow = 16;
 
 void draw_program(Scenario& scenario, Mix mix) {
@@ -104,7 +111,8 @@ void draw_program(Scenario& scenario, Mix mix) {
   const bool wide = draw.index(2) == 0;
   if (mix == Mix::kEverything) scenario.hashed_dim = wide ? kWideRow : 1;
   if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
-  if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;  // a closure has hundreds of rows anyway
+  // a closure has hundreds of rows anyway
+  if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
 }
 
 }  // namespace
@@ -146,7 +154,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     scenario.checkpoint_every = 0;
   draw_program(scenario, mix);
   const std::vector<Kind> kinds = kinds_of(mix, scenario);
-  for (std::int64_t i = 0; i < faults; ++i) scenario.faults.push_back(draw_fault(draw, scenario, kinds));
+  for (std::int64_t i = 0; i < faults; ++i)
+    scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   Draw blows(seed, "blow");
   if ((mix == Mix::kEverything || mix == Mix::kSlices) && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
@@ -159,18 +168,28 @@ std::string Fault::str() const {
   const std::string when = cairn::str("after closure ", at_closure, " and ", ms(then), ": ");
   const std::string while_ = cairn::str(" for ", ms(lasts));
   switch (kind) {
-    case Kind::kKillWorker: return cairn::str(when, "worker ", a, " is killed, back after ", ms(lasts));
+    case Kind::kKillWorker:
+      return cairn::str(when, "worker ", a, " is killed, back after ", ms(lasts));
     case Kind::kKillPs: return cairn::str(when, "ps ", a, " is killed, back after ", ms(lasts));
-    case Kind::kKillChief: return cairn::str(when, "the coordinator is killed, back after ", ms(lasts));
-    case Kind::kCut: return cairn::str(when, from, " and ", to, " are cut off from each other", while_);
-    case Kind::kPartition: return cairn::str(when, "what ", from, " sends to ", to, " does not arrive", while_);
-    case Kind::kPartitionBoth: return cairn::str(when, "nothing passes between ", from, " and ", to, while_);
-    case Kind::kDropNext: return cairn::str(when, "the next message from ", from, " to ", to, " is lost with its connection");
+    case Kind::kKillChief:
+      return cairn::str(when, "the coordinator is killed, back after ", ms(lasts));
+    case Kind::kCut:
+      return cairn::str(when, from, " and ", to, " are cut off from each other", while_);
+    case Kind::kPartition:
+      return cairn::str(when, "what ", from, " sends to ", to, " does not arrive", while_);
+    case Kind::kPartitionBoth:
+      return cairn::str(when, "nothing passes between ", from, " and ", to, while_);
+    case Kind::kDropNext:
+      return cairn::str(when, "the next message from ", from, " to ", to,
+                        " is lost with its connection");
     case Kind::kDiskFull: return cairn::str(when, "the disk is full", while_);
-    case Kind::kDiskDown: return cairn::str(when, "the disk tears the next write and is down", while_);
+    case Kind::kDiskDown:
+      return cairn::str(when, "the disk tears the next write and is down", while_);
     case Kind::kDiskSlow: return cairn::str(when, "disks take 50 ms more", while_);
     case Kind::kZombie:
-      return cairn::str(when, "the coordinator and worker ", a, " hear nothing of each other, and what it sends to ", to, " is held,", while_, "; what others send there after 900 ms comes later");
+      return cairn::str(when, "the coordinator and worker ", a,
+                        " hear nothing of each other, and what it sends to ", to, " is held,",
+                        while_, "; what others send there after 900 ms comes later");
     case Kind::kWallJump: return cairn::str(when, "wall clocks jump by ", a, " s");
   }
   return when;
@@ -178,11 +197,16 @@ std::string Fault::str() const {
 
 std::string Scenario::str() const {
   std::ostringstream out;
-  out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards << " shards and " << workers << " workers of " << lanes
-      << " lanes, depth " << pipeline_depth << ", window " << send_window << ", " << rows << " rows" << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
-      << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
-      << " steps, network delays up to " << ms(delay_max) << ", disk delays up to " << ms(disk_delay_max);
-  for (std::size_t i = 0; i < faults.size(); ++i) out << "\n  fault " << i << ": " << faults[i].str();
+  out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards
+      << " shards and " << workers << " workers of " << lanes << " lanes, depth " << pipeline_depth
+      << ", window " << send_window << ", " << rows << " rows"
+      << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
+      << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
+      << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
+      << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "
+      << ms(disk_delay_max);
+  for (std::size_t i = 0; i < faults.size(); ++i)
+    out << "\n  fault " << i << ": " << faults[i].str();
   return out.str();
 }
 

@@ -1,4 +1,5 @@
-// A scenario: a small job on a simulated cluster, and what goes wrong on the way. All of it follows from one seed.
+// A scenario: a small job on a simulated cluster, and what goes wrong on the way. All of it follows
+// from one seed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,14 +11,22 @@ namespace cairn::simulation {
 
 struct Fault {
   enum class Kind : std::uint8_t {
-    kKillWorker, kKillPs, kKillChief,  // `a`: which; it is started again after `lasts`
-    kCut,                              // connections between hosts `from` and `to` end and cannot be made
-    kPartition,                        // what `from` sends to `to` does not arrive
+    kKillWorker,
+    kKillPs,
+    kKillChief,  // `a`: which; it is started again after `lasts`
+    // connections between hosts `from` and `to` end and cannot be made
+    kCut,
+    kPartition,  // what `from` sends to `to` does not arrive
     kPartitionBoth,
-    kDropNext,                         // a request or its answer is lost, and the connection with it
-    kDiskFull, kDiskDown, kDiskSlow,   // kDiskDown: power goes in the middle of the next write
+    // a request or its answer is lost, and the connection with it
+    kDropNext,
+    kDiskFull,
+    kDiskDown,
+    kDiskSlow,  // kDiskDown: power goes in the middle of the next write
     kWallJump,
-    kZombie,                           // worker `a` is taken for dead; what it had sent to ps `to` comes late, before what others send there
+    // worker `a` is taken for dead; what it had sent to ps `to` comes late, before what others send
+    // there
+    kZombie,
   };
   Kind kind = Kind::kKillWorker;
   int a = 0;
@@ -30,7 +39,8 @@ struct Fault {
 
 enum class Job : std::uint8_t {
   kNumbers,  // element n of the data is row n mod rows
-  kFlights,  // elements are batches of the flights of 2013; a flight's row is a hash of what names it
+  // elements are batches of the flights of 2013; a flight's row is a hash of what names it
+  kFlights,
 };
 
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
@@ -38,14 +48,17 @@ inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRow
 
 // Which rows of each table a closure adds one to.
 enum class Spread : std::uint8_t {
-  kOneRow,      // one of all: most shards have no row of it
-  kEveryShard,  // one of each shard's: then the rows of each shard tell how many closures it has applied
+  kOneRow,  // one of all: most shards have no row of it
+  // one of each shard's: then the rows of each shard tell how many closures it has applied
+  kEveryShard,
 };
 
 // How a closure adds one.
 enum class Updates : std::uint8_t {
   kAssigned,  // by assignments: such a closure has its lane to itself, and pulls nothing
-  kByRule,    // by an optimizer's rule, having pulled its hashed rows: closures overlap as deep as the pipeline is
+  // by an optimizer's rule, having pulled its hashed rows: closures overlap as deep as the pipeline
+  // is
+  kByRule,
 };
 
 struct Scenario {
@@ -54,13 +67,14 @@ struct Scenario {
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
   std::int64_t closures = 100;
-  std::int64_t rows = 50;              // of the dense table
-  std::int64_t hashed_dim = 1;         // elements per row of the hashed table
+  std::int64_t rows = 50;       // of the dense table
+  std::int64_t hashed_dim = 1;  // elements per row of the hashed table
   Spread spread = Spread::kOneRow;
   Updates updates = Updates::kAssigned;
-  std::int64_t wide = 0;               // elements of a variable that is large here, as messages are small; 0: there is none
-  std::int64_t checkpoint_every = 0;   // steps; 0: none
-  Duration delay_max{0};               // of the network
+  // elements of a variable that is large here, as messages are small; 0: there is none
+  std::int64_t wide = 0;
+  std::int64_t checkpoint_every = 0;  // steps; 0: none
+  Duration delay_max{0};              // of the network
   Duration disk_delay_max{0};
   std::vector<Fault> faults;
   std::string str() const;  // a few lines for people
@@ -68,10 +82,13 @@ struct Scenario {
 
 // What the numbers are drawn from.
 enum class Mix : std::uint8_t {
-  kEverything,   // small jobs, every kind of fault
-  kExactlyOnce,  // 10,000 closures on 4 workers at depth 1 (odd seeds) or 4, 1,000 rows over 2 ps; workers and connections fail
-  kFlights,      // an epoch of flights.csv on 3 workers, which are killed
-  kSlices,       // kEverything with a dense variable that is updated in slices, and the rest in pieces
+  kEverything,  // small jobs, every kind of fault
+  // 10,000 closures on 4 workers at depth 1 (odd seeds) or 4, 1,000 rows over 2 ps; workers and
+  // connections fail
+  kExactlyOnce,
+  kFlights,  // an epoch of flights.csv on 3 workers, which are killed
+  // kEverything with a dense variable that is updated in slices, and the rest in pieces
+  kSlices,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

@@ -13,7 +13,8 @@ Scenario shrink(Scenario failing, const std::function<bool(const Scenario&)>& fa
       failing = std::move(without);
       smaller = true;
     }
-    for (std::int64_t closures : {failing.closures / 2, failing.closures * 3 / 4, failing.closures - 1}) {
+    for (std::int64_t closures :
+         {failing.closures / 2, failing.closures * 3 / 4, failing.closures - 1}) {
       if (closures < 1 || closures == failing.closures) continue;
       Scenario shorter = failing;
       shorter.closures = closures;

@@ -1,4 +1,5 @@
-// Runs seeds, or one again:  cairn-simulate [--mix everything] [--seeds 1000] [--first 1] | --seed N [--without 0,2 ...] [--closures N]
+// Runs seeds, or one again: cairn-simulate [--mix everything] [--seeds 1000] [--first 1] | --seed N
+// [--without 0,2 ...] [--closures N]
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -13,17 +14,21 @@ namespace {
 void tell(const Scenario& scenario, const Verdict& verdict) {
   std::cout << scenario.str() << "\n";
   for (const auto& complaint : verdict.complaints) std::cout << "  FAILED: " << complaint << "\n";
-  std::cout << (verdict.good() ? "good" : "bad") << " after " << verdict.virtual_seconds << " virtual seconds: " << verdict.retried << " retried, "
-            << verdict.losses << " losses, " << verdict.lost_updates << " updates lost, " << verdict.checkpoints << " checkpoints, fingerprint "
-            << std::hex << verdict.fingerprint << std::dec << std::endl;
+  std::cout << (verdict.good() ? "good" : "bad") << " after " << verdict.virtual_seconds
+            << " virtual seconds: " << verdict.retried << " retried, " << verdict.losses
+            << " losses, " << verdict.lost_updates << " updates lost, " << verdict.checkpoints
+            << " checkpoints, fingerprint " << std::hex << verdict.fingerprint << std::dec
+            << std::endl;
 }
 
-int again(Mix mix, std::uint64_t seed, const std::vector<std::size_t>& without, std::int64_t closures) {
+int again(Mix mix, std::uint64_t seed, const std::vector<std::size_t>& without,
+          std::int64_t closures) {
   Scenario scenario = make_scenario(seed, mix);
   if (closures > 0) scenario.closures = closures;
   std::vector<Fault> kept;
   for (std::size_t i = 0; i < scenario.faults.size(); ++i)
-    if (std::find(without.begin(), without.end(), i) == without.end()) kept.push_back(scenario.faults[i]);
+    if (std::find(without.begin(), without.end(), i) == without.end())
+      kept.push_back(scenario.faults[i]);
   scenario.faults = kept;
   Verdict verdict = run(scenario);
   tell(scenario, verdict);
@@ -44,14 +49,18 @@ int sweep(Mix mix, std::uint64_t first, std::uint64_t seeds, bool until_bad) {
     ++bad;
     tell(scenario, verdict);
     if (bad <= 3 && mix == Mix::kEverything) {
-      Scenario least = shrink(scenario, [](const Scenario& smaller) { return !run(smaller).good(); });
-      std::cout << "the least that fails: " << least.str() << "\n  " << run(least).complaints.front() << std::endl;
+      Scenario least =
+          shrink(scenario, [](const Scenario& smaller) { return !run(smaller).good(); });
+      std::cout << "the least that fails: " << least.str() << "\n  "
+                << run(least).complaints.front() << std::endl;
     }
     if (until_bad) return 1;
   }
-  std::cout << seeds - bad << " of " << seeds << " seeds are good; " << losses << " losses, " << retried << " closures ran again, " << lost
-            << " updates lost, " << checkpoints << " checkpoints; "
-            << std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() << " s" << std::endl;
+  std::cout << seeds - bad << " of " << seeds << " seeds are good; " << losses << " losses, "
+            << retried << " closures ran again, " << lost << " updates lost, " << checkpoints
+            << " checkpoints; "
+            << std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()
+            << " s" << std::endl;
   return bad == 0 ? 0 : 1;
 }
 
@@ -61,19 +70,31 @@ int main(int argc, char** argv) {
   std::vector<std::size_t> without;
   bool verbose = false, until_bad = false;
   Mix mix = Mix::kEverything;
-  const std::map<std::string, Mix> mixes{{"everything", Mix::kEverything}, {"exactly-once", Mix::kExactlyOnce}, {"flights", Mix::kFlights}, {"slices", Mix::kSlices}};
-  CLI::App app("Runs whole clusters in one thread on a simulated network, disk and clock, with faults from a seed", "cairn-simulate");
+  const std::map<std::string, Mix> mixes{{"everything", Mix::kEverything},
+                                         {"exactly-once", Mix::kExactlyOnce},
+                                         {"flights", Mix::kFlights},
+                                         {"slices", Mix::kSlices}};
+  CLI::App app(
+      "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
+      "a seed",
+      "cairn-simulate");
   auto* one = app.add_option("--seed", seed, "Run this seed again, and tell its story");
-  app.add_option("--mix", mix, "What is simulated")->transform(CLI::CheckedTransformer(mixes))->option_text("everything|exactly-once|flights|slices");
-  app.add_option("--without", without, "Leave out these faults of it, by number")->delimiter(',')->needs(one);
-  app.add_option("--closures", closures, "Run so many closures instead of its own number")->needs(one);
+  app.add_option("--mix", mix, "What is simulated")
+      ->transform(CLI::CheckedTransformer(mixes))
+      ->option_text("everything|exactly-once|flights|slices");
+  app.add_option("--without", without, "Leave out these faults of it, by number")
+      ->delimiter(',')
+      ->needs(one);
+  app.add_option("--closures", closures, "Run so many closures instead of its own number")
+      ->needs(one);
   app.add_flag("--log", verbose, "Show the cluster's own log");
   app.add_option("--first", first, "The first of several seeds")->excludes(one);
   app.add_option("--seeds", seeds, "How many")->excludes(one);
   app.add_flag("--until-bad", until_bad, "End with the first that fails")->excludes(one);
   CLI11_PARSE(app, argc, argv);
   set_log_level(verbose ? LogLevel::kInfo : LogLevel::kOff);
-  return one->count() > 0 ? again(mix, seed, without, closures) : sweep(mix, first, seeds, until_bad);
+  return one->count() > 0 ? again(mix, seed, without, closures)
+                          : sweep(mix, first, seeds, until_bad);
 }
 
 }  // namespace

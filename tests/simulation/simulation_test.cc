@@ -1,4 +1,5 @@
-// Whole clusters under faults from seeds. A seed that fails here is run again by `tools/simulate --seed N`.
+// Whole clusters under faults from seeds. A seed that fails here is run again by `tools/simulate
+// --seed N`.
 #include <gtest/gtest.h>
 
 #include "core/log.h"
@@ -19,7 +20,8 @@ TEST_P(Seeds, KeepEveryPromise) {
     Scenario scenario = make_scenario(seed);
     Verdict verdict = run(scenario);
     for (const auto& complaint : verdict.complaints)
-      ADD_FAILURE() << complaint << "\n" << scenario.str() << "\nagain: tools/simulate --seed " << seed;
+      ADD_FAILURE() << complaint << "\n"
+                    << scenario.str() << "\nagain: tools/simulate --seed " << seed;
   }
 }
 INSTANTIATE_TEST_SUITE_P(, Seeds, testing::Range<std::uint64_t>(1, 201, kPerTest));
@@ -28,7 +30,9 @@ void expect_good(Mix mix, const char* name, std::uint64_t seed) {
   set_log_level(LogLevel::kOff);
   const Scenario scenario = make_scenario(seed, mix);
   for (const auto& complaint : run(scenario).complaints)
-    ADD_FAILURE() << complaint << "\n" << scenario.str() << "\nagain: tools/simulate --mix " << name << " --seed " << seed;
+    ADD_FAILURE() << complaint << "\n"
+                  << scenario.str() << "\nagain: tools/simulate --mix " << name << " --seed "
+                  << seed;
 }
 
 // 200 seeds of it: tools/simulate --mix exactly-once --seeds 200
@@ -36,7 +40,8 @@ TEST(Simulation, TenThousandClosuresCountOnceAtDepthOneAndFour) {
   for (std::uint64_t seed : {1, 2}) expect_good(Mix::kExactlyOnce, "exactly-once", seed);
 }
 
-// A dense variable's slices are applied one by one, and each once. 600 seeds of it: tools/simulate --mix slices --seeds 600
+// A dense variable's slices are applied one by one, and each once. 600 seeds of it: tools/simulate
+// --mix slices --seeds 600
 TEST(Simulation, SlicesOfALargeUpdateCountOnce) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kSlices, "slices", seed);
 }
@@ -45,20 +50,28 @@ TEST(Simulation, SlicesOfALargeUpdateCountOnce) {
 TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
 
 // One ps is killed and rebuilt while another one's mark is on its way: the cut begins anew.
-TEST(Simulation, ACheckpointDoesNotCountOnTheMarkOfAProcessThatWasReplaced) { expect_good(Mix::kEverything, "everything", 7237); }
+TEST(Simulation, ACheckpointDoesNotCountOnTheMarkOfAProcessThatWasReplaced) {
+  expect_good(Mix::kEverything, "everything", 7237);
+}
 
-// A closure goes from lane 2 to lane 1; then both are lost, and one ps still applies lane 1's push as the other refuses it.
-TEST(Simulation, AnEarlierAttemptElsewhereDoesNotForbidALostWorkersLastPush) { expect_good(Mix::kEverything, "everything", 7646); }
+// A closure goes from lane 2 to lane 1; then both are lost, and one ps still applies lane 1's push
+// as the other refuses it.
+TEST(Simulation, AnEarlierAttemptElsewhereDoesNotForbidALostWorkersLastPush) {
+  expect_good(Mix::kEverything, "everything", 7646);
+}
 
 TEST(Simulation, ASeedReplaysIdentically) {
   set_log_level(LogLevel::kOff);
-  for (std::uint64_t seed : {3, 17, 42}) EXPECT_EQ(run(make_scenario(seed)).fingerprint, run(make_scenario(seed)).fingerprint) << seed;
+  for (std::uint64_t seed : {3, 17, 42})
+    EXPECT_EQ(run(make_scenario(seed)).fingerprint, run(make_scenario(seed)).fingerprint) << seed;
 }
 
 TEST(Simulation, AFailingScenarioIsShrunkToWhatItTakes) {
   Scenario scenario = make_scenario(7);
   scenario.closures = 100;
-  scenario.faults = {{.kind = Fault::Kind::kCut}, {.kind = Fault::Kind::kKillPs}, {.kind = Fault::Kind::kDropNext}};
+  scenario.faults = {{.kind = Fault::Kind::kCut},
+                     {.kind = Fault::Kind::kKillPs},
+                     {.kind = Fault::Kind::kDropNext}};
   auto fails = [](const Scenario& smaller) {
     bool kills = false;
     for (const Fault& fault : smaller.faults) kills |= fault.kind == Fault::Kind::kKillPs;

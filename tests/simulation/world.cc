@@ -9,7 +9,11 @@ constexpr Duration kAfterTheLastFault = std::chrono::minutes(2);  // virtual
 }  // namespace
 
 World::World(const Scenario& scenario)
-    : scenario_(scenario), due_(due(scenario)), pending_(scenario.faults), random_(random_key(scenario.seed, "world")), cluster_(options(scenario)) {}
+    : scenario_(scenario),
+      due_(due(scenario)),
+      pending_(scenario.faults),
+      random_(random_key(scenario.seed, "world")),
+      cluster_(options(scenario)) {}
 
 Verdict World::run() {
   try {
@@ -27,12 +31,19 @@ Verdict World::run() {
 }
 
 SimulatedClusterOptions World::options(const Scenario& scenario) {
-  SimulatedClusterOptions options{.ps = scenario.ps, .workers = scenario.workers, .shards = scenario.shards, .lanes = scenario.lanes, .seed = scenario.seed};
-  options.strategy.partitioner = FixedShardsPartitioner(scenario.ps * static_cast<std::int64_t>(scenario.shards));
+  SimulatedClusterOptions options{.ps = scenario.ps,
+                                  .workers = scenario.workers,
+                                  .shards = scenario.shards,
+                                  .lanes = scenario.lanes,
+                                  .seed = scenario.seed};
+  options.strategy.partitioner =
+      FixedShardsPartitioner(scenario.ps * static_cast<std::int64_t>(scenario.shards));
   options.strategy.placement = Placement::kRoundRobin;
   options.strategy.engine.pipeline_depth = scenario.pipeline_depth;
   options.strategy.engine.send_window = scenario.send_window;
-  options.network = {.seed = scenario.seed, .delay_min = std::chrono::microseconds(50), .delay_max = scenario.delay_max};
+  options.network = {.seed = scenario.seed,
+                     .delay_min = std::chrono::microseconds(50),
+                     .delay_max = scenario.delay_max};
   options.disk_delay_max = scenario.disk_delay_max;
   options.observer = this;
   if (scenario.wide > 0) options.piece_bytes_max = 64;
@@ -76,8 +87,11 @@ void World::begin_life() {
   base_lacks_.clear();
   base_checkpoint_.clear();
   if (lives_++ > 0) resume();
-  for (std::int64_t i = base_.step; i < scenario_.closures; ++i) program_->coordinator.schedule(program_->add, {program_->data});
-  if (scenario_.checkpoint_every > 0) program_->coordinator.save_automatically({.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});
+  for (std::int64_t i = base_.step; i < scenario_.closures; ++i)
+    program_->coordinator.schedule(program_->add, {program_->data});
+  if (scenario_.checkpoint_every > 0)
+    program_->coordinator.save_automatically(
+        {.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});
 }
 
 // From the newest checkpoint, as `--resume latest` does; the disk may be down for a while.
@@ -96,7 +110,8 @@ void World::resume() {
       cluster_.run_for(milliseconds(50));
     }
   }
-  base_ = {values_of(*program_, due_), committed_at(manifest, scenario_), program_->coordinator.stats().global_step};
+  base_ = {values_of(*program_, due_), committed_at(manifest, scenario_),
+           program_->coordinator.stats().global_step};
   base_lacks_ = judge_restored(base_checkpoint_, manifest, base_.values);
 }
 

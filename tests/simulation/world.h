@@ -44,7 +44,9 @@ class World final : private ps::PushObserver {
   void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) override;
   std::vector<std::uint64_t> lost_in_this_life() const;
   void note_losses();
-  std::map<int, std::int64_t> judge_restored(const std::string& checkpoint, const storage::Manifest& manifest, const Values& values);
+  std::map<int, std::int64_t> judge_restored(const std::string& checkpoint,
+                                             const storage::Manifest& manifest,
+                                             const Values& values);
   void judge_values();
   void judge_checkpoints();
   void finish_stats();
@@ -59,9 +61,10 @@ class World final : private ps::PushObserver {
     std::uint64_t incarnation = 0;
     std::uint64_t at = 0;  // of watched_
   };
-  std::map<std::uint64_t, Pushed> last_pushed_;    // by closure
-  std::map<std::uint64_t, std::uint64_t> fenced_;  // worker incarnations, and where in watched_ a shard first refused each
-  std::uint64_t watched_ = 0;                      // pushes and fences so far
+  std::map<std::uint64_t, Pushed> last_pushed_;  // by closure
+  // worker incarnations, and where in watched_ a shard first refused each
+  std::map<std::uint64_t, std::uint64_t> fenced_;
+  std::uint64_t watched_ = 0;  // pushes and fences so far
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;
   Base base_;                               // of this life

@@ -23,7 +23,8 @@ using testing::IsEmpty;
 
 std::vector<std::pair<std::string, std::string>> all_records(DatabaseReader& reader) {
   std::vector<std::pair<std::string, std::string>> records;
-  for (reader.seek(""); reader.valid(); reader.next()) records.emplace_back(reader.key(), reader.value());
+  for (reader.seek(""); reader.valid(); reader.next())
+    records.emplace_back(reader.key(), reader.value());
   return records;
 }
 
@@ -36,9 +37,12 @@ TEST(RowStore, RocksAndMemoryHoldTheSame) {
   const auto from_rocks = rocks->open(folder.path() + "/db"), from_memory = memory->open("db");
   EXPECT_EQ(all_records(*from_rocks), some_records());
   EXPECT_EQ(all_records(*from_memory), some_records());
-  for (const RecordKey& key : {RecordKey{"a", RecordKind::kRows, 150}, RecordKey{"a", RecordKind::kTable, 0}, RecordKey{"zz", RecordKind::kRows, 9}}) {
+  for (const RecordKey& key :
+       {RecordKey{"a", RecordKind::kRows, 150}, RecordKey{"a", RecordKind::kTable, 0},
+        RecordKey{"zz", RecordKind::kRows, 9}}) {
     const std::string bytes = encode(key);
-    for (DatabaseReader* reader : {from_rocks.get(), from_memory.get()}) reader->seek_for_prev(bytes);
+    for (DatabaseReader* reader : {from_rocks.get(), from_memory.get()})
+      reader->seek_for_prev(bytes);
     ASSERT_EQ(from_rocks->valid(), from_memory->valid());
     EXPECT_EQ(from_rocks->key(), from_memory->key());
   }
@@ -63,7 +67,8 @@ TEST(RangeRead, AnyRangeOfAnyCutFindsItsRows) {
   const auto store = make_memory_row_store(disk);
   write_database(*store, "db");
   const auto reader = store->open("db");
-  for (const RowRange range : {RowRange{0, 1000}, {0, 1}, {99, 101}, {250, 250}, {333, 667}, {999, 1000}}) {
+  for (const RowRange range :
+       {RowRange{0, 1000}, {0, 1}, {99, 101}, {250, 250}, {333, 667}, {999, 1000}}) {
     RangeRead read(*reader, "b", range);
     EXPECT_THAT(read.tables(), ElementsAre(some_table("b", {0, 1000})));
     std::vector<StoredRows> blocks;
@@ -100,11 +105,14 @@ TEST(RangeRead, FindsEveryRowOfAHashedVariable) {
     RangeRead read(*reader, "h", range);
     EXPECT_EQ(read.tables().size(), 1u);
     std::vector<StoredRows> blocks;
-    while (read.read(blocks, 1)) {}
+    while (read.read(blocks, 1)) {
+    }
     std::vector<std::int64_t> found;
     for (const StoredRows& block : blocks)
       for (const std::uint64_t offset : block.offsets)
-        if (const auto row = block.first_row + static_cast<std::int64_t>(offset); row >= range.begin && row < range.end) found.push_back(row);
+        if (const auto row = block.first_row + static_cast<std::int64_t>(offset);
+            row >= range.begin && row < range.end)
+          found.push_back(row);
     return found;
   };
   EXPECT_THAT(rows_in({0, 1000}), ElementsAre(3, 503, 5, 505, 400, 900));
@@ -114,7 +122,8 @@ TEST(RangeRead, FindsEveryRowOfAHashedVariable) {
 }
 
 TEST(RangeRead, ADatabaseOutsideTheFolderIsRefused) {
-  for (const char* name : {"", ".", "..", "../other", "/etc"}) EXPECT_THROW(verify_database_name(name), InvalidArgumentError);
+  for (const char* name : {"", ".", "..", "../other", "/etc"})
+    EXPECT_THROW(verify_database_name(name), InvalidArgumentError);
 }
 
 TEST(CheckpointFolder, ListsWhatHasAManifestNewestLast) {
@@ -143,7 +152,8 @@ TEST(CheckpointFolder, PruningKeepsTheNewestAndTheirBases) {
   commit(disk, folder.path(5), delta);
   write_database(*store, folder.path(6) + "/ps-0-shard-0");  // what a failed save left
 
-  EXPECT_THAT(folder.prune(2, {.session = delta.session, .ancestors = {}}), ElementsAre("c/ckpt-00000001", "c/ckpt-00000002", "c/ckpt-00000006"));
+  EXPECT_THAT(folder.prune(2, {.session = delta.session, .ancestors = {}}),
+              ElementsAre("c/ckpt-00000001", "c/ckpt-00000002", "c/ckpt-00000006"));
   std::vector<std::uint64_t> ids;
   for (const CheckpointEntry& entry : folder.list()) ids.push_back(entry.id);
   EXPECT_THAT(ids, ElementsAre(3, 4, 5));
@@ -155,7 +165,8 @@ std::vector<std::uint64_t> ids_of(const CheckpointFolder& folder) {
   return ids;
 }
 
-void write_of_session(MemoryDisk& disk, RowStore& store, const CheckpointFolder& folder, std::uint64_t id, std::uint64_t session) {
+void write_of_session(MemoryDisk& disk, RowStore& store, const CheckpointFolder& folder,
+                      std::uint64_t id, std::uint64_t session) {
   Manifest manifest = write_checkpoint(disk, store, folder.path(id), id);
   manifest.session = session;
   commit(disk, folder.path(id), manifest);
@@ -168,7 +179,8 @@ TEST(CheckpointFolder, PruningLeavesTheCheckpointsOfOtherRunsAlone) {
   write_of_session(disk, *store, folder, 255, 7);  // the good model
   for (const std::uint64_t id : {256, 257, 258}) write_of_session(disk, *store, folder, id, 8);
 
-  EXPECT_THAT(folder.prune(1, {.session = 8, .ancestors = {}}), ElementsAre("c/ckpt-00000256", "c/ckpt-00000257"));
+  EXPECT_THAT(folder.prune(1, {.session = 8, .ancestors = {}}),
+              ElementsAre("c/ckpt-00000256", "c/ckpt-00000257"));
   EXPECT_THAT(ids_of(folder), ElementsAre(255, 258));
 }
 
@@ -177,9 +189,11 @@ TEST(CheckpointFolder, PruningCountsWhatTheRunWentOnFromAndNotWhatCameAfterThat)
   const auto store = make_memory_row_store(disk);
   CheckpointFolder folder(disk, "c");
   for (const std::uint64_t id : {1, 2, 3}) write_of_session(disk, *store, folder, id, 7);
-  for (const std::uint64_t id : {4, 5}) write_of_session(disk, *store, folder, id, 8);  // resumed from 2
+  // resumed from 2
+  for (const std::uint64_t id : {4, 5}) write_of_session(disk, *store, folder, id, 8);
 
-  EXPECT_THAT(folder.prune(2, {.session = 8, .ancestors = {{7, 2}}}), ElementsAre("c/ckpt-00000001", "c/ckpt-00000002"));
+  EXPECT_THAT(folder.prune(2, {.session = 8, .ancestors = {{7, 2}}}),
+              ElementsAre("c/ckpt-00000001", "c/ckpt-00000002"));
   EXPECT_THAT(ids_of(folder), ElementsAre(3, 4, 5));
 }
 
@@ -200,7 +214,9 @@ void expect_lock_names_its_holder(Disk& disk, const std::string& folder) {
     lock_folder(disk, folder, system_clock(), Duration(0));
     ADD_FAILURE() << "two have the lock";
   } catch (const FailedPreconditionError& taken) {
-    EXPECT_THAT(taken.what(), AllOf(HasSubstr(folder), HasSubstr(str("pid ", ::getpid(), " on host ")), HasSubstr(" since 20")));
+    EXPECT_THAT(taken.what(),
+                AllOf(HasSubstr(folder), HasSubstr(str("pid ", ::getpid(), " on host ")),
+                      HasSubstr(" since 20")));
   }
   first.reset();
   EXPECT_NO_THROW(lock_folder(disk, folder, system_clock(), Duration(0)));
@@ -232,7 +248,8 @@ void expect_found(const std::function<void(const std::string& path)>& damage, co
   for (const FileInfo& file : manifest.databases.at(0).files) {
     if (!file.name.ends_with(".sst")) continue;
     damage(path + "/" + file.name);
-    EXPECT_THAT(verify(system_disk(), *store, path).problems, ElementsAre(AllOf(HasSubstr(file.name), HasSubstr(words))));
+    EXPECT_THAT(verify(system_disk(), *store, path).problems,
+                ElementsAre(AllOf(HasSubstr(file.name), HasSubstr(words))));
   }
 }
 
@@ -248,7 +265,8 @@ TEST(Verify, AFlippedByteIsFoundAndNamed) {
       "changed");
 }
 TEST(Verify, ACutFileIsFoundAndNamed) {
-  expect_found([](const std::string& path) { std::filesystem::resize_file(path, 4000); }, "4000 bytes");
+  expect_found([](const std::string& path) { std::filesystem::resize_file(path, 4000); },
+               "4000 bytes");
 }
 TEST(Verify, AMissingFileIsFoundAndNamed) {
   expect_found([](const std::string& path) { std::filesystem::remove(path); }, "missing");
@@ -259,7 +277,8 @@ TEST(Verify, AFlippedBitOfTheManifestIsFoundAndNamed) {
   const auto store = make_memory_row_store(disk);
   write_checkpoint(disk, *store, "c/ckpt-00000001");
   disk.flip_bit("c/ckpt-00000001/MANIFEST.json", 40);
-  EXPECT_THAT(verify(disk, *store, "c/ckpt-00000001").problems, ElementsAre(HasSubstr("c/ckpt-00000001/MANIFEST.json")));
+  EXPECT_THAT(verify(disk, *store, "c/ckpt-00000001").problems,
+              ElementsAre(HasSubstr("c/ckpt-00000001/MANIFEST.json")));
 }
 
 // Restoring does not check whole files first: the block itself has to tell.
@@ -268,7 +287,8 @@ TEST(Rot, InsideABlockIsFoundWhileReading) {
   const auto store = make_rocks_row_store();
   for (const FileInfo& file : write_database(*store, folder.path() + "/db")) {
     if (!file.name.ends_with(".sst")) continue;
-    std::fstream rotten(folder.path() + "/" + file.name, std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream rotten(folder.path() + "/" + file.name,
+                        std::ios::in | std::ios::out | std::ios::binary);
     rotten.seekp(5000);
     rotten.put('\x5a');
     rotten.put('\xa5');

@@ -17,7 +17,9 @@ class TempFolder {
  public:
   TempFolder() {
     const char* base = std::getenv("TEST_TMPDIR");
-    std::string pattern = (base != nullptr ? std::string(base) : std::filesystem::temp_directory_path().string()) + "/cairn-XXXXXX";
+    std::string pattern =
+        (base != nullptr ? std::string(base) : std::filesystem::temp_directory_path().string()) +
+        "/cairn-XXXXXX";
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempFolder() { std::filesystem::remove_all(path_); }
@@ -31,15 +33,27 @@ class TempFolder {
 
 // Rows `offsets` after `first`, of 4 elements and a slot, each with a value of its own.
 inline StoredRows some_rows(std::int64_t first, std::vector<std::uint64_t> offsets) {
-  StoredRows rows{.rule = RuleKind::kAdagrad, .slots = 1, .dim = 4, .first_row = first, .offsets = std::move(offsets)};
+  StoredRows rows{.rule = RuleKind::kAdagrad,
+                  .slots = 1,
+                  .dim = 4,
+                  .first_row = first,
+                  .offsets = std::move(offsets)};
   rows.data.resize(rows.offsets.size() * rows.row_bytes());
   auto* values = reinterpret_cast<float*>(rows.data.data());
-  for (std::size_t i = 0; i < rows.offsets.size() * 8; ++i) values[i] = static_cast<float>(first + static_cast<std::int64_t>(rows.offsets[i / 8])) + 0.125f * static_cast<float>(i % 8);
+  for (std::size_t i = 0; i < rows.offsets.size() * 8; ++i)
+    values[i] = static_cast<float>(first + static_cast<std::int64_t>(rows.offsets[i / 8])) +
+                0.125f * static_cast<float>(i % 8);
   return rows;
 }
 
 inline TableRecord some_table(std::string name, RowRange range) {
-  return {std::move(name), DType::kFloat32, Shape{1000, 4}, {RuleKind::kAdagrad, {0.1f}}, {"accumulator"}, range, 17};
+  return {std::move(name),
+          DType::kFloat32,
+          Shape{1000, 4},
+          {RuleKind::kAdagrad, {0.1f}},
+          {"accumulator"},
+          range,
+          17};
 }
 
 // Two variables of 1000 rows: "a" in blocks of 100 rows, "b" with every third row only.
@@ -68,7 +82,8 @@ inline std::vector<FileInfo> write_database(RowStore& store, const std::string& 
 }
 
 // A committed checkpoint with one database.
-inline Manifest write_checkpoint(Disk& disk, RowStore& store, const std::string& path, std::uint64_t id = 1) {
+inline Manifest write_checkpoint(Disk& disk, RowStore& store, const std::string& path,
+                                 std::uint64_t id = 1) {
   disk.make_folder(path);
   Manifest manifest{.checkpoint = id, .global_step = 100};
   manifest.databases = group_by_database(write_database(store, path + "/ps-0-shard-0"));

@@ -15,11 +15,33 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 Manifest full_manifest() {
-  Manifest out{.checkpoint = 42, .global_step = 1000, .saved_at_us = 1'700'000'000'000'001, .session = ~std::uint64_t{0}, .seed = 9, .layout_version = 3};
-  out.variables.push_back({"deep/kernel", DType::kFloat32, {128, 64}, true, {RuleKind::kAdagrad, {0.1f, 1e-7f}}, {"accumulator"}, {{0, 64}, {64, 128}}});
+  Manifest out{.checkpoint = 42,
+               .global_step = 1000,
+               .saved_at_us = 1'700'000'000'000'001,
+               .session = ~std::uint64_t{0},
+               .seed = 9,
+               .layout_version = 3};
+  out.variables.push_back({"deep/kernel",
+                           DType::kFloat32,
+                           {128, 64},
+                           true,
+                           {RuleKind::kAdagrad, {0.1f, 1e-7f}},
+                           {"accumulator"},
+                           {{0, 64}, {64, 128}}});
   out.variables.push_back({"count", DType::kInt64, {}, false, {}, {}, {{0, 1}}});
-  out.variables.push_back({"wide/table", DType::kFloat32, {std::int64_t{1} << 40, 1}, true, {}, {}, {{0, std::int64_t{1} << 40}}, true});
-  out.databases.push_back({"ps-0-shard-0", 192, 70'000, {{"ps-0-shard-0/000008.sst", 65'000, 0xdeadbeef}, {"ps-0-shard-0/CURRENT", 16, 7}}});
+  out.variables.push_back({"wide/table",
+                           DType::kFloat32,
+                           {std::int64_t{1} << 40, 1},
+                           true,
+                           {},
+                           {},
+                           {{0, std::int64_t{1} << 40}},
+                           true});
+  out.databases.push_back(
+      {"ps-0-shard-0",
+       192,
+       70'000,
+       {{"ps-0-shard-0/000008.sst", 65'000, 0xdeadbeef}, {"ps-0-shard-0/CURRENT", 16, 7}}});
   out.low_watermark = 990;
   out.applied = {{991, 993}, {999, 1000}};
   out.datasets.push_back({"0", 4321, std::string("\0state\xff\n", 8), 4300, {{4325, 4327}}});
@@ -40,7 +62,8 @@ TEST(Manifest, EveryFlippedByteAndEveryCutIsDataLoss) {
     std::string bad = sound;
     bad[at] = static_cast<char>(bad[at] ^ 4);
     EXPECT_THROW(parse_manifest(bad, "MANIFEST.json"), DataLossError) << "byte " << at;
-    EXPECT_THROW(parse_manifest(sound.substr(0, at), "MANIFEST.json"), DataLossError) << "cut at " << at;
+    EXPECT_THROW(parse_manifest(sound.substr(0, at), "MANIFEST.json"), DataLossError)
+        << "cut at " << at;
   }
 }
 
@@ -69,7 +92,8 @@ TEST(Manifest, TheFirstFormatIsStillRead) {
     std::string bad = text;
     bad[at] = static_cast<char>(bad[at] ^ 4);
     EXPECT_THROW(parse_manifest(bad, "MANIFEST.json"), DataLossError) << "byte " << at;
-    EXPECT_THROW(parse_manifest(text.substr(0, at), "MANIFEST.json"), DataLossError) << "cut at " << at;
+    EXPECT_THROW(parse_manifest(text.substr(0, at), "MANIFEST.json"), DataLossError)
+        << "cut at " << at;
   }
 }
 
@@ -93,7 +117,8 @@ TEST(Manifest, ANumberThatItsFieldCannotHoldIsDataLoss) {
   EXPECT_NO_THROW(parse_manifest(with("seed", "18446744073709551615"), "MANIFEST.json"));
   for (const char* value : {"18446744073709551616", "-1", "1.5", "1e30", "true", "\"7\""})
     EXPECT_THROW(parse_manifest(with("seed", value), "MANIFEST.json"), DataLossError) << value;
-  EXPECT_THROW(parse_manifest(with("global_step", "9223372036854775808"), "MANIFEST.json"), DataLossError);
+  EXPECT_THROW(parse_manifest(with("global_step", "9223372036854775808"), "MANIFEST.json"),
+               DataLossError);
 }
 
 TEST(Manifest, AMissingOneNamesTheFileAndTheCure) {
@@ -102,7 +127,8 @@ TEST(Manifest, AMissingOneNamesTheFileAndTheCure) {
     read_manifest(disk, "checkpoints/ckpt-00000007");
     ADD_FAILURE() << "found what is not there";
   } catch (const NotFoundError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("checkpoints/ckpt-00000007/MANIFEST.json"), HasSubstr("cairn ckpt ls")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("checkpoints/ckpt-00000007/MANIFEST.json"),
+                                    HasSubstr("cairn ckpt ls")));
   }
 }
 
@@ -132,7 +158,9 @@ TEST(Manifest, FilesAreGroupedByDatabase) {
 }
 
 TEST(Base64, AgreesWithTheRfc) {
-  const std::pair<const char*, const char*> vectors[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"foobar", "Zm9vYmFy"}};
+  const std::pair<const char*, const char*> vectors[] = {
+      {"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
+      {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : vectors) {
     EXPECT_EQ(to_base64(bytes), text);
     EXPECT_EQ(from_base64(text), bytes);

@@ -18,9 +18,11 @@ TEST(Checksum, IsCrc32c) {
 }
 
 TEST(RecordKey, OrdersByVariableThenRecordThenRow) {
-  const std::vector<RecordKey> ordered = {{"a", RecordKind::kTable, 0}, {"a", RecordKind::kTable, 700}, {"a", RecordKind::kRows, 0},
-                                          {"a", RecordKind::kRows, 255}, {"a", RecordKind::kRows, 256}, {"a", RecordKind::kRows, std::int64_t{1} << 40},
-                                          {"b", RecordKind::kTable, 0}, {"aa", RecordKind::kTable, 0}};
+  const std::vector<RecordKey> ordered = {
+      {"a", RecordKind::kTable, 0},  {"a", RecordKind::kTable, 700},
+      {"a", RecordKind::kRows, 0},   {"a", RecordKind::kRows, 255},
+      {"a", RecordKind::kRows, 256}, {"a", RecordKind::kRows, std::int64_t{1} << 40},
+      {"b", RecordKind::kTable, 0},  {"aa", RecordKind::kTable, 0}};
   std::vector<std::string> bytes;
   for (const RecordKey& key : ordered) {
     bytes.push_back(encode(key));
@@ -31,12 +33,14 @@ TEST(RecordKey, OrdersByVariableThenRecordThenRow) {
 
 TEST(RowBlock, RangesAndListsComeBackBitEqual) {
   const std::string key = encode(RecordKey{"table", RecordKind::kRows, 40});
-  for (const auto& offsets : std::vector<std::vector<std::uint64_t>>{{0}, {0, 1, 2, 3}, {0, 5, 6, 300, 70000}, {0, std::uint64_t{1} << 40, INT64_MAX - 40}}) {
+  for (const auto& offsets : std::vector<std::vector<std::uint64_t>>{
+           {0}, {0, 1, 2, 3}, {0, 5, 6, 300, 70000}, {0, std::uint64_t{1} << 40, INT64_MAX - 40}}) {
     const StoredRows rows = some_rows(40, offsets);
     EXPECT_EQ(decode_rows(key, encode(key, rows)), rows);
   }
   const StoredRows range = some_rows(40, {0, 1, 2, 3});
-  EXPECT_LE(encode(key, range).size(), range.data.size() + 32);  // the row numbers of a range are free
+  // the row numbers of a range are free
+  EXPECT_LE(encode(key, range).size(), range.data.size() + 32);
 }
 
 TEST(RowBlock, ATableRecordComesBackEqual) {
@@ -67,15 +71,18 @@ TEST(RowBlock, EveryFlippedBitAndEveryCutIsFound) {
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
     EXPECT_THROW(decode_rows(key, bad), DataLossError) << "bit " << bit;
   }
-  for (std::size_t size = 0; size < sound.size(); ++size) EXPECT_THROW(decode_rows(key, sound.substr(0, size)), DataLossError);
+  for (std::size_t size = 0; size < sound.size(); ++size)
+    EXPECT_THROW(decode_rows(key, sound.substr(0, size)), DataLossError);
 }
 
 TEST(RowBlock, UnderAnotherKeyItIsRefused) {
-  const std::string key = encode(RecordKey{"table", RecordKind::kRows, 40}), other = encode(RecordKey{"table", RecordKind::kRows, 41});
+  const std::string key = encode(RecordKey{"table", RecordKind::kRows, 40}),
+                    other = encode(RecordKey{"table", RecordKind::kRows, 41});
   EXPECT_THROW(decode_rows(other, encode(key, some_rows(40, {0, 1}))), DataLossError);
 }
 
-// A peer or a disk may hand over bytes whose checksum is right: sizes are checked before anything is allocated.
+// A peer or a disk may hand over bytes whose checksum is right: sizes are checked before anything
+// is allocated.
 TEST(RowBlock, ImpossibleSizesWithARightChecksumAreRefused) {
   const std::string key = encode(RecordKey{"table", RecordKind::kRows, 40});
   const std::string sound = encode(key, some_rows(40, {0, 2}));

@@ -43,9 +43,11 @@ class HostilePeers : public ::testing::Test {
     ::getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = std::min<rlim_t>(files.rlim_max, 8192);
     ::setrlimit(RLIMIT_NOFILE, &files);
-    ps_.emplace(tools::Command{.arguments = {std::string(CAIRN_PROGRAMS) + "/cairn-ps", "--listen", address_, "--cluster-id", "test", "--token",
-                                                         "secret", "--transport", "tcp", "--log-file", folder_.path() + "/ps.log"},
-                                           .output_file = folder_.path() + "/output"});
+    ps_.emplace(tools::Command{
+        .arguments = {std::string(CAIRN_PROGRAMS) + "/cairn-ps", "--listen", address_,
+                      "--cluster-id", "test", "--token", "secret", "--transport", "tcp",
+                      "--log-file", folder_.path() + "/ps.log"},
+        .output_file = folder_.path() + "/output"});
     chief_ = connected(rpc::Role::kCoordinator);
     good_ = connected(rpc::Role::kWorker);
     shard_.emplace(good_->bootstrap<wire::Shard>());
@@ -60,7 +62,8 @@ class HostilePeers : public ::testing::Test {
   std::unique_ptr<rpc::Connection> connected(rpc::Role role) {
     for (const Duration until = reactor_->now() + kPatience;;) {
       try {
-        return reactor_->wait(network_->connect(*reactor_, rpc::Address::parse(address_), good_hello(role), kPatience));
+        return reactor_->wait(network_->connect(*reactor_, rpc::Address::parse(address_),
+                                                good_hello(role), kPatience));
       } catch (const UnavailableError&) {
         if (reactor_->now() > until) throw;
       }
@@ -72,7 +75,8 @@ class HostilePeers : public ::testing::Test {
     auto request = shard.configureRequest();
     request.setSession(kSession);
     auto table = request.initTables(1)[0];
-    wire::write(table.initSpec(), VariableSpec{.name = "w", .shape = {}, .initializer = Initializer::zeros()});
+    wire::write(table.initSpec(),
+                VariableSpec{.name = "w", .shape = {}, .initializer = Initializer::zeros()});
     wire::write(table.initRule(), UpdateRule{});
     table.initParts(1)[0].setEnd(1);
     wait(request.send().ignoreResult());
@@ -121,7 +125,10 @@ class HostilePeers : public ::testing::Test {
   }
   void expect_end(rpc::ByteStream& stream) {
     char waste[4096];
-    while (wait(stream.tryRead(waste, 1, sizeof waste).catch_([](kj::Exception&&) -> size_t { return 0; })) > 0) train();
+    while (wait(stream.tryRead(waste, 1, sizeof waste).catch_([](kj::Exception&&) -> size_t {
+             return 0;
+           })) > 0)
+      train();
   }
   std::string log() const { return folder_.read("ps.log"); }
   std::size_t resident_mb() const {
@@ -161,11 +168,13 @@ TEST_F(HostilePeers, AreRefusedByNameAndCostNothingElse) {
   for (char& byte : rubbish) byte = static_cast<char>(random.bits());
   expect_end(*saying(rubbish));
   expect_end(*greeting(good_hello(), rubbish));
-  expect_end(*greeting(good_hello(), std::string("\0\0\0\0\xff\xff\xff\x7f", 8)));  // a message of 16 GiB
+  // a message of 16 GiB
+  expect_end(*greeting(good_hello(), std::string("\0\0\0\0\xff\xff\xff\x7f", 8)));
   for (int i = 0; i < 50; ++i) train();
 
   EXPECT_EQ(trained(), static_cast<float>(closures_));
-  for (const char* reason : {"the tokens differ", "belongs to cluster \"another\"", "the dialler speaks 9", "no Cairn hello"})
+  for (const char* reason : {"the tokens differ", "belongs to cluster \"another\"",
+                             "the dialler speaks 9", "no Cairn hello"})
     EXPECT_THAT(log(), HasSubstr(reason));
   EXPECT_THAT(log(), HasSubstr("refused a connection from tcp://127.0.0.1:"));
   EXPECT_LT(resident_mb(), before + kGrowthMbMax);

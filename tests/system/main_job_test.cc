@@ -1,4 +1,5 @@
-// The main job with real processes: from one command, through kills, by hand, and back from a checkpoint.
+// The main job with real processes: from one command, through kills, by hand, and back from a
+// checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -21,11 +22,16 @@ constexpr int kPatienceMs = 200'000;
 
 class MainJob : public testing::Test {
  protected:
-  std::string program(const std::string& name) const { return std::string(CAIRN_PROGRAMS) + "/" + name; }
+  std::string program(const std::string& name) const {
+    return std::string(CAIRN_PROGRAMS) + "/" + name;
+  }
   std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
-  ChildProcess start(std::vector<std::string> arguments, std::vector<std::string> environment = {}, const std::string& output = "output") {
+  ChildProcess start(std::vector<std::string> arguments, std::vector<std::string> environment = {},
+                     const std::string& output = "output") {
     arguments[0] = program(arguments[0]);
-    return ChildProcess({.arguments = arguments, .environment = std::move(environment), .output_file = file(output)});
+    return ChildProcess({.arguments = arguments,
+                         .environment = std::move(environment),
+                         .output_file = file(output)});
   }
   // The exit status, as a shell has it.
   int end_of(ChildProcess& child) {
@@ -39,7 +45,8 @@ class MainJob : public testing::Test {
     return end_of(child);
   }
   int train(std::vector<std::string> more, std::vector<std::string> environment = {}) {
-    std::vector<std::string> arguments{"cairn", "train", "examples/adult.toml", "--dir", file("run"), "--report", file("report.json")};
+    std::vector<std::string> arguments{"cairn",     "train",    "examples/adult.toml", "--dir",
+                                       file("run"), "--report", file("report.json")};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(std::move(arguments), std::move(environment));
   }
@@ -61,7 +68,10 @@ TEST_F(MainJob, TrainsOnRealDataAndLeavesASoundCheckpoint) {
 }
 
 TEST_F(MainJob, LearnsAsWellInBfloat16) {
-  ASSERT_EQ(train({"--epochs", "2", "--wire", "bfloat16", "--arithmetic", "bfloat16", "--transport", "tcp"}), 0) << output();
+  ASSERT_EQ(train({"--epochs", "2", "--wire", "bfloat16", "--arithmetic", "bfloat16", "--transport",
+                   "tcp"}),
+            0)
+      << output();
   EXPECT_GE(report()["metrics"]["auc"].get<double>(), 0.90);
   EXPECT_EQ(report()["cluster"]["wire"], "bfloat16");
 }
@@ -73,14 +83,17 @@ TEST_F(MainJob, LeavesATraceOfEveryProcessWhereOneIsWanted) {
   std::map<std::string, std::set<std::string>> spans;  // by program
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
-    for (const Json& event : parse_json(folder_.read("traces/" + name), name)) spans[name.substr(0, name.rfind('-'))].insert(event["name"].get<std::string>());
+    for (const Json& event : parse_json(folder_.read("traces/" + name), name))
+      spans[name.substr(0, name.rfind('-'))].insert(event["name"].get<std::string>());
   }
-  EXPECT_THAT(spans["cairn-worker"], testing::IsSupersetOf({"read data", "pull", "matmul", "push"}));
+  EXPECT_THAT(spans["cairn-worker"],
+              testing::IsSupersetOf({"read data", "pull", "matmul", "push"}));
   EXPECT_THAT(spans["cairn-ps"], testing::IsSupersetOf({"gather for a pull", "apply a push"}));
 }
 
 TEST_F(MainJob, SurvivesTheKillOfAWorkerAndOfAPs) {
-  ASSERT_EQ(train({"--epochs", "3", "--kill", "worker:1@40%", "--kill", "ps:0@60%"}), 0) << output();
+  ASSERT_EQ(train({"--epochs", "3", "--kill", "worker:1@40%", "--kill", "ps:0@60%"}), 0)
+      << output();
   Json outcome = report();
   EXPECT_GE(outcome["metrics"]["auc"].get<double>(), 0.90);
   EXPECT_EQ(outcome["restarts"], Json({{"ps", 1}, {"worker", 1}}));
@@ -94,20 +107,26 @@ TEST_F(MainJob, GoesOnFromACheckpointOntoAnotherNumberOfPs) {
   ASSERT_EQ(train({"--epochs", "1"}), 0) << output();
   std::int64_t steps = report()["steps"];
   ASSERT_EQ(train({"--epochs", "2", "--ps", "3", "--resume", "latest"}), 0) << output();
-  EXPECT_EQ(report()["examples"].get<std::int64_t>(), (report()["steps"].get<std::int64_t>() - steps) * 256);
+  EXPECT_EQ(report()["examples"].get<std::int64_t>(),
+            (report()["steps"].get<std::int64_t>() - steps) * 256);
   EXPECT_THAT(output(), HasSubstr("resumed"));
   EXPECT_GE(report()["metrics"]["auc"].get<double>(), 0.90);
 }
 
 TEST_F(MainJob, StopsWithASaveWhenInterrupted) {
-  ChildProcess child = start({"cairn", "train", "examples/adult.toml", "--epochs", "500", "--evaluate-every", "100", "--dir", file("run"), "--report", file("report.json")});
+  ChildProcess child =
+      start({"cairn", "train", "examples/adult.toml", "--epochs", "500", "--evaluate-every", "100",
+             "--dir", file("run"), "--report", file("report.json")});
   pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-  for (int i = 0; i < 600 && output().find("test data") == std::string::npos && ::poll(&wait, 1, 100) == 0; ++i) {
+  for (int i = 0;
+       i < 600 && output().find("test data") == std::string::npos && ::poll(&wait, 1, 100) == 0;
+       ++i) {
   }
   child.send(SIGINT);
   EXPECT_EQ(end_of(child), 130) << output();
   EXPECT_FALSE(report()["completed"].get<bool>());
-  EXPECT_EQ(run({"cairn", "ckpt", "verify", report()["checkpoint"].get<std::string>()}), 0) << output();
+  EXPECT_EQ(run({"cairn", "ckpt", "verify", report()["checkpoint"].get<std::string>()}), 0)
+      << output();
   Json cluster = parse_json(folder_.read("run/cluster.json"), "run/cluster.json");
   for (const auto& task : cluster["tasks"])
     if (task["role"] != "chief" && task["pid"].get<pid_t>() > 0) {
@@ -116,7 +135,9 @@ TEST_F(MainJob, StopsWithASaveWhenInterrupted) {
 }
 
 TEST_F(MainJob, TheExampleProgramDoesTheSameUnderCairnUp) {
-  ASSERT_EQ(run({"cairn", "up", "--ps", "2", "--workers", "2", "--dir", file("run"), "--", program("wide_deep"), "examples/data/adult", file("checkpoints")}), 0)
+  ASSERT_EQ(run({"cairn", "up", "--ps", "2", "--workers", "2", "--dir", file("run"), "--",
+                 program("wide_deep"), "examples/data/adult", file("checkpoints")}),
+            0)
       << output();
   auto at = output().find("test AUC ");
   ASSERT_NE(at, std::string::npos) << output();
@@ -125,18 +146,28 @@ TEST_F(MainJob, TheExampleProgramDoesTheSameUnderCairnUp) {
 
 TEST_F(MainJob, RunsOnServersStartedByHand) {
   ReservedPort ps0, ps1, worker0, chief;
-  Json cluster{{"ps", {ps0.address(), ps1.address()}}, {"worker", {worker0.address()}}, {"chief", {chief.address()}}};
+  Json cluster{{"ps", {ps0.address(), ps1.address()}},
+               {"worker", {worker0.address()}},
+               {"chief", {chief.address()}}};
   auto config = [&](const std::string& type, int index) {
-    return std::vector<std::string>{"TF_CONFIG=" + json_text({{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}})};
+    return std::vector<std::string>{
+        "TF_CONFIG=" +
+        json_text({{"cluster", cluster}, {"task", {{"type", type}, {"index", index}}}})};
   };
   folder_.write("token", "secret\n");
   auto joining = [&](std::vector<std::string> program) {
-    for (const std::string& flag : {std::string("--cluster-id"), std::string("mine"), std::string("--token-file"), file("token")}) program.push_back(flag);
+    for (const std::string& flag : {std::string("--cluster-id"), std::string("mine"),
+                                    std::string("--token-file"), file("token")})
+      program.push_back(flag);
     return program;
   };
-  ChildProcess servers[] = {start(joining({"cairn-ps"}), config("ps", 0), "ps-0"), start(joining({"cairn-ps"}), config("ps", 1), "ps-1"),
+  ChildProcess servers[] = {start(joining({"cairn-ps"}), config("ps", 0), "ps-0"),
+                            start(joining({"cairn-ps"}), config("ps", 1), "ps-1"),
                             start(joining({"cairn-worker"}), config("worker", 0), "worker-0")};
-  EXPECT_EQ(run(joining({"cairn-coordinator", "examples/adult.toml", "--epochs", "1", "--dir", file("run"), "--report", file("report.json")}), config("chief", 0)), 0)
+  EXPECT_EQ(run(joining({"cairn-coordinator", "examples/adult.toml", "--epochs", "1", "--dir",
+                         file("run"), "--report", file("report.json")}),
+                config("chief", 0)),
+            0)
       << output() << folder_.read("ps-0");
   EXPECT_EQ(run({"cairn", "ckpt", "verify", file("run")}), 0) << output();
   EXPECT_GE(report()["metrics"]["auc"].get<double>(), 0.88);
@@ -154,7 +185,9 @@ TEST_F(MainJob, AnUnknownKeyInAJobFileIsNamedWithTheNearestKnownOne) {
 }
 
 TEST_F(MainJob, AMissingDataFileIsNamed) {
-  folder_.write("job.toml", "[data]\ntrain = \"nowhere.csv\"\n[data.csv]\ncolumns = [\"a:float32\", \"b:float32\"]\nlabel = {column = \"b\"}\n[features]\nnumeric = [\"a\"]\n");
+  folder_.write("job.toml",
+                "[data]\ntrain = \"nowhere.csv\"\n[data.csv]\ncolumns = [\"a:float32\", "
+                "\"b:float32\"]\nlabel = {column = \"b\"}\n[features]\nnumeric = [\"a\"]\n");
   EXPECT_EQ(run({"cairn", "train", file("job.toml")}), 1);
   EXPECT_THAT(output(), HasSubstr("nowhere.csv"));
 }

@@ -22,18 +22,22 @@ class Waits : public testing::Test {
   std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
   ChildProcess start(std::vector<std::string> arguments, const std::string& output) {
     arguments[0] = std::string(CAIRN_PROGRAMS) + "/" + arguments[0];
-    return ChildProcess({.arguments = std::move(arguments), .environment = {}, .output_file = file(output)});
+    return ChildProcess(
+        {.arguments = std::move(arguments), .environment = {}, .output_file = file(output)});
   }
   // A run that lasts until it is interrupted.
   ChildProcess start_run() {
-    return start({"cairn", "train", "examples/adult.toml", "--epochs", "100000", "--dir", file("run"), "--report", "/dev/null"}, "output");
+    return start({"cairn", "train", "examples/adult.toml", "--epochs", "100000", "--dir",
+                  file("run"), "--report", "/dev/null"},
+                 "output");
   }
   // Looks at the file until the text is there, as long as the child runs.
   bool comes(ChildProcess& child, const std::string& name, const std::string& text) {
     pollfd ended{.fd = child.pidfd(), .events = POLLIN};
     for (int i = 0; i < kWaits; ++i) {
       if (folder_.read(name).find(text) != std::string::npos) return true;
-      if (::poll(&ended, 1, kWaitMs) != 0) return folder_.read(name).find(text) != std::string::npos;
+      if (::poll(&ended, 1, kWaitMs) != 0)
+        return folder_.read(name).find(text) != std::string::npos;
     }
     return false;
   }
@@ -64,7 +68,8 @@ TEST_F(Waits, EveryRoleTellsWhatItsLoopsWaitForAndGoesOn) {
   EXPECT_TRUE(comes(run, "run/logs/worker-0.log", "waits: lane 0: "));
   EXPECT_THAT(folder_.read("run/logs/worker-0.log"), HasSubstr("\"closures\":["));
   EXPECT_TRUE(comes(run, "run/logs/chief-0.log", "waits: the coordinator's loop: "));
-  EXPECT_THAT(folder_.read("run/logs/chief-0.log"), AllOf(HasSubstr("/job:ps/task:0 at "), HasSubstr("waits: closure ")));
+  EXPECT_THAT(folder_.read("run/logs/chief-0.log"),
+              AllOf(HasSubstr("/job:ps/task:0 at "), HasSubstr("waits: closure ")));
   run.send(SIGINT);
   EXPECT_EQ(end_of(run), 130) << folder_.read("output");
 }
@@ -72,9 +77,12 @@ TEST_F(Waits, EveryRoleTellsWhatItsLoopsWaitForAndGoesOn) {
 TEST_F(Waits, ASecondRunInTheFolderOfALivingOneIsRefusedAndToldWhoHasIt) {
   ChildProcess run = start_run();
   ASSERT_TRUE(comes(run, "output", "step ")) << folder_.read("output");
-  ChildProcess other = start({"cairn", "train", "examples/adult.toml", "--dir", file("other"), "--checkpoints", file("run/checkpoints")}, "second");
+  ChildProcess other = start({"cairn", "train", "examples/adult.toml", "--dir", file("other"),
+                              "--checkpoints", file("run/checkpoints")},
+                             "second");
   EXPECT_EQ(end_of(other), 1);
-  EXPECT_THAT(folder_.read("second"), AllOf(HasSubstr("another run saves its checkpoints in "), HasSubstr("pid "), HasSubstr(" on host ")));
+  EXPECT_THAT(folder_.read("second"), AllOf(HasSubstr("another run saves its checkpoints in "),
+                                            HasSubstr("pid "), HasSubstr(" on host ")));
   run.send(SIGINT);
   EXPECT_EQ(end_of(run), 130);
 }

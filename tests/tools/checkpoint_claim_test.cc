@@ -20,7 +20,9 @@ class CheckpointClaim : public testing::Test {
     claim_checkpoint_folder(system_disk(), checkpoints(), resume, overwrite, Duration(0));
   }
   std::string checkpoints() const { return folder_.path() + "/checkpoints"; }
-  std::string checkpoint(std::uint64_t id) const { return storage::CheckpointFolder(system_disk(), checkpoints()).path(id); }
+  std::string checkpoint(std::uint64_t id) const {
+    return storage::CheckpointFolder(system_disk(), checkpoints()).path(id);
+  }
   void save(std::uint64_t id) const {
     std::filesystem::create_directories(checkpoint(id));
     storage::commit(system_disk(), checkpoint(id), {.checkpoint = id});
@@ -35,7 +37,8 @@ TEST_F(CheckpointClaim, AFolderOfAnotherRunIsRefusedWithTheCure) {
     claim("");
     ADD_FAILURE() << "it was taken";
   } catch (const AlreadyExistsError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr(checkpoints()), HasSubstr("ckpt-00000255"), HasSubstr("--resume latest"), HasSubstr("--overwrite")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(checkpoints()), HasSubstr("ckpt-00000255"),
+                                    HasSubstr("--resume latest"), HasSubstr("--overwrite")));
   }
   EXPECT_NO_THROW(claim("", Overwrite::kYes));
 }

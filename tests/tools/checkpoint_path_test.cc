@@ -15,7 +15,9 @@ using testing::ElementsAre;
 
 class CheckpointPath : public testing::Test {
  protected:
-  CheckpointPath() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_.path()); }
+  CheckpointPath() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder_.path());
+  }
   ~CheckpointPath() override { std::filesystem::current_path(before_); }
   static void save(const std::string& path) {
     system_disk().make_folder(path);
@@ -30,7 +32,8 @@ TEST_F(CheckpointPath, IsACheckpointAFolderOfThemOrARun) {
   save("runs/a/checkpoints/ckpt-00000001");
   save("runs/a/checkpoints/ckpt-00000002");
   system_disk().make_folder("runs/a/checkpoints/ckpt-00000003");  // never completed
-  const std::string first = "runs/a/checkpoints/ckpt-00000001", second = "runs/a/checkpoints/ckpt-00000002";
+  const std::string first = "runs/a/checkpoints/ckpt-00000001",
+                    second = "runs/a/checkpoints/ckpt-00000002";
   EXPECT_THAT(checkpoints_at("runs/a"), ElementsAre(first, second));
   EXPECT_THAT(checkpoints_at("runs/a/checkpoints"), ElementsAre(first, second));
   EXPECT_THAT(checkpoints_at(first), ElementsAre(first));

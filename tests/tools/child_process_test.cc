@@ -19,7 +19,9 @@ bool ends_soon(int pidfd) {
 }
 
 ChildProcess shell(const std::string& script, const std::string& output = "/dev/null") {
-  return ChildProcess({.arguments = {"sh", "-c", script}, .environment = {"CAIRN_TEST_WORD=stone"}, .output_file = output});
+  return ChildProcess({.arguments = {"sh", "-c", script},
+                       .environment = {"CAIRN_TEST_WORD=stone"},
+                       .output_file = output});
 }
 
 TEST(ChildProcess, TellsTheStatusItEndedWith) {

@@ -27,8 +27,11 @@ Said say(const std::string& program, std::vector<std::string> arguments) {
 }
 
 class EachProgram : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Programs, EachProgram, testing::Values("cairn", "cairn-ps", "cairn-worker", "cairn-coordinator"),
-                         [](const auto& info) { return info.param == "cairn" ? "cairn" : info.param.substr(6); });
+INSTANTIATE_TEST_SUITE_P(Programs, EachProgram,
+                         testing::Values("cairn", "cairn-ps", "cairn-worker", "cairn-coordinator"),
+                         [](const auto& info) {
+                           return info.param == "cairn" ? "cairn" : info.param.substr(6);
+                         });
 
 TEST_P(EachProgram, TellsItsVersion) {
   const Said said = say(GetParam(), {"--version"});
@@ -39,7 +42,8 @@ TEST_P(EachProgram, TellsItsVersion) {
 TEST_P(EachProgram, EndsWithTwoForWrongUsageAndZeroForHelp) {
   const Said wrong = say(GetParam(), {"--hepl"});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.text, HasSubstr(GetParam() + ": \"--hepl\" is no flag of " + GetParam() + "; did you mean \"--help\"?"));
+  EXPECT_THAT(wrong.text, HasSubstr(GetParam() + ": \"--hepl\" is no flag of " + GetParam() +
+                                    "; did you mean \"--help\"?"));
   EXPECT_EQ(say(GetParam(), {"--help"}).code, 0);
 }
 
@@ -47,13 +51,19 @@ TEST(CommandLine, NamesTheNearestCommandAndTheNearestFlagOfTheCommand) {
   const Said trian = say("cairn", {"trian", "job.toml"});
   EXPECT_EQ(trian.code, 2);
   EXPECT_THAT(trian.text, HasSubstr("\"trian\" is no command of cairn; did you mean \"train\"?"));
-  EXPECT_THAT(say("cairn", {"ckpt", "lss"}).text, HasSubstr("\"lss\" is no command of ckpt; did you mean \"ls\"?"));
-  EXPECT_THAT(say("cairn", {"train", "job.toml", "--repot=x"}).text, HasSubstr("\"--repot\" is no flag of train; did you mean \"--report\"?"));
+  EXPECT_THAT(say("cairn", {"ckpt", "lss"}).text,
+              HasSubstr("\"lss\" is no command of ckpt; did you mean \"ls\"?"));
+  EXPECT_THAT(say("cairn", {"train", "job.toml", "--repot=x"}).text,
+              HasSubstr("\"--repot\" is no flag of train; did you mean \"--report\"?"));
 }
 
 TEST(CommandLine, EveryOtherWrongUsageEndsWithTwoAsWell) {
-  for (const auto& [program, arguments] : std::vector<std::pair<std::string, std::vector<std::string>>>{
-           {"cairn", {}}, {"cairn", {"train"}}, {"cairn", {"train", "job.toml", "--ps", "many"}}, {"cairn-ps", {"--shards", "0"}},
+  for (const auto& [program, arguments] :
+       std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"cairn", {}},
+           {"cairn", {"train"}},
+           {"cairn", {"train", "job.toml", "--ps", "many"}},
+           {"cairn-ps", {"--shards", "0"}},
            {"cairn-coordinator", {}}}) {
     const Said said = say(program, arguments);
     EXPECT_EQ(said.code, 2) << said.text;

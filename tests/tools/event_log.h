@@ -22,12 +22,15 @@ class EventLog {
     };
   }
 
-  // The `nth` (from 1) event of that kind of that role; a failure and an empty event if it has not come in 30 s.
+  // The `nth` (from 1) event of that kind of that role; a failure and an empty event if it has not
+  // come in 30 s.
   RoleEvent wait(RoleEvent::Kind kind, const std::string& role, int index, int nth = 1) {
     std::unique_lock hold(mutex_);
     std::optional<RoleEvent> found;
-    changed_.wait_for(hold, std::chrono::seconds(30), [&] { return (found = find(kind, role, index, nth)).has_value(); });
-    if (!found) ADD_FAILURE() << "event " << nth << " of " << role << " " << index << " did not come";
+    changed_.wait_for(hold, std::chrono::seconds(30),
+                      [&] { return (found = find(kind, role, index, nth)).has_value(); });
+    if (!found)
+      ADD_FAILURE() << "event " << nth << " of " << role << " " << index << " did not come";
     return found.value_or(RoleEvent{});
   }
 
@@ -39,9 +42,11 @@ class EventLog {
   }
 
  private:
-  std::optional<RoleEvent> find(RoleEvent::Kind kind, const std::string& role, int index, int nth) const {
+  std::optional<RoleEvent> find(RoleEvent::Kind kind, const std::string& role, int index,
+                                int nth) const {
     for (const auto& event : events_)
-      if (event.kind == kind && event.role == role && event.index == index && --nth == 0) return event;
+      if (event.kind == kind && event.role == role && event.index == index && --nth == 0)
+        return event;
     return std::nullopt;
   }
 

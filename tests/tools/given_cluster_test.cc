@@ -14,12 +14,16 @@ namespace {
 
 class GivenClusterTest : public testing::Test {
  protected:
-  GivenClusterTest() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_.path()); }
+  GivenClusterTest() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder_.path());
+  }
   ~GivenClusterTest() override {
     ::unsetenv("CAIRN_RUN_DIR");
     std::filesystem::current_path(before_);
   }
-  Json description(const std::string& run) const { return parse_json(folder_.read(run + "/cluster.json"), "cluster.json"); }
+  Json description(const std::string& run) const {
+    return parse_json(folder_.read(run + "/cluster.json"), "cluster.json");
+  }
 
   TempFolder folder_;
   std::filesystem::path before_;

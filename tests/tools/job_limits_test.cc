@@ -11,7 +11,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr const char* kCsv =
-    "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['x:float32', 'y:float32']\nlabel = {column = 'y'}\n";
+    "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['x:float32', 'y:float32']\nlabel = {column = "
+    "'y'}\n";
 
 std::string what_is_said_to(const std::string& job) {
   try {
@@ -31,34 +32,44 @@ TEST(JobLimits, NumbersOutOfRangeAreNamedWithLineKeyAndValue) {
       {"[data]\ntrain = 'a'\nbatch = 0", "some.toml:3: data.batch is 0"},
       {"[data]\ntrain = 'a'\n[cluster]\nps = 0", "some.toml:4: cluster.ps is 0"},
       {"[data]\ntrain = 'a'\n[cluster]\nlanes = 0", "some.toml:4: cluster.lanes is 0"},
-      {"[data]\ntrain = 'a'\n[cluster]\nps_wait_seconds = inf", "some.toml:4: cluster.ps_wait_seconds is inf"},
+      {"[data]\ntrain = 'a'\n[cluster]\nps_wait_seconds = inf",
+       "some.toml:4: cluster.ps_wait_seconds is inf"},
       {"[data]\ntrain = 'a'\n[model]\nembedding_dim = 0", "some.toml:4: model.embedding_dim is 0"},
       {"[data]\ntrain = 'a'\n[model]\nhidden = [8, 0]", "some.toml:4: model.hidden is 0"},
-      {"[data]\ntrain = 'a'\n[checkpoint]\nkeep_last = 0", "some.toml:4: checkpoint.keep_last is 0"},
-      {"[data]\ntrain = 'a'\n[checkpoint]\nevery = 'infs'", "some.toml:4: checkpoint.every is \"infs\""},
+      {"[data]\ntrain = 'a'\n[checkpoint]\nkeep_last = 0",
+       "some.toml:4: checkpoint.keep_last is 0"},
+      {"[data]\ntrain = 'a'\n[checkpoint]\nevery = 'infs'",
+       "some.toml:4: checkpoint.every is \"infs\""},
       {"[data]\ntrain = 'a'\n[evaluation]\nbatch = 0", "some.toml:4: evaluation.batch is 0"},
-      {"[data]\ntrain = 'a'\n[optimizer]\nlearning_rate = inf", "some.toml:4: optimizer.learning_rate"},
+      {"[data]\ntrain = 'a'\n[optimizer]\nlearning_rate = inf",
+       "some.toml:4: optimizer.learning_rate"},
       {"[data]\ntrain = 'a'\n[features.hashed]\nx = 0", "some.toml:4: features.hashed.x is 0"},
-      {"[data]\ntrain = 'a'\n[features.bucketised]\nx = [2, 1]", "some.toml:4: features.bucketised.x"},
+      {"[data]\ntrain = 'a'\n[features.bucketised]\nx = [2, 1]",
+       "some.toml:4: features.bucketised.x"},
   };
   for (const auto& [job, said] : cases) EXPECT_THAT(what_is_said_to(job), HasSubstr(said)) << job;
 }
 
 TEST(JobLimits, AModelThatIsNotThereIsToldTheNearest) {
-  EXPECT_THAT(what_is_said_to("[data]\ntrain = 'a'\n[model]\nkind = 'dlmr'"), AllOf(HasSubstr("\"dlmr\""), HasSubstr("\"dlrm\"?")));
+  EXPECT_THAT(what_is_said_to("[data]\ntrain = 'a'\n[model]\nkind = 'dlmr'"),
+              AllOf(HasSubstr("\"dlmr\""), HasSubstr("\"dlrm\"?")));
 }
 
 TEST(JobLimits, ALabelThatIsAFeatureIsRefused) {
-  for (const char* features : {"numeric = ['x', 'y']", "log1p = 'y'", "vocabulary = ['y']", "hashed = {y = 10}",
-                               "bucketised = {y = [1, 2]}", "crosses = [{columns = ['x', 'y']}]"})
-    EXPECT_THAT(what_is_said_to(std::string(kCsv) + "[features]\n" + features),
-                AllOf(HasSubstr("some.toml:7: features."), HasSubstr("\"y\""), HasSubstr("as the label")))
+  for (const char* features :
+       {"numeric = ['x', 'y']", "log1p = 'y'", "vocabulary = ['y']", "hashed = {y = 10}",
+        "bucketised = {y = [1, 2]}", "crosses = [{columns = ['x', 'y']}]"})
+    EXPECT_THAT(
+        what_is_said_to(std::string(kCsv) + "[features]\n" + features),
+        AllOf(HasSubstr("some.toml:7: features."), HasSubstr("\"y\""), HasSubstr("as the label")))
         << features;
 }
 
 TEST(JobLimits, WhatTheDataFormatDoesNotReadIsRefused) {
-  EXPECT_THAT(what_is_said_to(std::string(kCsv) + "[features.ids]\nx = 10"), HasSubstr("features.ids is not read"));
-  EXPECT_THAT(what_is_said_to("[data]\ntrain = 'a'\nformat = 'records'\n[data.records]\nfields = ['y:float32']\n[features]\nnumeric = 'y'"),
+  EXPECT_THAT(what_is_said_to(std::string(kCsv) + "[features.ids]\nx = 10"),
+              HasSubstr("features.ids is not read"));
+  EXPECT_THAT(what_is_said_to("[data]\ntrain = 'a'\nformat = 'records'\n[data.records]\nfields = "
+                              "['y:float32']\n[features]\nnumeric = 'y'"),
               HasSubstr("features.numeric is not read"));
 }
 
@@ -66,7 +77,9 @@ TEST(JobLimits, AFlagIsNamedAsTheFlagThatItWas) {
   Job job = parse_job(std::string(kCsv) + "[features]\nnumeric = 'x'", "some.toml");
   job.data.steps = -5;
   try {
-    verify_job(job, [](const std::string& key) { return key == "data.steps" ? "--steps" : "some.toml: " + key; });
+    verify_job(job, [](const std::string& key) {
+      return key == "data.steps" ? "--steps" : "some.toml: " + key;
+    });
     FAIL() << "it was taken";
   } catch (const InvalidArgumentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--steps is -5"));

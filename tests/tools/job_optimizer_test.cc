@@ -15,7 +15,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // The tables stand from line 3 on.
-Job job_with(const std::string& tables) { return parse_job("[data]\ntrain = \"a.csv\"\n" + tables, "some.toml"); }
+Job job_with(const std::string& tables) {
+  return parse_job("[data]\ntrain = \"a.csv\"\n" + tables, "some.toml");
+}
 
 UpdateRule rule_of(const std::string& lines) {
   const Job job = job_with("[optimizer]\n" + lines);
@@ -37,53 +39,79 @@ TEST(JobOptimizer, EveryOptimizerOfNnHasItsNameAndTakesItsArguments) {
       {"kind = 'sgd'", {RuleKind::kSgd, {}}},
       {"kind = 'sgd'\nmomentum = 0.5\nnesterov = true", {RuleKind::kMomentum, {0.5f, 1}}},
       {"kind = 'sgd'\nmomentum = 0.5\napi = 'keras2'", {RuleKind::kMomentumTable, {0.5f, 0}}},
-      {"kind = 'adagrad'\ninitial_accumulator_value = 0.25\nepsilon = 0.5", {RuleKind::kAdagrad, {0.25f, 0.5f, 0}}},
-      {"kind = 'rowwise_adagrad'\ninitial_accumulator_value = 0.25\nepsilon = 0.5", {RuleKind::kRowwiseAdagrad, {0.25f, 0.5f}}},
+      {"kind = 'adagrad'\ninitial_accumulator_value = 0.25\nepsilon = 0.5",
+       {RuleKind::kAdagrad, {0.25f, 0.5f, 0}}},
+      {"kind = 'rowwise_adagrad'\ninitial_accumulator_value = 0.25\nepsilon = 0.5",
+       {RuleKind::kRowwiseAdagrad, {0.25f, 0.5f}}},
       {"kind = 'rmsprop'\nrho = 0.5\nepsilon = 0.25", {RuleKind::kRmsProp, {0.5f, 0.25f, 0, 0}}},
-      {"kind = 'rmsprop'\nrho = 0.5\nepsilon = 0.25\ncentered = true", {RuleKind::kRmsPropCentered, {0.5f, 0.25f, 0, 0}}},
-      {"kind = 'rmsprop'\nrho = 0.5\nepsilon = 0.25\nmomentum = 0.75", {RuleKind::kRmsPropMomentum, {0.5f, 0.25f, 0.75f, 0}}},
-      {"kind = 'adam'\nbeta_1 = 0.5\nbeta_2 = 0.5\nepsilon = 1\napi = 'keras2'", {RuleKind::kAdam, {0.5f, 0.5f, 1, share, share}}},
-      {"kind = 'adam'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1\namsgrad = true", {RuleKind::kAmsgrad, {0.5f, 0.75f, 1}}},
-      {"kind = 'lazy_adam'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1", {RuleKind::kLazyAdam, {0.5f, 0.75f, 1}}},
-      {"kind = 'adamax'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1", {RuleKind::kAdamax, {0.5f, 0.75f, 1}}},
-      {"kind = 'nadam'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1\nschedule_decay = 0.5", {RuleKind::kNadam, {0.5f, 0.75f, 1, 0.5f, 0}}},
+      {"kind = 'rmsprop'\nrho = 0.5\nepsilon = 0.25\ncentered = true",
+       {RuleKind::kRmsPropCentered, {0.5f, 0.25f, 0, 0}}},
+      {"kind = 'rmsprop'\nrho = 0.5\nepsilon = 0.25\nmomentum = 0.75",
+       {RuleKind::kRmsPropMomentum, {0.5f, 0.25f, 0.75f, 0}}},
+      {"kind = 'adam'\nbeta_1 = 0.5\nbeta_2 = 0.5\nepsilon = 1\napi = 'keras2'",
+       {RuleKind::kAdam, {0.5f, 0.5f, 1, share, share}}},
+      {"kind = 'adam'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1\namsgrad = true",
+       {RuleKind::kAmsgrad, {0.5f, 0.75f, 1}}},
+      {"kind = 'lazy_adam'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1",
+       {RuleKind::kLazyAdam, {0.5f, 0.75f, 1}}},
+      {"kind = 'adamax'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1",
+       {RuleKind::kAdamax, {0.5f, 0.75f, 1}}},
+      {"kind = 'nadam'\nbeta_1 = 0.5\nbeta_2 = 0.75\nepsilon = 1\nschedule_decay = 0.5",
+       {RuleKind::kNadam, {0.5f, 0.75f, 1, 0.5f, 0}}},
       {"kind = 'adadelta'\nrho = 0.5\nepsilon = 1", {RuleKind::kAdadelta, {0.5f, 1}}},
-      {"kind = 'ftrl'\nlearning_rate_power = -0.25\ninitial_accumulator_value = 0.5\nl1 = 1\nl2 = 2\nbeta = 3\nl2_shrinkage = 4",
+      {"kind = 'ftrl'\nlearning_rate_power = -0.25\ninitial_accumulator_value = 0.5\nl1 = 1\nl2 = "
+       "2\nbeta = 3\nl2_shrinkage = 4",
        {RuleKind::kFtrl, {-0.25f, 0.5f, 1, 2, 3, 4}}}};
   std::set<std::string> seen;
   for (const auto& [lines, rule] : cases) {
     EXPECT_EQ(rule_of(lines), rule) << lines;
     seen.insert(job_with("[optimizer]\n" + lines).optimizer.kind);
   }
-  for (const std::string& kind : optimizer_kinds()) EXPECT_TRUE(seen.contains(kind)) << kind << " is not tried";
+  for (const std::string& kind : optimizer_kinds())
+    EXPECT_TRUE(seen.contains(kind)) << kind << " is not tried";
 }
 
 TEST(JobOptimizer, AnUnknownOneIsRefusedWithTheNearestKnown) {
-  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'adagard'\n"), AllOf(HasSubstr("some.toml:4"), HasSubstr("optimizer.kind"), HasSubstr("did you mean \"adagrad\"")));
-  EXPECT_THAT(refusal_of("[wide_optimizer]\nkind = 'ftlr'\n"), AllOf(HasSubstr("wide_optimizer.kind"), HasSubstr("did you mean \"ftrl\"")));
+  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'adagard'\n"),
+              AllOf(HasSubstr("some.toml:4"), HasSubstr("optimizer.kind"),
+                    HasSubstr("did you mean \"adagrad\"")));
+  EXPECT_THAT(refusal_of("[wide_optimizer]\nkind = 'ftlr'\n"),
+              AllOf(HasSubstr("wide_optimizer.kind"), HasSubstr("did you mean \"ftrl\"")));
 }
 
 TEST(JobOptimizer, AnArgumentThatTheKindDoesNotTakeIsRefused) {
-  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'adam'\nmomentum = 0.9\n"), AllOf(HasSubstr("some.toml:5"), HasSubstr("optimizer.momentum"), HasSubstr("beta_1")));
-  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'adam'\nbeta1 = 0.9\n"), AllOf(HasSubstr("unknown key"), HasSubstr("did you mean \"beta_1\"")));
-  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'rowwise_adagrad'\napi = 'keras2'\n"), HasSubstr("optimizer.api"));
+  EXPECT_THAT(
+      refusal_of("[optimizer]\nkind = 'adam'\nmomentum = 0.9\n"),
+      AllOf(HasSubstr("some.toml:5"), HasSubstr("optimizer.momentum"), HasSubstr("beta_1")));
+  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'adam'\nbeta1 = 0.9\n"),
+              AllOf(HasSubstr("unknown key"), HasSubstr("did you mean \"beta_1\"")));
+  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'rowwise_adagrad'\napi = 'keras2'\n"),
+              HasSubstr("optimizer.api"));
   EXPECT_THAT(refusal_of("[optimizer]\napi = 'keras3'\n"), HasSubstr("keras2"));
 }
 
 TEST(JobOptimizer, NumbersThatAreNotPossibleAreRefusedWithTheirPlace) {
-  EXPECT_THAT(refusal_of("[optimizer]\nbeta_1 = 1.0\n"), AllOf(HasSubstr("some.toml:3"), HasSubstr("beta_1"), HasSubstr("[0, 1)")));
-  EXPECT_THAT(refusal_of("[optimizer]\nepsilon = nan\n"), AllOf(HasSubstr("some.toml"), HasSubstr("finite")));
-  EXPECT_THAT(refusal_of("[optimizer]\nlearning_rate = -0.1\n"), AllOf(HasSubstr("some.toml:4"), HasSubstr("learning_rate"), HasSubstr("above 0")));
+  EXPECT_THAT(refusal_of("[optimizer]\nbeta_1 = 1.0\n"),
+              AllOf(HasSubstr("some.toml:3"), HasSubstr("beta_1"), HasSubstr("[0, 1)")));
+  EXPECT_THAT(refusal_of("[optimizer]\nepsilon = nan\n"),
+              AllOf(HasSubstr("some.toml"), HasSubstr("finite")));
+  EXPECT_THAT(refusal_of("[optimizer]\nlearning_rate = -0.1\n"),
+              AllOf(HasSubstr("some.toml:4"), HasSubstr("learning_rate"), HasSubstr("above 0")));
   EXPECT_THAT(refusal_of("[optimizer]\nlearning_rate = nan\n"), HasSubstr("above 0"));
   EXPECT_THAT(refusal_of("[optimizer]\nclipnorm = -1\n"), HasSubstr("optimizer.clipnorm"));
-  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'sgd'\nnesterov = true\n"), HasSubstr("momentum above 0"));
-  EXPECT_THAT(refusal_of("[optimizer]\nclipnorm = 1\nglobal_clipnorm = 1\n"), HasSubstr("not both"));
+  EXPECT_THAT(refusal_of("[optimizer]\nkind = 'sgd'\nnesterov = true\n"),
+              HasSubstr("momentum above 0"));
+  EXPECT_THAT(refusal_of("[optimizer]\nclipnorm = 1\nglobal_clipnorm = 1\n"),
+              HasSubstr("not both"));
 }
 
 TEST(JobOptimizer, TheWideOneTakesTheRateAndTheBoundsOfTheOtherAndItsArgumentsIfItIsOfTheSameKind) {
-  const std::string first = "[optimizer]\nkind = 'rmsprop'\nlearning_rate = 0.5\nmomentum = 0.25\nclipvalue = 2\n";
-  const Job same = job_with(first + "[wide_optimizer]\nrho = 0.5\n"), other = job_with(first + "[wide_optimizer]\nkind = 'sgd'\nclipvalue = 0\n");
-  EXPECT_EQ(same.wide_optimizer.arguments, (std::map<std::string, double>{{"momentum", 0.25}, {"rho", 0.5}}));
+  const std::string first =
+      "[optimizer]\nkind = 'rmsprop'\nlearning_rate = 0.5\nmomentum = 0.25\nclipvalue = 2\n";
+  const Job same = job_with(first + "[wide_optimizer]\nrho = 0.5\n"),
+            other = job_with(first + "[wide_optimizer]\nkind = 'sgd'\nclipvalue = 0\n");
+  EXPECT_EQ(same.wide_optimizer.arguments,
+            (std::map<std::string, double>{{"momentum", 0.25}, {"rho", 0.5}}));
   EXPECT_EQ(same.wide_optimizer.clipping.clipvalue, 2.0f);
   EXPECT_TRUE(other.wide_optimizer.arguments.empty());
   EXPECT_EQ(other.wide_optimizer.learning_rate, 0.5f);
@@ -102,12 +130,16 @@ TEST(JobOptimizer, EveryScheduleHasItsNameAndBeginsWithTheLearningRate) {
   for (const auto& [lines, want] : at_step_4) {
     const Job job = job_with("[optimizer]\nlearning_rate = 0.5\n[optimizer.schedule]\n" + lines);
     ASSERT_NE(job.optimizer.rate.schedule(), nullptr) << lines;
-    EXPECT_NEAR((*job.optimizer.rate.schedule())(Array(4.0f)).eval().item<float>(), want, 1e-6f) << lines;
+    EXPECT_NEAR((*job.optimizer.rate.schedule())(Array(4.0f)).eval().item<float>(), want, 1e-6f)
+        << lines;
     EXPECT_EQ(job.wide_optimizer.rate.schedule(), job.optimizer.rate.schedule()) << "inherited";
   }
-  EXPECT_THAT(refusal_of("[optimizer.schedule]\nkind = 'cosin'\n"), HasSubstr("did you mean \"cosine\""));
-  EXPECT_THAT(refusal_of("[optimizer.schedule]\nkind = 'cosine'\n"), AllOf(HasSubstr("some.toml"), HasSubstr("decay_steps")));
-  EXPECT_THAT(refusal_of("[optimizer.schedule]\nkind = 'cosine'\ndecay_step = 1\n"), HasSubstr("decay_step"));
+  EXPECT_THAT(refusal_of("[optimizer.schedule]\nkind = 'cosin'\n"),
+              HasSubstr("did you mean \"cosine\""));
+  EXPECT_THAT(refusal_of("[optimizer.schedule]\nkind = 'cosine'\n"),
+              AllOf(HasSubstr("some.toml"), HasSubstr("decay_steps")));
+  EXPECT_THAT(refusal_of("[optimizer.schedule]\nkind = 'cosine'\ndecay_step = 1\n"),
+              HasSubstr("decay_step"));
 }
 
 }  // namespace

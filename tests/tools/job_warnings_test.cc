@@ -25,7 +25,8 @@ TEST(JobWarnings, AdamOnALargeTableIsToldAndOnlyThere) {
   Job job;
   FittedFeatures features;
   features.ids = {{"sex", 3}, {"city", 100'001}};
-  EXPECT_THAT(optimizer_warnings(job, features), ElementsAre(HasSubstr("\"city\" has 100001 rows: \"lazy_adam\"")));
+  EXPECT_THAT(optimizer_warnings(job, features),
+              ElementsAre(HasSubstr("\"city\" has 100001 rows: \"lazy_adam\"")));
   features.ids[1].rows = 100'000;
   EXPECT_THAT(optimizer_warnings(job, features), IsEmpty());
   features.ids[1].rows = 100'001;
@@ -43,8 +44,9 @@ TEST(JobWarnings, RowsThatWereLeftOutAreToldAtTheEndAndInTheReport) {
   const FittedFeatures features = fit_features(job);
   EXPECT_EQ(features.examples, 2);
   EXPECT_EQ(skipped_rows_text(features.lines, "data.train"),
-            "2 bad rows of data.train were left out (data.skip_bad_rows):\n  " + path + ":2:1: column \"n\": \"x\" is no float32\n  " +
-                path + ":3: a short row: 2 cells where 3 are expected");
+            "2 bad rows of data.train were left out (data.skip_bad_rows):\n  " + path +
+                ":2:1: column \"n\": \"x\" is no float32\n  " + path +
+                ":3: a short row: 2 cells where 3 are expected");
   EXPECT_EQ(skipped_rows_text({}, "data.train"), "");
   const Json report = parse_json(report_json(job, {}, {}, features.lines), "the report");
   EXPECT_EQ(report["skipped"]["train"]["rows"], 2);
@@ -68,7 +70,8 @@ TEST(JobWarnings, AFileWithoutRowsIsAnErrorThatNamesIt) {
 
 TEST(JobFile, SaysWhatQuotesAre) {
   EXPECT_EQ(text_job("a.csv").data.csv.quote, '"');
-  const CsvSchema csv = text_job("a.csv", "quote = ''\nstrict = true\ncell_lines_max = 5\n").data.csv;
+  const CsvSchema csv =
+      text_job("a.csv", "quote = ''\nstrict = true\ncell_lines_max = 5\n").data.csv;
   EXPECT_EQ(csv.quote, '\0');
   EXPECT_TRUE(csv.strict);
   EXPECT_EQ(csv.cell_lines_max, 5);

@@ -36,8 +36,9 @@ TEST(KillPlan, ATimeIsDueWhenItHasPassed) {
 }
 
 TEST(KillPlan, WhatCannotBeReadIsRefusedWithTheTextAndTheFormExpected) {
-  for (const char* text : {"", "worker", "worker:1", "worker@5s", "worker:x@5s", "worker:1@", "worker:1@5", "worker:1@x%",
-                           "worker:1@-5s", "worker:1@101%", "worker:1@nans", "worker:1@infs", "worker:1@5 s", "worker:1 @5s"}) {
+  for (const char* text : {"", "worker", "worker:1", "worker@5s", "worker:x@5s", "worker:1@",
+                           "worker:1@5", "worker:1@x%", "worker:1@-5s", "worker:1@101%",
+                           "worker:1@nans", "worker:1@infs", "worker:1@5 s", "worker:1 @5s"}) {
     EXPECT_THAT(refusal(text), testing::AllOf(HasSubstr(text), HasSubstr("worker:1@40%"))) << text;
   }
 }

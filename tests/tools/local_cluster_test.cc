@@ -23,9 +23,16 @@ class LocalClusterTest : public testing::Test {
     folder_.script("cairn-worker", std::string("echo worker $*\n") + kServe);
   }
   LocalClusterOptions options() const {
-    return {.ps = 1, .workers = 2, .shards = 3, .lanes = 4, .dir = folder_.path() + "/run", .programs = folder_.path()};
+    return {.ps = 1,
+            .workers = 2,
+            .shards = 3,
+            .lanes = 4,
+            .dir = folder_.path() + "/run",
+            .programs = folder_.path()};
   }
-  Json description() const { return parse_json(folder_.read("run/cluster.json"), "run/cluster.json"); }
+  Json description() const {
+    return parse_json(folder_.read("run/cluster.json"), "run/cluster.json");
+  }
 
   TempFolder folder_;
   EventLog log_;
@@ -61,7 +68,8 @@ TEST_F(LocalClusterTest, ServersGetTheirFlagsAndLogToTheirFiles) {
 
   std::string said = folder_.read("run/logs/ps-0.log");
   std::string address = parse_json(cluster.tf_config("ps", 0), "TF_CONFIG")["cluster"]["ps"][0];
-  EXPECT_THAT(said, HasSubstr("--listen " + address + " --index 0 --cluster-id " + cluster.cluster_id()));
+  EXPECT_THAT(said,
+              HasSubstr("--listen " + address + " --index 0 --cluster-id " + cluster.cluster_id()));
   EXPECT_THAT(said, HasSubstr("--token-file " + cluster.token_file()));
   EXPECT_THAT(said, HasSubstr("--shards 3"));
   EXPECT_THAT(said, HasSubstr(R"("task":{"type":"ps","index":0})"));
@@ -107,7 +115,7 @@ TEST_F(LocalClusterTest, TheTokenIsRandomAndForItsOwnerOnly) {
   elsewhere.dir = folder_.path() + "/other";
   LocalCluster other(elsewhere);
 
-  struct stat file{};
+  struct stat file {};
   ASSERT_EQ(::stat(cluster.token_file().c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
   EXPECT_EQ(folder_.read("run/token"), cluster.token());
@@ -130,7 +138,8 @@ TEST_F(LocalClusterTest, WhatCannotBeBuiltIsRefusedBeforeAnythingStarts) {
   EXPECT_THROW(LocalCluster(with([](auto& o) { o.ps = 0; })), InvalidArgumentError);
   EXPECT_THROW(LocalCluster(with([](auto& o) { o.workers = -1; })), InvalidArgumentError);
   EXPECT_THROW(LocalCluster(with([](auto& o) { o.transport = "pigeon"; })), InvalidArgumentError);
-  EXPECT_THROW(LocalCluster(with([](auto& o) { o.supervisor.kills = {parse_kill("ps:1@1s")}; })), InvalidArgumentError);
+  EXPECT_THROW(LocalCluster(with([](auto& o) { o.supervisor.kills = {parse_kill("ps:1@1s")}; })),
+               InvalidArgumentError);
   EXPECT_THROW(LocalCluster(with([](auto& o) { o.programs = "/"; })), NotFoundError);
 }
 

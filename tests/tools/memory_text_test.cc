@@ -10,12 +10,15 @@ constexpr std::int64_t kMegabyte = 1 << 20;
 TEST(MemoryText, SaysWhatOfAPsIsRowsAndWhatIsBuffers) {
   const Json ps = {{"memory_bytes", 1000 * kMegabyte},
                    {"buffer_bytes", 12 * kMegabyte},
-                   {"shards", {{{"bytes", 600 * kMegabyte}, {"staged_bytes", kMegabyte}}, {{"bytes", 300 * kMegabyte}, {"staged_bytes", 0}}}}};
+                   {"shards",
+                    {{{"bytes", 600 * kMegabyte}, {"staged_bytes", kMegabyte}},
+                     {{"bytes", 300 * kMegabyte}, {"staged_bytes", 0}}}}};
   EXPECT_EQ(memory_text(ps), " memory 1000 MB (rows 900, waiting pieces 1, buffers 12)");
 }
 
 TEST(MemoryText, SaysWhatOfAWorkerIsShared) {
-  const Json worker = {{"memory_bytes", 80 * kMegabyte}, {"buffer_bytes", 0}, {"shared_bytes", 56 * kMegabyte}};
+  const Json worker = {
+      {"memory_bytes", 80 * kMegabyte}, {"buffer_bytes", 0}, {"shared_bytes", 56 * kMegabyte}};
   EXPECT_EQ(memory_text(worker), " memory 80 MB (buffers 0, shared with ps 56)");
 }
 

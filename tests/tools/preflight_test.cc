@@ -33,8 +33,11 @@ TEST(Preflight, AFolderThatTakesFilesIsLeftAsItWas) {
 TEST(Preflight, AFullDiskIsToldWithWhatWasToBeWrittenAndTheCure) {
   MemoryDisk disk;
   disk.set_capacity(100);
-  EXPECT_THAT(error_of([&] { try_folder(disk, "/run/checkpoints", "checkpoints", "name another with --checkpoints"); }),
-              AllOf(HasSubstr("checkpoints"), HasSubstr("/run/checkpoints"), HasSubstr("--checkpoints")));
+  EXPECT_THAT(
+      error_of([&] {
+        try_folder(disk, "/run/checkpoints", "checkpoints", "name another with --checkpoints");
+      }),
+      AllOf(HasSubstr("checkpoints"), HasSubstr("/run/checkpoints"), HasSubstr("--checkpoints")));
   EXPECT_THROW(try_folder(disk, "/run/checkpoints", "checkpoints", ""), ResourceExhaustedError);
 }
 
@@ -51,11 +54,13 @@ TEST(Preflight, TestDataIsReadToItsLastCell) {
   folder.write("train.csv", "1,0\n2,1\n3,1\n");
   folder.write("test.csv", "1,0\n2,1\nthree,1\n");
   folder.write("job.toml",
-               "[data]\ntrain = 'train.csv'\ntest = 'test.csv'\n[data.csv]\ncolumns = ['x:float32', 'y:float32']\n"
+               "[data]\ntrain = 'train.csv'\ntest = 'test.csv'\n[data.csv]\ncolumns = "
+               "['x:float32', 'y:float32']\n"
                "label = {column = 'y'}\n[features]\nnumeric = 'x'\n");
   const Job job = read_job(folder.path() + "/job.toml");
   const FittedFeatures features = fit_features(job);
-  EXPECT_THAT(error_of([&] { try_test_data(job, features); }), AllOf(HasSubstr("test.csv:3:1"), HasSubstr("three")));
+  EXPECT_THAT(error_of([&] { try_test_data(job, features); }),
+              AllOf(HasSubstr("test.csv:3:1"), HasSubstr("three")));
 }
 
 }  // namespace

@@ -15,8 +15,12 @@ namespace {
 int listen_on(std::uint16_t port) {
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 && ::listen(fd, 1) == 0) return fd;
+  sockaddr_in address{.sin_family = AF_INET,
+                      .sin_port = htons(port),
+                      .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+      ::listen(fd, 1) == 0)
+    return fd;
   ::close(fd);
   return -1;
 }

@@ -17,8 +17,10 @@ using Kind = RoleEvent::Kind;
 class SupervisorTest : public testing::Test {
  protected:
   RoleSpec role(const std::string& name, int index, const std::string& script) {
-    return {.role = name, .index = index,
-            .command = {.arguments = {"sh", "-c", script}, .output_file = folder_.path() + "/" + name + ".log"}};
+    return {.role = name,
+            .index = index,
+            .command = {.arguments = {"sh", "-c", script},
+                        .output_file = folder_.path() + "/" + name + ".log"}};
   }
   static bool gone(pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }
 
@@ -73,20 +75,22 @@ TEST_F(SupervisorTest, KillIsAFaultThatTheRoleComesBackFromEveryTime) {
 }
 
 TEST_F(SupervisorTest, ARoleThatCannotStayUpIsGivenUpWithItsStatusAndTheEndOfItsLog) {
-  Supervisor supervisor({role("ps", 0, "echo the disk is full; exit 3")}, {.first_backoff = milliseconds(1), .crashes_max = 3},
-                        log_.sink());
+  Supervisor supervisor({role("ps", 0, "echo the disk is full; exit 3")},
+                        {.first_backoff = milliseconds(1), .crashes_max = 3}, log_.sink());
   supervisor.start();
 
   RoleEvent end = log_.wait(Kind::kGivenUp, "ps", 0);
 
   EXPECT_EQ(end.status.code, 3);
   EXPECT_EQ(end.restarts, 3);
-  EXPECT_THAT(end.message, testing::AllOf(HasSubstr("ps 0"), HasSubstr("exit status 3"), HasSubstr("the disk is full")));
+  EXPECT_THAT(end.message, testing::AllOf(HasSubstr("ps 0"), HasSubstr("exit status 3"),
+                                          HasSubstr("the disk is full")));
   EXPECT_TRUE(supervisor.roles()[0].given_up);
 }
 
 TEST_F(SupervisorTest, DeathsAfterAHealthyLifeAreNeverTooMany) {
-  Supervisor supervisor({role("ps", 0, "exit 3")}, {.healthy = milliseconds(0), .crashes_max = 1}, log_.sink());
+  Supervisor supervisor({role("ps", 0, "exit 3")}, {.healthy = milliseconds(0), .crashes_max = 1},
+                        log_.sink());
   supervisor.start();
 
   log_.wait(Kind::kStarted, "ps", 0, 10);
@@ -96,7 +100,8 @@ TEST_F(SupervisorTest, DeathsAfterAHealthyLifeAreNeverTooMany) {
 
 TEST_F(SupervisorTest, PlannedKillsComeOnceWhenTheirShareOfTheRunIsDone) {
   Supervisor supervisor({role("ps", 0, kServe), role("worker", 0, kServe)},
-                        {.kills = {parse_kill("worker:0@40%"), parse_kill("ps:0@60%")}}, log_.sink());
+                        {.kills = {parse_kill("worker:0@40%"), parse_kill("ps:0@60%")}},
+                        log_.sink());
   supervisor.start();
 
   supervisor.progress(0.39);
@@ -111,7 +116,8 @@ TEST_F(SupervisorTest, PlannedKillsComeOnceWhenTheirShareOfTheRunIsDone) {
 
 TEST_F(SupervisorTest, AKillDueWhileItsRoleIsDownWaitsUntilItIsBack) {
   // Both are due at once: the second finds the role dead, and comes when it has returned.
-  Supervisor supervisor({role("worker", 0, kServe)}, {.kills = {parse_kill("worker:0@0s"), parse_kill("worker:0@0s")}},
+  Supervisor supervisor({role("worker", 0, kServe)},
+                        {.kills = {parse_kill("worker:0@0s"), parse_kill("worker:0@0s")}},
                         log_.sink());
   supervisor.start();
 
@@ -123,8 +129,9 @@ TEST_F(SupervisorTest, AKillDueWhileItsRoleIsDownWaitsUntilItIsBack) {
 TEST_F(SupervisorTest, ARoleThatIgnoresSigtermIsKilledAfterTheGracePeriod) {
   std::string ready = folder_.path() + "/ready";
   ASSERT_EQ(::mkfifo(ready.c_str(), 0600), 0);
-  Supervisor supervisor({role("ps", 0, "trap '' TERM; echo ready > " + ready + "; while :; do sleep 600; done")},
-                        {.grace = milliseconds(20)}, log_.sink());
+  Supervisor supervisor(
+      {role("ps", 0, "trap '' TERM; echo ready > " + ready + "; while :; do sleep 600; done")},
+      {.grace = milliseconds(20)}, log_.sink());
   supervisor.start();
   std::string word;
   std::ifstream(ready) >> word;
@@ -148,7 +155,8 @@ TEST_F(SupervisorTest, AStoppedProcessStillEndsOnSigterm) {
 }
 
 TEST_F(SupervisorTest, AProgramThatIsNotThereFailsTheStartAndLeavesNothingRunning) {
-  RoleSpec missing{.role = "worker", .index = 0, .command = {.arguments = {folder_.path() + "/cairn-worker"}}};
+  RoleSpec missing{
+      .role = "worker", .index = 0, .command = {.arguments = {folder_.path() + "/cairn-worker"}}};
   Supervisor supervisor({role("ps", 0, kServe), missing}, {}, log_.sink());
 
   EXPECT_THROW(supervisor.start(), NotFoundError);

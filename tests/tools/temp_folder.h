@@ -1,4 +1,5 @@
-// A folder of a test's own, removed with its contents; and small scripts in it that play the servers.
+// A folder of a test's own, removed with its contents; and small scripts in it that play the
+// servers.
 #pragma once
 #include <sys/stat.h>
 
@@ -14,8 +15,11 @@ class TempFolder {
  public:
   TempFolder() {
     const char* parent = std::getenv("TEST_TMPDIR");
-    path_ = std::string(parent != nullptr ? parent : std::filesystem::temp_directory_path().c_str()) + "/cairn-XXXXXX";
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder at " + path_);
+    path_ =
+        std::string(parent != nullptr ? parent : std::filesystem::temp_directory_path().c_str()) +
+        "/cairn-XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw std::runtime_error("no temporary folder at " + path_);
   }
   ~TempFolder() {
     std::error_code ignored;
@@ -29,7 +33,9 @@ class TempFolder {
     ::chmod(file.c_str(), 0755);
     return file;
   }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(path_ + "/" + name) << text; }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ + "/" + name) << text;
+  }
   std::string read(const std::string& name) const {
     std::ifstream file(path_ + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -39,7 +45,8 @@ class TempFolder {
   std::string path_;
 };
 
-// A server that does nothing until it is told to end. `exec` leaves no shell behind that would outlive a signal.
+// A server that does nothing until it is told to end. `exec` leaves no shell behind that would
+// outlive a signal.
 inline constexpr const char* kServe = "exec sleep 600";
 
 }  // namespace cairn::tools

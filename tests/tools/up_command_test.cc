@@ -21,7 +21,8 @@ class UpTest : public testing::Test {
     ::mkfifo((folder_.path() + "/fifo").c_str(), 0600);
   }
   ChildProcess up(std::vector<std::string> more) {
-    std::vector<std::string> arguments{CAIRN_PROGRAM, "up", "--programs", folder_.path(), "--dir", folder_.path() + "/run"};
+    std::vector<std::string> arguments{CAIRN_PROGRAM,  "up",    "--programs",
+                                       folder_.path(), "--dir", folder_.path() + "/run"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return ChildProcess({.arguments = arguments, .output_file = folder_.path() + "/output"});
   }
@@ -56,13 +57,16 @@ TEST_F(UpTest, TheProgramsStatusIsItsOwn) {
 }
 
 TEST_F(UpTest, TheProgramIsTheChiefOfTheCluster) {
-  ChildProcess run = up({"--ps", "1", "--workers", "3", "--", "sh", "-c", "echo $TF_CONFIG; cat $CAIRN_TOKEN_FILE"});
+  ChildProcess run = up(
+      {"--ps", "1", "--workers", "3", "--", "sh", "-c", "echo $TF_CONFIG; cat $CAIRN_TOKEN_FILE"});
   EXPECT_EQ(end_of(run).code, 0);
   EXPECT_THAT(output(), HasSubstr(R"("task":{"type":"chief","index":0})"));
 }
 
 TEST_F(UpTest, SigtermIsPassedOnAndNoServerIsLeft) {
-  ChildProcess run = up({"--", "sh", "-c", "trap 'exit 9' TERM; echo up" + tell() + "; while :; do sleep 0.01; done"});
+  ChildProcess run =
+      up({"--", "sh", "-c",
+          "trap 'exit 9' TERM; echo up" + tell() + "; while :; do sleep 0.01; done"});
   ASSERT_EQ(first_word(), "up");
   auto pids = servers();
   ASSERT_EQ(pids.size(), 4u);
@@ -97,8 +101,8 @@ TEST_F(UpTest, AServerThatCannotStayUpEndsTheRunWithItsLastWordsAndLetsTheProgra
                          "trap 'echo saved all; exit 0' TERM; while :; do sleep 0.01; done"});
 
   EXPECT_EQ(end_of(run).code, 1);
-  EXPECT_THAT(output(), testing::AllOf(HasSubstr("worker 0"), HasSubstr("exit status 4"), HasSubstr("no such device"),
-                                       HasSubstr("saved all")));
+  EXPECT_THAT(output(), testing::AllOf(HasSubstr("worker 0"), HasSubstr("exit status 4"),
+                                       HasSubstr("no such device"), HasSubstr("saved all")));
 }
 
 TEST_F(UpTest, WithoutAProgramItServesUntilItIsTold) {

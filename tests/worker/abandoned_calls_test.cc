@@ -34,7 +34,9 @@ TEST_F(RemoteStoreTest, MemoryOfAnAbandonedPullIsNotUsedAgainBeforeItsAnswer) {
 TEST_F(RemoteStoreTest, AnUpdatesPlaceIsNotUsedAgainBeforeTheAnswerToAnAbandonedPush) {
   use(1, {{"w", {8000, 8}}});
   auto gate = kj::newPromiseAndFulfiller<void>();
-  cluster->before = [&](const Asked& asked) -> kj::Promise<void> { return asked.push ? kj::mv(gate.promise) : kj::Promise<void>(kj::READY_NOW); };
+  cluster->before = [&](const Asked& asked) -> kj::Promise<void> {
+    return asked.push ? kj::mv(gate.promise) : kj::Promise<void>(kj::READY_NOW);
+  };
   RemoteStep step(*store);
   std::vector<Read> reads{{0, ids_tensor({1}), {}}};
   ASSERT_EQ(pull(step, reads), "");
@@ -43,7 +45,8 @@ TEST_F(RemoteStoreTest, AnUpdatesPlaceIsNotUsedAgainBeforeTheAnswerToAnAbandoned
     RemoteStep abandoned(*store);
     auto place = abandoned.update_place(0, 256'000);
     at = place.get();
-    std::vector<Update> updates{{0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {8000, 8}, at, std::move(place))}};
+    std::vector<Update> updates{
+        {0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {8000, 8}, at, std::move(place))}};
     abandoned.push(context, updates, [](std::exception_ptr) { FAIL() << "it was abandoned"; });
     ASSERT_TRUE(cluster->run_until([&] { return cluster->asked.size() == 2; }));
   }

@@ -16,10 +16,12 @@ class TurnstileTest : public testing::Test {
   // Enters and notes `name` when inside.
   void enter(const std::string& name, Company company = Company::kShared) {
     waiting.erase(name);
-    waiting.emplace(name, turnstile.enter(company).then([this, name](Turnstile::Pass&& pass) {
-      order += name;
-      inside[name] = std::move(pass);
-    }).eagerlyEvaluate(nullptr));
+    waiting.emplace(name, turnstile.enter(company)
+                              .then([this, name](Turnstile::Pass&& pass) {
+                                order += name;
+                                inside[name] = std::move(pass);
+                              })
+                              .eagerlyEvaluate(nullptr));
     reactor.run_ready();
   }
   void leave(const std::string& name) {

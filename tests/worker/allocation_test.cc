@@ -1,4 +1,5 @@
-// What a step over RPC allocates, on either side: counted by standing before malloc, which is why this is a program of its own.
+// What a step over RPC allocates, on either side: counted by standing before malloc, which is why
+// this is a program of its own.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -51,7 +52,9 @@ const UpdateRule kAdagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}};
 // A ps with its threads and sockets, and a worker's store on this thread.
 class SteppedPs {
  public:
-  SteppedPs(rpc::Transport transport, VariableId tables) : network_(rpc::make_socket_network(transport)), server_(*reactor_, *network_, *offload_, *rows_, options()) {
+  SteppedPs(rpc::Transport transport, VariableId tables)
+      : network_(rpc::make_socket_network(transport)),
+        server_(*reactor_, *network_, *offload_, *rows_, options()) {
     auto layout = std::make_shared<Layout>();
     layout->version = layout->seed = 1;
     layout->servers = {{0, server_.address().str(), server_.incarnation(), 1, 0}};
@@ -66,7 +69,8 @@ class SteppedPs {
     store_.set_layout(layout);
     std::vector<std::int64_t> ids(kTouched);
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(2 * i);
-    const Tensor touched = Tensor::of<std::int64_t>({kTouched}, ids), gradient = Tensor::zeros(DType::kFloat32, {kTouched, kDim});
+    const Tensor touched = Tensor::of<std::int64_t>({kTouched}, ids),
+                 gradient = Tensor::zeros(DType::kFloat32, {kTouched, kDim});
     for (VariableId v = 0; v < tables; ++v) {
       reads_.push_back({v, touched, {}});
       updates_.push_back({v, kAdagrad, 0.1f, touched, gradient});
@@ -75,7 +79,8 @@ class SteppedPs {
 
   void step() {
     RemoteStep remote(store_);
-    StepContext context{.session = kSession, .layout_version = 1, .closure = ++closure_, .incarnation = 1};
+    StepContext context{
+        .session = kSession, .layout_version = 1, .closure = ++closure_, .incarnation = 1};
     wave([&](Done done) { remote.pull(context, reads_, std::move(done)); });
     wave([&](Done done) { remote.push(context, updates_, std::move(done)); });
     for (Read& read : reads_) read.value = {};
@@ -108,7 +113,10 @@ class SteppedPs {
     reactor_->wait(kj::mv(ended.promise));
   }
   void configure(const std::shared_ptr<const Layout>& layout, VariableId tables) {
-    ShardClient shard(reactor_->wait(network_->connect(*reactor_, server_.address(), hello(1, rpc::Role::kCoordinator), std::chrono::seconds(10))), 0);
+    ShardClient shard(reactor_->wait(network_->connect(*reactor_, server_.address(),
+                                                       hello(1, rpc::Role::kCoordinator),
+                                                       std::chrono::seconds(10))),
+                      0);
     reactor_->wait(shard.configure(kSession, layout, 0, tables));
     reactor_->wait(shard.announce(kSession, 1 << 20, 0));
     reactor_->wait(shard.open());
@@ -135,20 +143,24 @@ Allocations of_a_step(rpc::Transport transport, VariableId tables) {
   for (int i = 0; i < 20; ++i) ps.step();
   const std::int64_t worker = this_thread, both = all_threads.load();
   for (int i = 0; i < kSteps; ++i) ps.step();
-  return {static_cast<double>(this_thread - worker) / kSteps, static_cast<double>(all_threads.load() - both) / kSteps};
+  return {static_cast<double>(this_thread - worker) / kSteps,
+          static_cast<double>(all_threads.load() - both) / kSteps};
 }
 
 // What is left is nearly all Cap'n Proto's: two calls a step. A table adds the shape of its rows.
 void expect_few(rpc::Transport transport, const char* name) {
   const Allocations one = of_a_step(transport, 1), many = of_a_step(transport, kTables);
-  std::cout << name << ": " << many.both << " allocations a step of " << kTables << " tables, " << many.worker << " of them the worker's; of one table "
-            << one.both << ", " << one.worker << "\n";
+  std::cout << name << ": " << many.both << " allocations a step of " << kTables << " tables, "
+            << many.worker << " of them the worker's; of one table " << one.both << ", "
+            << one.worker << "\n";
   EXPECT_LE(many.both, one.both + 3 * kTables);
   EXPECT_LE(many.both, 520);
 }
 
 TEST(WarmStep, HardlyAllocatesMoreForManyTablesOverTcp) { expect_few(rpc::Transport::kTcp, "tcp"); }
-TEST(WarmStep, HardlyAllocatesMoreForManyTablesThroughSharedMemory) { expect_few(rpc::Transport::kAuto, "shared memory"); }
+TEST(WarmStep, HardlyAllocatesMoreForManyTablesThroughSharedMemory) {
+  expect_few(rpc::Transport::kAuto, "shared memory");
+}
 
 }  // namespace
 }  // namespace cairn::worker

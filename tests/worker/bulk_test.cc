@@ -14,13 +14,15 @@ namespace {
 // With memory to share, and with none.
 class Bulk : public RemoteStoreTest, public testing::WithParamInterface<bool> {
  protected:
-  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw) {
+  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
+           Encoding encoding = Encoding::kRaw) {
     LinkOptions link;
     if (!GetParam()) link.shared_bytes = 0;
     RemoteStoreTest::use(ps, std::move(variables), encoding, link);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Memory, Bulk, testing::Bool(), [](const auto& info) { return info.param ? "Shared" : "Sent"; });
+INSTANTIATE_TEST_SUITE_P(Memory, Bulk, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Shared" : "Sent"; });
 
 // By a rule that takes each row for itself, each a push of its own, and else pieces of one push.
 TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
@@ -49,7 +51,8 @@ TEST_P(Bulk, LargeReadsAndUpdatesTravelInPiecesOfAtMostFourMegabytes) {
     }
     EXPECT_EQ(rows, 3000u);
   }
-  EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 10);  // the shards of this test know one rule
+  // the shards of this test know one rule
+  EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 10);
 }
 
 // What is not in slices is in pieces numbered without them.
@@ -59,9 +62,11 @@ TEST_P(Bulk, ManyRowsBesideALargeUpdateTravelInPieces) {
   std::iota(rows.begin(), rows.end(), 0);
   RemoteStep step(*store);
   const std::vector<float> ones(3'000'000, 1);
-  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), floats_tensor({2000, 1000}, {ones.begin(), ones.begin() + 2'000'000})},
-                              {1, kSgd, 1, {}, floats_tensor({3000, 1000}, ones)},
-                              {2, kSgd, 1, {}, floats_tensor({500, 1000}, {ones.begin(), ones.begin() + 500'000})}};
+  std::vector<Update> updates{
+      {0, kSgd, 1, ids_tensor(rows),
+       floats_tensor({2000, 1000}, {ones.begin(), ones.begin() + 2'000'000})},
+      {1, kSgd, 1, {}, floats_tensor({3000, 1000}, ones)},
+      {2, kSgd, 1, {}, floats_tensor({500, 1000}, {ones.begin(), ones.begin() + 500'000})}};
   ASSERT_EQ(push(step, updates), "");
   std::vector<std::uint32_t> slices, pieces;
   for (const Asked& asked : cluster->asked) {
@@ -86,14 +91,18 @@ TEST_P(Bulk, TheFirstClosureHasItsRowsBeforeTheSecond) {
   context.closure = 8;
   second.pull(context, seconds, count);
   cluster->run_until([&] { return done == 2; });
-  EXPECT_EQ(cluster->events(), (std::vector<std::string>{"pull 7", "pull 7", "pull 7", "pull 8", "pull 8", "pull 8"}));
+  EXPECT_EQ(cluster->events(),
+            (std::vector<std::string>{"pull 7", "pull 7", "pull 7", "pull 8", "pull 8", "pull 8"}));
 }
 
 TEST_P(Bulk, APullDoesNotWaitForALargePush) {
   use(1, {{"big", {12'000, 1000}}, {"small", {3, 2}}});
-  cluster->before = [](const Asked& asked) -> kj::Promise<void> { return asked.push ? kj::Promise<void>(kj::NEVER_DONE) : kj::READY_NOW; };
+  cluster->before = [](const Asked& asked) -> kj::Promise<void> {
+    return asked.push ? kj::Promise<void>(kj::NEVER_DONE) : kj::READY_NOW;
+  };
   RemoteStep pushing(*store), pulling(*store);
-  std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({12'000, 1000}, std::vector<float>(12'000'000))}};
+  std::vector<Update> updates{
+      {0, kSgd, 1, {}, floats_tensor({12'000, 1000}, std::vector<float>(12'000'000))}};
   pushing.push(context, updates, [](std::exception_ptr) {});
   cluster->run_until([&] { return !cluster->asked.empty(); });
   std::vector<Read> reads{{1, {}, {}}};
@@ -112,12 +121,14 @@ TEST_P(Bulk, PiecesOfAPushMayBeAnsweredWhenAllAreThere) {
     return there.addBranch();
   };
   RemoteStep step(*store);
-  std::vector<Update> updates{{0, kAdam, 1, {}, floats_tensor({6000, 1000}, std::vector<float>(6'000'000))}};
+  std::vector<Update> updates{
+      {0, kAdam, 1, {}, floats_tensor({6000, 1000}, std::vector<float>(6'000'000))}};
   EXPECT_EQ(push(step, updates), "");
   EXPECT_EQ(cluster->asked.size(), 6u);
 }
 
-// However small the leave is that goes with the pieces, and however the pushes of several closures meet.
+// However small the leave is that goes with the pieces, and however the pushes of several closures
+// meet.
 TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
   LinkOptions link;
   link.shared_min = 16;
@@ -157,16 +168,20 @@ TEST_P(Bulk, AnUpdateThatWasComputedInItsPlaceIsPushedFromThere) {
   std::span(reinterpret_cast<float*>(place.get()), 3'000'000)[2'999'001] = 5;
   const auto* at = place.get();
   cluster->asked.clear();
-  std::vector<Update> updates{{0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {3000, 1000}, at, std::move(place))}};
+  std::vector<Update> updates{
+      {0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {3000, 1000}, at, std::move(place))}};
   ASSERT_EQ(push(step, updates), "");
   EXPECT_EQ(cluster->row(0, 2999, 1), initial_value(0, 2999, 1) - 5);
   ASSERT_EQ(cluster->asked.size(), 3u);
-  EXPECT_EQ(cluster->asked[1].values_at.front(), cluster->asked[0].values_at.front() + cluster->asked[0].value_bytes);  // one after the other, as they lay
+  // one after the other, as they lay
+  EXPECT_EQ(cluster->asked[1].values_at.front(),
+            cluster->asked[0].values_at.front() + cluster->asked[0].value_bytes);
   updates.clear();
   EXPECT_EQ(step.update_place(0, 12'000'000).get(), at);  // all is answered: it serves again
 }
 
-// What was computed where the shard reads it, what was computed elsewhere, and what is too small to have a place of its own.
+// What was computed where the shard reads it, what was computed elsewhere, and what is too small to
+// have a place of its own.
 TEST_P(Bulk, UpdatesOfOnePushMayLieInPlaceAndElsewhere) {
   use(1, {{"a", {9000, 2}}, {"b", {3}}, {"c", {9000, 2}}, {"d", {9000, 2}}});
   RemoteStep step(*store);
@@ -174,15 +189,23 @@ TEST_P(Bulk, UpdatesOfOnePushMayLieInPlaceAndElsewhere) {
   ASSERT_EQ(pull(step, reads), "");
   std::vector<std::int64_t> rows(4001);
   std::iota(rows.begin(), rows.end(), 4999);
-  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), {}}, {1, kSgd, 1, {}, floats_tensor({3}, {1, 2, 3})}, {2, kSgd, 1, ids_tensor(rows), {}}, {3, kSgd, 1, ids_tensor(rows), {}}};
+  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), {}},
+                              {1, kSgd, 1, {}, floats_tensor({3}, {1, 2, 3})},
+                              {2, kSgd, 1, ids_tensor(rows), {}},
+                              {3, kSgd, 1, ids_tensor(rows), {}}};
   const std::vector<float> elsewhere(rows.size() * 2, 6);
   for (Update& update : updates) {
     if (update.value.defined()) continue;
-    auto place = update.variable == 2 ? nullptr : step.update_place(update.variable, rows.size() * 8);
+    auto place =
+        update.variable == 2 ? nullptr : step.update_place(update.variable, rows.size() * 8);
     EXPECT_EQ(place != nullptr, GetParam() && update.variable != 2);
     const std::byte* at = place.get();
-    if (place != nullptr) std::ranges::fill(std::span(reinterpret_cast<float*>(place.get()), rows.size() * 2), static_cast<float>(update.variable + 4));
-    update.value = place != nullptr ? Tensor::borrowed(DType::kFloat32, {4001, 2}, at, std::move(place)) : floats_tensor({4001, 2}, elsewhere);
+    if (place != nullptr)
+      std::ranges::fill(std::span(reinterpret_cast<float*>(place.get()), rows.size() * 2),
+                        static_cast<float>(update.variable + 4));
+    update.value = place != nullptr
+                       ? Tensor::borrowed(DType::kFloat32, {4001, 2}, at, std::move(place))
+                       : floats_tensor({4001, 2}, elsewhere);
   }
   cluster->asked.clear();
   ASSERT_EQ(push(step, updates), "");
@@ -209,8 +232,10 @@ TEST_F(RemoteStoreTest, WhatFindsNoRoomInSharedMemoryTravels) {
   EXPECT_EQ(step.update_place(1, 72'000), nullptr);
   std::vector<std::int64_t> rows(4500);
   std::iota(rows.begin(), rows.end(), 0);
-  std::vector<Update> updates{{0, kSgd, 1, ids_tensor(rows), Tensor::borrowed(DType::kFloat32, {4500, 2}, at, std::move(place))},
-                              {1, kSgd, 1, {}, floats_tensor({9000, 2}, std::vector<float>(18'000, 5))}};
+  std::vector<Update> updates{
+      {0, kSgd, 1, ids_tensor(rows),
+       Tensor::borrowed(DType::kFloat32, {4500, 2}, at, std::move(place))},
+      {1, kSgd, 1, {}, floats_tensor({9000, 2}, std::vector<float>(18'000, 5))}};
   cluster->asked.clear();
   ASSERT_EQ(push(step, updates), "");
   ASSERT_EQ(cluster->asked.size(), 1u);
@@ -220,7 +245,8 @@ TEST_F(RemoteStoreTest, WhatFindsNoRoomInSharedMemoryTravels) {
 }
 
 TEST_P(Bulk, UpdatesOfSeveralVariablesArriveInOrderWhateverTheirSizes) {
-  // Of some calls all values together are a multiple of 8 bytes, of others not; most variables' own are not.
+  // Of some calls all values together are a multiple of 8 bytes, of others not; most variables' own
+  // are not.
   use(2, {{"a", {4001, 3}}, {"b", {9001, 3}}, {"c", {60'001, 1}}});
   RemoteStep step(*store);
   for (const std::int64_t apart : {1, 2, 3}) {
@@ -231,7 +257,9 @@ TEST_P(Bulk, UpdatesOfSeveralVariablesArriveInOrderWhateverTheirSizes) {
       for (std::int64_t row = 0; row < spec.rows(); row += apart) ids.push_back(row);
       std::vector<float> values(ids.size() * static_cast<std::size_t>(spec.dim()));
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 61);
-      updates.push_back({v, kSgd, 1, ids_tensor(ids), floats_tensor({static_cast<std::int64_t>(ids.size()), spec.dim()}, values)});
+      updates.push_back(
+          {v, kSgd, 1, ids_tensor(ids),
+           floats_tensor({static_cast<std::int64_t>(ids.size()), spec.dim()}, values)});
     }
     cluster->asked.clear();
     ASSERT_EQ(push(step, updates), "");
@@ -244,12 +272,16 @@ TEST_P(Bulk, UpdatesOfSeveralVariablesArriveInOrderWhateverTheirSizes) {
         if (asked.shard != shard) continue;
         const float* value = asked.values.data();
         for (const PartUpdate& part : asked.parts) {
-          const std::size_t count = part.rows.rows * static_cast<std::size_t>(cluster->layout->variables[part.rows.variable].spec->dim());
-          by_variable[part.rows.variable].insert(by_variable[part.rows.variable].end(), value, value + count);
+          const std::size_t count =
+              part.rows.rows *
+              static_cast<std::size_t>(cluster->layout->variables[part.rows.variable].spec->dim());
+          by_variable[part.rows.variable].insert(by_variable[part.rows.variable].end(), value,
+                                                 value + count);
           value += count;
         }
       }
-    for (const auto& values : by_variable) arrived.insert(arrived.end(), values.begin(), values.end());
+    for (const auto& values : by_variable)
+      arrived.insert(arrived.end(), values.begin(), values.end());
     EXPECT_EQ(arrived, sent) << "rows " << apart << " apart";
   }
 }
@@ -260,8 +292,9 @@ TEST_P(Bulk, UpdatesAreHeldUntilTheyWereSentAndNoLonger) {
   RemoteStep step(*store);
   auto owner = std::make_shared<std::vector<float>>(9000 * 8, 2.0f);
   const auto* values = reinterpret_cast<const std::byte*>(owner->data());
-  std::vector<Update> updates{{0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {4000, 8}, values, owner)},
-                              {1, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {9000, 8}, values, owner)}};
+  std::vector<Update> updates{
+      {0, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {4000, 8}, values, owner)},
+      {1, kSgd, 1, {}, Tensor::borrowed(DType::kFloat32, {9000, 8}, values, owner)}};
   ASSERT_EQ(push(step, updates), "");
   EXPECT_EQ(cluster->asked.size(), 1u);
   EXPECT_EQ(cluster->row(1, 8999, 7), initial_value(1, 8999, 7) - 2);
@@ -276,8 +309,12 @@ TEST_P(Bulk, PushesThatBeginWithTheSameValuesDoNotMix) {
   std::vector<Read> reads{{0, ids_tensor({1}), {}}};
   ASSERT_EQ(pull(connecting, reads), "");
   const Tensor same = floats_tensor({8000, 8}, std::vector<float>(64'000, 1));
-  std::vector<Update> firsts{{0, kSgd, 1, {}, same}, {1, kSgd, 1, {}, floats_tensor({9000, 8}, std::vector<float>(72'000, 2))}};
-  std::vector<Update> seconds{{0, kSgd, 1, {}, same}, {2, kSgd, 1, {}, floats_tensor({4000, 8}, std::vector<float>(32'000, 3))}};
+  std::vector<Update> firsts{
+      {0, kSgd, 1, {}, same},
+      {1, kSgd, 1, {}, floats_tensor({9000, 8}, std::vector<float>(72'000, 2))}};
+  std::vector<Update> seconds{
+      {0, kSgd, 1, {}, same},
+      {2, kSgd, 1, {}, floats_tensor({4000, 8}, std::vector<float>(32'000, 3))}};
   int done = 0;
   const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
   first.push(context, firsts, count);
@@ -300,7 +337,8 @@ TEST_P(Bulk, RowsOfManyPlacesMakeTheSameValues) {
     EXPECT_EQ(floats_of(reads[0].value)[8 * 3999 + 7], initial_value(0, 3999, 7));
     EXPECT_EQ(floats_of(reads[1].value), expected(1, some, 3));
   }
-  std::vector<Update> updates{{1, kSgd, 1, ids_tensor(some), floats_tensor({3000, 3}, std::vector<float>(9000, 2))}};
+  std::vector<Update> updates{
+      {1, kSgd, 1, ids_tensor(some), floats_tensor({3000, 3}, std::vector<float>(9000, 2))}};
   ASSERT_EQ(push(step, updates), "");
   EXPECT_EQ(cluster->row(1, 8997, 2), initial_value(1, 8997, 2) - 2);
   EXPECT_EQ(cluster->row(1, 8998, 2), initial_value(1, 8998, 2));

@@ -6,7 +6,8 @@ namespace cairn::worker {
 namespace {
 
 // What came in the message, or lies in the memory shared with the worker.
-capnp::Data::Reader bulk(bool placed, wire::Place::Reader place, capnp::Data::Reader sent, const rpc::SharedMemory* shared) {
+capnp::Data::Reader bulk(bool placed, wire::Place::Reader place, capnp::Data::Reader sent,
+                         const rpc::SharedMemory* shared) {
   if (!placed) return sent;
   const auto bytes = shared->at(place.getOffset(), place.getBytes());
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
@@ -36,7 +37,8 @@ void for_rows(FakeShard& shard, const Asked& asked, Each each) {
   for (const PartUpdate& part : asked.parts) {
     std::vector<float>& all = shard.rows.at({part.rows.variable, part.rows.part});
     const std::int64_t dim = shard.dims.at(part.rows.variable);
-    const std::int64_t n = part.rows.whole ? static_cast<std::int64_t>(all.size()) / dim : part.rows.rows;
+    const std::int64_t n =
+        part.rows.whole ? static_cast<std::int64_t>(all.size()) / dim : part.rows.rows;
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t row = part.rows.whole ? i : asked.ids.at(next++);
       each(part, &all.at(static_cast<std::size_t>(row * dim)), dim);
@@ -47,7 +49,8 @@ void for_rows(FakeShard& shard, const Asked& asked, Each each) {
 std::vector<float> decode(capnp::Data::Reader in, bool narrow) {
   std::vector<float> out(in.size() / (narrow ? 2 : 4));
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = narrow ? from_bfloat16(reinterpret_cast<const std::uint16_t*>(in.begin())[i]) : reinterpret_cast<const float*>(in.begin())[i];
+    out[i] = narrow ? from_bfloat16(reinterpret_cast<const std::uint16_t*>(in.begin())[i])
+                    : reinterpret_cast<const float*>(in.begin())[i];
   return out;
 }
 
@@ -62,8 +65,10 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
   std::vector<std::uint64_t> written;
   for (auto header : in.getHeaders()) {
     const PartRows rows = rows_of(header);
-    if (rows.whole) written.push_back(shard_->written.try_emplace({rows.variable, rows.part}, 1).first->second);
-    const bool copied = rows.whole && in.getCopiesOf() == shard_->version.incarnation && rows.written == written.back();
+    if (rows.whole)
+      written.push_back(shard_->written.try_emplace({rows.variable, rows.part}, 1).first->second);
+    const bool copied = rows.whole && in.getCopiesOf() == shard_->version.incarnation &&
+                        rows.written == written.back();
     if (!copied) asked.parts.push_back({rows, {}, 0});
   }
   asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
@@ -73,7 +78,9 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
   auto ready = cluster_.before(asked);
   return ready.then([this, asked, narrow, written, context]() mutable {
     std::vector<float> values;
-    for_rows(*shard_, asked, [&](const PartUpdate&, float* row, std::int64_t dim) { values.insert(values.end(), row, row + dim); });
+    for_rows(*shard_, asked, [&](const PartUpdate&, float* row, std::int64_t dim) {
+      values.insert(values.end(), row, row + dim);
+    });
     auto out = context.getResults();
     write_version(out.initVersion(), shard_->version);
     auto told = out.initWritten(static_cast<unsigned>(written.size()));
@@ -81,12 +88,15 @@ kj::Promise<void> FakeShardService::pull(PullContext context) {
     const auto place = context.getParams().getValuesAt();
     kj::ArrayPtr<kj::byte> bytes;
     if (context.getParams().hasValuesAt())
-      bytes = {reinterpret_cast<kj::byte*>(shared_->at(place.getOffset(), place.getBytes()).data()), static_cast<std::size_t>(place.getBytes())};
+      bytes = {reinterpret_cast<kj::byte*>(shared_->at(place.getOffset(), place.getBytes()).data()),
+               static_cast<std::size_t>(place.getBytes())};
     else
       bytes = out.initValues(static_cast<unsigned>(values.size() * (narrow ? 2 : 4)));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (narrow) reinterpret_cast<std::uint16_t*>(bytes.begin())[i] = to_bfloat16(values[i]);
-      else reinterpret_cast<float*>(bytes.begin())[i] = values[i];
+      if (narrow)
+        reinterpret_cast<std::uint16_t*>(bytes.begin())[i] = to_bfloat16(values[i]);
+      else
+        reinterpret_cast<float*>(bytes.begin())[i] = values[i];
     }
   });
 }
@@ -99,7 +109,9 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   asked.incarnation = in.getStep().getIncarnation();
   asked.push_number = in.getStep().getPushNumber();
   asked.push = true;
-  for (auto header : in.getHeaders()) asked.parts.push_back({rows_of(header), wire::read(header.getRule()), header.getLearningRate()});
+  for (auto header : in.getHeaders())
+    asked.parts.push_back(
+        {rows_of(header), wire::read(header.getRule()), header.getLearningRate()});
   asked.ids = ids_of(bulk(in.hasIdsAt(), in.getIdsAt(), in.getIds(), shared_.get()));
   asked.shared = in.hasValuesAt();
   asked.value_bytes = in.getValues().size();
@@ -119,24 +131,30 @@ kj::Promise<void> FakeShardService::push(PushContext context) {
   auto ready = cluster_.before(asked);
   return ready.then([this, asked, context]() mutable {
     if (asked.pulled.incarnation != 0 && asked.pulled.incarnation != shard_->version.incarnation)
-      kj::throwRecoverableException(rpc::to_kj(Code::kAborted, "the rows were pulled before this shard was restarted", str("/job:ps/task:", shard_->id)));
+      kj::throwRecoverableException(
+          rpc::to_kj(Code::kAborted, "the rows were pulled before this shard was restarted",
+                     str("/job:ps/task:", shard_->id)));
     const float* value = asked.values.data();
     for_rows(*shard_, asked, [&](const PartUpdate& part, float* row, std::int64_t dim) {
       const bool assigned = part.rule.kind == RuleKind::kAssign;
-      for (std::int64_t c = 0; c < dim; ++c, ++value) row[c] = assigned ? *value : row[c] - part.learning_rate * *value;
+      for (std::int64_t c = 0; c < dim; ++c, ++value)
+        row[c] = assigned ? *value : row[c] - part.learning_rate * *value;
     });
     ++shard_->version.counter;
-    for (const PartUpdate& part : asked.parts) shard_->written.try_emplace({part.rows.variable, part.rows.part}, 1).first->second += 1;
+    for (const PartUpdate& part : asked.parts)
+      shard_->written.try_emplace({part.rows.variable, part.rows.part}, 1).first->second += 1;
     auto out = context.getResults();
     write_version(out.initVersion(), shard_->version);
     out.setStaleness(cluster_.staleness + shard_->id);
   });
 }
 
-FakeCluster::FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, rpc::SimNetworkOptions options)
+FakeCluster::FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
+                         rpc::SimNetworkOptions options)
     : network(reactor, options), layout(std::make_shared<Layout>()), doors_(ps) {
   layout->version = 1;
-  for (std::uint32_t i = 0; i < ps; ++i) layout->servers.push_back({i, str("sim://ps", i), 100 + i, 1, i});
+  for (std::uint32_t i = 0; i < ps; ++i)
+    layout->servers.push_back({i, str("sim://ps", i), 100 + i, 1, i});
   for (auto& [name, shape] : variables) {
     VariableSpec spec;
     spec.name = name;
@@ -144,7 +162,8 @@ FakeCluster::FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shap
     VariableLayout place;
     place.id = static_cast<VariableId>(layout->variables.size());
     ShardId shard = 0;
-    for (const RowRange& rows : split_rows(spec.rows(), static_cast<std::int64_t>(ps))) place.parts.push_back({shard++, rows});
+    for (const RowRange& rows : split_rows(spec.rows(), static_cast<std::int64_t>(ps)))
+      place.parts.push_back({shard++, rows});
     place.spec = std::make_shared<const VariableSpec>(std::move(spec));
     layout->variables.push_back(std::move(place));
   }
@@ -177,13 +196,17 @@ void FakeCluster::start_ps(std::uint32_t ps) {
   options.cluster = "test";
   options.role = rpc::Role::kPs;
   options.task = ps;
-  auto none = [](const rpc::PeerInfo&, rpc::Connection&) { return capnp::Capability::Client(nullptr); };
-  auto serve = [this, ps](const rpc::PeerInfo& peer, rpc::Connection&) -> capnp::Capability::Client {
+  auto none = [](const rpc::PeerInfo&, rpc::Connection&) {
+    return capnp::Capability::Client(nullptr);
+  };
+  auto serve = [this, ps](const rpc::PeerInfo& peer,
+                          rpc::Connection&) -> capnp::Capability::Client {
     return wire::Shard::Client(kj::heap<FakeShardService>(*this, shards_.at(ps), peer.shared));
   };
   std::vector<rpc::Endpoint> endpoints{{&reactor, none}, {&reactor, serve}};
   const auto host = str("ps", ps);
-  doors_.at(ps) = std::make_unique<rpc::Acceptor>(network.host(host), rpc::Address::parse("sim://" + host), options, std::move(endpoints));
+  doors_.at(ps) = std::make_unique<rpc::Acceptor>(
+      network.host(host), rpc::Address::parse("sim://" + host), options, std::move(endpoints));
 }
 
 float FakeCluster::row(VariableId variable, std::int64_t row, std::int64_t column) const {
@@ -191,7 +214,9 @@ float FakeCluster::row(VariableId variable, std::int64_t row, std::int64_t colum
   for (std::uint32_t part = 0; part < place.parts.size(); ++part) {
     const RowRange rows = place.parts[part].rows;
     if (row < rows.begin || row >= rows.end) continue;
-    return shards_.at(place.parts[part].shard)->rows.at({variable, part}).at(static_cast<std::size_t>((row - rows.begin) * place.spec->dim() + column));
+    return shards_.at(place.parts[part].shard)
+        ->rows.at({variable, part})
+        .at(static_cast<std::size_t>((row - rows.begin) * place.spec->dim() + column));
   }
   throw NotFoundError(str("no row ", row));
 }

@@ -1,4 +1,5 @@
-// Ps servers for the worker's tests: they hold rows as floats, note what they are asked, and answer when the test lets them.
+// Ps servers for the worker's tests: they hold rows as floats, note what they are asked, and answer
+// when the test lets them.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,11 +21,12 @@ struct Asked {
   ShardId shard = 0;
   std::uint64_t closure = 0;
   bool push = false;
-  std::vector<PartUpdate> parts;   // of a pull: only the rows, and not those of which the asker has a copy
-  std::vector<std::int64_t> ids;   // local to the part
-  std::vector<float> values;       // of a push, decoded
-  std::size_t value_bytes = 0;     // on the wire
-  bool shared = false;             // the values are in shared memory,
+  // of a pull: only the rows, and not those of which the asker has a copy
+  std::vector<PartUpdate> parts;
+  std::vector<std::int64_t> ids;         // local to the part
+  std::vector<float> values;             // of a push, decoded
+  std::size_t value_bytes = 0;           // on the wire
+  bool shared = false;                   // the values are in shared memory,
   std::vector<std::uint64_t> values_at;  // here, of a push header by header
   Version pulled;
   std::uint64_t incarnation = 0;
@@ -33,9 +35,12 @@ struct Asked {
 };
 
 // "pull 7", "push 7": what, and of which closure.
-inline std::string name_of(const Asked& asked) { return str(asked.push ? "push " : "pull ", asked.closure); }
+inline std::string name_of(const Asked& asked) {
+  return str(asked.push ? "push " : "pull ", asked.closure);
+}
 
-using Rows = std::map<std::pair<VariableId, std::uint32_t>, std::vector<float>>;  // by variable and part
+// by variable and part
+using Rows = std::map<std::pair<VariableId, std::uint32_t>, std::vector<float>>;
 
 // One shard's state and service.
 struct FakeShard {
@@ -43,14 +48,16 @@ struct FakeShard {
   Version version;
   Rows rows;
   std::map<VariableId, std::int64_t> dims;
-  std::map<std::pair<VariableId, std::uint32_t>, std::uint64_t> written;  // as the wire has it, where it is not 1
+  // as the wire has it, where it is not 1
+  std::map<std::pair<VariableId, std::uint32_t>, std::uint64_t> written;
 };
 
 class FakeCluster;
 
 class FakeShardService final : public wire::Shard::Server {
  public:
-  FakeShardService(FakeCluster& cluster, std::shared_ptr<FakeShard> shard, std::shared_ptr<rpc::SharedMemory> shared)
+  FakeShardService(FakeCluster& cluster, std::shared_ptr<FakeShard> shard,
+                   std::shared_ptr<rpc::SharedMemory> shared)
       : cluster_(cluster), shard_(std::move(shard)), shared_(std::move(shared)) {}
   kj::Promise<void> pull(PullContext context) override;
   kj::Promise<void> push(PushContext context) override;
@@ -63,9 +70,10 @@ class FakeShardService final : public wire::Shard::Server {
 
 class FakeCluster {
  public:
-  // Variables are float32, dealt out in equal parts to all ps, one shard each. Row r of variable v, column c starts as
-  // 1000 v + r + c / 8.
-  FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, rpc::SimNetworkOptions options = {});
+  // Variables are float32, dealt out in equal parts to all ps, one shard each. Row r of variable v,
+  // column c starts as 1000 v + r + c / 8.
+  FakeCluster(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
+              rpc::SimNetworkOptions options = {});
 
   ~FakeCluster() noexcept {}
 
@@ -73,8 +81,11 @@ class FakeCluster {
   rpc::SimNetwork network;
   std::shared_ptr<Layout> layout;
   std::vector<Asked> asked;  // in the order of arrival
-  // Called before a request is served; its answer waits for what this returns. What it throws is the answer.
-  std::function<kj::Promise<void>(const Asked&)> before = [](const Asked&) -> kj::Promise<void> { return kj::READY_NOW; };
+  // Called before a request is served; its answer waits for what this returns. What it throws is
+  // the answer.
+  std::function<kj::Promise<void>(const Asked&)> before = [](const Asked&) -> kj::Promise<void> {
+    return kj::READY_NOW;
+  };
   std::uint64_t staleness = 0;
 
   void stop_ps(std::uint32_t ps) {
@@ -116,8 +127,12 @@ inline float initial_value(VariableId variable, std::int64_t row, std::int64_t c
   return static_cast<float>(1000 * variable + row) + static_cast<float>(column % 8) / 8;
 }
 
-inline Tensor ids_tensor(const std::vector<std::int64_t>& ids) { return Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())}, ids); }
-inline Tensor floats_tensor(Shape shape, const std::vector<float>& values) { return Tensor::of<float>(std::move(shape), values); }
+inline Tensor ids_tensor(const std::vector<std::int64_t>& ids) {
+  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())}, ids);
+}
+inline Tensor floats_tensor(Shape shape, const std::vector<float>& values) {
+  return Tensor::of<float>(std::move(shape), values);
+}
 inline std::vector<float> floats_of(const Tensor& tensor) {
   const auto values = tensor.values<float>();
   return {values.begin(), values.end()};

@@ -14,11 +14,13 @@ const std::vector<std::pair<std::string, Shape>> kReadTable{{"w", {10, 2}}};
 
 Dataset numbers() { return Dataset::range(100).batch(4); }
 
-void add_reader(LaneHarness& harness, PipelineId pipeline, const Dataset& dataset, FunctionId id = 3) {
+void add_reader(LaneHarness& harness, PipelineId pipeline, const Dataset& dataset,
+                FunctionId id = 3) {
   harness.lane.open_pipeline(pipeline, dataset);
-  harness.add_function(id, {dataset.element_spec()}, [](const std::vector<TraceArgument>& arguments) {
-    return Outputs{{"", std::get<Iterator>(arguments[0]).get_next().features["value"]}};
-  });
+  harness.add_function(
+      id, {dataset.element_spec()}, [](const std::vector<TraceArgument>& arguments) {
+        return Outputs{{"", std::get<Iterator>(arguments[0]).get_next().features["value"]}};
+      });
 }
 
 std::vector<std::int64_t> taken(const ClosureResult& result) {
@@ -41,7 +43,8 @@ TEST(LaneData, ClosuresThatComeTogetherReadInTheirOrderWithOneIterator) {
   LaneHarness harness(cluster, 4);
   add_reader(harness, 9, numbers());
   std::vector<std::shared_ptr<Started>> together;
-  for (std::uint64_t i = 0; i < 5; ++i) together.push_back(harness.start(1 + i, 3, {}, {{9, i, 1, 0, {}}}));
+  for (std::uint64_t i = 0; i < 5; ++i)
+    together.push_back(harness.start(1 + i, 3, {}, {{9, i, 1, 0, {}}}));
   ASSERT_TRUE(harness.finish(together));
   EXPECT_THAT(taken(together.back()->result), ElementsAre(16, 17, 18, 19));
   EXPECT_EQ(harness.lane.stats().iterators_opened, 1u);
@@ -56,7 +59,8 @@ TEST(LaneData, ARetriedClosureOnAnotherLaneTakesTheSameElements) {
   const auto lost = first.run(2, 3, {}, {{9, 1, 1, 0, {}}});
   const auto& state = before.positions.at(0);
   EXPECT_EQ(taken(second.run(2, 3, {}, {{9, 1, 1, state.ordinal, state.state}})), taken(lost));
-  EXPECT_EQ(taken(second.run(2, 3, {}, {{9, 1, 1, 0, {}}})), taken(lost));  // from further back, too
+  // from further back, too
+  EXPECT_EQ(taken(second.run(2, 3, {}, {{9, 1, 1, 0, {}}})), taken(lost));
 }
 
 TEST(LaneData, ARetryDoesNotCostALaneThePlaceInItsOwnPipeline) {
@@ -74,17 +78,22 @@ TEST(LaneData, TheEndOfTheDataIsOutOfRangeWithPipelineAndPosition) {
   FakeCluster cluster(1, kReadTable);
   LaneHarness harness(cluster);
   add_reader(harness, 9, numbers());
-  EXPECT_THAT(harness.error_of(1, 3, {}, {{9, 25, 1, 0, {}}}), testing::AllOf(HasSubstr("OutOfRange: "), HasSubstr("pipeline 9"), HasSubstr("25")));
+  EXPECT_THAT(harness.error_of(1, 3, {}, {{9, 25, 1, 0, {}}}),
+              testing::AllOf(HasSubstr("OutOfRange: "), HasSubstr("pipeline 9"), HasSubstr("25")));
   EXPECT_THAT(taken(harness.run(2, 3, {}, {{9, 24, 1, 0, {}}})), ElementsAre(96, 97, 98, 99));
 }
 
 TEST(LaneData, ADatasetsOwnErrorKeepsItsCodeAndNamesTheElements) {
   FakeCluster cluster(1, kReadTable);
   LaneHarness harness(cluster);
-  const Dataset missing = Dataset::csv("no-such-file.csv", CsvSchema{.columns = {{.name = "value", .dtype = DType::kInt64}}}).batch(2);
+  const Dataset missing =
+      Dataset::csv("no-such-file.csv",
+                   CsvSchema{.columns = {{.name = "value", .dtype = DType::kInt64}}})
+          .batch(2);
   add_reader(harness, 9, missing);
   EXPECT_THAT(harness.error_of(1, 3, {}, {{9, 0, 1, 0, {}}}),
-              testing::AllOf(HasSubstr("NotFound: "), HasSubstr("no-such-file.csv"), HasSubstr("elements [0, 1) of pipeline 9")));
+              testing::AllOf(HasSubstr("NotFound: "), HasSubstr("no-such-file.csv"),
+                             HasSubstr("elements [0, 1) of pipeline 9")));
 }
 
 }  // namespace

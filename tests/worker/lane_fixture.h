@@ -31,7 +31,8 @@ class LaneHarness {
  public:
   static constexpr std::uint64_t kSession = 5;
 
-  explicit LaneHarness(FakeCluster& cluster, std::uint32_t depth = 2, std::uint64_t incarnation = 11)
+  explicit LaneHarness(FakeCluster& cluster, std::uint32_t depth = 2,
+                       std::uint64_t incarnation = 11)
       : cluster_(cluster), lane(cluster.reactor, cluster.network.host("worker0"), options()) {
     lane.configure({kSession, 0, depth, Encoding::kRaw, incarnation});
     lane.set_layout(cluster.layout);
@@ -39,36 +40,44 @@ class LaneHarness {
 
   template <typename F>
   void add_function(FunctionId id, const std::vector<SignatureEntry>& signature, F body) {
-    auto traced = trace([&](const std::vector<TraceArgument>& arguments) { return body(arguments); }, signature);
+    auto traced = trace(
+        [&](const std::vector<TraceArgument>& arguments) { return body(arguments); }, signature);
     lane.register_function(id, parse_graph(traced.bytes));
   }
-  Variable variable(VariableId id) const { return Variable(cluster_.layout->variables.at(id).spec); }
+  Variable variable(VariableId id) const {
+    return Variable(cluster_.layout->variables.at(id).spec);
+  }
 
   // Function 1: reads the rows of its argument, takes half of them away, and gives what it read.
   void add_halving() {
-    add_function(1, {TensorType{DType::kInt64, {Shape::kUnknown}}}, [&](const std::vector<TraceArgument>& arguments) {
-      const Array ids = std::get<Array>(arguments[0]);
-      const Variable w = variable(0);
-      const Array rows = w.gather(ids);
-      w.update(kSgdRule, IndexedSlices{ids, rows, w.shape()}, Array(0.5f));
-      return Outputs{{"", rows}};
-    });
+    add_function(1, {TensorType{DType::kInt64, {Shape::kUnknown}}},
+                 [&](const std::vector<TraceArgument>& arguments) {
+                   const Array ids = std::get<Array>(arguments[0]);
+                   const Variable w = variable(0);
+                   const Array rows = w.gather(ids);
+                   w.update(kSgdRule, IndexedSlices{ids, rows, w.shape()}, Array(0.5f));
+                   return Outputs{{"", rows}};
+                 });
   }
 
   std::shared_ptr<Started> start(Closure closure, const void* caller = nullptr) {
     auto started = std::make_shared<Started>();
-    started->promise = lane.run(std::move(closure), caller).start().then(
-        [raw = started.get()](ClosureResult&& result) {
-          raw->result = std::move(result);
-          raw->finished = true;
-        },
-        [raw = started.get()](kj::Exception&& error) {
-          raw->error = text_of(error);
-          raw->finished = true;
-        }).eagerlyEvaluate(nullptr);
+    started->promise = lane.run(std::move(closure), caller)
+                           .start()
+                           .then(
+                               [raw = started.get()](ClosureResult&& result) {
+                                 raw->result = std::move(result);
+                                 raw->finished = true;
+                               },
+                               [raw = started.get()](kj::Exception&& error) {
+                                 raw->error = text_of(error);
+                                 raw->finished = true;
+                               })
+                           .eagerlyEvaluate(nullptr);
     return started;
   }
-  std::shared_ptr<Started> start(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments, std::vector<Take> takes = {},
+  std::shared_ptr<Started> start(std::uint64_t sequence, FunctionId function,
+                                 std::vector<Tensor> arguments, std::vector<Take> takes = {},
                                  const void* caller = nullptr) {
     Closure closure;
     closure.sequence = sequence;
@@ -79,19 +88,23 @@ class LaneHarness {
     return start(std::move(closure), caller);
   }
   // Runs it to its end; what it gave.
-  ClosureResult run(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments, std::vector<Take> takes = {}) {
+  ClosureResult run(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments,
+                    std::vector<Take> takes = {}) {
     auto started = start(sequence, function, std::move(arguments), std::move(takes));
     finish({started});
     if (!started->error.empty()) throw UnknownError(started->error);
     return started->result;
   }
-  std::string error_of(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments, std::vector<Take> takes = {}) {
+  std::string error_of(std::uint64_t sequence, FunctionId function, std::vector<Tensor> arguments,
+                       std::vector<Take> takes = {}) {
     auto started = start(sequence, function, std::move(arguments), std::move(takes));
     finish({started});
     return started->error;
   }
   bool finish(const std::vector<std::shared_ptr<Started>>& all) {
-    return cluster_.run_until([&] { return std::all_of(all.begin(), all.end(), [](const auto& one) { return one->finished; }); });
+    return cluster_.run_until([&] {
+      return std::all_of(all.begin(), all.end(), [](const auto& one) { return one->finished; });
+    });
   }
 
  private:

@@ -23,17 +23,21 @@ class LaneServiceTest : public WorkerServerTest {
   ~LaneServiceTest() noexcept override {}
   template <typename Body>
   void add_immediate(FunctionId id, Body body) {
-    auto traced = [&](const std::vector<TraceArgument>& arguments) { return Outputs{{"", body(std::get<Array>(arguments[0]))}}; };
+    auto traced = [&](const std::vector<TraceArgument>& arguments) {
+      return Outputs{{"", body(std::get<Array>(arguments[0]))}};
+    };
     register_function(lane, id, trace(traced, {TensorType{DType::kFloat32, {}}}).bytes);
   }
   // Closures of a function of one number, without variables.
-  std::shared_ptr<Call> start_immediate(FunctionId function, const std::vector<std::uint64_t>& sequences) {
+  std::shared_ptr<Call> start_immediate(FunctionId function,
+                                        const std::vector<std::uint64_t>& sequences) {
     auto request = lane.runRequest();
     auto closures = request.initClosures(static_cast<unsigned>(sequences.size()));
     for (unsigned i = 0; i < sequences.size(); ++i) {
       closures[i].setSequence(sequences[i]);
       closures[i].setFunction(function);
-      wire::write(closures[i].initArguments(1)[0], Tensor::scalar(static_cast<float>(sequences[i])));
+      wire::write(closures[i].initArguments(1)[0],
+                  Tensor::scalar(static_cast<float>(sequences[i])));
     }
     return send(kj::mv(request));
   }
@@ -108,7 +112,9 @@ TEST_F(LaneServiceTest, AFailedClosureFailsAlone) {
     ASSERT_TRUE(finish(*more));
     call->answers.insert(call->answers.end(), more->answers.begin(), more->answers.end());
   }
-  for (const Answer& answer : call->answers) EXPECT_EQ(answer.error.starts_with("FailedPrecondition: function 99"), answer.sequence == 1) << answer.error;
+  for (const Answer& answer : call->answers)
+    EXPECT_EQ(answer.error.starts_with("FailedPrecondition: function 99"), answer.sequence == 1)
+        << answer.error;
 }
 
 TEST_F(LaneServiceTest, TheCallThatWaitsLongestIsAnsweredFirst) {
@@ -127,11 +133,15 @@ TEST_F(LaneServiceTest, CallsThatOnlyWaitDoNotPileUp) {
   EXPECT_TRUE(calls.front()->finished);
   EXPECT_THAT(calls.front()->answers, IsEmpty());
   EXPECT_FALSE(calls.back()->finished);
-  EXPECT_LE(std::count_if(calls.begin(), calls.end(), [](const auto& call) { return !call->finished; }), 16);
+  EXPECT_LE(
+      std::count_if(calls.begin(), calls.end(), [](const auto& call) { return !call->finished; }),
+      16);
 }
 
 TEST_F(LaneServiceTest, LargeResultsGoInMessagesOfTheirOwn) {
-  add_immediate(3, [](const Array& in) { return in + Array(Tensor::zeros(DType::kFloat32, {200'000})); });  // 0.8 MB
+  // 0.8 MB
+  add_immediate(
+      3, [](const Array& in) { return in + Array(Tensor::zeros(DType::kFloat32, {200'000})); });
   auto call = start_immediate(3, {1, 2});
   ASSERT_TRUE(finish(*call));
   EXPECT_THAT(call->sequences(), ElementsAre(1));
@@ -149,7 +159,8 @@ TEST_F(LaneServiceTest, AResultThatFitsIntoNoMessageFailsItsClosure) {
   auto call = start_immediate(3, {1});
   ASSERT_TRUE(finish(*call));
   ASSERT_THAT(call->sequences(), ElementsAre(1));
-  EXPECT_THAT(call->answers[0].error, HasSubstr("ResourceExhausted: closure 1: its outputs make a message of"));
+  EXPECT_THAT(call->answers[0].error,
+              HasSubstr("ResourceExhausted: closure 1: its outputs make a message of"));
   EXPECT_TRUE(connection->connected());
 }
 
@@ -162,7 +173,8 @@ TEST_F(LaneServiceTest, WhoHoldsPushesIsToldHowManyClosuresHadEnded) {
   auto call = start(lane, {{7, {1}}, {8, {2}}});
   ASSERT_TRUE(finish(*call));
   cluster.reactor.advance(1s);
-  kj::Promise<capnp::Response<wire::Lane::HoldPushesResults>> holding = lane.holdPushesRequest().send();
+  kj::Promise<capnp::Response<wire::Lane::HoldPushesResults>> holding =
+      lane.holdPushesRequest().send();
   const auto held = wait(kj::mv(holding));
   EXPECT_THAT(call->sequences(), ElementsAre(7));
   EXPECT_EQ(held.getEnded(), 2u);

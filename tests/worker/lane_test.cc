@@ -30,7 +30,8 @@ TEST(Lane, EqualIdsAreReadOnceAndTheirGradientsSummed) {
   LaneHarness harness(cluster);
   harness.add_halving();
   const auto result = harness.run(1, 1, {ids_tensor({4, 2, 4, 4})});
-  EXPECT_EQ(floats_of(result.outputs.at(0)), (std::vector<float>{4, 4.125f, 2, 2.125f, 4, 4.125f, 4, 4.125f}));
+  EXPECT_EQ(floats_of(result.outputs.at(0)),
+            (std::vector<float>{4, 4.125f, 2, 2.125f, 4, 4.125f, 4, 4.125f}));
   ASSERT_EQ(cluster.asked.size(), 2u);
   EXPECT_THAT(cluster.asked[0].ids, ElementsAre(2, 4));
   EXPECT_THAT(cluster.asked[1].ids, ElementsAre(2, 4));
@@ -41,8 +42,11 @@ TEST(Lane, AtDepthOneEachClosureReadsAfterTheOneBeforeHasWritten) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster, 1);
   harness.add_halving();
-  ASSERT_TRUE(harness.finish({harness.start(1, 1, {ids_tensor({4})}), harness.start(2, 1, {ids_tensor({4})}), harness.start(3, 1, {ids_tensor({4})})}));
-  EXPECT_THAT(cluster.events(), ElementsAre("pull 1", "push 1", "pull 2", "push 2", "pull 3", "push 3"));
+  ASSERT_TRUE(harness.finish({harness.start(1, 1, {ids_tensor({4})}),
+                              harness.start(2, 1, {ids_tensor({4})}),
+                              harness.start(3, 1, {ids_tensor({4})})}));
+  EXPECT_THAT(cluster.events(),
+              ElementsAre("pull 1", "push 1", "pull 2", "push 2", "pull 3", "push 3"));
   EXPECT_EQ(cluster.row(0, 4), 0.5f);
 }
 
@@ -50,11 +54,16 @@ TEST(Lane, AtDepthTwoThePullOfTheNextClosureLeavesBeforeThePush) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster, 2);
   harness.add_halving();
-  ASSERT_TRUE(harness.finish({harness.start(1, 1, {ids_tensor({4})}), harness.start(2, 1, {ids_tensor({5})}), harness.start(3, 1, {ids_tensor({6})})}));
+  ASSERT_TRUE(harness.finish({harness.start(1, 1, {ids_tensor({4})}),
+                              harness.start(2, 1, {ids_tensor({5})}),
+                              harness.start(3, 1, {ids_tensor({6})})}));
   const auto events = cluster.events();
   ASSERT_EQ(events.size(), 6u);
-  EXPECT_THAT(std::vector(events.begin(), events.begin() + 3), ElementsAre("pull 1", "pull 2", "push 1"));
-  const auto at = [&](const std::string& event) { return std::find(events.begin(), events.end(), event) - events.begin(); };
+  EXPECT_THAT(std::vector(events.begin(), events.begin() + 3),
+              ElementsAre("pull 1", "pull 2", "push 1"));
+  const auto at = [&](const std::string& event) {
+    return std::find(events.begin(), events.end(), event) - events.begin();
+  };
   EXPECT_LT(at("push 1"), at("pull 3"));  // no more than two between pull and push
 }
 
@@ -64,14 +73,17 @@ class LaneAhead : public testing::Test {
   LaneAhead() {
     harness.add_halving();
     cluster.before = [this](const Asked& asked) -> kj::Promise<void> {
-      return asked.push || late == 0ms ? kj::Promise<void>(kj::READY_NOW) : cluster.reactor.sleep(late);
+      return asked.push || late == 0ms ? kj::Promise<void>(kj::READY_NOW)
+                                       : cluster.reactor.sleep(late);
     };
   }
-  // Runs so many closures. The most whose pull was there and whose push was not, in the second half of them.
+  // Runs so many closures. The most whose pull was there and whose push was not, in the second half
+  // of them.
   int most_under_way(int closures) {
     cluster.asked.clear();
     std::vector<std::shared_ptr<Started>> all;
-    for (int i = 0; i < closures; ++i) all.push_back(harness.start(next_++, 1, {ids_tensor({i % 10})}));
+    for (int i = 0; i < closures; ++i)
+      all.push_back(harness.start(next_++, 1, {ids_tensor({i % 10})}));
     EXPECT_TRUE(harness.finish(all));
     int under_way = 0, most = 0;
     for (std::size_t i = 0; i < cluster.asked.size(); ++i) {
@@ -102,14 +114,19 @@ TEST_F(LaneAhead, FewerAreWhenRowsComeQuicklyAgain) {
 }
 
 TEST_F(LaneAhead, ClosuresThatOnlyWriteOverlapWherePushesAreAnsweredLate) {
-  harness.add_function(2, {TensorType{DType::kInt64, {1}}, TensorType{DType::kFloat32, {1, 2}}}, [&](const std::vector<TraceArgument>& arguments) {
-    const Variable w = harness.variable(0);
-    w.update(kSgdRule, IndexedSlices{std::get<Array>(arguments[0]), std::get<Array>(arguments[1]), w.shape()}, Array(0.5f));
-    return Outputs{};
-  });
+  harness.add_function(2, {TensorType{DType::kInt64, {1}}, TensorType{DType::kFloat32, {1, 2}}},
+                       [&](const std::vector<TraceArgument>& arguments) {
+                         const Variable w = harness.variable(0);
+                         w.update(kSgdRule,
+                                  IndexedSlices{std::get<Array>(arguments[0]),
+                                                std::get<Array>(arguments[1]), w.shape()},
+                                  Array(0.5f));
+                         return Outputs{};
+                       });
   cluster.before = [this](const Asked&) { return cluster.reactor.sleep(5ms); };
   std::vector<std::shared_ptr<Started>> all;
-  for (int i = 0; i < 400; ++i) all.push_back(harness.start(next_++, 2, {ids_tensor({1}), floats_tensor({1, 2}, {1, 1})}));
+  for (int i = 0; i < 400; ++i)
+    all.push_back(harness.start(next_++, 2, {ids_tensor({1}), floats_tensor({1, 2}, {1, 1})}));
   const Duration began = cluster.reactor.now();
   ASSERT_TRUE(harness.finish(all));
   EXPECT_LT(cluster.reactor.now() - began, 400 * 5ms / 3);  // four at once, after a while
@@ -130,14 +147,18 @@ TEST(Lane, AFunctionThatAssignsRunsWithNoOtherAtWork) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster, 4);
   harness.add_halving();
-  harness.add_function(2, {TensorType{DType::kInt64, {Shape::kUnknown}}}, [&](const std::vector<TraceArgument>& arguments) {
-    const Array ids = std::get<Array>(arguments[0]);
-    const Variable w = harness.variable(0);
-    w.scatter_update(ids, w.gather(ids) * 10.0f);
-    return Outputs{};
-  });
-  ASSERT_TRUE(harness.finish({harness.start(1, 1, {ids_tensor({4})}), harness.start(2, 2, {ids_tensor({4})}), harness.start(3, 1, {ids_tensor({4})})}));
-  EXPECT_THAT(cluster.events(), ElementsAre("pull 1", "push 1", "pull 2", "push 2", "pull 3", "push 3"));
+  harness.add_function(2, {TensorType{DType::kInt64, {Shape::kUnknown}}},
+                       [&](const std::vector<TraceArgument>& arguments) {
+                         const Array ids = std::get<Array>(arguments[0]);
+                         const Variable w = harness.variable(0);
+                         w.scatter_update(ids, w.gather(ids) * 10.0f);
+                         return Outputs{};
+                       });
+  ASSERT_TRUE(harness.finish({harness.start(1, 1, {ids_tensor({4})}),
+                              harness.start(2, 2, {ids_tensor({4})}),
+                              harness.start(3, 1, {ids_tensor({4})})}));
+  EXPECT_THAT(cluster.events(),
+              ElementsAre("pull 1", "push 1", "pull 2", "push 2", "pull 3", "push 3"));
   EXPECT_EQ(cluster.row(0, 4), 10);
 }
 
@@ -162,7 +183,9 @@ TEST(Lane, HoldingAnswersOnlyWhenNoPushIsUnderWay) {
   LaneHarness harness(cluster);
   harness.add_halving();
   auto gate = kj::newPromiseAndFulfiller<void>();
-  cluster.before = [&](const Asked& asked) -> kj::Promise<void> { return asked.push ? kj::mv(gate.promise) : kj::READY_NOW; };
+  cluster.before = [&](const Asked& asked) -> kj::Promise<void> {
+    return asked.push ? kj::mv(gate.promise) : kj::READY_NOW;
+  };
   auto started = harness.start(1, 1, {ids_tensor({4})});
   cluster.run_until([&] { return cluster.asked.size() == 2; });
   ASSERT_THAT(cluster.events(), ElementsAre("pull 1", "push 1"));
@@ -175,7 +198,8 @@ TEST(Lane, HoldingAnswersOnlyWhenNoPushIsUnderWay) {
   EXPECT_TRUE(harness.finish({started}));
 }
 
-// Half of it may have landed: as long as its caller takes it for whole, so must whoever asks whether the lane is idle.
+// Half of it may have landed: as long as its caller takes it for whole, so must whoever asks
+// whether the lane is idle.
 TEST(Lane, AClosureThatFailedCountsAsPushingUntilItsCallerWasTold) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
@@ -200,7 +224,9 @@ TEST(Lane, ADroppedClosureMakesRoomAndCountsAsNoPush) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster, 1);
   harness.add_halving();
-  cluster.before = [](const Asked& asked) -> kj::Promise<void> { return asked.closure == 1 && asked.push ? kj::Promise<void>(kj::NEVER_DONE) : kj::READY_NOW; };
+  cluster.before = [](const Asked& asked) -> kj::Promise<void> {
+    return asked.closure == 1 && asked.push ? kj::Promise<void>(kj::NEVER_DONE) : kj::READY_NOW;
+  };
   auto first = harness.start(1, 1, {ids_tensor({4})});
   auto second = harness.start(2, 1, {ids_tensor({5})});
   cluster.run_until([&] { return cluster.asked.size() == 2; });
@@ -218,7 +244,8 @@ TEST(Lane, ADroppedClosureMakesRoomAndCountsAsNoPush) {
 TEST(Lane, WhatIsNotThereYetIsAFailedPrecondition) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
-  EXPECT_THAT(harness.error_of(1, 77, {}), HasSubstr("FailedPrecondition: function 77 has not been registered"));
+  EXPECT_THAT(harness.error_of(1, 77, {}),
+              HasSubstr("FailedPrecondition: function 77 has not been registered"));
   harness.add_halving();
   Closure late;
   late.function = 1;
@@ -226,14 +253,17 @@ TEST(Lane, WhatIsNotThereYetIsAFailedPrecondition) {
   late.layout_version = 2;
   auto started = harness.start(late);
   harness.finish({started});
-  EXPECT_THAT(started->error, HasSubstr("FailedPrecondition: the closure needs layout version 2, this lane has version 1"));
+  EXPECT_THAT(
+      started->error,
+      HasSubstr("FailedPrecondition: the closure needs layout version 2, this lane has version 1"));
 }
 
 TEST(Lane, ArgumentsOfAnotherTypeAreRefusedWithBothTypes) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
   harness.add_halving();
-  EXPECT_THAT(harness.error_of(1, 1, {floats_tensor({1}, {1})}), HasSubstr("argument 0 of function 1 is int64[?], the closure brings float32[1]"));
+  EXPECT_THAT(harness.error_of(1, 1, {floats_tensor({1}, {1})}),
+              HasSubstr("argument 0 of function 1 is int64[?], the closure brings float32[1]"));
   EXPECT_THAT(harness.error_of(2, 1, {}), HasSubstr("takes 1 arguments, the closure brings 0"));
 }
 
@@ -241,7 +271,8 @@ TEST(Lane, AnIdOutsideATableFailsTheClosureAndNamesTheVariable) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
   harness.add_halving();
-  EXPECT_THAT(harness.error_of(1, 1, {ids_tensor({10})}), testing::AllOf(HasSubstr("InvalidArgument: "), HasSubstr("\"w\""), HasSubstr("10")));
+  EXPECT_THAT(harness.error_of(1, 1, {ids_tensor({10})}),
+              testing::AllOf(HasSubstr("InvalidArgument: "), HasSubstr("\"w\""), HasSubstr("10")));
   EXPECT_TRUE(cluster.asked.empty());
 }
 
@@ -259,9 +290,10 @@ TEST(Lane, AnotherSessionForgetsFunctionsAndPipelines) {
 TEST(Lane, AFunctionOfArgumentsAloneIsRunInsideTheCall) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
-  harness.add_function(4, {TensorType{DType::kFloat32, {}}}, [](const std::vector<TraceArgument>& arguments) {
-    return Outputs{{"", std::get<Array>(arguments[0]) + 1.0f}};
-  });
+  harness.add_function(4, {TensorType{DType::kFloat32, {}}},
+                       [](const std::vector<TraceArgument>& arguments) {
+                         return Outputs{{"", std::get<Array>(arguments[0]) + 1.0f}};
+                       });
   ASSERT_TRUE(harness.lane.immediate(4));
   Closure closure;
   closure.function = 4;

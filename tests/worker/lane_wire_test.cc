@@ -17,7 +17,8 @@ struct Placed {
 };
 
 // The layout of a variable "w" of 8 rows in these parts, over a wire.
-std::shared_ptr<const Layout> layout_of(const std::vector<Placed>& parts, std::uint32_t shards = 2) {
+std::shared_ptr<const Layout> layout_of(const std::vector<Placed>& parts,
+                                        std::uint32_t shards = 2) {
   capnp::MallocMessageBuilder message;
   auto layout = message.initRoot<wire::Layout>();
   auto server = layout.initServers(1)[0];
@@ -40,7 +41,13 @@ TEST(LayoutWire, PartsThatCoverTheRowsAreTaken) {
 }
 
 TEST(LayoutWire, PartsWithGapsOverlapsOrNoEndAreRefusedByName) {
-  const std::vector<std::vector<Placed>> wrong = {{}, {{0, 0, 7}}, {{0, 0, 9}}, {{0, 0, 3}, {1, 4, 8}}, {{0, 0, 5}, {1, 3, 8}}, {{0, 0, 8}, {1, 8, 2}}, {{0, -1, 8}}};
+  const std::vector<std::vector<Placed>> wrong = {{},
+                                                  {{0, 0, 7}},
+                                                  {{0, 0, 9}},
+                                                  {{0, 0, 3}, {1, 4, 8}},
+                                                  {{0, 0, 5}, {1, 3, 8}},
+                                                  {{0, 0, 8}, {1, 8, 2}},
+                                                  {{0, -1, 8}}};
   for (const auto& parts : wrong) {
     try {
       layout_of(parts);

@@ -9,9 +9,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A lane that computes for `compute` a closure, and whose pull and push take `latency` together. How many decisions it spent at each
-// number of places.
-std::map<std::size_t, int> spent(Lookahead& lookahead, Duration latency, Duration compute, int decisions) {
+// A lane that computes for `compute` a closure, and whose pull and push take `latency` together.
+// How many decisions it spent at each number of places.
+std::map<std::size_t, int> spent(Lookahead& lookahead, Duration latency, Duration compute,
+                                 int decisions) {
   std::map<std::size_t, int> at;
   for (int i = 0; i < decisions; ++i) {
     ++at[lookahead.places()];

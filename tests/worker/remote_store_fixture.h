@@ -17,7 +17,8 @@ inline constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
 
 class RemoteStoreTest : public testing::Test {
  protected:
-  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables, Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
+  void use(std::size_t ps, std::vector<std::pair<std::string, Shape>> variables,
+           Encoding encoding = Encoding::kRaw, LinkOptions link = {}) {
     cluster = std::make_unique<FakeCluster>(ps, std::move(variables));
     store = std::make_unique<RemoteStore>(cluster->reactor, cluster->network.host("worker0"), link);
     LaneIdentity identity;
@@ -51,7 +52,8 @@ class RemoteStoreTest : public testing::Test {
   std::string push(RemoteStep& step, std::vector<Update>& updates) {
     return outcome([&](Done done) { step.push(context, updates, std::move(done)); });
   }
-  std::vector<float> expected(VariableId variable, const std::vector<std::int64_t>& rows, std::int64_t dim) const {
+  std::vector<float> expected(VariableId variable, const std::vector<std::int64_t>& rows,
+                              std::int64_t dim) const {
     std::vector<float> all;
     for (std::int64_t row : rows)
       for (std::int64_t c = 0; c < dim; ++c) all.push_back(initial_value(variable, row, c));

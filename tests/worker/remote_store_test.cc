@@ -64,7 +64,8 @@ TEST_F(RemoteStoreTest, Bfloat16HalvesTheBytesAndRoundsToEight) {
   std::vector<Read> reads{{0, {}, {}}};
   ASSERT_EQ(pull(step, reads), "");
   EXPECT_EQ(floats_of(reads[0].value), expected(0, {0, 1, 2, 3}, 8));  // exact in 8 bits
-  std::vector<Update> updates{{0, kSgd, 1, ids_tensor({3}), floats_tensor({1, 8}, {1.00390625f, 2, 3, 4, 5, 6, 7, 8})}};
+  std::vector<Update> updates{
+      {0, kSgd, 1, ids_tensor({3}), floats_tensor({1, 8}, {1.00390625f, 2, 3, 4, 5, 6, 7, 8})}};
   ASSERT_EQ(push(step, updates), "");
   EXPECT_EQ(cluster->pushes().at(0).value_bytes, 16u);
   EXPECT_EQ(cluster->pushes().at(0).values.at(0), 1.0f);  // half a unit rounds to even
@@ -79,7 +80,8 @@ TEST_F(RemoteStoreTest, APushSaysWhichVersionWasPulledAndNoneWhereNothingWas) {
   std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({4, 1}, {1, 1, 1, 1})}};
   ASSERT_EQ(push(step, updates), "");
   for (const Asked& asked : cluster->pushes()) {
-    EXPECT_EQ(asked.pulled.incarnation, asked.shard == 0 ? cluster->shard(0).version.incarnation : 0);
+    EXPECT_EQ(asked.pulled.incarnation,
+              asked.shard == 0 ? cluster->shard(0).version.incarnation : 0);
     EXPECT_EQ(asked.pulled.counter, asked.shard == 0 ? 41u : 0u);
   }
 }
@@ -112,7 +114,8 @@ TEST_F(RemoteStoreTest, AConnectionLostUnderWayIsUnavailableByNameAndTheNextStep
   {
     RemoteStep step(*store);
     std::vector<Read> reads{{0, {}, {}}};
-    EXPECT_THAT(pull(step, reads), testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:1")));
+    EXPECT_THAT(pull(step, reads),
+                testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:1")));
   }
   cluster->before = [](const Asked&) -> kj::Promise<void> { return kj::READY_NOW; };
   cluster->network.heal("worker0", "ps1");
@@ -127,7 +130,9 @@ TEST_F(RemoteStoreTest, APsThatIsNotThereIsUnavailableWithinTheDeadline) {
   const Duration before = cluster->reactor.now();
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};
-  EXPECT_THAT(pull(step, reads), testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:0"), HasSubstr("sim://ps0")));
+  EXPECT_THAT(pull(step, reads),
+              testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:0"),
+                             HasSubstr("sim://ps0")));
   EXPECT_LE(cluster->reactor.now() - before, LinkOptions().connect_deadline + 50ms);
 }
 
@@ -161,12 +166,15 @@ TEST_F(RemoteStoreTest, AClosureThatPulledBeforeARestartIsAborted) {
   std::vector<Update> updates{{0, kSgd, 1, {}, floats_tensor({4, 1}, {1, 1, 1, 1})}};
   EXPECT_THAT(push(step, updates), HasSubstr("Aborted: "));
   EXPECT_EQ(cluster->row(0, 0), initial_value(0, 0, 0));
-  EXPECT_THAT(pull(step, reads), HasSubstr("Aborted: "));  // a second read wave would mix two states
+  // a second read wave would mix two states
+  EXPECT_THAT(pull(step, reads), HasSubstr("Aborted: "));
 }
 
 TEST_F(RemoteStoreTest, AnErrorOfAShardKeepsItsCode) {
   use(1, {{"w", {4, 1}}});
-  cluster->before = [](const Asked&) -> kj::Promise<void> { return rpc::to_kj(Code::kCancelled, "this incarnation is fenced", "/job:ps/task:0"); };
+  cluster->before = [](const Asked&) -> kj::Promise<void> {
+    return rpc::to_kj(Code::kCancelled, "this incarnation is fenced", "/job:ps/task:0");
+  };
   RemoteStep step(*store);
   std::vector<Read> reads{{0, {}, {}}};
   EXPECT_THAT(pull(step, reads), HasSubstr("Cancelled: this incarnation is fenced"));
@@ -200,7 +208,8 @@ TEST_F(RemoteStoreTest, ASilentShardIsUnavailableAfterTheCallsDeadline) {
   cluster->before = [](const Asked&) -> kj::Promise<void> { return kj::NEVER_DONE; };
   RemoteStep step(impatient);
   std::vector<Read> reads{{0, {}, {}}};
-  EXPECT_THAT(pull(step, reads), testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:0")));
+  EXPECT_THAT(pull(step, reads),
+              testing::AllOf(HasSubstr("Unavailable: "), HasSubstr("/job:ps/task:0")));
 }
 
 // The pieces that wait for others' answers do not have a deadline each.

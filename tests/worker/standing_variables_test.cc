@@ -15,7 +15,8 @@ class StandingVariables : public RemoteStoreTest {
     const std::size_t before = cluster->asked.size();
     EXPECT_EQ(pull(step, reads), "");
     std::vector<ShardId> shards;
-    for (std::size_t i = before; i < cluster->asked.size(); ++i) shards.insert(shards.end(), cluster->asked[i].parts.size(), cluster->asked[i].shard);
+    for (std::size_t i = before; i < cluster->asked.size(); ++i)
+      shards.insert(shards.end(), cluster->asked[i].parts.size(), cluster->asked[i].shard);
     return shards;
   }
   // Until copies are at hand.
@@ -77,7 +78,8 @@ TEST_F(StandingVariables, ACopyThatSomebodyReadsDoesNotChange) {
   for (int i = 0; i < 3; ++i) {
     RemoteStep later(*store);
     ASSERT_EQ(pull(later, reads), "");
-    EXPECT_EQ(floats_of(reads[0].value), (std::vector<float>{initial_value(0, 0, 0) - 10, initial_value(0, 1, 0) - 20}));
+    EXPECT_EQ(floats_of(reads[0].value),
+              (std::vector<float>{initial_value(0, 0, 0) - 10, initial_value(0, 1, 0) - 20}));
   }
   EXPECT_EQ(floats_of(copy), expected(0, {0, 1}, 1));
 }

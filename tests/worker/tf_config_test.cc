@@ -9,10 +9,12 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kConfig = R"({"cluster": {"chief": ["h:1"], "ps": ["h:2"], "worker": ["h:3", "h:4"]}, "task": {)"
-      R"("type": "worker", "index": 1}})";
+constexpr const char* kConfig =
+    R"({"cluster": {"chief": ["h:1"], "ps": ["h:2"], "worker": ["h:3", "h:4"]}, "task": {)"
+    R"("type": "worker", "index": 1}})";
 
-std::string refusal(const std::string& text, Role role = Role::kWorker, ServerFlags flags = {}, GivenFlags given = {}) {
+std::string refusal(const std::string& text, Role role = Role::kWorker, ServerFlags flags = {},
+                    GivenFlags given = {}) {
   try {
     apply_tf_config(text, role, given, flags);
   } catch (const InvalidArgumentError& error) {
@@ -40,15 +42,18 @@ TEST(TfConfig, FlagsWinOverIt) {
 
 TEST(TfConfig, AnIndexWrittenAsTextIsReadAsANumber) {
   ServerFlags flags;
-  apply_tf_config(R"({"cluster": {"ps": ["h:2"]}, "task": {"type": "ps", "index": "0"}})", Role::kPs, {}, flags);
+  apply_tf_config(R"({"cluster": {"ps": ["h:2"]}, "task": {"type": "ps", "index": "0"}})",
+                  Role::kPs, {}, flags);
   EXPECT_EQ(flags.listen, "h:2");
 }
 
 TEST(TfConfig, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal("{"), HasSubstr("is not JSON"));
-  EXPECT_THAT(refusal(kConfig, Role::kPs), HasSubstr("task.type is \"worker\", this program is a \"ps\""));
+  EXPECT_THAT(refusal(kConfig, Role::kPs),
+              HasSubstr("task.type is \"worker\", this program is a \"ps\""));
   EXPECT_THAT(refusal(R"({"task": {"index": -1}})"), HasSubstr("task.index is -1"));
-  EXPECT_THAT(refusal(R"({"cluster": {"worker": ["h:3"]}, "task": {"index": 1}})"), HasSubstr("cluster.worker names no address for task 1"));
+  EXPECT_THAT(refusal(R"({"cluster": {"worker": ["h:3"]}, "task": {"index": 1}})"),
+              HasSubstr("cluster.worker names no address for task 1"));
   EXPECT_THAT(refusal(R"({"cluster": 7, "task": 7})"), HasSubstr("task must be an object"));
   EXPECT_THAT(refusal(R"({"cluster": 7})"), HasSubstr("TF_CONFIG"));
 }

@@ -1,4 +1,5 @@
-// A worker with two lanes on the simulated network, fake ps beside it, and a coordinator's connections to it.
+// A worker with two lanes on the simulated network, fake ps beside it, and a coordinator's
+// connections to it.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -22,20 +23,25 @@ class WorkerServerTest : public testing::Test {
     options.lanes = 2;
     options.threads = LaneThreads::kShared;
     options.incarnation = 4711;
-    server = std::make_unique<WorkerServer>(cluster.reactor, cluster.network.host("worker3"), options);
+    server =
+        std::make_unique<WorkerServer>(cluster.reactor, cluster.network.host("worker3"), options);
   }
 
-  std::unique_ptr<rpc::Connection> connect(std::uint32_t endpoint, rpc::Role role = rpc::Role::kCoordinator, std::uint64_t session = 5) {
+  std::unique_ptr<rpc::Connection> connect(std::uint32_t endpoint,
+                                           rpc::Role role = rpc::Role::kCoordinator,
+                                           std::uint64_t session = 5) {
     rpc::Hello hello;
     hello.cluster = "test";
     hello.role = role;
     hello.session = session;
     hello.endpoint = endpoint;
-    return cluster.reactor.wait(cluster.network.host("chief").connect(cluster.reactor, server->address(), hello, std::chrono::seconds(10)));
+    return cluster.reactor.wait(cluster.network.host("chief").connect(
+        cluster.reactor, server->address(), hello, std::chrono::seconds(10)));
   }
   template <typename T>
   T wait(kj::Promise<T> promise) {
-    return cluster.reactor.wait(cluster.reactor.with_deadline(kj::mv(promise), std::chrono::seconds(30), "a call of the test"));
+    return cluster.reactor.wait(cluster.reactor.with_deadline(
+        kj::mv(promise), std::chrono::seconds(30), "a call of the test"));
   }
 
   void configure(wire::Lane::Client& lane, std::uint32_t depth = 2) {
@@ -58,7 +64,8 @@ class WorkerServerTest : public testing::Test {
     };
     register_function(lane, 1, trace(body, {TensorType{DType::kInt64, {Shape::kUnknown}}}).bytes);
   }
-  void register_function(wire::Lane::Client& lane, FunctionId id, const std::vector<std::byte>& graph) {
+  void register_function(wire::Lane::Client& lane, FunctionId id,
+                         const std::vector<std::byte>& graph) {
     auto request = lane.registerRequest();
     request.setFunction(id);
     request.setGraph({reinterpret_cast<const kj::byte*>(graph.data()), graph.size()});
@@ -86,14 +93,18 @@ class WorkerServerTest : public testing::Test {
       return all;
     }
   };
-  std::shared_ptr<Call> send(capnp::Request<wire::Lane::RunParams, wire::Lane::RunResults> request) {
+  std::shared_ptr<Call> send(
+      capnp::Request<wire::Lane::RunParams, wire::Lane::RunResults> request) {
     auto call = std::make_shared<Call>();
-    call->promise = request.send().then(
-        [raw = call.get()](capnp::Response<wire::Lane::RunResults>&& response) {
-          for (auto result : response.getResults()) raw->answers.push_back(read_answer(result));
-          raw->finished = true;
-        },
-        [raw = call.get()](kj::Exception&&) { raw->finished = true; }).eagerlyEvaluate(nullptr);
+    call->promise = request.send()
+                        .then(
+                            [raw = call.get()](capnp::Response<wire::Lane::RunResults>&& response) {
+                              for (auto result : response.getResults())
+                                raw->answers.push_back(read_answer(result));
+                              raw->finished = true;
+                            },
+                            [raw = call.get()](kj::Exception&&) { raw->finished = true; })
+                        .eagerlyEvaluate(nullptr);
     return call;
   }
   // One call with these closures.
@@ -130,7 +141,8 @@ class WorkerServerTest : public testing::Test {
     for (auto output : in.getOutputs()) answer.outputs.push_back(wire::read(output));
     if (!in.hasError()) return answer;
     const ErrorParts parts = rpc::from_error_text(in.getError());
-    answer.error = str(code_name(parts.code), ": ", parts.message, parts.task.empty() ? "" : " @", parts.task);
+    answer.error =
+        str(code_name(parts.code), ": ", parts.message, parts.task.empty() ? "" : " @", parts.task);
     return answer;
   }
   static void write(wire::Layout::Builder out, const Layout& layout) {

@@ -44,7 +44,8 @@ TEST_F(WorkerServerTest, AnErrorOfAPsKeepsThePsName) {
   configure(lane);
   add_halving(lane);
   cluster.before = [](const Asked& asked) -> kj::Promise<void> {
-    if (asked.push) return rpc::to_kj(Code::kCancelled, "this incarnation is fenced", "/job:ps/task:0");
+    if (asked.push)
+      return rpc::to_kj(Code::kCancelled, "this incarnation is fenced", "/job:ps/task:0");
     return kj::READY_NOW;
   };
   const auto answers = run(lane, {{7, {1}}});
@@ -56,7 +57,9 @@ TEST_F(WorkerServerTest, AGraphThatDoesNotVerifyIsRefused) {
   auto connection = connect(1);
   auto lane = connection->bootstrap<wire::Lane>();
   configure(lane);
-  EXPECT_THAT(error_of([&] { register_function(lane, 1, std::vector<std::byte>(64, std::byte{7})); }), HasSubstr("InvalidArgument: "));
+  EXPECT_THAT(
+      error_of([&] { register_function(lane, 1, std::vector<std::byte>(64, std::byte{7})); }),
+      HasSubstr("InvalidArgument: "));
 }
 
 TEST_F(WorkerServerTest, WhenTheCoordinatorGoesItsClosuresGoAndItsFunctionsStay) {
@@ -80,20 +83,31 @@ TEST_F(WorkerServerTest, WhenTheCoordinatorGoesItsClosuresGoAndItsFunctionsStay)
 }
 
 TEST_F(WorkerServerTest, OnlyTheCoordinatorOfItsSessionSpeaksToALane) {
-  auto connection = connect(1), worker = connect(1, rpc::Role::kWorker), later = connect(1, rpc::Role::kCoordinator, 6);
-  auto lane = connection->bootstrap<wire::Lane>(), stranger = worker->bootstrap<wire::Lane>(), successor = later->bootstrap<wire::Lane>();
+  auto connection = connect(1), worker = connect(1, rpc::Role::kWorker),
+       later = connect(1, rpc::Role::kCoordinator, 6);
+  auto lane = connection->bootstrap<wire::Lane>(), stranger = worker->bootstrap<wire::Lane>(),
+       successor = later->bootstrap<wire::Lane>();
   configure(lane);
-  auto refused = [this](auto request) { return error_of([&] { wait(request.send().ignoreResult()); }); };
+  auto refused = [this](auto request) {
+    return error_of([&] { wait(request.send().ignoreResult()); });
+  };
 
-  EXPECT_THAT(refused(stranger.configureRequest()), HasSubstr("PermissionDenied: Lane.configure is for the chief: /job:worker/task:0 at "));
+  EXPECT_THAT(
+      refused(stranger.configureRequest()),
+      HasSubstr("PermissionDenied: Lane.configure is for the chief: /job:worker/task:0 at "));
   EXPECT_THAT(refused(stranger.setLayoutRequest()), HasSubstr("Lane.setLayout is for the chief"));
   EXPECT_THAT(refused(stranger.registerRequest()), HasSubstr("Lane.register is for the chief"));
-  EXPECT_THAT(refused(stranger.openPipelineRequest()), HasSubstr("Lane.openPipeline is for the chief"));
-  EXPECT_THAT(refused(stranger.closePipelineRequest()), HasSubstr("Lane.closePipeline is for the chief"));
+  EXPECT_THAT(refused(stranger.openPipelineRequest()),
+              HasSubstr("Lane.openPipeline is for the chief"));
+  EXPECT_THAT(refused(stranger.closePipelineRequest()),
+              HasSubstr("Lane.closePipeline is for the chief"));
   EXPECT_THAT(refused(stranger.runRequest()), HasSubstr("Lane.run is for the chief"));
   EXPECT_THAT(refused(stranger.holdPushesRequest()), HasSubstr("Lane.holdPushes is for the chief"));
-  EXPECT_THAT(refused(stranger.releasePushesRequest()), HasSubstr("Lane.releasePushes is for the chief"));
-  EXPECT_THAT(refused(successor.runRequest()), HasSubstr("FailedPrecondition: Lane.run: this connection is of session 6, the call is about session 5"));
+  EXPECT_THAT(refused(stranger.releasePushesRequest()),
+              HasSubstr("Lane.releasePushes is for the chief"));
+  EXPECT_THAT(refused(successor.runRequest()),
+              HasSubstr("FailedPrecondition: Lane.run: this connection is of session 6, the call "
+                        "is about session 5"));
 }
 
 TEST_F(WorkerServerTest, PushesHeldByACoordinatorThatGoesAreHeldNoLonger) {
@@ -118,7 +132,8 @@ TEST_F(WorkerServerTest, TheControlServiceTellsWhoItIsAndPassesTheRequestToEndOn
   configure(lane);
   auto connection = connect(0);
   auto control = connection->bootstrap<wire::WorkerControl>();
-  kj::Promise<capnp::Response<wire::WorkerControl::PingResults>> pinged = control.pingRequest().send();
+  kj::Promise<capnp::Response<wire::WorkerControl::PingResults>> pinged =
+      control.pingRequest().send();
   auto ping = wait(kj::mv(pinged));
   EXPECT_EQ(ping.getStatus().getIncarnation(), 4711u);
   EXPECT_EQ(ping.getStatus().getLanes(), 2u);
@@ -143,7 +158,9 @@ TEST(WorkerServerThreads, LanesOnThreadsOfTheirOwnAnswerOverASocket) {
   hello.cluster = "test";
   hello.role = rpc::Role::kCoordinator;
   hello.session = 1;
-  auto body = [](const std::vector<TraceArgument>& arguments) { return Outputs{{"", std::get<Array>(arguments[0]) + 1.0f}}; };
+  auto body = [](const std::vector<TraceArgument>& arguments) {
+    return Outputs{{"", std::get<Array>(arguments[0]) + 1.0f}};
+  };
   const auto traced = trace(body, {TensorType{DType::kFloat32, {}}});
   for (std::uint32_t endpoint : {1u, 2u}) {
     hello.endpoint = endpoint;

@@ -1,4 +1,5 @@
-// The update rules' door: which kernel serves which kind, and the assignments, which serve every dtype.
+// The update rules' door: which kernel serves which kind, and the assignments, which serve every
+// dtype.
 #include "core/error.h"
 #include "core/kernels/cpu/bulk_copy.h"
 #include "core/kernels/cpu/rule_pass.h"
@@ -42,7 +43,8 @@ void apply_float(const UpdateRule& rule, const RuleInputs& in, const Pass& pass)
 
 // Integers wrap around, as in the reference: computed unsigned, where overflow is defined.
 template <typename T>
-void add_integers(const RowBlock& block, const std::int64_t* numbers, std::size_t count, const std::byte* values, T sign) {
+void add_integers(const RowBlock& block, const std::int64_t* numbers, std::size_t count,
+                  const std::byte* values, T sign) {
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t row = numbers != nullptr ? numbers[i] : static_cast<std::int64_t>(i);
     T* p = reinterpret_cast<T*>(block.base) + row * block.row_stride;
@@ -51,7 +53,8 @@ void add_integers(const RowBlock& block, const std::int64_t* numbers, std::size_
   }
 }
 
-void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t count, const std::byte* values) {
+void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t count,
+                 const std::byte* values) {
   std::size_t bytes = static_cast<std::size_t>(block.dim) * dtype_bytes(block.dtype);
   std::size_t stride = static_cast<std::size_t>(block.row_stride) * dtype_bytes(block.dtype);
   for (std::size_t i = 0; i < count; ++i) {
@@ -60,36 +63,45 @@ void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t
   }
 }
 
-void apply_integers(const UpdateRule& rule, const RowBlock& block, const std::int64_t* numbers, std::size_t count, const std::byte* values) {
+void apply_integers(const UpdateRule& rule, const RowBlock& block, const std::int64_t* numbers,
+                    std::size_t count, const std::byte* values) {
   bool minus = rule.kind == RuleKind::kAssignSub;
   if (is_assignment(rule.kind) && block.dtype == DType::kInt32)
     return add_integers<std::uint32_t>(block, numbers, count, values, minus ? ~0u : 1u);
   if (is_assignment(rule.kind) && block.dtype == DType::kInt64)
-    return add_integers<std::uint64_t>(block, numbers, count, values, minus ? ~std::uint64_t{0} : std::uint64_t{1});
+    return add_integers<std::uint64_t>(block, numbers, count, values,
+                                       minus ? ~std::uint64_t{0} : std::uint64_t{1});
   if (is_assignment(rule.kind) && block.dtype == DType::kUint8)
-    return add_integers<std::uint8_t>(block, numbers, count, values, static_cast<std::uint8_t>(minus ? 255 : 1));
-  throw InvalidArgumentError(str("update rule ", rule_name(rule.kind), " cannot change a variable of ", dtype_name(block.dtype),
-                                 is_assignment(rule.kind) ? ": only assign can" : ": optimizers want float32"));
+    return add_integers<std::uint8_t>(block, numbers, count, values,
+                                      static_cast<std::uint8_t>(minus ? 255 : 1));
+  throw InvalidArgumentError(
+      str("update rule ", rule_name(rule.kind), " cannot change a variable of ",
+          dtype_name(block.dtype),
+          is_assignment(rule.kind) ? ": only assign can" : ": optimizers want float32"));
 }
 
-void apply(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block, const std::int64_t* numbers, std::size_t count,
-           const std::byte* values) {
+void apply(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
+           const std::int64_t* numbers, std::size_t count, const std::byte* values) {
   if (rule.kind == RuleKind::kAssign) return assign_rows(block, numbers, count, values);
   if (block.dtype != DType::kFloat32) return apply_integers(rule, block, numbers, count, values);
-  apply_float(rule, inputs, {reinterpret_cast<float*>(block.base), block.row_stride, block.slot_offset, block.dim, block.rows, numbers, count,
-                             reinterpret_cast<const float*>(values), is_table_rule(rule.kind)});
+  apply_float(rule, inputs,
+              {reinterpret_cast<float*>(block.base), block.row_stride, block.slot_offset, block.dim,
+               block.rows, numbers, count, reinterpret_cast<const float*>(values),
+               is_table_rule(rule.kind)});
 }
 
 }  // namespace
 
-void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block, std::span<const std::int64_t> row_numbers,
-                const std::byte* values) {
+void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
+                std::span<const std::int64_t> row_numbers, const std::byte* values) {
   // An empty span may have no address, and a pass without numbers means every row.
   static constexpr std::int64_t kNone = 0;
-  apply(rule, inputs, block, row_numbers.empty() ? &kNone : row_numbers.data(), row_numbers.size(), values);
+  apply(rule, inputs, block, row_numbers.empty() ? &kNone : row_numbers.data(), row_numbers.size(),
+        values);
 }
 
-void apply_rule_dense(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block, const std::byte* values) {
+void apply_rule_dense(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
+                      const std::byte* values) {
   RowBlock all = block;
   bool one_plane = block.row_stride == block.dim && rule.kind != RuleKind::kRowwiseAdagrad &&
                    (rule_slots(rule).empty() || block.slot_offset >= block.rows * block.dim);

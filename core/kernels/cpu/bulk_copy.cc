@@ -31,7 +31,8 @@ void copy_bulk(void* to, const void* from, std::size_t bytes) {
   }
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
-  const std::size_t head = (kStreamedLine - reinterpret_cast<std::uintptr_t>(out) % kStreamedLine) % kStreamedLine;
+  const std::size_t head =
+      (kStreamedLine - reinterpret_cast<std::uintptr_t>(out) % kStreamedLine) % kStreamedLine;
   const std::size_t lines = (bytes - head) / kStreamedLine, middle = lines * kStreamedLine;
   std::memcpy(out, in, head);
   stream_striped(out + head, in + head, lines);

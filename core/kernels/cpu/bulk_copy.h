@@ -7,7 +7,9 @@ namespace cairn {
 // What is so large is out of the near caches before it is read, or read again.
 inline constexpr std::size_t kBulkBytes = std::size_t{2} << 20;
 
-// From kBulkBytes on past the caches (stream_lines.h), which saves a third of memory's traffic. Below that it is memcpy.   Thread  any.
+// From kBulkBytes on past the caches (stream_lines.h), which saves a third of memory's traffic.
+// Below that it is memcpy.
+// Thread  any.
 void copy_bulk(void* to, const void* from, std::size_t bytes);
 
 }  // namespace cairn

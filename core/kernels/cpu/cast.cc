@@ -10,37 +10,73 @@ namespace {
 // A storage type's element and its arithmetic value.
 template <DType kType>
 struct Stored;
-template <> struct Stored<DType::kFloat32> { using Raw = float; static float load(Raw x) { return x; } };
-template <> struct Stored<DType::kInt32> { using Raw = std::int32_t; static Raw load(Raw x) { return x; } };
-template <> struct Stored<DType::kInt64> { using Raw = std::int64_t; static Raw load(Raw x) { return x; } };
-template <> struct Stored<DType::kBool> { using Raw = unsigned char; static Raw load(Raw x) { return x; } };
-template <> struct Stored<DType::kUint8> { using Raw = std::uint8_t; static Raw load(Raw x) { return x; } };
-template <> struct Stored<DType::kBfloat16> { using Raw = std::uint16_t; static float load(Raw x) { return from_bfloat16(x); } };
-template <> struct Stored<DType::kFloat16> { using Raw = std::uint16_t; static float load(Raw x) { return from_float16(x); } };
+template <>
+struct Stored<DType::kFloat32> {
+  using Raw = float;
+  static float load(Raw x) { return x; }
+};
+template <>
+struct Stored<DType::kInt32> {
+  using Raw = std::int32_t;
+  static Raw load(Raw x) { return x; }
+};
+template <>
+struct Stored<DType::kInt64> {
+  using Raw = std::int64_t;
+  static Raw load(Raw x) { return x; }
+};
+template <>
+struct Stored<DType::kBool> {
+  using Raw = unsigned char;
+  static Raw load(Raw x) { return x; }
+};
+template <>
+struct Stored<DType::kUint8> {
+  using Raw = std::uint8_t;
+  static Raw load(Raw x) { return x; }
+};
+template <>
+struct Stored<DType::kBfloat16> {
+  using Raw = std::uint16_t;
+  static float load(Raw x) { return from_bfloat16(x); }
+};
+template <>
+struct Stored<DType::kFloat16> {
+  using Raw = std::uint16_t;
+  static float load(Raw x) { return from_float16(x); }
+};
 
 template <typename To, typename From>
 To to_integer(From x) {
   if constexpr (std::is_floating_point_v<From>) {
     // Compared as float: the integer's bounds rounded outward are the first values that do not fit.
-    constexpr float kAbove = static_cast<float>(std::numeric_limits<To>::max()) + (sizeof(To) == 1 ? 1.0f : 0.0f);
+    constexpr float kAbove =
+        static_cast<float>(std::numeric_limits<To>::max()) + (sizeof(To) == 1 ? 1.0f : 0.0f);
     if (!(x == x)) return 0;
     if (x >= kAbove) return std::numeric_limits<To>::max();
-    if (x <= static_cast<float>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+    if (x <= static_cast<float>(std::numeric_limits<To>::min()))
+      return std::numeric_limits<To>::min();
   }
   return static_cast<To>(x);
 }
 
 template <DType kTo, typename From>
 typename Stored<kTo>::Raw convert(From x) {
-  if constexpr (kTo == DType::kFloat32) return static_cast<float>(x);
-  else if constexpr (kTo == DType::kBool) return x != 0 ? 1 : 0;
-  else if constexpr (kTo == DType::kBfloat16) return to_bfloat16(static_cast<float>(x));
-  else if constexpr (kTo == DType::kFloat16) return to_float16(static_cast<float>(x));
-  else return to_integer<typename Stored<kTo>::Raw>(x);
+  if constexpr (kTo == DType::kFloat32)
+    return static_cast<float>(x);
+  else if constexpr (kTo == DType::kBool)
+    return x != 0 ? 1 : 0;
+  else if constexpr (kTo == DType::kBfloat16)
+    return to_bfloat16(static_cast<float>(x));
+  else if constexpr (kTo == DType::kFloat16)
+    return to_float16(static_cast<float>(x));
+  else
+    return to_integer<typename Stored<kTo>::Raw>(x);
 }
 
 template <DType kFrom, DType kTo>
-void cast_block(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {
+void cast_block(const std::byte* a, const std::byte*, const std::byte*, std::byte* out,
+                std::size_t n) {
   const auto* __restrict in = reinterpret_cast<const typename Stored<kFrom>::Raw*>(a);
   auto* __restrict to = reinterpret_cast<typename Stored<kTo>::Raw*>(out);
   for (std::size_t i = 0; i < n; ++i) to[i] = convert<kTo>(Stored<kFrom>::load(in[i]));
@@ -52,7 +88,8 @@ constexpr std::array<BlockOp, kNumeric> casts_from(std::integer_sequence<int, kT
   return {cast_block<static_cast<DType>(kFrom), static_cast<DType>(kTo)>...};
 }
 template <int... kFrom>
-constexpr std::array<std::array<BlockOp, kNumeric>, kNumeric> all_casts(std::integer_sequence<int, kFrom...> all) {
+constexpr std::array<std::array<BlockOp, kNumeric>, kNumeric> all_casts(
+    std::integer_sequence<int, kFrom...> all) {
   return {casts_from<kFrom>(all)...};
 }
 constexpr auto kCasts = all_casts(std::make_integer_sequence<int, kNumeric>{});
@@ -60,7 +97,8 @@ constexpr auto kCasts = all_casts(std::make_integer_sequence<int, kNumeric>{});
 }  // namespace
 
 BlockOp find_cast(DType from, DType to) {
-  if (from == DType::kString || to == DType::kString) throw InvalidArgumentError("no cast from or to string");
+  if (from == DType::kString || to == DType::kString)
+    throw InvalidArgumentError("no cast from or to string");
   return kCasts[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
 }
 

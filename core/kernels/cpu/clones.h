@@ -1,10 +1,13 @@
-// CAIRN_CLONES: compile a function for several instruction sets; the loader picks one when the program starts.
+// CAIRN_CLONES: compile a function for several instruction sets; the loader picks one when the
+// program starts.
 //
-// The loops stay plain C++ and the compiler vectorises them. Sanitizers do not go with the indirect functions this makes (the
-// resolver would run before the sanitizer is up), so there it means nothing. CAIRN_INLINE makes helpers part of each clone.
+// The loops stay plain C++ and the compiler vectorises them. Sanitizers do not go with the indirect
+// functions this makes (the resolver would run before the sanitizer is up), so there it means
+// nothing. CAIRN_INLINE makes helpers part of each clone.
 #pragma once
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CAIRN_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CAIRN_CLONES

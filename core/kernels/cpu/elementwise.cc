@@ -9,37 +9,40 @@
 namespace cairn {
 namespace {
 
-// One function a line: name, input type, output type, expression in x (and y, z). They are functions and not templates, so that the
-// compiler clones them for the instruction sets.
-#define CAIRN_UNARY(NAME, IN, OUT, EXPRESSION)                                                                                   \
-  CAIRN_CLONES void NAME(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, std::size_t n) {                \
-    const IN* __restrict px = reinterpret_cast<const IN*>(a);                                                                    \
-    OUT* __restrict po = reinterpret_cast<OUT*>(out);                                                                            \
-    for (std::size_t i = 0; i < n; ++i) {                                                                                        \
-      IN x = px[i];                                                                                                              \
-      po[i] = static_cast<OUT>(EXPRESSION);                                                                                      \
-    }                                                                                                                            \
+// One function a line: name, input type, output type, expression in x (and y, z). They are
+// functions and not templates, so that the compiler clones them for the instruction sets.
+#define CAIRN_UNARY(NAME, IN, OUT, EXPRESSION)                                                   \
+  CAIRN_CLONES void NAME(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, \
+                         std::size_t n) {                                                        \
+    const IN* __restrict px = reinterpret_cast<const IN*>(a);                                    \
+    OUT* __restrict po = reinterpret_cast<OUT*>(out);                                            \
+    for (std::size_t i = 0; i < n; ++i) {                                                        \
+      IN x = px[i];                                                                              \
+      po[i] = static_cast<OUT>(EXPRESSION);                                                      \
+    }                                                                                            \
   }
-#define CAIRN_BINARY(NAME, IN, OUT, EXPRESSION)                                                                                  \
-  CAIRN_CLONES void NAME(const std::byte* a, const std::byte* b, const std::byte*, std::byte* out, std::size_t n) {              \
-    const IN* __restrict px = reinterpret_cast<const IN*>(a);                                                                    \
-    const IN* __restrict py = reinterpret_cast<const IN*>(b);                                                                    \
-    OUT* __restrict po = reinterpret_cast<OUT*>(out);                                                                            \
-    for (std::size_t i = 0; i < n; ++i) {                                                                                        \
-      IN x = px[i], y = py[i];                                                                                                   \
-      po[i] = static_cast<OUT>(EXPRESSION);                                                                                      \
-    }                                                                                                                            \
+#define CAIRN_BINARY(NAME, IN, OUT, EXPRESSION)                                                    \
+  CAIRN_CLONES void NAME(const std::byte* a, const std::byte* b, const std::byte*, std::byte* out, \
+                         std::size_t n) {                                                          \
+    const IN* __restrict px = reinterpret_cast<const IN*>(a);                                      \
+    const IN* __restrict py = reinterpret_cast<const IN*>(b);                                      \
+    OUT* __restrict po = reinterpret_cast<OUT*>(out);                                              \
+    for (std::size_t i = 0; i < n; ++i) {                                                          \
+      IN x = px[i], y = py[i];                                                                     \
+      po[i] = static_cast<OUT>(EXPRESSION);                                                        \
+    }                                                                                              \
   }
-#define CAIRN_SELECT(NAME, T)                                                                                                    \
-  CAIRN_CLONES void NAME(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out, std::size_t n) {            \
-    const Bool* __restrict pc = reinterpret_cast<const Bool*>(a);                                                                \
-    const T* __restrict px = reinterpret_cast<const T*>(b);                                                                      \
-    const T* __restrict py = reinterpret_cast<const T*>(c);                                                                      \
-    T* __restrict po = reinterpret_cast<T*>(out);                                                                                \
-    for (std::size_t i = 0; i < n; ++i) {                                                                                        \
-      T x = px[i], y = py[i];                                                                                                    \
-      po[i] = pc[i] != 0 ? x : y;                                                                                                \
-    }                                                                                                                            \
+#define CAIRN_SELECT(NAME, T)                                                        \
+  CAIRN_CLONES void NAME(const std::byte* a, const std::byte* b, const std::byte* c, \
+                         std::byte* out, std::size_t n) {                            \
+    const Bool* __restrict pc = reinterpret_cast<const Bool*>(a);                    \
+    const T* __restrict px = reinterpret_cast<const T*>(b);                          \
+    const T* __restrict py = reinterpret_cast<const T*>(c);                          \
+    T* __restrict po = reinterpret_cast<T*>(out);                                    \
+    for (std::size_t i = 0; i < n; ++i) {                                            \
+      T x = px[i], y = py[i];                                                        \
+      po[i] = pc[i] != 0 ? x : y;                                                    \
+    }                                                                                \
   }
 
 using Bool = unsigned char;
@@ -50,11 +53,17 @@ using I64 = std::int64_t;
 template <typename T>
 using Wide = std::make_unsigned_t<T>;
 template <typename T>
-CAIRN_INLINE T wrap_add(T x, T y) { return static_cast<T>(static_cast<Wide<T>>(x) + static_cast<Wide<T>>(y)); }
+CAIRN_INLINE T wrap_add(T x, T y) {
+  return static_cast<T>(static_cast<Wide<T>>(x) + static_cast<Wide<T>>(y));
+}
 template <typename T>
-CAIRN_INLINE T wrap_sub(T x, T y) { return static_cast<T>(static_cast<Wide<T>>(x) - static_cast<Wide<T>>(y)); }
+CAIRN_INLINE T wrap_sub(T x, T y) {
+  return static_cast<T>(static_cast<Wide<T>>(x) - static_cast<Wide<T>>(y));
+}
 template <typename T>
-CAIRN_INLINE T wrap_mul(T x, T y) { return static_cast<T>(static_cast<Wide<T>>(x) * static_cast<Wide<T>>(y)); }
+CAIRN_INLINE T wrap_mul(T x, T y) {
+  return static_cast<T>(static_cast<Wide<T>>(x) * static_cast<Wide<T>>(y));
+}
 
 template <typename T>
 T integer_div(T x, T y) {
@@ -73,8 +82,12 @@ float float_mod(float x, float y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 // A NaN on either side comes through, as in the reference.
-CAIRN_INLINE float float_max(float x, float y) { return x != x ? x : (y != y ? y : (x > y ? x : y)); }
-CAIRN_INLINE float float_min(float x, float y) { return x != x ? x : (y != y ? y : (x < y ? x : y)); }
+CAIRN_INLINE float float_max(float x, float y) {
+  return x != x ? x : (y != y ? y : (x > y ? x : y));
+}
+CAIRN_INLINE float float_min(float x, float y) {
+  return x != x ? x : (y != y ? y : (x < y ? x : y));
+}
 
 CAIRN_UNARY(neg_f, float, float, -x)
 CAIRN_UNARY(neg_i, I32, I32, wrap_sub<I32>(0, x))
@@ -129,7 +142,7 @@ CAIRN_BINARY(minimum_l, I64, I64, x < y ? x : y)
 CAIRN_BINARY(pow_f, float, float, std::pow(x, y))
 CAIRN_BINARY(xent_f, float, float, math::sigmoid_cross_entropy(x, y))
 
-#define CAIRN_COMPARISONS(SUFFIX, T)                  \
+#define CAIRN_COMPARISONS(SUFFIX, T)                    \
   CAIRN_BINARY(equal_##SUFFIX, T, Bool, x == y)         \
   CAIRN_BINARY(not_equal_##SUFFIX, T, Bool, x != y)     \
   CAIRN_BINARY(less_##SUFFIX, T, Bool, x < y)           \
@@ -146,7 +159,8 @@ CAIRN_BINARY(logical_or_b, Bool, Bool, (x | y))
 
 struct Entry {
   std::string_view op;
-  BlockOp f = nullptr, i = nullptr, l = nullptr, b = nullptr;  // by the dtype of the values: float32, int32, int64, bool and uint8
+  // by the dtype of the values: float32, int32, int64, bool and uint8
+  BlockOp f = nullptr, i = nullptr, l = nullptr, b = nullptr;
 };
 
 constexpr Entry kEntries[] = {
@@ -221,7 +235,8 @@ BlockOp find_block_op(std::string_view op, std::span<const DType> inputs, DType 
   if (op == "cast") return find_cast(inputs[0], output);
   const Entry* entry = find_entry(op);
   BlockOp found = entry == nullptr ? nullptr : typed(*entry, inputs.back());
-  if (found == nullptr) throw InvalidArgumentError(str("no kernel of ", op, " for ", dtype_name(inputs.back())));
+  if (found == nullptr)
+    throw InvalidArgumentError(str("no kernel of ", op, " for ", dtype_name(inputs.back())));
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Elementwise operations as functions over a block of elements; the executor strings them together over blocks that stay in
-// cache (core/fused.h).
+// Elementwise operations as functions over a block of elements; the executor strings them together
+// over blocks that stay in cache (core/fused.h).
 #pragma once
 #include <cstddef>
 #include <span>
@@ -9,8 +9,10 @@
 
 namespace cairn {
 
-// out[i] = f(a[i], b[i], c[i]) for i < n; an operation of fewer inputs ignores the rest. Blocks do not overlap.
-using BlockOp = void (*)(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out, std::size_t n);
+// out[i] = f(a[i], b[i], c[i]) for i < n; an operation of fewer inputs ignores the rest. Blocks do
+// not overlap.
+using BlockOp = void (*)(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out,
+                         std::size_t n);
 
 bool is_elementwise(std::string_view op);
 // InvalidArgument: the operation has no kernel for these dtypes. `inputs` are the inputs' dtypes.

@@ -13,7 +13,8 @@ struct Gemm {
   bool transpose_b = false;          // b is stored [n, k]
 };
 
-//   Thread  any; starts no thread of its own.   Cost  2 m n k operations; transposed inputs are read through strides.
+//   Thread  any; starts no thread of its own.
+//   Cost  2 m n k operations; transposed inputs are read through strides.
 void gemm(const Gemm& shape, const float* a, const float* b, float* c);
 
 // A product planned once. Thread: one at a time.

@@ -1,4 +1,5 @@
-// Slices picked by id, their gradients, and ragged rows combined. Sums run in ascending order of occurrence.
+// Slices picked by id, their gradients, and ragged rows combined. Sums run in ascending order of
+// occurrence.
 #include <cmath>
 #include <cstring>
 
@@ -26,7 +27,9 @@ Picks picks_of(const Shape& x, const Shape& ids, int axis) {
 template <typename Id>
 void check_ids(const Id* ids, const Picks& p) {
   for (std::int64_t i = 0; i < p.n; ++i)
-    if (ids[i] < 0 || ids[i] >= p.bound) throw InvalidArgumentError(str("id ", ids[i], " at position ", i, " is outside [0, ", p.bound, ")"));
+    if (ids[i] < 0 || ids[i] >= p.bound)
+      throw InvalidArgumentError(
+          str("id ", ids[i], " at position ", i, " is outside [0, ", p.bound, ")"));
 }
 
 CAIRN_INLINE void add_run(float* __restrict to, const float* __restrict from, std::int64_t n) {
@@ -54,21 +57,24 @@ KernelRun gather_grad(Picks p) {
     std::memset(sums, 0, static_cast<std::size_t>(p.outer * p.bound * p.inner) * sizeof(float));
     for (std::int64_t o = 0; o < p.outer; ++o)
       for (std::int64_t i = 0; i < p.n; ++i)
-        add_run(sums + (o * p.bound + ids[i]) * p.inner, input_of<float>(call, 0) + (o * p.n + i) * p.inner, p.inner);
+        add_run(sums + (o * p.bound + ids[i]) * p.inner,
+                input_of<float>(call, 0) + (o * p.n + i) * p.inner, p.inner);
   };
 }
 
 bool narrow(const TensorType& ids) { return ids.dtype == DType::kInt32; }
 
 KernelRun prepare_gather(const KernelTypes& types) {
-  Picks p = picks_of(types.inputs[0].shape, types.inputs[1].shape, static_cast<int>(types.attributes.get<std::int64_t>("axis")));
+  Picks p = picks_of(types.inputs[0].shape, types.inputs[1].shape,
+                     static_cast<int>(types.attributes.get<std::int64_t>("axis")));
   if (types.inputs[0].dtype == DType::kString) throw UnimplementedError("gather of strings");
   std::size_t width = dtype_bytes(types.inputs[0].dtype);
   return narrow(types.inputs[1]) ? gather<std::int32_t>(p, width) : gather<std::int64_t>(p, width);
 }
 
 KernelRun prepare_gather_grad(const KernelTypes& types) {
-  Picks p = picks_of(types.inputs[2].shape, types.inputs[1].shape, static_cast<int>(types.attributes.get<std::int64_t>("axis")));
+  Picks p = picks_of(types.inputs[2].shape, types.inputs[1].shape,
+                     static_cast<int>(types.attributes.get<std::int64_t>("axis")));
   return narrow(types.inputs[1]) ? gather_grad<std::int32_t>(p) : gather_grad<std::int64_t>(p);
 }
 
@@ -80,8 +86,11 @@ KernelRun segment_sum(Picks p) {
     std::memset(sums, 0, static_cast<std::size_t>(p.bound * p.inner) * sizeof(T));
     for (std::int64_t i = 0; i < p.n; ++i) {
       if (ids[i] < 0) continue;
-      if (ids[i] >= p.bound) throw InvalidArgumentError(str("segment ", ids[i], " at position ", i, " is not below ", p.bound));
-      for (std::int64_t j = 0; j < p.inner; ++j) sums[ids[i] * p.inner + j] += input_of<T>(call, 0)[i * p.inner + j];
+      if (ids[i] >= p.bound)
+        throw InvalidArgumentError(
+            str("segment ", ids[i], " at position ", i, " is not below ", p.bound));
+      for (std::int64_t j = 0; j < p.inner; ++j)
+        sums[ids[i] * p.inner + j] += input_of<T>(call, 0)[i * p.inner + j];
     }
   };
 }
@@ -94,7 +103,8 @@ KernelRun segment_sum_by(const TensorType& ids, Picks p) {
 KernelRun prepare_segment_sum(const KernelTypes& types) {
   Picks p = picks_of(types.outputs[0].shape, types.inputs[1].shape, 0);
   switch (types.inputs[0].dtype) {
-    case DType::kInt32: return segment_sum_by<std::uint32_t>(types.inputs[1], p);  // unsigned: integers wrap around
+    case DType::kInt32:
+      return segment_sum_by<std::uint32_t>(types.inputs[1], p);  // unsigned: integers wrap around
     case DType::kInt64: return segment_sum_by<std::uint64_t>(types.inputs[1], p);
     default: return segment_sum_by<float>(types.inputs[1], p);
   }
@@ -112,8 +122,10 @@ KernelRun one_hot(std::int64_t n, std::int64_t depth) {
 }
 
 KernelRun prepare_one_hot(const KernelTypes& types) {
-  std::int64_t n = types.inputs[0].shape.elements(), depth = types.attributes.get<std::int64_t>("depth");
-  return narrow(types.inputs[0]) ? one_hot<std::int32_t>(n, depth) : one_hot<std::int64_t>(n, depth);
+  std::int64_t n = types.inputs[0].shape.elements(),
+               depth = types.attributes.get<std::int64_t>("depth");
+  return narrow(types.inputs[0]) ? one_hot<std::int32_t>(n, depth)
+                                 : one_hot<std::int64_t>(n, depth);
 }
 
 struct Ragged {
@@ -122,17 +134,21 @@ struct Ragged {
 
 float weight(const Ragged& r, std::int64_t count) {
   if (count == 0 || r.combiner == 0) return 1;
-  return r.combiner == 1 ? 1.0f / static_cast<float>(count) : 1.0f / std::sqrt(static_cast<float>(count));
+  return r.combiner == 1 ? 1.0f / static_cast<float>(count)
+                         : 1.0f / std::sqrt(static_cast<float>(count));
 }
 
 void check_splits(const Ragged& r, const std::int64_t* splits) {
   if (splits[0] != 0 || splits[r.examples] != r.rows)
-    throw InvalidArgumentError(str("row_splits run from ", splits[0], " to ", splits[r.examples], "; there are ", r.rows, " rows"));
+    throw InvalidArgumentError(str("row_splits run from ", splits[0], " to ", splits[r.examples],
+                                   "; there are ", r.rows, " rows"));
   for (std::int64_t e = 0; e < r.examples; ++e)
-    if (splits[e + 1] < splits[e]) throw InvalidArgumentError(str("row_splits descend after example ", e));
+    if (splits[e + 1] < splits[e])
+      throw InvalidArgumentError(str("row_splits descend after example ", e));
 }
 
-CAIRN_CLONES void combine(const Ragged& r, const std::int64_t* splits, const float* rows, float* out) {
+CAIRN_CLONES void combine(const Ragged& r, const std::int64_t* splits, const float* rows,
+                          float* out) {
   std::memset(out, 0, static_cast<std::size_t>(r.examples * r.dim) * sizeof(float));
   for (std::int64_t e = 0; e < r.examples; ++e, out += r.dim) {
     for (std::int64_t i = splits[e]; i < splits[e + 1]; ++i) add_run(out, rows + i * r.dim, r.dim);
@@ -144,7 +160,8 @@ CAIRN_CLONES void combine(const Ragged& r, const std::int64_t* splits, const flo
 
 KernelRun prepare_combine(const KernelTypes& types) {
   const Shape& rows = types.inputs[0].shape;
-  Ragged r{types.outputs[0].shape[0], rows[0], rows[1], types.attributes.get<std::int64_t>("combiner")};
+  Ragged r{types.outputs[0].shape[0], rows[0], rows[1],
+           types.attributes.get<std::int64_t>("combiner")};
   return [r](const KernelCall& call) {
     check_splits(r, input_of<std::int64_t>(call, 1));
     combine(r, input_of<std::int64_t>(call, 1), input_of<float>(call, 0), output_of<float>(call));
@@ -153,7 +170,8 @@ KernelRun prepare_combine(const KernelTypes& types) {
 
 KernelRun prepare_combine_grad(const KernelTypes& types) {
   const Shape& rows = types.outputs[0].shape;
-  Ragged r{types.inputs[0].shape[0], rows[0], rows[1], types.attributes.get<std::int64_t>("combiner")};
+  Ragged r{types.inputs[0].shape[0], rows[0], rows[1],
+           types.attributes.get<std::int64_t>("combiner")};
   return [r](const KernelCall& call) {
     const std::int64_t* splits = input_of<std::int64_t>(call, 1);
     check_splits(r, splits);
@@ -161,14 +179,19 @@ KernelRun prepare_combine_grad(const KernelTypes& types) {
       const float* dy = input_of<float>(call, 0) + e * r.dim;
       float scale = weight(r, splits[e + 1] - splits[e]);
       for (std::int64_t i = splits[e]; i < splits[e + 1]; ++i)
-        for (std::int64_t j = 0; j < r.dim; ++j) output_of<float>(call)[i * r.dim + j] = dy[j] * scale;
+        for (std::int64_t j = 0; j < r.dim; ++j)
+          output_of<float>(call)[i * r.dim + j] = dy[j] * scale;
     }
   };
 }
 
 constexpr Kernel kIndexingKernels[] = {
-    {"gather", prepare_gather},   {"gather_grad", prepare_gather_grad}, {"unsorted_segment_sum", prepare_segment_sum},
-    {"one_hot", prepare_one_hot}, {"combine_rows", prepare_combine},    {"combine_rows_grad", prepare_combine_grad},
+    {"gather", prepare_gather},
+    {"gather_grad", prepare_gather_grad},
+    {"unsorted_segment_sum", prepare_segment_sum},
+    {"one_hot", prepare_one_hot},
+    {"combine_rows", prepare_combine},
+    {"combine_rows_grad", prepare_combine_grad},
 };
 
 }  // namespace

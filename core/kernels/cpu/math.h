@@ -1,6 +1,8 @@
-// Elementary functions on float that the compiler can vectorise: no branches, no calls, no tables. Relative error about 1e-7
-// (a few units in the last place); NaN in, NaN out; infinities and overflow as in <cmath>.
-//   Source  polynomials with the coefficients of Moshier's Cephes library; argument reduction after Cody and Waite, 1980.
+// Elementary functions on float that the compiler can vectorise: no branches, no calls, no tables.
+// Relative error about 1e-7 (a few units in the last place); NaN in, NaN out; infinities and
+// overflow as in <cmath>.
+//   Source  polynomials with the coefficients of Moshier's Cephes library; argument reduction after
+//           Cody and Waite, 1980.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -18,7 +20,8 @@ CAIRN_INLINE float infinity() { return std::numeric_limits<float>::infinity(); }
 CAIRN_INLINE float exp(float x) {
   float clamped = x < -104.0f ? -104.0f : x;  // beyond, the result is 0 or infinity in any case
   clamped = clamped > 89.0f ? 89.0f : clamped;
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding and subtracting it rounds to an integer
+  // 1.5 * 2^23: adding and subtracting it rounds to an integer
+  constexpr float kRound = 12582912.0f;
   float n = (clamped * 1.44269504f + kRound) - kRound;
   float r = clamped - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;

@@ -15,7 +15,8 @@ namespace {
 
 KernelRun prepare_matmul(const KernelTypes& types) {
   const Shape &a = types.inputs[0].shape, &c = types.outputs[0].shape;
-  Gemm shape{c[0], c[1], 0, types.attributes.get<bool>("transpose_a"), types.attributes.get<bool>("transpose_b")};
+  Gemm shape{c[0], c[1], 0, types.attributes.get<bool>("transpose_a"),
+             types.attributes.get<bool>("transpose_b")};
   shape.k = a[shape.transpose_a ? 0 : 1];
   return [product = plan_product(shape, types.products)](const KernelCall& call) {
     product(input_of<float>(call, 0), input_of<float>(call, 1), output_of<float>(call));
@@ -24,20 +25,27 @@ KernelRun prepare_matmul(const KernelTypes& types) {
 
 KernelRun prepare_batch_matmul(const KernelTypes& types) {
   const Shape &a = types.inputs[0].shape, &c = types.outputs[0].shape;
-  Gemm shape{c[1], c[2], 0, types.attributes.get<bool>("transpose_a"), types.attributes.get<bool>("transpose_b")};
+  Gemm shape{c[1], c[2], 0, types.attributes.get<bool>("transpose_a"),
+             types.attributes.get<bool>("transpose_b")};
   shape.k = a[shape.transpose_a ? 1 : 2];
-  return [shape, batch = c[0], product = plan_product(shape, types.products)](const KernelCall& call) {
-    for (std::int64_t i = 0; i < batch; ++i)
-      product(input_of<float>(call, 0) + i * shape.m * shape.k, input_of<float>(call, 1) + i * shape.k * shape.n,
-           output_of<float>(call) + i * shape.m * shape.n);
-  };
+  return
+      [shape, batch = c[0], product = plan_product(shape, types.products)](const KernelCall& call) {
+        for (std::int64_t i = 0; i < batch; ++i)
+          product(input_of<float>(call, 0) + i * shape.m * shape.k,
+                  input_of<float>(call, 1) + i * shape.k * shape.n,
+                  output_of<float>(call) + i * shape.m * shape.n);
+      };
 }
 
 // Operands in bfloat16 for oneDNN.
 class NarrowProduct {
  public:
-  NarrowProduct(const Gemm& s, dnnl::matmul::primitive_desc plan, const dnnl::memory::desc& a, const dnnl::memory::desc& b)
-      : primitive_(dnnl::matmul(plan), plan.scratchpad_desc()), c_form_(plan.dst_desc()), a_(static_cast<std::size_t>(s.m * s.k)), b_(static_cast<std::size_t>(s.k * s.n)) {
+  NarrowProduct(const Gemm& s, dnnl::matmul::primitive_desc plan, const dnnl::memory::desc& a,
+                const dnnl::memory::desc& b)
+      : primitive_(dnnl::matmul(plan), plan.scratchpad_desc()),
+        c_form_(plan.dst_desc()),
+        a_(static_cast<std::size_t>(s.m * s.k)),
+        b_(static_cast<std::size_t>(s.k * s.n)) {
     primitive_.set(DNNL_ARG_SRC, a, a_.data());
     primitive_.set(DNNL_ARG_WEIGHTS, b, b_.data());
   }
@@ -52,11 +60,16 @@ class NarrowProduct {
   static std::shared_ptr<NarrowProduct> plan(const Gemm& s) {
     using Type = dnnl::memory::data_type;
     if (!onednn::has_bfloat16()) return nullptr;
-    const dnnl::memory::desc a({s.m, s.k}, Type::bf16, s.transpose_a ? dnnl::memory::dims{1, s.m} : dnnl::memory::dims{s.k, 1});
-    const dnnl::memory::desc b({s.k, s.n}, Type::bf16, s.transpose_b ? dnnl::memory::dims{1, s.k} : dnnl::memory::dims{s.n, 1});
+    const dnnl::memory::desc a(
+        {s.m, s.k}, Type::bf16,
+        s.transpose_a ? dnnl::memory::dims{1, s.m} : dnnl::memory::dims{s.k, 1});
+    const dnnl::memory::desc b(
+        {s.k, s.n}, Type::bf16,
+        s.transpose_b ? dnnl::memory::dims{1, s.k} : dnnl::memory::dims{s.n, 1});
     const dnnl::memory::desc c({s.m, s.n}, Type::f32, dnnl::memory::dims{s.n, 1});
     return onednn::guarded("a matrix product in bfloat16", [&] {
-      const dnnl::matmul::primitive_desc plan(dnnl::matmul::desc(a, b, c), onednn::own_scratch(), onednn::engine());
+      const dnnl::matmul::primitive_desc plan(dnnl::matmul::desc(a, b, c), onednn::own_scratch(),
+                                              onednn::engine());
       return std::make_shared<NarrowProduct>(s, plan, a, b);
     });
   }
@@ -81,14 +94,16 @@ Product rounded_product(const Gemm& s) {
   };
 }
 
-constexpr Kernel kMatmulKernels[] = {{"matmul", prepare_matmul}, {"batch_matmul", prepare_batch_matmul}};
+constexpr Kernel kMatmulKernels[] = {{"matmul", prepare_matmul},
+                                     {"batch_matmul", prepare_batch_matmul}};
 
 }  // namespace
 
 Product plan_product(const Gemm& shape, Arithmetic arithmetic) {
   if (arithmetic == Arithmetic::kFloat32 || shape.m * shape.n * shape.k == 0)
     return [shape](const float* a, const float* b, float* c) { gemm(shape, a, b, c); };
-  if (auto narrow = NarrowProduct::plan(shape)) return [narrow](const float* a, const float* b, float* c) { narrow->run(a, b, c); };
+  if (auto narrow = NarrowProduct::plan(shape))
+    return [narrow](const float* a, const float* b, float* c) { narrow->run(a, b, c); };
   return rounded_product(shape);
 }
 
@@ -99,10 +114,12 @@ void gemm(const Gemm& s, const float* a, const float* b, float* c) {
     return;
   }
   onednn::stay_on_this_thread();
-  dnnl_status_t status = dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a, s.transpose_a ? s.m : s.k,
-                                    b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
+  dnnl_status_t status =
+      dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a,
+                 s.transpose_a ? s.m : s.k, b, s.transpose_b ? s.k : s.n, 0.0f, c, s.n);
   if (status == dnnl_out_of_memory) throw ResourceExhaustedError("no memory for a matrix product");
-  CAIRN_CHECK(status == dnnl_success, "oneDNN refused a product of ", s.m, " x ", s.k, " and ", s.k, " x ", s.n, ": ", status);
+  CAIRN_CHECK(status == dnnl_success, "oneDNN refused a product of ", s.m, " x ", s.k, " and ", s.k,
+              " x ", s.n, ": ", status);
 }
 
 std::span<const Kernel> matmul_kernels() { return kMatmulKernels; }

@@ -9,7 +9,8 @@ namespace cairn {
 namespace {
 
 using dnnl::memory;
-const auto kScaleAndShift = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+const auto kScaleAndShift =
+    dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
 // What both speak of: the table, a vector beside its last axis, the statistics.
 struct Normalisation {
@@ -23,13 +24,19 @@ struct Layer {
   using Forward = dnnl::layer_normalization_forward;
   using Backward = dnnl::layer_normalization_backward;
   static Normalisation problem(std::int64_t rows, std::int64_t n, float epsilon) {
-    return {{{rows, n}, memory::data_type::f32, memory::format_tag::ab}, flat(n), flat(rows), epsilon};
+    return {
+        {{rows, n}, memory::data_type::f32, memory::format_tag::ab}, flat(n), flat(rows), epsilon};
   }
   static Forward::primitive_desc forward(const Normalisation& p) {
-    return {{dnnl::prop_kind::forward_training, p.x, p.statistic, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine()};
+    return {{dnnl::prop_kind::forward_training, p.x, p.statistic, p.epsilon, kScaleAndShift},
+            onednn::own_scratch(),
+            onednn::engine()};
   }
   static Backward::primitive_desc backward(const Normalisation& p) {
-    return {{dnnl::prop_kind::backward, p.x, p.x, p.statistic, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine(), forward(p)};
+    return {{dnnl::prop_kind::backward, p.x, p.x, p.statistic, p.epsilon, kScaleAndShift},
+            onednn::own_scratch(),
+            onednn::engine(),
+            forward(p)};
   }
 };
 
@@ -40,10 +47,15 @@ struct Batch {
     return {onednn::images(Shape{rows, 1, 1, n}), flat(n), flat(n), epsilon};
   }
   static Forward::primitive_desc forward(const Normalisation& p) {
-    return {{dnnl::prop_kind::forward_training, p.x, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine()};
+    return {{dnnl::prop_kind::forward_training, p.x, p.epsilon, kScaleAndShift},
+            onednn::own_scratch(),
+            onednn::engine()};
   }
   static Backward::primitive_desc backward(const Normalisation& p) {
-    return {{dnnl::prop_kind::backward, p.x, p.x, p.epsilon, kScaleAndShift}, onednn::own_scratch(), onednn::engine(), forward(p)};
+    return {{dnnl::prop_kind::backward, p.x, p.x, p.epsilon, kScaleAndShift},
+            onednn::own_scratch(),
+            onednn::engine(),
+            forward(p)};
   }
 };
 
@@ -61,7 +73,8 @@ KernelRun prepare(const KernelTypes& types) {
   return onednn::guarded("normalisation", [&]() -> KernelRun {
     Normalisation p = problem_of<Kind>(x, types.attributes);
     auto desc = Kind::forward(p);
-    auto made = std::make_shared<onednn::Primitive>(typename Kind::Forward(desc), desc.scratchpad_desc());
+    auto made =
+        std::make_shared<onednn::Primitive>(typename Kind::Forward(desc), desc.scratchpad_desc());
     return [p, made](const KernelCall& call) {
       made->set(DNNL_ARG_SRC, p.x, call.inputs[0]);
       made->set(DNNL_ARG_SCALE, p.vector, call.inputs[1]);
@@ -82,12 +95,14 @@ KernelRun prepare_gradient(const KernelTypes& types) {
   return onednn::guarded("normalisation", [&]() -> KernelRun {
     Normalisation p = problem_of<Kind>(x, types.attributes);
     auto desc = Kind::backward(p);
-    auto made = std::make_shared<onednn::Primitive>(typename Kind::Backward(desc), desc.scratchpad_desc());
+    auto made =
+        std::make_shared<onednn::Primitive>(typename Kind::Backward(desc), desc.scratchpad_desc());
     return [p, made](const KernelCall& call) {
       made->set(DNNL_ARG_DIFF_DST, p.x, call.inputs[0]);
       made->set(DNNL_ARG_SRC, p.x, call.inputs[1]);
       made->set(DNNL_ARG_SCALE, p.vector, call.inputs[2]);
-      made->set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);  // oneDNN 2.6 demands one, and does not look at it
+      // oneDNN 2.6 demands one, and does not look at it
+      made->set(DNNL_ARG_SHIFT, p.vector, call.inputs[2]);
       made->set(DNNL_ARG_MEAN, p.statistic, call.inputs[3]);
       made->set(DNNL_ARG_VARIANCE, p.statistic, call.inputs[4]);
       made->set(DNNL_ARG_DIFF_SRC, p.x, call.outputs[0]);

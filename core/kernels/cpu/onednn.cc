@@ -18,7 +18,8 @@ const dnnl::engine& engine() {
 }
 
 bool has_bfloat16() {
-  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);  // sets of instructions are bits
+  // sets of instructions are bits
+  constexpr auto kNeeded = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
   return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
@@ -34,7 +35,8 @@ dnnl::memory::desc images(const Shape& s) {
 
 KernelRun zeros(const KernelTypes& types) {
   std::vector<std::size_t> bytes;
-  for (const TensorType& type : types.outputs) bytes.push_back(static_cast<std::size_t>(type.shape.elements()) * sizeof(float));
+  for (const TensorType& type : types.outputs)
+    bytes.push_back(static_cast<std::size_t>(type.shape.elements()) * sizeof(float));
   return [bytes](const KernelCall& call) {
     for (std::size_t i = 0; i < bytes.size(); ++i) std::memset(call.outputs[i], 0, bytes[i]);
   };
@@ -47,7 +49,8 @@ void raise(dnnl_status_t status, std::string_view what, std::string_view message
   throw InternalError(text);
 }
 
-Primitive::Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch) : primitive_(std::move(primitive)), stream_(engine()) {
+Primitive::Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch)
+    : primitive_(std::move(primitive)), stream_(engine()) {
   if (scratch.get_size() > 0) set(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratch, engine()));
 }
 
@@ -58,14 +61,18 @@ void Primitive::set(int argument, dnnl::memory memory) {
 
 void Primitive::set(int argument, const dnnl::memory::desc& form, const void* data) {
   void* place = const_cast<void*>(data);  // oneDNN knows by the argument whether it may write
-  auto known = std::find_if(arguments_.begin(), arguments_.end(), [&](const dnnl_exec_arg_t& one) { return one.arg == argument; });
-  if (known == arguments_.end()) set(argument, dnnl::memory(form, engine(), place));
-  else memories_[static_cast<std::size_t>(known - arguments_.begin())].set_data_handle(place);
+  auto known = std::find_if(arguments_.begin(), arguments_.end(),
+                            [&](const dnnl_exec_arg_t& one) { return one.arg == argument; });
+  if (known == arguments_.end())
+    set(argument, dnnl::memory(form, engine(), place));
+  else
+    memories_[static_cast<std::size_t>(known - arguments_.begin())].set_data_handle(place);
 }
 
 void Primitive::run(std::string_view what) {
   stay_on_this_thread();
-  dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+  dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   if (status != dnnl_success) raise(status, what, "a primitive did not run");
 }
 

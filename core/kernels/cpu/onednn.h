@@ -1,4 +1,5 @@
-// What the kernels that go to oneDNN share: primitives on the calling thread whose buffers are made when they are prepared.
+// What the kernels that go to oneDNN share: primitives on the calling thread whose buffers are made
+// when they are prepared.
 #pragma once
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
@@ -11,20 +12,22 @@
 
 namespace cairn::onednn {
 
-// oneDNN may be built on OpenMP: it then asks this thread how many threads a team would have. One: no team is ever made. Before any
-// call of oneDNN that plans or computes.
+// oneDNN may be built on OpenMP: it then asks this thread how many threads a team would have. One:
+// no team is ever made. Before any call of oneDNN that plans or computes.
 void stay_on_this_thread();
 const dnnl::engine& engine();
 // Whether products of bfloat16 are instructions of this processor.
 bool has_bfloat16();
 // For primitives whose scratch is ours: oneDNN's own belongs to the thread that prepared them.
 dnnl::primitive_attr own_scratch();
-// [batch, height, width, channels] as it lies in memory; dnnl's own order of the dimensions is b, c, h, w.
+// [batch, height, width, channels] as it lies in memory; dnnl's own order of the dimensions is b,
+// c, h, w.
 dnnl::memory::desc images(const Shape& shape);
 // Sets every output to 0: what is summed, or meant, over nothing.
 KernelRun zeros(const KernelTypes& types);
 
-// What oneDNN throws or answers becomes ResourceExhausted, Unimplemented or Internal, naming `what`.
+// What oneDNN throws or answers becomes ResourceExhausted, Unimplemented or Internal, naming
+// `what`.
 [[noreturn]] void raise(dnnl_status_t status, std::string_view what, std::string_view message);
 // Runs `f`, which plans.
 template <typename F>

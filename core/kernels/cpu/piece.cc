@@ -15,45 +15,56 @@ struct Runs {
 
 Runs runs_of(const TensorType& type, int axis) {
   Runs made;
-  for (int i = 0; i < type.shape.rank(); ++i) (i < axis ? made.rows : made.run) *= static_cast<std::size_t>(type.shape[i]);
+  for (int i = 0; i < type.shape.rank(); ++i)
+    (i < axis ? made.rows : made.run) *= static_cast<std::size_t>(type.shape[i]);
   made.run *= dtype_bytes(type.dtype);
   return made;
 }
 
-int axis_of(const KernelTypes& types) { return static_cast<int>(types.attributes.get<std::int64_t>("axis")); }
+int axis_of(const KernelTypes& types) {
+  return static_cast<int>(types.attributes.get<std::int64_t>("axis"));
+}
 
 // Bytes of `count` steps along the axis in each run.
 std::size_t step_bytes(const TensorType& type, int axis, std::int64_t count) {
   std::size_t bytes = dtype_bytes(type.dtype) * static_cast<std::size_t>(count);
-  for (int i = axis + 1; i < type.shape.rank(); ++i) bytes *= static_cast<std::size_t>(type.shape[i]);
+  for (int i = axis + 1; i < type.shape.rank(); ++i)
+    bytes *= static_cast<std::size_t>(type.shape[i]);
   return bytes;
 }
 
 template <std::size_t kBytes>
-void copy_runs_of(std::byte* to, std::size_t to_stride, const std::byte* from, std::size_t from_stride, std::size_t rows) {
-  for (std::size_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, kBytes);
+void copy_runs_of(std::byte* to, std::size_t to_stride, const std::byte* from,
+                  std::size_t from_stride, std::size_t rows) {
+  for (std::size_t r = 0; r < rows; ++r)
+    std::memcpy(to + r * to_stride, from + r * from_stride, kBytes);
 }
 
-void copy_runs(std::byte* to, std::size_t to_stride, const std::byte* from, std::size_t from_stride, std::size_t bytes, std::size_t rows) {
-  switch (bytes) {  // a column of ids, and the commonest embeddings: a copy of known size needs no call
+void copy_runs(std::byte* to, std::size_t to_stride, const std::byte* from, std::size_t from_stride,
+               std::size_t bytes, std::size_t rows) {
+  switch (bytes) {
+    // a column of ids, and the commonest embeddings: a copy of known size needs no call
     case 4: return copy_runs_of<4>(to, to_stride, from, from_stride, rows);
     case 8: return copy_runs_of<8>(to, to_stride, from, from_stride, rows);
     case 32: return copy_runs_of<32>(to, to_stride, from, from_stride, rows);
     case 64: return copy_runs_of<64>(to, to_stride, from, from_stride, rows);
     default:
-      for (std::size_t r = 0; r < rows; ++r) std::memcpy(to + r * to_stride, from + r * from_stride, bytes);
+      for (std::size_t r = 0; r < rows; ++r)
+        std::memcpy(to + r * to_stride, from + r * from_stride, bytes);
   }
 }
 
 KernelRun concat_strings(const KernelTypes& types, int axis) {
   std::vector<Runs> parts;
-  for (const auto& type : types.inputs) parts.push_back(runs_of({DType::kUint8, type.shape}, axis));  // counted in strings
+  // counted in strings
+  for (const auto& type : types.inputs) parts.push_back(runs_of({DType::kUint8, type.shape}, axis));
   auto all = std::make_shared<std::vector<std::string>>();
   return [parts = std::move(parts), all](const KernelCall& call) {
     all->clear();
     for (std::size_t r = 0; r < parts[0].rows; ++r)
       for (std::size_t i = 0; i < parts.size(); ++i) {
-        const std::string* from = input_of<std::string>(call, static_cast<int>(i)) + r * parts[i].run;
+        const std::string* from =
+            input_of<std::string>(call, static_cast<int>(i)) + r * parts[i].run;
         all->insert(all->end(), from, from + parts[i].run);
       }
     call.outputs[0] = reinterpret_cast<std::byte*>(all->data());
@@ -68,7 +79,8 @@ KernelRun join(const KernelTypes& types, int axis) {
   return [parts = std::move(parts), whole](const KernelCall& call) {
     std::size_t offset = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      copy_runs(call.outputs[0] + offset, whole.run, call.inputs[i], parts[i].run, parts[i].run, whole.rows);
+      copy_runs(call.outputs[0] + offset, whole.run, call.inputs[i], parts[i].run, parts[i].run,
+                whole.rows);
       offset += parts[i].run;
     }
   };
@@ -87,7 +99,8 @@ KernelRun cut(const TensorType& from, const TensorType& to, int axis, std::size_
 
 KernelRun prepare_slice(const KernelTypes& types) {
   int axis = axis_of(types);
-  return cut(types.inputs[0], types.outputs[0], axis, step_bytes(types.inputs[0], axis, types.attributes.get<std::int64_t>("begin")));
+  return cut(types.inputs[0], types.outputs[0], axis,
+             step_bytes(types.inputs[0], axis, types.attributes.get<std::int64_t>("begin")));
 }
 
 KernelRun prepare_concat_grad(const KernelTypes& types) {
@@ -103,7 +116,8 @@ KernelRun prepare_slice_grad(const KernelTypes& types) {
   std::int64_t begin = types.attributes.get<std::int64_t>("begin");
   const Shape &dy = types.inputs[0].shape, &whole = types.outputs[0].shape;
   if (begin + dy[axis] > whole[axis])
-    throw InvalidArgumentError(str("a slice from ", begin, " of size ", dy[axis], " leaves axis ", axis, " of size ", whole[axis]));
+    throw InvalidArgumentError(str("a slice from ", begin, " of size ", dy[axis], " leaves axis ",
+                                   axis, " of size ", whole[axis]));
   Runs source = runs_of(types.inputs[0], axis), made = runs_of(types.outputs[0], axis);
   std::size_t skip = step_bytes(types.outputs[0], axis, begin);
   return [source, made, skip](const KernelCall& call) {
@@ -113,8 +127,9 @@ KernelRun prepare_slice_grad(const KernelTypes& types) {
 }
 
 constexpr Kernel kPieceKernels[] = {
-    {"concat", prepare_concat},           {"stack", prepare_stack},           {"slice", prepare_slice},
-    {"concat_grad", prepare_concat_grad}, {"slice_grad", prepare_slice_grad},
+    {"concat", prepare_concat},         {"stack", prepare_stack},
+    {"slice", prepare_slice},           {"concat_grad", prepare_concat_grad},
+    {"slice_grad", prepare_slice_grad},
 };
 
 }  // namespace

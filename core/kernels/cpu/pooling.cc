@@ -1,4 +1,5 @@
-// Pooling by oneDNN. The gradient of the largest element looks for its place once more: nothing is kept from the forward pass.
+// Pooling by oneDNN. The gradient of the largest element looks for its place once more: nothing is
+// kept from the forward pass.
 #include <cstring>
 #include <memory>
 
@@ -20,8 +21,14 @@ struct Problem {
 };
 
 Problem problem_of(const Shape& x, const Shape& y, const Attributes& attributes) {
-  Problem made{onednn::images(x), onednn::images(y), attributes.get<Pair>("window"), attributes.get<Pair>("strides"), {}, {}};
-  Padding padding = attributes.get<std::string>("padding") == "SAME" ? Padding::kSame : Padding::kValid;
+  Problem made{onednn::images(x),
+               onednn::images(y),
+               attributes.get<Pair>("window"),
+               attributes.get<Pair>("strides"),
+               {},
+               {}};
+  Padding padding =
+      attributes.get<std::string>("padding") == "SAME" ? Padding::kSame : Padding::kValid;
   for (std::size_t i : {0, 1}) {
     Slide slides = slide(x[static_cast<int>(i) + 1], {made.window[i], made.strides[i]}, padding);
     made.before.push_back(slides.before);
@@ -30,14 +37,16 @@ Problem problem_of(const Shape& x, const Shape& y, const Attributes& attributes)
   return made;
 }
 
-dnnl::pooling_forward::primitive_desc forward_desc(const Problem& p, dnnl::algorithm kind, dnnl::prop_kind purpose) {
+dnnl::pooling_forward::primitive_desc forward_desc(const Problem& p, dnnl::algorithm kind,
+                                                   dnnl::prop_kind purpose) {
   dnnl::pooling_forward::desc desc(purpose, kind, p.x, p.y, p.strides, p.window, p.before, p.after);
   return {desc, onednn::own_scratch(), onednn::engine()};
 }
 
 class Pooling {
  public:
-  Pooling(const Problem& p, dnnl::algorithm kind) : Pooling(p, forward_desc(p, kind, dnnl::prop_kind::forward_inference)) {}
+  Pooling(const Problem& p, dnnl::algorithm kind)
+      : Pooling(p, forward_desc(p, kind, dnnl::prop_kind::forward_inference)) {}
   void run(const void* x, const void* y) {
     primitive_.set(DNNL_ARG_SRC, problem_.x, x);
     primitive_.set(DNNL_ARG_DST, problem_.y, y);
@@ -53,7 +62,8 @@ class Pooling {
 
 class PoolingGradient {
  public:
-  PoolingGradient(const Problem& p, dnnl::algorithm kind) : PoolingGradient(p, kind, forward_desc(p, kind, dnnl::prop_kind::forward_training)) {}
+  PoolingGradient(const Problem& p, dnnl::algorithm kind)
+      : PoolingGradient(p, kind, forward_desc(p, kind, dnnl::prop_kind::forward_training)) {}
 
   // `x` of the largest element only.
   void run(const void* dy, const void* x, const void* dx) {
@@ -67,13 +77,18 @@ class PoolingGradient {
   }
 
  private:
-  PoolingGradient(const Problem& p, dnnl::algorithm kind, const dnnl::pooling_forward::primitive_desc& forward)
-      : PoolingGradient(p, kind, forward,
-                        {dnnl::pooling_backward::desc(kind, p.x, p.y, p.strides, p.window, p.before, p.after), onednn::own_scratch(),
-                         onednn::engine(), forward}) {}
-  PoolingGradient(const Problem& p, dnnl::algorithm kind, const dnnl::pooling_forward::primitive_desc& forward,
+  PoolingGradient(const Problem& p, dnnl::algorithm kind,
+                  const dnnl::pooling_forward::primitive_desc& forward)
+      : PoolingGradient(
+            p, kind, forward,
+            {dnnl::pooling_backward::desc(kind, p.x, p.y, p.strides, p.window, p.before, p.after),
+             onednn::own_scratch(), onednn::engine(), forward}) {}
+  PoolingGradient(const Problem& p, dnnl::algorithm kind,
+                  const dnnl::pooling_forward::primitive_desc& forward,
                   const dnnl::pooling_backward::primitive_desc& backward)
-      : problem_(p), search_(kind == kMax), forward_(dnnl::pooling_forward(forward), forward.scratchpad_desc()),
+      : problem_(p),
+        search_(kind == kMax),
+        forward_(dnnl::pooling_forward(forward), forward.scratchpad_desc()),
         backward_(dnnl::pooling_backward(backward), backward.scratchpad_desc()) {
     if (!search_) return;
     memory places(forward.workspace_desc(), onednn::engine());
@@ -95,7 +110,8 @@ template <dnnl::algorithm kKind>
 KernelRun prepare(const KernelTypes& types) {
   if (types.outputs[0].shape.elements() == 0) return nothing_but_zeros(types.outputs[0]);
   return onednn::guarded("pooling", [&]() -> KernelRun {
-    auto made = std::make_shared<Pooling>(problem_of(types.inputs[0].shape, types.outputs[0].shape, types.attributes), kKind);
+    auto made = std::make_shared<Pooling>(
+        problem_of(types.inputs[0].shape, types.outputs[0].shape, types.attributes), kKind);
     return [made](const KernelCall& call) { made->run(call.inputs[0], call.outputs[0]); };
   });
 }
@@ -104,8 +120,11 @@ template <dnnl::algorithm kKind>
 KernelRun prepare_grad(const KernelTypes& types) {
   if (types.inputs[0].shape.elements() == 0) return nothing_but_zeros(types.outputs[0]);
   return onednn::guarded("pooling", [&]() -> KernelRun {
-    auto made = std::make_shared<PoolingGradient>(problem_of(types.outputs[0].shape, types.inputs[0].shape, types.attributes), kKind);
-    return [made](const KernelCall& call) { made->run(call.inputs[0], call.inputs[1], call.outputs[0]); };
+    auto made = std::make_shared<PoolingGradient>(
+        problem_of(types.outputs[0].shape, types.inputs[0].shape, types.attributes), kKind);
+    return [made](const KernelCall& call) {
+      made->run(call.inputs[0], call.inputs[1], call.outputs[0]);
+    };
   });
 }
 

@@ -1,5 +1,5 @@
-// Random numbers by counter: element i under a key is a function of both alone. Uniform numbers use all four words of a block of
-// Philox, the others take a block each.
+// Random numbers by counter: element i under a key is a function of both alone. Uniform numbers use
+// all four words of a block of Philox, the others take a block each.
 #include "core/random.h"
 
 #include <cmath>
@@ -19,18 +19,24 @@ struct KeySource {
   std::uint64_t key(const KernelCall& call) const {
     std::uint64_t key = base;
     for (std::int64_t i = 0; i < numbers; ++i)
-      key = random_key(key, static_cast<std::uint64_t>(narrow ? input_of<std::int32_t>(call, 0)[i] : input_of<std::int64_t>(call, 0)[i]));
+      key =
+          random_key(key, static_cast<std::uint64_t>(narrow ? input_of<std::int32_t>(call, 0)[i]
+                                                            : input_of<std::int64_t>(call, 0)[i]));
     return key;
   }
 };
 
 KeySource key_source(const KernelTypes& types) {
-  auto number = [&](std::string_view name) { return static_cast<std::uint64_t>(types.attributes.get<std::int64_t>(name)); };
-  return {random_key(number("seed"), number("place")), types.inputs[0].shape.elements(), types.inputs[0].dtype == DType::kInt32};
+  auto number = [&](std::string_view name) {
+    return static_cast<std::uint64_t>(types.attributes.get<std::int64_t>(name));
+  };
+  return {random_key(number("seed"), number("place")), types.inputs[0].shape.elements(),
+          types.inputs[0].dtype == DType::kInt32};
 }
 
 // philox() makes four numbers at a time.
-CAIRN_CLONES void fill_uniform(std::uint64_t key, std::int64_t n, float low, float width, float limit, float* out) {
+CAIRN_CLONES void fill_uniform(std::uint64_t key, std::int64_t n, float low, float width,
+                               float limit, float* out) {
   for (std::int64_t i = 0; i < n; i += 4) {
     RandomBits words = philox(key, static_cast<std::uint64_t>(i / 4), 0);
     for (std::int64_t l = 0; l < 4 && i + l < n; ++l) {
@@ -41,31 +47,41 @@ CAIRN_CLONES void fill_uniform(std::uint64_t key, std::int64_t n, float low, flo
 }
 
 KernelRun prepare_uniform(const KernelTypes& types) {
-  auto low = static_cast<float>(types.attributes.get<double>("low")), high = static_cast<float>(types.attributes.get<double>("high"));
+  auto low = static_cast<float>(types.attributes.get<double>("low")),
+       high = static_cast<float>(types.attributes.get<double>("high"));
   float limit = low < high ? std::nextafter(high, low) : low;  // rounding may else reach `high`
-  return [source = key_source(types), n = types.outputs[0].shape.elements(), low, high, limit](const KernelCall& call) {
+  return [source = key_source(types), n = types.outputs[0].shape.elements(), low, high,
+          limit](const KernelCall& call) {
     fill_uniform(source.key(call), n, low, high - low, limit, output_of<float>(call));
   };
 }
 
 template <typename Draw>
 KernelRun prepare_bell(const KernelTypes& types, Draw draw) {
-  auto mean = static_cast<float>(types.attributes.get<double>("mean")), stddev = static_cast<float>(types.attributes.get<double>("stddev"));
-  return [source = key_source(types), n = types.outputs[0].shape.elements(), mean, stddev, draw](const KernelCall& call) {
+  auto mean = static_cast<float>(types.attributes.get<double>("mean")),
+       stddev = static_cast<float>(types.attributes.get<double>("stddev"));
+  return [source = key_source(types), n = types.outputs[0].shape.elements(), mean, stddev,
+          draw](const KernelCall& call) {
     std::uint64_t key = source.key(call);
-    for (std::int64_t i = 0; i < n; ++i) output_of<float>(call)[i] = mean + stddev * draw(key, static_cast<std::uint64_t>(i));
+    for (std::int64_t i = 0; i < n; ++i)
+      output_of<float>(call)[i] = mean + stddev * draw(key, static_cast<std::uint64_t>(i));
   };
 }
 
 KernelRun prepare_normal(const KernelTypes& types) {
-  return prepare_bell(types, [](std::uint64_t key, std::uint64_t i) { return standard_normal(philox(key, i, 0)); });
+  return prepare_bell(
+      types, [](std::uint64_t key, std::uint64_t i) { return standard_normal(philox(key, i, 0)); });
 }
-KernelRun prepare_truncated_normal(const KernelTypes& types) { return prepare_bell(types, truncated_normal); }
+KernelRun prepare_truncated_normal(const KernelTypes& types) {
+  return prepare_bell(types, truncated_normal);
+}
 
 KernelRun prepare_integers(const KernelTypes& types) {
   auto low = static_cast<std::uint64_t>(types.attributes.get<std::int64_t>("low"));
-  std::uint64_t count = static_cast<std::uint64_t>(types.attributes.get<std::int64_t>("high")) - low;
-  return [source = key_source(types), n = types.outputs[0].shape.elements(), low, count](const KernelCall& call) {
+  std::uint64_t count =
+      static_cast<std::uint64_t>(types.attributes.get<std::int64_t>("high")) - low;
+  return [source = key_source(types), n = types.outputs[0].shape.elements(), low,
+          count](const KernelCall& call) {
     std::uint64_t key = source.key(call);
     for (std::int64_t i = 0; i < n; ++i) {
       RandomBits words = philox(key, static_cast<std::uint64_t>(i), 0);

@@ -1,5 +1,6 @@
-// The pairwise products of an example's vectors. An example is a matrix product too small for oneDNN: it is laid out in scratch
-// that is padded to whole tiles (tile.h), so that no loop has a tail.
+// The pairwise products of an example's vectors. An example is a matrix product too small for
+// oneDNN: it is laid out in scratch that is padded to whole tiles (tile.h), so that no loop has a
+// tail.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,31 +17,48 @@ constexpr std::int64_t kTileRows = 4;
 
 std::int64_t rounded(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
 
-// [batch, f, d], and what an example takes in scratch: f vectors above one another, their d elements, f vectors side by side.
+// [batch, f, d], and what an example takes in scratch: f vectors above one another, their d
+// elements, f vectors side by side.
 struct Vectors {
   explicit Vectors(const Shape& shape)
-      : batch(shape[0]), f(batch == 0 ? 0 : shape[1]), d(shape[2]), pairs(f * (f - 1) / 2), rows(rounded(f, 8)), width(rounded(d, kTileColumns)),
+      : batch(shape[0]),
+        f(batch == 0 ? 0 : shape[1]),
+        d(shape[2]),
+        pairs(f * (f - 1) / 2),
+        rows(rounded(f, 8)),
+        width(rounded(d, kTileColumns)),
         across(rounded(f, kTileColumns)) {}
   std::int64_t batch, f, d, pairs;
   std::int64_t rows, width, across;
 };
 
 // Zeros, and room for a row of a tile behind.
-std::vector<float> scratch(std::int64_t n) { return std::vector<float>(static_cast<std::size_t>(n + kTileColumns)); }
+std::vector<float> scratch(std::int64_t n) {
+  return std::vector<float>(static_cast<std::size_t>(n + kTileColumns));
+}
 
 struct Forward {
   explicit Forward(const Shape& shape)
-      : of(shape), x(scratch(of.rows * of.width)), columns(scratch(of.width * of.across)), band(scratch(kTileRows * of.across)), products(scratch(of.pairs)) {}
+      : of(shape),
+        x(scratch(of.rows * of.width)),
+        columns(scratch(of.width * of.across)),
+        band(scratch(kTileRows * of.across)),
+        products(scratch(of.pairs)) {}
   const Vectors of;
-  std::vector<float> x;         // [rows, width]
-  std::vector<float> columns;   // [width, across]: the vectors side by side
-  std::vector<float> band;      // [kTileRows, across]: products of a tile's rows with those before them
+  std::vector<float> x;        // [rows, width]
+  std::vector<float> columns;  // [width, across]: the vectors side by side
+  // [kTileRows, across]: products of a tile's rows with those before them
+  std::vector<float> band;
   std::vector<float> products;  // of each vector with those before it
 };
 
 struct Backward {
   explicit Backward(const Shape& shape)
-      : of(shape), x(scratch(of.rows * of.width)), dy(scratch(of.pairs)), lower(scratch(of.rows * of.across)), dx(scratch(of.rows * of.width)) {}
+      : of(shape),
+        x(scratch(of.rows * of.width)),
+        dy(scratch(of.pairs)),
+        lower(scratch(of.rows * of.across)),
+        dx(scratch(of.rows * of.width)) {}
   const Vectors of;
   std::vector<float> x;      // [rows, width]
   std::vector<float> dy;     // of the products
@@ -49,43 +67,53 @@ struct Backward {
 };
 
 // `n` floats of each of `rows` rows.
-CAIRN_INLINE void copy_rows(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, std::int64_t rows, std::int64_t n) {
+CAIRN_INLINE void copy_rows(const float* from, std::int64_t from_row, float* to,
+                            std::int64_t to_row, std::int64_t rows, std::int64_t n) {
   if (from_row == n && to_row == n) {
     std::memcpy(to, from, static_cast<std::size_t>(rows * n) * sizeof(float));
     return;
   }
-  for (std::int64_t i = 0; i < rows; ++i) std::memcpy(to + i * to_row, from + i * from_row, static_cast<std::size_t>(n) * sizeof(float));
+  for (std::int64_t i = 0; i < rows; ++i)
+    std::memcpy(to + i * to_row, from + i * from_row, static_cast<std::size_t>(n) * sizeof(float));
 }
 
-// Up to 7 floats more than `n`: both sides have room behind, and what is written there is written again.
+// Up to 7 floats more than `n`: both sides have room behind, and what is written there is written
+// again.
 CAIRN_INLINE void copy_eights(const float* from, float* to, std::int64_t n) {
   for (std::int64_t j = 0; j < n; j += 8) store8(to + j, load8(from + j));
 }
 
 // to[k][i] = from[i][k], eight rows by four columns at a time.
-CAIRN_INLINE void transpose(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, std::int64_t rows, std::int64_t columns) {
+CAIRN_INLINE void transpose(const float* from, std::int64_t from_row, float* to,
+                            std::int64_t to_row, std::int64_t rows, std::int64_t columns) {
   for (std::int64_t i = 0; i < rows; i += 8)
     for (std::int64_t k = 0; k < columns; k += 4) {
       Float8 pairs[4];  // of rows r and r + 4
       for (std::int64_t r = 0; r < 4; ++r) {
         const float* row = from + (i + r) * from_row + k;
-        pairs[r] = __builtin_shufflevector(load4(row), load4(row + 4 * from_row), 0, 1, 2, 3, 4, 5, 6, 7);
+        pairs[r] =
+            __builtin_shufflevector(load4(row), load4(row + 4 * from_row), 0, 1, 2, 3, 4, 5, 6, 7);
       }
       const Float8 &a = pairs[0], &b = pairs[1], &c = pairs[2], &d = pairs[3];
-      const Float8 ab_low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13), ab_high = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
-      const Float8 cd_low = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13), cd_high = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+      const Float8 ab_low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
+                   ab_high = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+      const Float8 cd_low = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
+                   cd_high = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
       float* column = to + k * to_row + i;
       store8(column, __builtin_shufflevector(ab_low, cd_low, 0, 1, 8, 9, 4, 5, 12, 13));
       store8(column + to_row, __builtin_shufflevector(ab_low, cd_low, 2, 3, 10, 11, 6, 7, 14, 15));
-      store8(column + 2 * to_row, __builtin_shufflevector(ab_high, cd_high, 0, 1, 8, 9, 4, 5, 12, 13));
-      store8(column + 3 * to_row, __builtin_shufflevector(ab_high, cd_high, 2, 3, 10, 11, 6, 7, 14, 15));
+      store8(column + 2 * to_row,
+             __builtin_shufflevector(ab_high, cd_high, 0, 1, 8, 9, 4, 5, 12, 13));
+      store8(column + 3 * to_row,
+             __builtin_shufflevector(ab_high, cd_high, 2, 3, 10, 11, 6, 7, 14, 15));
     }
 }
 
 // The vectors times themselves side by side, as far as the diagonal.
 CAIRN_CLONES void dots(Forward& s, const float* x, float* out) {
   const Vectors v = s.of;
-  float *const rows = s.x.data(), *const columns = s.columns.data(), *const band = s.band.data(), *const products = s.products.data();
+  float *const rows = s.x.data(), *const columns = s.columns.data(), *const band = s.band.data(),
+               *const products = s.products.data();
   for (std::int64_t b = 0; b < v.batch; ++b, x += v.f * v.d, out += v.pairs) {
     copy_rows(x, v.d, rows, v.width, v.f, v.d);
     transpose(rows, v.width, columns, v.across, v.rows, v.width);
@@ -96,7 +124,8 @@ CAIRN_CLONES void dots(Forward& s, const float* x, float* out) {
         tile.add({rows + i * v.width, v.width, 1}, columns + j, v.across, v.d);
         tile.store(band + j, v.across);
       }
-      for (std::int64_t r = i; r < std::min(v.f, i + kTileRows); to += r, ++r) copy_eights(band + (r - i) * v.across, to, r);
+      for (std::int64_t r = i; r < std::min(v.f, i + kTileRows); to += r, ++r)
+        copy_eights(band + (r - i) * v.across, to, r);
     }
     std::memcpy(out, products, static_cast<std::size_t>(v.pairs) * sizeof(float));
   }
@@ -105,7 +134,8 @@ CAIRN_CLONES void dots(Forward& s, const float* x, float* out) {
 // dx = (lower + transposed lower) · x.
 CAIRN_CLONES void dots_grad(Backward& s, const float* dy, const float* x, float* dx) {
   const Vectors v = s.of;
-  float *const rows = s.x.data(), *const gradients = s.dy.data(), *const lower = s.lower.data(), *const made = s.dx.data();
+  float *const rows = s.x.data(), *const gradients = s.dy.data(), *const lower = s.lower.data(),
+               *const made = s.dx.data();
   for (std::int64_t b = 0; b < v.batch; ++b, dy += v.pairs, x += v.f * v.d, dx += v.f * v.d) {
     copy_rows(x, v.d, rows, v.width, v.f, v.d);
     std::memcpy(gradients, dy, static_cast<std::size_t>(v.pairs) * sizeof(float));
@@ -118,7 +148,8 @@ CAIRN_CLONES void dots_grad(Backward& s, const float* dy, const float* x, float*
       for (std::int64_t k = 0; k < v.width; k += kTileColumns) {
         Tile<kTileRows> tile;
         tile.add({lower + i * v.across, v.across, 1}, rows + k, v.width, i + kTileRows);
-        tile.add({lower + i * v.across + i, 1, v.across}, rows + i * v.width + k, v.width, v.rows - i);
+        tile.add({lower + i * v.across + i, 1, v.across}, rows + i * v.width + k, v.width,
+                 v.rows - i);
         tile.store(made + i * v.width + k, v.width);
       }
     copy_rows(made, v.width, dx, v.d, v.f, v.d);
@@ -126,7 +157,9 @@ CAIRN_CLONES void dots_grad(Backward& s, const float* dy, const float* x, float*
 }
 
 KernelRun prepare_dots(const KernelTypes& types) {
-  return [s = std::make_shared<Forward>(types.inputs[0].shape)](const KernelCall& call) { dots(*s, input_of<float>(call, 0), output_of<float>(call)); };
+  return [s = std::make_shared<Forward>(types.inputs[0].shape)](const KernelCall& call) {
+    dots(*s, input_of<float>(call, 0), output_of<float>(call));
+  };
 }
 
 KernelRun prepare_dots_grad(const KernelTypes& types) {
@@ -135,7 +168,8 @@ KernelRun prepare_dots_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kRecommendationKernels[] = {{"dot_interaction", prepare_dots}, {"dot_interaction_grad", prepare_dots_grad}};
+constexpr Kernel kRecommendationKernels[] = {{"dot_interaction", prepare_dots},
+                                             {"dot_interaction_grad", prepare_dots_grad}};
 
 }  // namespace
 

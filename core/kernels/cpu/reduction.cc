@@ -1,4 +1,5 @@
-// Sums, means, products and extremes over axes, and argmax. Orders of addition are fixed, so equal inputs give equal bits.
+// Sums, means, products and extremes over axes, and argmax. Orders of addition are fixed, so equal
+// inputs give equal bits.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -34,7 +35,8 @@ CAIRN_CLONES void sum_rows_f(const Pass& pass, const float* x, float* y) {
   for (std::int64_t o = 0; o < pass.outer; ++o) {
     const float* row = x + o * pass.n;
     double sum = 0;
-    for (std::int64_t i = 0; i < pass.n; i += kChunk) sum += sum_chunk(row + i, std::min(kChunk, pass.n - i));
+    for (std::int64_t i = 0; i < pass.n; i += kChunk)
+      sum += sum_chunk(row + i, std::min(kChunk, pass.n - i));
     y[o] = static_cast<float>(sum);
   }
 }
@@ -54,18 +56,25 @@ struct Sum {
   static constexpr T kStart = 0;
   // Integers wrap around.
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + static_cast<std::make_unsigned_t<T>>(b));
-    else return a + b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
+                            static_cast<std::make_unsigned_t<T>>(b));
+    else
+      return a + b;
   }
 };
 template <typename T>
 struct Max {
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  static constexpr T kStart = std::numeric_limits<T>::has_infinity
+                                  ? -std::numeric_limits<T>::infinity()
+                                  : std::numeric_limits<T>::lowest();
   static T apply(T a, T b) { return b != b || b > a ? b : a; }  // a NaN wins, as in the reference
 };
 template <typename T>
 struct Min {
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  static constexpr T kStart = std::numeric_limits<T>::has_infinity
+                                  ? std::numeric_limits<T>::infinity()
+                                  : std::numeric_limits<T>::max();
   static T apply(T a, T b) { return b != b || b < a ? b : a; }
 };
 
@@ -73,8 +82,11 @@ template <typename T>
 struct Product {
   static constexpr T kStart = 1;
   static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) * static_cast<std::make_unsigned_t<T>>(b));
-    else return a * b;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) *
+                            static_cast<std::make_unsigned_t<T>>(b));
+    else
+      return a * b;
   }
 };
 
@@ -93,14 +105,17 @@ void reduce_pass(const Pass& pass, const T* x, T* y) {
       }
 }
 
-// The passes that reduce the axes marked, the last axis first; neighbouring axes of one kind go together.
+// The passes that reduce the axes marked, the last axis first; neighbouring axes of one kind go
+// together.
 std::vector<Pass> passes_of(const Shape& shape, const std::vector<bool>& reduced) {
   std::vector<std::pair<std::int64_t, bool>> runs;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     bool gone = reduced[static_cast<std::size_t>(axis)];
     if (shape[axis] == 1) continue;
-    if (!runs.empty() && runs.back().second == gone) runs.back().first *= shape[axis];
-    else runs.emplace_back(shape[axis], gone);
+    if (!runs.empty() && runs.back().second == gone)
+      runs.back().first *= shape[axis];
+    else
+      runs.emplace_back(shape[axis], gone);
   }
   std::vector<Pass> passes;
   std::int64_t inner = 1;
@@ -119,7 +134,8 @@ std::vector<Pass> passes_of(const Shape& shape, const std::vector<bool>& reduced
 template <typename T, template <typename> class Op>
 KernelRun run_passes(std::vector<Pass> passes, std::int64_t elements, float scale) {
   auto scratch = std::make_shared<std::vector<T>>();
-  if (passes.size() > 1) scratch->resize(static_cast<std::size_t>(2 * passes[0].outer * passes[0].inner));
+  if (passes.size() > 1)
+    scratch->resize(static_cast<std::size_t>(2 * passes[0].outer * passes[0].inner));
   return [passes = std::move(passes), elements, scale, scratch](const KernelCall& call) {
     const T* from = input_of<T>(call, 0);
     T* out = output_of<T>(call);
@@ -154,14 +170,17 @@ std::vector<bool> reduced_axes(const KernelTypes& types) {
 
 template <template <typename> class Op>
 KernelRun prepare(const KernelTypes& types) {
-  return run_typed<Op>(types.inputs[0].dtype, passes_of(types.inputs[0].shape, reduced_axes(types)), types.outputs[0].shape.elements());
+  return run_typed<Op>(types.inputs[0].dtype, passes_of(types.inputs[0].shape, reduced_axes(types)),
+                       types.outputs[0].shape.elements());
 }
 
 KernelRun prepare_mean(const KernelTypes& types) {
   std::int64_t out = types.outputs[0].shape.elements(), in = types.inputs[0].shape.elements();
   // The mean of nothing is NaN, as in the reference: 0 times infinity.
-  float scale = in == 0 ? std::numeric_limits<float>::infinity() : static_cast<float>(out) / static_cast<float>(in);
-  return run_typed<Sum>(DType::kFloat32, passes_of(types.inputs[0].shape, reduced_axes(types)), out, scale);
+  float scale = in == 0 ? std::numeric_limits<float>::infinity()
+                        : static_cast<float>(out) / static_cast<float>(in);
+  return run_typed<Sum>(DType::kFloat32, passes_of(types.inputs[0].shape, reduced_axes(types)), out,
+                        scale);
 }
 
 KernelRun prepare_sum_to_like(const KernelTypes& types) {
@@ -174,10 +193,12 @@ KernelRun prepare_sum_to_like(const KernelTypes& types) {
   return run_typed<Sum>(types.inputs[0].dtype, passes_of(from, reduced), to.elements());
 }
 
-// For each element the place of its product among the results: a walk through strides, 0 along the axes that are gone.
+// For each element the place of its product among the results: a walk through strides, 0 along the
+// axes that are gone.
 class Places {
  public:
-  Places(const Shape& shape, const std::vector<bool>& reduced) : places_(static_cast<std::size_t>(shape.elements())) {
+  Places(const Shape& shape, const std::vector<bool>& reduced)
+      : places_(static_cast<std::size_t>(shape.elements())) {
     std::vector<std::int64_t> strides(static_cast<std::size_t>(shape.rank()));
     for (int axis = shape.rank(); axis-- > 0;) {
       auto a = static_cast<std::size_t>(axis);
@@ -201,7 +222,8 @@ class Places {
   std::int64_t results_ = 1;
 };
 
-// The product of the factors before an element times that of those behind it, so that no zero is divided by.
+// The product of the factors before an element times that of those behind it, so that no zero is
+// divided by.
 KernelRun prepare_prod_grad(const KernelTypes& types) {
   KernelTypes forward{types.inputs.subspan(1), types.outputs, types.attributes};
   Places places(types.inputs[1].shape, reduced_axes(forward));
@@ -243,8 +265,10 @@ KernelRun prepare_argmax(const KernelTypes& types) {
   const Shape& shape = types.inputs[0].shape;
   int axis = static_cast<int>(types.attributes.get<std::int64_t>("axis"));
   Pass pass{1, shape[axis], 1};
-  if (pass.n == 0) throw InvalidArgumentError("there is no largest element along an axis of size 0");
-  for (int i = 0; i < shape.rank(); ++i) (i < axis ? pass.outer : pass.inner) *= i == axis ? 1 : shape[i];
+  if (pass.n == 0)
+    throw InvalidArgumentError("there is no largest element along an axis of size 0");
+  for (int i = 0; i < shape.rank(); ++i)
+    (i < axis ? pass.outer : pass.inner) *= i == axis ? 1 : shape[i];
   switch (types.inputs[0].dtype) {
     case DType::kInt32: return argmax<std::int32_t>(pass);
     case DType::kInt64: return argmax<std::int64_t>(pass);
@@ -253,8 +277,9 @@ KernelRun prepare_argmax(const KernelTypes& types) {
 }
 
 constexpr Kernel kReductionKernels[] = {
-    {"reduce_sum", prepare<Sum>},       {"reduce_mean", prepare_mean},          {"reduce_max", prepare<Max>},
-    {"reduce_min", prepare<Min>},       {"reduce_prod", prepare<Product>},      {"reduce_prod_grad", prepare_prod_grad},
+    {"reduce_sum", prepare<Sum>},         {"reduce_mean", prepare_mean},
+    {"reduce_max", prepare<Max>},         {"reduce_min", prepare<Min>},
+    {"reduce_prod", prepare<Product>},    {"reduce_prod_grad", prepare_prod_grad},
     {"sum_to_like", prepare_sum_to_like}, {"argmax", prepare_argmax},
 };
 

@@ -1,7 +1,9 @@
-// Walking over rows and slots, one element after another: what the kernels of the update rules share.
+// Walking over rows and slots, one element after another: what the kernels of the update rules
+// share.
 //
-// A kernel is a CAIRN_CLONES function that hands `f(parameter, slot 0, slot 1, slot 2, gradient)` to one of the walks; everything
-// is inlined into it, so that each clone vectorises its own loop over a row. A slot that a rule lacks aliases the parameter, unused.
+// A kernel is a CAIRN_CLONES function that hands `f(parameter, slot 0, slot 1, slot 2, gradient)`
+// to one of the walks; everything is inlined into it, so that each clone vectorises its own loop
+// over a row. A slot that a rule lacks aliases the parameter, unused.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +41,8 @@ void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& p
 // What of a new gradient enters a moving average: see RuleKind.
 inline float share_of(float share, float decay) { return share != 0 ? share : 1 - decay; }
 
-inline constexpr std::size_t kPrefetchRows = 64;  // ahead: rows of a few lines each fit the first-level cache
+// ahead: rows of a few lines each fit the first-level cache
+inline constexpr std::size_t kPrefetchRows = 64;
 
 template <int kSlots>
 CAIRN_INLINE void prefetch(const Pass& pass, std::size_t i) {
@@ -66,9 +69,11 @@ CAIRN_INLINE void one_row(const Pass& pass, std::int64_t row, const float* g, F 
 template <int kSlots, typename F>
 CAIRN_INLINE void long_row(const Pass& pass, F f) {
   constexpr std::int64_t kStripes = 2, kPiece = 32;
-  const auto stripe = static_cast<std::int64_t>(stripe_length(static_cast<std::size_t>(pass.dim), sizeof(float), kStripes));
+  const auto stripe = static_cast<std::int64_t>(
+      stripe_length(static_cast<std::size_t>(pass.dim), sizeof(float), kStripes));
   for (std::int64_t at = 0; at < stripe; at += kPiece)
-    for (std::int64_t s = 0; s < kStripes; ++s) elements<kSlots>(pass, pass.base + s * stripe + at, pass.values + s * stripe + at, kPiece, f);
+    for (std::int64_t s = 0; s < kStripes; ++s)
+      elements<kSlots>(pass, pass.base + s * stripe + at, pass.values + s * stripe + at, kPiece, f);
   const std::int64_t done = kStripes * stripe;
   elements<kSlots>(pass, pass.base + done, pass.values + done, pass.dim - done, f);
 }
@@ -91,7 +96,8 @@ CAIRN_INLINE void named_rows(const Pass& pass, F f) {
   for (std::size_t i = 0; i < kPrefetchRows; ++i) prefetch<kSlots>(pass, i);
   for (std::size_t i = 0; i < pass.count; ++i) {
     prefetch<kSlots>(pass, i + kPrefetchRows);
-    const std::int64_t row = pass.numbers != nullptr ? pass.numbers[i] : static_cast<std::int64_t>(i);
+    const std::int64_t row =
+        pass.numbers != nullptr ? pass.numbers[i] : static_cast<std::int64_t>(i);
     one_row<kSlots>(pass, row, pass.values + static_cast<std::int64_t>(i) * pass.dim, f);
   }
 }
@@ -102,11 +108,13 @@ inline std::vector<std::size_t> ascending(const Pass& pass) {
   if (std::is_sorted(pass.numbers, pass.numbers + pass.count)) return order;
   order.resize(pass.count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return pass.numbers[a] < pass.numbers[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return pass.numbers[a] < pass.numbers[b]; });
   return order;
 }
 
-// Every row of the block once, in row order: f for those named, `idle(parameter, slot 0, slot 1, slot 2)` for the stretches between.
+// Every row of the block once, in row order: f for those named, `idle(parameter, slot 0, slot 1,
+// slot 2)` for the stretches between.
 template <int kSlots, typename F, typename Idle>
 CAIRN_INLINE void every_row(const Pass& pass, F f, Idle idle) {
   const std::vector<std::size_t> order = ascending(pass);

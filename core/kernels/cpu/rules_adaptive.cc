@@ -1,4 +1,5 @@
-// Update rules that scale each element's step by the size of its gradients so far: Adagrad, RMSProp, Adadelta, FTRL.
+// Update rules that scale each element's step by the size of its gradients so far: Adagrad,
+// RMSProp, Adadelta, FTRL.
 #include <array>
 #include <cmath>
 
@@ -31,13 +32,15 @@ CAIRN_CLONES void adagrad_under_root_pass(const Pass& pass, float rate, float ep
       kNothing);
 }
 
-// Eight sums side by side: vectorised without leave to reorder, and the same bits whichever instructions do it.
+// Eight sums side by side: vectorised without leave to reorder, and the same bits whichever
+// instructions do it.
 CAIRN_INLINE float sum_of_squares(const float* g, std::int64_t n) {
   constexpr std::int64_t kLanes = 8;
   std::array<float, kLanes> sums{};
   const std::int64_t whole = n / kLanes * kLanes;
   for (std::int64_t j = 0; j < whole; j += kLanes)
-    for (std::int64_t k = 0; k < kLanes; ++k) sums[static_cast<std::size_t>(k)] += g[j + k] * g[j + k];
+    for (std::int64_t k = 0; k < kLanes; ++k)
+      sums[static_cast<std::size_t>(k)] += g[j + k] * g[j + k];
   for (std::int64_t j = whole; j < n; ++j) sums[static_cast<std::size_t>(j - whole)] += g[j] * g[j];
   float sum = 0;
   for (float one : sums) sum += one;
@@ -49,7 +52,9 @@ CAIRN_CLONES void rowwise_adagrad_pass(const Pass& pass, float rate, float epsil
   for (std::size_t i = 0; i < kPrefetchRows; ++i) prefetch<1>(pass, i);
   for (std::size_t i = 0; i < pass.count; ++i) {
     prefetch<1>(pass, i + kPrefetchRows);
-    float* p = pass.base + (pass.numbers != nullptr ? pass.numbers[i] : static_cast<std::int64_t>(i)) * pass.stride;
+    float* p =
+        pass.base +
+        (pass.numbers != nullptr ? pass.numbers[i] : static_cast<std::int64_t>(i)) * pass.stride;
     const float* g = pass.values + static_cast<std::int64_t>(i) * pass.dim;
     float& accumulator = p[pass.slot_offset];
     accumulator += sum_of_squares(g, pass.dim) * share;
@@ -93,7 +98,9 @@ CAIRN_INLINE void ftrl_rows(const Pass& pass, FtrlRates r, Power power) {
     p = std::fabs(linear) > r.l1 ? beyond / quadratic : 0.0f;
     a = sum;
   };
-  walk<2>(pass, update, [=](float& p, float& a, float& linear, float& none) { update(p, a, linear, none, 0.0f); });
+  walk<2>(pass, update, [=](float& p, float& a, float& linear, float& none) {
+    update(p, a, linear, none, 0.0f);
+  });
 }
 
 CAIRN_CLONES void ftrl_sqrt_pass(const Pass& pass, FtrlRates r) {
@@ -134,8 +141,12 @@ CAIRN_INLINE void rms_rows(const Pass& pass, RmsRates r, Root root) {
       },
       [=](float&, float& rms, float&, float&) { rms -= rms * r.share; });
 }
-CAIRN_CLONES void rms_beside_pass(const Pass& pass, RmsRates r) { rms_rows(pass, r, BesideRoot{r.epsilon}); }
-CAIRN_CLONES void rms_under_pass(const Pass& pass, RmsRates r) { rms_rows(pass, r, UnderRoot{r.epsilon}); }
+CAIRN_CLONES void rms_beside_pass(const Pass& pass, RmsRates r) {
+  rms_rows(pass, r, BesideRoot{r.epsilon});
+}
+CAIRN_CLONES void rms_under_pass(const Pass& pass, RmsRates r) {
+  rms_rows(pass, r, UnderRoot{r.epsilon});
+}
 
 template <typename Root>
 CAIRN_INLINE void centered_rows(const Pass& pass, RmsRates r, Root root) {
@@ -151,8 +162,12 @@ CAIRN_INLINE void centered_rows(const Pass& pass, RmsRates r, Root root) {
         mean -= mean * r.share;
       });
 }
-CAIRN_CLONES void centered_beside_pass(const Pass& pass, RmsRates r) { centered_rows(pass, r, BesideRoot{r.epsilon}); }
-CAIRN_CLONES void centered_under_pass(const Pass& pass, RmsRates r) { centered_rows(pass, r, UnderRoot{r.epsilon}); }
+CAIRN_CLONES void centered_beside_pass(const Pass& pass, RmsRates r) {
+  centered_rows(pass, r, BesideRoot{r.epsilon});
+}
+CAIRN_CLONES void centered_under_pass(const Pass& pass, RmsRates r) {
+  centered_rows(pass, r, UnderRoot{r.epsilon});
+}
 
 CAIRN_CLONES void rms_momentum_pass(const Pass& pass, RmsRates r) {
   walk<2>(
@@ -190,7 +205,8 @@ CAIRN_CLONES void centered_momentum_pass(const Pass& pass, RmsRates r) {
 
 void apply_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const auto& c = rule.constants;
-  return c[2] != 0 ? adagrad_under_root_pass(pass, in.learning_rate, c[1]) : adagrad_pass(pass, in.learning_rate, c[1]);
+  return c[2] != 0 ? adagrad_under_root_pass(pass, in.learning_rate, c[1])
+                   : adagrad_pass(pass, in.learning_rate, c[1]);
 }
 
 void apply_rowwise_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
@@ -211,10 +227,13 @@ void apply_ftrl(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) 
 void apply_rmsprop(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const auto& c = rule.constants;
   const RmsRates rates{in.learning_rate, share_of(c[3], c[0]), c[2], c[1]};
-  const bool under_root = c[2] != 0;  // of the kinds without momentum, which is always below the root
+  // of the kinds without momentum, which is always below the root
+  const bool under_root = c[2] != 0;
   switch (rule.kind) {
-    case RuleKind::kRmsProp: return under_root ? rms_under_pass(pass, rates) : rms_beside_pass(pass, rates);
-    case RuleKind::kRmsPropCentered: return under_root ? centered_under_pass(pass, rates) : centered_beside_pass(pass, rates);
+    case RuleKind::kRmsProp:
+      return under_root ? rms_under_pass(pass, rates) : rms_beside_pass(pass, rates);
+    case RuleKind::kRmsPropCentered:
+      return under_root ? centered_under_pass(pass, rates) : centered_beside_pass(pass, rates);
     case RuleKind::kRmsPropMomentum:
     case RuleKind::kRmsPropMomentumTable: return rms_momentum_pass(pass, rates);
     default: return centered_momentum_pass(pass, rates);

@@ -67,7 +67,8 @@ CAIRN_CLONES void amsgrad_pass(const Pass& pass, AdamRates r) {
       });
 }
 
-CAIRN_CLONES void adamax_pass(const Pass& pass, float alpha, float share_1, float beta_2, float epsilon) {
+CAIRN_CLONES void adamax_pass(const Pass& pass, float alpha, float share_1, float beta_2,
+                              float epsilon) {
   walk<2>(
       pass,
       [=](float& p, float& m, float& u, float&, float g) {
@@ -118,10 +119,13 @@ CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
 }
 
 // Nadam's momentum at step t warms up: beta_1 (1 - 0.96^(decay t) / 2).
-double nadam_momentum(double beta_1, double decay, double t) { return beta_1 * (1 - 0.5 * std::pow(0.96, decay * t)); }
+double nadam_momentum(double beta_1, double decay, double t) {
+  return beta_1 * (1 - 0.5 * std::pow(0.96, decay * t));
+}
 
-// The product of the momenta of steps 1 to t. Below 2^-30, 1 less the product is 1 in float32, whatever follows; and once the warm-up
-// is over, what follows is a power. So few steps are multiplied out, however large t is.
+// The product of the momenta of steps 1 to t. Below 2^-30, 1 less the product is 1 in float32,
+// whatever follows; and once the warm-up is over, what follows is a power. So few steps are
+// multiplied out, however large t is.
 double nadam_product(double beta_1, double decay, std::int64_t t) {
   const double factor = std::pow(0.96, decay);
   double product = 1, warm_up = factor;
@@ -138,30 +142,39 @@ NadamRates nadam_rates(const UpdateRule& rule, const RuleInputs& in) {
   const double now = nadam_momentum(c[0], c[3], t), next = nadam_momentum(c[0], c[3], t + 1);
   const double product = nadam_product(c[0], c[3], in.t);
   const double correction = 1 / (1 - std::pow(static_cast<double>(c[1]), t));
-  return {static_cast<float>(in.learning_rate * (1 - now) / (1 - product)), static_cast<float>(in.learning_rate * next / (1 - product * next)),
-          static_cast<float>(correction), 1 - c[0], 1 - c[1], c[2]};
+  return {static_cast<float>(in.learning_rate * (1 - now) / (1 - product)),
+          static_cast<float>(in.learning_rate * next / (1 - product * next)),
+          static_cast<float>(correction),
+          1 - c[0],
+          1 - c[1],
+          c[2]};
 }
 
 // 1 - beta^t: what a moving average that began at zero lacks after t steps.
-double bias(float beta, std::int64_t t) { return 1 - std::pow(static_cast<double>(beta), static_cast<double>(t)); }
+double bias(float beta, std::int64_t t) {
+  return 1 - std::pow(static_cast<double>(beta), static_cast<double>(t));
+}
 
 }  // namespace
 
 void apply_momentum(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const auto& c = rule.constants;
-  return c[1] != 0 ? nesterov_pass(pass, in.learning_rate, c[0]) : momentum_pass(pass, in.learning_rate, c[0]);
+  return c[1] != 0 ? nesterov_pass(pass, in.learning_rate, c[0])
+                   : momentum_pass(pass, in.learning_rate, c[0]);
 }
 
 void apply_adam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const auto& c = rule.constants;
   const double alpha = in.learning_rate * std::sqrt(bias(c[1], in.t)) / bias(c[0], in.t);
-  const AdamRates rates{static_cast<float>(alpha), share_of(c[3], c[0]), share_of(c[4], c[1]), c[2]};
+  const AdamRates rates{static_cast<float>(alpha), share_of(c[3], c[0]), share_of(c[4], c[1]),
+                        c[2]};
   return rule.kind == RuleKind::kAmsgrad ? amsgrad_pass(pass, rates) : adam_pass(pass, rates);
 }
 
 void apply_adamax(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const auto& c = rule.constants;
-  adamax_pass(pass, static_cast<float>(in.learning_rate / bias(c[0], in.t)), share_of(c[3], c[0]), c[1], c[2]);
+  adamax_pass(pass, static_cast<float>(in.learning_rate / bias(c[0], in.t)), share_of(c[3], c[0]),
+              c[1], c[2]);
 }
 
 void apply_nadam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {

@@ -17,15 +17,20 @@ struct Rows {
 
 // Integers wrap around: their sums are made unsigned.
 template <typename T>
-using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                            std::type_identity<T>>::type;
 
 template <typename T>
 struct Add {
-  static T apply(T a, T b) { return static_cast<T>(static_cast<Modular<T>>(a) + static_cast<Modular<T>>(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Modular<T>>(a) + static_cast<Modular<T>>(b));
+  }
 };
 template <typename T>
 struct Sub {
-  static T apply(T a, T b) { return static_cast<T>(static_cast<Modular<T>>(a) - static_cast<Modular<T>>(b)); }
+  static T apply(T a, T b) {
+    return static_cast<T>(static_cast<Modular<T>>(a) - static_cast<Modular<T>>(b));
+  }
 };
 template <typename T>
 struct Max {
@@ -48,7 +53,9 @@ KernelRun scatter(Rows r) {
     T* out = output_of<T>(call);
     std::memcpy(out, call.inputs[0], static_cast<std::size_t>(r.bound * r.width) * sizeof(T));
     for (std::int64_t i = 0; i < r.n; ++i, rows += r.width) {
-      if (ids[i] < 0 || ids[i] >= r.bound) throw InvalidArgumentError(str("id ", ids[i], " at position ", i, " is outside [0, ", r.bound, ")"));
+      if (ids[i] < 0 || ids[i] >= r.bound)
+        throw InvalidArgumentError(
+            str("id ", ids[i], " at position ", i, " is outside [0, ", r.bound, ")"));
       T* row = out + ids[i] * r.width;
       for (std::int64_t j = 0; j < r.width; ++j) row[j] = Op<T>::apply(row[j], rows[j]);
     }
@@ -59,7 +66,8 @@ template <template <typename> class Op, typename T>
 KernelRun scatter_by(const KernelTypes& types) {
   const Shape& x = types.inputs[0].shape;
   Rows r{x[0], types.inputs[1].shape[0], x.row_elements()};
-  return types.inputs[1].dtype == DType::kInt32 ? scatter<Op, T, std::int32_t>(r) : scatter<Op, T, std::int64_t>(r);
+  return types.inputs[1].dtype == DType::kInt32 ? scatter<Op, T, std::int32_t>(r)
+                                                : scatter<Op, T, std::int64_t>(r);
 }
 
 template <template <typename> class Op>
@@ -77,7 +85,9 @@ KernelRun last_of_id(std::size_t n) {
   return [order](const KernelCall& call) {
     const Id* ids = input_of<Id>(call, 0);
     std::iota(order->begin(), order->end(), std::size_t{0});
-    std::sort(order->begin(), order->end(), [&](std::size_t a, std::size_t b) { return ids[a] != ids[b] ? ids[a] < ids[b] : a < b; });
+    std::sort(order->begin(), order->end(), [&](std::size_t a, std::size_t b) {
+      return ids[a] != ids[b] ? ids[a] < ids[b] : a < b;
+    });
     auto* last = output_of<unsigned char>(call);
     for (std::size_t i = 0; i < order->size(); ++i) {
       std::size_t at = (*order)[i];
@@ -88,12 +98,14 @@ KernelRun last_of_id(std::size_t n) {
 
 KernelRun prepare_last_of_id(const KernelTypes& types) {
   auto n = static_cast<std::size_t>(types.inputs[0].shape.elements());
-  return types.inputs[0].dtype == DType::kInt32 ? last_of_id<std::int32_t>(n) : last_of_id<std::int64_t>(n);
+  return types.inputs[0].dtype == DType::kInt32 ? last_of_id<std::int32_t>(n)
+                                                : last_of_id<std::int64_t>(n);
 }
 
 constexpr Kernel kScatterKernels[] = {
-    {"scatter_add", prepare<Add>}, {"scatter_sub", prepare<Sub>},        {"scatter_max", prepare<Max>},
-    {"scatter_min", prepare<Min>}, {"scatter_update", prepare<Replace>}, {"is_last_of_id", prepare_last_of_id},
+    {"scatter_add", prepare<Add>},        {"scatter_sub", prepare<Sub>},
+    {"scatter_max", prepare<Max>},        {"scatter_min", prepare<Min>},
+    {"scatter_update", prepare<Replace>}, {"is_last_of_id", prepare_last_of_id},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Operations that change a value's shape or speak of it. (reshape, reshape_like, stop_gradient and check_numerics compute nothing:
-// the executor passes their input on.)
+// Operations that change a value's shape or speak of it. (reshape, reshape_like, stop_gradient and
+// check_numerics compute nothing: the executor passes their input on.)
 #include <algorithm>
 #include <cstring>
 
@@ -10,13 +10,15 @@ namespace cairn {
 namespace {
 
 KernelRun run_copy(StridedCopy copy, const TensorType& to) {
-  return [copy = std::move(copy), count = to.shape.elements(), width = dtype_bytes(to.dtype)](const KernelCall& call) {
+  return [copy = std::move(copy), count = to.shape.elements(),
+          width = dtype_bytes(to.dtype)](const KernelCall& call) {
     copy.run(call.inputs[0], call.outputs[0], 0, count, width);
   };
 }
 
 KernelRun prepare_broadcast_like(const KernelTypes& types) {
-  return run_copy(StridedCopy::broadcast(types.inputs[0].shape, types.outputs[0].shape), types.outputs[0]);
+  return run_copy(StridedCopy::broadcast(types.inputs[0].shape, types.outputs[0].shape),
+                  types.outputs[0]);
 }
 
 KernelRun prepare_transpose(const KernelTypes& types) {
@@ -25,7 +27,8 @@ KernelRun prepare_transpose(const KernelTypes& types) {
 }
 
 KernelRun prepare_zeros_like(const KernelTypes& types) {
-  std::size_t bytes = static_cast<std::size_t>(types.outputs[0].shape.elements()) * dtype_bytes(types.outputs[0].dtype);
+  std::size_t bytes = static_cast<std::size_t>(types.outputs[0].shape.elements()) *
+                      dtype_bytes(types.outputs[0].dtype);
   return [bytes](const KernelCall& call) { std::memset(call.outputs[0], 0, bytes); };
 }
 
@@ -47,13 +50,20 @@ KernelRun prepare_ones_like(const KernelTypes& types) {
 }
 
 KernelRun prepare_dim_size(const KernelTypes& types) {
-  return fill<std::int64_t>(1, types.inputs[0].shape[static_cast<int>(types.attributes.get<std::int64_t>("axis"))]);
+  return fill<std::int64_t>(
+      1, types.inputs[0].shape[static_cast<int>(types.attributes.get<std::int64_t>("axis"))]);
 }
-KernelRun prepare_element_count(const KernelTypes& types) { return fill<std::int64_t>(1, types.inputs[0].shape.elements()); }
+KernelRun prepare_element_count(const KernelTypes& types) {
+  return fill<std::int64_t>(1, types.inputs[0].shape.elements());
+}
 
 constexpr Kernel kShapeKernels[] = {
-    {"broadcast_like", prepare_broadcast_like}, {"transpose", prepare_transpose}, {"zeros_like", prepare_zeros_like},
-    {"ones_like", prepare_ones_like},           {"dim_size", prepare_dim_size},   {"element_count", prepare_element_count},
+    {"broadcast_like", prepare_broadcast_like},
+    {"transpose", prepare_transpose},
+    {"zeros_like", prepare_zeros_like},
+    {"ones_like", prepare_ones_like},
+    {"dim_size", prepare_dim_size},
+    {"element_count", prepare_element_count},
 };
 
 }  // namespace

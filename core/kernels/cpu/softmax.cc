@@ -1,4 +1,5 @@
-// Softmax and the cross entropies over it, row by row; each row is shifted by its largest element first.
+// Softmax and the cross entropies over it, row by row; each row is shifted by its largest element
+// first.
 #include <algorithm>
 #include <cmath>
 
@@ -68,17 +69,22 @@ template <typename Id>
 void sparse_cross_entropy(Rows s, const Id* labels, const float* x, float* y) {
   for (std::int64_t r = 0; r < s.rows; ++r, x += s.n) {
     if (labels[r] < 0 || labels[r] >= s.n)
-      throw InvalidArgumentError(str("label ", labels[r], " of example ", r, " is outside [0, ", s.n, "), the classes"));
+      throw InvalidArgumentError(
+          str("label ", labels[r], " of example ", r, " is outside [0, ", s.n, "), the classes"));
     float shift = row_max(x, s.n);
     y[r] = std::log(row_sum_exp(x, s.n, shift)) + shift - x[labels[r]];
   }
 }
 
 KernelRun prepare_softmax(const KernelTypes& types) {
-  return [s = rows_of(types.inputs[0].shape)](const KernelCall& call) { softmax(s, input_of<float>(call, 0), output_of<float>(call)); };
+  return [s = rows_of(types.inputs[0].shape)](const KernelCall& call) {
+    softmax(s, input_of<float>(call, 0), output_of<float>(call));
+  };
 }
 KernelRun prepare_log_softmax(const KernelTypes& types) {
-  return [s = rows_of(types.inputs[0].shape)](const KernelCall& call) { log_softmax(s, input_of<float>(call, 0), output_of<float>(call)); };
+  return [s = rows_of(types.inputs[0].shape)](const KernelCall& call) {
+    log_softmax(s, input_of<float>(call, 0), output_of<float>(call));
+  };
 }
 KernelRun prepare_cross_entropy(const KernelTypes& types) {
   return [s = rows_of(types.inputs[1].shape)](const KernelCall& call) {
@@ -87,11 +93,15 @@ KernelRun prepare_cross_entropy(const KernelTypes& types) {
 }
 template <typename Id>
 KernelRun sparse_run(Rows s) {
-  return [s](const KernelCall& call) { sparse_cross_entropy(s, input_of<Id>(call, 0), input_of<float>(call, 1), output_of<float>(call)); };
+  return [s](const KernelCall& call) {
+    sparse_cross_entropy(s, input_of<Id>(call, 0), input_of<float>(call, 1),
+                         output_of<float>(call));
+  };
 }
 KernelRun prepare_sparse_cross_entropy(const KernelTypes& types) {
   Rows s = rows_of(types.inputs[1].shape);
-  return types.inputs[0].dtype == DType::kInt32 ? sparse_run<std::int32_t>(s) : sparse_run<std::int64_t>(s);
+  return types.inputs[0].dtype == DType::kInt32 ? sparse_run<std::int32_t>(s)
+                                                : sparse_run<std::int64_t>(s);
 }
 
 constexpr Kernel kSoftmaxKernels[] = {

@@ -8,7 +8,8 @@
 namespace cairn {
 namespace {
 
-StridedCopy joined(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& strides) {
+StridedCopy joined(const std::vector<std::int64_t>& dims,
+                   const std::vector<std::int64_t>& strides) {
   StridedCopy made;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 1) continue;
@@ -29,14 +30,17 @@ StridedCopy joined(const std::vector<std::int64_t>& dims, const std::vector<std:
 
 std::vector<std::int64_t> row_major(const Shape& shape) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(shape.rank()), 1);
-  for (int i = shape.rank() - 2; i >= 0; --i) strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i) + 1] * shape[i + 1];
+  for (int i = shape.rank() - 2; i >= 0; --i)
+    strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i) + 1] * shape[i + 1];
   return strides;
 }
 
 template <typename T>
 void copy_run(const T* from, std::int64_t stride, T* to, std::int64_t n) {
-  if (stride == 1) std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
-  else if (stride == 0) std::fill_n(to, n, *from);
+  if (stride == 1)
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+  else if (stride == 0)
+    std::fill_n(to, n, *from);
   else
     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
 }
@@ -80,7 +84,8 @@ StridedCopy StridedCopy::broadcast(const Shape& from, const Shape& to) {
   return joined(to.dims(), strides);
 }
 
-StridedCopy StridedCopy::transpose(const Shape& from, const std::vector<std::int64_t>& permutation) {
+StridedCopy StridedCopy::transpose(const Shape& from,
+                                   const std::vector<std::int64_t>& permutation) {
   std::vector<std::int64_t> dims, strides, own = row_major(from);
   for (auto axis : permutation) {
     dims.push_back(from[static_cast<int>(axis)]);
@@ -89,12 +94,21 @@ StridedCopy StridedCopy::transpose(const Shape& from, const std::vector<std::int
   return joined(dims, strides);
 }
 
-void StridedCopy::run(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t count, std::size_t width) const {
+void StridedCopy::run(const std::byte* from, std::byte* to, std::int64_t begin, std::int64_t count,
+                      std::size_t width) const {
   switch (width) {
-    case 1: return copy(*this, reinterpret_cast<const std::uint8_t*>(from), reinterpret_cast<std::uint8_t*>(to), begin, count);
-    case 2: return copy(*this, reinterpret_cast<const std::uint16_t*>(from), reinterpret_cast<std::uint16_t*>(to), begin, count);
-    case 4: return copy(*this, reinterpret_cast<const std::uint32_t*>(from), reinterpret_cast<std::uint32_t*>(to), begin, count);
-    case 8: return copy(*this, reinterpret_cast<const std::uint64_t*>(from), reinterpret_cast<std::uint64_t*>(to), begin, count);
+    case 1:
+      return copy(*this, reinterpret_cast<const std::uint8_t*>(from),
+                  reinterpret_cast<std::uint8_t*>(to), begin, count);
+    case 2:
+      return copy(*this, reinterpret_cast<const std::uint16_t*>(from),
+                  reinterpret_cast<std::uint16_t*>(to), begin, count);
+    case 4:
+      return copy(*this, reinterpret_cast<const std::uint32_t*>(from),
+                  reinterpret_cast<std::uint32_t*>(to), begin, count);
+    case 8:
+      return copy(*this, reinterpret_cast<const std::uint64_t*>(from),
+                  reinterpret_cast<std::uint64_t*>(to), begin, count);
     default: CAIRN_CHECK(false, "elements of ", width, " bytes");
   }
 }

@@ -5,7 +5,8 @@
 namespace cairn {
 namespace {
 
-// FNV-1a (Fowler, Noll, Vo), then the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): FNV's low bits alone are poor.
+// FNV-1a (Fowler, Noll, Vo), then the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014):
+// FNV's low bits alone are poor.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t h = 0xcbf29ce484222325u;
   for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;
@@ -18,7 +19,8 @@ KernelRun prepare_hash(const KernelTypes& types) {
   auto buckets = static_cast<std::uint64_t>(types.attributes.get<std::int64_t>("buckets"));
   return [n = types.inputs[0].shape.elements(), buckets](const KernelCall& call) {
     for (std::int64_t i = 0; i < n; ++i)
-      output_of<std::int64_t>(call)[i] = static_cast<std::int64_t>(hash(input_of<std::string>(call, 0)[i]) % buckets);
+      output_of<std::int64_t>(call)[i] =
+          static_cast<std::int64_t>(hash(input_of<std::string>(call, 0)[i]) % buckets);
   };
 }
 

@@ -1,5 +1,6 @@
-// A tile of a matrix product whose sums stay in registers: the inner loop of every product we compute ourselves. It is written with
-// the compiler's vector type, since its loop vectoriser does not keep an array of sums in registers.
+// A tile of a matrix product whose sums stay in registers: the inner loop of every product we
+// compute ourselves. It is written with the compiler's vector type, since its loop vectoriser does
+// not keep an array of sums in registers.
 #pragma once
 #include <cstdint>
 
@@ -10,9 +11,14 @@ namespace cairn {
 // Two registers of AVX2; other instruction sets take as many of theirs as it needs.
 using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
 using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
-// References: a vector of eight returned by value would be another convention with AVX than without.
-CAIRN_INLINE const Float8& load8(const float* from) { return *reinterpret_cast<const Float8*>(from); }
-CAIRN_INLINE const Float4& load4(const float* from) { return *reinterpret_cast<const Float4*>(from); }
+// References: a vector of eight returned by value would be another convention with AVX than
+// without.
+CAIRN_INLINE const Float8& load8(const float* from) {
+  return *reinterpret_cast<const Float8*>(from);
+}
+CAIRN_INLINE const Float4& load4(const float* from) {
+  return *reinterpret_cast<const Float4*>(from);
+}
 CAIRN_INLINE void store8(float* to, const Float8& x) { *reinterpret_cast<Float8*>(to) = x; }
 CAIRN_INLINE void store4(float* to, const Float4& x) { *reinterpret_cast<Float4*>(to) = x; }
 
@@ -33,7 +39,8 @@ struct Tile {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) sums[i][0] = sums[i][1] = Float8{};
   }
-  // Adds a · b over `n` columns of a and rows of b, which are `b_row` apart; a has kRows rows and b at least kTileColumns columns.
+  // Adds a · b over `n` columns of a and rows of b, which are `b_row` apart; a has kRows rows and b
+  // at least kTileColumns columns.
   CAIRN_INLINE void add(const Factor& a, const float* b, std::int64_t b_row, std::int64_t n) {
     const float* from = a.data;
     for (std::int64_t k = 0; k < n; ++k, from += a.column, b += b_row) {

@@ -11,7 +11,8 @@ namespace {
 // The thread sleeps, as it would be busy with a product: a lane serves nobody meanwhile.
 KernelRun prepare_wait_for(const KernelTypes& types) {
   const std::chrono::duration<double> time(types.attributes.get<double>("seconds"));
-  const std::size_t bytes = static_cast<std::size_t>(types.outputs[0].shape.elements()) * dtype_bytes(types.outputs[0].dtype);
+  const std::size_t bytes = static_cast<std::size_t>(types.outputs[0].shape.elements()) *
+                            dtype_bytes(types.outputs[0].dtype);
   return [time, bytes](const KernelCall& call) {
     std::this_thread::sleep_for(time);
     if (bytes > 0) std::memcpy(call.outputs[0], call.inputs[0], bytes);

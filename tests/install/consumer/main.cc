@@ -1,4 +1,5 @@
-// Brings one number to 3 by gradient descent, with an installed Cairn: what a program outside of its tree looks like.
+// Brings one number to 3 by gradient descent, with an installed Cairn: what a program outside of
+// its tree looks like.
 #include <cstdio>
 
 #include "coordinator/strategy.h"
