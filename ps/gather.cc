@@ -14,7 +14,7 @@ constexpr std::size_t kAhead = 64;
 constexpr std::size_t kPrefetched = 256;
 
 // Not its slots too, though the update that follows wants them: that gained a tenth at one time and
-// lost a fifth at another, with the same processor and tables of gigabytes (docs/performance.md).
+// lost a fifth at another, with the same processor and tables of gigabytes (bench/notebook.md).
 void prefetch_row(const std::byte* row, std::size_t bytes) {
   for (std::size_t at = 0; at < std::min(bytes, kPrefetched); at += 64)
     __builtin_prefetch(row + at);

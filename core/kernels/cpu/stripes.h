@@ -1,7 +1,7 @@
 // Bulk walked in several stripes in turn.
 //
 // A processor fetches ahead of each stream of addresses that it notices, but only so far ahead of
-// each: with one, some of memory's speed stays unused (docs/performance.md).
+// each: with one, some of memory's speed stays unused (bench/notebook.md).
 #pragma once
 #include <cstddef>
 
