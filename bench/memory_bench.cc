@@ -47,7 +47,7 @@ void of_a_table(const Options& options, Report& report) {
                     static_cast<double>(private_memory_bytes(pid)) / kMegabyte / kTableMegabytes);
 }
 
-// The same table's rows, hashed, come to be as they are updated: ids are hashes, so that no two
+// The same table, hashed: rows are created as they are updated. Ids are hashes, so that no two
 // steps share one.
 void of_a_hashed_table(const Options& options, Report& report) {
   constexpr std::int64_t kIdsAStep = 50'000, kManyRows = std::int64_t{1} << 40;

@@ -22,7 +22,7 @@ bool Engine::announcement_due() const {
          queue_->low_watermark() >= announced_.settled_below + kSettledTogether;
 }
 
-// The newest word. Whoever is told later is told no less, whatever order the calls end in.
+// The newest word. A later one never says less, in whatever order the calls end.
 Engine::Announced Engine::next_announcement() {
   const std::uint64_t settled = queue_->low_watermark();
   announced_.closures_below =

@@ -13,7 +13,7 @@ namespace {
 constexpr Duration kTimer = std::chrono::milliseconds(50);
 // for a process that has just been killed
 constexpr Duration kLockPatience = std::chrono::seconds(2);
-// whoever was resumed more often has left the first of them long ago
+// A run that was resumed more often than this left the first of them long ago.
 constexpr std::size_t kAncestorsMax = 256;
 }  // namespace
 

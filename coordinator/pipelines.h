@@ -3,7 +3,7 @@
 //
 // A pipeline is one stream of elements, numbered by ordinals. An element is taken when the closure
 // that will read it is first sent, and committed with that closure; until then it belongs to that
-// closure, whoever runs it.
+// closure, on whichever lane it runs.
 //   Thread  the engine's.
 #pragma once
 #include <cstddef>

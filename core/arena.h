@@ -23,8 +23,8 @@ class Arena {
   //   Errors  ResourceExhausted: not enough memory; nothing has changed.
   void grow(std::size_t bytes);
 
-  // What stands in [at, at + bytes) stands from now on in other pages: who was lent the old ones,
-  // as a socket is, reads on there what he was lent.
+  // Moves [at, at + bytes) to other pages. A reader that was lent the old ones, such as a socket,
+  // goes on reading there what it was lent.
   // Cost  that of two copies, and of small pages from then on. Needs memory of its own pages, see
   //       has_pages().
   void leave_pages(const std::byte* at, std::size_t bytes);

@@ -1,5 +1,5 @@
-// Loan: bytes that are read later from where they lie, by one reader; should they change before he
-// has, their owner copies them aside.
+// Loan: bytes that one reader will read later from where they lie. If they are to change before
+// that, their owner first copies them aside.
 //   Thread  owner and reader share one.
 #pragma once
 #include <cstddef>

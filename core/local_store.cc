@@ -109,7 +109,7 @@ void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
   old = std::move(made);
 }
 
-// Rows that are not here yet come to be, at their initial values.
+// Rows that are not here yet are created, with their initial values.
 void LocalStore::make_places(Entry& entry, std::span<const std::int64_t> ids,
                              std::vector<std::int64_t>& places) {
   const std::int64_t before = entry.index->size();

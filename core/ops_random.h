@@ -6,8 +6,8 @@
 //   Place  operations are numbered within the function being traced; outside of one each gets a
 //          number of its own, so that two random Arrays differ while the same Array always has the
 //          same value.
-//   Step   by default step_key(). Whoever wants numbers tied to something else (an example's
-//          number) passes it as `step`.
+//   Step   by default step_key(). To tie numbers to something else, such as an example's number,
+//          pass that as `step`.
 #pragma once
 #include <cstdint>
 

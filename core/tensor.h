@@ -1,7 +1,7 @@
 // Values: element types, shapes, and Tensor, a value in host memory.
 //
 // A Tensor is a handle to an immutable-by-convention, 64-byte aligned buffer; copies share it.
-// Whoever makes a buffer may write to it until the Tensor is handed on. Thread-safe as a
+// The maker of a buffer may write to it until it hands the Tensor on. Thread-safe as a
 // std::shared_ptr is: handles may be copied across threads, the elements may be read by many and
 // written by nobody after hand-over.
 #pragma once

@@ -128,7 +128,7 @@ class VariableCreator {
   virtual ~VariableCreator() = default;
   // A second variable of the same name gets "_1", "_2", ... appended, as in the reference.
   virtual Variable create_variable(VariableSpec spec) = 0;
-  // Declares that `rule` will update the variable: its slots come to be beside its rows.
+  // Declares that `rule` will update the variable: its slots are created beside its rows.
   virtual void add_slots(const Variable& variable, const UpdateRule& rule) = 0;
 };
 // The innermost open scope of this thread; without one, the default strategy (one process, one

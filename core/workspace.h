@@ -16,7 +16,7 @@ struct Workspace::State {
   // The plan bound to these inputs' shapes, from the cache or made now. Stays valid until the next
   // call.
   BoundPlan& bind(const std::shared_ptr<const Plan>& plan, const RunInputs& inputs);
-  // At least `bytes`, 64-byte aligned. The handle keeps it alive for whoever still reads from it.
+  // At least `bytes`, 64-byte aligned. The handle keeps it alive while anything reads from it.
   const std::shared_ptr<std::byte>& arena(std::size_t bytes);
 
   bool busy = false;                              // one run at a time

@@ -104,8 +104,7 @@ Tensor concat_splits(const std::vector<Tensor>& parts, std::int64_t rows) {
   return to;
 }
 
-// Whoever gets a batch may count on 8 bytes of alignment; a slice of a longer column may lie
-// anywhere.
+// Columns of a batch are aligned to 8 bytes; a slice of a longer column may lie anywhere.
 Tensor aligned(Tensor column) {
   bool misaligned =
       column.dtype() != DType::kString && reinterpret_cast<std::uintptr_t>(column.raw()) % 8 != 0;

@@ -1,10 +1,10 @@
 // cache(): keeps the elements of the first pass, and gives them again in each pass after it.
 //
 // Every pass yields what the stages below yield in pass 0, so what is kept is a beginning of one
-// fixed sequence, whoever has read how far. An iterator that is opened at a state in another
-// process goes on with the stages below where they stood, without keeping anything, until its pass
-// is over; only in a later pass, whose state says nothing about them, does it have to read up to
-// its place.
+// fixed sequence, however far each iterator has read. An iterator that is opened at a state in
+// another process goes on with the stages below where they stood, without keeping anything, until
+// its pass is over; only in a later pass, whose state says nothing about them, does it have to read
+// up to its place.
 #include <algorithm>
 
 #include "data/cache_store.h"

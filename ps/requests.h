@@ -34,8 +34,8 @@ struct ReadHeader {
   std::uint64_t written = 0;
 };
 
-// Who reads a pull's values next. What is bulk for another core, in shared memory, had better not
-// pass through our caches; a socket reads it back on this one.
+// Which core reads a pull's values next. Bulk data for another core, in shared memory, bypasses our
+// caches; a socket reads it back on this one.
 enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
 
 struct PullRequest {
@@ -90,7 +90,7 @@ struct PushRequest {
   std::uint32_t piece = 0;
   std::uint32_t pieces = 1;
   std::uint32_t slice = 0;
-  // whoever holds it keeps the values where they are; null: they go with the call
+  // Holding it keeps the values where they are. Null: they go when the call ends.
   std::shared_ptr<const void> owner;
 };
 

@@ -159,7 +159,7 @@ std::span<const std::int64_t> Table::places(std::span<const std::int64_t> ids) {
   return places_;
 }
 
-// Rows that are not here yet come to be, at their initial values.
+// Rows that are not here yet are created, with their initial values.
 std::span<const std::int64_t> Table::places_made(std::span<const std::int64_t> ids) {
   places(ids);
   const auto absent = std::count(places_.begin(), places_.end(), IdIndex::kAbsent);

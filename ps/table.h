@@ -131,7 +131,7 @@ class Table {
   std::size_t row_bytes_ = 0;
   std::int64_t stride_ = 0;                                   // elements
   std::int64_t slot_offset_ = 0;                              // elements
-  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();  // and of whoever has a loan of it
+  std::shared_ptr<Arena> arena_ = std::make_shared<Arena>();  // loans share it
   std::vector<std::pair<RowRange, std::weak_ptr<Loan>>> loans_;
   std::int64_t updates_ = 0;
   std::uint64_t written_ = 1;

@@ -116,8 +116,8 @@ std::array<asio::mutable_buffer, 2> AsioStream::read_buffers(const Read& read) {
 void AsioStream::landed(Read& read, size_t bytes) {
   size_t room = read.room();
   dry_ = bytes < room + (room < ahead_.size() ? ahead_.size() : 0);
-  // Of a sender that is as fast as this reads there is always more: whoever waits for the loop to
-  // be idle would wait for its end.
+  // A sender that is as fast as this reader always has more: work that waits for an idle loop would
+  // wait until the sender ends.
   turn_ += bytes;
   if (turn_ >= options_.read_turn) dry_ = true;
   if (dry_) turn_ = 0;

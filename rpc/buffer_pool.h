@@ -19,8 +19,8 @@ class BufferPool {
   // At least `bytes` bytes of unspecified content, aligned to 4 KiB. Thread: the reactor's, as is
   // dropping the buffer.
   Buffer take(std::size_t bytes);
-  // The buffer in use that these bytes fill at least by half; null: none. Whoever keeps it keeps at
-  // most twice what it says.
+  // The buffer in use that these bytes fill at least by half; null: none. To keep it therefore
+  // takes at most twice the bytes.
   Buffer buffer_of(const void* data, std::size_t bytes) const;
   std::size_t unused_bytes() const;
 

@@ -33,8 +33,8 @@ inline constexpr StreamOptions kPlainStream{0, 0, 0, 0, 0, 0};  // for the hello
 
 class ByteStream : public kj::AsyncIoStream {
  public:
-  // Bytes to write. Those without an owner are the caller's until the write resolves; an owner
-  // keeps his until they are read no more, which may be later, and they must not change before.
+  // Bytes to write. Those without an owner are the caller's until the write resolves. Those with an
+  // owner must not change until the peer has read them, possibly later; the owner keeps them.
   struct Piece {
     kj::ArrayPtr<const kj::byte> bytes;
     std::shared_ptr<void> owner;

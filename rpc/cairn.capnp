@@ -55,7 +55,7 @@ struct ReadHeader {
   part @1 :UInt32;             # index of the part
   rows @2 :UInt32;             # how many of `ids` belong to it; 0 with whole
   whole @3 :Bool;
-  written @4 :UInt64;          # with whole: the last write in the copy that the caller has, as a pull of it said; 0: he has none
+  written @4 :UInt64;          # with whole: the last write in the copy that the caller has, as a pull of it said; 0: there is no copy
 }
 
 struct UpdateHeader {

@@ -137,8 +137,8 @@ void LentPages::acknowledged(std::uint64_t position) {
   }
 }
 
-// Who has closed his socket, or will send no more on it, reads no more either: streams of ours end
-// both ways at once. Of a reset that is so because this side never causes one
+// A peer that has closed its socket, or will send no more on it, reads no more either: our streams
+// end both ways at once. Of a reset that is so because this side never causes one
 // (AsioStream::abort()).
 bool LentPages::ended_there() const {
   tcp_info info{};

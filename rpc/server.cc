@@ -90,8 +90,8 @@ struct Acceptor::Impl {
   std::shared_ptr<std::atomic<std::size_t>> count = std::make_shared<std::atomic<std::size_t>>(0);
   std::unique_ptr<Listener> listener;
   Address address;
-  // Being greeted, the oldest first. Whoever says nothing makes room for whoever comes later: a
-  // peer of ours greets at once.
+  // Being greeted, the oldest first. A silent peer makes room for a later one, since a peer of ours
+  // greets at once.
   std::map<std::uint64_t, kj::Own<kj::PromiseFulfiller<void>>> strangers;
   std::uint64_t next_stranger = 0;
   TaskGroup tasks;

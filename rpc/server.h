@@ -1,5 +1,5 @@
-// Acceptor: one listening address a process. It greets whoever comes and hands each stream to the
-// reactor of the endpoint that was asked for.
+// Acceptor: one listening address per process. It greets every peer and hands its stream to the
+// reactor of the endpoint that the peer asked for.
 #pragma once
 #include <capnp/capability.h>
 

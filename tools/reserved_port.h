@@ -1,5 +1,5 @@
-// ReservedPort: a TCP port of this host that is ours for as long as the object lives, for whoever
-// we pass its number to.
+// ReservedPort: a TCP port of this host that is ours while the object lives, to pass on to a server
+// of ours.
 #pragma once
 #include <cstdint>
 #include <string>

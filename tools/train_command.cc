@@ -183,7 +183,7 @@ std::function<void(const std::vector<std::string>&)> watch_the_start(ProgressLin
 
 // Runs `work`, whose exit status it returns; of an interrupted start, that of the signal.
 int in_order(const std::function<int()>& work) {
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads our output may go; the run goes on
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away; the run goes on
   try {
     return work();
   } catch (const CancelledError& error) {

@@ -13,8 +13,8 @@ namespace cairn::worker {
 using PipelineId = std::uint64_t;
 using FunctionId = std::uint32_t;
 
-// Elements [ordinal, ordinal + count) of a pipeline. Whoever does not stand there opens it at
-// `state`, which stands at `state_ordinal` <= ordinal.
+// Elements [ordinal, ordinal + count) of a pipeline. A lane whose iterator does not stand there
+// opens one at `state`, which stands at `state_ordinal` <= ordinal.
 struct Take {
   PipelineId pipeline = 0;
   std::uint64_t ordinal = 0;

@@ -2,7 +2,7 @@
 // travel again.
 //
 // A part is copied once two pulls in a row found it with the same last write, so that what every
-// step updates never is. Copies do not change: whoever reads one shares it.
+// step updates never is. Copies do not change: their readers share them.
 //   Thread  the lane's.
 #pragma once
 #include <cstdint>

@@ -67,8 +67,8 @@ class RemoteStore {
 //   Errors   Aborted: a shard was replaced between two waves of the closure; else as VariableStore
 //            says.
 //   Cancel   destroying it drops what is under way, and `done` is never called. A message on its
-//            way out may still refer to the values of an update, which it co-owns: whoever reuses
-//            memory must not do so after a cancelled push.
+//            way out may still refer to the values of an update, which it co-owns: their memory
+//            must not be reused after a cancelled push.
 class RemoteStep final : public VariableStore {
  public:
   // `slot` is told what the step waits for; null: nobody wants to know.

@@ -127,7 +127,7 @@ struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
   kj::TaskSet calls;
 
  private:
-  void taskFailed(kj::Exception&&) override {}  // whoever waited was told
+  void taskFailed(kj::Exception&&) override {}  // the callers that waited were told
 };
 
 struct ShardLink::Dialling {

@@ -324,7 +324,7 @@ TEST_F(Executor, AnErrorOfTheStoreEndsTheRunAndTheWorkspaceServesAgain) {
   EXPECT_EQ(run(made, workspace, store, context, {}, {})[0].values<float>()[0], 6);
 }
 
-// Whoever sends the push may not have come to its end.
+// The push may still be on its way when it is known to have failed.
 TEST_F(Executor, WhatAFailedPushWasToSendIsNotOverwritten) {
   struct Failing final : VariableStore {
     void pull(const StepContext&, std::span<Read>, Done done) override { done(nullptr); }

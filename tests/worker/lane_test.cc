@@ -198,8 +198,8 @@ TEST(Lane, HoldingAnswersOnlyWhenNoPushIsUnderWay) {
   EXPECT_TRUE(harness.finish({started}));
 }
 
-// Half of it may have landed: as long as its caller takes it for whole, so must whoever asks
-// whether the lane is idle.
+// Half of it may have landed: while its caller takes it for whole, the lane must not call itself
+// idle.
 TEST(Lane, AClosureThatFailedCountsAsPushingUntilItsCallerWasTold) {
   FakeCluster cluster(1, kOneTable);
   LaneHarness harness(cluster);
