@@ -7,6 +7,8 @@
 namespace cairn {
 namespace {
 
+constexpr Duration kFirstLook = std::chrono::seconds(2);
+
 class Service final : public wire::CoordinatorControl::Server {
  public:
   Service(Engine& engine, rpc::Connection& connection) : engine_(engine), connection_(connection) {}
@@ -15,13 +17,17 @@ class Service final : public wire::CoordinatorControl::Server {
     return kj::READY_NOW;
   }
   kj::Promise<void> save(SaveContext context) override { return save_task(context); }
-  kj::Promise<void> stop(StopContext) override { return stop_task(); }
+  kj::Promise<void> stop(StopContext) override { return connection_.guard(stop_task()); }
 
  private:
   rpc::Task<void> stop_task() {
     connection_.allow({rpc::Role::kTool, rpc::Role::kCoordinator}, "CoordinatorControl.stop");
+    // A program that has just begun may not have come to its first look.
+    rpc::Reactor& reactor = connection_.reactor();
+    const Duration until = reactor.now() + kFirstLook;
+    while (!engine_.looks_for_stop() && reactor.now() < until)
+      co_await reactor.sleep(kFirstLook / 20);
     engine_.request_stop();
-    co_return;
   }
   rpc::Task<void> save_task(SaveContext context) {
     connection_.allow({rpc::Role::kTool, rpc::Role::kCoordinator}, "CoordinatorControl.save");

@@ -82,11 +82,12 @@ class Engine {
   std::vector<std::string> missing() const;
   void log_waits();  // what it waits for, to the log; on the loop
   const EngineOptions& options() const { return options_; }
-  // Has somebody asked that the program end? Asking says that it would.
+  // Has somebody asked that the program end? To ask is to say that it would.
   bool stop_requested() {
     looks_for_stop_ = true;
     return stop_requested_;
   }
+  bool looks_for_stop() const { return looks_for_stop_; }
   // FailedPrecondition: the program never looked whether it is to end.
   void request_stop();
 
@@ -97,9 +98,8 @@ class Engine {
       bool shared);
   // One consistent cut; the name of the checkpoint. One at a time, later calls wait.
   rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata);
-  // Variables, step, dataset positions and (same session) closures from a checkpoint. Variables
-  // made later are restored when they are made. FailedPrecondition: another dtype or shape. The
-  // queue must be idle.
+  // Variables (also those made later), step, dataset positions and, in the same session, closures
+  // from a checkpoint. The queue must be idle. FailedPrecondition: another dtype or shape.
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options = {});
   // What the checkpoint that was restored last holds; empty: none was.
   SavedVariables restored_variables() const;

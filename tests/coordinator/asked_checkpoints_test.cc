@@ -1,4 +1,4 @@
-// Checkpoints that somebody asks a running program for.
+// What somebody asks a running program for: a checkpoint, and its end.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -24,6 +24,9 @@ struct Asker {
   kj::Promise<std::string> save() {
     return connection->bootstrap<wire::CoordinatorControl>().saveRequest().send().then(
         [](auto&& response) { return std::string(response.getCheckpoint()); });
+  }
+  kj::Promise<void> stop() {
+    return connection->bootstrap<wire::CoordinatorControl>().stopRequest().send().ignoreResult();
   }
   std::unique_ptr<rpc::Connection> connection;
 };
@@ -55,6 +58,20 @@ TEST_F(AskedForCheckpoints, OneWhoseAskerIsGoneIsMadeAllTheSame) {
   EXPECT_NO_THROW(wait(Asker(cluster).save()));
   EXPECT_GE(coordinator.stats().checkpoints, 1u);
   EXPECT_NO_THROW(coordinator.save({.folder = "/checkpoints"}));
+}
+
+TEST_F(AskedForCheckpoints, AStopThatComesBeforeTheProgramFirstLooksForOneWaits) {
+  Asker asker(cluster);
+  auto stop = asker.stop();
+  cluster.run_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(coordinator.stop_requested());
+  cluster.reactor().wait(kj::mv(stop));
+  EXPECT_TRUE(coordinator.stop_requested());
+}
+
+TEST_F(AskedForCheckpoints, AStopIsRefusedWhereTheProgramNeverLooks) {
+  EXPECT_THROW(cluster.reactor().wait(Asker(cluster).stop()), FailedPreconditionError);
+  EXPECT_FALSE(coordinator.stop_requested());
 }
 
 }  // namespace
