@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/echo.capnp.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/connection.h"
 #include "rpc/network.h"
 #include "rpc/reactor_thread.h"

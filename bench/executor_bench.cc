@@ -9,11 +9,11 @@
 #include <cstring>
 #include <string>
 
-#include "core/executor.h"
-#include "core/function.h"
-#include "core/local_store.h"
-#include "core/ops.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/exec/executor.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
+#include "core/rows/local_store.h"
 
 namespace cairn {
 namespace {

@@ -12,8 +12,8 @@
 #include "bench/cluster.h"
 #include "bench/ps_step.h"
 #include "bench/wide_deep_model.h"
-#include "core/ops.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/graph/ops.h"
 #include "nn/nn.h"
 
 namespace cairn::bench {

@@ -8,11 +8,11 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "bench/benches.h"
-#include "core/arena.h"
+#include "core/base/random.h"
+#include "core/graph/update_rule.h"
 #include "core/kernels/cpu/gemm.h"
 #include "core/kernels/cpu/onednn.h"
-#include "core/random.h"
-#include "core/update_rule.h"
+#include "core/memory/arena.h"
 #include "ps/gather.h"
 
 namespace cairn::bench {

@@ -8,7 +8,7 @@
 #include "bench/measure.h"
 #include "bench/options.h"
 #include "bench/raw_echo.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn::bench {
 

@@ -9,9 +9,9 @@
 #include "bench/benches.h"
 #include "bench/cluster.h"
 #include "bench/trace.h"
-#include "core/error.h"
-#include "core/log.h"
-#include "core/trace.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/trace.h"
 
 namespace cairn::bench {
 namespace {

@@ -10,9 +10,9 @@
 #include <sstream>
 #include <thread>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "core/machine.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/machine.h"
 
 namespace cairn::bench {
 namespace {

@@ -3,9 +3,9 @@
 #include "bench/benches.h"
 #include "bench/cluster.h"
 #include "bench/wide_deep_model.h"
-#include "core/machine.h"
-#include "core/ops.h"
-#include "core/random.h"
+#include "core/base/machine.h"
+#include "core/base/random.h"
+#include "core/graph/ops.h"
 
 namespace cairn::bench {
 namespace {

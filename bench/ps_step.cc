@@ -6,8 +6,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/json.h"
-#include "core/random.h"
+#include "core/base/json.h"
+#include "core/base/random.h"
 
 namespace cairn::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/socket_options.h"
 
 namespace cairn::bench {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/disk.h"
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace cairn::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
-#include "core/ops.h"
+#include "core/graph/ops.h"
 
 namespace cairn::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "bench/limits.h"
 #include "bench/measure.h"
 #include "bench/options.h"
-#include "core/array.h"
+#include "core/graph/array.h"
 #include "data/dataset.h"
 #include "nn/optimizer.h"
 

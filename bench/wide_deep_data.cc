@@ -6,7 +6,7 @@
 #include <fstream>
 #include <vector>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn::bench {
 namespace {

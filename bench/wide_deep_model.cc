@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 
 namespace cairn::bench {
 

@@ -1,6 +1,6 @@
 # `cmake --install`: the programs, the libraries that a program of one's own links, their public headers, and the package file
-# that find_package(cairn) reads. Headers keep their way from the root, below include/cairn, so that "core/ops.h" is
-# "core/ops.h" here and there.
+# that find_package(cairn) reads. Headers keep their way from the root, below include/cairn, so that "core/graph/ops.h" is
+# "core/graph/ops.h" here and there.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

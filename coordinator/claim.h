@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace cairn {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/function.h"
-#include "core/tensor.h"
+#include "core/base/clock.h"
+#include "core/graph/function.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/log.h"
+#include "core/base/log.h"
 
 namespace cairn {
 namespace {

@@ -3,7 +3,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 #include "coordinator/local_checkpoint.h"
-#include "core/recording.h"
+#include "core/graph/recording.h"
 #include "data/dataset_wire.h"
 
 namespace cairn {

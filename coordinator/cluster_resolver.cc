@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace cairn {
 namespace {

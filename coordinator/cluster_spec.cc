@@ -1,6 +1,6 @@
 #include "coordinator/cluster_spec.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 

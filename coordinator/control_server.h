@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "rpc/network.h"
 
 namespace cairn {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/log.h"
-#include "core/random.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
 
 namespace cairn {
 namespace {

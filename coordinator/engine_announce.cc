@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "coordinator/engine.h"
-#include "core/log.h"
+#include "core/base/log.h"
 
 namespace cairn {
 namespace {

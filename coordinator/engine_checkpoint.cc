@@ -5,7 +5,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
 #include "coordinator/manifest_io.h"
-#include "core/log.h"
+#include "core/base/log.h"
 #include "storage/folder_lock.h"
 
 namespace cairn {

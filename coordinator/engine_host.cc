@@ -6,7 +6,7 @@
 
 #include "coordinator/control_server.h"
 #include "coordinator/engine.h"
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/reactor_thread.h"
 
 namespace cairn {

@@ -1,8 +1,8 @@
 // Joining a ps or a worker: one coordinator has a cluster at a time (rpc/holder.h).
 
 #include "coordinator/engine.h"
-#include "core/log.h"
-#include "core/machine.h"
+#include "core/base/log.h"
+#include "core/base/machine.h"
 
 namespace cairn {
 namespace {

@@ -9,8 +9,8 @@
 #include "coordinator/cluster_spec.h"
 #include "coordinator/staleness.h"
 #include "coordinator/variable_registry.h"
-#include "core/arithmetic.h"
-#include "core/clock.h"
+#include "core/base/arithmetic.h"
+#include "core/base/clock.h"
 
 namespace cairn {
 

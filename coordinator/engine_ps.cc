@@ -4,7 +4,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/heartbeat.h"
 
 namespace cairn {

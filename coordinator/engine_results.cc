@@ -4,7 +4,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/engine_restored.h"
 #include "coordinator/reply_wire.h"
-#include "core/log.h"
+#include "core/base/log.h"
 
 namespace cairn {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/staleness_json.h"
-#include "core/json.h"
-#include "core/machine.h"
+#include "core/base/json.h"
+#include "core/base/machine.h"
 #include "rpc/memory_use.h"
 
 namespace cairn {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "coordinator/engine.h"
-#include "core/json.h"
-#include "core/log.h"
+#include "core/base/json.h"
+#include "core/base/log.h"
 #include "rpc/waits.h"
 
 namespace cairn {

@@ -1,7 +1,7 @@
 // Workers: connecting, watching, and what happens when one is lost.
 
 #include "coordinator/engine.h"
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/heartbeat.h"
 
 namespace cairn {

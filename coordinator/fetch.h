@@ -12,7 +12,7 @@
 namespace cairn {
 
 // Each RemoteValue becomes its outputs (a nest that a function returned lies flat: see
-// core/function.h).
+// core/graph/function.h).
 //   Errors  those of RemoteValue::get_all(), of the first that has one.
 //   Thread  any; it waits for each, `limit` at
 //   most.

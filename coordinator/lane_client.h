@@ -9,7 +9,7 @@
 
 #include "coordinator/claim.h"
 #include "coordinator/closure.h"
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "rpc/connection.h"
 
 namespace cairn {

@@ -1,6 +1,6 @@
 #include "coordinator/lane_client.h"
 #include "coordinator/reply_wire.h"
-#include "core/wire.h"
+#include "core/graph/wire.h"
 #include "rpc/cairn.capnp.h"
 
 namespace cairn {

@@ -9,9 +9,9 @@
 #include <tuple>
 
 #include "coordinator/manifest_io.h"
-#include "core/clock.h"
-#include "core/log.h"
-#include "core/random.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 #include "storage/range_read.h"

@@ -8,8 +8,8 @@
 
 #include "coordinator/engine_options.h"
 #include "coordinator/restore_status.h"
-#include "core/disk.h"
-#include "core/local_runtime.h"
+#include "core/base/disk.h"
+#include "core/exec/local_runtime.h"
 #include "storage/row_store.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "coordinator/engine_restored.h"
-#include "core/disk.h"
+#include "core/base/disk.h"
 #include "storage/manifest.h"
 
 namespace cairn {

@@ -2,8 +2,8 @@
 
 #include "coordinator/local_checkpoint.h"
 #include "coordinator/strategy.h"
-#include "core/local_runtime.h"
-#include "core/offload.h"
+#include "core/base/offload.h"
+#include "core/exec/local_runtime.h"
 #include "data/dataset_iterator.h"
 
 namespace cairn {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "coordinator/closure.h"
-#include "core/function.h"
+#include "core/graph/function.h"
 
 namespace cairn {
 

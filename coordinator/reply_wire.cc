@@ -1,6 +1,6 @@
 #include "coordinator/reply_wire.h"
 
-#include "core/wire.h"
+#include "core/graph/wire.h"
 #include "rpc/error_wire.h"
 
 namespace cairn {

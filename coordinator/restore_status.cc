@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 namespace {

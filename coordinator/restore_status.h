@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/tensor.h"
-#include "core/update_rule.h"
-#include "core/variable.h"
+#include "core/graph/update_rule.h"
+#include "core/graph/variable.h"
+#include "core/rows/layout.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn {
 

@@ -9,9 +9,9 @@
 #include <variant>
 #include <vector>
 
-#include "core/array.h"
-#include "core/function.h"
-#include "core/tensor.h"
+#include "core/graph/array.h"
+#include "core/graph/function.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn {
 
@@ -59,8 +59,8 @@ class RunValue : public Array {
   }
 };
 
-// The outputs of a run, in the order of the function's own (core/function.h says how a nest lies
-// flat).
+// The outputs of a run, in the order of the function's own (core/graph/function.h says how a nest
+// lies flat).
 class RunResult {
  public:
   explicit RunResult(std::vector<RunValue> values) : values_(std::move(values)) {}

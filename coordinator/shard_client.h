@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "coordinator/claim.h"
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "rpc/connection.h"
 
 namespace cairn {

@@ -3,7 +3,7 @@
 
 #include "coordinator/reply_wire.h"
 #include "coordinator/shard_client.h"
-#include "core/wire.h"
+#include "core/graph/wire.h"
 #include "rpc/cairn.capnp.h"
 
 namespace cairn {

@@ -1,7 +1,7 @@
 // A histogram of staleness as status and reports have it.
 #pragma once
 #include "coordinator/staleness.h"
-#include "core/json.h"
+#include "core/base/json.h"
 
 namespace cairn {
 

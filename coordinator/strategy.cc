@@ -1,6 +1,6 @@
 #include "coordinator/strategy.h"
 
-#include "core/recording.h"
+#include "core/graph/recording.h"
 
 namespace cairn {
 namespace {

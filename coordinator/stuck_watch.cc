@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/error.h"
-#include "core/log.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
 
 namespace cairn {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/variable.h"
+#include "core/graph/variable.h"
+#include "core/rows/layout.h"
 
 namespace cairn {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/element.h"
+#include "core/tensor/element.h"
 
 namespace cairn {
 

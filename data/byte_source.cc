@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 namespace {

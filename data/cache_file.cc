@@ -16,7 +16,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "data/block_bytes.h"
 #include "data/cache_store.h"
 #include "data/hash.h"

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/output_file.h"
+#include "core/base/error.h"
+#include "core/base/output_file.h"
 #include "data/criteo_like.h"
 
 namespace cairn {

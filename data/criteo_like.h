@@ -78,7 +78,7 @@ struct CriteoSummary {
   double auc = 0;  // to 1e-4
 };
 
-// Rows [begin, end) into a file, which appears whole or not at all (core/output_file.h).
+// Rows [begin, end) into a file, which appears whole or not at all (core/base/output_file.h).
 //   Errors  InvalidArgument, and those of writing: PermissionDenied, NotFound (the folder),
 //           ResourceExhausted (the disk is full).
 CriteoSummary write_criteo_records(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,

@@ -1,6 +1,6 @@
 #include "data/csv_complaints.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
-#include "core/element.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/tensor/element.h"
 #include "data/csv_complaints.h"
 #include "data/printable.h"
 

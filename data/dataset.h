@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/element.h"
-#include "core/function.h"
+#include "core/graph/function.h"
+#include "core/tensor/element.h"
 #include "data/feature_column.h"
 #include "data/input_context.h"
 #include "data/lines_read.h"

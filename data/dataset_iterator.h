@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/element.h"
-#include "core/machine.h"
-#include "core/offload.h"
+#include "core/base/machine.h"
+#include "core/base/offload.h"
+#include "core/tensor/element.h"
 #include "data/lines_read.h"
 
 namespace cairn {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "data/dataset_wire.h"
 #include "data/stage_spec.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/element.h"
+#include "core/tensor/element.h"
 #include "data/feature_column.h"
 #include "data/vocabulary_table.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn {
 

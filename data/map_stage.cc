@@ -1,9 +1,9 @@
 // map(): a traced function over batches, run by the executor.
 #include <algorithm>
 
-#include "core/executor.h"
-#include "core/graph.h"
-#include "core/ops.h"
+#include "core/exec/executor.h"
+#include "core/graph/graph.h"
+#include "core/graph/ops.h"
 #include "data/stage.h"
 
 namespace cairn {

@@ -2,7 +2,7 @@
 # Fields are only ever added; numbers of enumerations (dtypes, feature kinds) are those of the C++ headers.
 @0xb7c1e0a94d2f6e83;
 using Cxx = import "/capnp/c++.capnp";
-using Core = import "/core/graph.capnp";
+using Core = import "/core/graph/graph.capnp";
 $Cxx.namespace("cairn::pipeline");
 
 struct Description {
@@ -16,7 +16,7 @@ struct Stage {
     range @2 :Int64;
     tensors @3 :Tensors;
     features @4 :List(Feature);
-    mapGraph @5 :Data;         # core/graph.capnp, verified on its own
+    mapGraph @5 :Data;         # core/graph/graph.capnp, verified on its own
     shuffle @6 :Shuffle;
     batch @7 :Batch;
     repeat @8 :Int64;

@@ -1,6 +1,6 @@
 #include "data/pipeline_wire.h"
 
-#include "core/wire.h"
+#include "core/graph/wire.h"
 #include "data/dataset_wire.h"
 
 namespace cairn {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "data/stage.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn {
 
@@ -17,7 +17,7 @@ struct CsvColumn {
   std::optional<std::string> default_value = std::nullopt;
   bool skip = false;  // read past, never parsed
   // A string column whose cell holds several values: "a|b|c" with separator '|'. It becomes a
-  // ragged column (core/element.h).
+  // ragged column (core/tensor/element.h).
   char separator = 0;
   bool operator==(const CsvColumn&) const = default;
 };

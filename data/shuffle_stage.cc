@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "data/next_whole.h"
 
 namespace cairn {

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/element.h"
-#include "core/function.h"
+#include "core/graph/function.h"
+#include "core/tensor/element.h"
 #include "data/feature_column.h"
 #include "data/schema.h"
 

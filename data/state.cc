@@ -1,6 +1,6 @@
 #include "data/state.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 

@@ -6,7 +6,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn {
 

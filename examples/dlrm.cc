@@ -7,7 +7,7 @@
 #include <string>
 
 #include "coordinator/cluster_coordinator.h"
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "data/criteo_like.h"
 #include "nn/nn.h"
 

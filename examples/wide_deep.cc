@@ -8,7 +8,7 @@
 #include <string>
 
 #include "coordinator/cluster_coordinator.h"
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "data/fit.h"
 #include "nn/nn.h"
 

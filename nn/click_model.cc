@@ -1,7 +1,7 @@
 #include "nn/click_model.h"
 
-#include "core/error.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/graph/ops.h"
 
 namespace cairn::nn {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 
 namespace cairn::nn {
 namespace {

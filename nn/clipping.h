@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/function.h"
+#include "core/graph/function.h"
 
 namespace cairn::nn {
 

@@ -10,7 +10,7 @@
 
 namespace cairn::nn {
 
-// Any function of core/ops.h on one array: relu, tanh, sigmoid, softmax, ... Empty: linear.
+// Any function of core/graph/ops.h on one array: relu, tanh, sigmoid, softmax, ... Empty: linear.
 using Activation = std::function<Array(const Array&)>;
 
 struct DenseOptions {

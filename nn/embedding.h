@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "nn/layer.h"
 
 namespace cairn::nn {

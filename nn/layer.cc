@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 
 namespace cairn::nn {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/variable.h"
+#include "core/graph/variable.h"
 
 namespace cairn::nn {
 

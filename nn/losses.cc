@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "nn/clipping.h"
 #include "nn/layer.h"
 

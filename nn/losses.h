@@ -8,7 +8,7 @@
 //   Labels  any numeric dtype; class ids int32 or int64.
 //   Errors  InvalidArgument naming prediction and label where shapes do not fit.
 #pragma once
-#include "core/array.h"
+#include "core/graph/array.h"
 
 namespace cairn::nn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "nn/layer.h"
 #include "nn/losses.h"
 

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "core/array.h"
+#include "core/graph/array.h"
 
 namespace cairn::nn {
 

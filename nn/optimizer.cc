@@ -1,6 +1,6 @@
 #include "nn/optimizer.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::nn {
 namespace {

@@ -4,8 +4,9 @@
 //   nn::Adam optimizer({.learning_rate = 0.01f, .amsgrad = true});
 //   nn::SGD other({.learning_rate = 0.1f, .momentum = 0.9f, .api = nn::Api::kKeras2});
 //
-// Which paper each follows: core/update_rule.h. Arguments and defaults are tf.keras's. Its `decay`
-// is InverseTimeDecay({.initial_learning_rate = rate, .decay_steps = 1, .decay_rate = decay}).
+// Which paper each follows: core/graph/update_rule.h. Arguments and defaults are tf.keras's. Its
+// `decay` is InverseTimeDecay({.initial_learning_rate = rate, .decay_steps = 1, .decay_rate =
+// decay}).
 #pragma once
 #include "nn/optimizer_base.h"
 

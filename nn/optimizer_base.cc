@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
-#include "core/log.h"
-#include "core/ops.h"
+#include "core/base/log.h"
+#include "core/graph/ops.h"
 
 namespace cairn::nn {
 namespace {

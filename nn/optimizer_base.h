@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/function.h"
+#include "core/graph/function.h"
 #include "nn/clipping.h"
 #include "nn/layer.h"
 #include "nn/schedule.h"

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 
 namespace cairn::nn {
 namespace {

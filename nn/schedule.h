@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/array.h"
+#include "core/graph/array.h"
 
 namespace cairn::nn {
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "core/function.h"
+#include "core/graph/function.h"
 
 namespace cairn::nn {
 namespace {

@@ -1,6 +1,6 @@
 #include "ps/checkpoint_tasks.h"
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "ps/on_offload.h"
 #include "ps/shard_service.h"
 #include "storage/range_read.h"

@@ -1,7 +1,7 @@
 #include "ps/control_service.h"
 
-#include "core/json.h"
-#include "core/machine.h"
+#include "core/base/json.h"
+#include "core/base/machine.h"
 #include "rpc/error_wire.h"
 #include "rpc/memory_use.h"
 #include "rpc/seat.h"

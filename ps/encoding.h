@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "ps/requests.h"
 
 namespace cairn::ps {

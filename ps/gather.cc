@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/kernels/cpu/stream_lines.h"
+#include "core/memory/stream_lines.h"
 
 namespace cairn::ps {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "core/offload.h"
+#include "core/base/offload.h"
 #include "rpc/reactor.h"
 
 namespace cairn::ps {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/offload.h"
+#include "core/base/offload.h"
 #include "ps/shard.h"
 #include "rpc/network.h"
 #include "rpc/server.h"

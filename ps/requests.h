@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/update_rule.h"
-#include "core/variable_store.h"
+#include "core/graph/update_rule.h"
+#include "core/rows/layout.h"
+#include "core/rows/variable_store.h"
 
 namespace cairn::ps {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/bfloat16.h"
-#include "core/error.h"
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
+#include "core/base/error.h"
+#include "core/tensor/bfloat16.h"
 #include "ps/encoding.h"
 
 namespace cairn::ps {

@@ -23,8 +23,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/machine.h"
+#include "core/base/clock.h"
+#include "core/base/machine.h"
 #include "ps/applied.h"
 #include "ps/counters.h"
 #include "ps/fence.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "ps/shard.h"
 
 namespace cairn::ps {

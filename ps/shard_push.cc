@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/bfloat16.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/tensor/bfloat16.h"
 #include "ps/encoding.h"
 #include "ps/shard.h"
 

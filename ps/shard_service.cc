@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/kernels/cpu/bulk_copy.h"
-#include "core/trace.h"
-#include "core/wire.h"
+#include "core/base/trace.h"
+#include "core/graph/wire.h"
+#include "core/memory/bulk_copy.h"
 #include "ps/checkpoint_tasks.h"
 #include "ps/wire_requests.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/offload.h"
+#include "core/base/offload.h"
 #include "ps/shard.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"

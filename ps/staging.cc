@@ -1,6 +1,6 @@
 #include "ps/staging.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::ps {
 namespace {

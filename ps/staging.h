@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "ps/counters.h"
 #include "ps/fence.h"
 #include "ps/requests.h"

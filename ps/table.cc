@@ -6,7 +6,7 @@
 #include <exception>
 #include <numeric>
 
-#include "core/kernels/cpu/bulk_copy.h"
+#include "core/memory/bulk_copy.h"
 #include "ps/gather.h"
 
 namespace cairn::ps {

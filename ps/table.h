@@ -19,12 +19,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/arena.h"
-#include "core/id_index.h"
-#include "core/layout.h"
-#include "core/loan.h"
-#include "core/update_rule.h"
-#include "core/variable.h"
+#include "core/graph/update_rule.h"
+#include "core/graph/variable.h"
+#include "core/memory/arena.h"
+#include "core/memory/loan.h"
+#include "core/rows/id_index.h"
+#include "core/rows/layout.h"
 #include "ps/requests.h"
 #include "ps/touched_rows.h"
 #include "storage/row_block.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 
 namespace cairn::ps {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/kernels/cpu/bulk_copy.h"
-#include "core/wire.h"
+#include "core/base/error.h"
+#include "core/graph/wire.h"
+#include "core/memory/bulk_copy.h"
 #include "rpc/shared_memory.h"
 
 namespace cairn::ps {

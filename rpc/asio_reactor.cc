@@ -4,7 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 namespace {

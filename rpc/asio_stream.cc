@@ -12,7 +12,7 @@
 #include <cstring>
 #include <span>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/shared_memory.h"
 
 namespace cairn::rpc {

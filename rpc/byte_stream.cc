@@ -1,6 +1,6 @@
 #include "rpc/byte_stream.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 

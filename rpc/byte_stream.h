@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/loan.h"
+#include "core/memory/loan.h"
 
 namespace cairn::rpc {
 

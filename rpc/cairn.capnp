@@ -2,11 +2,11 @@
 # Cairn's services. One protocol for control and data; docs/wire-protocol.md explains it.
 #
 # Every process listens on one address with numbered endpoints: 0 is its control service, 1 and up are its shards (a ps) or its
-# lanes (a worker). The hello that opens a connection names the endpoint. Errors carry a code of core/error.h.
+# lanes (a worker). The hello that opens a connection names the endpoint. Errors carry a code of core/base/error.h.
 # Who may make a call is told by the role in the hello. A number that has gone is `retired`: nobody reads it.
 
 using Cxx = import "/capnp/c++.capnp";
-using Core = import "/core/graph.capnp";
+using Core = import "/core/graph/graph.capnp";
 $Cxx.namespace("cairn::wire");
 
 # Travels with every pull and push; cairn::StepContext in memory.

@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "core/element.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/tensor/element.h"
 
 namespace cairn::rpc {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/error_wire.h"
 #include "rpc/message_stream.h"
 

@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 

@@ -1,6 +1,6 @@
 #include "rpc/heartbeat.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 namespace {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.h"
-#include "core/log.h"
-#include "core/utc.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/base/utc.h"
 
 namespace cairn::rpc {
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace cairn::rpc {
 

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/connection.h"
 #include "rpc/hello_io.h"
 #include "rpc/shared_memory.h"

@@ -1,6 +1,6 @@
 #include "rpc/reactor.h"
 
-#include "core/log.h"
+#include "core/base/log.h"
 
 #include <algorithm>
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "rpc/buffer_pool.h"
 #include "rpc/error_wire.h"
 #include "rpc/task.h"

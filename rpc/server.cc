@@ -3,7 +3,7 @@
 #include <atomic>
 #include <map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/hello_io.h"
 #include "rpc/task_group.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/connection.h"
 #include "rpc/network.h"
 

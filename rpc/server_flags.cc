@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "rpc/command_line.h"
 #include "rpc/hello.h"
 #include "rpc/token.h"

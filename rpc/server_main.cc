@@ -5,7 +5,7 @@
 
 #include <iostream>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/server_flags.h"
 #include "rpc/task_group.h"
 

@@ -13,7 +13,7 @@
 #include <map>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/memory_use.h"
 
 namespace cairn::rpc {

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "rpc/sim_stream.h"
 
 namespace cairn::rpc {

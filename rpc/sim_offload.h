@@ -2,8 +2,8 @@
 #pragma once
 #include <map>
 
-#include "core/offload.h"
-#include "core/random.h"
+#include "core/base/offload.h"
+#include "core/base/random.h"
 #include "rpc/sim_reactor.h"
 
 namespace cairn::rpc {

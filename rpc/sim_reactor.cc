@@ -2,7 +2,7 @@
 
 #include <queue>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 namespace {

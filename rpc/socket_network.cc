@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/asio_reactor.h"
 #include "rpc/asio_stream.h"
 #include "rpc/network.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/error_wire.h"
 
 namespace cairn::rpc {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "rpc/task.h"
 
 namespace cairn::rpc {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "rpc/task_group.h"
 
 namespace cairn::rpc {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::storage {
 namespace {

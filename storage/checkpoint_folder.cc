@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "core/error.h"
-#include "core/failpoint.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
 
 namespace cairn::storage {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/disk.h"
+#include "core/base/disk.h"
 #include "storage/manifest.h"
 #include "storage/row_store.h"
 

@@ -1,8 +1,8 @@
 #include "storage/folder_lock.h"
 
-#include "core/error.h"
-#include "core/machine.h"
-#include "core/utc.h"
+#include "core/base/error.h"
+#include "core/base/machine.h"
+#include "core/base/utc.h"
 
 namespace cairn::storage {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "core/clock.h"
-#include "core/disk.h"
+#include "core/base/clock.h"
+#include "core/base/disk.h"
 
 namespace cairn::storage {
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/disk.h"
-#include "core/layout.h"
-#include "core/tensor.h"
-#include "core/update_rule.h"
+#include "core/base/disk.h"
+#include "core/graph/update_rule.h"
+#include "core/rows/layout.h"
+#include "core/tensor/tensor.h"
 #include "storage/row_store.h"
 
 namespace cairn::storage {

@@ -3,8 +3,8 @@
 #include <concepts>
 #include <utility>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "storage/base64.h"
 #include "storage/checksum.h"
 #include "storage/manifest.h"

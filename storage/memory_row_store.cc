@@ -1,7 +1,7 @@
 #include <cstring>
 #include <map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "storage/row_store.h"
 
 namespace cairn::storage {

@@ -1,6 +1,6 @@
 #include "storage/range_read.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::storage {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "storage/row_block.h"
 #include "storage/row_store.h"
 

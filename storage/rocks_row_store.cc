@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/failpoint.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
 #include "storage/checksum.h"
 #include "storage/row_store.h"
 

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/tensor.h"
-#include "core/update_rule.h"
+#include "core/graph/update_rule.h"
+#include "core/rows/layout.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn::storage {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/disk.h"
+#include "core/base/disk.h"
 
 namespace cairn::storage {
 

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/range_read.h"
 #include "storage/row_block.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
 
 namespace cairn::tools {

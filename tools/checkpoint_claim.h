@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "core/clock.h"
-#include "core/disk.h"
+#include "core/base/clock.h"
+#include "core/base/disk.h"
 #include "storage/folder_lock.h"
 #include "tools/user_files.h"
 

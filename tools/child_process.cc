@@ -13,7 +13,7 @@
 #include <fstream>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::tools {
 namespace {

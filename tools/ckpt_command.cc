@@ -4,9 +4,9 @@
 #include <ctime>
 #include <memory>
 
-#include "core/disk.h"
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tools/checkpoint_path.h"

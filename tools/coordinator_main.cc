@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/command_line.h"
 #include "tools/train_command.h"
 #include "tools/train_request.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "core/output_file.h"
+#include "core/base/output_file.h"
 #include "data/criteo_like.h"
 #include "tools/user_files.h"
 

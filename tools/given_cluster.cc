@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/disk.h"
-#include "core/json.h"
-#include "core/log.h"
+#include "core/base/disk.h"
+#include "core/base/json.h"
+#include "core/base/log.h"
 #include "tools/run_folder.h"
 
 namespace cairn::tools {

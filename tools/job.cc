@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/disk.h"
+#include "core/base/disk.h"
 #include "tools/job_limits.h"
 #include "tools/toml_table.h"
 

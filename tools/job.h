@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "data/schema.h"
 #include "tools/job_optimizer.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/element.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/tensor/element.h"
 
 namespace cairn::tools {
 namespace {

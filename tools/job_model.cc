@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "data/byte_source.h"
 #include "tools/job_warnings.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/function.h"
+#include "core/graph/function.h"
 #include "data/dataset.h"
 #include "data/fit.h"
 #include "nn/click_model.h"

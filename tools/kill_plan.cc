@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::tools {
 namespace {

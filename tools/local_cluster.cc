@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/disk.h"
-#include "core/error.h"
-#include "core/json.h"
-#include "core/log.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/log.h"
 #include "tools/run_folder.h"
 
 namespace cairn::tools {

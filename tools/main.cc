@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/command_line.h"
 #include "tools/ckpt_command.h"
 #include "tools/generate_command.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/json.h"
+#include "core/base/json.h"
 
 namespace cairn::tools {
 

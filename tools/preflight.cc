@@ -4,8 +4,8 @@
 
 #include <exception>
 
-#include "core/error.h"
-#include "core/output_file.h"
+#include "core/base/error.h"
+#include "core/base/output_file.h"
 #include "data/fit.h"
 #include "tools/job_warnings.h"
 

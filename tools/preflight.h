@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/disk.h"
+#include "core/base/disk.h"
 #include "tools/job_model.h"
 
 namespace cairn::tools {

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace cairn::tools {
 

@@ -1,7 +1,7 @@
 #include "tools/report.h"
 
 #include "coordinator/staleness_json.h"
-#include "core/json.h"
+#include "core/base/json.h"
 
 namespace cairn::tools {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/disk.h"
-#include "core/error.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
 #include "storage/base64.h"
 #include "storage/manifest.h"
 

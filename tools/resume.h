@@ -4,7 +4,7 @@
 #pragma once
 #include <string>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "data/fit.h"
 #include "tools/job.h"
 #include "tools/job_model.h"

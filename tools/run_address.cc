@@ -1,7 +1,7 @@
 #include "tools/run_address.h"
 
-#include "core/disk.h"
-#include "core/error.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
 #include "rpc/token.h"
 #include "tools/run_folder.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "coordinator/control_server.h"
-#include "core/json.h"
+#include "core/base/json.h"
 
 namespace cairn::tools {
 

@@ -5,8 +5,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "core/clock.h"
-#include "core/error.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
 
 namespace cairn::tools {
 

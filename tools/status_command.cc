@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "tools/memory_text.h"
 #include "tools/run_address.h"
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "core/disk.h"
+#include "core/base/disk.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/run_address.h"
 

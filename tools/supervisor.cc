@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::tools {
 namespace {

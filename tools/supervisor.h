@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "tools/child_process.h"
 #include "tools/kill_plan.h"
 

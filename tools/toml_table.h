@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/element.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/tensor/element.h"
 
 // toml++ 3.3 asserts what a file may well hold ("[`a]"): that is an error of the file here, in
 // every kind of build.

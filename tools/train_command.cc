@@ -11,8 +11,8 @@
 #include <set>
 
 #include "coordinator/task_roles.h"
-#include "core/disk.h"
-#include "core/log.h"
+#include "core/base/disk.h"
+#include "core/base/log.h"
 #include "rpc/token.h"
 #include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"

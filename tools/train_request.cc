@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tools/job.h"
 #include "tools/job_limits.h"
 

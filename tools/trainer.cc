@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/json.h"
-#include "core/ops.h"
+#include "core/base/json.h"
+#include "core/graph/ops.h"
 #include "nn/losses.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"

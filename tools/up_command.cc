@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tools/local_cluster.h"
 
 namespace cairn::tools {

@@ -1,9 +1,9 @@
 #include "tools/user_files.h"
 
-#include "core/disk.h"
-#include "core/error.h"
-#include "core/json.h"
-#include "core/output_file.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/output_file.h"
 
 namespace cairn::tools {
 namespace {

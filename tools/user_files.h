@@ -9,7 +9,7 @@ enum class Overwrite : bool { kNo, kYes };
 
 // `path` is free to be written: nothing is there, an empty file, a device or a FIFO, or a report of
 // ours. `--report`'s check.
-//   Errors  AlreadyExists, naming --overwrite; core/output_file.h's.
+//   Errors  AlreadyExists, naming --overwrite; core/base/output_file.h's.
 void verify_report_path(const std::string& path, Overwrite overwrite);
 void write_report(const std::string& path, const std::string& text);
 

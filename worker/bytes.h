@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "rpc/buffer_pool.h"
 
 namespace cairn::worker {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace cairn::worker {
 

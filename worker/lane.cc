@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/trace.h"
+#include "core/base/trace.h"
 
 namespace cairn::worker {
 

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "core/executor.h"
-#include "core/graph.h"
-#include "core/layout.h"
+#include "core/exec/executor.h"
+#include "core/graph/graph.h"
+#include "core/rows/layout.h"
 #include "data/dataset.h"
 #include "rpc/task.h"
 #include "worker/admission.h"

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
 #include "worker/closure.h"
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace cairn::worker {
 

@@ -9,8 +9,8 @@
 #include <map>
 #include <utility>
 
-#include "core/tensor.h"
-#include "core/variable_store.h"
+#include "core/rows/variable_store.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn::worker {
 

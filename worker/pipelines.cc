@@ -1,6 +1,6 @@
 #include "worker/pipelines.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "data/dataset_wire.h"
 
 namespace cairn::worker {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/element.h"
+#include "core/tensor/element.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "worker/closure.h"

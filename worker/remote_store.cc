@@ -7,9 +7,9 @@
 #include <numeric>
 #include <optional>
 
-#include "core/bfloat16.h"
-#include "core/kernels/cpu/bulk_copy.h"
-#include "core/trace.h"
+#include "core/base/trace.h"
+#include "core/memory/bulk_copy.h"
+#include "core/tensor/bfloat16.h"
 
 namespace cairn::worker {
 namespace {

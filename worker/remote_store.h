@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/variable_store.h"
+#include "core/rows/layout.h"
+#include "core/rows/variable_store.h"
 #include "rpc/reactor.h"
 #include "rpc/task_group.h"
 #include "worker/doing.h"

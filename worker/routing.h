@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/variable_store.h"
+#include "core/rows/layout.h"
+#include "core/rows/variable_store.h"
 
 namespace cairn::worker {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/wire.h"
+#include "core/graph/wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
 #include "rpc/reactor.h"

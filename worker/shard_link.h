@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
-#include "core/update_rule.h"
-#include "core/variable_store.h"
+#include "core/base/clock.h"
+#include "core/graph/update_rule.h"
+#include "core/rows/variable_store.h"
 #include "rpc/credit.h"
 #include "rpc/hello.h"
 #include "rpc/network.h"

@@ -2,8 +2,8 @@
 
 #include <random>
 
-#include "core/json.h"
-#include "core/machine.h"
+#include "core/base/json.h"
+#include "core/base/machine.h"
 #include "rpc/memory_use.h"
 #include "rpc/reactor_thread.h"
 #include "rpc/server.h"

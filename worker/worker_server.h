@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "core/log.h"
-#include "core/offload.h"
+#include "core/base/log.h"
+#include "core/base/offload.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
 #include "rpc/waits.h"

@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
-#include "core/arithmetic.h"
-#include "core/graph.h"
+#include "core/base/arithmetic.h"
+#include "core/graph/graph.h"
 
 namespace cairn {
 

@@ -6,7 +6,7 @@
 //                        again, some twice in a row, while checkpoints are made; after each the
 //                        newest one must be sound, what the coordinator restores from it must be
 //                        one cut, and in the end each closure must have counted once
-//   --mode failpoints    the process that passes each failpoint (core/failpoint.h) dies there
+//   --mode failpoints    the process that passes each failpoint (core/base/failpoint.h) dies there
 //   --mode recovery      how long until work goes on after a worker, a ps with 100 MB, the
 //                        coordinator is killed
 #include <poll.h>
@@ -20,10 +20,10 @@
 #include <fstream>
 #include <map>
 
-#include "core/disk.h"
-#include "core/error.h"
-#include "core/failpoint.h"
-#include "core/random.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/failpoint.h"
+#include "core/base/random.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/row_store.h"
 #include "tests/chaos/cluster.h"

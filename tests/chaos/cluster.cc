@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace cairn::chaos {
 

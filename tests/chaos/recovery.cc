@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace cairn::chaos {
 namespace {

@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 
 namespace cairn::chaos {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coordinator/cluster_coordinator.h"
-#include "core/ops.h"
+#include "core/graph/ops.h"
 
 namespace cairn {
 

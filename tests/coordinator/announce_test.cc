@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 #include "tests/coordinator/simulated_cluster.h"

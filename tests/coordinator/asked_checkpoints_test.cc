@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
 #include "tests/coordinator/simulated_cluster.h"

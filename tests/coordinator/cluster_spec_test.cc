@@ -5,7 +5,7 @@
 
 #include "coordinator/cluster_resolver.h"
 #include "coordinator/task_roles.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "data/fit.h"
 #include "nn/nn.h"
 #include "tests/coordinator/simulated_cluster.h"

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/log.h"
-#include "core/ops.h"
+#include "core/base/log.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

@@ -1,7 +1,7 @@
 // Training goes on while strangers are at every door of the cluster.
 #include <gtest/gtest.h>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "rpc/hello_io.h"
 #include "tests/coordinator/simulated_cluster.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn {
 namespace {

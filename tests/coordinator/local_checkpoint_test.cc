@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/local_runtime.h"
-#include "core/ops.h"
+#include "core/exec/local_runtime.h"
+#include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
 #include "tests/coordinator/simulated_cluster.h"
 #include "tests/tools/temp_folder.h"

@@ -1,5 +1,5 @@
 // partitioners.json: (shape, dtype, options) -> parts along each axis.
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "tests/coordinator/vector_cases.h"
 
 namespace cairn {

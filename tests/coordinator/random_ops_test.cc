@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

@@ -8,7 +8,7 @@
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
-#include "core/memory_disk.h"
+#include "core/base/memory_disk.h"
 #include "ps/ps_server.h"
 #include "rpc/sim_network.h"
 #include "rpc/sim_offload.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <kj/async.h>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/stuck_watch.h"
-#include "core/json.h"
-#include "core/log.h"
+#include "core/base/json.h"
+#include "core/base/log.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "nn/nn.h"
 #include "tests/coordinator/simulated_cluster.h"
 #include "tests/coordinator/vector_cases.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {

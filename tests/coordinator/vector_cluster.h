@@ -4,8 +4,8 @@
 #include <array>
 #include <functional>
 
-#include "core/json.h"
-#include "core/ops.h"
+#include "core/base/json.h"
+#include "core/graph/ops.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn::testing {

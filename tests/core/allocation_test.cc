@@ -8,7 +8,7 @@
 #include <new>
 #include <string>
 
-#include "core/executor.h"
+#include "core/exec/executor.h"
 #include "tests/core/graph_testing.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "core/arena.h"
+#include "core/memory/arena.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

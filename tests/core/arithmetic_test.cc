@@ -6,10 +6,10 @@
 #include <functional>
 #include <limits>
 
-#include "core/bfloat16.h"
-#include "core/executor.h"
-#include "core/local_store.h"
-#include "core/ops.h"
+#include "core/exec/executor.h"
+#include "core/graph/ops.h"
+#include "core/rows/local_store.h"
+#include "core/tensor/bfloat16.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/noise.h"
 

@@ -1,8 +1,8 @@
 // Arrays in expressions: operators, and what C++ numbers become in them.
 #include <gmock/gmock.h>
 
-#include "core/local_runtime.h"
-#include "core/ops.h"
+#include "core/exec/local_runtime.h"
+#include "core/graph/ops.h"
 #include "tests/core/graph_testing.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-#include "core/kernels/cpu/bulk_copy.h"
+#include "core/memory/bulk_copy.h"
 
 #include <gtest/gtest.h>
 

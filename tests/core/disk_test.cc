@@ -1,12 +1,12 @@
-#include "core/disk.h"
+#include "core/base/disk.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
-#include "core/error.h"
-#include "core/memory_disk.h"
+#include "core/base/error.h"
+#include "core/base/memory_disk.h"
 
 namespace cairn {
 namespace {

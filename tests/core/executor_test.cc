@@ -1,13 +1,13 @@
-#include "core/executor.h"
+#include "core/exec/executor.h"
 
 #include <gmock/gmock.h>
 
 #include <deque>
 #include <limits>
 
-#include "core/bound_plan.h"
-#include "core/local_store.h"
-#include "core/op_def.h"
+#include "core/exec/bound_plan.h"
+#include "core/graph/op_def.h"
+#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 
 namespace cairn {

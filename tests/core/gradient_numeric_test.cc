@@ -5,9 +5,9 @@
 #include <functional>
 #include <set>
 
-#include "core/executor.h"
-#include "core/local_store.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/exec/executor.h"
+#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 
 namespace cairn {

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/function.h"
-#include "core/graph.h"
-#include "core/op_def.h"
-#include "core/ops.h"
-#include "core/variable.h"
+#include "core/graph/function.h"
+#include "core/graph/graph.h"
+#include "core/graph/op_def.h"
+#include "core/graph/ops.h"
+#include "core/graph/variable.h"
 
 namespace cairn::testing {
 

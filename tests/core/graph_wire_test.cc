@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/node_of.h"
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <new>
 
-#include "core/executor.h"
-#include "core/local_store.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/exec/executor.h"
+#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/node_of.h"
 

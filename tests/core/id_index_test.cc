@@ -1,11 +1,11 @@
-#include "core/id_index.h"
+#include "core/rows/id_index.h"
 
 #include <gmock/gmock.h>
 
 #include <unordered_map>
 #include <vector>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/executor.h"
-#include "core/local_store.h"
-#include "core/random.h"
+#include "core/base/random.h"
+#include "core/exec/executor.h"
+#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/noise.h"
 
@@ -36,7 +36,7 @@ void expect_close(const Tensor& got, const std::vector<double>& want, const std:
     ASSERT_NEAR(got.values<float>()[i], want[i], 2e-5 * largest) << what << " element " << i;
 }
 
-// One axis of a window as the words of core/ops_model.h have it, worked out anew.
+// One axis of a window as the words of core/graph/ops_model.h have it, worked out anew.
 struct Axis {
   Int in, size, stride, dilation, out, before;
 };

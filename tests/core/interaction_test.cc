@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/executor.h"
-#include "core/local_store.h"
-#include "core/ops.h"
+#include "core/exec/executor.h"
+#include "core/graph/ops.h"
+#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/noise.h"
 

@@ -1,4 +1,4 @@
-#include "core/layout.h"
+#include "core/rows/layout.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/local_runtime.h"
+#include "core/exec/local_runtime.h"
 #include "tests/core/graph_testing.h"
 
 namespace cairn {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "core/kernels/cpu/elementwise.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 #include <string_view>
 
-#include "core/error.h"
-#include "core/graph.h"
+#include "core/base/error.h"
+#include "core/graph/graph.h"
 
 namespace cairn::testing {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <utility>
 
-#include "core/random.h"
-#include "core/tensor.h"
+#include "core/base/random.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn::testing {
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "nn/clipping.h"
 #include "nn/losses.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/function.h"
+#include "core/graph/function.h"
 #include "tests/core/vectors.h"
 
 namespace cairn::testing {

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/executor.h"
-#include "core/local_store.h"
-#include "core/ops.h"
+#include "core/exec/executor.h"
+#include "core/graph/ops.h"
+#include "core/rows/local_store.h"
 #include "tests/core/ops_cases.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-#include "core/output_file.h"
+#include "core/base/output_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 namespace {

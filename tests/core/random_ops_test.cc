@@ -6,8 +6,8 @@
 #include <limits>
 #include <thread>
 
-#include "core/executor.h"
-#include "core/local_store.h"
+#include "core/exec/executor.h"
+#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 
 namespace cairn {

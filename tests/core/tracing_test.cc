@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "core/recording.h"
+#include "core/graph/recording.h"
 #include "tests/core/graph_testing.h"
 
 namespace cairn {

@@ -1,10 +1,10 @@
-#include "core/unique_ids.h"
+#include "core/rows/unique_ids.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn {
 namespace {

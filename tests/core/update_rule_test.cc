@@ -1,4 +1,4 @@
-#include "core/update_rule.h"
+#include "core/graph/update_rule.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn {
 namespace {

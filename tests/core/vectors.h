@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/disk.h"
-#include "core/error.h"
-#include "core/json.h"
-#include "core/tensor.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn::testing {
 

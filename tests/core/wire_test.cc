@@ -1,6 +1,6 @@
 // Values and declarations on the wire: what comes back is what was sent, and what a sender may not
 // say is refused.
-#include "core/wire.h"
+#include "core/graph/wire.h"
 
 #include <capnp/message.h>
 #include <gmock/gmock.h>

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/data/testing.h"
 
 namespace cairn {

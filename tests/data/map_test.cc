@@ -1,7 +1,7 @@
 // map(): a traced function of a batch, inside the description.
 #include <gmock/gmock.h>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "data/dataset_wire.h"
 #include "tests/data/testing.h"
 

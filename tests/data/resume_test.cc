@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "data/dataset_wire.h"
 #include "tests/data/testing.h"
 

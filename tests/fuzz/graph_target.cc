@@ -1,5 +1,5 @@
-#include "core/executor.h"
-#include "core/local_store.h"
+#include "core/exec/executor.h"
+#include "core/rows/local_store.h"
 #include "tests/fuzz/refusal.h"
 
 namespace cairn::fuzz {

@@ -1,5 +1,5 @@
-#include "core/ops.h"
-#include "core/wire.h"
+#include "core/graph/ops.h"
+#include "core/graph/wire.h"
 #include "data/dataset_wire.h"
 #include "rpc/sim_network.h"
 #include "rpc/sim_reactor.h"

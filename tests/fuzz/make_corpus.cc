@@ -10,8 +10,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "core/ops.h"
-#include "core/wire.h"
+#include "core/graph/ops.h"
+#include "core/graph/wire.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "data/dataset_wire.h"

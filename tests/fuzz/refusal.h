@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/fuzz/targets.h"
 
 namespace cairn::fuzz {

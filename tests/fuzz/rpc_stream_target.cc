@@ -1,5 +1,5 @@
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "tests/fuzz/refusal.h"
 #include "tests/fuzz/served_ps.h"
 

@@ -1,6 +1,6 @@
 // What a played peer says to lanes and to control services.
-#include "core/error.h"
-#include "core/wire.h"
+#include "core/base/error.h"
+#include "core/graph/wire.h"
 #include "data/dataset.h"
 #include "tests/fuzz/sequence_parts.h"
 #include "tests/fuzz/sequence_player.h"

@@ -2,9 +2,9 @@
 
 #include <functional>
 
-#include "core/error.h"
-#include "core/function.h"
-#include "core/ops.h"
+#include "core/base/error.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
 #include "data/dataset_wire.h"
 
 namespace cairn::fuzz {

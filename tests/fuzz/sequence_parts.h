@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "data/dataset.h"
 
 namespace cairn::fuzz {

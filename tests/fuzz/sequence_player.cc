@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/wire.h"
+#include "core/base/error.h"
+#include "core/graph/wire.h"
 #include "data/dataset.h"
 #include "rpc/hello_io.h"
 #include "rpc/shared_memory.h"

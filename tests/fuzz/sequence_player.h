@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
 #include "rpc/network.h"

@@ -1,5 +1,5 @@
 // What a sequence says to a shard.
-#include "core/wire.h"
+#include "core/graph/wire.h"
 #include "tests/fuzz/sequence_parts.h"
 #include "tests/fuzz/sequence_player.h"
 

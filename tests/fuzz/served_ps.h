@@ -1,7 +1,7 @@
 // A ps on a simulated network, raw streams to it, and a good client beside them.
 #pragma once
-#include "core/memory_disk.h"
-#include "core/offload.h"
+#include "core/base/memory_disk.h"
+#include "core/base/offload.h"
 #include "ps/ps_server.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"

@@ -1,4 +1,4 @@
-#include "core/clock.h"
+#include "core/base/clock.h"
 #include "ps/shard.h"
 #include "ps/wire_requests.h"
 #include "rpc/shared_memory.h"

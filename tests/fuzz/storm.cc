@@ -15,8 +15,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "rpc/connection.h"
 #include "tests/fuzz/sequence_player.h"
 #include "tools/child_process.h"

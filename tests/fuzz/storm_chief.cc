@@ -9,7 +9,7 @@
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine_options.h"
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
 

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "core/executor.h"
-#include "core/function.h"
-#include "core/local_runtime.h"
-#include "core/ops.h"
+#include "core/exec/executor.h"
+#include "core/exec/local_runtime.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "data/fit.h"

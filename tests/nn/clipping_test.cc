@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "nn/optimizer.h"
 #include "tests/nn/values.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "storage/row_block.h"
 #include "tests/ps/shard_fixture.h"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "core/function.h"
-#include "core/ops.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
 #include "nn/interactions.h"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tests/nn/values.h"
 
 namespace cairn::nn {

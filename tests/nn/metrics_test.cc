@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "core/disk.h"
-#include "core/json.h"
-#include "core/ops.h"
+#include "core/base/disk.h"
+#include "core/base/json.h"
+#include "core/graph/ops.h"
 #include "tests/nn/values.h"
 
 namespace cairn::nn {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/function.h"
-#include "core/local_runtime.h"
-#include "core/log.h"
-#include "core/ops.h"
+#include "core/base/log.h"
+#include "core/exec/local_runtime.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
 #include "nn/losses.h"

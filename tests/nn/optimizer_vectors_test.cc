@@ -2,7 +2,7 @@
 // pushes to ps shards.
 #include <gtest/gtest.h>
 
-#include "core/local_runtime.h"
+#include "core/exec/local_runtime.h"
 #include "tests/nn/cut_variable.h"
 #include "tests/nn/optimizer_vectors.h"
 #include "tests/nn/values.h"

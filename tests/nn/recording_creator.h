@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/variable.h"
+#include "core/graph/variable.h"
 
 namespace cairn::nn {
 

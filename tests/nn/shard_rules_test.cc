@@ -1,7 +1,7 @@
 // The rules on real shards: what becomes of rows, slots and counts.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/nn/cut_variable.h"
 
 namespace cairn::nn {

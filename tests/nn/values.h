@@ -6,8 +6,8 @@
 #include <initializer_list>
 #include <vector>
 
-#include "core/array.h"
-#include "core/variable.h"
+#include "core/graph/array.h"
+#include "core/graph/variable.h"
 
 namespace cairn::nn {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/ps/shard_fixture.h"
 
 namespace cairn::ps {

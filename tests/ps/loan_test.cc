@@ -6,7 +6,7 @@
 #include <numeric>
 #include <thread>
 
-#include "core/memory_disk.h"
+#include "core/base/memory_disk.h"
 #include "tests/ps/server_fixture.h"
 
 namespace cairn::ps {

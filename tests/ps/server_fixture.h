@@ -1,7 +1,7 @@
 // A ps server over a network, and a client that speaks to its shards.
 #pragma once
-#include "core/memory_disk.h"
-#include "core/wire.h"
+#include "core/base/memory_disk.h"
+#include "core/graph/wire.h"
 #include "ps/ps_server.h"
 #include "ps/wire_requests.h"
 #include "rpc/cairn.capnp.h"

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/arena.h"
+#include "core/memory/arena.h"
 
 namespace cairn::ps {
 namespace {

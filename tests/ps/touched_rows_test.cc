@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace cairn::ps {
 namespace {

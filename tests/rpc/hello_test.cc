@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "rpc/hello.h"
 #include "tests/rpc/echo_service.h"
 

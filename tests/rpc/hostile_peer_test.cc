@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "rpc/hello_io.h"
 #include "tests/rpc/echo_service.h"
 

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/memory_use.h"
 #include "tests/rpc/echo_service.h"
 

@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
 

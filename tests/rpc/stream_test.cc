@@ -9,8 +9,8 @@
 
 #include <cstring>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "rpc/asio_stream.h"
 
 namespace cairn::rpc {

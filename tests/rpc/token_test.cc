@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::rpc {
 namespace {

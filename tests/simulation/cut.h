@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "storage/manifest.h"
 #include "tests/simulation/program.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coordinator/engine_options.h"
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "tests/simulation/program.h"
 
 namespace cairn::simulation {

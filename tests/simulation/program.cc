@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "core/ops.h"
-#include "core/update_rule.h"
+#include "core/graph/ops.h"
+#include "core/graph/update_rule.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 

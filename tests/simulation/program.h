@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coordinator/cluster_coordinator.h"
-#include "core/layout.h"
+#include "core/rows/layout.h"
 #include "tests/simulation/scenario.h"
 
 namespace cairn::simulation {

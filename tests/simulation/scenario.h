@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
+#include "core/base/clock.h"
 
 namespace cairn::simulation {
 

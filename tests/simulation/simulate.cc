@@ -5,7 +5,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {

@@ -2,7 +2,7 @@
 // --seed N`.
 #include <gtest/gtest.h>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {

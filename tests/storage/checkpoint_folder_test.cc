@@ -6,8 +6,8 @@
 
 #include <fstream>
 
-#include "core/error.h"
-#include "core/memory_disk.h"
+#include "core/base/error.h"
+#include "core/base/memory_disk.h"
 #include "storage/folder_lock.h"
 #include "storage/range_read.h"
 #include "tests/storage/fixture.h"

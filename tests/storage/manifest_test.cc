@@ -2,9 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "core/error.h"
-#include "core/json.h"
-#include "core/memory_disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/memory_disk.h"
 #include "storage/base64.h"
 #include "storage/checksum.h"
 

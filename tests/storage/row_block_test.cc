@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "storage/checksum.h"
 #include "tests/storage/fixture.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"

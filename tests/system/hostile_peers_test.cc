@@ -6,8 +6,8 @@
 #include <cstring>
 #include <optional>
 
-#include "core/random.h"
-#include "core/wire.h"
+#include "core/base/random.h"
+#include "core/graph/wire.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
 #include "rpc/hello_io.h"

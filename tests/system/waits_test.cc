@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
 #include "tests/tools/temp_folder.h"
 

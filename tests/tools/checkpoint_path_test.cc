@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "core/disk.h"
-#include "core/error.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
 #include "storage/manifest.h"
 #include "tests/tools/temp_folder.h"
 

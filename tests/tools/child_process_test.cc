@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn::tools {

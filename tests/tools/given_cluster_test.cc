@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/run_folder.h"
 

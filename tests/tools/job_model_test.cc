@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "coordinator/strategy.h"
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "data/criteo_like.h"
 #include "nn/nn.h"
 #include "tests/tools/temp_folder.h"

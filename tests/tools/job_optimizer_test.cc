@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "core/ops.h"
+#include "core/graph/ops.h"
 #include "tools/job.h"
 
 namespace cairn::tools {

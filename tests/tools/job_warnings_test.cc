@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/report.h"
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::tools {
 namespace {

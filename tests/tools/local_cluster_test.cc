@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/json.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "tests/tools/event_log.h"
 #include "tests/tools/temp_folder.h"
 

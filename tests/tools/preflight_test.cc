@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "core/error.h"
-#include "core/memory_disk.h"
+#include "core/base/error.h"
+#include "core/base/memory_disk.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
 

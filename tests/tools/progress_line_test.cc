@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace cairn::tools {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "storage/checkpoint_folder.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"

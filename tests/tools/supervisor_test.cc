@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/tools/event_log.h"
 #include "tests/tools/temp_folder.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/layout.h"
-#include "core/wire.h"
+#include "core/graph/wire.h"
+#include "core/rows/layout.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/server.h"
 #include "rpc/sim_network.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "core/function.h"
-#include "core/ops.h"
-#include "core/variable.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
+#include "core/graph/variable.h"
 #include "tests/worker/fake_ps.h"
 #include "worker/lane.h"
 

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "rpc/hello.h"
 #include "rpc/server_main.h"
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "core/json.h"
+#include "core/base/json.h"
 #include "tests/worker/worker_fixture.h"
 
 namespace cairn::worker {

@@ -1,8 +1,8 @@
 // The update rules' door: which kernel serves which kind, and the assignments, which serve every
 // dtype.
-#include "core/error.h"
-#include "core/kernels/cpu/bulk_copy.h"
+#include "core/base/error.h"
 #include "core/kernels/cpu/rule_pass.h"
+#include "core/memory/bulk_copy.h"
 
 namespace cairn {
 namespace {

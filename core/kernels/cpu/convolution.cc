@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include "core/graph/window.h"
 #include "core/kernels/cpu/onednn.h"
 #include "core/kernels/kernel.h"
-#include "core/window.h"
 
 namespace cairn {
 namespace {

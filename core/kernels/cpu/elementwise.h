@@ -1,11 +1,11 @@
 // Elementwise operations as functions over a block of elements; the executor strings them together
-// over blocks that stay in cache (core/fused.h).
+// over blocks that stay in cache (core/exec/fused.h).
 #pragma once
 #include <cstddef>
 #include <span>
 #include <string_view>
 
-#include "core/graph.h"
+#include "core/graph/graph.h"
 
 namespace cairn {
 

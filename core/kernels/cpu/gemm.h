@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/arithmetic.h"
+#include "core/base/arithmetic.h"
 
 namespace cairn {
 

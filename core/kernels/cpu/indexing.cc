@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/error.h"
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
+#include "core/base/error.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {

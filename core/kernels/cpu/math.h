@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
 
 namespace cairn::math {
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "core/bfloat16.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/kernels/cpu/gemm.h"
 #include "core/kernels/cpu/onednn.h"
 #include "core/kernels/kernel.h"
+#include "core/tensor/bfloat16.h"
 
 namespace cairn {
 namespace {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/kernels/kernel.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace cairn::onednn {
 

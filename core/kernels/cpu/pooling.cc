@@ -3,9 +3,9 @@
 #include <cstring>
 #include <memory>
 
+#include "core/graph/window.h"
 #include "core/kernels/cpu/onednn.h"
 #include "core/kernels/kernel.h"
-#include "core/window.h"
 
 namespace cairn {
 namespace {

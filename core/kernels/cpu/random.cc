@@ -1,10 +1,10 @@
 // Random numbers by counter: element i under a key is a function of both alone. Uniform numbers use
 // all four words of a block of Philox, the others take a block each.
-#include "core/random.h"
+#include "core/base/random.h"
 
 #include <cmath>
 
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
 #include "core/kernels/cpu/tile.h"
 #include "core/kernels/kernel.h"
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <memory>
 
-#include "core/error.h"
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
+#include "core/base/error.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {

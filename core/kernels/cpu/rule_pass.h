@@ -11,9 +11,9 @@
 #include <numeric>
 #include <vector>
 
-#include "core/kernels/cpu/clones.h"
-#include "core/kernels/cpu/stripes.h"
-#include "core/update_rule.h"
+#include "core/base/clones.h"
+#include "core/graph/update_rule.h"
+#include "core/memory/stripes.h"
 
 namespace cairn {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {

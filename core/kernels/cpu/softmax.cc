@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
+#include "core/base/error.h"
 #include "core/kernels/cpu/math.h"
 #include "core/kernels/kernel.h"
 

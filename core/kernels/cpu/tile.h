@@ -4,7 +4,7 @@
 #pragma once
 #include <cstdint>
 
-#include "core/kernels/cpu/clones.h"
+#include "core/base/clones.h"
 
 namespace cairn {
 

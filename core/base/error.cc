@@ -1,0 +1,70 @@
+#include "core/base/error.h"
+
+#include <array>
+#include <new>
+
+namespace cairn {
+namespace {
+constexpr std::array<std::string_view, 17> kCodeNames = {
+    "OK",       "Cancelled",      "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+    "DataLoss", "Unauthenticated"};
+}
+
+std::string_view code_name(Code code) {
+  auto i = static_cast<std::size_t>(code);
+  return i < kCodeNames.size() ? kCodeNames[i] : "Unknown";
+}
+
+void throw_error(Code code, const std::string& message, std::string task) {
+  switch (code) {
+    case Code::kCancelled: throw CancelledError(message, std::move(task));
+    case Code::kInvalidArgument: throw InvalidArgumentError(message, std::move(task));
+    case Code::kDeadlineExceeded: throw DeadlineExceededError(message, std::move(task));
+    case Code::kNotFound: throw NotFoundError(message, std::move(task));
+    case Code::kAlreadyExists: throw AlreadyExistsError(message, std::move(task));
+    case Code::kPermissionDenied: throw PermissionDeniedError(message, std::move(task));
+    case Code::kResourceExhausted: throw ResourceExhaustedError(message, std::move(task));
+    case Code::kFailedPrecondition: throw FailedPreconditionError(message, std::move(task));
+    case Code::kAborted: throw AbortedError(message, std::move(task));
+    case Code::kOutOfRange: throw OutOfRangeError(message, std::move(task));
+    case Code::kUnimplemented: throw UnimplementedError(message, std::move(task));
+    case Code::kInternal: throw InternalError(message, std::move(task));
+    case Code::kUnavailable: throw UnavailableError(message, std::move(task));
+    case Code::kDataLoss: throw DataLossError(message, std::move(task));
+    case Code::kUnauthenticated: throw UnauthenticatedError(message, std::move(task));
+    case Code::kUnknown: break;
+  }
+  throw UnknownError(message, std::move(task));
+}
+
+void throw_error(const ErrorParts& parts) {
+  if (parts.input_pipeline)
+    throw ClosureInputError(parts.code, parts.message, parts.task, *parts.input_pipeline);
+  throw_error(parts.code, parts.message, parts.task);
+}
+
+ErrorParts error_parts(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ClosureInputError& e) {
+    return {e.code(), e.what(), e.task(), e.pipeline()};
+  } catch (const Error& e) {
+    return {e.code(), e.what(), e.task()};
+  } catch (const std::bad_alloc&) {
+    return {Code::kResourceExhausted, "out of memory", {}};
+  } catch (const std::exception& e) {
+    return {Code::kUnknown, e.what(), {}};
+  } catch (...) {
+    return {Code::kUnknown, "an exception of unknown type", {}};
+  }
+}
+
+namespace detail {
+void check_failed(const char* condition, const char* file, int line, const std::string& message) {
+  throw InternalError(
+      str(file, ":", line, ": check failed: ", condition, message.empty() ? "" : ": ", message));
+}
+}  // namespace detail
+}  // namespace cairn

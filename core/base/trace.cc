@@ -1,0 +1,153 @@
+#include "core/base/trace.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::size_t kKept = 1 << 18;  // spans
+constexpr std::size_t kThreadsMax = 1024;
+
+struct Span {
+  const char* name;
+  TimePoint begin, end;
+  std::uint64_t closure;
+  int thread;
+  bool overlaps;
+};
+
+const char* folder() {
+  const char* path = std::getenv("CAIRN_TRACE");
+  return path == nullptr || *path == '\0' ? nullptr : path;
+}
+
+double microseconds(TimePoint at) {
+  return std::chrono::duration<double, std::micro>(at.time_since_epoch()).count();
+}
+
+class Recorder {
+ public:
+  ~Recorder() {
+    try {
+      write();
+    } catch (const std::exception& error) {  // the process ends: there is nobody else to tell
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  }
+
+  void add(Span span) {
+    span.thread = static_cast<int>(::syscall(SYS_gettid));
+    const std::scoped_lock lock(mutex_);
+    if (threads_.size() < kThreadsMax && !known(span.thread))
+      threads_.push_back({span.thread, thread_name()});
+    if (spans_.size() < kKept)
+      spans_.push_back(span);
+    else
+      spans_[next_++ % kKept] = span;
+  }
+
+  void write() {
+    const std::scoped_lock lock(mutex_);
+    if (spans_.empty()) return;
+    const int process = ::getpid();
+    Json events = Json::array();
+    events.push_back({{"ph", "M"},
+                      {"pid", process},
+                      {"name", "process_name"},
+                      {"args", {{"name", program_invocation_short_name}}}});
+    for (const auto& [thread, name] : threads_)
+      events.push_back({{"ph", "M"},
+                        {"pid", process},
+                        {"tid", thread},
+                        {"name", "thread_name"},
+                        {"args", {{"name", name}}}});
+    for (const Span& span : spans_) append(events, span, process);
+    disk_.write_atomically(str(folder(), "/", program_invocation_short_name, "-", process, ".json"),
+                           json_text(events));
+  }
+
+ private:
+  bool known(int thread) const {
+    for (const auto& [number, name] : threads_)
+      if (number == thread) return true;
+    return false;
+  }
+  static std::string thread_name() {
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    return name;
+  }
+  static void append(Json& events, const Span& span, int process) {
+    Json event{{"name", span.name},
+               {"pid", process},
+               {"tid", span.thread},
+               {"ts", microseconds(span.begin)},
+               {"args", {{"closure", span.closure}}}};
+    if (!span.overlaps) {
+      event["ph"] = "X";
+      event["dur"] = microseconds(span.end) - microseconds(span.begin);
+      events.push_back(std::move(event));
+      return;
+    }
+    event["cat"] = "step";
+    event["id"] = str(process, ".", span.thread, ".", span.closure);
+    event["ph"] = "b";
+    events.push_back(event);
+    event["ph"] = "e";
+    event["ts"] = microseconds(span.end);
+    events.push_back(std::move(event));
+  }
+
+  Disk& disk_ = system_disk();  // made before this, so that it is there at the end
+  std::mutex mutex_;
+  std::vector<Span> spans_;
+  std::size_t next_ = 0;
+  std::vector<std::pair<int, std::string>> threads_;
+};
+
+Recorder& recorder() {
+  static Recorder made;
+  return made;
+}
+
+}  // namespace
+
+std::atomic<bool> trace_detail::on = folder() != nullptr;
+
+void start_trace(const std::string& folder) {
+  ::setenv("CAIRN_TRACE", folder.c_str(), 1);
+  trace_detail::on = true;
+}
+
+void record_span(const char* name, TimePoint begin, TimePoint end, std::uint64_t closure) {
+  recorder().add({name, begin, end, closure, 0, false});
+}
+void record_overlapping_span(const char* name, TimePoint begin, TimePoint end,
+                             std::uint64_t closure) {
+  recorder().add({name, begin, end, closure, 0, true});
+}
+
+void TraceSpan::end() const {
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (kind_ == Kind::kWork)
+    record_span(name_, begin_, now, closure_);
+  else
+    record_overlapping_span(name_, begin_, now, closure_);
+}
+
+void write_trace() { recorder().write(); }
+
+}  // namespace cairn

@@ -1,0 +1,60 @@
+// Where a step's time goes: spans by process and thread, on the host's monotonic clock, which all
+// its processes share.
+//
+// Off, and one load a span, unless the environment variable CAIRN_TRACE names a folder when the
+// process starts. Then the newest spans are kept in memory and written there when the process ends,
+// one file a process: the events of Chrome's trace format, to be joined (tools/bench --trace).
+//   Source  "Trace Event Format", the Chromium project.
+//   Thread  any.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "core/base/clock.h"
+
+namespace cairn {
+
+namespace trace_detail {
+extern std::atomic<bool> on;
+}
+
+inline bool tracing() { return trace_detail::on.load(std::memory_order_relaxed); }
+// As if CAIRN_TRACE had named `folder`: for this process and those that it starts from now on.
+// Before it has threads.
+void start_trace(const std::string& folder);
+
+// `name` must be a literal, or live as long as the process.
+// within one thread's work
+void record_span(const char* name, TimePoint begin, TimePoint end, std::uint64_t closure);
+// of what waits meanwhile
+void record_overlapping_span(const char* name, TimePoint begin, TimePoint end,
+                             std::uint64_t closure);
+
+// From here to the end of the scope; `overlaps`: others of the same thread may begin and end
+// meanwhile, as across a co_await.
+class TraceSpan {
+ public:
+  enum class Kind : std::uint8_t { kWork, kOverlapping };
+  explicit TraceSpan(const char* name, std::uint64_t closure = 0, Kind kind = Kind::kWork)
+      : name_(name), closure_(closure), kind_(kind) {
+    if (tracing()) begin_ = std::chrono::steady_clock::now();
+  }
+  ~TraceSpan() {
+    if (tracing()) end();
+  }
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+ private:
+  void end() const;
+  const char* name_;
+  std::uint64_t closure_;
+  Kind kind_;
+  TimePoint begin_{};
+};
+
+// Writes what was kept, now. Errors  those of writing a file.
+void write_trace();
+
+}  // namespace cairn

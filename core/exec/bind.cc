@@ -1,0 +1,246 @@
+#include "core/exec/bind.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/exec/fused.h"
+#include "core/graph/infer.h"
+#include "core/graph/op_def.h"
+#include "core/kernels/cpu/gemm.h"
+
+namespace cairn {
+namespace {
+
+// of one tree: bounds its registers and the recursion that builds it
+constexpr std::int32_t kFusedNodesMax = 64;
+
+std::int32_t number(const Node& node, std::string_view name) {
+  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
+}
+
+bool is_check(const Node& node) { return node.op->name == "check_numerics"; }
+
+// Rows of the result need the same rows of the first matrix alone.
+bool is_product_by_rows(const Node& node) {
+  return node.op->name == "matmul" && !node.attributes.get<bool>("transpose_a");
+}
+
+}  // namespace
+
+void Binder::bind() {
+  infer_all();
+  find_roots();
+  std::size_t nodes = plan_.graph.nodes.size();
+  absorbed_into_.assign(nodes, -1);
+  product_of_.assign(nodes, -1);
+  fused_nodes_.assign(nodes, 1);
+  consumer_.assign(plan_.values(), -1);
+  for (std::size_t i = 0; i < nodes; ++i)
+    if (plan_.live(static_cast<std::int32_t>(i)))
+      for (ValueRef in : node(static_cast<std::int32_t>(i)).inputs)
+        consumer_[static_cast<std::size_t>(plan_.value(in))] = static_cast<std::int32_t>(i);
+  for (std::size_t v = 0; v < consumer_.size(); ++v)
+    if (plan_.uses[v] != 1) consumer_[v] = -1;
+  for (const Wave& wave : plan_.waves) emit_wave(wave);
+  place();
+}
+
+std::vector<TensorType> Binder::input_types(const Node& n) const {
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) types.push_back(input_type(n, i));
+  return types;
+}
+
+// Tracing takes two unknown dimensions that meet in an elementwise operation for equal, and its
+// gradients rest on that.
+void Binder::check_unknown_dims(const Node& n) const {
+  const Shape& first = input_type(n, 0).shape;
+  for (std::size_t k = 1; k < n.inputs.size(); ++k) {
+    const Shape& other = input_type(n, k).shape;
+    for (int back = 1; back <= std::min(first.rank(), other.rank()); ++back) {
+      int a = first.rank() - back, b = other.rank() - back;
+      bool unknown = plan_.graph.type(n.inputs[0]).shape[a] == Shape::kUnknown &&
+                     plan_.graph.type(n.inputs[k]).shape[b] == Shape::kUnknown;
+      if (unknown && first[a] != other[b])
+        throw InvalidArgumentError(str(signature_text(*n.op, input_types(n)),
+                                       ": dimensions unknown when traced, ", first[a], " and ",
+                                       other[b], ", must be equal when run (see broadcast_like)"));
+    }
+  }
+}
+
+std::vector<TensorType> Binder::infer(std::int32_t i) const {
+  const Node& n = node(i);
+  std::vector<TensorType> subject;
+  switch (n.op->effect) {
+    case Effect::kArgument:
+      return {inputs_.arguments[static_cast<std::size_t>(number(n, "index"))].type()};
+    case Effect::kAdvance:
+      for (const Tensor& column :
+           inputs_
+               .elements[static_cast<std::size_t>(number(n, "iterator"))][static_cast<std::size_t>(
+                   plan_.advance_number[static_cast<std::size_t>(i)])])
+        subject.push_back(column.type());
+      return subject;
+    case Effect::kRead:
+    case Effect::kUpdate:
+      subject.push_back(
+          plan_.graph.variables[static_cast<std::size_t>(number(n, "variable"))].type);
+      break;
+    case Effect::kNone: break;
+  }
+  try {
+    if (n.inputs.size() > 1 && is_elementwise(n.op->name)) check_unknown_dims(n);
+    std::vector<TensorType> types = infer_types(*n.op, {input_types(n), n.attributes, subject});
+    // unknown dimensions now have the size of what came
+    for (const TensorType& type : types) infer::check_size(type.shape);
+    return types;
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("node ", i, ", ", error.what()));
+  }
+}
+
+void Binder::infer_all() {
+  bound_.types_.resize(plan_.values());
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
+    if (!plan_.live(i)) continue;
+    std::vector<TensorType> types = infer(i);
+    for (std::size_t o = 0; o < types.size(); ++o) {
+      CAIRN_CHECK(types[o].shape.known(), "node ", i, " (", node(i).op->name, ") has the type ",
+                  types[o].to_string(), " in a run");
+      bound_.types_[static_cast<std::size_t>(plan_.value_base[static_cast<std::size_t>(i)]) + o] =
+          std::move(types[o]);
+    }
+  }
+}
+
+void Binder::find_roots() {
+  bound_.roots_.resize(plan_.values());
+  for (std::size_t v = 0; v < plan_.values(); ++v) {
+    bound_.roots_[v] = static_cast<std::int32_t>(v);
+    std::int32_t i = plan_.producer[v];
+    const Node& n = node(i);
+    if (plan_.live(i) && !n.inputs.empty() && is_alias(n, input_type(n, 0).dtype))
+      bound_.roots_[v] = bound_.root(plan_.value(n.inputs[0]));
+  }
+}
+
+// ---- instructions ----
+
+// Elementwise nodes whose only consumer is elementwise and of the same shape are computed inside
+// it, and so is one product a tree.
+void Binder::mark_absorbed(const Wave& wave) {
+  in_wave_.assign(plan_.graph.nodes.size(), false);
+  for (std::int32_t i : wave.compute) in_wave_[static_cast<std::size_t>(i)] = true;
+  for (std::int32_t i : wave.compute) {
+    auto at = static_cast<std::size_t>(i);
+    if (is_product_by_rows(node(i))) product_of_[at] = i;
+    std::int32_t value = plan_.value_base[at];
+    if ((product_of_[at] != i && !is_elementwise(node(i).op->name)) || bound_.root(value) != value)
+      continue;
+    std::int32_t consumer = consumer_[static_cast<std::size_t>(value)];
+    if (consumer < 0 || !in_wave_[static_cast<std::size_t>(consumer)] ||
+        !is_elementwise(node(consumer).op->name))
+      continue;
+    std::int32_t made = plan_.value_base[static_cast<std::size_t>(consumer)];
+    std::int32_t& size = fused_nodes_[static_cast<std::size_t>(consumer)];
+    std::int32_t& product = product_of_[static_cast<std::size_t>(consumer)];
+    bool fits = size + fused_nodes_[at] <= kFusedNodesMax &&
+                bound_.type(made).shape == bound_.type(value).shape;
+    if (!fits || bound_.root(made) != made || (product_of_[at] >= 0 && product >= 0)) continue;
+    absorbed_into_[at] = consumer;
+    size += fused_nodes_[at];
+    if (product_of_[at] >= 0) product = product_of_[at];
+  }
+}
+
+void Binder::emit_wave(const Wave& wave) {
+  bound_.waves.emplace_back();
+  into_ = &bound_.waves.back();
+  into_->ids.resize(wave.reads.size());
+  into_->reads.resize(wave.reads.size());
+  mark_absorbed(wave);
+  for (std::int32_t i : wave.compute)
+    if (absorbed_into_[static_cast<std::size_t>(i)] < 0) emit(i);
+  for (std::int32_t i : wave.updates) {
+    into_->updates.emplace_back();
+    into_->updates.back().node = i;
+  }
+}
+
+void Binder::emit(std::int32_t i) {
+  const Node& n = node(i);
+  if (is_check(n)) {
+    into_->compute.push_back({i, {}, {plan_.value(n.inputs[0])}, {}});
+  } else if (n.op->effect != Effect::kNone || n.op->name == "constant" ||
+             n.op->name == "step_key") {
+    return;  // comes from outside
+  } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) !=
+             plan_.value_base[static_cast<std::size_t>(i)]) {
+    return;  // its input's memory
+  } else if (is_elementwise(n.op->name)) {
+    emit_fused(i);
+  } else {
+    emit_kernel(i);
+  }
+}
+
+void Binder::emit_fused(std::int32_t top) {
+  std::int32_t value = plan_.value_base[static_cast<std::size_t>(top)];
+  const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
+  FusedBuilder builder(bound_.type(value));
+  Instruction made{top, {}, {}, {value}};
+  std::function<int(std::int32_t)> build = [&](std::int32_t i) {
+    const Node& n = node(i);
+    std::vector<int> operands;
+    std::vector<DType> dtypes;
+    for (ValueRef in : n.inputs) {
+      std::int32_t v = plan_.value(in);
+      dtypes.push_back(bound_.type(v).dtype);
+      if (absorbed_into_[static_cast<std::size_t>(in.node)] != i) {
+        operands.push_back(builder.leaf(bound_.type(v)));
+        made.inputs.push_back(v);
+      } else {
+        operands.push_back(in.node == product ? builder.product() : build(in.node));
+      }
+    }
+    return builder.apply(
+        find_block_op(n.op->name, dtypes,
+                      bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype),
+        operands);
+  };
+  build(top);
+  if (product < 0) {
+    made.run = builder.finish();
+  } else {
+    const Node& n = node(product);
+    for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
+    const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
+    made.run = builder.finish({c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")},
+                              plan_.options.products);
+  }
+  into_->compute.push_back(std::move(made));
+}
+
+void Binder::emit_kernel(std::int32_t i) {
+  const Node& n = node(i);
+  const Kernel* kernel = find_kernel(n.op->name);
+  if (kernel == nullptr)
+    throw UnimplementedError(str(bound_.node_text(i), ": there is no CPU kernel"));
+  Instruction made{i, {}, {}, {}};
+  std::vector<TensorType> outputs;
+  for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
+  for (std::size_t o = 0; o < n.outputs.size(); ++o) {
+    made.outputs.push_back(plan_.value_base[static_cast<std::size_t>(i)] +
+                           static_cast<std::int32_t>(o));
+    outputs.push_back(bound_.type(made.outputs.back()));
+  }
+  try {
+    made.run = kernel->prepare({input_types(n), outputs, n.attributes, plan_.options.products});
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
+  }
+  into_->compute.push_back(std::move(made));
+}
+
+}  // namespace cairn

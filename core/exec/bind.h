@@ -1,0 +1,50 @@
+// Binds a plan to concrete shapes: the steps in which a BoundPlan is made.
+#pragma once
+#include <vector>
+
+#include "core/exec/bound_plan.h"
+
+namespace cairn {
+
+class Binder {
+ public:
+  Binder(BoundPlan& bound, const RunInputs& inputs)
+      : bound_(bound), plan_(bound.plan()), inputs_(inputs) {}
+  void bind();
+
+ private:
+  const Node& node(std::int32_t i) const { return plan_.graph.nodes[static_cast<std::size_t>(i)]; }
+  const TensorType& input_type(const Node& n, std::size_t i) const {
+    return bound_.type(plan_.value(n.inputs[i]));
+  }
+  std::vector<TensorType> input_types(const Node& n) const;
+
+  void infer_all();
+  std::vector<TensorType> infer(std::int32_t i) const;
+  void check_unknown_dims(const Node& n) const;
+  void find_roots();
+
+  void emit_wave(const Wave& wave);
+  void mark_absorbed(const Wave& wave);
+  void emit(std::int32_t i);
+  void emit_fused(std::int32_t i);
+  void emit_kernel(std::int32_t i);
+
+  void place();
+
+  BoundPlan& bound_;
+  const Plan& plan_;
+  const RunInputs& inputs_;
+  BoundWave* into_ = nullptr;
+  // by value: its consumer if it has just one use by a node, else -1
+  std::vector<std::int32_t> consumer_;
+  // by node: the node whose instruction computes it too; -1: none
+  std::vector<std::int32_t> absorbed_into_;
+  // by node: the matrix product that its instruction begins with; -1: none
+  std::vector<std::int32_t> product_of_;
+  // by node: how many nodes its instruction computes so far
+  std::vector<std::int32_t> fused_nodes_;
+  std::vector<bool> in_wave_;
+};
+
+}  // namespace cairn

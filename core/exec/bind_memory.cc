@@ -1,0 +1,87 @@
+// Memory planning: when each value is first written and last read, and so where it may lie.
+#include <algorithm>
+
+#include "core/exec/bind.h"
+#include "core/graph/op_def.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t kUnset = -1;
+// of a run's values together: more than any machine addresses
+constexpr std::size_t kBytesMax = std::size_t{1} << 48;
+
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+}
+
+}  // namespace
+
+// Time is counted in instructions; a wave's store call is one too, at which gathered rows appear
+// and updates are read.
+void Binder::place() {
+  std::vector<Interval> life(plan_.values(), Interval{kUnset, kUnset, 0, 0});
+  std::vector<Interval> sums;
+  auto use = [&](std::int32_t value, std::int64_t time) {
+    auto& interval = life[static_cast<std::size_t>(bound_.root(value))];
+    interval.last = std::max(interval.last, time);
+  };
+  auto define = [&](std::int32_t value, std::int64_t time) {
+    auto& interval = life[static_cast<std::size_t>(value)];
+    interval.first = time;
+    interval.last = std::max(interval.last, time);
+    interval.bytes = bytes_of(bound_.type(value));
+  };
+  std::int64_t time = 0;
+  for (std::size_t w = 0; w < bound_.waves.size(); ++w) {
+    for (const Instruction& instruction : bound_.waves[w].compute) {
+      ++time;
+      for (std::int32_t value : instruction.outputs) define(value, time);
+      const Node& n = node(instruction.node);
+      bool own = instruction.inputs.size() == n.inputs.size();
+      for (std::size_t i = 0; i < instruction.inputs.size(); ++i)
+        if (!own || !is_shape_only(n.op->name, i)) use(instruction.inputs[i], time);
+    }
+    ++time;
+    for (const ReadGroup& group : plan_.waves[w].reads)
+      for (std::int32_t i : group.nodes) {
+        for (ValueRef in : node(i).inputs) use(plan_.value(in), time);
+        if (!group.whole) define(plan_.value_base[static_cast<std::size_t>(i)], time);
+      }
+    for (const BoundUpdate& update : bound_.waves[w].updates) {
+      const Node& n = node(update.node);
+      for (ValueRef in : n.inputs) use(plan_.value(in), time);
+      if (n.attributes.get<bool>("sparse"))
+        sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
+    }
+  }
+  for (ValueRef out : plan_.graph.outputs) use(plan_.value(out), time + 1);
+
+  std::vector<Interval> all;
+  std::vector<std::size_t> of_value;
+  for (std::size_t v = 0; v < life.size(); ++v)
+    if (life[v].first != kUnset) {
+      of_value.push_back(v);
+      all.push_back(life[v]);
+    }
+  all.insert(all.end(), sums.begin(), sums.end());
+  std::size_t total = 0;
+  for (const Interval& interval : all) {
+    if (interval.bytes > kBytesMax - total)
+      throw ResourceExhaustedError("no memory for a run's values: more than 2^48 bytes");
+    total += interval.bytes;
+  }
+  bound_.arena_bytes_ = place_intervals(all);
+  if (bound_.arena_bytes_ > plan_.options.bytes_max)
+    throw ResourceExhaustedError(str("a run's values take ", bound_.arena_bytes_,
+                                     " bytes at once; at most ", plan_.options.bytes_max,
+                                     " are allowed here: run smaller batches"));
+  bound_.offsets_.assign(plan_.values(), BoundPlan::kOutside);
+  for (std::size_t i = 0; i < of_value.size(); ++i) bound_.offsets_[of_value[i]] = all[i].offset;
+  std::size_t next = of_value.size();
+  for (BoundWave& wave : bound_.waves)
+    for (BoundUpdate& update : wave.updates)
+      if (node(update.node).attributes.get<bool>("sparse")) update.sums_offset = all[next++].offset;
+}
+
+}  // namespace cairn

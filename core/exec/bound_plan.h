@@ -1,0 +1,87 @@
+// A plan at concrete shapes: types of every value, prepared kernels, and where each value lies in
+// the arena. It belongs to one workspace and holds what a run in progress needs, so that a warm run
+// allocates next to nothing.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/exec/plan.h"
+#include "core/kernels/kernel.h"
+#include "core/rows/unique_ids.h"
+
+namespace cairn {
+
+// What a run is given, checked against the graph's signature.
+struct RunInputs {
+  std::vector<Tensor> arguments;
+  std::vector<std::vector<Element>> elements;
+};
+// InvalidArgument naming the argument or column. Appends the dimensions to `signature`: equal
+// signatures have equal shapes throughout.
+void check_inputs(const Plan& plan, const RunInputs& inputs, std::vector<std::int64_t>& signature);
+
+struct Instruction {
+  std::int32_t node = 0;  // the one that errors name: the last of those computed here
+  KernelRun run;          // empty: a check that input 0 is finite
+  std::vector<std::int32_t> inputs, outputs;  // values
+};
+
+struct BoundUpdate {
+  std::int32_t node = 0;
+  std::int64_t sums_offset = -1;  // in the arena: rows of equal ids summed; -1: dense
+  UniqueIds own_ids;              // if no read has the same ids
+};
+
+struct BoundWave {
+  std::vector<Instruction> compute;
+  std::vector<UniqueIds> ids;  // beside Wave::reads
+  std::vector<Read> reads;     // likewise; filled anew each run
+  std::vector<BoundUpdate> updates;
+};
+
+class BoundPlan {
+ public:
+  // not in the arena: an argument, a column, a constant, a variable read whole
+  static constexpr std::int64_t kOutside = -1;
+
+  BoundPlan(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> signature,
+            const RunInputs& inputs);
+
+  const Plan& plan() const { return *plan_; }
+  const std::vector<std::int64_t>& signature() const { return signature_; }
+  const TensorType& type(std::int32_t value) const {
+    return types_[static_cast<std::size_t>(value)];
+  }
+  // The value whose memory this one is.
+  std::int32_t root(std::int32_t value) const { return roots_[static_cast<std::size_t>(value)]; }
+  std::int64_t offset(std::int32_t value) const {
+    return offsets_[static_cast<std::size_t>(root(value))];
+  }
+  std::size_t arena_bytes() const { return arena_bytes_; }
+  // "matmul(float32[256, 72], float32[72, 128])", for errors.
+  std::string node_text(std::int32_t node) const;
+
+  std::vector<BoundWave> waves;
+
+ private:
+  friend class Binder;
+  std::shared_ptr<const Plan> plan_;
+  std::vector<std::int64_t> signature_;
+  std::vector<TensorType> types_;
+  std::vector<std::int32_t> roots_;
+  std::vector<std::int64_t> offsets_;
+  std::size_t arena_bytes_ = 0;
+};
+
+// Gives intervals of time places in one piece of memory: [first, last] inclusive, places 64-byte
+// aligned, those that meet in time apart.
+struct Interval {
+  std::int64_t first = 0, last = 0;
+  std::size_t bytes = 0;
+  std::int64_t offset = 0;  // out
+};
+// Returns the bytes wanted. First fit in order of `first`.
+std::size_t place_intervals(std::vector<Interval>& intervals);
+
+}  // namespace cairn

@@ -1,0 +1,111 @@
+#include "core/exec/local_runtime.h"
+
+#include "core/graph/lowering.h"
+#include "core/graph/recording.h"
+
+namespace cairn {
+namespace {
+
+class NoStore final : public VariableStore {
+  void pull(const StepContext&, std::span<Read> reads, Done done) override {
+    refuse(reads.empty(), done);
+  }
+  void push(const StepContext&, std::span<Update> updates, Done done) override {
+    refuse(updates.empty(), done);
+  }
+
+  static void refuse(bool nothing, const Done& done) {
+    done(nothing ? nullptr
+                 : std::make_exception_ptr(
+                       InternalError("an expression of constants reads or updates a variable")));
+  }
+};
+
+}  // namespace
+
+Variable LocalRuntime::create_variable(VariableSpec spec) {
+  std::lock_guard hold(mutex_);
+  std::string name = spec.name;
+  for (int i = 1; by_name_.count(spec.name) > 0; ++i) spec.name = str(name, "_", i);
+  auto shared = std::make_shared<const VariableSpec>(std::move(spec));
+  auto saved = source_ ? source_->read(*shared)
+                       : std::nullopt;  // first: a variable that cannot be read is not made
+  VariableId id = store_.create(shared);
+  if (saved) store_.put(id, *saved, LocalStore::Take::kRowsAndSlots);
+  by_name_.emplace(shared->name, id);
+  return variables_.emplace_back(std::move(shared), this);
+}
+
+void LocalRuntime::add_slots(const Variable& variable, const UpdateRule& rule) {
+  std::lock_guard hold(mutex_);
+  const VariableId id = find(variable.name());
+  const bool new_slots = !rule_slots(rule).empty() && store_.rule(id) != rule;
+  store_.add_slots(id, rule);
+  if (!new_slots || !source_) return;
+  if (auto saved = source_->read(store_.spec(id))) store_.put(id, *saved, LocalStore::Take::kSlots);
+}
+
+void LocalRuntime::restore(std::shared_ptr<VariableSource> source, std::uint64_t seed) {
+  std::lock_guard hold(mutex_);
+  std::vector<std::optional<SavedContents>> saved;
+  for (const Variable& variable : variables_) saved.push_back(source->read(variable.spec()));
+  store_.set_seed(seed);
+  for (VariableId id = 0; id < saved.size(); ++id) {
+    store_.reset(id);
+    if (saved[id]) store_.put(id, *saved[id], LocalStore::Take::kRowsAndSlots);
+  }
+  source_ = std::move(source);
+}
+
+std::vector<Tensor> LocalRuntime::run_now(const ConcreteFunction& function) {
+  auto plan = make_plan(function.graph, bind(function));
+  std::lock_guard hold(mutex_);
+  return run(plan, workspace_, store_, {}, {}, {});
+}
+
+std::vector<VariableId> LocalRuntime::bind(const ConcreteFunction& function) const {
+  std::lock_guard hold(mutex_);
+  std::vector<VariableId> ids;
+  for (const auto& spec : function.variables) {
+    VariableId id = find(spec->name);
+    if (variables_[id].shared_spec() != spec)
+      throw InvalidArgumentError(str("the variable \"", spec->name,
+                                     "\" was made by another strategy; open its scope instead"));
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+VariableId LocalRuntime::find(const std::string& name) const {
+  auto found = by_name_.find(name);
+  if (found == by_name_.end())
+    throw InvalidArgumentError(str("this strategy has no variable \"", name, "\""));
+  return found->second;
+}
+
+Variable LocalRuntime::variable(const std::string& name) const {
+  std::lock_guard hold(mutex_);
+  return variables_[find(name)];
+}
+
+LocalRuntime& default_runtime() {
+  // what a program without a strategy trains on; lives as long as the process
+  static LocalRuntime runtime;
+  return runtime;
+}
+
+VariableCreator& default_variable_creator() { return default_runtime(); }
+
+Tensor Array::eval() const {
+  if (!defined()) throw FailedPreconditionError("eval: the Array has no value");
+  if (node_->value.defined()) return node_->value;
+  if (const Tensor* constant = constant_value(*this)) return *constant;
+  Lowering request;
+  request.outputs = {{"", *this}};
+  auto plan = make_plan(lower(request).graph, {});
+  Workspace workspace;
+  NoStore store;
+  return run(plan, workspace, store, {}, {}, {})[0];
+}
+
+}  // namespace cairn

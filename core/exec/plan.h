@@ -1,0 +1,79 @@
+// What make_plan() finds out once for a graph: which nodes run at all, and in which order compute,
+// pulls and pushes follow. Everything that needs concrete shapes is in core/exec/bound_plan.h.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/exec/executor.h"
+#include "core/graph/graph.h"
+
+namespace cairn {
+
+// One Read of a pull: a variable whole (node is its only member), or rows for one or several
+// gathers, whose ids are joined.
+struct ReadGroup {
+  std::int32_t variable = 0;
+  bool whole = false;
+  // read_variable or gather_variable; for gathers the order in which the ids are joined
+  std::vector<std::int32_t> nodes;
+};
+
+// Where the distinct ids of a sparse update come from.
+struct UpdateIds {
+  // The read whose joined ids are this update's ids, number for number; -1: the update finds its
+  // own.
+  std::int32_t wave = -1;
+  std::int32_t group = -1;
+};
+
+// Compute, then at most one call of the store.
+struct Wave {
+  std::vector<std::int32_t> compute;  // nodes in program order
+  std::vector<ReadGroup> reads;       // not empty: pull
+  std::vector<std::int32_t> updates;  // not empty: push; nodes in program order
+};
+
+class Plan {
+ public:
+  Plan(Graph graph, std::vector<VariableId> bound, PlanOptions options);
+
+  const Graph graph;
+  const std::vector<VariableId> bound;
+  const PlanOptions options;
+  std::vector<Wave> waves;            // the last one calls no store, or pushes
+  std::vector<UpdateIds> update_ids;  // by node
+  // by node: the number of its first output among all values; one more at the end
+  std::vector<std::int32_t> value_base;
+  std::vector<std::int32_t> producer;  // by value: the node
+  // by value: by how many inputs of live nodes, and outputs of the graph, it is used
+  std::vector<std::int32_t> uses;
+  std::vector<std::int64_t> elements_taken;  // by iterator
+  // by node: of an iterator_next, which element of its iterator it takes
+  std::vector<std::int32_t> advance_number;
+
+  std::int32_t value(ValueRef ref) const {
+    return value_base[static_cast<std::size_t>(ref.node)] + ref.output;
+  }
+  std::size_t values() const { return producer.size(); }
+  bool live(std::int32_t node) const { return live_[static_cast<std::size_t>(node)]; }
+
+ private:
+  void number_values();
+  void find_live();
+  void count_uses();
+  void cut_waves();
+  void match_update_ids();
+  void drop_unneeded();
+  std::vector<ValueRef> joined_ids(ValueRef ids) const;
+  ValueRef id_source(ValueRef ids) const;
+
+  std::vector<bool> live_;
+};
+
+// The operation's input `i` gives its shape only; its elements are never looked at.
+bool is_shape_only(std::string_view op, std::size_t i);
+// The output is the input's memory under another shape.
+bool is_alias(const Node& node, DType input);
+
+}  // namespace cairn

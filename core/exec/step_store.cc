@@ -1,0 +1,217 @@
+// A run's dealings with the store: which rows are asked for, how they are dealt out, and what is
+// pushed.
+#include <cstring>
+
+#include "core/base/clones.h"
+#include "core/exec/step_run.h"
+#include "core/graph/op_def.h"
+
+namespace cairn {
+
+namespace {
+
+CAIRN_CLONES void sum_floats(const std::int32_t* places, std::int64_t n, std::int64_t dim,
+                             const float* rows, float* sums) {
+  if (dim == 1) {
+    for (std::int64_t i = 0; i < n; ++i) sums[places[i]] += rows[i];
+    return;
+  }
+  for (std::int64_t i = 0; i < n; ++i) {
+    float* __restrict to = sums + places[i] * dim;
+    const float* __restrict from = rows + i * dim;
+    for (std::int64_t j = 0; j < dim; ++j) to[j] += from[j];
+  }
+}
+
+template <typename T>
+void sum_integers(const std::int32_t* places, std::int64_t n, std::int64_t dim,
+                  const std::byte* rows, std::byte* sums) {
+  const T* from = reinterpret_cast<const T*>(rows);
+  T* to = reinterpret_cast<T*>(sums);
+  for (std::int64_t i = 0; i < n * dim; ++i) to[places[i / dim] * dim + i % dim] += from[i];
+}
+
+// Copies of known size are moves, not calls; these are the commonest rows.
+template <std::size_t kBytes>
+void copy_rows_of(const std::int32_t* places, std::int64_t n, const std::byte* from,
+                  std::byte* to) {
+  for (std::int64_t i = 0; i < n; ++i)
+    std::memcpy(to + static_cast<std::size_t>(i) * kBytes,
+                from + static_cast<std::size_t>(places[i]) * kBytes, kBytes);
+}
+
+void copy_rows(const std::int32_t* places, std::int64_t n, std::size_t bytes, const std::byte* from,
+               std::byte* to) {
+  switch (bytes) {
+    case 4: return copy_rows_of<4>(places, n, from, to);
+    case 32: return copy_rows_of<32>(places, n, from, to);
+    case 64: return copy_rows_of<64>(places, n, from, to);
+    default:
+      for (std::int64_t i = 0; i < n; ++i)
+        std::memcpy(to + static_cast<std::size_t>(i) * bytes,
+                    from + static_cast<std::size_t>(places[i]) * bytes, bytes);
+  }
+}
+
+void add_ids(UniqueIds& ids, const TensorType& type, const std::byte* data) {
+  std::int64_t n = type.shape.elements();
+  if (type.dtype == DType::kInt32)
+    ids.add(reinterpret_cast<const std::int32_t*>(data), n);
+  else
+    ids.add(reinterpret_cast<const std::int64_t*>(data), n);
+}
+
+void find_ids(UniqueIds& ids, const GraphVariable& variable) {
+  std::int64_t bound = variable.type.shape[0];
+  if (std::int64_t at = ids.first_outside(bound); at >= 0)
+    throw InvalidArgumentError(str("variable \"", variable.name, "\": id ", ids.id(at),
+                                   " at position ", at, " is outside [0, ", bound, ")"));
+  ids.find(bound);
+}
+
+}  // namespace
+
+const GraphVariable& StepMachine::variable_of(std::int32_t i) const {
+  return plan_->graph
+      .variables[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
+}
+
+VariableId StepMachine::stored_variable(std::int32_t i) const {
+  return plan_->bound[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
+}
+
+const std::shared_ptr<std::byte>& StepMachine::owner_of(std::int32_t value) const {
+  for (const auto& [placed, place] : placed_)
+    if (placed == bound_->root(value)) return place;
+  return arena_;
+}
+
+// ---- pull ----
+
+void StepMachine::pull() {
+  BoundWave& wave = bound_->waves[wave_];
+  for (std::size_t g = 0; g < wave.reads.size(); ++g) request(g);
+  store_.pull(step_, wave.reads, resume_from_store());
+}
+
+void StepMachine::request(std::size_t g) {
+  const ReadGroup& group = plan_->waves[wave_].reads[g];
+  Read& read = bound_->waves[wave_].reads[g];
+  read.variable = plan_->bound[static_cast<std::size_t>(group.variable)];
+  read.value = {};
+  if (group.whole) return;
+  UniqueIds& ids = bound_->waves[wave_].ids[g];
+  ids.clear();
+  for (std::int32_t i : group.nodes) add_ids(ids, bound_->type(input(i, 0)), data(input(i, 0)));
+  find_ids(ids, plan_->graph.variables[static_cast<std::size_t>(group.variable)]);
+  read.ids = ids.tensor();
+}
+
+void StepMachine::after_pull() {
+  for (std::size_t g = 0; g < bound_->waves[wave_].reads.size(); ++g) {
+    const ReadGroup& group = plan_->waves[wave_].reads[g];
+    const GraphVariable& variable =
+        plan_->graph.variables[static_cast<std::size_t>(group.variable)];
+    const Read& read = bound_->waves[wave_].reads[g];
+    TensorType want = variable.type;
+    if (!group.whole) want.shape = want.shape.with_dim(0, read.ids.shape()[0]);
+    CAIRN_CHECK(read.value.defined() && read.value.type() == want, "the store gave ",
+                read.value.defined() ? read.value.type().to_string() : "nothing", " for variable ",
+                variable.name, "; ", want.to_string(), " was asked for");
+    if (!group.whole)
+      expand(g);
+    else
+      for (std::int32_t i : group.nodes)
+        space_.pointers[static_cast<std::size_t>(plan_->value_base[static_cast<std::size_t>(i)])] =
+            read.value.raw();
+  }
+}
+
+// Deals the distinct rows out to everybody who asked for them.
+void StepMachine::expand(std::size_t g) {
+  const ReadGroup& group = plan_->waves[wave_].reads[g];
+  const TensorType& type = plan_->graph.variables[static_cast<std::size_t>(group.variable)].type;
+  std::size_t bytes = static_cast<std::size_t>(type.shape.row_elements()) * dtype_bytes(type.dtype);
+  const std::int32_t* places = bound_->waves[wave_].ids[g].inverse().data();
+  for (std::int32_t i : group.nodes) {
+    std::int64_t n = bound_->type(input(i, 0)).shape.elements();
+    std::byte* to = const_cast<std::byte*>(data(plan_->value_base[static_cast<std::size_t>(i)]));
+    copy_rows(places, n, bytes, bound_->waves[wave_].reads[g].value.raw(), to);
+    places += n;
+  }
+}
+
+// ---- push ----
+
+void StepMachine::push() {
+  space_.updates.clear();
+  for (BoundUpdate& update : bound_->waves[wave_].updates)
+    space_.updates.push_back(make_update(update));
+  step_.push_number = pushed_ ? step_.push_number + 1 : step_.push_number;
+  pushed_ = true;
+  store_.push(step_, space_.updates, resume_from_store());
+}
+
+Update StepMachine::make_update(BoundUpdate& update) {
+  const Node& n = node(update.node);
+  const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
+  bool sparse = n.attributes.get<bool>("sparse");
+  Update made{stored_variable(update.node), rule, 0, {}, {}};
+  if (!is_assignment(rule.kind))
+    std::memcpy(&made.learning_rate, data(input(update.node, n.inputs.size() - 1)), sizeof(float));
+  if (!sparse) {
+    std::int32_t value = input(update.node, 0);
+    made.value = Tensor::borrowed(bound_->type(value).dtype, bound_->type(value).shape, data(value),
+                                  owner_of(value));
+    // not ours: a value as read, an argument
+    if (bound_->offset(value) == BoundPlan::kOutside) made.value = made.value.clone();
+    return made;
+  }
+  const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
+  UniqueIds* ids = &update.own_ids;
+  if (source.wave >= 0) {
+    ids = &bound_->waves[static_cast<std::size_t>(source.wave)]
+               .ids[static_cast<std::size_t>(source.group)];
+  } else {
+    ids->clear();
+    add_ids(*ids, bound_->type(input(update.node, 0)), data(input(update.node, 0)));
+    find_ids(*ids, variable_of(update.node));
+  }
+  made.ids = ids->tensor();
+  made.value = sum_rows(update, *ids, rule);
+  return made;
+}
+
+// Rows of equal ids become one: their sum, in ascending order of occurrence; of plain assignments
+// the last.
+Tensor StepMachine::sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule) {
+  std::int32_t value = input(update.node, 1);
+  TensorType type = bound_->type(value);
+  std::int64_t n = static_cast<std::int64_t>(ids.inverse().size()), dim = type.shape.row_elements();
+  type.shape = type.shape.with_dim(0, static_cast<std::int64_t>(ids.unique().size()));
+  std::size_t row_bytes = static_cast<std::size_t>(dim) * dtype_bytes(type.dtype);
+  auto place = store_.update_place(stored_variable(update.node), ids.unique().size() * row_bytes);
+  std::byte* sums = place != nullptr ? place.get() : arena_at(update.sums_offset);
+  const Tensor summed =
+      Tensor::borrowed(type.dtype, type.shape, sums, place != nullptr ? std::move(place) : arena_);
+  const std::int32_t* places = ids.inverse().data();
+  if (rule.kind == RuleKind::kAssign) {
+    for (std::int64_t i = 0; i < n; ++i)
+      std::memcpy(sums + static_cast<std::size_t>(places[i]) * row_bytes,
+                  data(value) + static_cast<std::size_t>(i) * row_bytes, row_bytes);
+    return summed;
+  }
+  std::memset(sums, 0, ids.unique().size() * row_bytes);
+  switch (type.dtype) {
+    case DType::kFloat32:
+      sum_floats(places, n, dim, reinterpret_cast<const float*>(data(value)),
+                 reinterpret_cast<float*>(sums));
+      break;
+    case DType::kInt32: sum_integers<std::uint32_t>(places, n, dim, data(value), sums); break;
+    case DType::kInt64: sum_integers<std::uint64_t>(places, n, dim, data(value), sums); break;
+    default: throw UnimplementedError(str("a sparse update of rows of ", dtype_name(type.dtype)));
+  }
+  return summed;
+}
+
+}  // namespace cairn

@@ -1,0 +1,45 @@
+#include "core/exec/workspace.h"
+
+#include <algorithm>
+
+#include "core/memory/arena.h"
+
+namespace cairn {
+
+Workspace::Workspace() : state_(std::make_unique<State>()) {}
+Workspace::~Workspace() = default;
+
+BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,
+                                  const RunInputs& inputs) {
+  signature.clear();
+  check_inputs(*plan, inputs, signature);
+  auto found = std::find_if(bound.begin(), bound.end(), [&](const auto& known) {
+    return &known->plan() == plan.get() && known->signature() == signature;
+  });
+  if (found == bound.end()) {
+    auto made = std::make_unique<BoundPlan>(plan, signature, inputs);
+    if (bound.size() >= kBoundPlansMax) bound.erase(bound.begin());
+    bound.push_back(std::move(made));
+  } else {
+    std::rotate(found, found + 1, bound.end());
+  }
+  return *bound.back();
+}
+
+const std::shared_ptr<std::byte>& Workspace::State::arena(std::size_t bytes) {
+  if (memory == nullptr || memory_bytes < bytes) {
+    std::size_t rounded = (bytes + bytes / 4 + 64 + 63) / 64 * 64;
+    memory = nullptr;
+    try {
+      auto made = std::make_shared<Arena>(rounded);
+      memory = {made, made->data()};
+    } catch (const ResourceExhaustedError&) {
+      throw ResourceExhaustedError(
+          str("no memory for a step's values, ", rounded, " bytes: run smaller batches"));
+    }
+    memory_bytes = rounded;
+  }
+  return memory;
+}
+
+}  // namespace cairn

@@ -1,0 +1,34 @@
+// What stands behind a Workspace: the arena, and the plans bound to the shapes that this lane met
+// lately.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/exec/bound_plan.h"
+#include "core/exec/executor.h"
+
+namespace cairn {
+
+struct Workspace::State {
+  // More than a lane's functions need unless shapes keep changing; then the oldest makes room.
+  static constexpr std::size_t kBoundPlansMax = 16;
+
+  // The plan bound to these inputs' shapes, from the cache or made now. Stays valid until the next
+  // call.
+  BoundPlan& bind(const std::shared_ptr<const Plan>& plan, const RunInputs& inputs);
+  // At least `bytes`, 64-byte aligned. The handle keeps it alive while anything reads from it.
+  const std::shared_ptr<std::byte>& arena(std::size_t bytes);
+
+  bool busy = false;                              // one run at a time
+  std::vector<std::unique_ptr<BoundPlan>> bound;  // least lately used first
+  std::vector<std::int64_t> signature;
+  std::shared_ptr<std::byte> memory;
+  std::size_t memory_bytes = 0;
+  // Scratch of the run in progress.
+  std::vector<const std::byte*> pointers;  // by value
+  std::vector<const std::byte*> call_inputs;
+  std::vector<std::byte*> call_outputs;
+  std::vector<Update> updates;
+};
+
+}  // namespace cairn

@@ -1,0 +1,104 @@
+#include "core/graph/graph.h"
+
+#include <algorithm>
+
+#include "core/graph/op_def.h"
+
+namespace cairn {
+namespace {
+
+auto lower_bound_of(auto& entries, std::string_view name) {
+  return std::lower_bound(entries.begin(), entries.end(), name,
+                          [](const auto& entry, std::string_view n) { return entry.first < n; });
+}
+
+std::string text_of(const AttributeValue& value) {
+  struct Print {
+    std::string operator()(std::int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return str(v); }
+    std::string operator()(bool v) const { return v ? "true" : "false"; }
+    std::string operator()(const std::string& v) const { return "\"" + v + "\""; }
+    std::string operator()(const std::vector<std::int64_t>& v) const {
+      return Shape(v).to_string();
+    }
+    std::string operator()(const Tensor& v) const { return v.to_string(); }
+    std::string operator()(const UpdateRule& v) const { return std::string(rule_name(v.kind)); }
+  };
+  return std::visit(Print{}, value);
+}
+
+std::string text_of(ValueRef value) {
+  return value.output == 0 ? str("%", value.node) : str("%", value.node, ".", value.output);
+}
+
+template <typename List, typename Text>
+std::string comma_list(const List& list, Text text) {
+  std::string all;
+  for (const auto& entry : list) all += (all.empty() ? "" : ", ") + text(entry);
+  return all;
+}
+
+std::string node_text(const Node& node) {
+  std::string text = std::string(node.op->name) + "(" +
+                     comma_list(node.inputs, [](ValueRef v) { return text_of(v); }) + ")";
+  if (!node.attributes.entries().empty())
+    text += " {" +
+            comma_list(node.attributes.entries(),
+                       [](const auto& e) { return e.first + "=" + text_of(e.second); }) +
+            "}";
+  if (!node.outputs.empty())
+    text += " : " + comma_list(node.outputs, [](const TensorType& t) { return t.to_string(); });
+  return text;
+}
+
+}  // namespace
+
+Attributes::Attributes(std::initializer_list<std::pair<std::string, AttributeValue>> entries) {
+  for (const auto& [name, value] : entries) set(name, value);
+}
+
+void Attributes::set(std::string name, AttributeValue value) {
+  auto place = lower_bound_of(entries_, name);
+  if (place != entries_.end() && place->first == name)
+    place->second = std::move(value);
+  else
+    entries_.insert(place, {std::move(name), std::move(value)});
+}
+
+const AttributeValue* Attributes::find(std::string_view name) const {
+  auto place = lower_bound_of(entries_, name);
+  return place != entries_.end() && place->first == name ? &place->second : nullptr;
+}
+
+std::vector<std::int64_t> Graph::elements_taken() const {
+  std::vector<std::int64_t> taken(iterators.size());
+  for (const Node& node : nodes)
+    if (node.op->effect == Effect::kAdvance)
+      ++taken[static_cast<std::size_t>(node.attributes.get<std::int64_t>("iterator"))];
+  return taken;
+}
+
+bool Graph::updates_variables() const {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node& node) { return node.op->effect == Effect::kUpdate; });
+}
+
+bool Graph::assigns() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    if (node.op->effect != Effect::kUpdate) return false;
+    const auto& rule = node.attributes.get<UpdateRule>("rule");
+    return is_assignment(rule.kind) && rule != counter_rule();
+  });
+}
+
+std::string to_text(const Graph& graph) {
+  std::string text;
+  for (std::size_t i = 0; i < graph.variables.size(); ++i)
+    text += str("variable ", i, " = \"", graph.variables[i].name,
+                "\" : ", graph.variables[i].type.to_string(), "\n");
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+    text += str("%", i, " = ", node_text(graph.nodes[i]), "\n");
+  return text + "return " + comma_list(graph.outputs, [](ValueRef v) { return text_of(v); }) + "\n";
+}
+
+}  // namespace cairn

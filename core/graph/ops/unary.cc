@@ -1,0 +1,157 @@
+// Elementwise operations of one input.
+#include <numbers>
+
+#include "core/graph/infer.h"
+#include "core/graph/op_def.h"
+#include "core/graph/ops.h"
+#include "core/graph/recording.h"
+
+namespace cairn {
+namespace {
+
+using infer::OpTypes;
+
+OpTypes float_op(const OpInputs& in) {
+  infer::want_dtype(in, 0, infer::kFloats);
+  return {in.types[0]};
+}
+
+OpTypes arithmetic_op(const OpInputs& in) {
+  infer::want_dtype(in, 0, infer::kArithmetic);
+  return {in.types[0]};
+}
+
+OpTypes float_to_bool(const OpInputs& in) {
+  infer::want_dtype(in, 0, infer::kFloats);
+  return {{DType::kBool, in.types[0].shape}};
+}
+
+OpTypes bool_op(const OpInputs& in) {
+  infer::want_dtype(in, 0, {DType::kBool});
+  return {in.types[0]};
+}
+
+OpTypes infer_cast(const OpInputs& in) {
+  infer::want_fixed_size(in, 0);
+  std::int64_t to = in.attributes.get<std::int64_t>("to");
+  if (to < 0 || to >= kDTypeCount || static_cast<DType>(to) == DType::kString)
+    infer::fail("no dtype to cast to has the number ", to);
+  return {{static_cast<DType>(to), in.types[0].shape}};
+}
+
+OpTypes infer_check_numerics(const OpInputs& in) {
+  in.attributes.get<std::string>("what");
+  return float_op(in);
+}
+
+OpTypes infer_wait_for(const OpInputs& in) {
+  const double seconds = in.attributes.get<double>("seconds");
+  if (!(seconds >= 0 && seconds <= 1)) infer::fail("a wait is of 0 to 1 seconds");
+  return float_op(in);
+}
+
+const Array& operand(const Array& y) { return y.node()->inputs[0]; }
+bool is_float(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16;
+}
+
+using Arrays = std::vector<Array>;
+Arrays grad_neg(const Array&, const Array& dy) { return {-dy}; }
+Arrays grad_abs(const Array& y, const Array& dy) { return {dy * sign(operand(y))}; }
+Arrays grad_exp(const Array& y, const Array& dy) { return {dy * y}; }
+Arrays grad_expm1(const Array& y, const Array& dy) { return {dy * (y + 1.0f)}; }
+Arrays grad_sin(const Array& y, const Array& dy) { return {dy * cos(operand(y))}; }
+Arrays grad_cos(const Array& y, const Array& dy) { return {-dy * sin(operand(y))}; }
+
+constexpr float kErfSlope = 2 * std::numbers::inv_sqrtpi_v<float>;  // of erf at 0
+Arrays grad_erf(const Array& y, const Array& dy) {
+  return {dy * kErfSlope * exp(-square(operand(y)))};
+}
+Arrays grad_erfc(const Array& y, const Array& dy) {
+  return {dy * -kErfSlope * exp(-square(operand(y)))};
+}
+
+Arrays grad_log(const Array& y, const Array& dy) { return {dy / operand(y)}; }
+Arrays grad_log1p(const Array& y, const Array& dy) { return {dy / (operand(y) + 1.0f)}; }
+Arrays grad_sqrt(const Array& y, const Array& dy) { return {dy * 0.5f / y}; }
+Arrays grad_rsqrt(const Array& y, const Array& dy) { return {dy * -0.5f * (y * y * y)}; }
+Arrays grad_square(const Array& y, const Array& dy) { return {dy * 2.0f * operand(y)}; }
+Arrays grad_reciprocal(const Array& y, const Array& dy) { return {-dy * y * y}; }
+Arrays grad_sigmoid(const Array& y, const Array& dy) { return {dy * y * (1.0f - y)}; }
+Arrays grad_tanh(const Array& y, const Array& dy) { return {dy * (1.0f - y * y)}; }
+Arrays grad_relu(const Array& y, const Array& dy) { return {where(greater(y, 0.0f), dy, 0.0f)}; }
+Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(operand(y))}; }
+Arrays grad_passed_on(const Array&, const Array& dy) { return {dy}; }
+Arrays grad_cast(const Array& y, const Array& dy) {
+  if (!is_float(operand(y).dtype()) || !is_float(y.dtype())) return {};
+  return {cast(dy, operand(y).dtype())};
+}
+
+const OpDef kUnaryOps[] = {
+    {"neg", 1, 1, "", arithmetic_op, grad_neg},
+    {"abs", 1, 1, "", arithmetic_op, grad_abs},
+    {"exp", 1, 1, "", float_op, grad_exp},
+    {"expm1", 1, 1, "", float_op, grad_expm1},
+    {"sin", 1, 1, "", float_op, grad_sin},
+    {"cos", 1, 1, "", float_op, grad_cos},
+    {"erf", 1, 1, "", float_op, grad_erf},
+    {"erfc", 1, 1, "", float_op, grad_erfc},
+    {"log", 1, 1, "", float_op, grad_log},
+    {"log1p", 1, 1, "", float_op, grad_log1p},
+    {"sqrt", 1, 1, "", float_op, grad_sqrt},
+    {"rsqrt", 1, 1, "", float_op, grad_rsqrt},
+    {"square", 1, 1, "", arithmetic_op, grad_square},
+    {"reciprocal", 1, 1, "", float_op, grad_reciprocal},
+    {"sigmoid", 1, 1, "", float_op, grad_sigmoid},
+    {"tanh", 1, 1, "", float_op, grad_tanh},
+    {"relu", 1, 1, "", float_op, grad_relu},
+    {"softplus", 1, 1, "", float_op, grad_softplus},
+    {"sign", 1, 1, "", float_op},
+    {"floor", 1, 1, "", float_op},
+    {"is_finite", 1, 1, "", float_to_bool},
+    {"logical_not", 1, 1, "", bool_op},
+    {"cast", 1, 1, "to", infer_cast, grad_cast},
+    {"stop_gradient", 1, 1, "", infer::same_as_first},
+    {"check_numerics", 1, 1, "what", infer_check_numerics, grad_passed_on},
+    {"wait_for", 1, 1, "seconds", infer_wait_for, grad_passed_on},
+};
+
+}  // namespace
+
+std::span<const OpDef> unary_ops() { return kUnaryOps; }
+
+Array neg(const Array& x) { return record("neg", {x}); }
+Array abs(const Array& x) { return record("abs", {x}); }
+Array exp(const Array& x) { return record("exp", {x}); }
+Array expm1(const Array& x) { return record("expm1", {x}); }
+Array sin(const Array& x) { return record("sin", {x}); }
+Array cos(const Array& x) { return record("cos", {x}); }
+Array erf(const Array& x) { return record("erf", {x}); }
+Array erfc(const Array& x) { return record("erfc", {x}); }
+Array log(const Array& x) { return record("log", {x}); }
+Array log1p(const Array& x) { return record("log1p", {x}); }
+Array sqrt(const Array& x) { return record("sqrt", {x}); }
+Array rsqrt(const Array& x) { return record("rsqrt", {x}); }
+Array square(const Array& x) { return record("square", {x}); }
+Array reciprocal(const Array& x) { return record("reciprocal", {x}); }
+Array sigmoid(const Array& x) { return record("sigmoid", {x}); }
+Array tanh(const Array& x) { return record("tanh", {x}); }
+Array relu(const Array& x) { return record("relu", {x}); }
+Array softplus(const Array& x) { return record("softplus", {x}); }
+Array sign(const Array& x) { return record("sign", {x}); }
+Array floor(const Array& x) { return record("floor", {x}); }
+Array is_finite(const Array& x) { return record("is_finite", {x}); }
+Array logical_not(const Array& x) { return record("logical_not", {x}); }
+Array stop_gradient(const Array& x) { return record("stop_gradient", {x}); }
+Array check_numerics(const Array& x, const std::string& what) {
+  return record("check_numerics", {x}, {{"what", what}});
+}
+Array wait_for(const Array& x, double seconds) {
+  return record("wait_for", {x}, {{"seconds", seconds}});
+}
+Array cast(const Array& x, DType to) {
+  if (x.defined() && x.dtype() == to && to != DType::kString) return x;
+  return record("cast", {x}, {{"to", static_cast<std::int64_t>(to)}});
+}
+
+}  // namespace cairn

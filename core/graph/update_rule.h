@@ -1,0 +1,132 @@
+// How a gradient changes a variable's rows and the slots beside them.
+//
+// A rule has a kind and constants, fixed when the graph is traced; the learning rate is evaluated
+// in the step's graph and travels with each push. A *row rule* touches the rows it is given; a
+// *table rule* takes every other row's gradient as zero, decays its slots and mostly moves it, so
+// each shard gets a push, with rows or without. Where the reference computes one way in
+// tf.keras.optimizers.legacy and the other in tf.keras.optimizers, there are both kinds.
+//   Sources  Momentum: Sutskever et al., ICML 2013. Adagrad: Duchi, Hazan, Singer, JMLR 12 (2011);
+//            one accumulator a row: Gupta, Bengio, Weston, JMLR 15 (2014). RMSProp: Tieleman,
+//            Hinton, Coursera lecture 6.5 (2012); centered: Graves, arXiv:1308.0850. Adam, Adamax:
+//            Kingma, Ba, ICLR 2015 (with the reference's "epsilon hat"); on given rows only
+//            ("lazy"): the same, as TensorFlow Addons' LazyAdam has it. AMSGrad: Reddi, Kale,
+//            Kumar, ICLR 2018. Nadam: Dozat, ICLR workshop 2016. Adadelta: Zeiler, arXiv:1212.5701.
+//            FTRL-proximal: McMahan et al., KDD 2013.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace cairn {
+
+// The numbers are those of the wire format and of checkpoints; never renumber. How many slots a
+// kind has, and how wide they are, does not depend on its constants. A `share` is what of a new
+// gradient enters a moving average, 0 meaning 1 - beta (or 1 - rho) in float32: the reference's
+// newer optimizers round it differently.
+enum class RuleKind : std::uint8_t {
+  kAssign = 0,     // row = value
+  kAssignAdd = 1,  // row += value
+  kAssignSub = 2,  // row -= value
+  // Each with its constants, and after the arrow its slots. Row rules, unless they are called table
+  // rules.
+  kSgd = 3,
+  kMomentum = 4,  // momentum, nesterov (0 or 1) -> momentum
+  kAdagrad = 5,   // initial_accumulator, epsilon, epsilon_under_root (0 or 1) -> accumulator
+  kAdam = 6,      // table rule: beta_1, beta_2, epsilon, share_1, share_2 -> m, v
+  kLazyAdam = 7,  // as Adam, given rows only
+  // learning_rate_power, initial_accumulator, l1, l2, beta, l2_shrinkage -> accumulator, linear
+  kFtrl = 8,
+  kMomentumTable = 9,    // as kMomentum, table rule
+  kRowwiseAdagrad = 10,  // initial_accumulator, epsilon -> accumulator, one number per row
+  // Table rule that moves given rows only: rho, epsilon, epsilon_under_root, share -> rms
+  kRmsProp = 11,
+  kRmsPropCentered = 12,  // the same -> rms, mean
+  // rho, epsilon (under the root), momentum, share -> rms, momentum
+  kRmsPropMomentum = 13,
+  kRmsPropCenteredMomentum = 14,       // the same -> rms, momentum, mean
+  kRmsPropMomentumTable = 15,          // as kRmsPropMomentum, table rule
+  kRmsPropCenteredMomentumTable = 16,  // as kRmsPropCenteredMomentum, table rule
+  kAmsgrad = 17,                       // as Adam, table rule -> m, v, vhat
+  kAdamax = 18,                        // beta_1, beta_2, epsilon, share_1 -> m, u
+  kAdamaxTable = 19,                   // the same, table rule
+  // Table rule: beta_1, beta_2, epsilon, schedule_decay, moves_every_row (0 or 1) -> m, v
+  kNadam = 20,
+  kAdadelta = 21,       // rho, epsilon, share -> gradients, updates
+  kAdadeltaTable = 22,  // the same, table rule
+  // As kFtrl, table rule: a row never named is made anew from its slots, so set to 0.
+  kFtrlTable = 23,
+};
+inline constexpr int kRuleKindCount = 24;
+
+struct UpdateRule {
+  static constexpr int kConstants = 6;
+  RuleKind kind = RuleKind::kAssign;
+  std::array<float, kConstants> constants{};
+  bool operator==(const UpdateRule&) const = default;
+};
+
+struct SlotSpec {
+  std::string_view name;
+  float initial_value;
+};
+
+std::string_view rule_name(RuleKind kind);
+std::vector<SlotSpec> rule_slots(const UpdateRule& rule);
+// Elements of each of the kind's slots beside a row of `dim` parameters.
+std::int64_t slot_width(RuleKind kind, std::int64_t dim);
+bool is_table_rule(RuleKind kind);
+// Whether an update under the rule goes to every part of a variable, even to those where it has no
+// row: it is a table rule, or its arithmetic counts updates (RuleInputs::t), which must not depend
+// on how the variable is cut.
+bool reaches_every_part(RuleKind kind);
+// Whether even rows whose slots have their initial values change where no gradient comes.
+bool moves_untouched_rows(RuleKind kind);
+// The assignments change no slot and mix freely with any optimizer; a variable has at most one rule
+// that has slots.
+bool is_assignment(RuleKind kind);
+// An optimizer's count of its steps: adds as kAssignAdd does. A rule of its own, since a step that
+// only counts itself may overlap with others, where one that assigns may not (Graph::assigns).
+inline UpdateRule counter_rule() { return {RuleKind::kAssignAdd, {1}}; }
+// InvalidArgument: an unknown kind, or constants out of range. For rules that came over a wire.
+void verify_rule(const UpdateRule& rule);
+// InvalidArgument: NaN, infinite or negative; 0 under FTRL, which divides by it. Assignments have
+// no use for a rate and take any.
+void verify_learning_rate(const UpdateRule& rule, float learning_rate);
+
+// Where the rows of one part of a variable lie in memory, in elements of its dtype. Parameter j of
+// row r is base[r * row_stride + j], slot k of it base[r * row_stride + (k + 1) * slot_offset + j];
+// this says both "slots beside the row" (slot_offset = dim) and "slots in planes of their own"
+// (slot_offset = all parameters), which is better for variables read whole.
+struct RowBlock {
+  DType dtype = DType::kFloat32;
+  std::byte* base = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t dim = 0;
+  std::int64_t row_stride = 0;
+  std::int64_t slot_offset = 0;
+};
+
+struct RuleInputs {
+  float learning_rate = 0;
+  // how many updates this variable has had on this shard, this one included; for bias corrections
+  std::int64_t t = 1;
+};
+
+// Applies `rule` to rows `row_numbers` (distinct, each in [0, block.rows)) with the values beside
+// them, [n, dim] in the block's dtype. Optimizers want float32; assignments serve every dtype of 1,
+// 4 or 8 bytes an element.
+//   A table rule works on every row of the block; rows not named have gradient zero.
+//   A row's result depends on that row alone, not on which others come with it.
+//   Thread  the block's owner.
+//   Cost  one pass over the rows named, prefetched ahead (a table rule: over the block).
+void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
+                std::span<const std::int64_t> row_numbers, const std::byte* values);
+// The same for all rows of the block in order: the dense gradient.
+void apply_rule_dense(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
+                      const std::byte* values);
+
+}  // namespace cairn

@@ -1,0 +1,123 @@
+#include "core/graph/variable.h"
+
+#include "core/graph/eager.h"
+#include "core/graph/lowering.h"
+#include "core/graph/ops.h"
+#include "core/graph/recording.h"
+
+namespace cairn {
+namespace {
+
+thread_local VariableCreator* current_creator = nullptr;
+
+const VariableSpec& checked(const Variable& variable) {
+  if (!variable.defined())
+    throw FailedPreconditionError("the Variable is empty: no strategy has made it");
+  return variable.spec();
+}
+
+TensorType type_of(const Variable& variable) { return {checked(variable).dtype, variable.shape()}; }
+
+// Outside of a traced function an effect happens now.
+std::vector<Tensor> happen(const std::shared_ptr<ArrayNode>& node) {
+  if (node->runtime == nullptr)
+    throw FailedPreconditionError(str("the variable \"", node->variable->name,
+                                      "\" is used outside of a function, and no strategy ",
+                                      "of this process made it; use it inside a function"));
+  Lowering request;
+  if (node->op->effect == Effect::kUpdate)
+    request.effects = {node};
+  else
+    request.outputs = {{"", Array(node, 0)}};
+  return node->runtime->run_now(lower(request));
+}
+
+Array record_read(const Variable& variable, std::string_view op, std::vector<Array> inputs) {
+  TensorType type = type_of(variable);
+  auto node = record_effect(
+      {op, std::move(inputs), {}, {std::move(type)}, variable.shared_spec(), variable.runtime()});
+  if (node->trace == 0) node->value = happen(node)[0];
+  return {node, 0};
+}
+
+void record_update(const Variable& variable, const UpdateRule& rule, bool sparse,
+                   std::vector<Array> inputs) {
+  TensorType type = type_of(variable);
+  verify_update(variable.spec(), rule, sparse);
+  try {
+    auto node = record_effect({"update_variable",
+                               std::move(inputs),
+                               {{"rule", rule}, {"sparse", sparse}},
+                               {std::move(type)},
+                               variable.shared_spec(),
+                               variable.runtime()});
+    if (node->trace == 0) happen(node);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("variable \"", variable.name(), "\": ", error.what()));
+  }
+}
+
+// `value`, or, where it is a C++ integer, the same number in the variable's type.
+Array of_type(const Variable& variable, const Array& value) {
+  return value.defined() ? value.beside(checked(variable).dtype) : value;
+}
+
+void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, const Array& rows) {
+  const VariableSpec& spec = checked(variable);
+  if (spec.shape.rank() == 0)
+    throw InvalidArgumentError(str("the variable \"", spec.name, "\" is a scalar and has no rows"));
+  Array flat_ids = cast(ids, DType::kInt64), flat_rows = rows;
+  if (ids.rank() != 1) {
+    flat_ids = reshape(flat_ids, {Shape::kUnknown});
+    flat_rows = reshape(rows, spec.shape.with_dim(0, Shape::kUnknown));
+  }
+  record_update(variable, {kind, {}}, true, {flat_ids, flat_rows});
+}
+
+}  // namespace
+
+Array Variable::read() const {
+  verify_whole_read(checked(*this));
+  return record_read(*this, "read_variable", {});
+}
+Array Variable::gather(const Array& ids) const {
+  return record_read(*this, "gather_variable", {ids});
+}
+void Variable::assign(const Array& value) const {
+  record_update(*this, {RuleKind::kAssign, {}}, false, {of_type(*this, value)});
+}
+void Variable::assign_add(const Array& value) const {
+  record_update(*this, {RuleKind::kAssignAdd, {}}, false, {of_type(*this, value)});
+}
+void Variable::assign_sub(const Array& value) const {
+  record_update(*this, {RuleKind::kAssignSub, {}}, false, {of_type(*this, value)});
+}
+void Variable::scatter_add(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssignAdd, ids, rows);
+}
+void Variable::scatter_update(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssign, ids, rows);
+}
+
+void Variable::update(const UpdateRule& rule, const Array& gradient,
+                      const Array& learning_rate) const {
+  std::vector<Array> inputs{gradient};
+  if (!is_assignment(rule.kind)) inputs.push_back(learning_rate);
+  record_update(*this, rule, false, std::move(inputs));
+}
+
+void Variable::update(const UpdateRule& rule, const IndexedSlices& gradient,
+                      const Array& learning_rate) const {
+  std::vector<Array> inputs{gradient.ids, gradient.rows};
+  if (!is_assignment(rule.kind)) inputs.push_back(learning_rate);
+  record_update(*this, rule, true, std::move(inputs));
+}
+
+VariableCreator& current_variable_creator() {
+  return current_creator != nullptr ? *current_creator : default_variable_creator();
+}
+
+Scope::Scope(VariableCreator& creator) : previous_(current_creator) { current_creator = &creator; }
+Scope::~Scope() { current_creator = previous_; }
+
+}  // namespace cairn

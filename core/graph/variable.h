@@ -1,0 +1,151 @@
+// What a variable is, apart from where it lives: name, type, initial value, and how replicas'
+// values are combined.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/graph/array.h"
+#include "core/graph/update_rule.h"
+#include "core/tensor/tensor.h"
+
+namespace cairn {
+
+enum class Aggregation : std::uint8_t { kNone, kSum, kMean, kOnlyFirstReplica };
+enum class Synchronization : std::uint8_t { kAuto, kNone, kOnWrite, kOnRead };
+
+// How initial values come about: a function of (seed, variable name, row, column) alone, so any
+// shard can make its own rows.
+struct Initializer {
+  // The numbers are those of the wire format; never renumber.
+  enum class Kind : std::uint8_t {
+    kZeros = 0,
+    kConstant = 1,
+    kUniform = 2,
+    kNormal = 3,
+    kTruncatedNormal = 4,
+    kValue = 5
+  };
+  Kind kind = Kind::kZeros;
+  float a = 0;  // constant: the value; uniform: lowest; normal: mean
+  float b = 0;  // uniform: upper bound; normal: standard deviation
+  std::uint64_t seed = 0;
+  Tensor value;  // kValue: the whole initial value
+
+  static Initializer zeros() { return {}; }
+  static Initializer constant(float value) { return {Kind::kConstant, value, 0, 0, {}}; }
+  static Initializer uniform(float low, float high, std::uint64_t seed = 0) {
+    return {Kind::kUniform, low, high, seed, {}};
+  }
+  static Initializer normal(float mean, float stddev, std::uint64_t seed = 0) {
+    return {Kind::kNormal, mean, stddev, seed, {}};
+  }
+  static Initializer truncated_normal(float mean, float stddev, std::uint64_t seed = 0) {
+    return {Kind::kTruncatedNormal, mean, stddev, seed, {}};
+  }
+  // Glorot, Bengio, AISTATS 2010: uniform in ±sqrt(6 / (fan_in + fan_out)).
+  static Initializer glorot_uniform(std::int64_t fan_in, std::int64_t fan_out,
+                                    std::uint64_t seed = 0);
+  // He et al., ICCV 2015: normal with deviation sqrt(2 / fan_in).
+  static Initializer he_normal(std::int64_t fan_in, std::uint64_t seed = 0);
+  static Initializer from(Tensor value) { return {Kind::kValue, 0, 0, 0, std::move(value)}; }
+};
+
+struct VariableSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;  // known; axis 0 numbers the rows (a scalar is one row)
+  Initializer initializer;
+  Aggregation aggregation = Aggregation::kNone;
+  Synchronization synchronization = Synchronization::kAuto;
+  bool trainable = true;
+  // Rows live in a hash table: only those that were ever updated take memory, so that there may be
+  // many more of them than fit (ids that are hashes). Such a variable is read and updated by rows
+  // alone, and by rules that leave other rows as they are.
+  bool hashed = false;
+
+  std::int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
+  std::int64_t dim() const { return shape.row_elements(); }  // elements a row
+};
+
+// InvalidArgument naming the variable: no name, an unknown dimension, an initializer that does not
+// fit the type, or a hashed one of rank below 2 or with a given initial value.
+void verify_spec(const VariableSpec& spec);
+// InvalidArgument naming a hashed variable that would be read as a whole, or whose update would
+// take all of its rows: a dense one, or one under a rule that changes rows without a gradient too.
+void verify_whole_read(const VariableSpec& spec);
+void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse);
+
+// Writes the initial values of rows [begin, begin + count) to `out`, `dim` elements a row, rows
+// `out_stride` elements apart. `key_seed` is the strategy's seed. The same values come out however
+// the rows are cut.
+//   Thread  any.
+void initialize_rows(const VariableSpec& spec, std::uint64_t key_seed, std::int64_t begin,
+                     std::int64_t count, std::int64_t out_stride, std::byte* out);
+
+// A user's handle to a variable that some strategy made. Copies mean the same variable. Reads and
+// updates are recorded: into the function being traced, or else at once through the store of the
+// strategy that made it (eager).
+class Variable {
+ public:
+  Variable() = default;
+  explicit Variable(std::shared_ptr<const VariableSpec> spec, class EagerRuntime* runtime = nullptr)
+      : spec_(std::move(spec)), runtime_(runtime) {}
+
+  const VariableSpec& spec() const { return *spec_; }
+  const std::string& name() const { return spec_->name; }
+  const Shape& shape() const { return spec_->shape; }
+  bool defined() const { return spec_ != nullptr; }
+
+  Array read() const;  // the whole value
+  operator Array() const { return read(); }
+  // Rows by id: ids int32 or int64 of any shape S -> [S..., row shape]. An id outside [0, rows) is
+  // an InvalidArgument when run.
+  Array gather(const Array& ids) const;
+  void assign(const Array& value) const;
+  void assign_add(const Array& value) const;
+  void assign_sub(const Array& value) const;
+  void scatter_add(const Array& ids, const Array& rows) const;     // equal ids accumulate
+  void scatter_update(const Array& ids, const Array& rows) const;  // of equal ids the last one wins
+  // An optimizer's update. Dense: `gradient` has the variable's shape; sparse: rows of
+  // `slices.ids`.
+  void update(const UpdateRule& rule, const Array& gradient, const Array& learning_rate) const;
+  void update(const UpdateRule& rule, const IndexedSlices& gradient,
+              const Array& learning_rate) const;
+
+  const std::shared_ptr<const VariableSpec>& shared_spec() const { return spec_; }
+  EagerRuntime* runtime() const { return runtime_; }
+
+ private:
+  std::shared_ptr<const VariableSpec> spec_;
+  EagerRuntime* runtime_ = nullptr;
+};
+
+// Where layers get their variables: the strategy whose scope is open on this thread.
+class VariableCreator {
+ public:
+  virtual ~VariableCreator() = default;
+  // A second variable of the same name gets "_1", "_2", ... appended, as in the reference.
+  virtual Variable create_variable(VariableSpec spec) = 0;
+  // Declares that `rule` will update the variable: its slots are created beside its rows.
+  virtual void add_slots(const Variable& variable, const UpdateRule& rule) = 0;
+};
+// The innermost open scope of this thread; without one, the default strategy (one process, one
+// device).
+VariableCreator& current_variable_creator();
+// The default strategy's (core/exec/local_runtime.h, where it is defined).
+VariableCreator& default_variable_creator();
+// Opens a scope for the life of the object. Thread: one; scopes nest.
+class [[nodiscard]] Scope {
+ public:
+  explicit Scope(VariableCreator& creator);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  VariableCreator* previous_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,155 @@
+#include "core/rows/id_index.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::uint64_t kFirstCapacity = 64;
+// 2 would do: growth by half leaves room for half as many ids as have to move
+constexpr std::int64_t kMovedAnId = 4;
+// look-ups whose entry is under way, and as many whose id is
+constexpr std::size_t kAhead = 32;
+
+std::uint64_t hash_of(std::int64_t id) { return mix_bits(static_cast<std::uint64_t>(id)); }
+
+}  // namespace
+
+// ---- entries ----
+
+IdIndex::Entries::Entries(std::uint64_t wanted)
+    : memory(static_cast<std::size_t>(wanted) * sizeof(std::uint32_t)),
+      capacity(wanted),
+      places_max(
+          static_cast<std::int64_t>(std::min(wanted / 5 * 4, static_cast<std::uint64_t>(kIdsMax)))),
+      place_bits(static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(places_max)))) {}
+
+// of its high bits
+inline std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const {
+  return scaled_below(hash, capacity);
+}
+
+inline std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const {
+  return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1);
+}
+
+inline std::int64_t IdIndex::Entries::place(std::uint32_t entry) const {
+  return static_cast<std::int64_t>(entry & ((std::uint64_t{1} << place_bits) - 1)) - 1;
+}
+
+template <typename Accept>
+inline std::int64_t IdIndex::Entries::find(std::uint64_t hash, Accept accept) const {
+  if (capacity == 0) return kAbsent;
+  const std::uint64_t wanted = tag(hash);
+  for (std::uint64_t at = home(hash);; at = next(at)) {
+    const std::uint32_t entry = data()[at];
+    if (entry == 0) return kAbsent;
+    if (std::uint64_t{entry} >> place_bits == wanted && accept(place(entry))) return place(entry);
+  }
+}
+
+inline void IdIndex::Entries::prefetch(std::uint64_t hash) const {
+  if (capacity > 0) __builtin_prefetch(data() + home(hash));
+}
+
+void IdIndex::Entries::add(std::uint64_t hash, std::int64_t place) {
+  std::uint64_t at = home(hash);
+  while (data()[at] != 0) at = next(at);
+  data()[at] =
+      static_cast<std::uint32_t>(tag(hash) << place_bits | static_cast<std::uint64_t>(place + 1));
+}
+
+// ---- ids ----
+
+std::size_t IdIndex::bytes() const {
+  return static_cast<std::size_t>(size_) * sizeof(std::int64_t) +
+         (entries_.capacity + before_.capacity) * sizeof(std::uint32_t);
+}
+
+std::int64_t IdIndex::find(std::int64_t id, std::uint64_t hash) const {
+  const auto is_it = [&](std::int64_t place) { return *id_at(place) == id; };
+  const std::int64_t place = entries_.find(hash, is_it);
+  return place == kAbsent && growing() ? before_.find(hash, is_it) : place;
+}
+
+void IdIndex::make_room() {
+  if (size_ < entries_.places_max) return;
+  if (size_ >= kIdsMax)
+    throw ResourceExhaustedError(
+        str("a hashed table holds ", size_, " rows, the most it can; use more ps"));
+  Entries larger(std::max(kFirstCapacity, entries_.capacity + entries_.capacity / 2));
+  before_ = std::move(entries_);
+  entries_ = std::move(larger);
+  moved_ = 0;
+  to_move_ = size_;
+}
+
+void IdIndex::move_some() {
+  for (std::int64_t n = 0; n < kMovedAnId && moved_ < to_move_; ++n, ++moved_)
+    entries_.add(hash_of(*id_at(moved_)), moved_);
+  for (std::int64_t place = moved_; place < std::min(moved_ + kMovedAnId, to_move_); ++place)
+    entries_.prefetch(hash_of(*id_at(place)));
+  if (moved_ == to_move_ && before_.capacity > 0) before_ = Entries();
+}
+
+std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
+  make_room();
+  const std::size_t needed = static_cast<std::size_t>(size_ + 1) * sizeof(std::int64_t);
+  if (needed > ids_.bytes()) ids_.grow(std::max(needed, ids_.bytes() + ids_.bytes() / 2));
+  reinterpret_cast<std::int64_t*>(ids_.data())[size_] = id;
+  entries_.add(hash, size_);
+  ++size_;
+  move_some();
+  return size_ - 1;
+}
+
+template <typename Take>
+void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
+  const auto any = [](std::int64_t) { return true; };
+  struct LookUp {
+    std::uint64_t hash;
+    std::int64_t candidate;
+  };
+  std::array<LookUp, 2 * kAhead> under_way;  // a ring
+  const auto at = [&](std::size_t i) -> LookUp& { return under_way[i % under_way.size()]; };
+  for (std::size_t i = 0; i < ids.size() + 2 * kAhead; ++i) {
+    if (i >= 2 * kAhead) {
+      const std::size_t done = i - 2 * kAhead;
+      take(done, ids[done], at(done).hash, at(done).candidate);
+    }
+    if (const std::size_t next = i - kAhead; i >= kAhead && next < ids.size()) {
+      LookUp& one = at(next);
+      one.candidate = entries_.find(one.hash, any);
+      if (one.candidate == kAbsent && growing()) one.candidate = before_.find(one.hash, any);
+      if (one.candidate != kAbsent) __builtin_prefetch(id_at(one.candidate));
+    }
+    if (i < ids.size()) {
+      at(i).hash = hash_of(ids[i]);
+      entries_.prefetch(at(i).hash);
+      if (growing()) before_.prefetch(at(i).hash);
+    }
+  }
+}
+
+void IdIndex::find(std::span<const std::int64_t> ids, std::int64_t* places) const {
+  ahead(ids, [&](std::size_t i, std::int64_t id, std::uint64_t hash, std::int64_t candidate) {
+    const bool sure = candidate == kAbsent || *id_at(candidate) == id;
+    places[i] = sure ? candidate : find(id, hash);
+  });
+}
+
+void IdIndex::find_or_add(std::span<const std::int64_t> ids, std::int64_t* places) {
+  ahead(ids, [&](std::size_t i, std::int64_t id, std::uint64_t hash, std::int64_t candidate) {
+    places[i] = candidate;
+    if (candidate != kAbsent && *id_at(candidate) == id) return;
+    places[i] = find(id, hash);  // it may have come just now
+    if (places[i] == kAbsent) places[i] = add(id, hash);
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,83 @@
+// IdIndex: numbers ids in the order in which they come, so that a table of 2^40 rows holds only
+// those in use.
+//
+//   A flat hash table: open addressing with linear probing (Knuth, "Sorting and Searching", 6.4),
+//   entries of 32 bits: the place, and in the bits that places do not need some of the hash, so
+//   that a miss rarely looks at an id.
+//   Memory  13 to 21 bytes an id: 8 for the id itself, 5 to 7.5 for entries that are at most 4/5
+//           full, and while it grows the entries before them.
+//   Growth  by half. Ids move over a few at a time, with those that are added, so that no call pays
+//           for all.
+//   Thread  one at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/memory/arena.h"
+
+namespace cairn {
+
+class IdIndex {
+ public:
+  static constexpr std::int64_t kAbsent = -1;
+  static constexpr std::int64_t kIdsMax = (std::int64_t{1} << 32) - 2;
+  static constexpr std::size_t kBytesAnId = 21;  // at most, from some hundred ids on
+
+  // Ids so far; their places are 0 .. size() - 1.
+  std::int64_t size() const { return size_; }
+  // by place
+  std::span<const std::int64_t> ids() const { return {id_at(0), static_cast<std::size_t>(size_)}; }
+  std::size_t bytes() const;
+
+  // Writes the place of each id to `places`, kAbsent where it has none.
+  void find(std::span<const std::int64_t> ids, std::int64_t* places) const;
+  // The same; an id without a place gets the next one.
+  // Errors  ResourceExhausted: not enough memory, or kIdsMax ids; those before the one that did not
+  //         fit stay.
+  void find_or_add(std::span<const std::int64_t> ids, std::int64_t* places);
+  void clear() { *this = IdIndex(); }
+
+ private:
+  struct Entries {
+    Arena memory;
+    std::uint64_t capacity = 0;
+    std::int64_t places_max = 0;  // what fits: 4/5 of the capacity
+    unsigned place_bits = 0;
+
+    Entries() = default;
+    explicit Entries(std::uint64_t wanted);
+    std::uint32_t* data() const { return reinterpret_cast<std::uint32_t*>(memory.data()); }
+    std::uint64_t home(std::uint64_t hash) const;
+    std::uint64_t next(std::uint64_t at) const { return at + 1 == capacity ? 0 : at + 1; }
+    std::uint64_t tag(std::uint64_t hash) const;
+    std::int64_t place(std::uint32_t entry) const;
+    // The first place with that much of the hash that `accept(place)` takes.
+    template <typename Accept>
+    std::int64_t find(std::uint64_t hash, Accept accept) const;
+    void prefetch(std::uint64_t hash) const;
+    void add(std::uint64_t hash, std::int64_t place);
+  };
+
+  const std::int64_t* id_at(std::int64_t place) const {
+    return reinterpret_cast<const std::int64_t*>(ids_.data()) + place;
+  }
+  std::int64_t find(std::int64_t id, std::uint64_t hash) const;
+  std::int64_t add(std::int64_t id, std::uint64_t hash);
+  void make_room();
+  void move_some();
+  bool growing() const { return moved_ < to_move_; }
+  // `take(i, id, hash, candidate)` for each id, after the memory that its look-up needs was asked
+  // for: the place at `candidate` may be that of another id; kAbsent: it had none.
+  template <typename Take>
+  void ahead(std::span<const std::int64_t> ids, Take take) const;
+
+  std::int64_t size_ = 0;
+  Arena ids_;
+  Entries entries_;
+  // while growing: the places from `moved_` on are only here, unless they came since
+  Entries before_;
+  std::int64_t moved_ = 0, to_move_ = 0;
+};
+
+}  // namespace cairn

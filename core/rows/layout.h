@@ -1,0 +1,100 @@
+// Where a strategy's variables lie: which shard holds which rows. Made by the coordinator, sent to
+// everybody, never edited: a change is a new version.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/variable.h"
+#include "core/rows/variable_store.h"
+
+namespace cairn {
+
+using ShardId = std::uint32_t;  // numbers all shards of the cluster: ps by ps, thread by thread
+
+struct RowRange {
+  std::int64_t begin = 0, end = 0;  // half-open
+  std::int64_t size() const { return end - begin; }
+  bool operator==(const RowRange&) const = default;
+};
+
+// The range that these row numbers count through, one after the other; none where they do not.
+std::optional<RowRange> as_range(std::span<const std::int64_t> rows);
+
+// A part of a variable: consecutive rows on one shard. The parts of a variable cover its rows in
+// order, without gaps.
+struct Part {
+  ShardId shard = 0;
+  RowRange rows;
+  bool operator==(const Part&) const = default;
+};
+
+struct VariableLayout {
+  VariableId id = 0;
+  std::shared_ptr<const VariableSpec> spec;
+  UpdateRule rule;  // the rule that has slots; an assignment if none was declared
+  std::vector<Part> parts;
+};
+
+// One ps process.
+struct ShardServer {
+  std::uint32_t ps = 0;  // task index
+  std::string address;
+  std::uint64_t incarnation = 0;  // 0: away
+  std::uint32_t shards = 1;       // its shard threads; endpoints 1..shards of its address
+  ShardId first_shard = 0;
+};
+
+struct Layout {
+  std::uint64_t version = 0;
+  std::uint64_t seed = 0;  // of the initial values
+  std::vector<ShardServer> servers;
+  std::vector<VariableLayout> variables;  // by VariableId
+
+  const VariableLayout* find(const std::string& name) const;  // nullptr: no such variable
+  std::uint32_t shard_count() const;
+};
+
+// ---- Partitioners: a variable's type -> number of parts (the reference's formulas) ----
+class Partitioner {
+ public:
+  virtual ~Partitioner() = default;
+  // Partitions along each axis, as the reference returns them: 1 but for `axis`. Strategies ask for
+  // axis 0, and refuse what is cut along another one.
+  //   Errors  InvalidArgument: there is no such axis (a scalar has none), or a size that the
+  //           formula needs is not known.
+  virtual std::vector<std::int64_t> operator()(const Shape& shape, DType dtype,
+                                               int axis = 0) const = 0;
+};
+struct FixedShardsOptions {
+  std::int64_t num_shards = 1;
+};
+struct MinSizeOptions {
+  std::int64_t min_shard_bytes = 256 << 10;
+  std::int64_t max_shards = 1;
+  std::int64_t bytes_per_string = 16;
+};
+struct MaxSizeOptions {
+  std::int64_t max_shard_bytes = 0;                       // required
+  std::optional<std::int64_t> max_shards = std::nullopt;  // none, or 0: no bound
+  std::int64_t bytes_per_string = 16;
+};
+// InvalidArgument: an option below 1, but for MaxSize's max_shards of 0.
+std::shared_ptr<const Partitioner> FixedShardsPartitioner(std::int64_t num_shards);
+std::shared_ptr<const Partitioner> MinSizePartitioner(MinSizeOptions options);
+std::shared_ptr<const Partitioner> MaxSizePartitioner(MaxSizeOptions options);
+// "div": the first rows mod n parts have one row more. n is cut to the number of rows.
+std::vector<RowRange> split_rows(std::int64_t rows, std::int64_t parts);
+
+// ---- Placement ----
+enum class Placement : std::uint8_t {
+  kRoundRobin,  // one counter for variables and parts, as in the reference
+  // Cairn's default: each part, largest first within a variable, to the shard with the fewest bytes
+  kSizeAware,
+};
+
+}  // namespace cairn

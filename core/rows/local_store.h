@@ -1,0 +1,83 @@
+// LocalStore: variables and their slots in this process's memory. What one device trains on, and
+// the yardstick for what distribution costs.
+//
+//   Thread  one at a time. Every call answers before it returns.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/graph/update_rule.h"
+#include "core/graph/variable.h"
+#include "core/rows/id_index.h"
+#include "core/rows/saved_contents.h"
+#include "core/rows/variable_store.h"
+
+namespace cairn {
+
+class LocalStore final : public VariableStore {
+ public:
+  // `seed` keys the initial values.
+  explicit LocalStore(std::uint64_t seed = 0) : seed_(seed) {}
+
+  // Makes the variable with its initial values; ids count from 0. InvalidArgument: see
+  // verify_spec().
+  VariableId create(std::shared_ptr<const VariableSpec> spec);
+  // Puts the rule's slots beside the rows, at their initial values; again for the same rule:
+  // nothing. InvalidArgument: the variable has slots of another rule.
+  void add_slots(VariableId id, const UpdateRule& rule);
+
+  // Copies out. InvalidArgument: no such variable, or an id out of range.
+  void pull(const StepContext& step, std::span<Read> reads, Done done) override;
+  // Applies in order. An update that does not fit is refused (InvalidArgument; FailedPrecondition
+  // if its rule's slots were not declared) before any update of the call is applied.
+  void push(const StepContext& step, std::span<Update> updates, Done done) override;
+
+  std::size_t size() const { return entries_.size(); }
+  const VariableSpec& spec(VariableId id) const { return *entry(id).spec; }
+  // an assignment if no slots were declared
+  const UpdateRule& rule(VariableId id) const { return entry(id).rule; }
+  // rows and slots in place; of a hashed variable with room for more
+  RowBlock block(VariableId id) const { return entry(id).block; }
+  // by optimizers so far: the `t` of Adam
+  std::int64_t updates(VariableId id) const { return entry(id).updates; }
+  void set_updates(VariableId id, std::int64_t count) { entry(id).updates = count; }
+
+  // ---- saving and restoring ----
+  std::uint64_t seed() const { return seed_; }
+  // FailedPrecondition: variables were made from another seed.
+  void set_seed(std::uint64_t seed);
+  // Of a hashed variable: the row that lies at each place of its block. Of others: empty, row r
+  // lies at place r.
+  std::span<const std::int64_t> rows_held(VariableId id) const;
+  // Back to the initial values of rows and slots; of a hashed variable no row is held.
+  void reset(VariableId id);
+  // Slots are taken over from a rule of the same kind only.
+  enum class Take : std::uint8_t { kRowsAndSlots, kSlots };
+  void put(VariableId id, const SavedContents& saved, Take what);
+
+ private:
+  struct Entry {
+    std::shared_ptr<const VariableSpec> spec;
+    UpdateRule rule;
+    Tensor memory;
+    RowBlock block;
+    std::int64_t updates = 0;
+    std::optional<IdIndex> index;  // of a hashed variable: the place of a row in the block
+  };
+  const Entry& entry(VariableId id) const;
+  Entry& entry(VariableId id) { return const_cast<Entry&>(std::as_const(*this).entry(id)); }
+  static void lay_out(Entry& entry, std::int64_t rows);
+  void make_places(Entry& entry, std::span<const std::int64_t> ids,
+                   std::vector<std::int64_t>& places);
+  void read(Read& read) const;
+  void check(const Update& update) const;
+  void apply(const Update& update);
+
+  std::uint64_t seed_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,38 @@
+// What a store takes in from elsewhere: rows of a variable with the slots beside them, as a
+// checkpoint has them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/graph/update_rule.h"
+#include "core/graph/variable.h"
+
+namespace cairn {
+
+struct SavedRows {
+  RuleKind rule = RuleKind::kAssign;  // whose slots these are
+  std::uint32_t slots = 0;
+  std::vector<std::int64_t> rows;  // of the variable; each in range
+  std::vector<std::byte> data;     // [rows][parameters, then `slots` of slot_width(rule, dim) each]
+};
+
+struct SavedContents {
+  RuleKind rule = RuleKind::kAssign;
+  std::int64_t updates = 0;  // by optimizers so far: the `t` of Adam
+  std::vector<SavedRows>
+      blocks;  // of two that hold a row, the later one wins; rows in none have their initial values
+};
+
+// Where a runtime's variables get their rows when they are made.   Thread  one at a time.
+class VariableSource {
+ public:
+  virtual ~VariableSource() = default;
+  // Empty: it has nothing for such a variable, which keeps its initial values.
+  //   Errors  FailedPrecondition: it has the variable with another dtype or shape. DataLoss: it
+  //   cannot be read.
+  virtual std::optional<SavedContents> read(const VariableSpec& spec) = 0;
+};
+
+}  // namespace cairn
