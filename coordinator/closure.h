@@ -91,13 +91,6 @@ struct Closure {
   bool must_finish = false;
 };
 
-// Into the caches, soon: of many closures each has left them when it is looked at again.
-inline void fetch_ahead(const Closure& closure) {
-  constexpr std::size_t kLine = 64;
-  for (std::size_t at = 0; at < sizeof(Closure); at += kLine)
-    __builtin_prefetch(reinterpret_cast<const char*>(&closure) + at, 1);
-}
-
 // A closure's future outputs. Copies mean the same value. Thread: any.
 class RemoteValue {
  public:

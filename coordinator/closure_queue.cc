@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "coordinator/fetch_ahead.h"
 #include "core/base/log.h"
 
 namespace cairn {
@@ -221,12 +222,6 @@ std::vector<std::shared_ptr<Closure>> ClosureQueue::take_cancelled() {
 std::uint64_t ClosureQueue::low_watermark() const {
   std::lock_guard hold(board_->mutex);
   return watermark_;
-}
-
-void ClosureQueue::set_sequence_base(std::uint64_t base) {
-  std::lock_guard hold(board_->mutex);
-  CAIRN_CHECK(settled_.empty(), "closures were scheduled already");
-  watermark_ = next_sequence_ = base;
 }
 
 }  // namespace cairn

@@ -61,7 +61,6 @@ class ClosureQueue {
   // Cancelled since the last call, of those that had been sent once: their elements are to be
   // spent.
   std::vector<std::shared_ptr<Closure>> take_cancelled();
-  void set_sequence_base(std::uint64_t base);
 
  private:
   static std::exception_ptr cancelled_by(const std::exception_ptr& cause);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "coordinator/closure.h"
+#include "coordinator/fetch_ahead.h"
 
 namespace cairn {
 

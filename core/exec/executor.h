@@ -21,7 +21,6 @@ class Plan;  // immutable; shared by runs. Thread: any
 
 struct PlanOptions {
   Arithmetic products = Arithmetic::kFloat32;
-  std::size_t threads = 1;  // compute threads of one run; a lane has one
   // of a run's values: one that needs more raises ResourceExhausted
   std::size_t bytes_max = machine_memory_bytes();
 };
@@ -31,7 +30,7 @@ std::shared_ptr<const Plan> make_plan(Graph graph, std::vector<VariableId> bound
                                       PlanOptions options = {});
 const Graph& plan_graph(const Plan& plan);
 
-// What a lane keeps between runs so that a warm step allocates nothing: arenas, packed weights.
+// What a lane keeps between runs so that a warm step allocates nothing: its arenas.
 // Thread: one.
 class Workspace {
  public:
