@@ -52,7 +52,7 @@ struct FolderLock;
 
 class Engine {
  public:
-  struct Restored;  // the checkpoint that rows are restored from: engine_restored.h
+  struct CheckpointView;  // the checkpoint that rows are restored from: checkpoint_view.h
   struct Cut;
   // All references outlive the engine.
   struct Parts {
@@ -172,8 +172,8 @@ class Engine {
     // closures that were committed and that it does without: all of them are reported
     std::uint64_t missing = 0;
     // What became of closures sent before it was rebuilt: it has those that its source had applied.
-    std::uint64_t rebuilt_version = 0;       // the layout that named its new process
-    std::shared_ptr<const Restored> source;  // none: rebuilt from initial values
+    std::uint64_t rebuilt_version = 0;             // the layout that named its new process
+    std::shared_ptr<const CheckpointView> source;  // none: rebuilt from initial values
     std::size_t rebuilt_loss = kNoLoss;
   };
   static constexpr std::size_t kNoLoss = static_cast<std::size_t>(-1);
@@ -278,17 +278,17 @@ class Engine {
   rpc::Task<void> sync_layout_task();
   rpc::Task<void> configure_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first);
   rpc::Task<void> restore_shards(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
-                                 std::vector<std::shared_ptr<Restored>> sources);
+                                 std::vector<std::shared_ptr<CheckpointView>> sources);
   rpc::Task<void> restore_new_variables(Ps* ps, std::shared_ptr<const Layout> layout);
   rpc::Task<void> rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout,
-                                 std::shared_ptr<Restored> newest);
-  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<Restored> source,
+                                 std::shared_ptr<CheckpointView> newest);
+  rpc::Task<void> restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
                                 std::vector<VariableId> wanted);
 
   // ---- checkpoints ----
   rpc::Task<std::string> save_one(CheckpointPolicy policy, std::string metadata);
   std::shared_ptr<const storage::FolderLock> lock_of(const std::string& folder) const;
-  void goes_on_from(const Restored& source);
+  void goes_on_from(const CheckpointView& source);
   rpc::Task<void> save_shards(std::shared_ptr<Cut> cut, std::string folder);
   rpc::Task<void> save_shard(std::shared_ptr<Cut> cut, std::size_t i, ShardClient& shard,
                              std::string folder);
@@ -368,9 +368,9 @@ class Engine {
   std::uint64_t lost_before_ = 0;  // updates, on the way to what the program restored,
   std::uint64_t lost_undone_ = 0;  // and those of this session that it restored away
   // what the program restored: new variables take their rows from it
-  std::shared_ptr<Restored> restored_;
+  std::shared_ptr<CheckpointView> restored_;
   // what a lost ps is rebuilt from: the newest checkpoint, or restored_
-  std::shared_ptr<Restored> newest_;
+  std::shared_ptr<CheckpointView> newest_;
   // names that have their positions, or had none to have
   std::set<std::string> restored_datasets_;
   std::optional<CheckpointPolicy> policy_;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "coordinator/checkpoint_view.h"
 #include "coordinator/engine.h"
-#include "coordinator/engine_restored.h"
 #include "coordinator/manifest_io.h"
 #include "core/base/log.h"
 #include "storage/folder_lock.h"
@@ -17,7 +17,7 @@ constexpr Duration kLockPatience = std::chrono::seconds(2);
 constexpr std::size_t kAncestorsMax = 256;
 }  // namespace
 
-bool Engine::Restored::holds(const VariableSpec& spec) const {
+bool Engine::CheckpointView::holds(const VariableSpec& spec) const {
   auto found = variables.find(spec.name);
   if (found == variables.end()) return false;
   TensorType wanted{spec.dtype, spec.shape};
@@ -105,7 +105,7 @@ void Engine::hold_folder(std::shared_ptr<const storage::FolderLock> lock) {
 }
 
 // What is saved from now on belongs to the run that saved `source`, with what it had gone on from.
-void Engine::goes_on_from(const Restored& source) {
+void Engine::goes_on_from(const CheckpointView& source) {
   if (source.session == session_) return;
   ancestors_ = source.ancestors;
   ancestors_.push_back({source.session, source.checkpoint});
@@ -151,7 +151,7 @@ void Engine::drop_marks(std::uint64_t mark) {
 
 rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string name,
                                           CheckpointPolicy policy, std::string metadata) {
-  auto restored = std::make_shared<Restored>();
+  auto restored = std::make_shared<CheckpointView>();
   restored->folder = name;
   restored->checkpoint = cut->id;
   restored->session = session_;
@@ -203,7 +203,7 @@ void Engine::expect_partial_restore() {
 
 rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions options) {
   Disk* disk = &parts_.disk;
-  auto source = std::make_shared<Restored>();
+  auto source = std::make_shared<CheckpointView>();
   std::function<void()> read = [disk, checkpoint, source] {
     *source = read_manifest(*disk, checkpoint);
   };
@@ -237,7 +237,7 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
     if (!ps->needs_rows) continue;
     try {
       const Busy busy(*this);
-      std::vector<std::shared_ptr<Restored>> sources{source};
+      std::vector<std::shared_ptr<CheckpointView>> sources{source};
       co_await restore_shards(ps.get(), synced_, 0, sources);
       for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       ps->needs_rows = false;

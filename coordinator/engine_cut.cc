@@ -1,7 +1,7 @@
 // The cut of a checkpoint: a moment at which every closure is done on all shards or on none.
 
+#include "coordinator/checkpoint_view.h"
 #include "coordinator/engine.h"
-#include "coordinator/engine_restored.h"
 #include "core/base/log.h"
 
 namespace cairn {

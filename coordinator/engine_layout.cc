@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "coordinator/checkpoint_view.h"
 #include "coordinator/engine.h"
-#include "coordinator/engine_restored.h"
 #include "core/base/log.h"
 
 namespace cairn {
@@ -98,7 +98,7 @@ rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> l
 // alone. Closes the shards: nobody shall see half a model.
 rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> layout,
                                        VariableId first,
-                                       std::vector<std::shared_ptr<Restored>> sources) {
+                                       std::vector<std::shared_ptr<CheckpointView>> sources) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
     std::vector<bool> done(layout->variables.size());
     for (const auto& source : sources) {
@@ -122,21 +122,21 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
 
 // Variables that no lane knows of yet. What only got slots keeps its rows.
 rpc::Task<void> Engine::restore_new_variables(Ps* ps, std::shared_ptr<const Layout> layout) {
-  std::vector<std::shared_ptr<Restored>> sources{restored_};
+  std::vector<std::shared_ptr<CheckpointView>> sources{restored_};
   co_await restore_shards(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
 }
 
 // A new process from the very beginning: an earlier attempt that came to nothing may have left it
 // with rows, and with closures that it takes for applied, of which the sources know nothing.
 rpc::Task<void> Engine::rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout,
-                                       std::shared_ptr<Restored> newest) {
+                                       std::shared_ptr<CheckpointView> newest) {
   if (ps->served != ps->incarnation)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
-  std::vector<std::shared_ptr<Restored>> sources{newest, restored_};
+  std::vector<std::shared_ptr<CheckpointView>> sources{newest, restored_};
   co_await restore_shards(ps, layout, 0, sources);
 }
 
-rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<Restored> source,
+rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
                                       std::vector<VariableId> wanted) {
   const ShardId number = shard->shard();
   AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};

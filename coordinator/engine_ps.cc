@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "coordinator/checkpoint_view.h"
 #include "coordinator/engine.h"
-#include "coordinator/engine_restored.h"
 #include "core/base/log.h"
 #include "rpc/heartbeat.h"
 

@@ -1,8 +1,8 @@
 // What becomes of a closure that was sent: its results, its errors, and another run.
 #include <algorithm>
 
+#include "coordinator/checkpoint_view.h"
 #include "coordinator/engine.h"
-#include "coordinator/engine_restored.h"
 #include "coordinator/reply_wire.h"
 #include "core/base/log.h"
 

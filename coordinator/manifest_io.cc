@@ -74,7 +74,7 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
   return folder + "/" + storage::CheckpointFolder::name(id);
 }
 
-void write_manifest(Disk& disk, const std::string& path, const Engine::Restored& checkpoint,
+void write_manifest(Disk& disk, const std::string& path, const Engine::CheckpointView& checkpoint,
                     const Engine::Cut& cut, const std::string& metadata,
                     std::int64_t wall_microseconds) {
   storage::Manifest manifest;
@@ -107,9 +107,9 @@ storage::DatabaseInfo database_of(const ShardSaved& shard) {
   return databases[0];
 }
 
-Engine::Restored read_manifest(Disk& disk, const std::string& path) {
+Engine::CheckpointView read_manifest(Disk& disk, const std::string& path) {
   storage::Manifest manifest = storage::read_manifest(disk, path);
-  Engine::Restored restored;
+  Engine::CheckpointView restored;
   restored.folder = path;
   restored.checkpoint = manifest.checkpoint;
   restored.session = manifest.session;
@@ -127,7 +127,7 @@ Engine::Restored read_manifest(Disk& disk, const std::string& path) {
 }
 
 void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const Engine::Restored& checkpoint) {
+                           const Engine::CheckpointView& checkpoint) {
   storage::CheckpointFolder(disk, folder)
       .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
 }

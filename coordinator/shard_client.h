@@ -55,9 +55,9 @@ class ShardClient {
                            std::uint64_t settled_below);
   rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest,
                         std::vector<std::uint64_t> alive);
-  rpc::Task<ShardMark> mark(std::uint64_t checkpoint);
-  rpc::Task<ShardSaved> save(std::uint64_t checkpoint, std::string folder);
-  rpc::Task<void> drop_mark(std::uint64_t checkpoint);
+  rpc::Task<ShardMark> mark(std::uint64_t attempt);
+  rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
+  rpc::Task<void> drop_mark(std::uint64_t attempt);
   rpc::Task<std::uint64_t> restore(std::string folder, std::vector<std::string> databases,
                                    AppliedClosures applied, std::vector<VariableId> variables);
   // All rows at their initial values, no closure applied, closed: as if its tables had just been

@@ -107,24 +107,24 @@ rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t newest,
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<ShardMark> ShardClient::mark(std::uint64_t checkpoint) {
+rpc::Task<ShardMark> ShardClient::mark(std::uint64_t attempt) {
   auto request = stub_->shard.markRequest();
-  request.setCheckpoint(checkpoint);
+  request.setAttempt(attempt);
   auto response = co_await request.send();
   co_return read_mark(response);
 }
 
-rpc::Task<ShardSaved> ShardClient::save(std::uint64_t checkpoint, std::string folder) {
+rpc::Task<ShardSaved> ShardClient::save(std::uint64_t attempt, std::string folder) {
   auto request = stub_->shard.saveRequest();
-  request.setCheckpoint(checkpoint);
+  request.setAttempt(attempt);
   request.setFolder(at_any_process(folder).c_str());
   auto response = co_await request.send();
   co_return read_saved(response);
 }
 
-rpc::Task<void> ShardClient::drop_mark(std::uint64_t checkpoint) {
+rpc::Task<void> ShardClient::drop_mark(std::uint64_t attempt) {
   auto request = stub_->shard.dropMarkRequest();
-  request.setCheckpoint(checkpoint);
+  request.setAttempt(attempt);
   co_await request.send().ignoreResult();
 }
 

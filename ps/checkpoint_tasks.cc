@@ -12,10 +12,10 @@ constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 
 using Batch = std::vector<Shard::FrozenRecord>;
 
-Batch take_batch(Shard& shard, std::uint64_t checkpoint) {
+Batch take_batch(Shard& shard, std::uint64_t attempt) {
   Batch batch;
   for (std::size_t bytes = 0; bytes < kBatchBytes;) {
-    std::optional<Shard::FrozenRecord> record = shard.next_frozen(checkpoint);
+    std::optional<Shard::FrozenRecord> record = shard.next_frozen(attempt);
     if (!record.has_value()) break;
     const auto* rows = std::get_if<storage::StoredRows>(&record->second);
     bytes += rows == nullptr ? 256 : rows->data.size() + 256;
@@ -43,9 +43,9 @@ struct SaveJob {
 };
 
 struct DropMark {
-  ~DropMark() { shard.drop_mark(checkpoint); }
+  ~DropMark() { shard.drop_mark(attempt); }
   Shard& shard;
-  std::uint64_t checkpoint;
+  std::uint64_t attempt;
 };
 
 struct RestoreJob {
@@ -85,10 +85,10 @@ void log_report(const ShardHost& host, const std::string& folder, const RestoreR
 
 }  // namespace
 
-rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t checkpoint,
+rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
                                     std::string folder) {
-  host->shard.begin_save(checkpoint);
-  const DropMark drop{host->shard, checkpoint};
+  host->shard.begin_save(attempt);
+  const DropMark drop{host->shard, attempt};
   const auto job = std::make_shared<SaveJob>();
   auto create = [job, &store = host->store, path = folder + "/" + host->database] {
     job->writer = store.create(path);
@@ -96,7 +96,7 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
   kj::Promise<void> writing =
       on_offload(host->reactor, host->offload, host->lane, std::move(create));
   for (;;) {
-    const auto batch = std::make_shared<const Batch>(take_batch(host->shard, checkpoint));
+    const auto batch = std::make_shared<const Batch>(take_batch(host->shard, attempt));
     co_await kj::mv(writing);
     if (batch->empty()) break;
     auto write = [job, batch] { job->write(*batch); };

@@ -19,12 +19,12 @@ struct SavedDatabase {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
 };
-// Writes the state marked as `checkpoint` to the database folder/<host->database>, while pulls and
-// pushes go on between the batches, and drops the mark, whatever happens. At most two batches of
-// about 1 MB are in memory.
+// Writes the state that was marked in `attempt` to the database folder/<host->database>, while
+// pulls and pushes go on between the batches, and drops the mark, whatever happens. At most two
+// batches of about 1 MB are in memory.
 //   Errors  FailedPrecondition: not marked, or being saved; Cancelled: the mark was dropped
 //           meanwhile; the store's.
-rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t checkpoint,
+rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64_t attempt,
                                     std::string folder);
 
 struct RestoredRows {

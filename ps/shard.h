@@ -112,19 +112,20 @@ class Shard {
   // forgets their unfinished pushes. Who was refused once stays so. Another session: nothing.
   void fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive);
 
-  // Freezes the state as of now. The same checkpoint again: the first answer. A mark that nobody
-  // saves gives way to a newer one.
+  // Freezes the state as of now. `attempt` numbers the cut: a checkpoint may take several, each
+  // with a mark of its own. The same one again: the first answer. A mark that nobody saves gives
+  // way to a newer one.
   //   Errors  FailedPrecondition: another one is being saved.
-  MarkResult mark(std::uint64_t checkpoint);
-  void drop_mark(std::uint64_t checkpoint);  // nothing if it is not marked
+  MarkResult mark(std::uint64_t attempt);
+  void drop_mark(std::uint64_t attempt);  // nothing if it is not marked
   // The frozen records one by one, in the order of their keys; nothing at the end. begin_save()
   // starts from the first.
   //   Errors  FailedPrecondition: not marked, or being saved already; Cancelled: the mark was
   //           dropped meanwhile.
   using FrozenRecord =
       std::pair<storage::RecordKey, std::variant<storage::TableRecord, storage::StoredRows>>;
-  void begin_save(std::uint64_t checkpoint);
-  std::optional<FrozenRecord> next_frozen(std::uint64_t checkpoint);
+  void begin_save(std::uint64_t attempt);
+  std::optional<FrozenRecord> next_frozen(std::uint64_t attempt);
 
   // Restoring: begin_restore() closes the shard and puts every row (of the variables `only`, if any
   // are named) to its initial value, restore() takes records in any order (the newest of a row
@@ -214,7 +215,7 @@ class Shard {
   std::vector<std::byte> scratch_;
 
   struct Mark {
-    std::uint64_t checkpoint;
+    std::uint64_t attempt;
     MarkResult result;
     std::vector<Table*> tables;  // by key order of their records
     bool saving = false;

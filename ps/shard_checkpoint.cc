@@ -7,17 +7,17 @@
 
 namespace cairn::ps {
 
-MarkResult Shard::mark(std::uint64_t checkpoint) {
-  if (mark_.has_value() && mark_->checkpoint == checkpoint) return mark_->result;
+MarkResult Shard::mark(std::uint64_t attempt) {
+  if (mark_.has_value() && mark_->attempt == attempt) return mark_->result;
   if (mark_.has_value() && mark_->saving)
-    throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint,
-                                      " is being saved by this shard: mark ", checkpoint,
+    throw FailedPreconditionError(str("cut ", mark_->attempt,
+                                      " is being saved by this shard: mark ", attempt,
                                       " when it is done"));
   if (restoring_ || session_ == 0)
     throw FailedPreconditionError(
         "this shard has no state to mark: it is being restored, or was never configured");
   clear_mark();
-  mark_ = Mark{.checkpoint = checkpoint, .result = {version(), applied_.snapshot()}};
+  mark_ = Mark{.attempt = attempt, .result = {version(), applied_.snapshot()}};
   for (const auto& [name, table] : named_) mark_->tables.push_back(table);
   std::sort(mark_->tables.begin(), mark_->tables.end(), [](const Table* a, const Table* b) {
     // as storage's keys: shorter names first
@@ -30,8 +30,8 @@ MarkResult Shard::mark(std::uint64_t checkpoint) {
   return mark_->result;
 }
 
-void Shard::drop_mark(std::uint64_t checkpoint) {
-  if (mark_.has_value() && mark_->checkpoint == checkpoint) clear_mark();
+void Shard::drop_mark(std::uint64_t attempt) {
+  if (mark_.has_value() && mark_->attempt == attempt) clear_mark();
 }
 
 void Shard::clear_mark() {
@@ -41,21 +41,19 @@ void Shard::clear_mark() {
   ShardCounters::set(counters_.copied_bytes, 0);
 }
 
-void Shard::begin_save(std::uint64_t checkpoint) {
-  if (!mark_.has_value() || mark_->checkpoint != checkpoint)
+void Shard::begin_save(std::uint64_t attempt) {
+  if (!mark_.has_value() || mark_->attempt != attempt)
     throw FailedPreconditionError(
-        str("checkpoint ", checkpoint, " is not marked on this shard: mark it first"));
-  if (mark_->saving)
-    throw FailedPreconditionError(str("checkpoint ", checkpoint, " is being saved already"));
+        str("cut ", attempt, " is not marked on this shard: mark it first"));
+  if (mark_->saving) throw FailedPreconditionError(str("cut ", attempt, " is being saved already"));
   mark_->saving = true;
 }
 
 // All records of one variable come together: its tables' records first, then its rows, as their
 // keys are ordered.
-std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t checkpoint) {
-  if (!mark_.has_value() || mark_->checkpoint != checkpoint || !mark_->saving)
-    throw CancelledError(
-        str("the mark of checkpoint ", checkpoint, " was dropped while it was saved"));
+std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
+  if (!mark_.has_value() || mark_->attempt != attempt || !mark_->saving)
+    throw CancelledError(str("the mark of cut ", attempt, " was dropped while it was saved"));
   Mark& mark = *mark_;
   while (mark.table < mark.tables.size()) {
     Table& table = *mark.tables[mark.table];
@@ -94,8 +92,8 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
     throw FailedPreconditionError(
         "this shard was not configured: configure it before it is restored");
   if (mark_.has_value() && mark_->saving)
-    throw FailedPreconditionError(str("checkpoint ", mark_->checkpoint,
-                                      " is being saved by this shard: restore when it is done"));
+    throw FailedPreconditionError(
+        str("cut ", mark_->attempt, " is being saved by this shard: restore when it is done"));
   clear_mark();
   forget_restore();
   open_ = false;

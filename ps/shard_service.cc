@@ -75,7 +75,7 @@ class ShardService final : public wire::Shard::Server {
   kj::Promise<void> mark(MarkContext context) override {
     return rpc::at_once([&] {
       from_coordinator("Shard.mark");
-      const MarkResult marked = host_->shard.mark(context.getParams().getCheckpoint());
+      const MarkResult marked = host_->shard.mark(context.getParams().getAttempt());
       auto results = context.initResults();
       write(results.initVersion(), marked.version);
       write(results.initApplied(), marked.applied);
@@ -84,7 +84,7 @@ class ShardService final : public wire::Shard::Server {
   kj::Promise<void> dropMark(DropMarkContext context) override {
     return rpc::at_once([&] {
       from_coordinator("Shard.dropMark");
-      host_->shard.drop_mark(context.getParams().getCheckpoint());
+      host_->shard.drop_mark(context.getParams().getAttempt());
     });
   }
   kj::Promise<void> announce(AnnounceContext context) override {
@@ -219,8 +219,7 @@ class ShardService final : public wire::Shard::Server {
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {
     const std::string folder = read_folder(context.getParams().getFolder());
-    const SavedDatabase saved =
-        co_await save_shard(host, context.getParams().getCheckpoint(), folder);
+    const SavedDatabase saved = co_await save_shard(host, context.getParams().getAttempt(), folder);
     auto results = context.initResults();
     results.setRows(saved.rows);
     results.setBytes(saved.bytes);

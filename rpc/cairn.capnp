@@ -144,11 +144,12 @@ interface Shard {
   # Refuses from now on what worker incarnations up to `newest` send, other than those `alive`. The coordinator numbers them upwards.
   fence @4 (session :UInt64, newest :UInt64, alive :List(UInt64)) -> ();
 
-  # The cut: freezes the state as of now for `save`; training goes on. One mark at a time.
-  mark @5 (checkpoint :UInt64) -> (version :Version, applied :AppliedSet);
+  # The cut: freezes the state as of now for `save`; training goes on. One mark at a time. A checkpoint may take
+  # several attempts; each has a number of its own.
+  mark @5 (attempt :UInt64) -> (version :Version, applied :AppliedSet);
   # Writes the frozen state to a database of this shard's in the checkpoint's `folder`, then drops the mark.
-  save @6 (checkpoint :UInt64, folder :Text) -> (files :List(FileInfo), rows :UInt64, bytes :UInt64);
-  dropMark @7 (checkpoint :UInt64) -> ();
+  save @6 (attempt :UInt64, folder :Text) -> (files :List(FileInfo), rows :UInt64, bytes :UInt64);
+  dropMark @7 (attempt :UInt64) -> ();
   # Loads the rows of this shard's parts of `variables` (ids; empty: of all its tables) from the databases of a checkpoint
   # (those of any layout). `applied` is merged into the set (of all tables: becomes the set). The shard is closed until the
   # next open(). Of all tables, from no database: a new beginning, as if the tables had just been made.

@@ -109,11 +109,11 @@ class Connection {
   // and nothing may read there but the message as it goes. Together they have as many bytes as were
   // referred to, a multiple of 8.
   void lease(const void* data, std::vector<ByteStream::Piece> pieces);
-  // Leave to send a call's bytes, or to be sent its answer's: first come, first served, each way
-  // for itself. Hold it until the reply is there.
-  // Errors  Unavailable: the connection has ended.
-  kj::Promise<Credit> credit(Way way, std::size_t bytes) {
-    return (way == Way::kOut ? credit_out_ : credit_in_).take(bytes);
+  // Waits, first in first out per way, for credit to send a call's bytes or to receive its
+  // answer's. Hold it until the reply has come.
+  //   Errors  Unavailable: the connection has ended.
+  kj::Promise<Credit> acquire_credit(Way way, std::size_t bytes) {
+    return (way == Way::kOut ? credit_out_ : credit_in_).acquire(bytes);
   }
   BufferPool& buffers() { return reactor_.buffers(); }
   Traffic traffic() const;

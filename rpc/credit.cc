@@ -66,7 +66,7 @@ CreditGate::CreditGate(std::size_t bytes_max, std::string ended)
 
 CreditGate::~CreditGate() { close(); }
 
-kj::Promise<Credit> CreditGate::take(std::size_t bytes) {
+kj::Promise<Credit> CreditGate::acquire(std::size_t bytes) {
   if (state_->closed) return to_kj(Code::kUnavailable, state_->ended);
   if (state_->waiters.empty() && state_->fits(bytes)) return state_->grant(bytes);
   auto pair = kj::newPromiseAndFulfiller<Credit>();

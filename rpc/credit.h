@@ -42,7 +42,7 @@ class CreditGate {
   // Waits, first come first served, until `bytes` fit; a larger wish than the whole gate waits for
   // the gate alone. Errors Unavailable once closed.
   // Thread  one loop's.
-  kj::Promise<Credit> take(std::size_t bytes);
+  kj::Promise<Credit> acquire(std::size_t bytes);
   std::size_t in_use() const;
   void close();
 

@@ -42,8 +42,8 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
   return kj::joinPromises(all.finish());
 }
 
-// Says of a wave that one of its calls has failed, unless it ended well: nobody wants the rest. It
-// says so before the call's leave goes to the next one.
+// Marks the wave as failed unless dismissed, so that calls which have not been sent are not. It
+// runs before the call's credit is released, which would let the next one go.
 class CallOfWave {
  public:
   explicit CallOfWave(bool& failed) : failed_(failed) {}
@@ -227,7 +227,7 @@ rpc::Task<void> RemoteStep::pull_one(StepContext step, std::span<Read> reads,
   Call told(*this, *link, link->connected() ? Doing::kWaitingToPull : Doing::kConnecting);
   if (!link->connected()) co_await link->connect();  // who is there decides where the blobs go
   told.now(Doing::kWaitingToPull);
-  const rpc::Credit leave = co_await link->leave(rpc::Way::kIn, request.value_bytes);
+  const rpc::Credit credit = co_await link->acquire_credit(rpc::Way::kIn, request.value_bytes);
   if (failed) co_return;
   told.now(Doing::kPulling);
   CallOfWave of_wave(failed);
@@ -398,7 +398,7 @@ rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates
   Call told(*this, *link, link->connected() ? Doing::kWaitingToPush : Doing::kConnecting);
   if (!link->connected()) co_await link->connect();
   told.now(Doing::kWaitingToPush);
-  const rpc::Credit leave = co_await link->leave(rpc::Way::kOut, request.value_bytes);
+  const rpc::Credit credit = co_await link->acquire_credit(rpc::Way::kOut, request.value_bytes);
   if (failed) co_return;
   told.now(Doing::kPushing);
   CallOfWave of_wave(failed);

@@ -214,11 +214,11 @@ void ShardLink::lost(const char* doing, const Error& error) const {
   throw UnavailableError(str(doing, " ", name_, ": ", error.what()), error.task());
 }
 
-kj::Promise<rpc::Credit> ShardLink::leave(rpc::Way way, std::size_t bytes) {
+kj::Promise<rpc::Credit> ShardLink::acquire_credit(rpc::Way way, std::size_t bytes) {
   // The shard answers a piece that lies in shared memory only when it has the whole push. If pieces
   // of several pushes held all the credit, none of these pushes could ever be completed.
   if (shares(bytes)) return rpc::Credit();
-  return live_->connection->credit(way, bytes + kCallBytes);
+  return live_->connection->acquire_credit(way, bytes + kCallBytes);
 }
 
 rpc::Task<PullReply> ShardLink::pull(PullCall call) {

@@ -120,14 +120,14 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
             LinkOptions options = {});
   ~ShardLink();
 
-  // Leave to pull (kIn) or to push (kOut) so many bytes of values, to be had before a call is made
-  // of them and kept until it is answered. In the order of asking: of two closures the first has
-  // all its rows, and has pushed all, before the second, instead of both at once and later. What
-  // lies in shared memory need not travel, and waits for nothing: the shard is given all of it, and
-  // has work while the lane computes. A piece of a push that lies there is answered only when all
-  // pieces are with the shard.
+  // Waits for credit to pull (kIn) or to push (kOut) so many bytes of values. Acquire it before the
+  // call is made and hold it until the answer has come. Credit is given in the order of asking: of
+  // two closures, the first gets all its rows, and pushes everything, before the second, instead of
+  // both finishing at once and later. Bytes that lie in shared memory need no credit: they do not
+  // travel, and the shard should have work while the lane computes. A piece of a push that lies
+  // there is answered only when the shard has all pieces.
   //   Errors  Unavailable: the connection has ended.   Needs  a connection.
-  kj::Promise<rpc::Credit> leave(rpc::Way way, std::size_t bytes);
+  kj::Promise<rpc::Credit> acquire_credit(rpc::Way way, std::size_t bytes);
 
   // Errors of both Unavailable: no connection within the deadline, lost under way, or no answer;
   // names the shard. Else what the shard says (rpc/cairn.capnp). Cancel dropping the task; a push

@@ -399,7 +399,7 @@ void shard_messages() {
          range.setEnd(7);
          out.initVariables(1).set(0, 1);
        }));
-  seed("shard_message", "mark", message<S::MarkParams>(4, [](auto out) { out.setCheckpoint(3); }));
+  seed("shard_message", "mark", message<S::MarkParams>(4, [](auto out) { out.setAttempt(3); }));
   seed("shard_message", "fence", message<S::FenceParams>(5, [](auto out) {
          out.setSession(7);
          out.setNewest(5);

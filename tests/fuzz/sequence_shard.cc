@@ -149,18 +149,18 @@ void SequencePlayer::checkpoint(wire::Shard::Client shard) {
   const unsigned what = script_.below(6);
   if (what == 0) {
     auto request = shard.markRequest();
-    request.setCheckpoint(script_.number(++mark_));
+    request.setAttempt(script_.number(++mark_));
     return keep(request.send());
   }
   if (what <= 2) {
     auto request = shard.saveRequest();
-    request.setCheckpoint(script_.number(mark_));
+    request.setAttempt(script_.number(mark_));
     request.setFolder(script_.name(attacked_.checkpoints));
     return keep(request.send());
   }
   if (what == 3) {
     auto request = shard.dropMarkRequest();
-    request.setCheckpoint(script_.number(mark_));
+    request.setAttempt(script_.number(mark_));
     return keep(request.send());
   }
   auto request = shard.restoreRequest();

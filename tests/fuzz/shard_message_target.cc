@@ -68,9 +68,9 @@ struct World {
     shard.open();
   }
   void save(wire::Shard::MarkParams::Reader in) {
-    shard.mark(in.getCheckpoint());
-    shard.begin_save(in.getCheckpoint());
-    while (shard.next_frozen(in.getCheckpoint())) continue;
+    shard.mark(in.getAttempt());
+    shard.begin_save(in.getAttempt());
+    while (shard.next_frozen(in.getAttempt())) continue;
   }
 };
 

@@ -133,15 +133,15 @@ class ShardClient {
     return wait(push_later(closure, variable, values, part, rule));
   }
 
-  void mark(std::uint64_t checkpoint) {
+  void mark(std::uint64_t attempt) {
     auto request = ruled.markRequest();
-    request.setCheckpoint(checkpoint);
+    request.setAttempt(attempt);
     wait(request.send().ignoreResult());
   }
-  kj::Promise<capnp::Response<wire::Shard::SaveResults>> save_later(std::uint64_t checkpoint,
+  kj::Promise<capnp::Response<wire::Shard::SaveResults>> save_later(std::uint64_t attempt,
                                                                     const std::string& folder) {
     auto request = ruled.saveRequest();
-    request.setCheckpoint(checkpoint);
+    request.setAttempt(attempt);
     request.setFolder(folder);
     return request.send();
   }

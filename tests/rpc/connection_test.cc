@@ -138,7 +138,7 @@ TEST_P(ConnectionTest, LossMakesPendingAndLaterCallsUnavailable) {
   EXPECT_EQ(error_of(waiter(), echo(client, 2).ignoreResult()).code, Code::kUnavailable);
   pair.wait(connection->on_disconnect());
   EXPECT_FALSE(connection->connected());
-  EXPECT_EQ(error_of(waiter(), connection->credit(Way::kOut, 1).ignoreResult()).code,
+  EXPECT_EQ(error_of(waiter(), connection->acquire_credit(Way::kOut, 1).ignoreResult()).code,
             Code::kUnavailable);
 }
 

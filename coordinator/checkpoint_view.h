@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-struct Engine::Restored {
+struct Engine::CheckpointView {
   std::string folder;
   // folders of the shards' databases, relative to `folder`
   std::vector<std::string> databases;
