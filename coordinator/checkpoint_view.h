@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/engine.h"
+#include "coordinator/loss_ledger.h"
 #include "coordinator/pipelines.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/shard_client.h"
@@ -28,9 +29,7 @@ struct Engine::CheckpointView {
   SavedVariables variables;
   bool partial = false;  // variables of another dtype or shape begin anew, without a word
   std::vector<PipelinePosition> positions;
-  // committed closures of this session that need not be missed once it is restored,
-  std::uint64_t covers = 0;
-  std::vector<std::uint64_t> missing;  // but for those that a ps did without at its cut; by ps
+  LossLedger::Holdings holdings;  // of this session's updates
 
   // Does the checkpoint hold the variable? If not, it keeps its initial values.
   // FailedPrecondition: it has another dtype or shape there, and a partial restore is not expected.
@@ -46,8 +45,7 @@ struct Engine::Cut {
   std::int64_t global_step = 0;
   std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
-  std::uint64_t covers = 0;            // committed closures that it holds
-  std::vector<std::uint64_t> missing;  // how many of them each ps did without
+  LossLedger::Holdings holdings;
   // by ps: of which time that it was attached its marks are
   std::vector<std::uint64_t> attached;
   std::vector<ShardSaved> saved;  // in the order of all_shards()

@@ -29,6 +29,7 @@
 #include "coordinator/in_flight.h"
 #include "coordinator/lane_client.h"
 #include "coordinator/least_loaded.h"
+#include "coordinator/loss_ledger.h"
 #include "coordinator/pipelines.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/send_window.h"
@@ -148,7 +149,7 @@ class Engine {
     std::string trouble = "not yet connected";
     std::string status;  // its own JSON, polled
     TimePoint status_at{};
-    std::size_t open_loss = kNoLoss;
+    LossLedger::Absence absence;  // until work goes through it again
   };
   struct Ps {
     std::uint32_t index = 0;
@@ -163,20 +164,13 @@ class Engine {
     std::string trouble = "not yet connected";
     std::string status;
     TimePoint status_at{};
-    std::size_t open_loss = kNoLoss;
+    LossLedger::Absence absence;
     // its process is new, or a restore has not ended: it must be rebuilt before it serves
     bool needs_rows = false;
     std::uint64_t served = 0;  // the process that became part of the session last
     // how often it became part of the session: a mark is of one of these times
     std::uint64_t attached = 0;
-    // closures that were committed and that it does without: all of them are reported
-    std::uint64_t missing = 0;
-    // What became of closures sent before it was rebuilt: it has those that its source had applied.
-    std::uint64_t rebuilt_version = 0;             // the layout that named its new process
-    std::shared_ptr<const CheckpointView> source;  // none: rebuilt from initial values
-    std::size_t rebuilt_loss = kNoLoss;
   };
-  static constexpr std::size_t kNoLoss = static_cast<std::size_t>(-1);
   // to one endpoint, greeting included
   static constexpr Duration kConnectDeadline = std::chrono::seconds(5);
   static constexpr Duration kBackoffFirst = std::chrono::milliseconds(20),
@@ -251,10 +245,8 @@ class Engine {
   // of the ps that are there, in their order; good until the next wait
   std::vector<ShardClient*> all_shards() const;
   bool any_ps_given_up() const;
-  void count_lost_updates(Ps& ps);
-  void count_late_loss(const Closure& closure);
-  bool lost_late(const Ps& ps, const Closure& closure) const;
-  void add_lost(Ps& ps, std::uint64_t updates);
+  void note_rebuilt(Ps& ps, std::uint64_t version, std::shared_ptr<const CheckpointView> source);
+  void publish_losses();
   template <typename Member>
   rpc::Task<void> try_to(Member* member, rpc::Task<void> (Engine::*join)(Member*));
   rpc::Task<void> connect_everybody();
@@ -363,10 +355,8 @@ class Engine {
 
   std::int64_t global_step_ = 0;  // committed steps
   std::int64_t next_step_ = 0;    // given to updating closures as they first leave the queue
-  std::uint64_t committed_ = 0;   // updating closures since the session began
   std::uint64_t next_mark_ = 1;
-  std::uint64_t lost_before_ = 0;  // updates, on the way to what the program restored,
-  std::uint64_t lost_undone_ = 0;  // and those of this session that it restored away
+  LossLedger losses_;
   // what the program restored: new variables take their rows from it
   std::shared_ptr<CheckpointView> restored_;
   // what a lost ps is rebuilt from: the newest checkpoint, or restored_

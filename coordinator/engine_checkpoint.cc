@@ -172,8 +172,7 @@ rpc::Task<void> Engine::commit_checkpoint(std::shared_ptr<Cut> cut, std::string 
     keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);
   };
   co_await on_disk_thread(write);
-  restored->covers = cut->covers;
-  restored->missing = cut->missing;
+  restored->holdings = cut->holdings;
   newest_ = restored;
   log_info("checkpoint ", name, " at step ", cut->global_step);
 }
@@ -214,10 +213,8 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   if (options.new_data) source->positions.clear();
   // rows that no database holds are at the initial values of that seed
   registry_->set_seed(source->seed);
-  source->covers = committed_;
-  source->missing.assign(ps_.size(), 0);
-  lost_before_ = source->lost_updates;
-  lost_undone_ = stats_.lost_updates;
+  losses_.restored(source->lost_updates);
+  source->holdings = losses_.holdings();
   newest_ = restored_ = source;
   goes_on_from(*source);
   global_step_ = next_step_ = saved_at_step_ = source->global_step;
@@ -227,10 +224,7 @@ rpc::Task<void> Engine::restore_all(std::string checkpoint, RestoreOptions optio
   }
   restored_datasets_.clear();
   restore_positions();
-  for (auto& ps : ps_) {
-    ps->needs_rows = true;
-    ps->missing = 0;
-  }
+  for (auto& ps : ps_) ps->needs_rows = true;
   // A ps that is lost on the way is restored when it is attached again.
   for (auto& ps : ps_) {
     while (ps->needs_rows && (layout_busy_ || !ps->ready)) co_await changed_.wait();

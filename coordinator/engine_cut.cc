@@ -132,10 +132,9 @@ void Engine::release_lanes() {
 
 // At this moment no push is under way, and what the shards have applied is committed.
 void Engine::take_positions(Cut& cut) {
-  cut.covers = committed_;
-  for (const auto& ps : ps_) cut.missing.push_back(ps->missing);
+  cut.holdings = losses_.holdings();
   cut.global_step = global_step_;
-  cut.lost_updates = lost_before_ + stats_.lost_updates - lost_undone_;
+  cut.lost_updates = losses_.lost_on_the_way();
   for (const Pipeline& pipeline : pipeline_book_) cut.positions.push_back(pipeline.position());
 }
 

@@ -95,11 +95,8 @@ void Engine::lose_ps(Ps& ps, const std::string& reason) {
   ps.lost_at = parts_.clock.now();
   ps.shards.clear();
   ps.control.reset();
-  {
-    std::lock_guard hold(shared_mutex_);
-    ps.open_loss = stats_.losses.size();
-    stats_.losses.push_back({ps.name, reason, uptime()});
-  }
+  ps.absence = losses_.lost(ps.name, reason, uptime());
+  publish_losses();
   changed();
   if (options_.recovery) {
     log_warning(ps.name, " is lost (", reason, "); closures wait for it up to ",
@@ -161,12 +158,7 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   ps->needs_rows = false;
   ++ps->attached;
   ps->served = ps->incarnation;
-  if (rebuild) {
-    ps->rebuilt_version = layout->version;
-    ps->source = source;
-    ps->rebuilt_loss = ps->open_loss;
-    count_lost_updates(*ps);
-  }
+  if (rebuild) note_rebuilt(*ps, layout->version, source);
   ps->ready = true;
   ps->trouble.clear();
   synced(layout);
@@ -174,41 +166,25 @@ rpc::Task<void> Engine::attach_ps(Ps* ps) {
   const double away = seconds_since(ps->lost_at);
   log_info(ps->name, " is back after ", fixed(away, 2), " s",
            rebuild ? ", rebuilt" : " with its state");
-  std::lock_guard hold(shared_mutex_);
-  if (ps->open_loss != kNoLoss) stats_.losses[ps->open_loss].back_after_seconds = away;
+  losses_.back(ps->absence, away);
+  publish_losses();
 }
 
-// A rebuilt ps has what its source had of it. What it was missing before is reported already.
-void Engine::count_lost_updates(Ps& ps) {
-  const std::uint64_t covered = ps.source ? ps.source->covers : 0;
-  const std::uint64_t missing =
-      committed_ - covered + (ps.source ? ps.source->missing.at(ps.index) : 0);
-  const std::uint64_t lost = missing - std::min(missing, ps.missing);
-  ps.missing = missing;
+void Engine::note_rebuilt(Ps& ps, std::uint64_t version,
+                          std::shared_ptr<const CheckpointView> source) {
+  LossLedger::Rebuilt how{.layout_version = version, .absence = ps.absence};
+  if (source) how.from = source->holdings;
+  if (source && source->session == session_)
+    how.has = [source](std::uint64_t sequence) { return source->applied.contains(sequence); };
+  const std::uint64_t lost = losses_.rebuilt(ps.index, std::move(how));
   if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
-  add_lost(ps, lost);
+  publish_losses();
 }
 
-// A closure that was sent before a ps was rebuilt and ends well only now had its push applied by
-// the process that is gone: the new one refuses what was sent by an older layout.
-void Engine::count_late_loss(const Closure& closure) {
-  for (auto& ps : ps_) {
-    if (!lost_late(*ps, closure)) continue;
-    ++ps->missing;
-    add_lost(*ps, 1);
-  }
-}
-
-bool Engine::lost_late(const Ps& ps, const Closure& closure) const {
-  if (closure.sent_version >= ps.rebuilt_version) return false;
-  return !ps.source || ps.source->session != session_ ||
-         !ps.source->applied.contains(closure.sequence);
-}
-
-void Engine::add_lost(Ps& ps, std::uint64_t updates) {
+void Engine::publish_losses() {
   std::lock_guard hold(shared_mutex_);
-  stats_.lost_updates += updates;
-  if (ps.rebuilt_loss != kNoLoss) stats_.losses[ps.rebuilt_loss].lost_updates += updates;
+  stats_.losses = losses_.reports();
+  stats_.lost_updates = losses_.lost_updates();
 }
 
 }  // namespace cairn

@@ -79,9 +79,13 @@ void Engine::count_skipped(std::uint64_t pipeline, std::uint64_t skipped) {
 }
 
 void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
-  ++committed_;
   global_step_ += closure.function->steps;
-  count_late_loss(closure);
+  bool news = losses_.commit(closure.sequence, closure.sent_version);
+  if (lane.worker->ready && lane.worker->absence)
+    news |= losses_.first_push(lane.worker->absence, uptime());
+  for (auto& ps : ps_)
+    if (ps->ready && ps->absence) news |= losses_.first_push(ps->absence, uptime());
+  if (news) publish_losses();
   {
     std::lock_guard hold(shared_mutex_);
     ++stats_.updates;
@@ -89,15 +93,6 @@ void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& r
     stats_.staleness.add(reply.staleness);
     stats_.staleness_max = stats_.staleness.max();
     stats_.staleness_mean = stats_.staleness.mean();
-    auto first_push = [&](std::size_t& loss) {
-      if (loss == kNoLoss) return;
-      LossReport& report = stats_.losses[loss];
-      report.first_push_after_seconds = uptime() - report.at_seconds;
-      loss = kNoLoss;
-    };
-    if (lane.worker->ready) first_push(lane.worker->open_loss);
-    for (auto& ps : ps_)
-      if (ps->ready) first_push(ps->open_loss);
   }
   save_if_due();
 }

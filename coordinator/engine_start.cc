@@ -26,6 +26,7 @@ rpc::Task<void> Engine::start() {
                .address = address,
                .name = rpc::task_name(rpc::Role::kWorker, static_cast<std::uint32_t>(task))};
   }
+  losses_ = LossLedger(ps_.size());
   tasks_.spawn("status", publish_status());  // `cairn status` says who is missing
   tasks_.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();

@@ -88,8 +88,8 @@ rpc::Task<void> Engine::worker_loop(Worker* worker) {
     if (worker->ready) {
       double away = seconds_since(worker->lost_at);
       log_info(worker->name, " is back after ", fixed(away, 2), " s");
-      std::lock_guard hold(shared_mutex_);
-      if (worker->open_loss != kNoLoss) stats_.losses[worker->open_loss].back_after_seconds = away;
+      losses_.back(worker->absence, away);
+      publish_losses();
     } else {
       co_await parts_.reactor.sleep(backoff);
       backoff = std::min(backoff * 2, kBackoffMax);
@@ -132,11 +132,8 @@ rpc::Task<void> Engine::give_up_worker(Worker* worker) {
   for (auto& closure : interrupted) torn(*closure);
   log_warning(worker->name, " is lost (", worker->trouble, "); ", interrupted.size(),
               " closures go to other workers");
-  {
-    std::lock_guard hold(shared_mutex_);
-    worker->open_loss = stats_.losses.size();
-    stats_.losses.push_back({worker->name, worker->trouble, uptime()});
-  }
+  worker->absence = losses_.lost(worker->name, worker->trouble, uptime());
+  publish_losses();
   changed();
   co_await fence_lost_lanes();
   for (auto& closure : interrupted) queue_->put_back(std::move(closure));

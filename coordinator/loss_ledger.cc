@@ -1,0 +1,67 @@
+#include "coordinator/loss_ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn {
+
+LossLedger::Absence LossLedger::lost(std::string task, std::string reason, double at) {
+  reports_.push_back({std::move(task), std::move(reason), at});
+  return reports_.size() - 1;
+}
+
+void LossLedger::back(Absence absence, double after) {
+  if (absence) reports_[*absence].back_after_seconds = after;
+}
+
+bool LossLedger::first_push(Absence& absence, double at) {
+  if (!absence) return false;
+  LossReport& report = reports_[*absence];
+  report.first_push_after_seconds = at - report.at_seconds;
+  absence.reset();
+  return true;
+}
+
+bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_version) {
+  ++committed_;
+  bool lacks = false;
+  for (Ps& ps : ps_) {
+    // The usual case first: almost every closure was sent under the newest layout.
+    if (sent_version >= ps.rebuilt.layout_version) continue;
+    if (ps.rebuilt.has && ps.rebuilt.has(sequence)) continue;
+    ++ps.missing;
+    add(ps, 1);
+    lacks = true;
+  }
+  return lacks;
+}
+
+std::uint64_t LossLedger::rebuilt(std::size_t index, Rebuilt how) {
+  Ps& ps = ps_.at(index);
+  const std::uint64_t lacked = how.from.missing.empty() ? 0 : how.from.missing.at(index);
+  const std::uint64_t missing = committed_ - how.from.covers + lacked;
+  const std::uint64_t lost = missing - std::min(missing, ps.missing);
+  ps.missing = missing;
+  ps.rebuilt = std::move(how);
+  add(ps, lost);
+  return lost;
+}
+
+void LossLedger::restored(std::uint64_t lost_updates) {
+  lost_before_ = lost_updates;
+  lost_undone_ = lost_;
+  for (Ps& ps : ps_) ps.missing = 0;
+}
+
+LossLedger::Holdings LossLedger::holdings() const {
+  Holdings now{committed_, {}};
+  for (const Ps& ps : ps_) now.missing.push_back(ps.missing);
+  return now;
+}
+
+void LossLedger::add(const Ps& ps, std::uint64_t updates) {
+  lost_ += updates;
+  if (ps.rebuilt.absence) reports_[*ps.rebuilt.absence].lost_updates += updates;
+}
+
+}  // namespace cairn
