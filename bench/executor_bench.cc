@@ -115,14 +115,13 @@ class FakeStore final : public VariableStore {
         values[i] = 0.01f * static_cast<float>(i % 11) - 0.05f;
     }
   }
-  void pull(const StepContext&, std::span<Read> reads, Done done) override {
+  void pull(const StepContext&, std::span<Read> reads) override {
     for (Read& read : reads) {
       const Tensor& all = values_[read.variable];
       read.value = read.ids.defined() ? all.rows(0, read.ids.elements()) : all;
     }
-    done(nullptr);
   }
-  void push(const StepContext&, std::span<Update>, Done done) override { done(nullptr); }
+  void push(const StepContext&, std::span<Update>) override {}
 
  private:
   std::vector<Tensor> values_;

@@ -93,20 +93,6 @@ rpc::Task<std::unique_ptr<rpc::Connection>> connected(rpc::Reactor& reactor, rpc
   }
 }
 
-// Of a wave of the store: ends when it does.
-template <typename Wave>
-kj::Promise<void> ended(Wave wave) {
-  auto pair = kj::newPromiseAndFulfiller<void>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
-  wave([fulfiller](std::exception_ptr error) {
-    if (error)
-      (*fulfiller)->reject(rpc::to_kj(error));
-    else
-      (*fulfiller)->fulfill();
-  });
-  return kj::mv(pair.promise);
-}
-
 }  // namespace
 
 PsStepInProcess::PsStepInProcess(std::int64_t table_rows, bool hashed)
@@ -267,10 +253,8 @@ rpc::Task<void> PsStepOverTheWire::step() {
     reads.push_back({variable, data.ids[t], {}});
     updates.push_back({variable, kAdagrad, kLearningRate, data.ids[t], data.gradients[t]});
   }
-  auto pulled = ended([&](Done done) { remote.pull(context, reads, std::move(done)); });
-  co_await kj::mv(pulled);
-  auto pushed = ended([&](Done done) { remote.push(context, updates, std::move(done)); });
-  co_await kj::mv(pushed);
+  co_await remote.pull(context, reads);
+  co_await remote.push(context, updates);
 }
 
 }  // namespace cairn::bench

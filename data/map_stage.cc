@@ -10,17 +10,6 @@ namespace cairn {
 namespace {
 
 // A map reads and updates no variables; map_element() has made sure.
-class NoVariables final : public VariableStore {
- public:
-  void pull(const StepContext&, std::span<Read>, Done done) override { refuse(done); }
-  void push(const StepContext&, std::span<Update>, Done done) override { refuse(done); }
-
- private:
-  static void refuse(const Done& done) {
-    done(std::make_exception_ptr(InternalError("a map function reached for a variable")));
-  }
-};
-
 class MapStage final : public StageOver {
  public:
   MapStage(StagePtr input, const StageSpec& spec)
@@ -31,7 +20,7 @@ class MapStage final : public StageOver {
   Block next(std::int64_t) override {
     Block block = input_->next(1);
     if (block.empty()) return block;
-    return Block::of(run(plan_, workspace_, store_, {}, {}, {{block.element(0)}}));
+    return Block::of(run_without_variables(plan_, workspace_, {}, {{}, {{block.element(0)}}}));
   }
   std::int64_t skip(std::int64_t count) override { return input_->skip(count); }
 
@@ -39,7 +28,6 @@ class MapStage final : public StageOver {
   ElementSpec spec_;
   std::shared_ptr<const Plan> plan_;
   Workspace workspace_;
-  NoVariables store_;
 };
 
 }  // namespace

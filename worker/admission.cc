@@ -1,6 +1,7 @@
 #include "worker/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn::worker {
 
@@ -69,43 +70,37 @@ void Turnstile::Pass::leave() noexcept {
   state->serve();
 }
 
-void ComputeTurns::ask(const void* who, std::function<void()> go) {
-  turns_.push_back({who, std::move(go)});
-  if (pumping_) return;
-  pumping_ = true;
-  tasks_.spawn("computing", pump());
+kj::Promise<void> ComputeTurns::turn() {
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  turns_.push_back(kj::mv(pair.fulfiller));
+  if (!std::exchange(pumping_, true)) tasks_.spawn("computing", pump());
+  return kj::mv(pair.promise);
 }
 
-void ComputeTurns::forget(const void* who) {
-  std::erase_if(turns_, [&](const Turn& turn) { return turn.who == who; });
-}
-
+// Whose turn it is computes before this yields again: its event stands before the loop's idle ones.
 rpc::Task<void> ComputeTurns::pump() {
   while (!turns_.empty()) {
     co_await reactor_.yield();
+    while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
     if (turns_.empty()) break;
-    auto go = std::move(turns_.front().go);
+    auto next = kj::mv(turns_.front());
     turns_.pop_front();
-    go();
+    next->fulfill();
   }
   pumping_ = false;
 }
 
-void PushGate::pass(const void* who, std::function<void()> go) {
+kj::Promise<void> PushGate::pass(const void* who) {
   if (held() && std::find(pushing_.begin(), pushing_.end(), who) == pushing_.end()) {
-    waiting_.push_back({who, std::move(go)});
-    return;
+    auto pair = kj::newPromiseAndFulfiller<void>();
+    waiting_.push_back({who, kj::mv(pair.fulfiller)});
+    return kj::mv(pair.promise);
   }
   pushing_.push_back(who);
-  go();
-}
-
-void PushGate::withdraw(const void* who) {
-  std::erase_if(waiting_, [&](const Held& held) { return held.who == who; });
+  return kj::READY_NOW;
 }
 
 void PushGate::leave(const void* who) {
-  withdraw(who);
   std::erase(pushing_, who);
   tell_if_idle();
 }
@@ -126,9 +121,10 @@ void PushGate::release_all() {
   held_by_.clear();
   auto waiting = std::move(waiting_);
   waiting_.clear();
+  std::erase_if(waiting, [](Held& held) { return !held.go->isWaiting(); });
   // before any goes on: it may end, and another hold begin
   for (auto& next : waiting) pushing_.push_back(next.who);
-  for (auto& next : waiting) next.go();
+  for (auto& next : waiting) next.go->fulfill();
   tell_if_idle();
 }
 

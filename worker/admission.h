@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <set>
 
@@ -50,18 +49,14 @@ class Turnstile {
 class ComputeTurns {
  public:
   explicit ComputeTurns(rpc::Reactor& reactor) : reactor_(reactor) {}
-  // Runs `go` later, in the order of asking, unless `who` is forgotten before.
-  void ask(const void* who, std::function<void()> go);
-  void forget(const void* who);
+  // Resolves later, in the order of asking; who drops the promise is passed over. Compute before
+  // the next wait.
+  kj::Promise<void> turn();
 
  private:
-  struct Turn {
-    const void* who;
-    std::function<void()> go;
-  };
   rpc::Task<void> pump();
   rpc::Reactor& reactor_;
-  std::deque<Turn> turns_;
+  std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
   bool pumping_ = false;
   rpc::TaskGroup tasks_;
 };
@@ -69,10 +64,10 @@ class ComputeTurns {
 // Counts closures between their first push and their end, and can hold back those before it.
 class PushGate {
  public:
-  // Runs `go` now, or at release. `who` counts as pushing from then on.
-  void pass(const void* who, std::function<void()> go);
-  void withdraw(const void* who);  // if it is held back, it does not want to go on any more
-  void leave(const void* who);     // at its end, pushing, held back or neither
+  // Resolves now, or at release: `who` counts as pushing from then on. Dropping the promise while
+  // it is held back withdraws the wish.
+  kj::Promise<void> pass(const void* who);
+  void leave(const void* who);  // at its end, whether it was pushing or not
 
   // Holds pushes from now on, until everybody who holds them has released them; resolves when
   // nobody is pushing. A release in between resolves it too. A release by somebody who does not
@@ -86,7 +81,7 @@ class PushGate {
  private:
   struct Held {
     const void* who;
-    std::function<void()> go;
+    kj::Own<kj::PromiseFulfiller<void>> go;
   };
   void tell_if_idle();
   std::set<const void*> held_by_;

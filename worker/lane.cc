@@ -38,11 +38,8 @@ struct Lane::Run {
     if (slot != nullptr) slot->begin(sequence, lane.reactor_.now());
   }
   ~Run() {
-    // The store first: what is under way must not find its caller gone.
-    store.reset();
     step.reset();
-    lane.computing_.forget(this);
-    lane.pushes_.withdraw(pushes_as);
+    store.reset();
     if (pushes_as == this) lane.pushes_.leave(this);
     lane.stats_.doing.give(slot);
     if (finished && workspace && plan == function->plan)
@@ -65,11 +62,9 @@ struct Lane::Run {
   std::vector<Position> positions;
   std::shared_ptr<const Plan> plan;
   std::unique_ptr<Workspace> workspace;
-  std::optional<StepRun> step;
+  std::optional<Step> step;
   std::optional<RemoteStep> store;
   Duration held_back{0};  // ready, and others had all the places
-  std::exception_ptr failure;
-  bool starting = false;
   bool finished = false;
 };
 
@@ -280,18 +275,10 @@ ClosureResult Lane::run_now(Closure closure) {
   auto what = function(closure.function);
   check_arguments(closure, *what);
   auto workspace = what->workspace();
-  struct NoStore final : VariableStore {
-    void pull(const StepContext&, std::span<Read>, Done done) override {
-      done(std::make_exception_ptr(InternalError("no variables here")));
-    }
-    void push(const StepContext&, std::span<Update>, Done done) override {
-      done(std::make_exception_ptr(InternalError("no variables here")));
-    }
-  } store;
   ClosureResult result;
   try {
-    result.outputs = cairn::run(what->plan, *workspace, store, context(closure),
-                                std::move(closure.arguments), {});
+    result.outputs = run_without_variables(what->plan, *workspace, context(closure),
+                                           {std::move(closure.arguments), {}});
   } catch (...) {
     ++stats_.closures_failed;
     throw;
@@ -301,47 +288,48 @@ ClosureResult Lane::run_now(Closure closure) {
   return result;
 }
 
-kj::Promise<void> Lane::start(Run& run, const Closure& closure) {
-  auto pair = kj::newPromiseAndFulfiller<void>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
+void Lane::make_step(Run& run, const Closure& closure) {
   run.plan = run.function->plan;
   run.workspace = run.function->workspace();
   run.store.emplace(store_, run.slot);
-  run.step.emplace(run.plan, *run.workspace, *run.store, context(closure), closure.arguments,
-                   std::move(run.elements));
-  Run* const self = &run;
-  run.step->before_push([this, self](std::function<void()> go) {
-    if (pushes_.held()) self->now(Doing::kHeld);
-    pushes_.pass(self->pushes_as, std::move(go));
-  });
-  auto done = [self, fulfiller](std::exception_ptr failure) {
-    self->failure = failure;
-    (*fulfiller)->fulfill();
-  };
-  // What precedes the first pull runs at once. At depth 1 there is nobody whose pull could go
-  // first.
-  auto yield = [this, self](std::function<void()> go) {
-    if (self->starting || config_.pipeline_depth == 1) {
-      self->now(Doing::kComputing);
-      return go();
-    }
-    self->now(Doing::kWaitingToCompute);
-    computing_.ask(self, [this, self, go = std::move(go)] { compute(*self, go); });
-  };
-  run.starting = true;
-  compute(run, [&] { run.step->start(std::move(done), std::move(yield)); });
-  run.starting = false;
-  return kj::mv(pair.promise);
+  run.step.emplace(run.plan, *run.workspace, *run.store, context(closure),
+                   RunInputs{closure.arguments, std::move(run.elements)});
 }
 
-void Lane::compute(const Run& run, const std::function<void()>& go) {
+rpc::Task<void> Lane::drive(Run& run, StepContext context) {
+  bool pushing = false;
+  for (bool first = true;; first = false) {
+    // What precedes the first pull runs at once, so that the pull leaves before others compute. At
+    // depth 1 there is nobody whose pull could go first.
+    if (!first && config_.pipeline_depth > 1 && run.step->computes_next()) {
+      run.now(Doing::kWaitingToCompute);
+      co_await computing_.turn();
+    }
+    const Step::Next needed = compute(run);
+    if (const auto* pull = std::get_if<Step::Pull>(&needed)) {
+      co_await run.store->pull(context, pull->reads);
+    } else if (const auto* push = std::get_if<Step::Push>(&needed)) {
+      if (!std::exchange(pushing, true)) {
+        if (pushes_.held()) run.now(Doing::kHeld);
+        co_await pushes_.pass(run.pushes_as);
+      }
+      co_await run.store->push(context, push->updates);
+    } else {
+      co_return;
+    }
+  }
+}
+
+Step::Next Lane::compute(Run& run) {
   run.now(Doing::kComputing);
   const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back),
                  began = reactor_.now();
-  go();
-  lookahead_.took(idled, reactor_.now() - began);
-  idle_before_ = reactor_.idle();
-  at_work_.set_places(lookahead_.places());
+  auto take_time = kj::defer([&] {
+    lookahead_.took(idled, reactor_.now() - began);
+    idle_before_ = reactor_.idle();
+    at_work_.set_places(lookahead_.places());
+  });
+  return run.step->next();
 }
 
 rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
@@ -367,9 +355,9 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   if (config_.session != begun.session || config_.incarnation != begun.incarnation)
     throw CancelledError("another session, or another connection, has taken over this lane");
   bind(*what, closure.layout_version);
-  auto ended = start(run, closure);
-  co_await kj::mv(ended);
-  if (run.failure) std::rethrow_exception(run.failure);
+  make_step(run, closure);
+  const StepContext step = context(closure);
+  co_await drive(run, step);
   ClosureResult result;
   result.outputs = run.step->outputs();
   result.positions = std::move(run.positions);

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exec/executor.h"
+#include "core/exec/step.h"
 #include "core/graph/graph.h"
 #include "core/rows/layout.h"
 #include "data/dataset.h"
@@ -119,8 +119,9 @@ class Lane {
   void check_arguments(const Closure& closure, const Function& function) const;
   StepContext context(const Closure& closure) const;
   void take_elements(const Closure& closure, const Function& function, Run& run);
-  kj::Promise<void> start(Run& run, const Closure& closure);
-  void compute(const Run& run, const std::function<void()>& go);
+  void make_step(Run& run, const Closure& closure);
+  rpc::Task<void> drive(Run& run, StepContext context);
+  Step::Next compute(Run& run);
 
   rpc::Reactor& reactor_;
   LaneOptions options_;

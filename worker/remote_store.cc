@@ -146,37 +146,23 @@ std::shared_ptr<ShardLink> RemoteStep::link(ShardId shard) {
   return store_.link(shard);
 }
 
-void RemoteStep::pull(const StepContext& step, std::span<Read> reads, Done done) {
-  try {
-    auto requests = routing_->reads(reads);
-    if (requests.empty()) {
-      for (Read& read : reads)
-        read.value = Tensor(routing_->variable(read.variable).spec->dtype,
-                            value_shape(*routing_->variable(read.variable).spec, read.ids));
-      return done(nullptr);
+rpc::Task<void> RemoteStep::pull(StepContext step, std::span<Read> reads) {
+  const std::vector<ShardRequest> requests = routing_->reads(reads);
+  if (requests.empty()) {
+    for (Read& read : reads) {
+      const VariableSpec& spec = *routing_->variable(read.variable).spec;
+      read.value = Tensor(spec.dtype, value_shape(spec, read.ids));
     }
-    tasks_.spawn("pull", pull_all(step, reads, std::move(requests), std::move(done)));
-  } catch (...) {
-    done(std::current_exception());
+    co_return;
   }
-}
-
-rpc::Task<void> RemoteStep::pull_all(StepContext step, std::span<Read> reads,
-                                     std::vector<ShardRequest> requests, Done done) {
-  std::exception_ptr failure;
-  try {
-    const TraceSpan span("pull", step.closure, TraceSpan::Kind::kOverlapping);
-    meeting_places(reads, requests);
-    bool failed = false;
-    std::vector<kj::Promise<void>> calls;
-    for (const ShardRequest& request : requests)
-      calls.push_back(pull_one(step, reads, request, failed).start());
-    auto all = join(std::move(calls));
-    co_await kj::mv(all);
-  } catch (...) {  // also of no memory: who waits is told in any case
-    failure = std::current_exception();
-  }
-  done(failure);
+  const TraceSpan span("pull", step.closure, TraceSpan::Kind::kOverlapping);
+  meeting_places(reads, requests);
+  bool failed = false;
+  std::vector<kj::Promise<void>> calls;
+  for (const ShardRequest& request : requests)
+    calls.push_back(pull_one(step, reads, request, failed).start());
+  auto all = join(std::move(calls));
+  co_await kj::mv(all);
 }
 
 // Rows of a read that comes in several messages meet in one buffer: shared with the shard if they
@@ -344,16 +330,6 @@ void RemoteStep::saw(ShardId shard, const ShardLink& link, Version version) {
     throw AbortedError(str(link.name(), " was replaced while the closure was at work"));
 }
 
-void RemoteStep::push(const StepContext& step, std::span<Update> updates, Done done) {
-  try {
-    auto requests = routing_->updates(updates);
-    if (requests.empty()) return done(nullptr);
-    tasks_.spawn("push", push_all(step, updates, std::move(requests), std::move(done)));
-  } catch (...) {
-    done(std::current_exception());
-  }
-}
-
 std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::size_t bytes) {
   const VariableLayout& layout = routing_->variable(variable);
   if (layout.parts.size() != 1 || routing_->encoded(layout.spec->dtype)) return nullptr;
@@ -363,33 +339,27 @@ std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::si
   return {place.owner, place.data};
 }
 
-rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates,
-                                     std::vector<ShardRequest> requests, Done done) {
-  std::exception_ptr failure;
-  try {
-    const TraceSpan span("push", step.closure, TraceSpan::Kind::kOverlapping);
-    updated_ = true;
-    step.push_number = pushes_++;
-    bool failed = false;
-    std::vector<kj::Promise<void>> calls;
-    for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
-      Piece piece{0, 0};
-      for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard;
-           ++end)
-        piece.count += requests[end].slice == 0 ? 1 : 0;
-      for (std::size_t i = begin; i < end; ++i) {
-        calls.push_back(
-            push_one(step, updates, requests[i], requests[i].slice == 0 ? piece : Piece(), failed)
-                .start());
-        piece.number += requests[i].slice == 0 ? 1 : 0;
-      }
+rpc::Task<void> RemoteStep::push(StepContext step, std::span<Update> updates) {
+  const std::vector<ShardRequest> requests = routing_->updates(updates);
+  if (requests.empty()) co_return;
+  const TraceSpan span("push", step.closure, TraceSpan::Kind::kOverlapping);
+  updated_ = true;
+  step.push_number = pushes_++;
+  bool failed = false;
+  std::vector<kj::Promise<void>> calls;
+  for (std::size_t begin = 0, end = 0; begin < requests.size(); begin = end) {
+    Piece piece{0, 0};
+    for (end = begin; end < requests.size() && requests[end].shard == requests[begin].shard; ++end)
+      piece.count += requests[end].slice == 0 ? 1 : 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      const ShardRequest& request = requests[i];
+      const Piece place = request.slice == 0 ? piece : Piece();
+      calls.push_back(push_one(step, updates, request, place, failed).start());
+      piece.number += request.slice == 0 ? 1 : 0;
     }
-    auto all = join(std::move(calls));
-    co_await kj::mv(all);
-  } catch (...) {  // also of no memory: who waits is told in any case
-    failure = std::current_exception();
   }
-  done(failure);
+  auto all = join(std::move(calls));
+  co_await kj::mv(all);
 }
 
 rpc::Task<void> RemoteStep::push_one(StepContext step, std::span<Update> updates,

@@ -14,7 +14,7 @@
 #include "core/rows/layout.h"
 #include "core/rows/variable_store.h"
 #include "rpc/reactor.h"
-#include "rpc/task_group.h"
+#include "rpc/task.h"
 #include "worker/doing.h"
 #include "worker/part_cache.h"
 #include "worker/routing.h"
@@ -64,18 +64,20 @@ class RemoteStore {
 
 // The store as one closure sees it: remembers the version that each shard had at the closure's
 // first pull.
-//   Errors   Aborted: a shard was replaced between two waves of the closure; else as VariableStore
-//            says.
-//   Cancel   destroying it drops what is under way, and `done` is never called. A message on its
-//            way out may still refer to the values of an update, which it co-owns: their memory
+//   Errors   Unavailable: a shard is away, repeat the whole step later. Aborted: a shard was
+//            replaced between two waves of the closure, run it again from its reads. Cancelled:
+//            this worker was fenced. InvalidArgument, OutOfRange: the request itself is wrong.
+//   Cancel   dropping a call drops what is under way; drop it before the step goes. A message on
+//            its way out may still refer to the values of an update, which it co-owns: their memory
 //            must not be reused after a cancelled push.
-class RemoteStep final : public VariableStore {
+class RemoteStep final : public UpdatePlaces {
  public:
   // `slot` is told what the step waits for; null: nobody wants to know.
   explicit RemoteStep(RemoteStore& store, DoingSlot* slot = nullptr);
 
-  void pull(const StepContext& step, std::span<Read> reads, Done done) override;
-  void push(const StepContext& step, std::span<Update> updates, Done done) override;
+  // One wave each. What the spans point to stays valid until it has ended.
+  rpc::Task<void> pull(StepContext step, std::span<Read> reads);
+  rpc::Task<void> push(StepContext step, std::span<Update> updates);
   // Memory shared with the one shard that holds the variable, if the values are large enough to lie
   // there.
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
@@ -84,12 +86,8 @@ class RemoteStep final : public VariableStore {
   bool updated() const { return updated_; }
 
  private:
-  rpc::Task<void> pull_all(StepContext step, std::span<Read> reads,
-                           std::vector<ShardRequest> requests, Done done);
   rpc::Task<void> pull_one(StepContext step, std::span<Read> reads, const ShardRequest& request,
                            bool& failed);
-  rpc::Task<void> push_all(StepContext step, std::span<Update> updates,
-                           std::vector<ShardRequest> requests, Done done);
   class Call;
   struct Piece {
     std::uint32_t number = 0, count = 1;
@@ -127,7 +125,6 @@ class RemoteStep final : public VariableStore {
   bool updated_ = false;
   std::uint32_t pushes_ = 0;  // waves pushed so far
   CallsUnderWay calls_;
-  rpc::TaskGroup tasks_;  // last: what it runs uses all of the above
 };
 
 }  // namespace cairn::worker

@@ -12,11 +12,6 @@
 
 namespace cairn {
 
-// What a run is given, checked against the graph's signature.
-struct RunInputs {
-  std::vector<Tensor> arguments;
-  std::vector<std::vector<Element>> elements;
-};
 // InvalidArgument naming the argument or column. Appends the dimensions to `signature`: equal
 // signatures have equal shapes throughout.
 void check_inputs(const Plan& plan, const RunInputs& inputs, std::vector<std::int64_t>& signature);

@@ -1,11 +1,10 @@
-// Runs a graph against a VariableStore: compute, pull, compute, ..., push.
+// Graphs made ready to run.
 //
-// A Plan is made once a graph and kept: the graph's nodes cut into stages at every pull and every
-// push that a later read must see, elementwise chains fused, memory planned. A StepRun is one
-// execution of it.
+// A Plan is made once per graph and kept: the graph's nodes cut into waves at every pull and every
+// push that a later read must see, elementwise chains fused, memory planned. A Step (step.h) is one
+// run of it; run() is the whole of one where the variables are at hand.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,41 +42,22 @@ class Workspace {
   std::unique_ptr<State> state_;
 };
 
-// One execution. Drive it with start(); it calls the store for each wave and `done` at the end, or
-// with the first error (by then no store call is outstanding). Numeric trouble is not an error
-// here: a NaN flows on as TensorFlow's does.
-//   elements  for each iterator argument the elements that this run takes, in order
-//             (Graph::elements_taken).
-//   Thread    the lane's; several runs may be between their calls at once, each with its own
-//             Workspace.
-class StepRun {
- public:
-  // Called before a run of compute begins, with the function that continues it: lets a lane put its
-  // own order on who computes when (send the next closure's pull first). The default continues at
-  // once.
-  using Yield = std::function<void(std::function<void()>)>;
-
-  StepRun(std::shared_ptr<const Plan> plan, Workspace& workspace, VariableStore& store,
-          const StepContext& step, std::vector<Tensor> arguments,
-          std::vector<std::vector<Element>> elements);
-  ~StepRun();
-  StepRun(const StepRun&) = delete;
-  StepRun& operator=(const StepRun&) = delete;
-
-  void start(Done done, Yield yield = {});
-  // Hooks of a lane: called just before the first push goes out, and may hold it back (checkpoint
-  // cut, staleness bound).
-  void before_push(Yield gate);
-  const std::vector<Tensor>& outputs() const;  // after done(nullptr)
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
+// What a run brings: arguments, and for each iterator argument the elements that it takes, in order
+// (Graph::elements_taken).
+struct RunInputs {
+  std::vector<Tensor> arguments;
+  std::vector<std::vector<Element>> elements;
 };
 
-// All of the above on this thread with a store that answers inside the call. Errors are thrown.
+// One run from its beginning to its end, on this thread, against variables that are at hand; the
+// outputs. Numeric trouble is not an error: a NaN flows on as TensorFlow's does.
+//   Errors  those of the operations and of the store.
 std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                         VariableStore& store, const StepContext& step,
                         std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements);
+// The same of a graph without variables.
+std::vector<Tensor> run_without_variables(const std::shared_ptr<const Plan>& plan,
+                                          Workspace& workspace, const StepContext& step,
+                                          RunInputs inputs);
 
 }  // namespace cairn

@@ -4,25 +4,6 @@
 #include "core/graph/recording.h"
 
 namespace cairn {
-namespace {
-
-class NoStore final : public VariableStore {
-  void pull(const StepContext&, std::span<Read> reads, Done done) override {
-    refuse(reads.empty(), done);
-  }
-  void push(const StepContext&, std::span<Update> updates, Done done) override {
-    refuse(updates.empty(), done);
-  }
-
-  static void refuse(bool nothing, const Done& done) {
-    done(nothing ? nullptr
-                 : std::make_exception_ptr(
-                       InternalError("an expression of constants reads or updates a variable")));
-  }
-};
-
-}  // namespace
-
 Variable LocalRuntime::create_variable(VariableSpec spec) {
   std::lock_guard hold(mutex_);
   std::string name = spec.name;
@@ -104,8 +85,7 @@ Tensor Array::eval() const {
   request.outputs = {{"", *this}};
   auto plan = make_plan(lower(request).graph, {});
   Workspace workspace;
-  NoStore store;
-  return run(plan, workspace, store, {}, {}, {})[0];
+  return run_without_variables(plan, workspace, {}, {})[0];
 }
 
 }  // namespace cairn

@@ -7,7 +7,7 @@
 
 #include "core/base/clones.h"
 #include "core/base/trace.h"
-#include "core/exec/step_run.h"
+#include "core/exec/step.h"
 #include "core/graph/op_def.h"
 
 namespace cairn {
@@ -41,7 +41,7 @@ std::string at_step(const StepContext& step) {
 
 }  // namespace
 
-void StepMachine::bind() {
+void Step::bind() {
   bound_ = &space_.bind(plan_, inputs_);
   arena_ = space_.arena(bound_->arena_bytes());
   space_.pointers.resize(plan_->values());
@@ -53,14 +53,14 @@ void StepMachine::bind() {
   set_outside_values();
 }
 
-void StepMachine::place_updates() {
+void Step::place_updates() {
   for (const BoundWave& wave : bound_->waves)
     for (const BoundUpdate& update : wave.updates) {
       if (node(update.node).attributes.get<bool>("sparse")) continue;
       const std::int32_t value = bound_->root(input(update.node, 0));
       if (bound_->offset(value) == BoundPlan::kOutside) continue;
       const TensorType& type = bound_->type(value);
-      auto place = store_.update_place(
+      auto place = places_.update_place(
           stored_variable(update.node),
           static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
       if (place == nullptr) continue;
@@ -70,7 +70,7 @@ void StepMachine::place_updates() {
 }
 
 // The tensor of a value that came with the run or the graph; nullptr: computed or read.
-const Tensor* StepMachine::outside_tensor(std::int32_t value) const {
+const Tensor* Step::outside_tensor(std::int32_t value) const {
   std::int32_t i = plan_->producer[static_cast<std::size_t>(value)];
   const Node& n = node(i);
   if (n.op->effect == Effect::kArgument)
@@ -87,7 +87,7 @@ const Tensor* StepMachine::outside_tensor(std::int32_t value) const {
   return n.op->name == "constant" ? &n.attributes.get<Tensor>("value") : nullptr;
 }
 
-void StepMachine::set_outside_values() {
+void Step::set_outside_values() {
   for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
     std::int32_t i = plan_->producer[static_cast<std::size_t>(v)];
     if (!plan_->live(i)) continue;
@@ -98,18 +98,18 @@ void StepMachine::set_outside_values() {
 }
 
 // A retry has the closure's step and sequence number again, whichever worker or lane it comes to.
-void StepMachine::make_step_key() {
-  std::int64_t step =
-      step_.global_step >= 0 ? step_.global_step : -1 - static_cast<std::int64_t>(step_.closure);
-  step_key_ = Tensor::of<std::int64_t>({2}, std::array<std::int64_t, 2>{step, step_.replica});
+void Step::make_step_key() {
+  std::int64_t step = context_.global_step >= 0 ? context_.global_step
+                                                : -1 - static_cast<std::int64_t>(context_.closure);
+  step_key_ = Tensor::of<std::int64_t>({2}, std::array<std::int64_t, 2>{step, context_.replica});
 }
 
-void StepMachine::compute() {
+void Step::compute() {
   for (const Instruction& instruction : bound_->waves[wave_].compute) run_instruction(instruction);
 }
 
-void StepMachine::run_instruction(const Instruction& instruction) {
-  const TraceSpan span(node(instruction.node).op->name.data(), step_.closure);
+void Step::run_instruction(const Instruction& instruction) {
+  const TraceSpan span(node(instruction.node).op->name.data(), context_.closure);
   if (!instruction.run) {
     // a check: noted now, raised before the next call of the store, when there is more to say about
     // it
@@ -141,16 +141,16 @@ void StepMachine::run_instruction(const Instruction& instruction) {
 
 // ---- checks ----
 
-void StepMachine::raise_failed_check() {
+void Step::raise_failed_check() {
   if (failed_check_ < 0) return;
   throw InvalidArgumentError(
       str(node(failed_check_).attributes.get<std::string>("what"), " is ", failed_value_,
-          at_step(step_), ", not finite", blame(),
+          at_step(context_), ", not finite", blame(),
           "; lower the learning rate, or look in the data for a value that is not finite"));
 }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.
-std::string StepMachine::blame() const {
+std::string Step::blame() const {
   for (std::size_t w = 0; w < wave_; ++w)
     for (std::size_t g = 0; g < bound_->waves[w].reads.size(); ++g)
       if (!all_finite(bound_->waves[w].reads[g].value))
@@ -172,14 +172,14 @@ std::string StepMachine::blame() const {
 
 // ---- outputs ----
 
-void StepMachine::collect_outputs() {
-  outputs.clear();
-  outputs.reserve(plan_->graph.outputs.size());
-  for (ValueRef ref : plan_->graph.outputs) outputs.push_back(output(plan_->value(ref)));
+void Step::collect_outputs() {
+  outputs_.clear();
+  outputs_.reserve(plan_->graph.outputs.size());
+  for (ValueRef ref : plan_->graph.outputs) outputs_.push_back(output(plan_->value(ref)));
 }
 
 // What leaves the run owns its memory: the arena is used again, and a store may want its rows back.
-Tensor StepMachine::output(std::int32_t value) const {
+Tensor Step::output(std::int32_t value) const {
   const TensorType& type = bound_->type(value);
   if (const Tensor* tensor = outside_tensor(bound_->root(value)))
     return tensor->reshaped(type.shape);

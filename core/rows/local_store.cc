@@ -154,14 +154,8 @@ void LocalStore::read(Read& read) const {
   }
 }
 
-void LocalStore::pull(const StepContext&, std::span<Read> reads, Done done) {
-  std::exception_ptr error;
-  try {
-    for (Read& one : reads) read(one);
-  } catch (const Error&) {
-    error = std::current_exception();
-  }
-  done(error);
+void LocalStore::pull(const StepContext&, std::span<Read> reads) {
+  for (Read& one : reads) read(one);
 }
 
 void LocalStore::check(const Update& update) const {
@@ -201,15 +195,9 @@ void LocalStore::apply(const Update& update) {
     apply_rule_dense(update.rule, inputs, to.block, update.value.raw());
 }
 
-void LocalStore::push(const StepContext&, std::span<Update> updates, Done done) {
-  std::exception_ptr error;
-  try {
-    for (const Update& one : updates) check(one);
-    for (const Update& one : updates) apply(one);
-  } catch (const Error&) {
-    error = std::current_exception();
-  }
-  done(error);
+void LocalStore::push(const StepContext&, std::span<Update> updates) {
+  for (const Update& one : updates) check(one);
+  for (const Update& one : updates) apply(one);
 }
 
 // ---- saving and restoring ----

@@ -30,10 +30,10 @@ class LocalStore final : public VariableStore {
   void add_slots(VariableId id, const UpdateRule& rule);
 
   // Copies out. InvalidArgument: no such variable, or an id out of range.
-  void pull(const StepContext& step, std::span<Read> reads, Done done) override;
+  void pull(const StepContext& step, std::span<Read> reads) override;
   // Applies in order. An update that does not fit is refused (InvalidArgument; FailedPrecondition
   // if its rule's slots were not declared) before any update of the call is applied.
-  void push(const StepContext& step, std::span<Update> updates, Done done) override;
+  void push(const StepContext& step, std::span<Update> updates) override;
 
   std::size_t size() const { return entries_.size(); }
   const VariableSpec& spec(VariableId id) const { return *entry(id).spec; }

@@ -1,12 +1,8 @@
-// VariableStore: the seam that makes the modes one system.
-//
-// The executor asks for what a step reads and hands over what it updates, one call a wave, and
-// never knows where the variables live: on ps shards over a wire, in this process, or mirrored.
+// What a step asks of the place where its variables live, whatever place that is: rows to read,
+// changes to make, and who asks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -47,25 +43,24 @@ struct Update {
   Tensor value;  // [n, row shape], or the variable's shape
 };
 
-// Called once, on the caller's own thread, inside the call or later; a null pointer means success.
-//   Unavailable  a shard is away: repeat the whole step later.
-//   Aborted  the step must be run again from its reads.
-//   Cancelled  this worker was fenced.   InvalidArgument, OutOfRange  the request itself is wrong.
-using Done = std::function<void(std::exception_ptr)>;
-
-// Thread: all calls from one thread, the lane's. What spans point to stays valid until done is
-// called.
-class VariableStore {
+// Where the values of a step's updates had best be computed.
+class UpdatePlaces {
  public:
-  virtual ~VariableStore() = default;
-  virtual void pull(const StepContext& step, std::span<Read> reads, Done done) = 0;
-  virtual void push(const StepContext& step, std::span<Update> updates, Done done) = 0;
+  virtual ~UpdatePlaces() = default;
   // Memory from which a push of an update of this variable, of `bytes` bytes of values, would need
   // no copy; null: any is as good. The caller fills it before that push and lets go of it after.
-  virtual std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes);
-  // Sums (or averages, by the caller's division) over the replicas of the step. The default is one
-  // replica: nothing to do.
-  virtual void all_reduce(const StepContext& step, std::span<Tensor> arrays, Done done);
+  virtual std::shared_ptr<std::byte> update_place(VariableId, std::size_t) { return nullptr; }
+};
+
+// Variables that are at hand: in this process, or made up by a test. Every call answers before it
+// returns. (A worker's variables are on ps: worker/remote_store.h.)
+//   Errors  Unavailable: repeat the whole step later. Aborted: run the step again from its reads.
+//           InvalidArgument, OutOfRange: the request itself is wrong.
+//   Thread  all calls from one.
+class VariableStore : public UpdatePlaces {
+ public:
+  virtual void pull(const StepContext& step, std::span<Read> reads) = 0;
+  virtual void push(const StepContext& step, std::span<Update> updates) = 0;
 };
 
 }  // namespace cairn

@@ -31,11 +31,10 @@ using namespace testing;  // NOLINT
 // Hands out tensors that lie ready.
 struct ReadyStore final : VariableStore {
   std::vector<Tensor> values;
-  void pull(const StepContext&, std::span<Read> reads, Done done) override {
+  void pull(const StepContext&, std::span<Read> reads) override {
     for (Read& read : reads) read.value = values[read.variable];
-    done(nullptr);
   }
-  void push(const StepContext&, std::span<Update>, Done done) override { done(nullptr); }
+  void push(const StepContext&, std::span<Update>) override {}
 };
 
 // Allocations of the `n`-th run with the same shapes, construction and outputs included.

@@ -1,8 +1,7 @@
-#include "core/exec/executor.h"
+#include "core/exec/step.h"
 
 #include <gmock/gmock.h>
 
-#include <deque>
 #include <limits>
 
 #include "core/exec/bound_plan.h"
@@ -25,7 +24,7 @@ std::vector<std::int64_t> longs_of(const Tensor& t) {
   return {t.values<std::int64_t>().begin(), t.values<std::int64_t>().end()};
 }
 
-// Notes what it is asked for, hands it to a LocalStore, and answers at once or when told to.
+// Notes what it is asked for, and hands it to a LocalStore.
 class RecordingStore final : public VariableStore {
  public:
   struct Call {
@@ -35,11 +34,11 @@ class RecordingStore final : public VariableStore {
     std::uint32_t push_number = 0;
   };
 
-  void pull(const StepContext& step, std::span<Read> reads, Done done) override {
+  void pull(const StepContext& step, std::span<Read> reads) override {
     calls.push_back({"pull", {reads.begin(), reads.end()}, {}, 0});
-    answer([this, step, reads, done] { local.pull(step, reads, done); });
+    local.pull(step, reads);
   }
-  void push(const StepContext& step, std::span<Update> updates, Done done) override {
+  void push(const StepContext& step, std::span<Update> updates) override {
     Call call{"push", {}, {updates.begin(), updates.end()}, step.push_number};
     pushed_from = updates.front().value.raw();
     for (Update& update : call.updates) {
@@ -47,7 +46,7 @@ class RecordingStore final : public VariableStore {
       if (update.ids.defined()) update.ids = update.ids.clone();
     }
     calls.push_back(std::move(call));
-    answer([this, step, updates, done] { local.push(step, updates, done); });
+    local.push(step, updates);
   }
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override {
     if (variable != placed_variable) return nullptr;
@@ -59,29 +58,12 @@ class RecordingStore final : public VariableStore {
     for (const auto& call : calls) all.push_back(call.kind);
     return all;
   }
-  bool answer_one() {
-    if (waiting.empty()) return false;
-    auto next = std::move(waiting.front());
-    waiting.pop_front();
-    next();
-    return true;
-  }
 
   LocalStore local;
   std::vector<std::byte> place;  // for the update of this one
   VariableId placed_variable = ~VariableId{0};
   const std::byte* pushed_from = nullptr;
-  bool later = false;
-  std::deque<std::function<void()>> waiting;
   std::vector<Call> calls;
-
- private:
-  void answer(std::function<void()> act) {
-    if (later)
-      waiting.push_back(std::move(act));
-    else
-      act();
-  }
 };
 
 // A store with variables, and runs of functions against it.
@@ -266,35 +248,34 @@ TEST_F(Executor, AnIdOutOfRangeNamesVariableIdAndBound) {
   EXPECT_TRUE(store.calls.empty());
 }
 
-TEST_F(Executor, AStoreMayAnswerLaterAndTheGateAndTheLaneMayHoldTheRunBack) {
+TEST_F(Executor, AStepSaysWhatItNeedsAndGoesOnWhenItIsAskedAgain) {
   Variable v = variable("v", tensor({2}, {1, 2}));
   auto made = plan(trace_function({}, [&](const auto&) {
     Array value = v.read();
     v.assign_add(value);
     return value;
   }));
-  store.later = true;
-  StepRun step(made, workspace, store, context, {}, {});
-  std::function<void()> go, push;
-  bool done = false;
-  step.before_push([&](std::function<void()> next) { push = std::move(next); });
-  step.start([&](std::exception_ptr error) { done = error == nullptr; },
-             [&](std::function<void()> next) { go = std::move(next); });
-  EXPECT_TRUE(store.calls.empty());  // the lane has not let it begin
-  std::exchange(go, nullptr)();
-  EXPECT_THAT(store.kinds(), ElementsAre("pull"));
-  store.answer_one();
-  ASSERT_TRUE(go);  // nor compute
-  std::exchange(go, nullptr)();
-  ASSERT_TRUE(push);
-  EXPECT_THAT(store.kinds(), ElementsAre("pull"));
-  push();
-  EXPECT_THAT(store.kinds(), ElementsAre("pull", "push"));
-  EXPECT_FALSE(done);
-  while (store.answer_one()) {
-  }
-  EXPECT_TRUE(done);
+  Step step(made, workspace, store, context, {});
+  const Step::Next first = step.next();
+  ASSERT_TRUE(std::holds_alternative<Step::Pull>(first));
+  store.pull(context, std::get<Step::Pull>(first).reads);
+  const Step::Next second = step.next();
+  ASSERT_TRUE(std::holds_alternative<Step::Push>(second));
+  EXPECT_THAT(floats_of(std::get<Step::Push>(second).updates[0].value), ElementsAre(1, 2));
+  store.push(context, std::get<Step::Push>(second).updates);
+  EXPECT_TRUE(std::holds_alternative<Step::Finished>(step.next()));
   EXPECT_THAT(floats_of(step.outputs()[0]), ElementsAre(1, 2));
+  EXPECT_THROW(step.next(), InternalError);
+}
+
+TEST_F(Executor, AStepThatIsGivenUpLeavesItsWorkspaceToOthers) {
+  Variable v = variable("v", tensor({2}, {1, 2}));
+  auto made = plan(trace_function({}, [&](const auto&) { return v.read(); }));
+  {
+    Step step(made, workspace, store, context, {});
+    step.next();
+  }
+  EXPECT_THAT(floats_of(run(made, workspace, store, context, {}, {})[0]), ElementsAre(1, 2));
 }
 
 TEST_F(Executor, ManyWavesDoNotDeepenTheStack) {
@@ -308,10 +289,10 @@ TEST_F(Executor, ManyWavesDoNotDeepenTheStack) {
 
 TEST_F(Executor, AnErrorOfTheStoreEndsTheRunAndTheWorkspaceServesAgain) {
   struct Broken final : VariableStore {
-    void pull(const StepContext&, std::span<Read>, Done done) override {
-      done(std::make_exception_ptr(UnavailableError("ps 1 is away")));
+    void pull(const StepContext&, std::span<Read>) override {
+      throw UnavailableError("ps 1 is away");
     }
-    void push(const StepContext&, std::span<Update>, Done) override {
+    void push(const StepContext&, std::span<Update>) override {
       FAIL() << "pushed after a failed pull";
     }
   } broken;
@@ -327,10 +308,10 @@ TEST_F(Executor, AnErrorOfTheStoreEndsTheRunAndTheWorkspaceServesAgain) {
 // The push may still be on its way when it is known to have failed.
 TEST_F(Executor, WhatAFailedPushWasToSendIsNotOverwritten) {
   struct Failing final : VariableStore {
-    void pull(const StepContext&, std::span<Read>, Done done) override { done(nullptr); }
-    void push(const StepContext&, std::span<Update> updates, Done done) override {
+    void pull(const StepContext&, std::span<Read>) override {}
+    void push(const StepContext&, std::span<Update> updates) override {
       sending.push_back(updates.front().value);
-      done(std::make_exception_ptr(UnavailableError("ps 1 is away")));
+      throw UnavailableError("ps 1 is away");
     }
     std::vector<Tensor> sending;
   } failing;

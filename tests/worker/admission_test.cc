@@ -70,16 +70,26 @@ TEST_F(TurnstileTest, MorePlacesLetMoreIn) {
   EXPECT_EQ(order, "abc");
 }
 
-TEST(PushGate, ThoseInTheMiddleOfTheirPushesMayGoOnWhileHeld) {
-  rpc::SimReactor reactor;
+class PushGateTest : public testing::Test {
+ protected:
+  void pass(const void* who) {
+    waiting.push_back(gate.pass(who).then([this] { ++passes; }).eagerlyEvaluate(nullptr));
+    reactor.run_ready();
+  }
+  std::unique_ptr<rpc::SimReactor> loop = std::make_unique<rpc::SimReactor>();
+  rpc::SimReactor& reactor = *loop;
   PushGate gate;
-  int first = 0, second = 0, passes = 0;
-  gate.pass(&first, [&] { ++passes; });
+  int passes = 0;
+  std::vector<kj::Promise<void>> waiting;
+};
+
+TEST_F(PushGateTest, ThoseInTheMiddleOfTheirPushesMayGoOnWhileHeld) {
+  int first = 0, second = 0;
+  pass(&first);
   bool idle = false;
   auto hold = gate.hold().then([&] { idle = true; }).eagerlyEvaluate(nullptr);
-  gate.pass(&first, [&] { ++passes; });
-  gate.pass(&second, [&] { ++passes; });
-  reactor.run_ready();
+  pass(&first);
+  pass(&second);
   EXPECT_EQ(passes, 2);
   EXPECT_FALSE(idle);
   gate.leave(&first);
@@ -87,43 +97,46 @@ TEST(PushGate, ThoseInTheMiddleOfTheirPushesMayGoOnWhileHeld) {
   EXPECT_TRUE(idle);
   EXPECT_EQ(passes, 2);
   gate.release();
+  reactor.run_ready();
   EXPECT_EQ(passes, 3);
 }
 
-TEST(PushGate, StaysHeldUntilEverybodyWhoHoldsItHasReleasedIt) {
-  rpc::SimReactor reactor;
-  PushGate gate;
-  int one = 0, other = 0, closure = 0, passes = 0;
+TEST_F(PushGateTest, StaysHeldUntilEverybodyWhoHoldsItHasReleasedIt) {
+  int one = 0, other = 0, closure = 0;
   auto first = gate.hold(&one), second = gate.hold(&other);
-  gate.pass(&closure, [&] { ++passes; });
+  pass(&closure);
   gate.release(&one);
   gate.release(&one);
+  reactor.run_ready();
   EXPECT_EQ(passes, 0);
   gate.release(&other);
+  reactor.run_ready();
   EXPECT_EQ(passes, 1);
 }
 
-TEST(PushGate, WhoLeavesWhileHeldBackIsForgotten) {
-  PushGate gate;
-  rpc::SimReactor reactor;
+TEST_F(PushGateTest, WhoGivesUpWhileHeldBackIsForgotten) {
   auto hold = gate.hold();
   int closure = 0;
-  bool passed = false;
-  gate.pass(&closure, [&] { passed = true; });
-  gate.leave(&closure);
+  pass(&closure);
+  waiting.clear();
   gate.release();
-  EXPECT_FALSE(passed);
+  reactor.run_ready();
+  EXPECT_EQ(passes, 0);
+  EXPECT_EQ(gate.pushing(), 0u);
 }
 
-TEST(ComputeTurns, RunInTheOrderOfAskingAndNotForTheForgotten) {
+TEST(ComputeTurns, ComeInTheOrderOfAskingAndNotForThoseWhoGaveUp) {
   rpc::SimReactor reactor;
   ComputeTurns turns(reactor);
   std::string order;
-  int a = 0, b = 0, c = 0;
-  turns.ask(&a, [&] { order += "a"; });
-  turns.ask(&b, [&] { order += "b"; });
-  turns.ask(&c, [&] { order += "c"; });
-  turns.forget(&b);
+  const auto asked = [&](const char* name) {
+    return turns.turn().then([&order, name] { order += name; }).eagerlyEvaluate(nullptr);
+  };
+  auto a = asked("a"), c = kj::Promise<void>(kj::READY_NOW);
+  {
+    auto b = asked("b");
+    c = asked("c");
+  }
   EXPECT_EQ(order, "");
   reactor.advance(std::chrono::milliseconds(1));
   EXPECT_EQ(order, "ac");

@@ -81,8 +81,8 @@ class SteppedPs {
     RemoteStep remote(store_);
     StepContext context{
         .session = kSession, .layout_version = 1, .closure = ++closure_, .incarnation = 1};
-    wave([&](Done done) { remote.pull(context, reads_, std::move(done)); });
-    wave([&](Done done) { remote.push(context, updates_, std::move(done)); });
+    reactor_->wait(remote.pull(context, reads_).start());
+    reactor_->wait(remote.push(context, updates_).start());
     for (Read& read : reads_) read.value = {};
   }
 
@@ -100,17 +100,6 @@ class SteppedPs {
     hello.role = role;
     hello.endpoint = endpoint;
     return hello;
-  }
-  template <typename Start>
-  void wave(Start start) {
-    auto ended = kj::newPromiseAndFulfiller<void>();
-    start([&](std::exception_ptr error) {
-      if (error)
-        ended.fulfiller->reject(rpc::to_kj(error));
-      else
-        ended.fulfiller->fulfill();
-    });
-    reactor_->wait(kj::mv(ended.promise));
   }
   void configure(const std::shared_ptr<const Layout>& layout, VariableId tables) {
     ShardClient shard(reactor_->wait(network_->connect(*reactor_, server_.address(),

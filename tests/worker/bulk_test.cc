@@ -86,10 +86,9 @@ TEST_P(Bulk, TheFirstClosureHasItsRowsBeforeTheSecond) {
   RemoteStep first(*store), second(*store);
   std::vector<Read> firsts{{0, {}, {}}}, seconds{{0, {}, {}}};
   int done = 0;
-  const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
-  first.pull(context, firsts, count);
+  auto one = counted(first.pull(context, firsts), done);
   context.closure = 8;
-  second.pull(context, seconds, count);
+  auto other = counted(second.pull(context, seconds), done);
   cluster->run_until([&] { return done == 2; });
   EXPECT_EQ(cluster->events(),
             (std::vector<std::string>{"pull 7", "pull 7", "pull 7", "pull 8", "pull 8", "pull 8"}));
@@ -103,7 +102,8 @@ TEST_P(Bulk, APullDoesNotWaitForALargePush) {
   RemoteStep pushing(*store), pulling(*store);
   std::vector<Update> updates{
       {0, kSgd, 1, {}, floats_tensor({12'000, 1000}, std::vector<float>(12'000'000))}};
-  pushing.push(context, updates, [](std::exception_ptr) {});
+  int pushed = 0;
+  auto push_on = counted(pushing.push(context, updates), pushed);
   cluster->run_until([&] { return !cluster->asked.empty(); });
   std::vector<Read> reads{{1, {}, {}}};
   EXPECT_EQ(pull(pulling, reads), "");
@@ -148,10 +148,9 @@ TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
   RemoteStep first(*store), second(*store);
   std::vector<Update> updates{{0, kAdam, 1, {}, floats_tensor({64, 1}, std::vector<float>(64))}};
   int done = 0;
-  const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
-  first.push(context, updates, count);
+  auto one = counted(first.push(context, updates), done);
   context.closure = 8;
-  second.push(context, updates, count);
+  auto other = counted(second.push(context, updates), done);
   EXPECT_TRUE(cluster->run_until([&] { return done == 2; }));
 }
 
@@ -316,10 +315,9 @@ TEST_P(Bulk, PushesThatBeginWithTheSameValuesDoNotMix) {
       {0, kSgd, 1, {}, same},
       {2, kSgd, 1, {}, floats_tensor({4000, 8}, std::vector<float>(32'000, 3))}};
   int done = 0;
-  const Done count = [&](std::exception_ptr failure) { done += failure ? 0 : 1; };
-  first.push(context, firsts, count);
+  auto one = counted(first.push(context, firsts), done);
   context.closure = 8;
-  second.push(context, seconds, count);
+  auto other = counted(second.push(context, seconds), done);
   ASSERT_TRUE(cluster->run_until([&] { return done == 2; }));
   EXPECT_EQ(cluster->row(0, 7999, 7), initial_value(0, 7999, 7) - 2);
   EXPECT_EQ(cluster->row(1, 8999, 7), initial_value(1, 8999, 7) - 2);

@@ -33,24 +33,24 @@ class RemoteStoreTest : public testing::Test {
   }
 
   // What became of a call: empty when it went well.
-  template <typename Call>
-  std::string outcome(Call call) {
+  std::string outcome(rpc::Task<void> call) {
     bool finished = false;
     std::exception_ptr failure;
-    call([&](std::exception_ptr error) {
-      finished = true;
-      failure = error;
-    });
+    auto ended = note(std::move(call), finished, failure).start();
     if (!cluster->run_until([&] { return finished; })) return "never answered";
     if (!failure) return "";
     const auto parts = error_parts(failure);
     return str(code_name(parts.code), ": ", parts.message);
   }
   std::string pull(RemoteStep& step, std::vector<Read>& reads) {
-    return outcome([&](Done done) { step.pull(context, reads, std::move(done)); });
+    return outcome(step.pull(context, reads));
   }
   std::string push(RemoteStep& step, std::vector<Update>& updates) {
-    return outcome([&](Done done) { step.push(context, updates, std::move(done)); });
+    return outcome(step.push(context, updates));
+  }
+  // Counts it in `ended` once it has ended well.
+  static kj::Promise<void> counted(rpc::Task<void> call, int& ended) {
+    return call.start().then([&ended] { ++ended; }).eagerlyEvaluate([](kj::Exception&&) {});
   }
   std::vector<float> expected(VariableId variable, const std::vector<std::int64_t>& rows,
                               std::int64_t dim) const {
@@ -58,6 +58,15 @@ class RemoteStoreTest : public testing::Test {
     for (std::int64_t row : rows)
       for (std::int64_t c = 0; c < dim; ++c) all.push_back(initial_value(variable, row, c));
     return all;
+  }
+
+  static rpc::Task<void> note(rpc::Task<void> call, bool& finished, std::exception_ptr& failure) {
+    try {
+      co_await std::move(call);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    finished = true;
   }
 
   std::unique_ptr<FakeCluster> cluster;

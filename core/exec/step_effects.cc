@@ -1,9 +1,8 @@
-// A run's dealings with the store: which rows are asked for, how they are dealt out, and what is
-// pushed.
+// What a step asks for: which rows it reads, how they are dealt out, and what it pushes.
 #include <cstring>
 
 #include "core/base/clones.h"
-#include "core/exec/step_run.h"
+#include "core/exec/step.h"
 #include "core/graph/op_def.h"
 
 namespace cairn {
@@ -71,16 +70,16 @@ void find_ids(UniqueIds& ids, const GraphVariable& variable) {
 
 }  // namespace
 
-const GraphVariable& StepMachine::variable_of(std::int32_t i) const {
+const GraphVariable& Step::variable_of(std::int32_t i) const {
   return plan_->graph
       .variables[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
 }
 
-VariableId StepMachine::stored_variable(std::int32_t i) const {
+VariableId Step::stored_variable(std::int32_t i) const {
   return plan_->bound[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
 }
 
-const std::shared_ptr<std::byte>& StepMachine::owner_of(std::int32_t value) const {
+const std::shared_ptr<std::byte>& Step::owner_of(std::int32_t value) const {
   for (const auto& [placed, place] : placed_)
     if (placed == bound_->root(value)) return place;
   return arena_;
@@ -88,13 +87,13 @@ const std::shared_ptr<std::byte>& StepMachine::owner_of(std::int32_t value) cons
 
 // ---- pull ----
 
-void StepMachine::pull() {
+std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
   for (std::size_t g = 0; g < wave.reads.size(); ++g) request(g);
-  store_.pull(step_, wave.reads, resume_from_store());
+  return wave.reads;
 }
 
-void StepMachine::request(std::size_t g) {
+void Step::request(std::size_t g) {
   const ReadGroup& group = plan_->waves[wave_].reads[g];
   Read& read = bound_->waves[wave_].reads[g];
   read.variable = plan_->bound[static_cast<std::size_t>(group.variable)];
@@ -107,7 +106,7 @@ void StepMachine::request(std::size_t g) {
   read.ids = ids.tensor();
 }
 
-void StepMachine::after_pull() {
+void Step::after_pull() {
   for (std::size_t g = 0; g < bound_->waves[wave_].reads.size(); ++g) {
     const ReadGroup& group = plan_->waves[wave_].reads[g];
     const GraphVariable& variable =
@@ -128,7 +127,7 @@ void StepMachine::after_pull() {
 }
 
 // Deals the distinct rows out to everybody who asked for them.
-void StepMachine::expand(std::size_t g) {
+void Step::expand(std::size_t g) {
   const ReadGroup& group = plan_->waves[wave_].reads[g];
   const TensorType& type = plan_->graph.variables[static_cast<std::size_t>(group.variable)].type;
   std::size_t bytes = static_cast<std::size_t>(type.shape.row_elements()) * dtype_bytes(type.dtype);
@@ -143,16 +142,15 @@ void StepMachine::expand(std::size_t g) {
 
 // ---- push ----
 
-void StepMachine::push() {
+std::span<Update> Step::updates() {
   space_.updates.clear();
   for (BoundUpdate& update : bound_->waves[wave_].updates)
     space_.updates.push_back(make_update(update));
-  step_.push_number = pushed_ ? step_.push_number + 1 : step_.push_number;
   pushed_ = true;
-  store_.push(step_, space_.updates, resume_from_store());
+  return space_.updates;
 }
 
-Update StepMachine::make_update(BoundUpdate& update) {
+Update Step::make_update(BoundUpdate& update) {
   const Node& n = node(update.node);
   const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
   bool sparse = n.attributes.get<bool>("sparse");
@@ -184,13 +182,13 @@ Update StepMachine::make_update(BoundUpdate& update) {
 
 // Rows of equal ids become one: their sum, in ascending order of occurrence; of plain assignments
 // the last.
-Tensor StepMachine::sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule) {
+Tensor Step::sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule) {
   std::int32_t value = input(update.node, 1);
   TensorType type = bound_->type(value);
   std::int64_t n = static_cast<std::int64_t>(ids.inverse().size()), dim = type.shape.row_elements();
   type.shape = type.shape.with_dim(0, static_cast<std::int64_t>(ids.unique().size()));
   std::size_t row_bytes = static_cast<std::size_t>(dim) * dtype_bytes(type.dtype);
-  auto place = store_.update_place(stored_variable(update.node), ids.unique().size() * row_bytes);
+  auto place = places_.update_place(stored_variable(update.node), ids.unique().size() * row_bytes);
   std::byte* sums = place != nullptr ? place.get() : arena_at(update.sums_offset);
   const Tensor summed =
       Tensor::borrowed(type.dtype, type.shape, sums, place != nullptr ? std::move(place) : arena_);
