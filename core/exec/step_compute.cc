@@ -118,8 +118,9 @@ void Step::run_instruction(const Instruction& instruction) {
     const std::int64_t count = bound_->type(value).shape.elements();
     if (failed_check_ < 0 && !all_finite(values, count)) {
       failed_check_ = instruction.node;
-      failed_value_ =
+      const float found =
           *std::find_if_not(values, values + count, [](float x) { return std::isfinite(x); });
+      failed_value_ = std::isnan(found) ? std::abs(found) : found;  // no "-nan" in the message
     }
     return;
   }
