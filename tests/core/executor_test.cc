@@ -339,7 +339,8 @@ TEST_F(Executor, AFailedCheckNamesTheStepAndTheVariableAndPushesNothing) {
       return loss;
     });
   });
-  EXPECT_THAT(message, AllOf(HasSubstr("the loss is nan"), HasSubstr("step 12"), HasSubstr("\"bad\"")));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("the loss is nan"), HasSubstr("step 12"), HasSubstr("\"bad\"")));
   EXPECT_THAT(store.kinds(), ElementsAre("pull"));
 }
 

@@ -50,14 +50,20 @@ std::string on_a_terminal(const std::function<void()>& work) {
   int ours = -1, theirs = -1;
   CAIRN_CHECK(::openpty(&ours, &theirs, nullptr, nullptr, nullptr) == 0,
               "there is a terminal to be had");
+  std::fflush(stdout);  // what was printed before goes where it was to go
   const int before = ::dup(STDOUT_FILENO);
   ::dup2(theirs, STDOUT_FILENO);
   work();
   ::dup2(before, STDOUT_FILENO);
+  ::close(before);
+  ::close(theirs);
+  // A terminal hands its bytes on piece by piece; they end when nobody has its other side any more.
+  std::string seen;
   std::array<char, 4096> text;
-  const ssize_t size = ::read(ours, text.data(), text.size());
-  for (const int fd : {ours, theirs, before}) ::close(fd);
-  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  for (ssize_t size; (size = ::read(ours, text.data(), text.size())) > 0;)
+    seen.append(text.data(), static_cast<std::size_t>(size));
+  ::close(ours);
+  return seen;
 }
 
 TEST(ProgressLine, WhatIsPrintedAfterItsEndBeginsOnAFreshLine) {
