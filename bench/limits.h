@@ -12,8 +12,8 @@
 
 namespace cairn::bench {
 
-// One thread each, the echoes two processes. Each limit is measured, and reported, when it is first
-// asked for.
+// What this machine can do at most. One thread measures each limit, two processes measure the
+// echoes. A limit is measured and reported when it is first asked for.
 //   Rows  are of 16 floats, in an Arena as tables have them (huge pages where the system allows),
 //         at random, through the very loops of a ps: 64 bytes a row to read, 128 with the slots of
 //         Adagrad to update.

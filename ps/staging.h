@@ -71,7 +71,8 @@ class PieceStaging {
 
   StagingOptions options_;
   std::map<Key, Waiting> waiting_;
-  // a sender that has had answers for them must not take the push for complete
+  // Pushes whose early pieces were let go. Their senders had answers for those pieces, and must be
+  // told that the push is not complete.
   std::set<Key> let_go_;
   ShardCounters::Number& bytes_;
 };

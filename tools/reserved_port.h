@@ -6,9 +6,9 @@
 
 namespace cairn::tools {
 
-// Holds a bound socket that does not listen. A server that binds with SO_REUSEADDR, as every server
-// of ours does, may listen on the port meanwhile, die and come back, while the system gives it to
-// nobody who asks for any free port. Thread: any one at a time.
+// Holds a bound socket that does not listen. Our servers bind with SO_REUSEADDR, so they can listen
+// on the port, die and come back. The system does not hand the port to other processes that ask for
+// a free one. Thread: any one at a time.
 class ReservedPort {
  public:
   ReservedPort();  // on 127.0.0.1. Errors  ResourceExhausted: no port or descriptor left.

@@ -42,8 +42,9 @@ kj::Promise<void> join(std::vector<kj::Promise<void>> calls) {
   return kj::joinPromises(all.finish());
 }
 
-// Marks the wave as failed unless dismissed, so that calls which have not been sent are not. It
-// runs before the call's credit is released, which would let the next one go.
+// Marks its wave as failed unless ended_well() was called, and calls of a failed wave are not sent
+// any more. It must be destroyed before the call's credit is released, since that lets the next
+// call go.
 class CallOfWave {
  public:
   explicit CallOfWave(bool& failed) : failed_(failed) {}

@@ -44,9 +44,9 @@ class Disk {
   virtual void remove_tree(const std::string& path) = 0;
   // and syncs the folder
   virtual void rename(const std::string& from, const std::string& to) = 0;
-  // The lock that the file `path` stands for. The file is made if it is missing, and `holder` is
-  // written into it, to be told to a process that finds the lock taken. On a file system without
-  // locks there is a warning and a lock that keeps nobody out.
+  // Locks the file `path`, which is created if it is missing. `holder` is written into it: another
+  // process that finds the lock taken gets that text with its error. On a file system without locks
+  // this warns, and returns a lock that keeps nobody out.
   //   Errors  FailedPrecondition: it stayed taken for `patience`; its text is what the holder
   //           wrote.
   virtual std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,

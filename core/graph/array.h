@@ -50,8 +50,8 @@ class Array {
 
   const std::shared_ptr<const ArrayNode>& node() const { return node_; }
   int output() const { return output_; }
-  // This array, or, if it was made of a C++ integer, the same number as `dtype`, where that is a
-  // number type.
+  // This array. If it was made from a C++ integer and `dtype` is a number type, the integer is
+  // converted to `dtype`.
   Array beside(DType dtype) const;
 
   // Not usable: it says why `if (x < y)` cannot be.

@@ -1,4 +1,4 @@
-// Memory shared with a shard, of calls that nobody waits for any more.
+// A call that was abandoned may still use memory shared with the shard: it must not be reused yet.
 #include <gmock/gmock.h>
 
 #include "tests/worker/remote_store_fixture.h"

@@ -127,8 +127,8 @@ TEST_P(Bulk, PiecesOfAPushMayBeAnsweredWhenAllAreThere) {
   EXPECT_EQ(cluster->asked.size(), 6u);
 }
 
-// However small the leave is that goes with the pieces, and however the pushes of several closures
-// meet.
+// The shard answers no piece before all pieces of both pushes are there. With little credit to
+// share, neither push may block the other.
 TEST_F(RemoteStoreTest, PiecesOfSeveralPushesThatWaitForEachOtherHoldUpNone) {
   LinkOptions link;
   link.shared_min = 16;
