@@ -296,7 +296,8 @@ void Lane::make_step(Run& run, const Closure& closure) {
                    RunInputs{closure.arguments, std::move(run.elements)});
 }
 
-rpc::Task<void> Lane::drive(Run& run, StepContext context) {
+rpc::Task<void> Lane::drive(Run& run) {
+  const StepContext& context = run.step->context();
   bool pushing = false;
   for (bool first = true;; first = false) {
     // What precedes the first pull runs at once, so that the pull leaves before others compute. At
@@ -356,8 +357,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
     throw CancelledError("another session, or another connection, has taken over this lane");
   bind(*what, closure.layout_version);
   make_step(run, closure);
-  const StepContext step = context(closure);
-  co_await drive(run, step);
+  co_await drive(run);
   ClosureResult result;
   result.outputs = run.step->outputs();
   result.positions = std::move(run.positions);

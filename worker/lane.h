@@ -120,7 +120,7 @@ class Lane {
   StepContext context(const Closure& closure) const;
   void take_elements(const Closure& closure, const Function& function, Run& run);
   void make_step(Run& run, const Closure& closure);
-  rpc::Task<void> drive(Run& run, StepContext context);
+  rpc::Task<void> drive(Run& run);
   Step::Next compute(Run& run);
 
   rpc::Reactor& reactor_;

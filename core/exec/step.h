@@ -55,6 +55,7 @@ class Step {
   //   Errors  those of the operations; InvalidArgument: an id outside its variable, or a check of
   //           numerics that failed, before anything that depends on it is pushed.
   Next next();
+  const StepContext& context() const { return context_; }
   // Will next() compute, or only say that the step has finished?
   bool computes_next() const { return bound_ == nullptr || wave_ + 1 < plan_->waves.size(); }
   const std::vector<Tensor>& outputs() const { return outputs_; }  // once it has finished
