@@ -41,10 +41,10 @@ std::vector<std::string> names() {
 void add_flags(CLI::App& app, Options& options) {
   app.add_option("names", options.names, "Which ones; all of them if none is named")
       ->check(CLI::IsMember(names()));
-  app.add_option("--json", options.json, "Append one JSON line a figure to this file");
-  app.add_option("--trace", options.trace,
+  app.add_option("--json", options.records.json, "Append one JSON line a figure to this file");
+  app.add_option("--trace", options.records.trace,
                  "Write the newest steps of all processes to this file, in Chrome's trace format");
-  app.add_option("--commit", options.commit, "With --json: what was built");
+  app.add_option("--commit", options.records.commit, "With --json: what was built");
   app.add_option("--windows", options.windows, "Measurements of each figure")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -82,7 +82,7 @@ void add_flags(CLI::App& app, Options& options) {
 }
 
 void run(const Options& options) {
-  Report report(options.json, options.commit);
+  Report report(options.records.json, options.records.commit);
   Limits limits(options, report);  // forks: before there are threads
   set_log_level(LogLevel::kWarning);
   report.say(str("machine: ", machine()));
@@ -106,13 +106,13 @@ int main(int argc, char** argv) {
   if (options.names.empty()) options.names = cairn::bench::names();
   try {
     std::optional<cairn::bench::TemporaryFolder> traces;
-    if (!options.trace.empty()) cairn::start_trace(traces.emplace().path());
+    if (!options.records.trace.empty()) cairn::start_trace(traces.emplace().path());
     cairn::bench::run(options);
     if (!traces) return 0;
     cairn::write_trace();
-    cairn::bench::join_traces(traces->path(), options.trace);
+    cairn::bench::join_traces(traces->path(), options.records.trace);
     std::printf("the newest steps of all processes: %s, for ui.perfetto.dev\n",
-                options.trace.c_str());
+                options.records.trace.c_str());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cairn-bench: %s\n", error.what());
     return 1;

@@ -6,11 +6,16 @@
 
 namespace cairn::bench {
 
+// What a run leaves behind besides what it prints.
+struct Records {
+  std::string json;    // file to append JSON lines to; "": none
+  std::string commit;  // that those lines are of
+  std::string trace;   // file to write; "": none
+};
+
 struct Options {
   std::vector<std::string> names;  // of benchmarks
-  std::string json;                // file to append JSON lines to; "": none
-  std::string trace;               // file to write; "": none
-  std::string commit;              // that those lines are of
+  Records records;
   int windows = 7;
   double seconds = 2;  // of a window, about
   int ps = 1, workers = 1, shards = 0, lanes = 0;
