@@ -344,10 +344,10 @@ void add_train_command(CLI::App& app, int& status) {
   CLI::App* train =
       app.add_subcommand("train", "Run a job file on a cluster of processes of this machine");
   add_job_flags(*train, *request);
-  train->add_option("--ps", request->ps, "Parameter servers");
-  train->add_option("--workers", request->workers, "Workers");
-  train->add_option("--shards", request->shards, "Threads of a ps");
-  train->add_option("--lanes", request->lanes, "Closures that a worker computes at once");
+  train->add_option("--ps", request->overrides.ps, "Parameter servers");
+  train->add_option("--workers", request->overrides.workers, "Workers");
+  train->add_option("--shards", request->overrides.shards, "Threads of a ps");
+  train->add_option("--lanes", request->overrides.lanes, "Closures that a worker computes at once");
   train->add_option("--kill", request->kills, "SIGKILL a role on the way: worker:1@40%, ps:0@12s")
       ->allow_extra_args(false);
   train->callback([request, &status] { status = train_on_local_cluster(*request); });

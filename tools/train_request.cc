@@ -10,36 +10,37 @@
 namespace cairn::tools {
 
 void apply(const TrainRequest& request, Job& job) {
+  const JobOverrides& wanted = request.overrides;
   std::map<std::string, std::string> flags;  // by the key that each overrides
   auto set = [&](const auto& from, auto& to, const char* key, const char* flag) {
     if (!from) return;
     to = static_cast<std::remove_reference_t<decltype(to)>>(*from);
     flags[key] = flag;
   };
-  if (request.steps && request.epochs)
+  if (wanted.steps && wanted.epochs)
     throw InvalidArgumentError("--steps and --epochs both say how long to train: give one");
-  if (request.epochs) job.data.steps = 0;
-  set(request.ps, job.cluster.ps, "cluster.ps", "--ps");
-  set(request.workers, job.cluster.workers, "cluster.workers", "--workers");
-  set(request.shards, job.cluster.shards, "cluster.shards", "--shards");
-  set(request.lanes, job.cluster.lanes, "cluster.lanes", "--lanes");
-  set(request.pipeline_depth, job.cluster.pipeline_depth, "cluster.pipeline_depth",
+  if (wanted.epochs) job.data.steps = 0;
+  set(wanted.ps, job.cluster.ps, "cluster.ps", "--ps");
+  set(wanted.workers, job.cluster.workers, "cluster.workers", "--workers");
+  set(wanted.shards, job.cluster.shards, "cluster.shards", "--shards");
+  set(wanted.lanes, job.cluster.lanes, "cluster.lanes", "--lanes");
+  set(wanted.pipeline_depth, job.cluster.pipeline_depth, "cluster.pipeline_depth",
       "--pipeline-depth");
-  set(request.steps_per_closure, job.cluster.steps_per_closure, "cluster.steps_per_closure",
+  set(wanted.steps_per_closure, job.cluster.steps_per_closure, "cluster.steps_per_closure",
       "--steps-per-closure");
-  set(request.transport, job.cluster.transport, "cluster.transport", "--transport");
-  set(request.wire, job.cluster.wire, "cluster.wire", "--wire");
-  set(request.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
-  set(request.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
-  set(request.epochs, job.data.epochs, "data.epochs", "--epochs");
-  set(request.steps, job.data.steps, "data.steps", "--steps");
-  set(request.seed, job.model.seed, "model.seed", "--seed");
-  set(request.model, job.model.kind, "model.kind", "--model");
-  if (request.no_recovery) job.cluster.recovery = false;
-  if (request.checkpoint_every)
-    job.checkpoint.every = parse_every(*request.checkpoint_every, "--checkpoint-every");
-  if (request.evaluate_every)
-    job.evaluation.every = parse_every(*request.evaluate_every, "--evaluate-every");
+  set(wanted.transport, job.cluster.transport, "cluster.transport", "--transport");
+  set(wanted.wire, job.cluster.wire, "cluster.wire", "--wire");
+  set(wanted.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
+  set(wanted.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
+  set(wanted.epochs, job.data.epochs, "data.epochs", "--epochs");
+  set(wanted.steps, job.data.steps, "data.steps", "--steps");
+  set(wanted.seed, job.model.seed, "model.seed", "--seed");
+  set(wanted.model, job.model.kind, "model.kind", "--model");
+  if (wanted.no_recovery) job.cluster.recovery = false;
+  if (wanted.checkpoint_every)
+    job.checkpoint.every = parse_every(*wanted.checkpoint_every, "--checkpoint-every");
+  if (wanted.evaluate_every)
+    job.evaluation.every = parse_every(*wanted.evaluate_every, "--evaluate-every");
   verify_job(job, [&](const std::string& key) {
     const auto flag = flags.find(key);
     return flag == flags.end() ? str(request.job_file, ": ", key) : flag->second;
@@ -47,6 +48,7 @@ void apply(const TrainRequest& request, Job& job) {
 }
 
 void add_job_flags(CLI::App& app, TrainRequest& request) {
+  JobOverrides& wanted = request.overrides;
   app.add_option("job", request.job_file, "The job, a TOML file (docs/job-file.md)")->required();
   app.add_option("--report", request.report, "Write the outcome to this file, as JSON");
   app.add_option("--dir", request.dir, "Folder of this run");
@@ -63,26 +65,26 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                "With --resume: model, slots and step go on, the data begins at its start, and "
                "steps count from there")
       ->needs(resume);
-  app.add_option("--checkpoint-every", request.checkpoint_every,
+  app.add_option("--checkpoint-every", wanted.checkpoint_every,
                  "Steps (500), seconds (30s) or share of the run (10%)");
-  app.add_option("--evaluate-every", request.evaluate_every, "The same for evaluations");
-  app.add_option("--epochs", request.epochs, "Passes over the training data");
-  app.add_option("--steps", request.steps, "Steps, instead of epochs");
-  app.add_option("--steps-per-closure", request.steps_per_closure, "Steps that one closure takes");
-  app.add_option("--pipeline-depth", request.pipeline_depth,
+  app.add_option("--evaluate-every", wanted.evaluate_every, "The same for evaluations");
+  app.add_option("--epochs", wanted.epochs, "Passes over the training data");
+  app.add_option("--steps", wanted.steps, "Steps, instead of epochs");
+  app.add_option("--steps-per-closure", wanted.steps_per_closure, "Steps that one closure takes");
+  app.add_option("--pipeline-depth", wanted.pipeline_depth,
                  "Closures that overlap on a worker; 1: strict order");
-  app.add_option("--seed", request.seed, "Of initial values and shuffling");
-  app.add_option("--model", request.model, "wide_deep, wide, deep, dlrm, dcn_v2 or deepfm");
-  app.add_option("--transport", request.transport, "auto, tcp or unix");
-  app.add_option("--arithmetic", request.arithmetic,
+  app.add_option("--seed", wanted.seed, "Of initial values and shuffling");
+  app.add_option("--model", wanted.model, "wide_deep, wide, deep, dlrm, dcn_v2 or deepfm");
+  app.add_option("--transport", wanted.transport, "auto, tcp or unix");
+  app.add_option("--arithmetic", wanted.arithmetic,
                  "What matrix products are computed in: float32 or bfloat16");
-  app.add_option("--wire", request.wire, "What rows and gradients travel as: float32 or bfloat16");
-  app.add_option("--ps-wait", request.ps_wait_seconds,
+  app.add_option("--wire", wanted.wire, "What rows and gradients travel as: float32 or bfloat16");
+  app.add_option("--ps-wait", wanted.ps_wait_seconds,
                  "Seconds that a lost ps may take to come back");
   app.add_option("--stuck-after", request.stuck_after_seconds,
                  "Seconds without progress after which a closure is told of (60)")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--no-recovery", request.no_recovery, "A lost ps is an error at once");
+  app.add_flag("--no-recovery", wanted.no_recovery, "A lost ps is an error at once");
 }
 
 }  // namespace cairn::tools

@@ -13,8 +13,20 @@ namespace cairn::tools {
 
 struct Job;
 
+// Flags that each override a key of the job file (docs/job-file.md).
+struct JobOverrides {
+  std::optional<int> ps, workers, shards, lanes;
+  std::optional<std::uint32_t> pipeline_depth;
+  std::optional<std::int64_t> steps, steps_per_closure;
+  std::optional<double> epochs, ps_wait_seconds;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::string> transport, wire, arithmetic, checkpoint_every, evaluate_every, model;
+  bool no_recovery = false;
+};
+
 struct TrainRequest {
   std::string job_file;
+  JobOverrides overrides;
   std::string report;       // JSON file to write; empty: none
   std::string dir;          // of the run; empty: a new one under runs/
   std::string checkpoints;  // folder; empty: the job's, or RUN_DIR/checkpoints
@@ -22,17 +34,11 @@ struct TrainRequest {
   std::string resume;
   // a report or checkpoints that are no business of this run may be there
   bool overwrite = false;
+  bool partial = false;    // what does not match the checkpoint begins anew
+  bool new_data = false;   // go on from the checkpoint with data that it has not seen
   bool take_over = false;  // of a cluster at which another coordinator is at work
   std::vector<std::string> kills;
-  std::optional<int> ps, workers, shards, lanes;
-  std::optional<std::uint32_t> pipeline_depth;
-  std::optional<std::int64_t> steps, steps_per_closure;
-  std::optional<double> epochs, ps_wait_seconds, stuck_after_seconds;
-  std::optional<std::uint64_t> seed;
-  std::optional<std::string> transport, wire, arithmetic, checkpoint_every, evaluate_every, model;
-  bool no_recovery = false;
-  bool partial = false;   // what does not match the checkpoint begins anew
-  bool new_data = false;  // go on from the checkpoint with data that it has not seen
+  std::optional<double> stuck_after_seconds;
   // of a given cluster; empty: as the environment has them
   std::string cluster_id, token_file;
 };
