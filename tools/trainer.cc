@@ -18,24 +18,11 @@ constexpr std::int64_t kStepsAhead = 2048;
 // sums of two, and of a closure's steps, are exact whole numbers
 constexpr double kStepsMax = 0x1p50;
 constexpr Duration kDrain = std::chrono::seconds(60);  // for what runs when the user interrupts
-// how long the loop waits before it looks around again
-constexpr Duration kLook = std::chrono::milliseconds(100);
 
 std::int64_t steps_in(const Every& every, std::int64_t total) {
   if (every.share > 0)
     return std::max<std::int64_t>(1, std::llround(every.share * static_cast<double>(total)));
   return every.steps;
-}
-
-// Waits a little. Errors  the closure's.
-bool ready_soon(const RemoteValue& value) {
-  if (value.ready()) return true;
-  try {
-    value.get_all(kLook);
-    return true;
-  } catch (const DeadlineExceededError&) {
-    return false;
-  }
 }
 
 double seconds_since(TimePoint then) {
@@ -66,37 +53,25 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, ParameterServer
   // Whole closures: a run may take up to steps_per_closure - 1 steps more than asked.
   const std::int64_t unit = job.cluster.steps_per_closure;
   total_steps_ = (total_steps_ + unit - 1) / unit * unit;
-  evaluation_every_ = steps_in(job.evaluation.every, total_steps_);
-  metrics_.push_back(std::make_unique<nn::Auc>());
-  metrics_.push_back(std::make_unique<nn::Accuracy>());
-  metrics_.push_back(std::make_unique<nn::LogLoss>());
-  make_datasets();
-  make_functions();
+  make_dataset();
+  evaluations_.emplace(job_, features_, strategy_, coordinator_, network_);
+  outcome_.test_lines = evaluations_->lines();
+  make_function();
 }
 
-void Trainer::make_datasets() {
+void Trainer::make_dataset() {
   const JobData& data = job_.data;
   Dataset source = train_source(job_, features_);
-  train_data_ = coordinator_.create_per_worker_dataset(
+  data_ = coordinator_.create_per_worker_dataset(
       [&](const InputContext& context) {
         Dataset mine = source.shard(context);
         if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
         return mine.repeat().batch(data.batch, {.drop_remainder = true}).prefetch(2);
       },
       "train");
-  if (data.test.empty()) return;
-  Dataset test = test_source(job_, features_);
-  test_batches_ =
-      (cardinality(test, &outcome_.test_lines) + job_.evaluation.batch - 1) / job_.evaluation.batch;
-  refuse_empty_files(outcome_.test_lines, "data.test");
-  if (test_batches_ == 0)
-    throw InvalidArgumentError(
-        str("data.test holds no examples. ", skipped_rows_text(outcome_.test_lines, "data.test")));
-  test_data_ =
-      coordinator_.create_shared_dataset(test.batch(job_.evaluation.batch).repeat(), "test");
 }
 
-void Trainer::make_functions() {
+void Trainer::make_function() {
   train_ = strategy_.function(
       [this](Iterator input) {
         Array total;
@@ -110,17 +85,6 @@ void Trainer::make_functions() {
         return total / Array(static_cast<float>(job_.cluster.steps_per_closure));
       },
       "train");
-  evaluate_ = strategy_.function(
-      [this](Iterator input) {
-        Batch batch = input.get_next();
-        Array probability =
-            nn::probability(check_numerics(network_.logits(batch.features), "the model's output"));
-        Outputs summaries;
-        for (const auto& metric : metrics_)
-          summaries.emplace_back(metric->name(), metric->summary(probability, batch.label));
-        return summaries;
-      },
-      "evaluate");
 }
 
 std::string Trainer::metadata() const {
@@ -135,7 +99,7 @@ void Trainer::resume() {
   const std::int64_t step = coordinator_.stats().global_step;
   if (options_.new_data) total_steps_ += step;
   first_step_ = scheduled_ = done_ = std::min(step, total_steps_);
-  train_.concrete({std::shared_ptr<const IteratorSource>(train_data_)}, strategy_);
+  train_.concrete({std::shared_ptr<const IteratorSource>(data_)}, strategy_);
   if (!options_.partial) status.assert_consumed();
   line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
                 options_.new_data ? ", with new data" : ""));
@@ -152,7 +116,8 @@ TrainingOutcome Trainer::run() {
   }
   show(true);
   save_model();
-  if (!outcome_.ended_early() && test_batches_ > 0) evaluate_at_end();
+  if (!outcome_.ended_early() && evaluations_->have_data()) evaluate_at_end();
+  outcome_.metrics = evaluations_->newest();
   outcome_.stats = coordinator_.stats();
   return outcome_;
 }
@@ -165,21 +130,17 @@ void Trainer::begin() {
   coordinator_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   coordinator_.save_automatically(policy_, metadata());
-  next_evaluation_ = evaluation_every_ > 0
-                         ? (scheduled_ / evaluation_every_ + 1) * evaluation_every_
-                         : total_steps_ + 1;
+  evaluations_->begin(scheduled_, steps_in(job_.evaluation.every, own_steps));
 }
 
 void Trainer::train() {
-  started_ = evaluated_at_ = system_clock().now();
+  started_ = system_clock().now();
   while (done_ < total_steps_ && !outcome_.ended_early()) {
     schedule_up_to(std::min(total_steps_, done_ + kStepsAhead));
     collect();
     tell_progress();
     if (line_.due()) show(false);
-    if (job_.evaluation.every.seconds > 0 && test_batches_ > 0 &&
-        seconds_since(evaluated_at_) > job_.evaluation.every.seconds)
-      schedule_evaluation();
+    evaluations_->schedule_if_time(scheduled_);
     outcome_.stopped = coordinator_.stop_requested();
     look_for_interrupt();
   }
@@ -208,8 +169,8 @@ void Trainer::save_model() {
 
 void Trainer::evaluate_at_end() {
   try {
-    schedule_evaluation();
-    while (!evaluations_.empty() && outcome_.interrupted == 0) {
+    evaluations_->schedule(scheduled_);
+    while (evaluations_->under_way() && outcome_.interrupted == 0) {
       collect();
       tell_progress();
       look_for_interrupt();
@@ -247,7 +208,7 @@ void Trainer::tell_progress() const {
 void Trainer::abandon_the_rest() {
   coordinator_.cancel();
   running_.clear();
-  evaluations_.clear();
+  evaluations_->abandon();
   try {
     coordinator_.join(kDrain);
   } catch (const Error& error) {  // it must not cost what was trained
@@ -258,22 +219,10 @@ void Trainer::abandon_the_rest() {
 
 void Trainer::schedule_up_to(std::int64_t step) {
   while (scheduled_ < step) {
-    running_.push_back(coordinator_.schedule(train_, {train_data_}));
+    running_.push_back(coordinator_.schedule(train_, {data_}));
     scheduled_ += job_.cluster.steps_per_closure;
-    if (scheduled_ >= next_evaluation_ && test_batches_ > 0 && scheduled_ < total_steps_) {
-      schedule_evaluation();
-      next_evaluation_ += evaluation_every_;
-    }
+    if (scheduled_ < total_steps_) evaluations_->schedule_if_due(scheduled_);
   }
-}
-
-void Trainer::schedule_evaluation() {
-  Evaluation evaluation;
-  evaluation.step = scheduled_;
-  evaluated_at_ = system_clock().now();
-  for (std::int64_t i = 0; i < test_batches_; ++i)
-    evaluation.parts.push_back(coordinator_.schedule(evaluate_, {test_data_}));
-  evaluations_.push_back(std::move(evaluation));
 }
 
 // What was cancelled was so for an error of another closure, or of the cluster: that one is what
@@ -299,35 +248,8 @@ void Trainer::take_results() {
     take(running_.front());
     running_.pop_front();
   }
-  while (!evaluations_.empty()) {
-    auto& parts = evaluations_.front().parts;
-    const auto waiting = std::find_if(parts.begin(), parts.end(),
-                                      [](const RemoteValue& part) { return !part.ready(); });
-    if (waiting != parts.end()) {
-      if (!running_.empty() || !ready_soon(*waiting)) return;
-      continue;
-    }
-    Evaluation evaluation = std::move(evaluations_.front());
-    evaluations_.pop_front();
-    finish_evaluation(std::move(evaluation));
-  }
-}
-
-void Trainer::finish_evaluation(Evaluation evaluation) {
-  for (auto& metric : metrics_) metric->reset();
-  for (const RemoteValue& part : evaluation.parts) {
-    auto summaries = part.get_all();
-    for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i]->add(summaries[i]);
-  }
-  outcome_.metrics.clear();
-  std::string text = str("step ", evaluation.step, ", test data:");
-  for (const auto& metric : metrics_) {
-    outcome_.metrics.emplace_back(metric->name(), metric->result());
-    char number[32];
-    std::snprintf(number, sizeof number, "%.4f", metric->result());
-    text += str("  ", metric->name(), " ", number);
-  }
-  line_.say(text);
+  const bool idle = running_.empty();  // else the next step's result is what to wait for
+  evaluations_->collect(idle, [this](const std::string& text) { line_.say(text); });
 }
 
 void Trainer::show(bool at_end) {
@@ -339,7 +261,7 @@ void Trainer::show(bool at_end) {
   double seconds = at_end ? outcome_.seconds : seconds_since(started_);
   double steps_per_s = static_cast<double>(done_ - first_step_) / std::max(seconds, 1e-9);
   progress.examples_per_s = steps_per_s * static_cast<double>(job_.data.batch);
-  if (!outcome_.metrics.empty()) progress.auc = outcome_.metrics.front().second;
+  if (!evaluations_->newest().empty()) progress.auc = evaluations_->newest().front().second;
   progress.workers_up = stats.workers_ready;
   progress.workers = stats.workers;
   progress.ps_up = stats.ps_ready;

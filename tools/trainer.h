@@ -4,14 +4,12 @@
 #include <atomic>
 #include <deque>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "coordinator/cluster_coordinator.h"
 #include "data/lines_read.h"
-#include "nn/metrics.h"
+#include "tools/evaluations.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/progress_line.h"
@@ -31,8 +29,8 @@ struct TrainerOptions {
 };
 
 struct TrainingOutcome {
-  std::vector<std::pair<std::string, double>> metrics;  // on the test data, of the last evaluation
-  double loss = 0;                                      // of the last steps, smoothed
+  Evaluations::Metrics metrics;  // on the test data, of the last evaluation
+  double loss = 0;               // of the last steps, smoothed
   double examples_per_s = 0;
   // of training, from the first step's schedule to the last step's end
   double seconds = 0;
@@ -61,12 +59,8 @@ class Trainer {
   TrainingOutcome run();
 
  private:
-  struct Evaluation {
-    std::vector<RemoteValue> parts;
-    std::int64_t step = 0;
-  };
-  void make_functions();
-  void make_datasets();
+  void make_function();
+  void make_dataset();
   void begin();
   void train();
   void save_model();
@@ -78,10 +72,8 @@ class Trainer {
   void resume();
   void abandon_the_rest();
   void schedule_up_to(std::int64_t step);
-  void schedule_evaluation();
   void collect();
   void take_results();
-  void finish_evaluation(Evaluation evaluation);
   void show(bool at_end);
   std::string metadata() const;
 
@@ -91,17 +83,15 @@ class Trainer {
   ClusterCoordinator coordinator_;
   TrainerOptions options_;
   JobNetwork network_;
-  Function train_, evaluate_;
-  PerWorkerDatasetHandle train_data_, test_data_;
+  Function train_;
+  PerWorkerDatasetHandle data_;
   std::int64_t total_steps_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
-  std::int64_t evaluation_every_ = 0, next_evaluation_ = 0, test_batches_ = 0;
-  std::vector<std::unique_ptr<nn::Metric>> metrics_;
   std::deque<RemoteValue> running_;
-  std::deque<Evaluation> evaluations_;
+  std::optional<Evaluations> evaluations_;  // made after the training data's dataset
   CheckpointPolicy policy_;
   std::uint64_t failed_saves_told_ = 0;
   TrainingOutcome outcome_;
-  TimePoint started_{}, evaluated_at_{};
+  TimePoint started_{};
   ProgressLine& line_;
 };
 

@@ -1,0 +1,125 @@
+#include "tools/evaluations.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/graph/ops.h"
+#include "nn/losses.h"
+#include "tools/job_warnings.h"
+
+namespace cairn::tools {
+namespace {
+
+// How long a loop that waits for results stays away from the user's signals.
+constexpr Duration kLook = std::chrono::milliseconds(100);
+
+}  // namespace
+
+bool ready_soon(const RemoteValue& value) {
+  if (value.ready()) return true;
+  try {
+    value.get_all(kLook);
+    return true;
+  } catch (const DeadlineExceededError&) {
+    return false;
+  }
+}
+
+Evaluations::Evaluations(const Job& job, const FittedFeatures& features,
+                         ParameterServerStrategy& strategy, ClusterCoordinator& coordinator,
+                         const JobNetwork& network)
+    : job_(job), coordinator_(coordinator) {
+  metrics_.push_back(std::make_unique<nn::Auc>());
+  metrics_.push_back(std::make_unique<nn::Accuracy>());
+  metrics_.push_back(std::make_unique<nn::LogLoss>());
+  make_function(network, strategy);
+  if (job.data.test.empty()) return;
+  Dataset test = test_source(job, features);
+  const std::int64_t batch = job.evaluation.batch;
+  batches_ = (cardinality(test, &lines_) + batch - 1) / batch;
+  refuse_empty_files(lines_, "data.test");
+  if (batches_ == 0)
+    throw InvalidArgumentError(
+        str("data.test holds no examples. ", skipped_rows_text(lines_, "data.test")));
+  data_ = coordinator_.create_shared_dataset(test.batch(batch).repeat(), "test");
+}
+
+// A model whose output is not finite ends the run instead of being scored.
+void Evaluations::make_function(const JobNetwork& network, ParameterServerStrategy& strategy) {
+  function_ = strategy.function(
+      [this, &network](Iterator input) {
+        Batch batch = input.get_next();
+        Array probability =
+            nn::probability(check_numerics(network.logits(batch.features), "the model's output"));
+        Outputs summaries;
+        for (const auto& metric : metrics_)
+          summaries.emplace_back(metric->name(), metric->summary(probability, batch.label));
+        return summaries;
+      },
+      "evaluate");
+}
+
+void Evaluations::begin(std::int64_t step, std::int64_t every) {
+  every_ = every;
+  next_ = every > 0 ? (step / every + 1) * every : 0;
+  last_at_ = system_clock().now();
+}
+
+void Evaluations::schedule_if_due(std::int64_t step) {
+  if (every_ == 0 || step < next_) return;
+  schedule(step);
+  next_ += every_;
+}
+
+void Evaluations::schedule_if_time(std::int64_t step) {
+  const double every = job_.evaluation.every.seconds;
+  if (every <= 0) return;
+  const std::chrono::duration<double> since = system_clock().now() - last_at_;
+  if (since.count() > every) schedule(step);
+}
+
+void Evaluations::schedule(std::int64_t step) {
+  if (!have_data()) return;
+  Scheduled evaluation;
+  evaluation.step = step;
+  last_at_ = system_clock().now();
+  for (std::int64_t i = 0; i < batches_; ++i)
+    evaluation.parts.push_back(coordinator_.schedule(function_, {data_}));
+  scheduled_.push_back(std::move(evaluation));
+}
+
+// Summaries are added only once all of them are there: the metrics have one state, and a later
+// evaluation must not find half of an earlier one in it.
+std::optional<std::string> Evaluations::next_ended(bool wait) {
+  while (!scheduled_.empty()) {
+    const auto& parts = scheduled_.front().parts;
+    const auto waiting = std::find_if(parts.begin(), parts.end(),
+                                      [](const RemoteValue& part) { return !part.ready(); });
+    if (waiting == parts.end()) {
+      const Scheduled ended = std::move(scheduled_.front());
+      scheduled_.pop_front();
+      return finish(ended);
+    }
+    if (!wait || !ready_soon(*waiting)) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string Evaluations::finish(const Scheduled& evaluation) {
+  for (auto& metric : metrics_) metric->reset();
+  for (const RemoteValue& part : evaluation.parts) {
+    const auto summaries = part.get_all();
+    for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i]->add(summaries[i]);
+  }
+  newest_.clear();
+  std::string text = str("step ", evaluation.step, ", test data:");
+  for (const auto& metric : metrics_) {
+    newest_.emplace_back(metric->name(), metric->result());
+    char number[32];
+    std::snprintf(number, sizeof number, "%.4f", metric->result());
+    text += str("  ", metric->name(), " ", number);
+  }
+  return text;
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,80 @@
+// Evaluations: the job's model judged on its test data while it trains. Each is a closure per batch
+// of the test data, scheduled at once and collected when all of them have ended, so that training
+// goes on beside it.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/cluster_coordinator.h"
+#include "data/lines_read.h"
+#include "nn/metrics.h"
+#include "tools/job.h"
+#include "tools/job_model.h"
+
+namespace cairn::tools {
+
+// Thread: one, that of the coordinator's user.
+class Evaluations {
+ public:
+  using Metrics = std::vector<std::pair<std::string, double>>;
+
+  // All references outlive it.
+  //   Errors  InvalidArgument: the job names test data that holds no example; those of the files.
+  Evaluations(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy,
+              ClusterCoordinator& coordinator, const JobNetwork& network);
+
+  bool have_data() const { return batches_ > 0; }
+  bool under_way() const { return !scheduled_.empty(); }
+  // Evaluates at the first multiple of `every` above `step`, and so on; 0: never by steps.
+  void begin(std::int64_t step, std::int64_t every);
+  // Schedules one if `step`, the last that was scheduled, has reached the next multiple.
+  void schedule_if_due(std::int64_t step);
+  // The same if the job wants evaluations by time and one is due.
+  void schedule_if_time(std::int64_t step);
+  // Of the model as the closures find it, told as that of `step`. Nothing without test data.
+  void schedule(std::int64_t step);
+  // What has ended is computed, oldest first; `say` gets a line for each. With `wait` it waits
+  // a little for the first that has not ended.
+  //   Errors  the closure's.
+  template <typename Say>
+  void collect(bool wait, Say say) {
+    while (std::optional<std::string> line = next_ended(wait)) say(*line);
+  }
+  // Those under way are forgotten; cancelling their closures is the caller's.
+  void abandon() { scheduled_.clear(); }
+
+  const Metrics& newest() const { return newest_; }  // of the last one that was collected
+  const LinesRead& lines() const { return lines_; }  // what reading the test data came across
+
+ private:
+  struct Scheduled {
+    std::vector<RemoteValue> parts;
+    std::int64_t step = 0;
+  };
+  void make_function(const JobNetwork& network, ParameterServerStrategy& strategy);
+  std::optional<std::string> next_ended(bool wait);
+  std::string finish(const Scheduled& evaluation);
+
+  const Job& job_;
+  ClusterCoordinator& coordinator_;
+  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+  Function function_;
+  PerWorkerDatasetHandle data_;
+  std::int64_t batches_ = 0;  // of the test data; 0: there is none
+  std::int64_t every_ = 0, next_ = 0;
+  TimePoint last_at_{};
+  std::deque<Scheduled> scheduled_;
+  Metrics newest_;
+  LinesRead lines_;
+};
+
+// Whether the value is there, after waiting for it a little.
+//   Errors  the closure's.
+bool ready_soon(const RemoteValue& value);
+
+}  // namespace cairn::tools
