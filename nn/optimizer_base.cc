@@ -87,7 +87,8 @@ void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
       gradient.variable.update(rule_, gradient.dense, learning_rate);
     }
   }
-  iterations().update(counter_rule(), Array(std::int64_t{1}), learning_rate);
+  // a step that a check ends is not counted
+  iterations().update(counter_rule(), after(Array(std::int64_t{1}), learning_rate), learning_rate);
 }
 
 void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {

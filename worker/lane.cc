@@ -299,6 +299,8 @@ void Lane::make_step(Run& run, const Closure& closure) {
 rpc::Task<void> Lane::drive(Run& run) {
   const StepContext& context = run.step->context();
   bool pushing = false;
+  std::vector<kj::Promise<void>> reductions;  // by ticket
+  std::size_t awaited = 0;
   for (bool first = true;; first = false) {
     // What precedes the first pull runs at once, so that the pull leaves before others compute. At
     // depth 1 there is nobody whose pull could go first.
@@ -315,10 +317,24 @@ rpc::Task<void> Lane::drive(Run& run) {
         co_await pushes_.pass(run.pushes_as);
       }
       co_await run.store->push(context, push->updates);
+    } else if (const auto* begun = std::get_if<Step::AllReduce>(&needed)) {
+      reductions.push_back(all_reduce(context, *begun));
+    } else if (const auto* await = std::get_if<Step::Await>(&needed)) {
+      for (const auto end = static_cast<std::size_t>(await->ticket) + 1; awaited < end; ++awaited)
+        co_await kj::mv(reductions[awaited]);
     } else {
       co_return;
     }
   }
+}
+
+// Under way at once, not when it is awaited.
+kj::Promise<void> Lane::all_reduce(const StepContext& context, const Step::AllReduce& begun) {
+  if (options_.collective == nullptr)
+    throw FailedPreconditionError("the function all-reduces, and this lane has no collective");
+  return options_.collective
+      ->all_reduce(context, {begun.reductions.begin(), begun.reductions.end()})
+      .eagerlyEvaluate(nullptr);
 }
 
 Step::Next Lane::compute(Run& run) {

@@ -23,6 +23,7 @@
 #include "rpc/task.h"
 #include "worker/admission.h"
 #include "worker/closure.h"
+#include "worker/collective.h"
 #include "worker/doing.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
@@ -38,6 +39,7 @@ struct LaneOptions {
   OpenOptions data;
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
   LinkOptions link;
+  Collective* collective = nullptr;  // outlives the lane; null: its steps are of one replica
 };
 
 struct LaneConfig {
@@ -122,6 +124,7 @@ class Lane {
   void make_step(Run& run, const Closure& closure);
   rpc::Task<void> drive(Run& run);
   Step::Next compute(Run& run);
+  kj::Promise<void> all_reduce(const StepContext& context, const Step::AllReduce& begun);
 
   rpc::Reactor& reactor_;
   LaneOptions options_;

@@ -1,6 +1,7 @@
 #include "core/exec/bind.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "core/exec/fused.h"
@@ -18,7 +19,9 @@ std::int32_t number(const Node& node, std::string_view name) {
   return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
 }
 
-bool is_check(const Node& node) { return node.op->name == "check_numerics"; }
+bool comes_from_outside(const Node& node) {
+  return node.op->name == "constant" || node.op->name == "step_key";
+}
 
 // Rows of the result need the same rows of the first matrix alone.
 bool is_product_by_rows(const Node& node) {
@@ -87,7 +90,8 @@ std::vector<TensorType> Binder::infer(std::int32_t i) const {
       subject.push_back(
           plan_.graph.variables[static_cast<std::size_t>(number(n, "variable"))].type);
       break;
-    case Effect::kNone: break;
+    case Effect::kNone:
+    case Effect::kAllReduce: break;
   }
   try {
     if (n.inputs.size() > 1 && is_elementwise(n.op->name)) check_unknown_dims(n);
@@ -120,9 +124,23 @@ void Binder::find_roots() {
     bound_.roots_[v] = static_cast<std::int32_t>(v);
     std::int32_t i = plan_.producer[v];
     const Node& n = node(i);
-    if (plan_.live(i) && !n.inputs.empty() && is_alias(n, input_type(n, 0).dtype))
-      bound_.roots_[v] = bound_.root(plan_.value(n.inputs[0]));
+    if (!plan_.live(i) || n.inputs.empty()) continue;
+    const bool reduction = n.op->effect == Effect::kAllReduce;
+    if (!reduction && !is_alias(n, input_type(n, 0).dtype)) continue;
+    const auto output =
+        static_cast<std::int32_t>(v) - plan_.value_base[static_cast<std::size_t>(i)];
+    const std::int32_t in = plan_.value(n.inputs[static_cast<std::size_t>(output)]);
+    if (!plan_.reduces(n) || gives_way(in)) bound_.roots_[v] = bound_.root(in);
   }
+}
+
+// May its only reader write over it? Not if it lies outside of the arena, or is another value's
+// memory.
+bool Binder::gives_way(std::int32_t value) const {
+  const Node& n = node(plan_.producer[static_cast<std::size_t>(value)]);
+  const bool gathered = n.op->effect == Effect::kRead && !n.inputs.empty();
+  return plan_.uses[static_cast<std::size_t>(value)] == 1 && bound_.root(value) == value &&
+         (gathered || (n.op->effect == Effect::kNone && !comes_from_outside(n)));
 }
 
 // ---- instructions ----
@@ -162,6 +180,7 @@ void Binder::emit_wave(const Wave& wave) {
   mark_absorbed(wave);
   for (std::int32_t i : wave.compute)
     if (absorbed_into_[static_cast<std::size_t>(i)] < 0) emit(i);
+  for (std::int32_t i : wave.reductions) emit_reduction(i);
   for (std::int32_t i : wave.updates) {
     into_->updates.emplace_back();
     into_->updates.back().node = i;
@@ -172,9 +191,8 @@ void Binder::emit(std::int32_t i) {
   const Node& n = node(i);
   if (is_check(n)) {
     into_->compute.push_back({i, {}, {plan_.value(n.inputs[0])}, {}});
-  } else if (n.op->effect != Effect::kNone || n.op->name == "constant" ||
-             n.op->name == "step_key") {
-    return;  // comes from outside
+  } else if (n.op->effect != Effect::kNone || comes_from_outside(n)) {
+    return;
   } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) !=
              plan_.value_base[static_cast<std::size_t>(i)]) {
     return;  // its input's memory
@@ -241,6 +259,26 @@ void Binder::emit_kernel(std::int32_t i) {
     throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
   }
   into_->compute.push_back(std::move(made));
+}
+
+// Reductions happen in place: of an input that others read too, a copy is reduced.
+void Binder::emit_reduction(std::int32_t i) {
+  const Node& n = node(i);
+  for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+    const std::int32_t from = plan_.value(n.inputs[k]);
+    const std::int32_t to =
+        plan_.value_base[static_cast<std::size_t>(i)] + static_cast<std::int32_t>(k);
+    into_->reduced.push_back(to);
+    if (bound_.root(to) != to) continue;
+    const TensorType& type = bound_.type(to);
+    const std::size_t bytes =
+        static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+    auto copy = [bytes](const KernelCall& call) {
+      std::memcpy(call.outputs[0], call.inputs[0], bytes);
+    };
+    into_->compute.push_back({i, copy, {from}, {to}});
+  }
+  into_->reductions.resize(into_->reduced.size());
 }
 
 }  // namespace cairn

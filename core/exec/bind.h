@@ -23,12 +23,14 @@ class Binder {
   std::vector<TensorType> infer(std::int32_t i) const;
   void check_unknown_dims(const Node& n) const;
   void find_roots();
+  bool gives_way(std::int32_t value) const;
 
   void emit_wave(const Wave& wave);
   void mark_absorbed(const Wave& wave);
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
   void emit_kernel(std::int32_t i);
+  void emit_reduction(std::int32_t i);
 
   void place();
 

@@ -33,6 +33,8 @@ void Binder::place() {
     interval.bytes = bytes_of(bound_.type(value));
   };
   std::int64_t time = 0;
+  std::vector<std::size_t> under_way;  // waves whose reductions are not awaited yet
+  std::int32_t next_awaited = 0;
   for (std::size_t w = 0; w < bound_.waves.size(); ++w) {
     for (const Instruction& instruction : bound_.waves[w].compute) {
       ++time;
@@ -54,6 +56,12 @@ void Binder::place() {
       if (n.attributes.get<bool>("sparse"))
         sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
     }
+    // the others write to it at any time from here to the wave that awaits it
+    if (!bound_.waves[w].reduced.empty()) under_way.push_back(w);
+    for (; next_awaited <= plan_.waves[w].awaited; ++next_awaited)
+      for (std::int32_t value :
+           bound_.waves[under_way[static_cast<std::size_t>(next_awaited)]].reduced)
+        use(value, time);
   }
   for (ValueRef out : plan_.graph.outputs) use(plan_.value(out), time + 1);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/exec/plan.h"
+#include "core/exec/reduction.h"
 #include "core/kernels/kernel.h"
 #include "core/rows/unique_ids.h"
 
@@ -33,6 +34,8 @@ struct BoundWave {
   std::vector<UniqueIds> ids;  // beside Wave::reads
   std::vector<Read> reads;     // likewise; filled anew each run
   std::vector<BoundUpdate> updates;
+  std::vector<std::int32_t> reduced;  // values: the outputs of Wave::reductions
+  std::vector<Reduction> reductions;  // beside `reduced`; filled anew each run
 };
 
 class BoundPlan {

@@ -22,6 +22,9 @@ struct PlanOptions {
   Arithmetic products = Arithmetic::kFloat32;
   // of a run's values: one that needs more raises ResourceExhausted
   std::size_t bytes_max = machine_memory_bytes();
+  // How many replicas run the plan together (StepContext::replicas). With one, an all_reduce is
+  // another name for its input.
+  std::int32_t replicas = 1;
 };
 
 // `bound[i]` is the store's id of graph.variables[i]. The graph is verified already.
@@ -51,7 +54,8 @@ struct RunInputs {
 
 // One run from its beginning to its end, on this thread, against variables that are at hand; the
 // outputs. Numeric trouble is not an error: a NaN flows on as TensorFlow's does.
-//   Errors  those of the operations and of the store.
+//   Errors  those of the operations and of the store. FailedPrecondition: the plan reduces over
+//           several replicas, which needs a collective: drive a Step.
 std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                         VariableStore& store, const StepContext& step,
                         std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements);

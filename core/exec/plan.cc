@@ -2,162 +2,16 @@
 
 #include <algorithm>
 
+#include "core/exec/wave_cutter.h"
 #include "core/graph/op_def.h"
 
 namespace cairn {
-namespace {
-
-std::int32_t variable_of(const Node& node) {
-  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>("variable"));
-}
-bool is_read(const Node& node) { return node.op->effect == Effect::kRead; }
-bool is_update(const Node& node) { return node.op->effect == Effect::kUpdate; }
-
-// Cuts the live nodes into waves: again and again the reads that are ready, with just the compute
-// their ids need; where none is ready, a push of the updates that are.
-class WaveCutter {
- public:
-  explicit WaveCutter(const Plan& plan)
-      : plan_(plan), done_(plan.graph.nodes.size(), false), held_(plan.graph.variables.size()) {}
-
-  std::vector<Wave> cut() {
-    for (;;) {
-      find_ready();
-      if (!reads_.empty())
-        add_pull();
-      else if (blocked_)
-        add_push();
-      else
-        break;
-    }
-    // Whatever is left: first the rest of the compute, so that a check that fails there comes
-    // before the push.
-    Wave last;
-    compute_where([](std::size_t) { return true; }, last);
-    for (std::size_t i = 0; i < done_.size(); ++i)
-      if (plan_.live(static_cast<std::int32_t>(i)) && !done_[i])
-        last.updates.push_back(static_cast<std::int32_t>(i));
-    waves_.push_back(std::move(last));
-    return std::move(waves_);
-  }
-
- private:
-  // What an effect still undone holds back on its variable: a read holds updates, an update reads,
-  // a stuck update updates too.
-  struct Held {
-    bool updates = false, reads = false;
-  };
-
-  const Node& node(std::size_t i) const { return plan_.graph.nodes[i]; }
-
-  // One walk in program order. available_: computable from what is done. No read passes an update,
-  // no update passes a read or an update that is not ready.
-  void find_ready() {
-    available_ = done_;
-    std::fill(held_.begin(), held_.end(), Held{});
-    reads_.clear();
-    updates_.clear();
-    blocked_ = false;
-    for (std::size_t i = 0; i < done_.size(); ++i) {
-      if (done_[i] || !plan_.live(static_cast<std::int32_t>(i))) continue;
-      bool inputs = std::all_of(node(i).inputs.begin(), node(i).inputs.end(), [&](ValueRef in) {
-        return available_[static_cast<std::size_t>(in.node)];
-      });
-      if (is_read(node(i)))
-        consider_read(i, inputs);
-      else if (is_update(node(i)))
-        consider_update(i, inputs);
-      else
-        available_[i] = inputs;
-    }
-  }
-
-  void consider_read(std::size_t i, bool inputs) {
-    Held& held = held_[static_cast<std::size_t>(variable_of(node(i)))];
-    if (inputs && !held.reads)
-      reads_.push_back(i);
-    else
-      blocked_ = true;
-    held.updates = true;
-  }
-
-  void consider_update(std::size_t i, bool inputs) {
-    Held& held = held_[static_cast<std::size_t>(variable_of(node(i)))];
-    if (inputs && !held.updates)
-      updates_.push_back(i);
-    else
-      held.updates = true;
-    held.reads = true;
-  }
-
-  template <typename Wanted>
-  void compute_where(Wanted wanted, Wave& wave) {
-    for (std::size_t i = 0; i < done_.size(); ++i) {
-      if (done_[i] || !available_[i] || !wanted(i)) continue;
-      wave.compute.push_back(static_cast<std::int32_t>(i));
-      done_[i] = true;
-    }
-  }
-
-  // Only what leads to `nodes`: the rest can wait until the request is under way.
-  void compute_for(const std::vector<std::size_t>& nodes, Wave& wave) {
-    std::vector<bool> needed(done_.size(), false);
-    std::vector<std::size_t> pending = nodes;
-    while (!pending.empty()) {
-      std::size_t i = pending.back();
-      pending.pop_back();
-      for (ValueRef in : node(i).inputs) {
-        auto from = static_cast<std::size_t>(in.node);
-        if (!needed[from] && !done_[from]) pending.push_back(from);
-        needed[from] = true;
-      }
-    }
-    compute_where([&](std::size_t i) { return needed[i]; }, wave);
-  }
-
-  void add_pull() {
-    Wave wave;
-    compute_for(reads_, wave);
-    for (std::size_t i : reads_) {
-      std::int32_t variable = variable_of(node(i));
-      bool whole = node(i).op->name == "read_variable";
-      auto same = std::find_if(wave.reads.begin(), wave.reads.end(), [&](const ReadGroup& g) {
-        return g.variable == variable && g.whole == whole;
-      });
-      if (same == wave.reads.end()) same = wave.reads.insert(same, {variable, whole, {}});
-      same->nodes.push_back(static_cast<std::int32_t>(i));
-      done_[i] = true;
-    }
-    waves_.push_back(std::move(wave));
-  }
-
-  void add_push() {
-    CAIRN_CHECK(!updates_.empty(),
-                "a graph in program order always has a next effect that is ready");
-    Wave wave;
-    // a check that fails shall come before the push
-    compute_where([](std::size_t) { return true; }, wave);
-    for (std::size_t i : updates_) {
-      wave.updates.push_back(static_cast<std::int32_t>(i));
-      done_[i] = true;
-    }
-    waves_.push_back(std::move(wave));
-  }
-
-  const Plan& plan_;
-  std::vector<bool> done_, available_;
-  std::vector<Held> held_;  // by variable
-  std::vector<std::size_t> reads_, updates_;
-  bool blocked_ = false;
-  std::vector<Wave> waves_;
-};
-
-}  // namespace
 
 bool is_shape_only(std::string_view op, std::size_t i) {
   if (op == "zeros_like" || op == "ones_like" || op == "dim_size" || op == "element_count")
     return true;
-  if (op == "reshape_like" || op == "broadcast_like" || op == "sum_to_like" || op == "slice_grad")
+  if (op == "reshape_like" || op == "broadcast_like" || op == "sum_to_like" || op == "slice_grad" ||
+      op == "after")
     return i == 1;
   if (op == "avg_pool2d_grad" || op.starts_with("random_")) return i == 1;
   if (op == "gather_grad" || op == "combine_rows_grad" || op == "conv2d_grad_input" ||
@@ -169,17 +23,23 @@ bool is_shape_only(std::string_view op, std::size_t i) {
 bool is_alias(const Node& node, DType input) {
   std::string_view op = node.op->name;
   return op == "reshape" || op == "reshape_like" || op == "stop_gradient" ||
-         op == "check_numerics" || (op == "cast" && input == node.outputs[0].dtype);
+         op == "check_numerics" || op == "after" ||
+         (op == "cast" && input == node.outputs[0].dtype);
+}
+
+bool Plan::reduces(const Node& node) const {
+  return node.op->effect == Effect::kAllReduce && options.replicas > 1;
 }
 
 Plan::Plan(Graph g, std::vector<VariableId> b, PlanOptions o)
     : graph(std::move(g)), bound(std::move(b)), options(o) {
   CAIRN_CHECK(bound.size() == graph.variables.size(), bound.size(), " ids for ",
               graph.variables.size(), " variables");
+  CAIRN_CHECK(options.replicas >= 1, "a plan for ", options.replicas, " replicas");
   number_values();
   find_live();
   count_uses();
-  waves = WaveCutter(*this).cut();
+  waves = cut_waves(*this);
   match_update_ids();
   drop_unneeded();
 }
@@ -205,8 +65,9 @@ void Plan::find_live() {
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     if (is_update(node) || node.op->name == "check_numerics") live_[i] = true;
-    if (live_[i])
-      for (ValueRef in : node.inputs) live_[static_cast<std::size_t>(in.node)] = true;
+    if (!live_[i]) continue;
+    all_reduces = all_reduces || node.op->effect == Effect::kAllReduce;
+    for (ValueRef in : node.inputs) live_[static_cast<std::size_t>(in.node)] = true;
   }
 }
 
@@ -248,7 +109,7 @@ void Plan::match_update_ids() {
     for (std::size_t w = 0; w < waves.size(); ++w)
       for (std::size_t g = 0; g < waves[w].reads.size(); ++g) {
         const ReadGroup& group = waves[w].reads[g];
-        if (group.whole || group.variable != variable_of(update) ||
+        if (group.whole || group.variable != variable_number(update) ||
             group.nodes.size() != parts.size())
           continue;
         bool same = true;
@@ -269,8 +130,8 @@ void Plan::drop_unneeded() {
   };
   for (ValueRef out : graph.outputs) needed[static_cast<std::size_t>(out.node)] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;)
-    if (needed[i] ||
-        (live_[i] && (is_update(graph.nodes[i]) || graph.nodes[i].op->name == "check_numerics"))) {
+    if (needed[i] || (live_[i] && (is_update(graph.nodes[i]) || reduces(graph.nodes[i]) ||
+                                   graph.nodes[i].op->name == "check_numerics"))) {
       needed[i] = true;
       need_inputs(i);
     }

@@ -27,11 +27,18 @@ struct UpdateIds {
   std::int32_t group = -1;
 };
 
-// Compute, then at most one call of the store.
+// Compute, then at most one thing that is asked from outside: a pull, a push, all-reduces to begin,
+// or the end of some that were begun in earlier waves.
+//
+// All-reduces begin in program order, each as soon as its inputs are computed; waves after it
+// compute what does not depend on it, and the first wave that does comes after one that awaits it.
+// They are numbered by tickets, 0, 1, ...: all that begin together have one.
 struct Wave {
-  std::vector<std::int32_t> compute;  // nodes in program order
-  std::vector<ReadGroup> reads;       // not empty: pull
-  std::vector<std::int32_t> updates;  // not empty: push; nodes in program order
+  std::vector<std::int32_t> compute;     // nodes in program order
+  std::vector<ReadGroup> reads;          // not empty: pull
+  std::vector<std::int32_t> updates;     // not empty: push; nodes in program order
+  std::vector<std::int32_t> reductions;  // not empty: begin, with the next ticket
+  std::int32_t awaited = -1;             // >= 0: this ticket and all before it
 };
 
 class Plan {
@@ -49,6 +56,7 @@ class Plan {
   // by value: by how many inputs of live nodes, and outputs of the graph, it is used
   std::vector<std::int32_t> uses;
   std::vector<std::int64_t> elements_taken;  // by iterator
+  bool all_reduces = false;  // the graph has a live all-reduce, whatever the number of replicas
   // by node: of an iterator_next, which element of its iterator it takes
   std::vector<std::int32_t> advance_number;
 
@@ -56,13 +64,14 @@ class Plan {
     return value_base[static_cast<std::size_t>(ref.node)] + ref.output;
   }
   std::size_t values() const { return producer.size(); }
+  // Is the node an all-reduce that needs other replicas?
+  bool reduces(const Node& node) const;
   bool live(std::int32_t node) const { return live_[static_cast<std::size_t>(node)]; }
 
  private:
   void number_values();
   void find_live();
   void count_uses();
-  void cut_waves();
   void match_update_ids();
   void drop_unneeded();
   std::vector<ValueRef> joined_ids(ValueRef ids) const;

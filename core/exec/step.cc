@@ -12,6 +12,10 @@ Step::Step(std::shared_ptr<const Plan> plan, Workspace& workspace, UpdatePlaces&
       places_(places),
       context_(context),
       inputs_(std::move(inputs)) {
+  if (plan_->all_reduces && context_.replicas != plan_->options.replicas)
+    throw InvalidArgumentError(str("a step of ", context_.replicas,
+                                   " replicas, by a plan whose all-reduces are of ",
+                                   plan_->options.replicas, ": see PlanOptions::replicas"));
   CAIRN_CHECK(!space_.busy, "a workspace serves one run at a time");
   space_.busy = true;
 }
@@ -19,7 +23,8 @@ Step::Step(std::shared_ptr<const Plan> plan, Workspace& workspace, UpdatePlaces&
 Step::~Step() {
   if (!finished_ && bound_ != nullptr) {
     let_go();
-    if (pushed_) space_.memory = nullptr;  // a push may still be sending from it
+    // a push may still be sending from it, other replicas may still be writing to it
+    if (pushed_ || tickets_begun_ > tickets_awaited_) space_.memory = nullptr;
   }
   space_.busy = false;
 }
@@ -30,15 +35,20 @@ Step::Next Step::next() {
     bind();
   } else {
     if (!plan_->waves[wave_].reads.empty()) after_pull();
+    if (plan_->waves[wave_].awaited >= 0) tickets_awaited_ = plan_->waves[wave_].awaited + 1;
     ++wave_;
   }
   for (; wave_ < plan_->waves.size(); ++wave_) {
     compute();
-    // Nothing leaves after a check has failed: what it was to guard may be in it.
-    raise_failed_check();
-    if (!plan_->waves[wave_].reads.empty()) return Pull{reads()};
-    if (!plan_->waves[wave_].updates.empty()) return Push{updates()};
+    if (failed_) describe_failed_check();
+    const Wave& wave = plan_->waves[wave_];
+    if (!wave.reads.empty()) return Pull{reads()};
+    if (!wave.reductions.empty()) return AllReduce{tickets_begun_++, reductions()};
+    if (wave.awaited >= 0) return Await{wave.awaited};
+    if (!wave.updates.empty())
+      if (const std::span<Update> all = updates(); !all.empty()) return Push{all};
   }
+  if (failed_) raise_failed_check();
   collect_outputs();
   let_go();
   finished_ = true;
@@ -47,11 +57,22 @@ Step::Next Step::next() {
 
 // The store wants its memory back.
 void Step::let_go() {
-  for (BoundWave& wave : bound_->waves)
+  for (BoundWave& wave : bound_->waves) {
     for (Read& read : wave.reads) read.value = {};
+    for (Reduction& reduction : wave.reductions) reduction = {};
+  }
   space_.updates.clear();
   placed_.clear();
 }
+
+namespace {
+
+FailedPreconditionError no_collective(const StepContext& step) {
+  return FailedPreconditionError(str("the function all-reduces over ", step.replicas,
+                                     " replicas, and is run where there is no collective"));
+}
+
+}  // namespace
 
 std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                         VariableStore& store, const StepContext& step,
@@ -65,8 +86,10 @@ std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& work
     } else if (const auto* push = std::get_if<Step::Push>(&needed)) {
       store.push(context, push->updates);
       ++context.push_number;
-    } else {
+    } else if (std::holds_alternative<Step::Finished>(needed)) {
       return one.outputs();
+    } else {
+      throw no_collective(step);
     }
   }
 }
@@ -76,7 +99,9 @@ std::vector<Tensor> run_without_variables(const std::shared_ptr<const Plan>& pla
                                           RunInputs inputs) {
   UpdatePlaces nowhere;
   Step one(plan, workspace, nowhere, step, std::move(inputs));
-  if (!std::holds_alternative<Step::Finished>(one.next()))
+  const Step::Next needed = one.next();
+  if (std::holds_alternative<Step::AllReduce>(needed)) throw no_collective(step);
+  if (!std::holds_alternative<Step::Finished>(needed))
     throw InternalError("a graph that is run without variables reads or updates one");
   return one.outputs();
 }

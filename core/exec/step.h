@@ -8,6 +8,10 @@
 //       ...  fill pull->reads
 //     else if (auto* push = std::get_if<Step::Push>(&needed))
 //       ...  apply push->updates
+//     else if (auto* reduce = std::get_if<Step::AllReduce>(&needed))
+//       ...  begin reduce->reductions, and go on at once
+//     else if (auto* await = std::get_if<Step::Await>(&needed))
+//       ...  wait for those begun with await->ticket, and with tickets before it
 //     else
 //       break;
 //   }
@@ -15,10 +19,18 @@
 //
 // So whoever drives it decides what waits for what: a lane's coroutine awaits its shards and its
 // turn to compute, run() calls a store.
+// A plan of a graph without all_reduce, or for one replica, asks for no AllReduce and no Await.
+//
+// A check of numerics that fails stops what is computed from the checked value, or from the check's
+// result, and nothing else: no such update is pushed, updates that do not depend on it are. The
+// error is raised in the place of the first all-reduce, or the first pull by such ids, that depends
+// on it, else in the place of Finished: a step with a failed check has no outputs.
 //   Thread  one at a time. Several steps may be between two calls of next() at once, each with its
 //           own Workspace.
 #pragma once
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -39,21 +51,36 @@ class Step {
   struct Push {
     std::span<Update> updates;
   };
+  // Reductions to begin, in this order after all begun before, on every replica alike. next() may
+  // be called again at once; it computes what does not depend on them. Tickets count from 0. The
+  // list is valid until next() is called again, what the reductions point to until they have been
+  // awaited.
+  struct AllReduce {
+    std::int32_t ticket = 0;
+    std::span<const Reduction> reductions;
+  };
+  // The reductions of this ticket, and of all before it, must have ended before next() is called
+  // again.
+  struct Await {
+    std::int32_t ticket = 0;
+  };
   struct Finished {};
-  using Next = std::variant<Pull, Push, Finished>;
+  using Next = std::variant<Pull, Push, AllReduce, Await, Finished>;
 
   // `places` outlives the step.
+  //   Errors  InvalidArgument: the plan all-reduces over another number of replicas than
+  //           `context` says.
   Step(std::shared_ptr<const Plan> plan, Workspace& workspace, UpdatePlaces& places,
        const StepContext& context, RunInputs inputs);
-  // A step may be given up at any time. What it had pushed may still be on its way: its memory is
-  // then not used again.
+  // A step may be given up at any time. What it had pushed, or begun to reduce, may still be on its
+  // way: its memory is then not used again.
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
   // Computes up to what it needs next. Not to be called again after Finished, nor after an error.
   //   Errors  those of the operations; InvalidArgument: an id outside its variable, or a check of
-  //           numerics that failed, before anything that depends on it is pushed.
+  //           numerics that failed (see above).
   Next next();
   const StepContext& context() const { return context_; }
   // Will next() compute, or only say that the step has finished?
@@ -61,6 +88,12 @@ class Step {
   const std::vector<Tensor>& outputs() const { return outputs_; }  // once it has finished
 
  private:
+  struct FailedCheck {
+    std::int32_t node = 0;      // the first that failed
+    float value = 0;            // what it found
+    std::string message;        // empty: not known yet
+    std::vector<bool> stopped;  // by node: depends on this check, or on another that failed
+  };
   void bind();
   void set_outside_values();
   void place_updates();
@@ -74,7 +107,13 @@ class Step {
   std::span<Update> updates();
   Update make_update(BoundUpdate& update);
   Tensor sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule);
-  void raise_failed_check();
+  std::span<const Reduction> reductions();
+  void fail_check(std::int32_t node, const float* values, std::int64_t count);
+  void stop_dependents(std::int32_t check);
+  void describe_failed_check();
+  void raise_failed_check() const;
+  bool stops(std::int32_t node) const;
+  bool by_stopped_ids(std::int32_t read) const;
   std::string blame() const;
   void collect_outputs();
   void let_go();
@@ -105,8 +144,8 @@ class Step {
   std::vector<std::pair<std::int32_t, std::shared_ptr<std::byte>>> placed_;
   std::size_t wave_ = 0;
   bool pushed_ = false, finished_ = false;
-  std::int32_t failed_check_ = -1;  // the first check_numerics that failed
-  float failed_value_ = 0;          // what it found
+  std::int32_t tickets_begun_ = 0, tickets_awaited_ = 0;
+  std::unique_ptr<FailedCheck> failed_;  // null: every check so far has passed
   std::vector<Tensor> outputs_;
 };
 

@@ -111,17 +111,10 @@ void Step::compute() {
 void Step::run_instruction(const Instruction& instruction) {
   const TraceSpan span(node(instruction.node).op->name.data(), context_.closure);
   if (!instruction.run) {
-    // a check: noted now, raised before the next call of the store, when there is more to say about
-    // it
-    std::int32_t value = instruction.inputs[0];
+    const std::int32_t value = instruction.inputs[0];
     const auto* values = reinterpret_cast<const float*>(data(value));
     const std::int64_t count = bound_->type(value).shape.elements();
-    if (failed_check_ < 0 && !all_finite(values, count)) {
-      failed_check_ = instruction.node;
-      const float found =
-          *std::find_if_not(values, values + count, [](float x) { return std::isfinite(x); });
-      failed_value_ = std::isnan(found) ? std::abs(found) : found;  // no "-nan" in the message
-    }
+    if (!all_finite(values, count)) fail_check(instruction.node, values, count);
     return;
   }
   auto& in = space_.call_inputs;
@@ -133,6 +126,10 @@ void Step::run_instruction(const Instruction& instruction) {
   try {
     instruction.run({in.data(), out.data()});
   } catch (const InvalidArgumentError& error) {
+    if (stops(instruction.node)) {
+      describe_failed_check();
+      raise_failed_check();
+    }
     throw InvalidArgumentError(str(bound_->node_text(instruction.node), ": ", error.what()));
   }
   // made by the kernel, not in the arena
@@ -142,13 +139,58 @@ void Step::run_instruction(const Instruction& instruction) {
 
 // ---- checks ----
 
-void Step::raise_failed_check() {
-  if (failed_check_ < 0) return;
-  throw InvalidArgumentError(
-      str(node(failed_check_).attributes.get<std::string>("what"), " is ", failed_value_,
-          at_step(context_), ", not finite", blame(),
-          "; lower the learning rate, or look in the data for a value that is not finite"));
+// Noted now, and described when the wave's compute is done, when there is more to say about it.
+void Step::fail_check(std::int32_t check, const float* values, std::int64_t count) {
+  if (!failed_) {
+    failed_ = std::make_unique<FailedCheck>();
+    failed_->node = check;
+    const float found =
+        *std::find_if_not(values, values + count, [](float x) { return std::isfinite(x); });
+    failed_->value = std::isnan(found) ? std::abs(found) : found;  // no "-nan" in the message
+    failed_->stopped.assign(plan_->graph.nodes.size(), false);
+  }
+  stop_dependents(check);
 }
+
+// Whatever is computed from the checked value or from the check's result; through variables too: a
+// read after an update that is not made would find what it should not.
+void Step::stop_dependents(std::int32_t check) {
+  std::vector<bool>& stopped = failed_->stopped;
+  stopped[static_cast<std::size_t>(check)] = true;
+  const ValueRef checked = node(check).inputs[0];
+  std::vector<bool> variables(plan_->graph.variables.size(), false);
+  for (std::size_t i = 0; i < stopped.size(); ++i) {
+    const Node& n = plan_->graph.nodes[i];
+    const bool read = n.op->effect == Effect::kRead, update = n.op->effect == Effect::kUpdate;
+    const auto variable =
+        static_cast<std::size_t>(read || update ? n.attributes.get<std::int64_t>("variable") : 0);
+    stopped[i] = stopped[i] || (read && variables[variable]) ||
+                 std::any_of(n.inputs.begin(), n.inputs.end(), [&](ValueRef in) {
+                   return in == checked || stopped[static_cast<std::size_t>(in.node)];
+                 });
+    if (update && stopped[i]) variables[variable] = true;
+  }
+}
+
+bool Step::stops(std::int32_t i) const {
+  return failed_ && failed_->stopped[static_cast<std::size_t>(i)];
+}
+
+// A read that is stopped for its variable's sake alone may still be made.
+bool Step::by_stopped_ids(std::int32_t read) const {
+  return std::any_of(node(read).inputs.begin(), node(read).inputs.end(),
+                     [&](ValueRef in) { return stops(in.node); });
+}
+
+void Step::describe_failed_check() {
+  if (!failed_->message.empty()) return;
+  failed_->message =
+      str(node(failed_->node).attributes.get<std::string>("what"), " is ", failed_->value,
+          at_step(context_), ", not finite", blame(),
+          "; lower the learning rate, or look in the data for a value that is not finite");
+}
+
+void Step::raise_failed_check() const { throw InvalidArgumentError(failed_->message); }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.
 std::string Step::blame() const {

@@ -1,4 +1,5 @@
 // What a step asks for: which rows it reads, how they are dealt out, and what it pushes.
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/clones.h"
@@ -89,7 +90,14 @@ const std::shared_ptr<std::byte>& Step::owner_of(std::int32_t value) const {
 
 std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
-  for (std::size_t g = 0; g < wave.reads.size(); ++g) request(g);
+  for (std::size_t g = 0; g < wave.reads.size(); ++g) {
+    // rows of ids that nobody should look for
+    if (failed_ && std::any_of(plan_->waves[wave_].reads[g].nodes.begin(),
+                               plan_->waves[wave_].reads[g].nodes.end(),
+                               [&](std::int32_t i) { return by_stopped_ids(i); }))
+      raise_failed_check();
+    request(g);
+  }
   return wave.reads;
 }
 
@@ -140,13 +148,30 @@ void Step::expand(std::size_t g) {
   }
 }
 
+// ---- all-reduce ----
+
+std::span<const Reduction> Step::reductions() {
+  for (std::int32_t i : plan_->waves[wave_].reductions)
+    if (stops(i)) raise_failed_check();
+  BoundWave& wave = bound_->waves[wave_];
+  for (std::size_t k = 0; k < wave.reduced.size(); ++k) {
+    const std::int32_t value = wave.reduced[k];
+    const Node& n = node(plan_->producer[static_cast<std::size_t>(value)]);
+    const TensorType& type = bound_->type(value);
+    wave.reductions[k] = {parse_reduce_op(n.attributes.get<std::string>("reduction")), type.dtype,
+                          type.shape.elements(), const_cast<std::byte*>(data(value)),
+                          owner_of(value)};
+  }
+  return wave.reductions;
+}
+
 // ---- push ----
 
 std::span<Update> Step::updates() {
   space_.updates.clear();
   for (BoundUpdate& update : bound_->waves[wave_].updates)
-    space_.updates.push_back(make_update(update));
-  pushed_ = true;
+    if (!stops(update.node)) space_.updates.push_back(make_update(update));
+  pushed_ = pushed_ || !space_.updates.empty();
   return space_.updates;
 }
 

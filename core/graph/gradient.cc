@@ -71,9 +71,15 @@ class Reverse {
 
   void propagate(const std::shared_ptr<const ArrayNode>& node) {
     if (!passing_.count(node.get())) return;
-    Array y(node, 0), dy = total({node.get(), 0});
+    const bool each = node->op->has(OpFlags::kGradientOfEachOutput);
+    const int outputs = each ? static_cast<int>(node->outputs.size()) : 1;
+    for (int output = 0; output < outputs; ++output) propagate(node, output);
+  }
+
+  void propagate(const std::shared_ptr<const ArrayNode>& node, int output) {
+    Array y(node, output), dy = total({node.get(), output});
     if (!dy.defined()) return;
-    parts_[{node.get(), 0}] = {dy};
+    parts_[{node.get(), output}] = {dy};
     std::vector<Array> gradients = node->op->gradient(y, dy);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const Array& input = node->inputs[i];

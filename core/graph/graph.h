@@ -64,6 +64,8 @@ struct Node {
 //   "gather_variable"  attribute variable; input ids -> [ids..., row shape]
 //   "update_variable"  attributes variable, rule (UpdateRule), sparse (bool); inputs: value | ids,
 //                      rows; then learning_rate if the rule is no assignment -> nothing
+//   "all_reduce"       attribute reduction ("sum" or "mean"); inputs: values of this replica -> as
+//                      many of the same types: those of all replicas, reduced element by element
 struct GraphVariable {
   std::string name;  // unique in a strategy; the receiver finds the variable's place by it
   TensorType type;

@@ -25,14 +25,28 @@ enum class Effect : std::uint8_t {
   kAdvance,   // "iterator_next"
   kRead,      // "read_variable", "gather_variable"
   kUpdate,    // "update_variable"
+  // "all_reduce": every replica takes part, in the same order. One that nobody needs may be
+  // dropped, and equal ones shared, since all replicas run the same graph.
+  kAllReduce,
 };
+
+// What else a planner or a gradient must know. Or-ed together.
+enum class OpFlags : std::uint16_t {
+  kNone = 0,
+  // `gradient` is called once per output that has one (y.output() says which), and the gradients of
+  // an input are summed. Without it no gradient passes through outputs after the first.
+  kGradientOfEachOutput = 1 << 0,
+};
+constexpr OpFlags operator|(OpFlags a, OpFlags b) {
+  return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
 
 struct OpDef {
   // InvalidArgument says what is wrong; infer_types() adds the operation and the shapes.
   using Infer = std::vector<TensorType> (*)(const OpInputs& in);
-  // Records the gradients of the node's inputs, given its first output `y` and the gradient `dy`,
-  // which has y's shape. Undefined Arrays, or nothing at all, where none passes. Null: none ever
-  // passes. No gradient passes through outputs after the first.
+  // Records the gradients of the node's inputs, given an output `y` (the first, see
+  // OpFlags::kGradientOfEachOutput) and the gradient `dy`, which has y's shape. Undefined Arrays,
+  // or nothing at all, where none passes. Null: none ever passes.
   using Gradient = std::vector<Array> (*)(const Array& y, const Array& dy);
   static constexpr int kAny = 1 << 16;
 
@@ -42,7 +56,12 @@ struct OpDef {
   std::string_view attributes;  // their names, separated by spaces; all of them are always there
   Infer infer = nullptr;
   Gradient gradient = nullptr;
+  OpFlags flags = OpFlags::kNone;
   Effect effect = Effect::kNone;
+
+  bool has(OpFlags flag) const {
+    return (static_cast<unsigned>(flags) & static_cast<unsigned>(flag)) != 0;
+  }
 };
 
 // nullptr: no such operation. Thread: any.
@@ -56,6 +75,10 @@ std::vector<const OpDef*> all_ops();
 std::vector<TensorType> infer_types(const OpDef& op, const OpInputs& in);
 // "add(float32[2], float32[3])"
 std::string signature_text(const OpDef& op, std::span<const TensorType> types);
+
+inline bool is_read(const Node& node) { return node.op->effect == Effect::kRead; }
+inline bool is_update(const Node& node) { return node.op->effect == Effect::kUpdate; }
+inline bool is_check(const Node& node) { return node.op->name == "check_numerics"; }
 
 // One part of the table a file of operations.
 std::span<const OpDef> unary_ops();
@@ -72,5 +95,6 @@ std::span<const OpDef> normalise_ops();
 std::span<const OpDef> random_ops();
 std::span<const OpDef> recommendation_ops();
 std::span<const OpDef> effect_ops();
+std::span<const OpDef> collective_ops();
 
 }  // namespace cairn

@@ -14,6 +14,7 @@
 #include "core/graph/array.h"
 #include "core/graph/ops_model.h"
 #include "core/graph/ops_random.h"
+#include "core/graph/reduce_op.h"
 
 namespace cairn {
 
@@ -46,8 +47,14 @@ Array stop_gradient(const Array& x);   // the value; no gradient passes
 // of arithmetic, where what lies around it is measured. float32; the gradient passes at once.
 Array wait_for(const Array& x, double seconds);  // attribute seconds
 // The value if every element is finite. Run on a NaN or infinity: InvalidArgument with `what`, the
-// step and, where one is to blame, the first variable whose value or gradient is not finite.
+// step and, where one is to blame, the first variable whose value or gradient is not finite. It is
+// run whether or not its result is used. An update that is computed from `x` or from the result,
+// and so one from a gradient that passes through the check, is then not made; what does not depend
+// on it goes on before the error is raised (core/exec/step.h).
 Array check_numerics(const Array& x, const std::string& what);
+// x, once `done` has been computed: what is computed from the result depends on `done` too, and on
+// its checks. No gradient passes to `done`.
+Array after(const Array& x, const Array& done);
 
 Array add(const Array& a, const Array& b);  // arithmetic: float32, int32, int64
 Array sub(const Array& a, const Array& b);
@@ -185,6 +192,15 @@ Array sparse_softmax_cross_entropy_with_logits(const Array& labels, const Array&
 // arXiv:1906.00091).
 Array dot_interaction(const Array& vectors);
 Array dot_interaction_grad(const Array& dy, const Array& vectors);
+
+// ---- across replicas ----
+// What all replicas in sync give in this place, reduced element by element: every one of them gets
+// the same bits. All replicas run the same function, so their all-reduces meet in program order.
+// Several values in one call may travel together. The gradient is the same reduction of the
+// gradients. With one replica it is `x` itself, at no cost.
+// float32; the sum also int32, int64. Attribute reduction.
+Array all_reduce(ReduceOp op, const Array& x);
+std::vector<Array> all_reduce(ReduceOp op, const std::vector<Array>& parts);
 
 // ---- strings (at the data edge) -> int64 ----
 // attribute buckets; a 64-bit FNV-1a then mixed, modulo buckets

@@ -19,7 +19,8 @@ std::size_t checked_index(const Attributes& attributes, std::string_view name, s
 // The types of what an effect speaks of.
 std::vector<TensorType> subject_of(const Graph& graph, const Node& node) {
   switch (node.op->effect) {
-    case Effect::kNone: return {};
+    case Effect::kNone:
+    case Effect::kAllReduce: return {};
     case Effect::kArgument:
       return {graph.arguments[checked_index(node.attributes, "index", graph.arguments.size())]};
     case Effect::kRead:

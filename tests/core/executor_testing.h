@@ -2,11 +2,14 @@
 #pragma once
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/exec/plan.h"
 #include "core/exec/step.h"
+#include "core/graph/op_def.h"
 #include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 
@@ -82,6 +85,17 @@ class Executor : public ::testing::Test {
       for (VariableId id = 0; id < store.local.size(); ++id)
         if (&store.local.spec(id) == spec.get()) bound.push_back(id);
     return make_plan(function.graph, bound);
+  }
+
+  // the only element, as the store has it now
+  float value_of(const Variable& variable) {
+    for (VariableId id = 0; id < store.local.size(); ++id)
+      if (&store.local.spec(id) == &variable.spec()) {
+        std::vector<Read> reads{{id, {}, {}}};
+        store.local.pull({}, reads);
+        return reads[0].value.item<float>();
+      }
+    return std::numeric_limits<float>::quiet_NaN();
   }
 
   template <typename F>

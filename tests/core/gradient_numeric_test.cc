@@ -150,6 +150,7 @@ std::vector<Case> unary_cases() {
       {"log_softmax", one(log_softmax), {x}},
       {"wait_for", [](const Arrays& in) { return wait_for(in[0] * in[0], 0); }, {x}},
       {"check_numerics", [](const Arrays& in) { return check_numerics(in[0] * in[0], "x"); }, {x}},
+      {"after", [](const Arrays& in) { return after(in[0] * in[0], in[0]); }, {x}},
       {"cast",
        [](const Arrays& in) { return cast(cast(in[0], DType::kFloat32), DType::kFloat32) * 2.0f; },
        {x}}};
@@ -177,6 +178,20 @@ std::vector<Case> binary_cases() {
   all.push_back({"where",
                  [](const Arrays& in) { return where(in[0], in[1], in[2] * in[2]); },
                  {bools({3, 1}, {1, 0, 1}), a, row}});
+  return all;
+}
+
+// of one replica; all_reduce_test.cc has two
+std::vector<Case> collective_cases() {
+  Tensor a = values({3, 2}, 31), b = values({3, 2}, 32);
+  std::vector<Case> all;
+  for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean})
+    all.push_back({"all_reduce",
+                   [op](const Arrays& in) {
+                     Arrays reduced = all_reduce(op, {in[0] * in[0], in[1]});
+                     return reduced[0] * reduced[1] + all_reduce(op, in[1]);
+                   },
+                   {a, b}});
   return all;
 }
 
@@ -378,6 +393,7 @@ TEST(NumericGradient, OfIndexing) { check_all(indexing_cases()); }
 TEST(NumericGradient, OfScatters) { check_all(scatter_cases()); }
 TEST(NumericGradient, OfWindowsOverImages) { check_all(image_cases()); }
 TEST(NumericGradient, OfNormalisations) { check_all(normalise_cases()); }
+TEST(NumericGradient, OfReductionsAcrossReplicas) { check_all(collective_cases()); }
 TEST(NumericGradient, OfLossesAndInteractions) { check_all(loss_cases()); }
 
 TEST(NumericGradient, IsCheckedForEveryOperationThatHasOne) {
@@ -386,9 +402,9 @@ TEST(NumericGradient, IsCheckedForEveryOperationThatHasOne) {
        {"dot_interaction_grad", "concat_grad", "reduce_prod_grad", "max_pool2d_grad",
         "layer_norm_grad", "batch_norm_grad"})
     checked.insert(without_second_derivative);
-  for (const auto& cases :
-       {unary_cases(), binary_cases(), product_cases(), reduction_cases(), shape_cases(),
-        indexing_cases(), scatter_cases(), image_cases(), normalise_cases(), loss_cases()})
+  for (const auto& cases : {unary_cases(), binary_cases(), product_cases(), reduction_cases(),
+                            shape_cases(), indexing_cases(), scatter_cases(), image_cases(),
+                            normalise_cases(), loss_cases(), collective_cases()})
     for (const Case& one : cases) checked.insert(one.name);
   for (const OpDef* op : all_ops())
     EXPECT_TRUE(op->gradient == nullptr || checked.count(std::string(op->name)) > 0) << op->name;

@@ -29,6 +29,7 @@ Graph sample_graph() {
                           Array deep = matmul(features["x"], w);
                           Array logits =
                               check_numerics(deep + table.gather(features["ids"]), "logits");
+                          logits = all_reduce(ReduceOp::kMean, {logits, label})[0];
                           Array loss = mean(sigmoid_cross_entropy_with_logits(label, logits)) +
                                        reduce_sum(square(w.read()), {0, 1});
                           UpdateRule adagrad{RuleKind::kAdagrad, {0.1f, 1e-7f}};
@@ -158,6 +159,23 @@ TEST(GraphVerification, BrokenGraphsAreRefusedNamingTheNode) {
          n.attributes.set("sparse", !n.attributes.get<bool>("sparse"));
        },
        "update_variable"},
+      {"unknown reduction",
+       [](Graph& g) { node_of(g, "all_reduce").attributes.set("reduction", std::string("max")); },
+       "no reduction \"max\""},
+      {"reduction that is no text",
+       [](Graph& g) { node_of(g, "all_reduce").attributes.set("reduction", std::int64_t{0}); },
+       "another type"},
+      {"all-reduce of nothing", [](Graph& g) { node_of(g, "all_reduce").inputs.clear(); },
+       "it takes 1 or more"},
+      {"all-reduce with a result too few",
+       [](Graph& g) { node_of(g, "all_reduce").outputs.pop_back(); }, "all_reduce"},
+      {"mean of integers",
+       [](Graph& g) {
+         const Node& ids = node_of(g, "iterator_next");
+         const auto place = static_cast<std::int32_t>(&ids - g.nodes.data());
+         node_of(g, "all_reduce").inputs[1] = {place, 1};
+       },
+       "float32 is wanted"},
       {"output nowhere", [](Graph& g) { g.outputs[0].node = 1 << 20; }, "outputs"},
       {"names missing", [](Graph& g) { g.output_names.pop_back(); }, "names"},
       {"variable of unknown shape",

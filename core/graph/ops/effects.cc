@@ -63,11 +63,13 @@ OpTypes infer_update(const OpInputs& in) {
 
 const OpDef kEffectsOps[] = {
     {"constant", 0, 0, "value", infer_constant},
-    {"argument", 0, 0, "index", infer_subject, nullptr, Effect::kArgument},
-    {"iterator_next", 0, 0, "iterator", infer_subject, nullptr, Effect::kAdvance},
-    {"read_variable", 0, 0, "variable", infer_subject, nullptr, Effect::kRead},
-    {"gather_variable", 1, 1, "variable", infer_gather_variable, nullptr, Effect::kRead},
-    {"update_variable", 1, 3, "variable rule sparse", infer_update, nullptr, Effect::kUpdate},
+    {"argument", 0, 0, "index", infer_subject, nullptr, OpFlags::kNone, Effect::kArgument},
+    {"iterator_next", 0, 0, "iterator", infer_subject, nullptr, OpFlags::kNone, Effect::kAdvance},
+    {"read_variable", 0, 0, "variable", infer_subject, nullptr, OpFlags::kNone, Effect::kRead},
+    {"gather_variable", 1, 1, "variable", infer_gather_variable, nullptr, OpFlags::kNone,
+     Effect::kRead},
+    {"update_variable", 1, 3, "variable rule sparse", infer_update, nullptr, OpFlags::kNone,
+     Effect::kUpdate},
 };
 
 }  // namespace

@@ -82,6 +82,8 @@ Arrays grad_tanh(const Array& y, const Array& dy) { return {dy * (1.0f - y * y)}
 Arrays grad_relu(const Array& y, const Array& dy) { return {where(greater(y, 0.0f), dy, 0.0f)}; }
 Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(operand(y))}; }
 Arrays grad_passed_on(const Array&, const Array& dy) { return {dy}; }
+// What is learnt from a value that was checked depends on the check.
+Arrays grad_check_numerics(const Array& y, const Array& dy) { return {after(dy, y)}; }
 Arrays grad_cast(const Array& y, const Array& dy) {
   if (!is_float(operand(y).dtype()) || !is_float(y.dtype())) return {};
   return {cast(dy, operand(y).dtype())};
@@ -112,7 +114,8 @@ const OpDef kUnaryOps[] = {
     {"logical_not", 1, 1, "", bool_op},
     {"cast", 1, 1, "to", infer_cast, grad_cast},
     {"stop_gradient", 1, 1, "", infer::same_as_first},
-    {"check_numerics", 1, 1, "what", infer_check_numerics, grad_passed_on},
+    {"check_numerics", 1, 1, "what", infer_check_numerics, grad_check_numerics},
+    {"after", 2, 2, "", infer::same_as_first, grad_passed_on},
     {"wait_for", 1, 1, "seconds", infer_wait_for, grad_passed_on},
 };
 
@@ -146,6 +149,7 @@ Array stop_gradient(const Array& x) { return record("stop_gradient", {x}); }
 Array check_numerics(const Array& x, const std::string& what) {
   return record("check_numerics", {x}, {{"what", what}});
 }
+Array after(const Array& x, const Array& done) { return record("after", {x, done}); }
 Array wait_for(const Array& x, double seconds) {
   return record("wait_for", {x}, {{"seconds", seconds}});
 }

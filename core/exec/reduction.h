@@ -1,0 +1,23 @@
+// What a step asks of the other replicas.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/graph/reduce_op.h"
+#include "core/tensor/tensor.h"
+
+namespace cairn {
+
+// One value of an all-reduce: this replica's share, to be replaced by what all replicas' shares
+// come to, element by element. Every replica must end with the same bits, or the replicas'
+// variables drift apart.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  DType dtype = DType::kFloat32;
+  std::int64_t elements = 0;  // a later run of the same plan may have more or fewer
+  std::byte* values = nullptr;
+  std::shared_ptr<const void> owner;  // keeps `values` valid, even if the step is given up
+};
+
+}  // namespace cairn

@@ -1,0 +1,16 @@
+// How values of several replicas, or of several elements, become one.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace cairn {
+
+enum class ReduceOp : std::uint8_t {
+  kSum = 0,
+  kMean = 1,  // of float32 only
+};
+
+std::string_view reduce_op_name(ReduceOp op);     // "sum", "mean": as graphs and wires have it
+ReduceOp parse_reduce_op(std::string_view name);  // InvalidArgument: neither
+
+}  // namespace cairn
