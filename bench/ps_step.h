@@ -10,7 +10,7 @@
 #include "ps/shard.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
-#include "worker/remote_store.h"
+#include "worker/remote_step.h"
 
 namespace cairn::bench {
 

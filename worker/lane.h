@@ -27,7 +27,7 @@
 #include "worker/doing.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
-#include "worker/remote_store.h"
+#include "worker/remote_step.h"
 
 namespace cairn::worker {
 

@@ -10,19 +10,19 @@ class Cutter {
  public:
   explicit Cutter(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
-  void add(ShardId shard, Segment segment, std::size_t row_bytes) {
+  void add(ShardId shard, Segment segment) {
+    const std::size_t row_bytes = segment.wire_row_bytes;
     do {
       ShardRequest& request =
-          open_request(shard, static_cast<std::size_t>(segment.rows) * row_bytes,
-                       segment.rows > 0 ? row_bytes : 0);
+          open_request(shard, segment.wire_bytes(), segment.rows > 0 ? row_bytes : 0);
       Segment head = segment;
       const auto room =
           static_cast<std::int64_t>((bytes_max_ - std::min(bytes_max_, request.value_bytes)) /
                                     std::max<std::size_t>(row_bytes, 1));
       head.rows = std::min(segment.rows, std::max<std::int64_t>(room, 1));
       if (head.rows < segment.rows) head.whole = segment.whole = false;
-      request.value_bytes += static_cast<std::size_t>(head.rows) * row_bytes;
-      if (!head.whole) request.ids += static_cast<std::size_t>(head.rows);
+      request.value_bytes += head.wire_bytes();
+      request.ids += head.listed();
       request.segments.push_back(head);
       segment.first += head.rows;
       segment.rows -= head.rows;
@@ -30,14 +30,13 @@ class Cutter {
     } while (segment.rows > 0);
   }
 
-  void add_in_slices(ShardId shard, Segment segment, std::size_t row_bytes,
-                     std::int64_t rows_a_slice) {
+  void add_in_slices(ShardId shard, Segment segment, std::int64_t rows_per_slice) {
     if (shard >= slices_.size()) slices_.resize(shard + 1);
     segment.whole = false;
     for (std::int64_t rest = segment.rows; rest > 0; rest -= segment.rows) {
-      segment.rows = std::min(rest, rows_a_slice);
-      const auto rows = static_cast<std::size_t>(segment.rows);
-      requests_.push_back({shard, {segment}, rows * row_bytes, rows, ++slices_[shard]});
+      segment.rows = std::min(rest, rows_per_slice);
+      requests_.push_back(
+          {shard, {segment}, segment.wire_bytes(), segment.listed(), ++slices_[shard]});
       segment.first += segment.rows;
     }
   }
@@ -98,25 +97,31 @@ bool fits(const VariableSpec& spec, const Tensor& ids, const Tensor& value) {
 
 enum class EmptyParts : std::uint8_t { kLeaveOut, kInclude };
 
-// `rows_a_slice`: of a part that is to be cut in slices if it has more; 0: none is.
-void cut(Cutter& out, const VariableLayout& variable, std::uint32_t item, const Tensor& ids,
-         std::size_t row_bytes, EmptyParts empty, std::int64_t rows_a_slice) {
+// `all` is the segment of all rows. A part of more than `rows_per_slice` rows is cut in slices; 0:
+// none is.
+void cut(Cutter& out, const VariableLayout& variable, const Segment& all, const Tensor& ids,
+         EmptyParts empty, std::int64_t rows_per_slice) {
   std::span<const std::int64_t> rest;
   if (ids.defined()) rest = checked_ids(*variable.spec, ids);
   std::int64_t done = 0;
   for (std::uint32_t index = 0; index < variable.parts.size(); ++index) {
     const RowRange rows = variable.parts[index].rows;
-    Segment segment{item, index, !ids.defined(), done, rows.size(), rows.begin, nullptr};
+    Segment segment = all;
+    segment.part = index;
+    segment.whole = !ids.defined();
+    segment.first = done;
+    segment.rows = rows.size();
+    segment.begin = rows.begin;
     if (ids.defined()) {
       const auto end = std::lower_bound(rest.begin(), rest.end(), rows.end);
       segment.rows = end - rest.begin();
       segment.ids = rest.data();
       rest = rest.subspan(static_cast<std::size_t>(segment.rows));
     }
-    if (rows_a_slice > 0 && segment.rows > rows_a_slice)
-      out.add_in_slices(variable.parts[index].shard, segment, row_bytes, rows_a_slice);
+    if (rows_per_slice > 0 && segment.rows > rows_per_slice)
+      out.add_in_slices(variable.parts[index].shard, segment, rows_per_slice);
     else if (segment.rows > 0 || empty == EmptyParts::kInclude)
-      out.add(variable.parts[index].shard, segment, row_bytes);
+      out.add(variable.parts[index].shard, segment);
     done += segment.rows;
   }
 }
@@ -140,17 +145,24 @@ const ShardServer& Routing::server(ShardId shard) const {
   throw NotFoundError(str("no ps serves shard ", shard, " in layout version ", layout_->version));
 }
 
-std::size_t Routing::wire_row_bytes(const VariableSpec& spec) const {
-  const std::size_t element = encoded(spec.dtype) ? sizeof(std::uint16_t) : dtype_bytes(spec.dtype);
-  return static_cast<std::size_t>(spec.dim()) * element;
+Segment Routing::rows_of(std::uint32_t item, VariableId id) const {
+  Segment all;
+  all.item = item;
+  all.variable = id;
+  all.spec = variable(id).spec.get();
+  all.encoded = encoded(all.spec->dtype);
+  const auto dim = static_cast<std::size_t>(all.spec->dim());
+  all.row_bytes = dim * dtype_bytes(all.spec->dtype);
+  all.wire_row_bytes = all.encoded ? dim * sizeof(std::uint16_t) : all.row_bytes;
+  return all;
 }
 
 std::vector<ShardRequest> Routing::reads(std::span<const Read> wave) const {
   Cutter cutter(piece_bytes_max_);
   for (std::uint32_t item = 0; item < wave.size(); ++item) {
-    const VariableLayout& place = variable(wave[item].variable);
-    if (!wave[item].ids.defined()) verify_whole_read(*place.spec);
-    cut(cutter, place, item, wave[item].ids, wire_row_bytes(*place.spec), EmptyParts::kLeaveOut, 0);
+    const VariableLayout& read = variable(wave[item].variable);
+    if (!wave[item].ids.defined()) verify_whole_read(*read.spec);
+    cut(cutter, read, rows_of(item, wave[item].variable), wave[item].ids, EmptyParts::kLeaveOut, 0);
   }
   return cutter.take();
 }
@@ -159,24 +171,24 @@ std::vector<ShardRequest> Routing::updates(std::span<const Update> wave) const {
   Cutter cutter(piece_bytes_max_);
   for (std::uint32_t item = 0; item < wave.size(); ++item) {
     const Update& update = wave[item];
-    const VariableLayout& place = variable(update.variable);
-    if (!fits(*place.spec, update.ids, update.value)) {
-      const TensorType wanted{place.spec->dtype, value_shape(*place.spec, update.ids)};
-      throw InvalidArgumentError(str("an update of variable \"", place.spec->name, "\" wants ",
+    const VariableLayout& updated = variable(update.variable);
+    if (!fits(*updated.spec, update.ids, update.value)) {
+      const TensorType wanted{updated.spec->dtype, value_shape(*updated.spec, update.ids)};
+      throw InvalidArgumentError(str("an update of variable \"", updated.spec->name, "\" wants ",
                                      wanted.to_string(), ", got ",
                                      update.value.type().to_string()));
     }
     const auto empty =
         reaches_every_part(update.rule.kind) ? EmptyParts::kInclude : EmptyParts::kLeaveOut;
-    cut(cutter, place, item, update.ids, wire_row_bytes(*place.spec), empty,
-        rows_a_slice(wave, update));
+    cut(cutter, updated, rows_of(item, update.variable), update.ids, empty,
+        rows_per_slice(wave, update));
   }
   return cutter.take();
 }
 
 // Updates of one variable are applied in their order, which slices do not keep with what else there
 // is.
-std::int64_t Routing::rows_a_slice(std::span<const Update> wave, const Update& update) const {
+std::int64_t Routing::rows_per_slice(std::span<const Update> wave, const Update& update) const {
   const VariableSpec& spec = *variable(update.variable).spec;
   const std::size_t row = static_cast<std::size_t>(spec.dim()) * dtype_bytes(spec.dtype);
   if (update.ids.defined() || update.value.bytes() <= piece_bytes_max_ ||
@@ -185,12 +197,6 @@ std::int64_t Routing::rows_a_slice(std::span<const Update> wave, const Update& u
   const auto same = [&](const Update& other) { return other.variable == update.variable; };
   if (std::count_if(wave.begin(), wave.end(), same) > 1) return 0;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(piece_bytes_max_ / row));
-}
-
-Shape value_shape(const VariableSpec& spec, const Tensor& ids) {
-  if (!ids.defined()) return spec.shape;
-  const std::int64_t rows = ids.shape().elements();
-  return spec.shape.rank() == 0 ? Shape{rows} : spec.shape.with_dim(0, rows);
 }
 
 }  // namespace cairn::worker

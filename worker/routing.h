@@ -9,32 +9,9 @@
 
 #include "core/rows/layout.h"
 #include "core/rows/variable_store.h"
+#include "worker/segment.h"
 
 namespace cairn::worker {
-
-// of float32 rows on the wire; other dtypes travel raw
-enum class Encoding : std::uint8_t { kRaw, kBfloat16 };
-
-// Consecutive rows of one read or update that lie in one part.
-struct Segment {
-  std::uint32_t item = 0;  // the place of the read or update in its wave
-  std::uint32_t part = 0;  // the place of the part in its variable
-  bool whole = false;      // all rows of the part, in order: no ids travel
-  std::int64_t first = 0;  // the first row in the item's value
-  std::int64_t rows = 0;
-  std::int64_t begin = 0;             // the part's first row in the variable
-  const std::int64_t* ids = nullptr;  // row numbers of the variable; null: first, first + 1, ...
-};
-
-// What one message asks of one shard.
-struct ShardRequest {
-  ShardId shard = 0;
-  std::vector<Segment> segments;
-  std::size_t value_bytes = 0;  // as encoded
-  std::size_t ids = 0;
-  // of the updates that this shard gets; 0: with all that is not in slices
-  std::uint32_t slice = 0;
-};
 
 class Routing {
  public:
@@ -63,18 +40,16 @@ class Routing {
   bool encoded(DType dtype) const {
     return encoding_ == Encoding::kBfloat16 && dtype == DType::kFloat32;
   }
-  std::size_t wire_row_bytes(const VariableSpec& spec) const;
 
  private:
-  // 0: it is not cut so
-  std::int64_t rows_a_slice(std::span<const Update> wave, const Update& update) const;
+  // The segment of all rows of a variable, from which each part takes its own.
+  Segment rows_of(std::uint32_t item, VariableId id) const;
+  // Rows per slice of this update; 0: it is not cut in slices.
+  std::int64_t rows_per_slice(std::span<const Update> wave, const Update& update) const;
 
   std::shared_ptr<const Layout> layout_;
   Encoding encoding_;
   std::size_t piece_bytes_max_;
 };
-
-// The shape of the value of a read or update of `ids` (undefined: of all rows).
-Shape value_shape(const VariableSpec& spec, const Tensor& ids);
 
 }  // namespace cairn::worker

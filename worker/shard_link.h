@@ -18,8 +18,8 @@
 #include "rpc/hello.h"
 #include "rpc/network.h"
 #include "rpc/task.h"
-#include "worker/bytes.h"
-#include "worker/routing.h"
+#include "worker/blob_memory.h"
+#include "worker/segment.h"
 
 namespace cairn::worker {
 
@@ -113,7 +113,7 @@ struct ShardAddress {
   bool operator==(const ShardAddress&) const = default;
 };
 
-class ShardLink : public std::enable_shared_from_this<ShardLink> {
+class ShardLink final : public BlobMemory, public std::enable_shared_from_this<ShardLink> {
  public:
   // `hello` names this lane's session, task and incarnation; the endpoint is filled in here.
   ShardLink(rpc::Reactor& reactor, rpc::Network& network, ShardAddress shard, rpc::Hello hello,
@@ -135,12 +135,11 @@ class ShardLink : public std::enable_shared_from_this<ShardLink> {
   rpc::Task<PullReply> pull(PullCall call);
   rpc::Task<PushReply> push(PushCall call);
 
-  // Memory for a blob of a call: shared with the shard where that can be, so that it need not
-  // travel.
-  Bytes take(std::size_t bytes);
-  Bytes take_shared(std::size_t bytes);   // however small; nothing where there is none to be had
-  bool shares(std::size_t bytes) const;   // a blob of that size
-  bool shared(const Bytes& bytes) const;  // it lies in memory shared with the shard
+  // Memory for the blobs of this link's calls.
+  bool shares(std::size_t bytes) const override;
+  bool shared(const Bytes& bytes) const override;
+  Bytes take(std::size_t bytes) override;
+  Bytes take_shared(std::size_t bytes) override;
 
   bool connected() const;
   // Connects now unless connected.

@@ -9,7 +9,7 @@
 #include "ps/ps_server.h"
 #include "rpc/reactor.h"
 #include "storage/row_store.h"
-#include "worker/remote_store.h"
+#include "worker/remote_step.h"
 
 extern "C" {
 void* __libc_malloc(std::size_t bytes);

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tests/worker/remote_store_fixture.h"
-#include "worker/remote_store.h"
+#include "worker/remote_step.h"
 
 namespace cairn::worker {
 namespace {

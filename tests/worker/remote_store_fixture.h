@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/worker/fake_ps.h"
-#include "worker/remote_store.h"
+#include "worker/remote_step.h"
 
 namespace cairn::worker {
 

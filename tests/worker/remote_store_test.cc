@@ -1,4 +1,4 @@
-#include "worker/remote_store.h"
+#include "worker/remote_step.h"
 
 #include <gmock/gmock.h>
 

@@ -1,0 +1,65 @@
+// RemoteStep: the variables on ps as one closure sees them.
+//
+// A wave is one pull, or one push, to each shard it touches (more where a request exceeds 4 MB).
+// This file keeps only the order of the calls: routing.h says what goes to which shard,
+// UpdateGather packs, ShardLink sends, ReadScatter unpacks.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "core/rows/variable_store.h"
+#include "rpc/task.h"
+#include "worker/doing.h"
+#include "worker/read_scatter.h"
+#include "worker/remote_store.h"
+#include "worker/update_gather.h"
+
+namespace cairn::worker {
+
+// Remembers the version that each shard had at the closure's first pull, which its pushes tell.
+//   Errors   Unavailable: a shard is away, repeat the whole step later. Aborted: a shard was
+//            replaced between two waves of the closure, run it again from its reads. Cancelled:
+//            this worker was fenced. InvalidArgument, OutOfRange: the request itself is wrong.
+//   Cancel   dropping a call drops what is under way; drop it before the step goes. A message on
+//            its way out may still refer to the values of an update, which it co-owns: their memory
+//            must not be reused after a cancelled push.
+class RemoteStep final : public UpdatePlaces {
+ public:
+  // `slot` is told what the step waits for; null: nobody wants to know.
+  explicit RemoteStep(RemoteStore& store, DoingSlot* slot = nullptr);
+
+  // One wave each. What the spans point to stays valid until it has ended.
+  rpc::Task<void> pull(StepContext step, std::span<Read> reads);
+  rpc::Task<void> push(StepContext step, std::span<Update> updates);
+  // Memory shared with the one shard that holds the variable, if the values are large enough to lie
+  // there.
+  std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
+
+  std::uint64_t staleness() const { return staleness_; }  // the largest over all pushes so far
+  bool updated() const { return updated_; }
+
+ private:
+  class Call;
+  struct Piece {
+    std::uint32_t number = 0, count = 1;
+  };
+  rpc::Task<void> pull_one(StepContext step, ReadScatter& scatter, const ShardRequest& request,
+                           bool& failed);
+  rpc::Task<void> push_one(StepContext step, const UpdateGather& gather,
+                           const ShardRequest& request, Piece piece, bool& failed);
+  std::shared_ptr<ShardLink> link(ShardId shard);
+  PartCache* parts() const;  // null: they are of another layout than this step's
+  void saw(ShardId shard, const ShardLink& link, Version version);
+
+  RemoteStore& store_;
+  std::shared_ptr<const Routing> routing_;
+  std::map<ShardId, Version> pulled_;
+  std::uint64_t staleness_ = 0;
+  bool updated_ = false;
+  std::uint32_t pushes_ = 0;  // waves pushed so far
+  CallsUnderWay calls_;
+};
+
+}  // namespace cairn::worker
