@@ -5,7 +5,6 @@
 
 #include "core/base/trace.h"
 #include "core/graph/wire.h"
-#include "core/memory/bulk_copy.h"
 #include "ps/checkpoint_tasks.h"
 #include "ps/wire_requests.h"
 
@@ -14,6 +13,9 @@ namespace {
 
 // Answers below this are copied into the message: a segment of its own costs more.
 constexpr std::size_t kCopiedBytes = 2 << 10;
+// Rows of an answer from this size on leave from where the table has them: below, a copy costs less
+// than keeping book of a loan.
+constexpr std::size_t kLentBytesMin = std::size_t{2} << 20;
 constexpr capnp::MessageSize kSmallAnswer{32, 0};
 
 class ShardService final : public wire::Shard::Server {
@@ -176,34 +178,18 @@ class ShardService final : public wire::Shard::Server {
             host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
       return;
     }
-    if (auto loan = bytes >= kBulkBytes ? host_->shard.lend(pull.request) : nullptr) {
+    const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
+    if (auto loan = bytes >= kLentBytesMin ? host_->shard.lend(pull.request) : nullptr) {
       write(results.initVersion(), host_->shard.version());
-      return refer_to(results, std::move(loan), bytes);
+      results.adoptValues(connection_.attach(orphanage, rpc::Attachment(std::move(loan), bytes)));
+      return;
     }
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
     write(results.initVersion(),
           host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
-    const void* at = buffer.get();
-    refer_to(results, at, bytes);
-    connection_.lease(std::as_bytes(std::span(buffer.get(), bytes)), std::move(buffer));
-  }
-
-  static void refer_to(wire::Shard::PullResults::Builder& results, const void* data,
-                       std::size_t bytes) {
-    const capnp::Data::Reader values(static_cast<const kj::byte*>(data), bytes);
+    const void* const values = buffer.get();
     results.adoptValues(
-        capnp::Orphanage::getForMessageContaining(results).referenceExternalData(values));
-  }
-  // The rows may move before they have left: what stands for them in the message is the loan.
-  void refer_to(wire::Shard::PullResults::Builder& results, std::shared_ptr<Loan> loan,
-                std::size_t bytes) {
-    Loan* const named = loan.get();
-    refer_to(results, named, bytes);
-    std::vector<rpc::ByteStream::Piece> pieces;
-    pieces.push_back(
-        {kj::arrayPtr(reinterpret_cast<const kj::byte*>(loan->bytes.data()), loan->bytes.size()),
-         std::move(loan), named});
-    connection_.lease(named, std::move(pieces));
+        connection_.attach(orphanage, rpc::Attachment(values, bytes, std::move(buffer))));
   }
 
   void write_written(wire::Shard::PullResults::Builder& results,

@@ -47,21 +47,22 @@ struct Connection::Rpc {
         network(messages, side == Side::kAcceptor ? twoparty::Side::SERVER : twoparty::Side::CLIENT,
                 limits(options)),
         system(capnp::makeRpcServer(network, bootstrap)) {
+    messages.on_unclaimed([this] { drop_attachments_of_nobody(); });
     system.setTraceEncoder([self = std::move(self)](const kj::Exception&) {
       return kj::heapString(self.data(), self.size());
     });
   }
 
-  // An answer whose call was given up never leaves, and its lease would stay. What is leased in
-  // this turn of the loop is handed to the network in it: if that has nothing to send at its end,
-  // nobody will claim what is left. The last lease may stay until there is another: who waits for
-  // each answer then pays nothing.
-  void drop_leases_of_nobody() {
-    if (dropping || messages.leased() < 2) return;
+  // An answer whose call was given up never leaves, and nobody would claim its attachment. Whatever
+  // is attached in this turn of the loop is handed to the network in it, so that at its end there
+  // are two cases. The network has nothing left to send: then no message will claim what is left.
+  // Or it has: then a message is being written, and when it is, this looks again.
+  void drop_attachments_of_nobody() {
+    if (dropping || !messages.has_attachments()) return;
     dropping = true;
     auto drop = [this] {
       dropping = false;
-      if (network.getCurrentQueueSize() == 0) messages.drop_leases();
+      if (network.getCurrentQueueSize() == 0) messages.drop_attachments();
     };
     drops = kj::evalLast(kj::mv(drop)).eagerlyEvaluate(nullptr);
   }
@@ -121,8 +122,8 @@ void Connection::serve(capnp::Capability::Client bootstrap) {
 }
 
 void Connection::verify_reading(std::size_t kept) {
-  // What is leased is queued too, but for answers that will never leave: those count as well.
-  const std::size_t queued = std::max(queued_bytes(), rpc_->messages.leased_bytes()) + kept;
+  // What is attached is queued too, but for answers that will never leave: those count as well.
+  const std::size_t queued = std::max(queued_bytes(), rpc_->messages.attached_bytes()) + kept;
   if (queued <= unread_bytes_max_) return;
   close();
   throw ResourceExhaustedError(str(peer_.name(), " at ", peer_.address, " leaves ", queued,
@@ -154,14 +155,12 @@ kj::Promise<void> Connection::on_disconnect() { return rpc_->ended.addBranch(); 
 
 void Connection::close() { rpc_->stream->abort(); }
 
-void Connection::lease(std::span<const std::byte> data, std::shared_ptr<void> owner) {
-  rpc_->messages.lease(data, std::move(owner));
-  rpc_->drop_leases_of_nobody();
-}
-
-void Connection::lease(const void* data, std::vector<ByteStream::Piece> pieces) {
-  rpc_->messages.lease(data, std::move(pieces));
-  rpc_->drop_leases_of_nobody();
+capnp::Orphan<capnp::Data> Connection::attach(capnp::Orphanage orphanage, Attachment attachment) {
+  const std::size_t bytes = attachment.bytes();
+  const void* const key = rpc_->messages.attach(std::move(attachment));
+  rpc_->drop_attachments_of_nobody();
+  return orphanage.referenceExternalData(
+      capnp::Data::Reader(static_cast<const kj::byte*>(key), bytes));
 }
 
 Traffic Connection::traffic() const {

@@ -1,6 +1,7 @@
 // Connection: one established RPC connection of one reactor.
 #pragma once
 #include <capnp/capability.h>
+#include <capnp/orphan.h>
 #include <kj/async.h>
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "rpc/attachment.h"
 #include "rpc/byte_stream.h"
 #include "rpc/credit.h"
 #include "rpc/hello.h"
@@ -101,14 +103,12 @@ class Connection {
   // Ends it; pending calls fail on the next turns of the loop.
   void close();
 
-  // Keeps `owner` until a message that refers to the external data `data` has left the process, or
-  // never will. Call it right before the message goes (the end of a server method, or send()), with
-  // no wait in between.
-  void lease(std::span<const std::byte> data, std::shared_ptr<void> owner);
-  // The same for external data that stand in several places, or may move: `data` only names them,
-  // and nothing may read there but the message as it goes. Together they have as many bytes as were
-  // referred to, a multiple of 8.
-  void lease(const void* data, std::vector<ByteStream::Piece> pieces);
+  // External data for a message of this connection that is about to go: at the end of a server
+  // method, or right before send(), with no wait in between. The attachment is kept until the
+  // message has left (and beyond, where the peer reads from our memory), or, if it never leaves
+  // because its call was given up, until the loop has nothing else to do.
+  //   Errors  ResourceExhausted: above AttachmentKeys::kAttachmentBytesMax.
+  capnp::Orphan<capnp::Data> attach(capnp::Orphanage orphanage, Attachment attachment);
   // Waits, first in first out per way, for credit to send a call's bytes or to receive its
   // answer's. Hold it until the reply has come.
   //   Errors  Unavailable: the connection has ended.

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <boost/container/small_vector.hpp>
-#include <iterator>
 
 #include "rpc/lent_pages.h"
 
@@ -12,7 +11,7 @@ namespace cairn::rpc {
 namespace {
 
 // segments from this size on get a buffer of their own
-constexpr std::size_t kBulkBytes = 4096;
+constexpr std::size_t kOwnBufferBytesMin = 4096;
 constexpr std::uint32_t kSegmentsMax = 512;             // Cap'n Proto's own bound
 constexpr std::uint32_t kAcknowledgement = UINT32_MAX;  // in place of a number of segments
 constexpr int kStreamWindowBytes = 8 << 20;  // what `-> stream` calls may have unacknowledged
@@ -88,7 +87,9 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
     }
   }
 
-  static bool is_small(std::size_t words) { return words * sizeof(capnp::word) < kBulkBytes; }
+  static bool is_small(std::size_t words) {
+    return words * sizeof(capnp::word) < kOwnBufferBytesMin;
+  }
   std::size_t words(std::size_t segment) const {
     return segment == 0 ? head_[1] : sizes_[segment - 1];
   }
@@ -193,33 +194,20 @@ void PooledMessageStream::acknowledge() {
   telling_ = all.eagerlyEvaluate([](kj::Exception&&) {});  // who reads or writes next is told
 }
 
-void PooledMessageStream::lease(std::span<const std::byte> data, std::shared_ptr<void> owner) {
-  keep(data.data(), {std::move(owner), {}, data.size()});
+const void* PooledMessageStream::attach(Attachment attachment) {
+  const std::size_t bytes = attachment.bytes();
+  // Keys repeat only after tens of millions, and an attachment lives for a message: one try
+  // suffices unless somebody never lets a message go.
+  const void* key = keys_.next(bytes);
+  while (attached_.contains(key)) key = keys_.next(bytes);
+  attached_.emplace(key, std::move(attachment));
+  attached_bytes_ += bytes;
+  return key;
 }
 
-void PooledMessageStream::lease(const void* data, std::vector<ByteStream::Piece> pieces) {
-  std::size_t bytes = 0;
-  for (const auto& piece : pieces) bytes += piece.bytes.size();
-  keep(data, {nullptr, std::move(pieces), bytes});
-}
-
-void PooledMessageStream::keep(const void* data, Lease lease) {
-  leased_bytes_ += lease.bytes;
-  leases_.emplace(data, std::move(lease));
-}
-
-PooledMessageStream::Lease PooledMessageStream::claim(const void* data) {
-  const auto found = leases_.empty() ? leases_.end() : leases_.find(data);
-  if (found == leases_.end()) return {};
-  Lease lease = std::move(found->second);
-  leases_.erase(found);
-  leased_bytes_ -= lease.bytes;
-  return lease;
-}
-
-void PooledMessageStream::drop_leases() {
-  leases_.clear();
-  leased_bytes_ = 0;
+void PooledMessageStream::drop_attachments() {
+  attached_.clear();
+  attached_bytes_ = 0;
 }
 
 kj::Promise<void> PooledMessageStream::writeMessage(
@@ -233,14 +221,21 @@ kj::Promise<void> PooledMessageStream::writeMessage(
   pieces.reserve(segments.size() + 1);
   pieces.push_back({kj::arrayPtr(head->data(), head->size()).asBytes(), head});
   for (const auto& segment : segments) {
-    Lease lease = claim(segment.begin());
-    if (lease.pieces.empty())
-      pieces.push_back({segment.asBytes(), std::move(lease.owner)});
-    else
-      pieces.insert(pieces.end(), std::make_move_iterator(lease.pieces.begin()),
-                    std::make_move_iterator(lease.pieces.end()));
+    if (!AttachmentKeys::is_key(segment.begin())) {
+      pieces.push_back({segment.asBytes(), nullptr});
+      continue;
+    }
+    const auto found = attached_.find(segment.begin());
+    KJ_REQUIRE(found != attached_.end(), "a message outlived its attachment");
+    attached_bytes_ -= found->second.bytes();
+    found->second.append_to(pieces);
+    attached_.erase(found);
   }
-  return stream_.write(std::move(pieces));
+  auto written = stream_.write(std::move(pieces));
+  if (attached_.empty() || !on_unclaimed_) return written;
+  return written.then([this] {
+    if (!attached_.empty()) on_unclaimed_();
+  });
 }
 
 kj::Promise<void> PooledMessageStream::writeMessages(

@@ -1,15 +1,14 @@
-// capnp::MessageStream whose bulk segments land in pooled buffers, and which knows when memory lent
-// to an outgoing message is free again. Format: Cap'n Proto's stream framing, and acknowledgements
+// capnp::MessageStream whose bulk segments land in pooled buffers, and which puts attachments into
+// the messages that go out. Format: Cap'n Proto's stream framing, and acknowledgements
 // between messages where the stream wants them.
 #pragma once
 #include <capnp/serialize-async.h>
 
 #include <cstddef>
-#include <memory>
-#include <span>
+#include <functional>
 #include <unordered_map>
-#include <vector>
 
+#include "rpc/attachment.h"
 #include "rpc/buffer_pool.h"
 #include "rpc/byte_stream.h"
 
@@ -20,17 +19,16 @@ class PooledMessageStream final : public capnp::MessageStream {
   // Refuses to receive messages above `message_bytes_max`.
   PooledMessageStream(ByteStream& stream, BufferPool& pool, std::size_t message_bytes_max);
 
-  // Keeps `owner` until nobody reads from a message with a segment that starts at `data` any more:
-  // neither this process, nor the other side where the socket refers to our memory. Until then the
-  // bytes must not change.
-  void lease(std::span<const std::byte> data, std::shared_ptr<void> owner);
-  // The same for a segment that `data`, which no other has, only names: the pieces, each with its
-  // owner, go in its stead.
-  void lease(const void* data, std::vector<ByteStream::Piece> pieces);
+  // A key for an attachment: a segment that begins at it stands for the attachment, which goes in
+  // its stead when its message is written.
+  //   Errors  those of AttachmentKeys::next().
+  const void* attach(Attachment attachment);
   // Of messages that have not come here yet, and perhaps never will.
-  std::size_t leased() const { return leases_.size(); }
-  std::size_t leased_bytes() const { return leased_bytes_; }
-  void drop_leases();
+  std::size_t attached_bytes() const { return attached_bytes_; }
+  bool has_attachments() const { return !attached_.empty(); }
+  void drop_attachments();
+  // Called when a message was written and there are still attachments that none has claimed.
+  void on_unclaimed(std::function<void()> call) { on_unclaimed_ = std::move(call); }
 
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
       kj::ArrayPtr<kj::AutoCloseFd> fds, capnp::ReaderOptions options,
@@ -45,13 +43,6 @@ class PooledMessageStream final : public capnp::MessageStream {
 
  private:
   class Message;
-  struct Lease {
-    std::shared_ptr<void> owner;
-    std::vector<ByteStream::Piece> pieces;
-    std::size_t bytes = 0;
-  };
-  void keep(const void* data, Lease lease);
-  Lease claim(const void* data);
   using Received = kj::Maybe<capnp::MessageReaderAndFds>;
   kj::Promise<Received> read_on(kj::Own<Message> message);
   void acknowledge();
@@ -63,8 +54,10 @@ class PooledMessageStream final : public capnp::MessageStream {
   // bytes since then, of whole messages; of those the other side has been told of
   std::uint64_t read_ = 0, told_ = 0;
   kj::Promise<void> telling_ = kj::READY_NOW;
-  std::unordered_multimap<const void*, Lease> leases_;
-  std::size_t leased_bytes_ = 0;
+  AttachmentKeys keys_;
+  std::unordered_map<const void*, Attachment> attached_;  // by key
+  std::size_t attached_bytes_ = 0;
+  std::function<void()> on_unclaimed_;
 };
 
 }  // namespace cairn::rpc

@@ -22,28 +22,24 @@ std::size_t size_of(std::span<const Bytes> parts) {
   return size;
 }
 
-// A blob that is copied, or referred to and leased to the connection. What lies in several places
-// is named by the list of them, for another message may begin with the same place.
+// A blob in the message: copied into it if it is small, else attached to it. (A small one is in one
+// place: what is in several has kScatteredBytesMin in each.)
 capnp::Orphan<capnp::Data> blob(rpc::Connection& connection, capnp::Orphanage orphanage,
                                 std::span<const Bytes> parts) {
   if (parts.empty()) return {};
   const std::size_t size = size_of(parts);
-  const auto named = [size](const void* data) {
-    return capnp::Data::Reader(static_cast<const kj::byte*>(data), size);
-  };
-  if (size <= kCopiedBytesMax) return orphanage.newOrphanCopy(named(parts.front().data));
-  if (parts.size() == 1) {
-    connection.lease({parts.front().data, size}, parts.front().owner);
-    return orphanage.referenceExternalData(named(parts.front().data));
-  }
+  const Bytes& first = parts.front();
+  if (size <= kCopiedBytesMax)
+    return orphanage.newOrphanCopy(
+        capnp::Data::Reader(reinterpret_cast<const kj::byte*>(first.data), size));
+  if (parts.size() == 1)
+    return connection.attach(orphanage, rpc::Attachment(first.data, size, first.owner));
   std::vector<rpc::ByteStream::Piece> pieces;
   pieces.reserve(parts.size());
   for (const Bytes& part : parts)
     pieces.push_back(
         {kj::arrayPtr(reinterpret_cast<const kj::byte*>(part.data), part.size), part.owner});
-  const void* const list = pieces.data();
-  connection.lease(list, std::move(pieces));
-  return orphanage.referenceExternalData(named(list));
+  return connection.attach(orphanage, rpc::Attachment(std::move(pieces)));
 }
 
 std::size_t inline_words(std::size_t bytes) { return bytes <= kCopiedBytesMax ? bytes / 8 + 1 : 0; }

@@ -77,9 +77,7 @@ TEST_P(ConnectionTest, DataThatStandInSeveralPlacesArriveAsOneAndAreLetGoOf) {
     ASSERT_EQ(expected.size() % 8, 0u);
     auto request = client.pushRequest();
     auto orphanage = capnp::Orphanage::getForMessageContaining(Echo::PushParams::Builder(request));
-    const auto* first = pieces.front().bytes.begin();
-    request.adoptData(orphanage.referenceExternalData(capnp::Data::Reader(first, expected.size())));
-    connection->lease(first, std::move(pieces));
+    request.adoptData(connection->attach(orphanage, Attachment(std::move(pieces))));
     pair.wait(request.send().ignoreResult());
     EXPECT_EQ(pair.log.pushed, expected);
     EXPECT_EQ(pair.wait(echo(client, 1)), 1u);

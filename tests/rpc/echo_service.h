@@ -41,8 +41,7 @@ class EchoService final : public Echo::Server {
     for (std::size_t i = 0; i < bytes; ++i) buffer.get()[i] = static_cast<std::uint8_t>(i * 31);
     auto results = context.getResults(capnp::MessageSize{8, 0});
     auto orphanage = capnp::Orphanage::getForMessageContaining(results);
-    results.adoptData(orphanage.referenceExternalData(capnp::Data::Reader(buffer.get(), bytes)));
-    connection_.lease(std::as_bytes(std::span(buffer.get(), bytes)), buffer);
+    results.adoptData(connection_.attach(orphanage, Attachment(buffer.get(), bytes, buffer)));
     return kj::READY_NOW;
   }
   kj::Promise<void> push(PushContext context) override {
