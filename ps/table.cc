@@ -216,7 +216,7 @@ std::shared_ptr<Loan> Table::lend(RowRange rows) {
   const std::byte* const at = parameters(rows.begin);
   if (reinterpret_cast<std::uintptr_t>(at) % 8 != 0) return nullptr;
   std::erase_if(loans_, [](const auto& entry) { return entry.second.expired(); });
-  auto loan = std::make_shared<Loan>(Loan{.bytes = {at, bytes}, .kept = arena_});
+  auto loan = std::make_shared<Loan>(std::span(at, bytes), arena_);
   loans_.emplace_back(rows, loan);
   return loan;
 }
@@ -241,10 +241,10 @@ void Table::before_write_of_lent() {
 
 // It goes on with a copy.
 void Table::end_loan(Loan& loan) {
-  auto aside = std::make_shared<const std::vector<std::byte>>(loan.bytes.begin(), loan.bytes.end());
-  if (loan.paged) arena_->leave_pages(loan.bytes.data(), loan.bytes.size());
-  loan.bytes = *aside;
-  loan.kept = std::move(aside);
+  const std::span<const std::byte> lent = loan.bytes();
+  auto aside = std::make_shared<const std::vector<std::byte>>(lent.begin(), lent.end());
+  if (loan.pinned()) arena_->leave_pages(lent.data(), lent.size());
+  loan.move_to(*aside, aside);
 }
 
 void Table::read_all(std::byte* out, NextReader next) const {

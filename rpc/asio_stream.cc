@@ -334,7 +334,7 @@ size_t AsioStream::send_first(Outgoing& out, error_code& error) {
     out.lending = true;
   }
   if (out.lending && core_->lent.works()) {
-    if (next.loan != nullptr) next.loan->paged = true;
+    if (next.loan != nullptr) next.loan->pin();  // the kernel does not ask where they are
     const size_t sent = core_->lent.send_some(next.begin(), next.bytes.size(), error);
     if (sent > 0 || error) return sent;  // else the system refused
   }

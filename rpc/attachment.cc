@@ -43,10 +43,10 @@ Attachment::Attachment(std::vector<ByteStream::Piece> pieces) : others_(std::mov
 }
 
 Attachment::Attachment(std::shared_ptr<Loan> loan, std::size_t bytes) : bytes_(bytes) {
-  const std::size_t lent = loan->bytes.size();
+  const std::size_t lent = loan->bytes().size();
   CAIRN_CHECK(lent == padded(bytes), lent, " bytes lent for an attachment of ", bytes);
   first_.loan = loan.get();
-  first_.bytes = kj::arrayPtr(reinterpret_cast<const kj::byte*>(loan->bytes.data()), lent);
+  first_.bytes = kj::arrayPtr(reinterpret_cast<const kj::byte*>(loan->bytes().data()), lent);
   first_.owner = std::move(loan);
 }
 

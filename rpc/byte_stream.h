@@ -41,8 +41,8 @@ class ByteStream : public kj::AsyncIoStream {
     Loan* loan = nullptr;  // the owner's: the bytes are the last ones of it, wherever it has them
     const kj::byte* begin() const {
       return loan == nullptr ? bytes.begin()
-                             : reinterpret_cast<const kj::byte*>(loan->bytes.data() +
-                                                                 loan->bytes.size() - bytes.size());
+                             : reinterpret_cast<const kj::byte*>(
+                                   loan->bytes().data() + loan->bytes().size() - bytes.size());
     }
   };
   using AsyncIoStream::write;

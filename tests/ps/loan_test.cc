@@ -24,33 +24,33 @@ bool all_are(float value, std::span<const float> values) {
 }
 
 std::span<const float> floats_of(const Loan& loan) {
-  return {reinterpret_cast<const float*>(loan.bytes.data()), loan.bytes.size() / sizeof(float)};
+  return {reinterpret_cast<const float*>(loan.bytes().data()), loan.bytes().size() / sizeof(float)};
 }
 
-// By a reader who reads the pages himself, and by one who has the system do it.
+// By a reader that asks the loan, and by one that has somebody read who does not.
 class Loans : public testing::TestWithParam<bool> {
  protected:
   std::shared_ptr<Loan> lend(const Ids& rows) {
     const ReadHeader header{0, 0, static_cast<std::uint32_t>(rows.size()), false};
     auto loan = shard.shard.lend({shard.step(0), {&header, 1}, rows});
-    if (loan != nullptr) loan->paged = GetParam();
+    if (loan != nullptr && GetParam()) loan->pin();
     return loan;
   }
   std::shared_ptr<Loan> lend_whole() {
     const ReadHeader header{0, 0, 0, true};
     auto loan = shard.shard.lend({shard.step(0), {&header, 1}, {}});
-    if (loan != nullptr) loan->paged = GetParam();
+    if (loan != nullptr && GetParam()) loan->pin();
     return loan;
   }
   ShardHarness shard{{ones(0, {kLentRows, kLentDim})}};
 };
-INSTANTIATE_TEST_SUITE_P(Paged, Loans, testing::Bool(),
-                         [](const auto& info) { return info.param ? "BySystem" : "ByReader"; });
+INSTANTIATE_TEST_SUITE_P(Pinned, Loans, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Pinned" : "Movable"; });
 
 TEST_P(Loans, ReadAsTheRowsWereWhenTheyWereLent) {
   const auto before = lend_whole(), again = lend_whole();
   ASSERT_TRUE(before && again);
-  EXPECT_EQ(before->bytes.data(), again->bytes.data());
+  EXPECT_EQ(before->bytes().data(), again->bytes().data());
   shard.push_whole(shard.step(1), 0, Floats(kElements, 1));
   const auto between = lend_whole();
   shard.push(shard.step(2), 0, {0, kLentRows - 1}, Floats(2 * kLentDim, 5));
@@ -69,11 +69,11 @@ TEST_P(Loans, StayWhereTheyAreWhileOthersRowsChange) {
   std::iota(rows.begin(), rows.end(), 1000);
   const auto loan = lend(rows);
   ASSERT_NE(loan, nullptr);
-  const auto* at = loan->bytes.data();
+  const auto* at = loan->bytes().data();
   shard.push(shard.step(1), 0, {0, 999, 4000, kLentRows - 1}, Floats(4 * kLentDim, 5));
-  EXPECT_EQ(loan->bytes.data(), at);
+  EXPECT_EQ(loan->bytes().data(), at);
   shard.push(shard.step(2), 0, {3999}, Floats(kLentDim, 5));
-  EXPECT_NE(loan->bytes.data(), at);
+  EXPECT_NE(loan->bytes().data(), at);
   EXPECT_TRUE(all_are(1.0f, floats_of(*loan)));
 }
 

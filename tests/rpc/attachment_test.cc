@@ -56,9 +56,9 @@ TEST(Attachment, GoesOutInItsPiecesWithThePaddingOfAMessage) {
 
 TEST(Attachment, OfALoanIsReadFromWhereTheBytesAreWhenTheyLeave) {
   const std::vector<std::uint64_t> before(4, 1), after(4, 2);
-  const auto loan = std::make_shared<Loan>(Loan{.bytes = std::as_bytes(std::span(before))});
+  const auto loan = std::make_shared<Loan>(std::as_bytes(std::span(before)), nullptr);
   Attachment attachment(loan, 29);
-  loan->bytes = std::as_bytes(std::span(after));
+  loan->move_to(std::as_bytes(std::span(after)), nullptr);
   std::vector<ByteStream::Piece> out;
   attachment.append_to(out);
   ASSERT_EQ(out.size(), 1u);
