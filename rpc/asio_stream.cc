@@ -37,10 +37,11 @@ constexpr std::chrono::milliseconds kLingering{100};
 }  // namespace
 
 AsioStream::AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options,
-                       LentPages::Count count, bool shares)
-    : core_(std::make_shared<Core>(std::move(socket), count)),
+                       bool lends, bool shares)
+    : core_(std::make_shared<Core>(std::move(socket))),
       peer_address_(std::move(peer_address)),
       options_(options),
+      lends_(lends),
       shares_(shares) {
   core_->socket.non_blocking(true);
   ahead_.resize(options_.read_ahead);
@@ -53,7 +54,7 @@ AsioStream::~AsioStream() noexcept(false) {
   ++core_->read_generation;
   ++core_->write_generation;
   if (std::exchange(core_->open, false) && !core_->lent.empty()) {
-    core_->socket.shutdown(StreamSocket::shutdown_send, ignored);
+    core_->socket.shutdown(StreamSocket::shutdown_both, ignored);
     linger(core_);
   } else {
     core_->socket.close(ignored);
@@ -325,7 +326,7 @@ bool AsioStream::send_some(Outgoing& out, error_code& error) {
 // The first piece alone if it is lent, else with those behind it.
 size_t AsioStream::send_first(Outgoing& out, error_code& error) {
   auto lendable = [&](const Piece& piece) {
-    return core_->lent.usable() && piece.owner != nullptr &&
+    return lends_ && core_->lent.usable() && piece.owner != nullptr &&
            piece.bytes.size() >= LentPages::kBytesMin;
   };
   Piece& next = out.pieces[out.first];
@@ -461,13 +462,11 @@ void AsioStream::abortRead() {
   core_->socket.shutdown(StreamSocket::shutdown_receive, ignored);
 }
 
-// The socket itself still takes what comes: refusing it would reset the connection, which looks as
-// if the other side had ended it, and so had read what was lent.
 void AsioStream::abort() {
   aborted_ = true;
   error_code ignored;
   core_->socket.cancel(ignored);
-  core_->socket.shutdown(StreamSocket::shutdown_send, ignored);
+  core_->socket.shutdown(StreamSocket::shutdown_both, ignored);
   if (!broken_) fail(stream_error(asio::error::connection_aborted, "closed"));
 }
 
@@ -501,9 +500,8 @@ class FdSocket final : public Socket {
     auto& io = require_asio(reactor, "sockets").io();
     StreamSocket socket(io, asio::generic::stream_protocol(family_, 0), fd_);
     fd_ = -1;
-    const auto count =
-        family_ == AF_UNIX ? LentPages::Count::kKernels : LentPages::Count::kAcknowledged;
-    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, count, shares_);
+    return kj::heap<AsioStream>(std::move(socket), peer_address_, options, family_ == AF_UNIX,
+                                shares_);
   }
   std::string peer_address() const override { return peer_address_; }
 

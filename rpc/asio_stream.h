@@ -1,5 +1,5 @@
-// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, large
-// pieces without a copy into the socket. For this room's .cc files.
+// ByteStream over a TCP or Unix socket in an Asio loop: gather writes, read-ahead, corking, over
+// Unix sockets large pieces without a copy. For this room's .cc files.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,9 +20,10 @@ using StreamSocket = asio::generic::stream_protocol::socket;
 
 class AsioStream final : public ByteStream {
  public:
-  // `shares`: descriptors may travel too.
-  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options,
-             LentPages::Count count, bool shares);
+  // `lends`: large pieces go by reference, as into a Unix socket they can. `shares`: descriptors
+  // may travel too.
+  AsioStream(StreamSocket socket, std::string peer_address, StreamOptions options, bool lends,
+             bool shares);
   ~AsioStream() noexcept(false);
 
   kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override;
@@ -37,12 +38,6 @@ class AsioStream final : public ByteStream {
   void setsockopt(int level, int option, const void* value, kj::uint length) override;
   kj::Maybe<int> getFd() const override;
 
-  bool wants_acknowledgements() const override {
-    return core_->lent.counts() == LentPages::Count::kAcknowledged;
-  }
-  void acknowledged(std::uint64_t bytes) override {
-    core_->lent.acknowledged(std::min(bytes, bytes_out_));
-  }
   std::uint64_t bytes_in() const override { return bytes_in_; }
   std::uint64_t bytes_out() const override { return bytes_out_; }
   void abort() override;
@@ -55,8 +50,7 @@ class AsioStream final : public ByteStream {
  private:
   // Outlives the stream while handlers are queued; a handler of an old generation does nothing.
   struct Core {
-    Core(StreamSocket made, LentPages::Count count)
-        : socket(std::move(made)), lent(socket.native_handle(), count) {}
+    explicit Core(StreamSocket made) : socket(std::move(made)), lent(socket.native_handle()) {}
     StreamSocket socket;
     LentPages lent;
     asio::cancellation_signal read_signal, write_signal;
@@ -98,7 +92,7 @@ class AsioStream final : public ByteStream {
   std::shared_ptr<Core> core_;
   std::string peer_address_;
   StreamOptions options_;
-  bool shares_;
+  bool lends_, shares_;
   std::shared_ptr<SharedMemory> shared_;  // received
   std::uint64_t bytes_in_ = 0, bytes_out_ = 0;
 

@@ -49,11 +49,6 @@ class ByteStream : public kj::AsyncIoStream {
   virtual kj::Promise<void> write(std::vector<Piece> pieces);
   // What is there without a wait, at most `bytes`: 0 where nothing is, or no more will come.
   virtual std::size_t read_now(void*, std::size_t) { return 0; }
-  // Whether what is sent from its owner's memory is given back only when the other side says that
-  // it has read it: acknowledged() is told.
-  virtual bool wants_acknowledgements() const { return false; }
-  // The other side has read the first `bytes` of what bytes_out() counts.
-  virtual void acknowledged(std::uint64_t) {}
   virtual std::uint64_t bytes_in() const = 0;
   virtual std::uint64_t bytes_out() const = 0;
   // Ends both directions now: pending and later reads and writes fail as disconnected. What was

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -123,34 +121,21 @@ std::uint64_t LentPages::unread() const {
 }
 
 void LentPages::release(std::uint64_t sent) {
-  if (count_ != Count::kKernels) return;
   // All behind an unread byte is unread too: were one of these bytes unread, more than what was
   // sent after them would be.
   const std::uint64_t left = unread();
-  if (left <= sent) acknowledged(sent - left);
+  if (left <= sent) release_until(sent - left);
 }
 
-void LentPages::acknowledged(std::uint64_t position) {
+void LentPages::release_until(std::uint64_t position) {
   while (!kept_.empty() && kept_.front().end <= position) {
     kept_bytes_ -= kept_.front().bytes;
     kept_.pop_front();
   }
 }
 
-// A peer that has closed its socket, or will send no more on it, reads no more either: our streams
-// end both ways at once. Of a reset that is so because this side never causes one
-// (AsioStream::abort()).
-bool LentPages::ended_there() const {
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (::getsockopt(socket_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
-  return info.tcpi_state == TCP_CLOSE || info.tcpi_state == TCP_CLOSE_WAIT ||
-         info.tcpi_state == TCP_LAST_ACK || info.tcpi_state == TCP_CLOSING ||
-         info.tcpi_state == TCP_TIME_WAIT;
-}
-
 void LentPages::release_all() {
-  if (count_ == Count::kKernels ? unread() == 0 : ended_there()) acknowledged(UINT64_MAX);
+  if (unread() == 0) release_until(UINT64_MAX);
 }
 
 }  // namespace cairn::rpc

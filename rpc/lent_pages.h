@@ -1,6 +1,6 @@
-// Bytes that go into a socket without a copy: it refers to the sender's pages until the other side
-// has read them, if that is on this host. By Linux's vmsplice(2) and splice(2), through a pipe: two
-// descriptors for each socket that lends.
+// Bytes that go into a Unix socket without a copy: it refers to the sender's pages until the peer
+// has read them. By Linux's vmsplice(2) and splice(2), through a pipe: two descriptors per socket
+// that lends.
 #pragma once
 #include <boost/system/error_code.hpp>
 #include <cstddef>
@@ -14,18 +14,13 @@ namespace cairn::rpc {
 class LentPages {
  public:
   static constexpr std::size_t kBytesMin = 64 << 10;  // below, a copy costs less than the calls
-  static constexpr std::size_t kKeptMax = 64 << 20;   // for a side that reads, and does not say so
+  static constexpr std::size_t kKeptMax = 64 << 20;   // for a peer that reads, and never answers
 
-  // Who counts what was read. The kernel does so for a Unix socket; for TCP it counts what has come
-  // to the other side's socket, where on one host it still lies in our pages.
-  enum class Count : std::uint8_t { kKernels, kAcknowledged };
-
-  LentPages(int socket, Count count) : socket_(socket), count_(count) {}
+  explicit LentPages(int socket) : socket_(socket) {}
   ~LentPages();
   LentPages(const LentPages&) = delete;
   LentPages& operator=(const LentPages&) = delete;
 
-  Count counts() const { return count_; }
   // False once the system has refused: the bytes are then to be copied.
   bool works() const { return works_; }
   // Whether to begin with another piece: not while too much is kept.
@@ -39,13 +34,10 @@ class LentPages {
   // read them.
   void keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64_t end);
   bool empty() const { return kept_.empty(); }
-  // Lets go of what has been read by the kernel's count, where the stream has come to position
-  // `sent`.
+  // Lets go of what has been read, by the kernel's count of unread bytes, where the stream has come
+  // to position `sent`.
   void release(std::uint64_t sent);
-  // Lets go of what ends at `position` or before.
-  void acknowledged(std::uint64_t position);
-  // The same after the last byte: lets go of everything once nothing is unread, or nobody is left
-  // to read.
+  // The same after the last byte: lets go of everything once nothing is unread.
   void release_all();
 
  private:
@@ -57,10 +49,9 @@ class LentPages {
   bool open();
   void refuse();
   std::uint64_t unread() const;
-  bool ended_there() const;
+  void release_until(std::uint64_t position);
 
   int socket_;
-  Count count_;
   int into_ = -1, out_of_ = -1;  // the pipe
   std::size_t in_pipe_ = 0;      // bytes that stand in it
   bool works_ = true;

@@ -2,18 +2,14 @@
 
 #include <kj/debug.h>
 
-#include <array>
 #include <boost/container/small_vector.hpp>
-
-#include "rpc/lent_pages.h"
 
 namespace cairn::rpc {
 namespace {
 
 // segments from this size on get a buffer of their own
 constexpr std::size_t kOwnBufferBytesMin = 4096;
-constexpr std::uint32_t kSegmentsMax = 512;             // Cap'n Proto's own bound
-constexpr std::uint32_t kAcknowledgement = UINT32_MAX;  // in place of a number of segments
+constexpr std::uint32_t kSegmentsMax = 512;  // Cap'n Proto's own bound
 constexpr int kStreamWindowBytes = 8 << 20;  // what `-> stream` calls may have unacknowledged
 // Reading a field twice counts twice against the traversal limit, which guards against
 // amplification, not size.
@@ -46,33 +42,17 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
   };
   const Part& next() const { return next_; }
   bool begun() const { return stage_ != Stage::kHead || next_.bytes < sizeof head_; }
-  std::uint64_t size() const { return size_; }  // so far
-  bool is_acknowledgement() const { return head_[0] == kAcknowledgement; }
-  std::uint64_t acknowledged() const { return acknowledged_; }
-
-  void begin_again() {
-    stage_ = Stage::kHead;
-    next_ = {head_, sizeof head_};
-    head_[0] = head_[1] = 0;
-    size_ = 0;
-  }
 
   void came(std::size_t bytes) {
     next_ = {static_cast<char*>(next_.to) + bytes, next_.bytes - bytes};
-    size_ += bytes;
     while (next_.bytes == 0 && stage_ != Stage::kWhole) advance();
   }
 
  private:
-  enum class Stage { kHead, kSizes, kSegments, kAcknowledged, kWhole };
+  enum class Stage { kHead, kSizes, kSegments, kWhole };
 
   void advance() {
-    if (stage_ == Stage::kHead && is_acknowledgement()) {
-      next_ = {&acknowledged_, sizeof acknowledged_};
-      stage_ = Stage::kAcknowledged;
-    } else if (stage_ == Stage::kAcknowledged) {
-      stage_ = Stage::kWhole;
-    } else if (stage_ == Stage::kHead) {
+    if (stage_ == Stage::kHead) {
       KJ_REQUIRE(head_[0] < kSegmentsMax - 1, "message has too many segments");
       sizes_.resize((head_[0] + 1) & ~1u);  // the table ends on a word
       next_ = {sizes_.data(), sizes_.size() * sizeof(std::uint32_t)};
@@ -128,8 +108,6 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
   std::size_t words_max_;
   Stage stage_ = Stage::kHead;
   Part next_;
-  std::uint64_t size_ = 0;
-  std::uint64_t acknowledged_ = 0;
   std::uint32_t head_[2] = {0, 0};  // segments less one; words of the first
   template <typename T>
   using Few = boost::container::small_vector<T, 4>;  // of most messages, without memory of its own
@@ -142,10 +120,7 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
 
 PooledMessageStream::PooledMessageStream(ByteStream& stream, BufferPool& pool,
                                          std::size_t message_bytes_max)
-    : stream_(stream),
-      pool_(pool),
-      message_words_max_(message_bytes_max / sizeof(capnp::word)),
-      sent_before_(stream.bytes_out()) {}
+    : stream_(stream), pool_(pool), message_words_max_(message_bytes_max / sizeof(capnp::word)) {}
 
 kj::Promise<PooledMessageStream::Received> PooledMessageStream::tryReadMessage(
     kj::ArrayPtr<kj::AutoCloseFd>, capnp::ReaderOptions options, kj::ArrayPtr<capnp::word>) {
@@ -155,13 +130,7 @@ kj::Promise<PooledMessageStream::Received> PooledMessageStream::tryReadMessage(
 // What is there is taken without a promise, for each of them costs memory: most messages come
 // whole.
 kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<Message> message) {
-  for (;;) {
-    if (message->next().bytes == 0) {
-      read_ += message->size();
-      if (!message->is_acknowledgement()) break;
-      stream_.acknowledged(sent_before_ + message->acknowledged());
-      message->begin_again();
-    }
+  while (message->next().bytes > 0) {
     const Message::Part part = message->next();
     if (const std::size_t there = stream_.read_now(part.to, part.bytes); there > 0) {
       message->came(there);
@@ -176,22 +145,7 @@ kj::Promise<PooledMessageStream::Received> PooledMessageStream::read_on(kj::Own<
           return read_on(kj::mv(message));
         });
   }
-  // nobody lends less
-  if (stream_.wants_acknowledgements() && read_ - told_ >= LentPages::kBytesMin) acknowledge();
   return Received(capnp::MessageReaderAndFds{kj::mv(message), nullptr});
-}
-
-// What else leaves in this turn of the loop takes it along.
-void PooledMessageStream::acknowledge() {
-  told_ = read_;
-  const auto frame = std::make_shared<std::array<std::uint64_t, 2>>(
-      std::array<std::uint64_t, 2>{kAcknowledgement, read_});
-  std::vector<ByteStream::Piece> pieces;
-  pieces.push_back(
-      {kj::arrayPtr(reinterpret_cast<const kj::byte*>(frame->data()), sizeof *frame), frame});
-  auto told = stream_.write(std::move(pieces));
-  auto all = kj::mv(telling_).then([told = kj::mv(told)]() mutable { return kj::mv(told); });
-  telling_ = all.eagerlyEvaluate([](kj::Exception&&) {});  // who reads or writes next is told
 }
 
 const void* PooledMessageStream::attach(Attachment attachment) {

@@ -1,6 +1,5 @@
 // capnp::MessageStream whose bulk segments land in pooled buffers, and which puts attachments into
-// the messages that go out. Format: Cap'n Proto's stream framing, and acknowledgements
-// between messages where the stream wants them.
+// the messages that go out. Format: Cap'n Proto's stream framing.
 #pragma once
 #include <capnp/serialize-async.h>
 
@@ -45,15 +44,10 @@ class PooledMessageStream final : public capnp::MessageStream {
   class Message;
   using Received = kj::Maybe<capnp::MessageReaderAndFds>;
   kj::Promise<Received> read_on(kj::Own<Message> message);
-  void acknowledge();
 
   ByteStream& stream_;
   BufferPool& pool_;
   std::size_t message_words_max_;
-  std::uint64_t sent_before_;  // the stream's bytes_out() before the first message
-  // bytes since then, of whole messages; of those the other side has been told of
-  std::uint64_t read_ = 0, told_ = 0;
-  kj::Promise<void> telling_ = kj::READY_NOW;
   AttachmentKeys keys_;
   std::unordered_map<const void*, Attachment> attached_;  // by key
   std::size_t attached_bytes_ = 0;

@@ -41,8 +41,6 @@ class MutatingStream final : public rpc::ByteStream {
   void shutdownWrite() override { inner_->shutdownWrite(); }
   void abortRead() override { inner_->abortRead(); }
   std::size_t read_now(void* to, std::size_t most) override { return inner_->read_now(to, most); }
-  bool wants_acknowledgements() const override { return inner_->wants_acknowledgements(); }
-  void acknowledged(std::uint64_t bytes) override { inner_->acknowledged(bytes); }
   std::uint64_t bytes_in() const override { return inner_->bytes_in(); }
   std::uint64_t bytes_out() const override { return inner_->bytes_out(); }
   void abort() override { inner_->abort(); }
