@@ -5,8 +5,7 @@ set(exceptions
   rpc/asio_stream.cc
   worker/remote_store.cc
   tests/core/executor_test.cc
-  tests/fuzz/make_corpus.cc
-  tests/ps/shard_test.cc)
+  tests/fuzz/make_corpus.cc)
 
 set(files)
 foreach(room bench core coordinator data examples nn ps rpc storage tests tools worker)
