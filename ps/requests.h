@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/graph/update_rule.h"
+#include "core/rows/gather.h"
 #include "core/rows/layout.h"
 #include "core/rows/variable_store.h"
 
@@ -33,10 +34,6 @@ struct ReadHeader {
   // with whole: Shard::written() of the copy that the caller has; 0: none
   std::uint64_t written = 0;
 };
-
-// Which core reads a pull's values next. Bulk data for another core, in shared memory, bypasses our
-// caches; a socket reads it back on this one.
-enum class NextReader : std::uint8_t { kThisCore, kAnotherCore };
 
 struct PullRequest {
   StepContext step;

@@ -268,7 +268,7 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
     if (header.whole)
       table.read_all(to, next);
     else
-      table.gather(ids, to, next);
+      table.read(ids, to, next);
     const std::size_t elements = rows * static_cast<std::size_t>(table.spec().dim());
     if (narrowed) narrow_to_bfloat16(reinterpret_cast<const float*>(to), elements, out + bytes);
     bytes += elements * wire_bytes(request.encoding, table.spec().dtype);

@@ -234,9 +234,9 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   const std::int64_t held = table.held();
   const std::size_t bytes = table.memory_bytes();
   if (header.whole)
-    table.apply_dense(header.rule, header.learning_rate, values);
+    table.update_all(header.rule, header.learning_rate, values);
   else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
-    table.apply(header.rule, header.learning_rate, update.ids, values, update.continues);
+    table.update(header.rule, header.learning_rate, update.ids, values, update.continues);
   if (table.held() != held) {  // a hashed table's new rows
     ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held));
     ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes);

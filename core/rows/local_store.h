@@ -5,13 +5,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/graph/update_rule.h"
 #include "core/graph/variable.h"
-#include "core/rows/id_index.h"
+#include "core/rows/row_memory.h"
 #include "core/rows/saved_contents.h"
 #include "core/rows/variable_store.h"
 
@@ -35,15 +35,15 @@ class LocalStore final : public VariableStore {
   // if its rule's slots were not declared) before any update of the call is applied.
   void push(const StepContext& step, std::span<Update> updates) override;
 
-  std::size_t size() const { return entries_.size(); }
-  const VariableSpec& spec(VariableId id) const { return *entry(id).spec; }
+  std::size_t size() const { return variables_.size(); }
+  const VariableSpec& spec(VariableId id) const { return memory(id).spec(); }
   // an assignment if no slots were declared
-  const UpdateRule& rule(VariableId id) const { return entry(id).rule; }
-  // rows and slots in place; of a hashed variable with room for more
-  RowBlock block(VariableId id) const { return entry(id).block; }
+  const UpdateRule& rule(VariableId id) const { return memory(id).rule(); }
+  // the rows held, with their slots, in place
+  RowBlock block(VariableId id) const { return memory(id).block({0, memory(id).held()}); }
   // by optimizers so far: the `t` of Adam
-  std::int64_t updates(VariableId id) const { return entry(id).updates; }
-  void set_updates(VariableId id, std::int64_t count) { entry(id).updates = count; }
+  std::int64_t updates(VariableId id) const { return memory(id).updates(); }
+  void set_updates(VariableId id, std::int64_t count) { memory(id).set_updates(count); }
 
   // ---- saving and restoring ----
   std::uint64_t seed() const { return seed_; }
@@ -55,29 +55,20 @@ class LocalStore final : public VariableStore {
   // Back to the initial values of rows and slots; of a hashed variable no row is held.
   void reset(VariableId id);
   // Slots are taken over from a rule of the same kind only.
-  enum class Take : std::uint8_t { kRowsAndSlots, kSlots };
+  using Take = RowMemory::Take;
   void put(VariableId id, const SavedContents& saved, Take what);
 
  private:
-  struct Entry {
-    std::shared_ptr<const VariableSpec> spec;
-    UpdateRule rule;
-    Tensor memory;
-    RowBlock block;
-    std::int64_t updates = 0;
-    std::optional<IdIndex> index;  // of a hashed variable: the place of a row in the block
-  };
-  const Entry& entry(VariableId id) const;
-  Entry& entry(VariableId id) { return const_cast<Entry&>(std::as_const(*this).entry(id)); }
-  static void lay_out(Entry& entry, std::int64_t rows);
-  void make_places(Entry& entry, std::span<const std::int64_t> ids,
-                   std::vector<std::int64_t>& places);
-  void read(Read& read) const;
+  const RowMemory& memory(VariableId id) const;
+  RowMemory& memory(VariableId id) {
+    return const_cast<RowMemory&>(std::as_const(*this).memory(id));
+  }
+  void read(Read& read);
   void check(const Update& update) const;
   void apply(const Update& update);
 
   std::uint64_t seed_;
-  std::vector<Entry> entries_;
+  std::vector<RowMemory> variables_;
 };
 
 }  // namespace cairn

@@ -12,7 +12,8 @@
 namespace cairn::ps {
 namespace {
 
-constexpr std::int64_t kLentRows = 6000, kLentDim = 1000;  // 24 MB: more than any socket takes
+// 24 MB: more than any socket takes. So many rows that slots lie beside them.
+constexpr std::int64_t kLentRows = 20'000, kLentDim = 300;
 constexpr std::size_t kElements = kLentRows * kLentDim;
 
 TableConfig ones(VariableId id, Shape shape, UpdateRule rule = sgd()) {

@@ -1,15 +1,15 @@
-#include "ps/gather.h"
+#include "core/rows/gather.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/memory/stream_lines.h"
 
-namespace cairn::ps {
+namespace cairn {
 namespace {
 
 // rows: the more are on their way, the less each costs, until they leave the first-level cache
-constexpr std::size_t kAhead = 64;
+constexpr std::size_t kGatheredAhead = 64;
 // bytes of a row; the hardware follows a longer one by itself
 constexpr std::size_t kPrefetched = 256;
 
@@ -24,12 +24,12 @@ void prefetch_row(const std::byte* row, std::size_t bytes) {
 template <typename Copy>
 void gather_with(const std::byte* base, std::size_t stride, std::size_t bytes,
                  std::span<const std::int64_t> ids, std::byte* out, Copy copy) {
-  const std::size_t ahead = ids.size() > kAhead ? ids.size() - kAhead : 0;
-  for (std::size_t first = 0; first < std::min(kAhead, ids.size()); ++first)
+  const std::size_t ahead = ids.size() > kGatheredAhead ? ids.size() - kGatheredAhead : 0;
+  for (std::size_t first = 0; first < std::min(kGatheredAhead, ids.size()); ++first)
     prefetch_row(base + static_cast<std::size_t>(ids[first]) * stride, bytes);
   std::size_t i = 0;
   for (; i < ahead; ++i, out += bytes) {
-    prefetch_row(base + static_cast<std::size_t>(ids[i + kAhead]) * stride, bytes);
+    prefetch_row(base + static_cast<std::size_t>(ids[i + kGatheredAhead]) * stride, bytes);
     copy(out, base + static_cast<std::size_t>(ids[i]) * stride);
   }
   for (; i < ids.size(); ++i, out += bytes)
@@ -55,8 +55,9 @@ void gather_fixed(const std::byte* base, std::size_t stride, std::span<const std
 }  // namespace
 
 void gather_rows(const std::byte* base, std::size_t stride, std::size_t row_bytes,
-                 std::span<const std::int64_t> ids, std::byte* out, bool past_caches) {
-  if (past_caches && reinterpret_cast<std::uintptr_t>(out) % kStreamedLine == 0) {
+                 std::span<const std::int64_t> ids, std::byte* out, NextReader next) {
+  if (next == NextReader::kAnotherCore &&
+      reinterpret_cast<std::uintptr_t>(out) % kStreamedLine == 0) {
     if (row_bytes == 64) return gather_streamed<64>(base, stride, ids, out);
     if (row_bytes == 128) return gather_streamed<128>(base, stride, ids, out);
     if (row_bytes == 256) return gather_streamed<256>(base, stride, ids, out);
@@ -75,4 +76,4 @@ void gather_rows(const std::byte* base, std::size_t stride, std::size_t row_byte
   }
 }
 
-}  // namespace cairn::ps
+}  // namespace cairn
