@@ -95,6 +95,8 @@ struct PushResult {
   Version version;
   std::uint64_t staleness = 0;  // updates by other closures since the pull; 0 without a pull
   bool duplicate = false;       // it had been applied before: nothing was done
+  // Not 0: the push waits for rows, under this number, and nothing of it was done yet.
+  std::uint64_t waits = 0;
 };
 
 struct PartConfig {

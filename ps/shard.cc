@@ -31,7 +31,9 @@ Shard::Shard(const Clock& clock, ShardOptions options)
     : clock_(clock),
       options_(options),
       incarnation_(options.incarnation),
-      staging_(options.staging, counters_.staged_bytes) {
+      staging_(options.staging, counters_.staged_bytes),
+      waits_(options.row_source, options.waits,
+             [this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); }) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
   ShardCounters::set(counters_.incarnation, incarnation_);
 }
@@ -117,13 +119,15 @@ void Shard::verify_room(const Configuration& configuration) const {
 void Shard::start_session(const Configuration& configuration) {
   clear_mark();
   forget_restore();
+  session_ = configuration.session;
+  first_version_ = configuration.layout_version;
+  open_ = false;
+  refuse_waiting();  // before the tables go whose rows they wait for
+  for (const auto& [key, table] : tables_) waits_.reset(*table);
   staging_.clear();
   applied_.clear();
   fence_.clear();
   tables_.clear();
-  session_ = configuration.session;
-  first_version_ = configuration.layout_version;
-  open_ = false;
   ShardCounters::set(counters_.open, 0);
 }
 
@@ -150,7 +154,7 @@ void Shard::open() {
   if (session_ == 0)
     throw FailedPreconditionError(
         "this shard was not configured: configure it before it is opened");
-  if (restoring_)
+  if (restore_.under_way)
     throw FailedPreconditionError(
         "this shard's restore has not ended: restore it again, then open it");
   open_ = was_open_ = true;
@@ -292,6 +296,7 @@ void Shard::fence(std::uint64_t session, std::uint64_t newest,
   fence_.raise(newest, alive);
   if (options_.observer != nullptr) options_.observer->fenced(newest, alive);
   staging_.forget_fenced(fence_);
+  refuse_waiting();
 }
 
 }  // namespace cairn::ps

@@ -1,5 +1,6 @@
 // Shard: the rows that one thread owns, and the rules by which they are read and changed. No
-// network, no files, no waiting.
+// network, no files; and no waiting, but for rows that are elsewhere (RowSource), where a request
+// is kept and carried out in a later call.
 //
 // A call either does all it says or throws and changes nothing. Refusals, as the scheduler reads
 // them:
@@ -29,6 +30,7 @@
 #include "ps/counters.h"
 #include "ps/fence.h"
 #include "ps/requests.h"
+#include "ps/row_waits.h"
 #include "ps/staging.h"
 #include "ps/table.h"
 
@@ -53,6 +55,9 @@ struct ShardOptions {
   std::size_t tables_bytes_max = machine_memory_bytes();
   std::size_t tables_max = 1 << 20;
   StagingOptions staging;
+  // Where rows are that are not in memory; outlives the shard. Null: all of them are.
+  RowSource* row_source = nullptr;
+  RowWaitsOptions waits;
   PushObserver* observer = nullptr;
 };
 
@@ -91,6 +96,11 @@ class Shard {
   }
   // Bytes that pull() will write, the whole request verified.
   std::size_t pull_bytes(const PullRequest& request);
+  // Whether rows of the pull are elsewhere, or an earlier push of one of them waits: then have it
+  // wait(), and ask again when that has ended. Errors  as pull_bytes().
+  bool must_wait(const PullRequest& request) {
+    return !waits_.always_here() && rows_must_wait(request);
+  }
   // All rows as of one moment. `out` has room for pull_bytes(request), which was called just
   // before.
   Version pull(const PullRequest& request, std::byte* out);
@@ -100,8 +110,19 @@ class Shard {
   std::shared_ptr<Loan> lend(const PullRequest& request);
 
   // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the
-  // version then counts it not yet).
+  // version then counts it not yet). Where it has to wait for rows (PushResult::waits), it is kept,
+  // verified once more in its turn, and then applied as a whole.
   PushResult push(const PushRequest& request);
+
+  // ---- requests that wait for rows: see RowWaits ----
+  // The pull's rows are fetched. Returns the number of its wait.
+  //   Errors  Unavailable: too much waits.
+  std::uint64_t wait(const PullRequest& request);
+  // `end` is told, from inside a later call, that the wait is over: with the push's result, or why
+  // there is none.
+  void on_end(std::uint64_t wait, WaitEnd end) { waits_.on_end(wait, std::move(end)); }
+  // Who made the request has gone: nothing of it is done.
+  void give_up(std::uint64_t wait) { waits_.give_up(wait); }
 
   // The coordinator's word on its closures (AppliedPushes::announce). Until then every push is
   // refused.
@@ -182,7 +203,16 @@ class Shard {
   static void join_table_updates(Plan& plan);
   void verify_update(const Table& table, const UpdateHeader& header) const;
   void apply(const PlannedUpdate& update, Encoding encoding);
+  void count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before);
+  bool rows_must_wait(const PullRequest& request);
+  bool rows_must_wait(const Plan& plan);
+  PushResult wait(const PushRequest& request, std::span<const PushPiece> pieces);
+  PushResult take_turn(const PushRequest& request, std::span<const PushPiece> pieces);
+  void put_fetched(Table& table, const storage::StoredRows& rows);
+  void refuse_waiting();
   void verify_slice(const PushRequest& request) const;
+  bool applied_before(const PushRequest& request);
+  PushResult apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces);
   std::uint64_t count_push(const PushRequest& request);  // its staleness
   PushResult finish_push(const PushRequest& request, const Plan& plan);
   PushResult duplicate(const PushRequest& request);
@@ -212,6 +242,8 @@ class Shard {
   Fence fence_;
   AppliedPushes applied_;
   PieceStaging staging_;
+  RowWaits waits_;
+  std::vector<WantedRows> wanted_;  // of the request under way
   std::vector<std::byte> scratch_;
 
   struct Mark {
@@ -223,12 +255,16 @@ class Shard {
     std::int64_t block = -1;  // this block of it; -1: its table record
   };
   std::optional<Mark> mark_;
-  bool restoring_ = false;
-  std::uint64_t restore_number_ = 0;
-  bool restoring_some_ = false;    // of the tables only
-  std::set<const Table*> chosen_;  // being restored
-  std::set<std::string> restored_, slots_reset_;
-  std::uint64_t restored_rows_ = 0;
+
+  struct Restore {
+    std::uint64_t number = 0;  // of the last one that was begun, or was given up
+    bool under_way = false;
+    bool some = false;              // of the tables only
+    std::set<const Table*> chosen;  // being restored
+    std::set<std::string> restored, slots_reset;
+    std::uint64_t rows = 0;
+  };
+  Restore restore_;
 };
 
 }  // namespace cairn::ps

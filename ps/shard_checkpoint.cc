@@ -13,7 +13,7 @@ MarkResult Shard::mark(std::uint64_t attempt) {
     throw FailedPreconditionError(str("cut ", mark_->attempt,
                                       " is being saved by this shard: mark ", attempt,
                                       " when it is done"));
-  if (restoring_ || session_ == 0)
+  if (restore_.under_way || session_ == 0)
     throw FailedPreconditionError(
         "this shard has no state to mark: it is being restored, or was never configured");
   clear_mark();
@@ -97,57 +97,52 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   clear_mark();
   forget_restore();
   open_ = false;
-  restoring_ = true;
+  refuse_waiting();
+  restore_.under_way = true;
   staging_.let_go_of_all();
-  restoring_some_ = !only.empty();
-  if (!restoring_some_) first_version_ = layout_version_;
+  restore_.some = !only.empty();
+  if (!restore_.some) first_version_ = layout_version_;
   for (auto& [key, table] : tables_)
     if (only.empty() ||
         std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
-      chosen_.insert(&*table);
+      restore_.chosen.insert(&*table);
+      waits_.reset(*table);
       table->reset();
     }
   ShardCounters::set(counters_.open, 0);
-  return restore_number_;
+  return restore_.number;
 }
 
 void Shard::verify_restore(std::uint64_t number) const {
-  if (!restoring_ || restore_number_ != number)
+  if (!restore_.under_way || restore_.number != number)
     throw CancelledError(
         "this restore was given up: another one, another session or another connection of the "
         "coordinator has begun since");
 }
 
 // Tables may go after this.
-void Shard::forget_restore() {
-  ++restore_number_;
-  restoring_ = restoring_some_ = false;
-  chosen_.clear();
-  restored_.clear();
-  slots_reset_.clear();
-  restored_rows_ = 0;
-}
+void Shard::forget_restore() { restore_ = Restore{.number = restore_.number + 1}; }
 
 // The shard stays closed, if it was being restored: until a restore of all that was to be restored
 // has ended well.
 void Shard::change_hands() {
   clear_mark();
-  ++restore_number_;
+  ++restore_.number;
 }
 
 void Shard::restore(const storage::TableRecord& record) {
-  CAIRN_CHECK(restoring_, "begin_restore() comes first");
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
   for (auto at = named_.lower_bound({record.variable, 0});
        at != named_.end() && at->first.first == record.variable; ++at) {
     Table& table = *at->second;
-    if (chosen_.count(&table) == 0) continue;
+    if (restore_.chosen.count(&table) == 0) continue;
     const VariableSpec& spec = table.spec();
     if (spec.dtype != record.dtype || spec.shape != record.shape)
       throw FailedPreconditionError(
           str("variable '", record.variable, "' is ", dtype_name(spec.dtype),
               spec.shape.to_string(), ", in the checkpoint ", dtype_name(record.dtype),
               record.shape.to_string(), ": restore into a model of the same shape"));
-    restored_.insert(record.variable);
+    restore_.restored.insert(record.variable);
     if (record.rows.begin >= table.range().end || record.rows.end <= table.range().begin) continue;
     // A variable that no optimizer has claimed yet takes the checkpoint's slots: they are there
     // when one does.
@@ -159,35 +154,36 @@ void Shard::restore(const storage::TableRecord& record) {
     if (table.rule().kind == record.rule.kind || rule_slots(table.rule()).empty())
       table.set_updates(std::max(table.updates(), record.updates));
     else
-      slots_reset_.insert(record.variable);
+      restore_.slots_reset.insert(record.variable);
   }
 }
 
 void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {
-  CAIRN_CHECK(restoring_, "begin_restore() comes first");
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
   for (auto at = named_.lower_bound({variable, 0});
        at != named_.end() && at->first.first == variable; ++at)
-    if (chosen_.count(&*at->second) != 0)
-      restored_rows_ += static_cast<std::uint64_t>(at->second->put(rows));
+    if (restore_.chosen.count(&*at->second) != 0)
+      restore_.rows += static_cast<std::uint64_t>(at->second->put(rows));
 }
 
 RestoreReport Shard::end_restore(const AppliedSet& applied) {
-  CAIRN_CHECK(restoring_, "begin_restore() comes first");
-  if (restoring_some_)
+  CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  if (restore_.some)
     applied_.merge(applied);  // the other variables keep what they have
   else
     applied_.restore(applied);
-  restoring_ = false;
+  restore_.under_way = false;
   // Who pulled before has read rows that are gone: their pushes have to be refused.
   if (was_open_) incarnation_ = incarnation_ * 0x9e3779b97f4a7c15u | 1;
   was_open_ = false;
-  RestoreReport report{restored_rows_, {}, {slots_reset_.begin(), slots_reset_.end()}};
+  RestoreReport report{
+      restore_.rows, {}, {restore_.slots_reset.begin(), restore_.slots_reset.end()}};
   for (const auto& [name, table] : named_)
-    if (chosen_.count(&*table) != 0 && restored_.count(name.first) == 0 &&
+    if (restore_.chosen.count(&*table) != 0 && restore_.restored.count(name.first) == 0 &&
         (report.missing.empty() || report.missing.back() != name.first))
       report.missing.push_back(name.first);
   ShardCounters::set(counters_.incarnation, incarnation_);
-  ShardCounters::set(counters_.restored_rows, restored_rows_);
+  ShardCounters::set(counters_.restored_rows, restore_.rows);
   count_tables();
   return report;
 }
@@ -195,7 +191,7 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
 std::vector<std::pair<std::string, RowRange>> Shard::ranges() const {
   std::vector<std::pair<std::string, RowRange>> all;
   for (const auto& [name, table] : named_)
-    if (chosen_.count(&*table) != 0) all.emplace_back(name.first, table->range());
+    if (restore_.chosen.count(&*table) != 0) all.emplace_back(name.first, table->range());
   return all;
 }
 

@@ -10,11 +10,23 @@
 namespace cairn::ps {
 
 PushResult Shard::push(const PushRequest& request) {
+  if (applied_before(request)) return duplicate(request);
+  if (request.slice != 0) verify_slice(request);
+  if (request.pieces == 1) {
+    const PushPiece alone{request.headers, request.ids, request.values, nullptr};
+    return apply_or_wait(request, {&alone, 1});
+  }
+  const std::vector<PushPiece> whole = staging_.add(request, clock_.now());
+  if (whole.empty()) return {version(), 0, false};
+  return apply_or_wait(request, whole);
+}
+
+// Or whether it is to be refused. A push that waited is asked the same again in its turn.
+bool Shard::applied_before(const PushRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);
   applied_.verify_announced(request.step.closure);
-  if (applied_.contains(request.step.closure, request.step.push_number, request.slice))
-    return duplicate(request);
+  if (applied_.contains(request.step.closure, request.step.push_number, request.slice)) return true;
   if (request.pulled.incarnation != 0 && request.pulled.incarnation != incarnation_) {
     ShardCounters::add(counters_.outdated, 1);
     throw AbortedError(str("closure ", request.step.closure, " pulled from incarnation ",
@@ -31,14 +43,13 @@ PushResult Shard::push(const PushRequest& request) {
     throw InvalidArgumentError(str("closure ", request.step.closure, " pulled version ",
                                    request.pulled.counter, ", the shard is at ", counter_));
   applied_.check_room(request.step.closure);
-  if (request.slice != 0) verify_slice(request);
-  if (request.pieces == 1) {
-    const PushPiece alone{request.headers, request.ids, request.values, nullptr};
-    return finish_push(request, plan({&alone, 1}, request.encoding));
-  }
-  const std::vector<PushPiece> whole = staging_.add(request, clock_.now());
-  if (whole.empty()) return {version(), 0, false};
-  return finish_push(request, plan(whole, request.encoding));
+  return false;
+}
+
+PushResult Shard::apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces) {
+  const Plan plan = this->plan(pieces, request.encoding);
+  if (!waits_.always_here() && rows_must_wait(plan)) return wait(request, pieces);
+  return finish_push(request, plan);
 }
 
 void Shard::verify_slice(const PushRequest& request) const {
@@ -237,13 +248,17 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
     table.update_all(header.rule, header.learning_rate, values);
   else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
     table.update(header.rule, header.learning_rate, update.ids, values, update.continues);
-  if (table.held() != held) {  // a hashed table's new rows
-    ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held));
-    ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes);
-  }
+  count_growth(table, held, bytes);
   ShardCounters::add(counters_.pushed_rows,
                      header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
   ShardCounters::add(counters_.pushed_bytes, update.values.size());
+}
+
+// Of a hashed table, by new rows.
+void Shard::count_growth(const Table& table, std::int64_t held_before, std::size_t bytes_before) {
+  if (table.held() == held_before) return;
+  ShardCounters::add(counters_.rows, static_cast<std::uint64_t>(table.held() - held_before));
+  ShardCounters::add(counters_.bytes, table.memory_bytes() - bytes_before);
 }
 
 }  // namespace cairn::ps

@@ -5,6 +5,7 @@
 
 #include "core/base/trace.h"
 #include "core/graph/wire.h"
+#include "ps/await_rows.h"
 #include "ps/checkpoint_tasks.h"
 #include "ps/wire_requests.h"
 
@@ -28,13 +29,20 @@ class ShardService final : public wire::Shard::Server {
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
-    return rpc::at_once([&] {
+    std::optional<kj::Promise<void>> later;
+    auto answered = rpc::at_once([&] {
       connection_.allow({rpc::Role::kWorker}, "Shard.pull");
-      answer_pull(context);
+      connection_.verify_reading();
+      DecodedPull pull = read_pull(context.getParams(), shared_);
+      if (host_->shard.must_wait(pull.request))
+        later = connection_.guard(answer_pull_later(context, std::move(pull)));
+      else
+        answer_pull(context, pull);
     });
+    return later.has_value() ? kj::mv(*later) : kj::mv(answered);
   }
   kj::Promise<void> push(PushContext context) override {
-    std::optional<kj::Promise<void>> unused;
+    std::optional<kj::Promise<void>> unused, later;
     auto answered = rpc::at_once([&] {
       connection_.allow({rpc::Role::kWorker}, "Shard.push");
       DecodedPush push = read_push(context.getParams(), shared_);
@@ -42,11 +50,12 @@ class ShardService final : public wire::Shard::Server {
       const TraceSpan span("apply a push", push.request.step.closure);
       const PushResult result = host_->shard.push(push.request);
       context.releaseParams();  // unless they were kept, their buffer may serve the next message
-      auto results = context.initResults(kSmallAnswer);
-      write(results.initVersion(), result.version);
-      results.setStaleness(result.staleness);
-      results.setDuplicate(result.duplicate);
+      if (result.waits != 0)
+        later = connection_.guard(answer_push_later(host_, context, result.waits));
+      else
+        answer_push(context, result);
     });
+    if (later.has_value()) answered = kj::mv(*later);
     if (!unused.has_value()) return answered;
     return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
   }
@@ -158,9 +167,34 @@ class ShardService final : public wire::Shard::Server {
     return kj::mv(pair.promise);
   }
 
-  void answer_pull(PullContext context) {
+  // What is attached to an answer must be on its way at once, so that the pull is answered here and
+  // not in its turn. Rows may have gone again since, so that it asks once more.
+  rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
+    const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
+    pull.request.ids = ids;  // shared_ keeps them until the next request only
+    while (host_->shard.must_wait(pull.request)) {
+      kj::Promise<PushResult> rows = await_rows(host_, host_->shard.wait(pull.request));
+      co_await kj::mv(rows);
+    }
     connection_.verify_reading();
-    DecodedPull pull = read_pull(context.getParams(), shared_);
+    answer_pull(context, pull);
+  }
+
+  static rpc::Task<void> answer_push_later(std::shared_ptr<ShardHost> host, PushContext context,
+                                           std::uint64_t wait) {
+    kj::Promise<PushResult> applied = await_rows(std::move(host), wait);
+    const PushResult result = co_await kj::mv(applied);
+    answer_push(context, result);
+  }
+
+  static void answer_push(PushContext context, const PushResult& result) {
+    auto results = context.initResults(kSmallAnswer);
+    write(results.initVersion(), result.version);
+    results.setStaleness(result.staleness);
+    results.setDuplicate(result.duplicate);
+  }
+
+  void answer_pull(PullContext context, const DecodedPull& pull) {
     const TraceSpan span("gather for a pull", pull.request.step.closure);
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);

@@ -5,14 +5,6 @@
 namespace cairn::ps {
 namespace {
 
-// what a piece takes beside its content, generously: empty ones are no gift
-constexpr std::size_t kPlaceBytes = 512;
-
-template <typename Piece>
-std::size_t bytes_of(const Piece& piece) {
-  return kPlaceBytes + piece.headers.size_bytes() + piece.ids.size_bytes() + piece.values.bytes();
-}
-
 struct Kept {
   std::vector<UpdateHeader> headers;
   std::vector<std::int64_t> ids;
@@ -36,6 +28,8 @@ PushValues keep_values(const PushRequest& piece, Kept& kept) {
   return piece.owner == nullptr ? kept.values : together;
 }
 
+}  // namespace
+
 PushPiece keep(const PushRequest& piece) {
   auto kept = std::make_shared<Kept>();
   kept->headers.assign(piece.headers.begin(), piece.headers.end());
@@ -43,8 +37,6 @@ PushPiece keep(const PushRequest& piece) {
   kept->owner = piece.owner;
   return {kept->headers, kept->ids, keep_values(piece, *kept), kept};
 }
-
-}  // namespace
 
 std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now) {
   expire(now);

@@ -31,6 +31,16 @@ struct PushPiece {
   std::shared_ptr<const void> kept;
 };
 
+// What the push says, for as long as is wanted: a copy of headers and ids, and of the values unless
+// their memory can be kept (PushRequest::owner).
+PushPiece keep(const PushRequest& push);
+// What a push, or a piece of one, takes with its content, generously: empty ones are no gift.
+template <typename Piece>
+std::size_t bytes_of(const Piece& piece) {
+  constexpr std::size_t kPlaceBytes = 512;
+  return kPlaceBytes + piece.headers.size_bytes() + piece.ids.size_bytes() + piece.values.bytes();
+}
+
 // Thread: the shard's own.
 class PieceStaging {
  public:
@@ -43,8 +53,7 @@ class PieceStaging {
   //   Errors  InvalidArgument: pieces that contradict each other; ResourceExhausted: too much is
   //           waiting; Unavailable: earlier pieces of this push were let go, or this one came
   //           before with another size: send all of them again.
-  //   Cost    a copy of headers and ids; of the values only where their memory cannot be kept
-  //           (PushRequest::owner).
+  //   Cost    keep()
   std::vector<PushPiece> add(const PushRequest& piece, TimePoint now);
   // Lets go of what waits of this push, from any worker.
   void forget(std::uint64_t closure, std::uint32_t push_number);

@@ -1,0 +1,21 @@
+#include "ps/await_rows.h"
+
+#include "ps/shard_service.h"
+
+namespace cairn::ps {
+
+kj::Promise<PushResult> await_rows(std::shared_ptr<ShardHost> host, std::uint64_t wait) {
+  auto pair = kj::newPromiseAndFulfiller<PushResult>();
+  const auto ended =
+      std::make_shared<kj::Own<kj::PromiseFulfiller<PushResult>>>(kj::mv(pair.fulfiller));
+  host->shard.on_end(wait, [ended](const WaitOutcome& outcome) {
+    if (outcome.error != nullptr)
+      (*ended)->reject(rpc::to_kj(outcome.error));
+    else
+      (*ended)->fulfill(PushResult(outcome.pushed));
+  });
+  auto give_up = kj::defer([host = std::move(host), wait] { host->shard.give_up(wait); });
+  return pair.promise.attach(kj::mv(give_up));
+}
+
+}  // namespace cairn::ps
