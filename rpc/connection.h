@@ -12,7 +12,7 @@
 
 #include "rpc/attachment.h"
 #include "rpc/byte_stream.h"
-#include "rpc/credit.h"
+#include "rpc/gate.h"
 #include "rpc/hello.h"
 #include "rpc/reactor.h"
 
@@ -52,6 +52,10 @@ struct Traffic {
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
 };
+
+// Bytes that a call may have under way; plain RPC calls have no back-pressure.
+using Credit = Gate::Pass;
+enum class Way : std::uint8_t { kOut, kIn };  // a connection has a gate for each
 
 enum class Side : std::uint8_t { kDialler, kAcceptor };
 
@@ -113,7 +117,7 @@ class Connection {
   // answer's. Hold it until the reply has come.
   //   Errors  Unavailable: the connection has ended.
   kj::Promise<Credit> acquire_credit(Way way, std::size_t bytes) {
-    return (way == Way::kOut ? credit_out_ : credit_in_).acquire(bytes);
+    return (way == Way::kOut ? credit_out_ : credit_in_).enter(bytes);
   }
   BufferPool& buffers() { return reactor_.buffers(); }
   Traffic traffic() const;
@@ -126,7 +130,7 @@ class Connection {
   Reactor& reactor_;
   PeerInfo peer_;
   std::size_t message_bytes_max_, unread_bytes_max_;
-  CreditGate credit_out_, credit_in_;
+  Gate credit_out_, credit_in_;
   std::unique_ptr<Rpc> rpc_;
 };
 

@@ -53,8 +53,8 @@ class Ward : public std::enable_shared_from_this<Ward> {
 };
 
 // How the acceptor's thread reaches a ward; the members behind it belong to the endpoint's thread.
-struct Gate {
-  explicit Gate(Endpoint endpoint)
+struct Doorway {
+  explicit Doorway(Endpoint endpoint)
       : endpoint(std::move(endpoint)), mailbox(this->endpoint.reactor->mailbox()) {}
   const Endpoint endpoint;
   const std::shared_ptr<Mailbox> mailbox;
@@ -85,7 +85,7 @@ struct Acceptor::Impl {
   std::string self() const { return task_name(options.role, options.task); }
 
   AcceptorOptions options;
-  std::vector<std::shared_ptr<Gate>> gates;
+  std::vector<std::shared_ptr<Doorway>> doorways;
   Reactor& reactor;
   std::shared_ptr<std::atomic<std::size_t>> count = std::make_shared<std::atomic<std::size_t>>(0);
   std::unique_ptr<Listener> listener;
@@ -104,7 +104,8 @@ Acceptor::Impl::Impl(Network& network, const Address& wanted, AcceptorOptions gi
       tasks([this](const std::string& what, const ErrorParts& error) {
         options.log(LogLevel::kWarning, str(what, ": ", describe(error)));
       }) {
-  for (auto& endpoint : endpoints) gates.push_back(std::make_shared<Gate>(std::move(endpoint)));
+  for (auto& endpoint : endpoints)
+    doorways.push_back(std::make_shared<Doorway>(std::move(endpoint)));
   listener = network.listen(reactor, wanted);
   address = listener->address();
   if (listener->exposed() && options.token.empty() && !options.insecure) {
@@ -175,7 +176,7 @@ HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) co
   reply.task = options.task;
   reply.session = options.session;
   reply.incarnation = options.incarnation;
-  reply.endpoints = static_cast<std::uint32_t>(gates.size());
+  reply.endpoints = static_cast<std::uint32_t>(doorways.size());
   try {
     if (received.prefix.version != kProtocolVersion) {
       refuse(Code::kFailedPrecondition,
@@ -202,9 +203,9 @@ void Acceptor::Impl::check(const Hello& hello) const {
     refuse(Code::kFailedPrecondition, str(sides, "it belongs to cluster \"", hello.cluster,
                                           "\", this one to \"", options.cluster, "\""));
   }
-  if (hello.endpoint >= gates.size()) {
+  if (hello.endpoint >= doorways.size()) {
     refuse(Code::kNotFound,
-           str(sides, "it wants endpoint ", hello.endpoint, ", there are ", gates.size()));
+           str(sides, "it wants endpoint ", hello.endpoint, ", there are ", doorways.size()));
   }
   if (*count >= options.connections_max) {
     refuse(Code::kUnavailable,
@@ -220,32 +221,32 @@ void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hell
   PeerInfo peer{hello.role,     hello.task, hello.incarnation,      hello.session,
                 hello.endpoint, 0,          socket->peer_address(), std::move(shared)};
   ++*count;
-  auto& gate = gates[hello.endpoint];
-  auto adopt = [gate, peer, count = count, log = options.log, self = self(),
+  auto& doorway = doorways[hello.endpoint];
+  auto adopt = [doorway, peer, count = count, log = options.log, self = self(),
                 connection = options.connection,
                 socket = std::shared_ptr<Socket>(std::move(socket))] {
-    auto ward = gate->ward.lock();
-    if (!ward && !gate->closed) {
-      ward = std::make_shared<Ward>(*gate->endpoint.reactor, count);
-      gate->ward = ward;
-      gate->endpoint.reactor->keep(ward);
+    auto ward = doorway->ward.lock();
+    if (!ward && !doorway->closed) {
+      ward = std::make_shared<Ward>(*doorway->endpoint.reactor, count);
+      doorway->ward = ward;
+      doorway->endpoint.reactor->keep(ward);
     }
     try {
-      if (gate->closed) throw UnavailableError("the acceptor has stopped");
-      ward->adopt(*socket, peer, gate->endpoint, self, connection);
+      if (doorway->closed) throw UnavailableError("the acceptor has stopped");
+      ward->adopt(*socket, peer, doorway->endpoint, self, connection);
     } catch (...) {
       --*count;
       log(LogLevel::kWarning, str(self, " could not serve ", peer.name(), ": ",
                                   describe(from_kj(to_kj(std::current_exception())))));
     }
   };
-  if (!gate->mailbox->post(std::move(adopt))) --*count;
+  if (!doorway->mailbox->post(std::move(adopt))) --*count;
 }
 
 void Acceptor::Impl::stop() {
   tasks.cancel_all();
   listener.reset();
-  for (auto& gate : gates) gate->mailbox->post([gate = gate] { gate->close(); });
+  for (auto& doorway : doorways) doorway->mailbox->post([doorway = doorway] { doorway->close(); });
 }
 
 Acceptor::Acceptor(Network& network, const Address& address, AcceptorOptions options,
@@ -257,8 +258,8 @@ Acceptor::Acceptor(Network& network, const Address& address, AcceptorOptions opt
 Acceptor::~Acceptor() {
   stop();
   // On this thread at once: what the calls under way refer to may go right after the acceptor.
-  for (auto& gate : impl_->gates)
-    if (gate->endpoint.reactor == impl_->gates[0]->endpoint.reactor) gate->close();
+  for (auto& doorway : impl_->doorways)
+    if (doorway->endpoint.reactor == impl_->doorways[0]->endpoint.reactor) doorway->close();
 }
 
 const Address& Acceptor::address() const { return impl_->address; }

@@ -1,56 +1,28 @@
-// Admission: who may go on, and when. Small queues of one loop, from which a lane builds its order
-// of work.
+// Admission: who may go on, and when. Two queues of one loop from which, with rpc::Gate, a lane
+// builds its order of work.
 //   Thread  one loop's.
 #pragma once
 #include <kj/async.h>
 
 #include <cstddef>
 #include <deque>
-#include <memory>
 #include <set>
+#include <vector>
 
 #include "rpc/reactor.h"
 #include "rpc/task_group.h"
 
 namespace cairn::worker {
 
-enum class Company : std::uint8_t { kShared, kAlone };  // kAlone: nobody else inside meanwhile
-
-// At most `places` inside, first come first served.
-class Turnstile {
-  struct State;
-
- public:
-  // A place inside, left on destruction.
-  class Pass {
-   public:
-    Pass() = default;
-    explicit Pass(std::shared_ptr<State> state) : state_(std::move(state)) {}
-    Pass(Pass&&) noexcept = default;
-    Pass& operator=(Pass&& other) noexcept;
-    ~Pass() noexcept { leave(); }
-    void leave() noexcept;
-
-   private:
-    std::shared_ptr<State> state_;
-  };
-
-  explicit Turnstile(std::size_t places);
-  kj::Promise<Pass> enter(Company company = Company::kShared);
-  void set_places(std::size_t places);
-  std::size_t inside() const;
-  std::size_t waiting() const;
-
- private:
-  std::shared_ptr<State> state_;
-};
-
-// One run of compute at a time, each after the loop has sent and received what it could.
+// One run of compute at a time, each after the loop has sent and received what it could, so that
+// messages never wait for a computation that could as well come later.
+//
+//   co_await computing.turn();
+//   compute();   // before the next wait
 class ComputeTurns {
  public:
   explicit ComputeTurns(rpc::Reactor& reactor) : reactor_(reactor) {}
-  // Resolves later, in the order of asking; who drops the promise is passed over. Compute before
-  // the next wait.
+  // Resolves later, in the order of asking; a dropped promise is passed over.
   kj::Promise<void> turn();
 
  private:
@@ -61,7 +33,11 @@ class ComputeTurns {
   rpc::TaskGroup tasks_;
 };
 
-// Counts closures between their first push and their end, and can hold back those before it.
+// Counts closures between their first push and their end, and can hold back those that have not
+// pushed yet: the cut of a checkpoint must not go through the middle of a closure.
+//
+//   co_await gate.pass(this);   // before the first push; gate.leave(this) at the closure's end
+//   co_await gate.hold(me);     // nobody is pushing now, and nobody begins before gate.release(me)
 class PushGate {
  public:
   // Resolves now, or at release: `who` counts as pushing from then on. Dropping the promise while

@@ -12,7 +12,7 @@ struct Lane::Function {
   FunctionId id = 0;
   Graph graph;
   std::vector<std::int64_t> taken;  // elements by iterator argument
-  Company company = Company::kShared;
+  rpc::Company company = rpc::Company::kShared;
   bool immediate = false;
   std::vector<VariableId> bound;
   std::shared_ptr<const Plan> plan;
@@ -144,9 +144,9 @@ void Lane::configure(const LaneConfig& config) {
   identity.hello.incarnation = options_.incarnation;
   identity.encoding = config.encoding;
   store_.identify(std::move(identity));
-  prepared_.set_places(config.pipeline_depth + 1);
+  prepared_.set_limit(config.pipeline_depth + 1);
   lookahead_ = Lookahead(config.pipeline_depth);
-  at_work_.set_places(lookahead_.places());
+  at_work_.set_limit(lookahead_.places());
   pushes_.release_all();
 }
 
@@ -160,7 +160,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes) {
   function->id = id;
   function->graph = std::move(graph);
   function->taken = function->graph.elements_taken();
-  function->company = function->graph.assigns() ? Company::kAlone : Company::kShared;
+  function->company = function->graph.assigns() ? rpc::Company::kAlone : rpc::Company::kShared;
   function->immediate = function->graph.variables.empty() && function->graph.iterators.empty();
   if (function->immediate)
     function->plan = make_plan(function->graph, {}, {.products = config_.products});
@@ -344,7 +344,7 @@ Step::Next Lane::compute(Run& run) {
   auto take_time = kj::defer([&] {
     lookahead_.took(idled, reactor_.now() - began);
     idle_before_ = reactor_.idle();
-    at_work_.set_places(lookahead_.places());
+    at_work_.set_limit(lookahead_.places());
   });
   return run.step->next();
 }
@@ -356,10 +356,10 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   if (what->immediate) co_return run_now(std::move(closure));
   const Held held(*this, closure);
   const TraceSpan span("closure at its lane", closure.sequence, TraceSpan::Kind::kOverlapping);
-  Turnstile::Pass ready = co_await prepared_.enter();
+  rpc::Gate::Pass ready = co_await prepared_.enter();
   Run run(*this, what, closure.sequence, caller);
   // an iterator that is overtaken has to be opened again
-  Turnstile::Pass reading = co_await reading_.enter();
+  rpc::Gate::Pass reading = co_await reading_.enter();
   // reading may take long: let pulls leave first
   if (config_.pipeline_depth > 1 && !closure.takes.empty()) co_await reactor_.yield();
   run.now(Doing::kReading);
@@ -367,7 +367,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   reading.leave();
   run.now(Doing::kWaitingForPlace);
   const Duration from = reactor_.now();
-  Turnstile::Pass work = co_await at_work_.enter(what->company);
+  rpc::Gate::Pass work = co_await at_work_.enter(1, what->company);
   run.held_back = reactor_.now() - from;
   if (config_.session != begun.session || config_.incarnation != begun.incarnation)
     throw CancelledError("another session, or another connection, has taken over this lane");

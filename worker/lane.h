@@ -20,6 +20,7 @@
 #include "core/graph/graph.h"
 #include "core/rows/layout.h"
 #include "data/dataset.h"
+#include "rpc/gate.h"
 #include "rpc/task.h"
 #include "worker/admission.h"
 #include "worker/closure.h"
@@ -141,9 +142,9 @@ class Lane {
   Books<PipelineId> pipeline_books_;
   std::size_t closures_ = 0, argument_bytes_ = 0;  // of the closures that are here
   LaneStats stats_;
-  Turnstile prepared_{1};
-  Turnstile reading_{1};
-  Turnstile at_work_{1};
+  rpc::Gate prepared_{1};  // have, or get, their elements
+  rpc::Gate reading_{1};
+  rpc::Gate at_work_{1};
   Lookahead lookahead_{1};   // places at work
   Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;

@@ -14,7 +14,7 @@
 #include "core/base/clock.h"
 #include "core/graph/update_rule.h"
 #include "core/rows/variable_store.h"
-#include "rpc/credit.h"
+#include "rpc/connection.h"
 #include "rpc/hello.h"
 #include "rpc/network.h"
 #include "rpc/task.h"

@@ -11,65 +11,6 @@
 namespace cairn::worker {
 namespace {
 
-class TurnstileTest : public testing::Test {
- protected:
-  // Enters and notes `name` when inside.
-  void enter(const std::string& name, Company company = Company::kShared) {
-    waiting.erase(name);
-    waiting.emplace(name, turnstile.enter(company)
-                              .then([this, name](Turnstile::Pass&& pass) {
-                                order += name;
-                                inside[name] = std::move(pass);
-                              })
-                              .eagerlyEvaluate(nullptr));
-    reactor.run_ready();
-  }
-  void leave(const std::string& name) {
-    inside.erase(name);
-    reactor.run_ready();
-  }
-  std::unique_ptr<rpc::SimReactor> loop = std::make_unique<rpc::SimReactor>();
-  rpc::SimReactor& reactor = *loop;
-  Turnstile turnstile{2};
-  std::string order;
-  std::map<std::string, kj::Promise<void>> waiting;
-  std::map<std::string, Turnstile::Pass> inside;
-};
-
-TEST_F(TurnstileTest, NoMoreThanItsPlacesAreInsideFirstComeFirstServed) {
-  for (const char* name : {"a", "b", "c", "d"}) enter(name);
-  EXPECT_EQ(order, "ab");
-  leave("b");
-  EXPECT_EQ(order, "abc");
-  leave("a");
-  EXPECT_EQ(order, "abcd");
-}
-
-TEST_F(TurnstileTest, WhoWantsNoCompanyWaitsForAllAndAllWaitForHim) {
-  enter("a");
-  enter("x", Company::kAlone);
-  enter("b");
-  EXPECT_EQ(order, "a");
-  leave("a");
-  EXPECT_EQ(order, "ax");
-  leave("x");
-  EXPECT_EQ(order, "axb");
-}
-
-TEST_F(TurnstileTest, WhoGivesUpIsPassedOver) {
-  for (const char* name : {"a", "b", "c", "d"}) enter(name);
-  waiting.erase("c");
-  leave("a");
-  EXPECT_EQ(order, "abd");
-}
-
-TEST_F(TurnstileTest, MorePlacesLetMoreIn) {
-  for (const char* name : {"a", "b", "c", "d"}) enter(name);
-  turnstile.set_places(3);
-  reactor.run_ready();
-  EXPECT_EQ(order, "abc");
-}
-
 class PushGateTest : public testing::Test {
  protected:
   void pass(const void* who) {
