@@ -7,14 +7,16 @@
 
 namespace cairn::worker {
 
-// A graph, bound to the variables of the present layout when first run; its workspaces stay warm.
+// A graph, and the plan of it for the numbers that its variables have in its store; workspaces stay
+// warm.
 struct Lane::Function {
   FunctionId id = 0;
   Graph graph;
   std::vector<std::int64_t> taken;  // elements by iterator argument
   rpc::Company company = rpc::Company::kShared;
   bool immediate = false;
-  std::vector<VariableId> bound;
+  StepStores* stores = nullptr;
+  std::vector<VariableId> variables;  // their numbers in the store, for which `plan` is made
   std::shared_ptr<const Plan> plan;
   std::vector<std::unique_ptr<Workspace>> workspaces;  // those not in use
 
@@ -63,7 +65,7 @@ struct Lane::Run {
   std::shared_ptr<const Plan> plan;
   std::unique_ptr<Workspace> workspace;
   std::optional<Step> step;
-  std::optional<RemoteStep> store;
+  std::unique_ptr<StepStore> store;
   Duration held_back{0};  // ready, and others had all the places
   bool finished = false;
 };
@@ -113,7 +115,8 @@ void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const c
 Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
     : reactor_(reactor),
       options_(std::move(options)),
-      store_(reactor, network, options_.link),
+      remote_(reactor, network, options_.link),
+      stores_{{StoreKind::kParameterServers, &remote_}},
       pipelines_(options_.data),
       computing_(reactor) {}
 
@@ -130,7 +133,7 @@ void Lane::configure(const LaneConfig& config) {
     function_books_ = {};
     pipelines_.clear();
     pipeline_books_ = {};
-    store_.forget_layout();
+    remote_.forget_layout();
     stats_.functions = 0;
   }
   config_ = config;
@@ -143,7 +146,7 @@ void Lane::configure(const LaneConfig& config) {
   identity.hello.task = options_.task;
   identity.hello.incarnation = options_.incarnation;
   identity.encoding = config.encoding;
-  store_.identify(std::move(identity));
+  remote_.identify(std::move(identity));
   prepared_.set_limit(config.pipeline_depth + 1);
   lookahead_ = Lookahead(config.pipeline_depth);
   at_work_.set_limit(lookahead_.places());
@@ -151,14 +154,21 @@ void Lane::configure(const LaneConfig& config) {
 }
 
 void Lane::set_layout(std::shared_ptr<const Layout> layout) {
-  store_.set_layout(std::move(layout));
+  remote_.set_layout(std::move(layout));
 }
 
-void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes) {
+void Lane::add_stores(StoreKind kind, StepStores& stores) { stores_[kind] = &stores; }
+
+void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes, StoreKind kind) {
+  const auto stores = stores_.find(kind);
+  if (stores == stores_.end())
+    throw FailedPreconditionError(str("function ", id, " keeps its variables in a store of kind ",
+                                      static_cast<int>(kind), ", which this lane does not have"));
   book(function_books_, id, bytes, kFunctionsMax, "function");
   auto function = std::make_shared<Function>();
   function->id = id;
   function->graph = std::move(graph);
+  function->stores = stores->second;
   function->taken = function->graph.elements_taken();
   function->company = function->graph.assigns() ? rpc::Company::kAlone : rpc::Company::kShared;
   function->immediate = function->graph.variables.empty() && function->graph.iterators.empty();
@@ -192,33 +202,13 @@ bool Lane::immediate(FunctionId id) const {
   return found != functions_.end() && found->second->immediate;
 }
 
-// Where the layout has the function's variables; a plan stays while they keep their numbers.
-void Lane::bind(Function& function, std::uint64_t layout_version) const {
-  if (function.graph.variables.empty() && function.plan) return;
-  std::vector<VariableId> bound;
-  if (!function.graph.variables.empty()) {
-    const auto& routing = store_.routing();
-    if (!routing || routing->layout().version < layout_version)
-      throw FailedPreconditionError(
-          str("the closure needs layout version ", layout_version, ", this lane has ",
-              routing ? str("version ", routing->layout().version) : std::string("none")));
-    for (const GraphVariable& variable : function.graph.variables) {
-      const VariableLayout* place = routing->layout().find(variable.name);
-      if (place == nullptr)
-        throw FailedPreconditionError(str("variable \"", variable.name,
-                                          "\" is not in layout version ",
-                                          routing->layout().version));
-      const TensorType type{place->spec->dtype, place->spec->shape};
-      if (!(type == variable.type))
-        throw InvalidArgumentError(str("function ", function.id, " takes variable \"",
-                                       variable.name, "\" to be ", variable.type.to_string(),
-                                       ", the layout has ", type.to_string()));
-      bound.push_back(place->id);
-    }
-  }
-  if (function.plan && bound == function.bound) return;
-  function.plan = make_plan(function.graph, bound, {.products = config_.products});
-  function.bound = std::move(bound);
+// A plan stays while its variables keep their numbers in the store.
+void Lane::make_ready(Function& function, std::uint64_t layout_version) const {
+  if (function.plan && function.graph.variables.empty()) return;
+  std::vector<VariableId> variables = function.stores->resolve(function.graph, layout_version);
+  if (function.plan && variables == function.variables) return;
+  function.plan = make_plan(function.graph, variables, {.products = config_.products});
+  function.variables = std::move(variables);
   function.workspaces.clear();
 }
 
@@ -291,7 +281,7 @@ ClosureResult Lane::run_now(Closure closure) {
 void Lane::make_step(Run& run, const Closure& closure) {
   run.plan = run.function->plan;
   run.workspace = run.function->workspace();
-  run.store.emplace(store_, run.slot);
+  run.store = run.function->stores->open(run.slot);
   run.step.emplace(run.plan, *run.workspace, *run.store, context(closure),
                    RunInputs{closure.arguments, std::move(run.elements)});
 }
@@ -371,7 +361,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   run.held_back = reactor_.now() - from;
   if (config_.session != begun.session || config_.incarnation != begun.incarnation)
     throw CancelledError("another session, or another connection, has taken over this lane");
-  bind(*what, closure.layout_version);
+  make_ready(*what, closure.layout_version);
   make_step(run, closure);
   co_await drive(run);
   ClosureResult result;

@@ -1,5 +1,5 @@
-// Lane: one of the closures' workplaces of a process. Owns functions, pipelines and the remote
-// store; belongs to one loop.
+// Lane: one of the closures' workplaces of a process. Owns functions, pipelines and the store of
+// rows on ps; belongs to one loop. A function says which kind of store its closures use.
 //
 // A closure's way: it waits its turn (first come, first served), takes its elements, pulls,
 // computes, pushes, answers. At most `pipeline_depth` closures are between the start of their pull
@@ -74,10 +74,17 @@ class Lane {
   // Errors  InvalidArgument: depth 0 or above kDepthMax, session 0.
   void configure(const LaneConfig& config);
   void set_layout(std::shared_ptr<const Layout> layout);
+  // Functions of this kind find their variables there; those of parameter servers do from the
+  // start.
+  // `stores` outlives the lane.
+  void add_stores(StoreKind kind, StepStores& stores);
   // `graph` is verified. A function may be registered again. `bytes`: of the description as it
-  // came, which a lane keeps so many of.
+  // came, which a lane keeps so many of. `kind`: what the strategy of its closures keeps variables
+  // in.
   //   Errors  ResourceExhausted: more functions or pipelines, or larger ones, than a lane keeps.
-  void register_function(FunctionId id, Graph graph, std::size_t bytes = 0);
+  //           FailedPrecondition: this lane has no stores of that kind.
+  void register_function(FunctionId id, Graph graph, std::size_t bytes = 0,
+                         StoreKind kind = StoreKind::kParameterServers);
   void open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes = 0);
   void close_pipeline(PipelineId pipeline);
 
@@ -118,7 +125,7 @@ class Lane {
   struct Run;
   struct Held;  // a closure that is here
   std::shared_ptr<Function> function(FunctionId id) const;
-  void bind(Function& function, std::uint64_t layout_version) const;
+  void make_ready(Function& function, std::uint64_t layout_version) const;
   void check_arguments(const Closure& closure, const Function& function) const;
   StepContext context(const Closure& closure) const;
   void take_elements(const Closure& closure, const Function& function, Run& run);
@@ -130,7 +137,8 @@ class Lane {
   rpc::Reactor& reactor_;
   LaneOptions options_;
   LaneConfig config_;
-  RemoteStore store_;
+  RemoteStore remote_;
+  std::map<StoreKind, StepStores*> stores_;
   Pipelines pipelines_;
   std::map<FunctionId, std::shared_ptr<Function>> functions_;
   template <typename Id>

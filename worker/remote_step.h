@@ -9,11 +9,10 @@
 #include <memory>
 #include <span>
 
-#include "core/rows/variable_store.h"
-#include "rpc/task.h"
 #include "worker/doing.h"
 #include "worker/read_scatter.h"
 #include "worker/remote_store.h"
+#include "worker/step_store.h"
 #include "worker/update_gather.h"
 
 namespace cairn::worker {
@@ -25,20 +24,19 @@ namespace cairn::worker {
 //   Cancel   dropping a call drops what is under way; drop it before the step goes. A message on
 //            its way out may still refer to the values of an update, which it co-owns: their memory
 //            must not be reused after a cancelled push.
-class RemoteStep final : public UpdatePlaces {
+class RemoteStep final : public StepStore {
  public:
   // `slot` is told what the step waits for; null: nobody wants to know.
   explicit RemoteStep(RemoteStore& store, DoingSlot* slot = nullptr);
 
-  // One wave each. What the spans point to stays valid until it has ended.
-  rpc::Task<void> pull(StepContext step, std::span<Read> reads);
-  rpc::Task<void> push(StepContext step, std::span<Update> updates);
+  rpc::Task<void> pull(StepContext step, std::span<Read> reads) override;
+  rpc::Task<void> push(StepContext step, std::span<Update> updates) override;
   // Memory shared with the one shard that holds the variable, if the values are large enough to lie
   // there.
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
 
-  std::uint64_t staleness() const { return staleness_; }  // the largest over all pushes so far
-  bool updated() const { return updated_; }
+  std::uint64_t staleness() const override { return staleness_; }
+  bool updated() const override { return updated_; }
 
  private:
   class Call;

@@ -1,5 +1,7 @@
 #include "worker/remote_store.h"
 
+#include "worker/remote_step.h"
+
 namespace cairn::worker {
 namespace {
 
@@ -56,6 +58,34 @@ void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
            rpc::Address::parse(server.address) != linked.link->shard().address;
   });
   routing_ = std::move(next);
+}
+
+std::vector<VariableId> RemoteStore::resolve(const Graph& graph,
+                                             std::uint64_t layout_version) const {
+  if (graph.variables.empty()) return {};
+  if (!routing_ || routing_->layout().version < layout_version)
+    throw FailedPreconditionError(
+        str("the closure needs layout version ", layout_version, ", this lane has ",
+            routing_ ? str("version ", routing_->layout().version) : std::string("none")));
+  std::vector<VariableId> ids;
+  for (const GraphVariable& variable : graph.variables) {
+    const VariableLayout* known = routing_->layout().find(variable.name);
+    if (known == nullptr)
+      throw FailedPreconditionError(str("variable \"", variable.name,
+                                        "\" is not in layout version ",
+                                        routing_->layout().version));
+    const TensorType type{known->spec->dtype, known->spec->shape};
+    if (!(type == variable.type))
+      throw InvalidArgumentError(str("the function takes variable \"", variable.name, "\" to be ",
+                                     variable.type.to_string(), ", the layout has ",
+                                     type.to_string()));
+    ids.push_back(known->id);
+  }
+  return ids;
+}
+
+std::unique_ptr<StepStore> RemoteStore::open(DoingSlot* slot) {
+  return std::make_unique<RemoteStep>(*this, slot);
 }
 
 std::shared_ptr<ShardLink> RemoteStore::link(ShardId shard) {

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "core/rows/layout.h"
 #include "rpc/reactor.h"
 #include "worker/part_cache.h"
 #include "worker/routing.h"
 #include "worker/shard_link.h"
+#include "worker/step_store.h"
 
 namespace cairn::worker {
 
@@ -21,7 +23,7 @@ struct LaneIdentity {
   Encoding encoding = Encoding::kRaw;
 };
 
-class RemoteStore {
+class RemoteStore final : public StepStores {
  public:
   RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptions options = {});
 
@@ -31,6 +33,9 @@ class RemoteStore {
   // Links whose ps moved or restarted are dropped. Errors InvalidArgument: parts that do not cover
   // a variable, unknown shards or addresses.
   void set_layout(std::shared_ptr<const Layout> layout);
+
+  std::vector<VariableId> resolve(const Graph& graph, std::uint64_t layout_version) const override;
+  std::unique_ptr<StepStore> open(DoingSlot* slot) override;
 
   // null before the first layout
   const std::shared_ptr<const Routing>& routing() const { return routing_; }

@@ -39,10 +39,11 @@ class LaneHarness {
   }
 
   template <typename F>
-  void add_function(FunctionId id, const std::vector<SignatureEntry>& signature, F body) {
+  void add_function(FunctionId id, const std::vector<SignatureEntry>& signature, F body,
+                    StoreKind kind = StoreKind::kParameterServers) {
     auto traced = trace(
         [&](const std::vector<TraceArgument>& arguments) { return body(arguments); }, signature);
-    lane.register_function(id, parse_graph(traced.bytes));
+    lane.register_function(id, parse_graph(traced.bytes), traced.bytes.size(), kind);
   }
   Variable variable(VariableId id) const {
     return Variable(cluster_.layout->variables.at(id).spec);
