@@ -6,6 +6,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/manifest_io.h"
 #include "core/base/log.h"
+#include "rpc/on_offload.h"
 #include "storage/folder_lock.h"
 
 namespace cairn {
@@ -345,24 +346,7 @@ rpc::Task<void> Engine::timed_saves() {
 }
 
 rpc::Task<void> Engine::on_disk_thread(std::function<void()> work) {
-  struct Outcome {
-    std::exception_ptr error;
-    kj::Own<kj::PromiseFulfiller<void>> done;
-  };
-  auto outcome = std::make_shared<Outcome>();
-  auto paf = kj::newPromiseAndFulfiller<void>();
-  outcome->done = kj::mv(paf.fulfiller);
-  auto mailbox = mailbox_;
-  parts_.offload.submit(0, [outcome, mailbox, work = std::move(work)] {
-    try {
-      work();
-    } catch (...) {
-      outcome->error = std::current_exception();
-    }
-    mailbox->post([outcome] { outcome->done->fulfill(); });
-  });
-  co_await kj::mv(paf.promise);
-  if (outcome->error) std::rethrow_exception(outcome->error);
+  co_await rpc::on_offload(parts_.reactor, parts_.offload, 0, std::move(work));
 }
 
 }  // namespace cairn

@@ -1,8 +1,8 @@
 #include "ps/checkpoint_tasks.h"
 
 #include "core/base/log.h"
-#include "ps/on_offload.h"
 #include "ps/shard_service.h"
+#include "rpc/on_offload.h"
 #include "storage/range_read.h"
 
 namespace cairn::ps {
@@ -94,17 +94,17 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
     job->writer = store.create(path);
   };
   kj::Promise<void> writing =
-      on_offload(host->reactor, host->offload, host->lane, std::move(create));
+      rpc::on_offload(host->reactor, host->offload, host->lane, std::move(create));
   for (;;) {
     const auto batch = std::make_shared<const Batch>(take_batch(host->shard, attempt));
     co_await kj::mv(writing);
     if (batch->empty()) break;
     auto write = [job, batch] { job->write(*batch); };
-    writing = on_offload(host->reactor, host->offload, host->lane, std::move(write));
+    writing = rpc::on_offload(host->reactor, host->offload, host->lane, std::move(write));
     co_await host->reactor.yield();  // pulls and pushes that came meanwhile
   }
   auto finish = [job] { job->saved.files = job->writer->finish(); };
-  co_await on_offload(host->reactor, host->offload, host->lane, std::move(finish));
+  co_await rpc::on_offload(host->reactor, host->offload, host->lane, std::move(finish));
   co_return std::move(job->saved);
 }
 
@@ -120,10 +120,10 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
     auto open = [job, &store = host->store, path = folder + "/" + name] {
       job->reader = store.open(path);
     };
-    co_await on_offload(host->reactor, host->offload, host->lane, std::move(open));
+    co_await rpc::on_offload(host->reactor, host->offload, host->lane, std::move(open));
     for (const auto& [variable, rows] : ranges) {
       auto begin = [job, variable = variable, rows = rows] { job->begin(variable, rows); };
-      co_await on_offload(host->reactor, host->offload, host->lane, std::move(begin));
+      co_await rpc::on_offload(host->reactor, host->offload, host->lane, std::move(begin));
       host->shard.verify_restore(number);
       for (const storage::TableRecord& record : job->tables) host->shard.restore(record);
       for (;;) {
@@ -133,7 +133,7 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
         }
         if (!job->more) break;
         auto read = [job] { job->read(); };
-        co_await on_offload(host->reactor, host->offload, host->lane, std::move(read));
+        co_await rpc::on_offload(host->reactor, host->offload, host->lane, std::move(read));
         host->shard.verify_restore(number);
       }
     }

@@ -1,8 +1,8 @@
-#include "ps/on_offload.h"
+#include "rpc/on_offload.h"
 
 #include "rpc/error_wire.h"
 
-namespace cairn::ps {
+namespace cairn::rpc {
 namespace {
 
 struct Waiter {
@@ -21,7 +21,7 @@ std::exception_ptr error_of(const std::function<void()>& work) {
 
 }  // namespace
 
-kj::Promise<void> on_offload(rpc::Reactor& reactor, Offload& offload, std::size_t lane,
+kj::Promise<void> on_offload(Reactor& reactor, Offload& offload, std::size_t lane,
                              std::function<void()> work) {
   auto paf = kj::newPromiseAndFulfiller<void>();
   // The waiter belongs to the loop: the reactor keeps it, so that it never dies on the other
@@ -39,7 +39,7 @@ kj::Promise<void> on_offload(rpc::Reactor& reactor, Offload& offload, std::size_
       if (error == nullptr)
         kept->fulfiller->fulfill();
       else
-        kept->fulfiller->reject(rpc::to_kj(error));
+        kept->fulfiller->reject(to_kj(error));
       reactor.release(kept.get());
     });
   };
@@ -47,4 +47,4 @@ kj::Promise<void> on_offload(rpc::Reactor& reactor, Offload& offload, std::size_
   return kj::mv(paf.promise);
 }
 
-}  // namespace cairn::ps
+}  // namespace cairn::rpc
