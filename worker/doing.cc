@@ -6,7 +6,7 @@ std::string_view doing_text(Doing doing) {
   switch (doing) {
     case Doing::kWaitingToRead: return "waiting to read its data";
     case Doing::kReading: return "reading its data";
-    case Doing::kWaitingForPlace: return "waiting for those before it";
+    case Doing::kWaitingForOthers: return "waiting for those before it";
     case Doing::kConnecting: return "connecting to";
     case Doing::kWaitingToPull: return "waiting for credit to pull from";
     case Doing::kPulling: return "pulling from";

@@ -16,9 +16,9 @@ namespace cairn::worker {
 enum class Doing : std::uint8_t {
   kWaitingToRead,  // others read their data first
   kReading,
-  kWaitingForPlace,  // as many as may be at work at once are
-  kConnecting,       // these have a shard: to it,
-  kWaitingToPull,    // for credit,
+  kWaitingForOthers,  // as many as may be at work at once are
+  kConnecting,        // these have a shard: to it,
+  kWaitingToPull,     // for credit,
   kPulling,
   kWaitingToPush,
   kPushing,

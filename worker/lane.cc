@@ -39,11 +39,14 @@ struct Lane::Run {
     ++lane.stats_.closures_here;
     if (slot != nullptr) slot->begin(sequence, lane.reactor_.now());
   }
+  // The order matters: the step's memory may lie in the store's, and the gate lets a checkpoint
+  // begin as soon as nobody pushes.
   ~Run() {
     step.reset();
     store.reset();
     if (pushes_as == this) lane.pushes_.leave(this);
     lane.stats_.doing.give(slot);
+    // A message of a push that was dropped may still refer to the workspace: it is not used again.
     if (finished && workspace && plan == function->plan)
       function->workspaces.push_back(std::move(workspace));
     --lane.stats_.closures_here;
@@ -66,7 +69,7 @@ struct Lane::Run {
   std::unique_ptr<Workspace> workspace;
   std::optional<Step> step;
   std::unique_ptr<StepStore> store;
-  Duration held_back{0};  // ready, and others had all the places
+  Duration held_back{0};  // ready, and as many as may be were at work
   bool finished = false;
 };
 
@@ -95,7 +98,7 @@ struct Lane::Held {
 
 namespace {
 
-// Books `bytes` under `id`, in the place of what was booked there before.
+// Books `bytes` under `id`, instead of what was booked there before.
 template <typename Books, typename Id>
 void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const char* what) {
   const auto known = books.sizes.find(id);
@@ -149,7 +152,7 @@ void Lane::configure(const LaneConfig& config) {
   remote_.identify(std::move(identity));
   prepared_.set_limit(config.pipeline_depth + 1);
   lookahead_ = Lookahead(config.pipeline_depth);
-  at_work_.set_limit(lookahead_.places());
+  at_work_.set_limit(lookahead_.limit());
   pushes_.release_all();
 }
 
@@ -302,6 +305,8 @@ rpc::Task<void> Lane::drive(Run& run) {
     if (const auto* pull = std::get_if<Step::Pull>(&needed)) {
       co_await run.store->pull(context, pull->reads);
     } else if (const auto* push = std::get_if<Step::Push>(&needed)) {
+      // Only the first push of a closure waits for a checkpoint's cut: once it has begun to push,
+      // the cut waits for it, so that every closure is in a checkpoint whole or not at all.
       if (!std::exchange(pushing, true)) {
         if (pushes_.held()) run.now(Doing::kHeld);
         co_await pushes_.pass(run.pushes_as);
@@ -327,6 +332,8 @@ kj::Promise<void> Lane::all_reduce(const StepContext& context, const Step::AllRe
       .eagerlyEvaluate(nullptr);
 }
 
+// Tells the lookahead how long the loop was idle before this while the closure stood ready, held
+// back only by the limit of closures at work: time that one more at work would have used.
 Step::Next Lane::compute(Run& run) {
   run.now(Doing::kComputing);
   const Duration idled = std::min(reactor_.idle() - idle_before_, run.held_back),
@@ -334,16 +341,19 @@ Step::Next Lane::compute(Run& run) {
   auto take_time = kj::defer([&] {
     lookahead_.took(idled, reactor_.now() - began);
     idle_before_ = reactor_.idle();
-    at_work_.set_limit(lookahead_.places());
+    at_work_.set_limit(lookahead_.limit());
   });
   return run.step->next();
 }
 
 rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
+  // Every wait below may bring another configuration; what was begun under the old one ends.
   const LaneConfig begun = config_;
   auto what = function(closure.function);
   check_arguments(closure, *what);
   if (what->immediate) co_return run_now(std::move(closure));
+  // Three gates, each first come first served: a few closures have their elements ready, one reads
+  // at a time, and as many as the lookahead says are between their first pull and their last push.
   const Held held(*this, closure);
   const TraceSpan span("closure at its lane", closure.sequence, TraceSpan::Kind::kOverlapping);
   rpc::Gate::Pass ready = co_await prepared_.enter();
@@ -355,7 +365,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   run.now(Doing::kReading);
   take_elements(closure, *what, run);
   reading.leave();
-  run.now(Doing::kWaitingForPlace);
+  run.now(Doing::kWaitingForOthers);
   const Duration from = reactor_.now();
   rpc::Gate::Pass work = co_await at_work_.enter(1, what->company);
   run.held_back = reactor_.now() - from;

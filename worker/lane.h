@@ -153,7 +153,7 @@ class Lane {
   rpc::Gate prepared_{1};  // have, or get, their elements
   rpc::Gate reading_{1};
   rpc::Gate at_work_{1};
-  Lookahead lookahead_{1};   // places at work
+  Lookahead lookahead_{1};   // how many may be at work
   Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;
   ComputeTurns computing_;

@@ -22,7 +22,7 @@ class Lookahead {
   static constexpr int kPatienceMax = 64;
 
   explicit Lookahead(std::size_t most)
-      : least_(std::min(kLeast, most)), most_(most), places_(least_) {}
+      : least_(std::min(kLeast, most)), most_(most), limit_(least_) {}
 
   // A turn of computing has ended. `idled`: how long the lane had nothing to do before it and yet
   // held this closure back.
@@ -35,25 +35,25 @@ class Lookahead {
     turns_ = 0;
   }
 
-  std::size_t places() const { return places_; }
+  std::size_t limit() const { return limit_; }
 
  private:
   void decide() {
     const bool trying = std::exchange(trying_, false);
     if (idled_ > computed_ / 32) {
-      places_ = std::min(places_ + (idled_ > computed_ ? places_ : 1), most_);
+      limit_ = std::min(limit_ + (idled_ > computed_ ? limit_ : 1), most_);
       patience_ = trying ? std::min(2 * patience_, kPatienceMax) : patience_;
       calm_ = 0;
     } else if (trying) {
       patience_ = 1;
-    } else if (++calm_ >= patience_ && places_ > least_) {
-      --places_;
+    } else if (++calm_ >= patience_ && limit_ > least_) {
+      --limit_;
       trying_ = true;
       calm_ = 0;
     }
   }
 
-  std::size_t least_, most_, places_;
+  std::size_t least_, most_, limit_;
   Duration idled_{0}, computed_{0};
   int turns_ = 0;
   int calm_ = 0, patience_ = 1;  // in decisions

@@ -6,14 +6,14 @@
 namespace cairn::worker {
 namespace {
 
-std::string place(const Take& wanted) {
+std::string described(const Take& wanted) {
   return str("elements [", wanted.ordinal, ", ", wanted.ordinal + wanted.count, ") of pipeline ",
              wanted.pipeline);
 }
 
-// The one place through which a dataset's failure leaves, told apart from the function's own.
+// The one way by which a dataset's failure leaves, told apart from the function's own.
 [[noreturn]] void rethrow_input_error(const Error& error, const Take& wanted) {
-  throw ClosureInputError(error.code(), str(error.what(), " (reading ", place(wanted), ")"),
+  throw ClosureInputError(error.code(), str(error.what(), " (reading ", described(wanted), ")"),
                           error.task(), wanted.pipeline);
 }
 
@@ -105,7 +105,7 @@ Taken Pipelines::read(DatasetIterator& iterator, const Take& wanted) {
   }
   if (taken.elements.size() < wanted.count)
     throw OutOfRangeError(str("end of the data: pipeline ", wanted.pipeline, " ends after element ",
-                              stands_at(iterator), ", the closure takes ", place(wanted)));
+                              stands_at(iterator), ", the closure takes ", described(wanted)));
   taken.position = {stands_at(iterator), iterator.state().bytes,
                     static_cast<std::uint64_t>(iterator.skipped())};
   return taken;

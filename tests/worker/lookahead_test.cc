@@ -15,8 +15,8 @@ std::map<std::size_t, int> spent(Lookahead& lookahead, Duration latency, Duratio
                                  int decisions) {
   std::map<std::size_t, int> at;
   for (int i = 0; i < decisions; ++i) {
-    ++at[lookahead.places()];
-    const auto places = static_cast<std::int64_t>(lookahead.places());
+    ++at[lookahead.limit()];
+    const auto places = static_cast<std::int64_t>(lookahead.limit());
     const Duration idled = std::max(Duration(0), (latency + compute) / places - compute);
     for (int turn = 0; turn < Lookahead::kTurns; ++turn) lookahead.took(idled, compute);
   }
@@ -38,21 +38,21 @@ TEST(Lookahead, AtDepthOneNothingOverlaps) {
 TEST(Lookahead, AsManyOverlapAsTheLatencyDemands) {
   Lookahead lookahead(64);
   spent(lookahead, 1900us, 1ms, 100);
-  EXPECT_EQ(lookahead.places(), 3u);
+  EXPECT_EQ(lookahead.limit(), 3u);
   spent(lookahead, 8900us, 1ms, 100);
-  EXPECT_EQ(lookahead.places(), 10u);
+  EXPECT_EQ(lookahead.limit(), 10u);
 }
 
 TEST(Lookahead, NoMoreThanTheDepthOverlap) {
   Lookahead lookahead(4);
   spent(lookahead, 1s, 1ms, 100);
-  EXPECT_EQ(lookahead.places(), 4u);
+  EXPECT_EQ(lookahead.limit(), 4u);
 }
 
 TEST(Lookahead, FewerOverlapAgainWhenRowsComeSooner) {
   Lookahead lookahead(8);
   spent(lookahead, 20ms, 1ms, 100);
-  ASSERT_EQ(lookahead.places(), 8u);
+  ASSERT_EQ(lookahead.limit(), 8u);
   EXPECT_GT(spent(lookahead, 100us, 1ms, 100)[2], 80);
 }
 
@@ -65,7 +65,7 @@ TEST(Lookahead, OneSlowStepAmongManyChangesNothing) {
   Lookahead lookahead(4);
   for (int i = 0; i < 10 * Lookahead::kTurns; ++i) {
     lookahead.took(i % Lookahead::kTurns == 0 ? 900us : 0us, 1ms);
-    EXPECT_EQ(lookahead.places(), 2u);
+    EXPECT_EQ(lookahead.limit(), 2u);
   }
 }
 
