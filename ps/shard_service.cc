@@ -196,6 +196,7 @@ class ShardService final : public wire::Shard::Server {
 
   void answer_pull(PullContext context, const DecodedPull& pull) {
     const TraceSpan span("gather for a pull", pull.request.step.closure);
+    // Verified and counted before anything is allocated for the answer.
     const std::size_t bytes = host_->shard.pull_bytes(pull.request);
     auto results = context.initResults(kSmallAnswer);
     write_written(results, pull.request.headers);
@@ -212,6 +213,8 @@ class ShardService final : public wire::Shard::Server {
             host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
       return;
     }
+    // Rows that lie as they travel leave from the table. Should a push change them before they have
+    // left, the table copies them aside first, and the loan finds them there.
     const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
     if (auto loan = bytes >= kLentBytesMin ? host_->shard.lend(pull.request) : nullptr) {
       write(results.initVersion(), host_->shard.version());

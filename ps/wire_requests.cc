@@ -31,6 +31,8 @@ std::span<std::byte> shared_bytes(wire::Place::Reader place, const SharedBulk& s
   return shared.memory->at(place.getOffset(), place.getBytes());
 }
 
+// Ids in shared memory are copied before they are verified: the worker could change them between
+// the check and their use. Values need no copy, because any bits are values.
 template <typename Params>
 std::span<const std::int64_t> read_ids(Params in, SharedBulk& shared) {
   if (!in.hasIdsAt()) return read_ids(in.getIds());
@@ -49,6 +51,7 @@ PushValues read_values(wire::Shard::PushParams::Reader in,
   if (in.hasValuesAt()) {
     const auto at = wire::bounded(in.getValuesAt(), kHeadersMax, "places of values");
     places.reserve(at.size());
+    // Places may overlap, so that a small memory could be named as terabytes of values.
     std::size_t bytes = 0;
     for (const auto place : at) bytes += places.emplace_back(shared_bytes(place, shared)).size();
     if (!places.empty() && bytes > shared.memory->bytes())
@@ -97,6 +100,8 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared) {
   out.request.copies_of = in.getCopiesOf();
   if (in.hasValuesAt()) {
     out.to = shared_bytes(in.getValuesAt(), shared);
+    // So much does not stay in this core's caches until the worker's core reads it: it goes past
+    // them.
     if (out.to.size() >= kBulkBytes) out.request.next_reader = NextReader::kAnotherCore;
   }
   return out;

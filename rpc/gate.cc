@@ -14,6 +14,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
     kj::Own<kj::PromiseFulfiller<Pass>> fulfiller;
   };
 
+  // Whoever finds nobody inside always fits, or a wish above the limit would wait forever.
   bool fits(std::size_t units, Company company) const {
     return inside == 0 || (company == Company::kShared && !alone && inside + units <= limit);
   }

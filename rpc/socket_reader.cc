@@ -30,6 +30,9 @@ kj::Promise<size_t> SocketReader::read(void* buffer, size_t min, size_t max) {
   return read_some(read);
 }
 
+// Most messages are there whole when the loop wakes up. Taking them without a promise saves its
+// memory and a turn of the loop. An error is left for the next read(), which has a promise to tell
+// it with.
 std::size_t SocketReader::read_now(void* buffer, std::size_t bytes) {
   if (aborted_) return 0;
   Read read = begin(buffer, bytes, bytes);
@@ -80,6 +83,7 @@ size_t SocketReader::receive(const Read& read, error_code& error) {
 
 void SocketReader::landed(Read& read, size_t bytes) {
   const size_t room = read.room();
+  // Less than was asked for: the socket is empty, and to ask again would fail.
   dry_ = bytes < room + (room < ahead_.size() ? ahead_.size() : 0);
   // A sender that is as fast as this reader always has more: work that waits for an idle loop would
   // wait until the sender ends.
@@ -110,6 +114,7 @@ class SocketReader::Rest {
 
  private:
   void next() {
+    // Asio's own read would drop descriptors: then it only waits, and receive() reads.
     if (reader_.receives_descriptors_) return wait();
     core_->socket.async_read_some(
         reader_.buffers(read_),

@@ -28,6 +28,8 @@ kj::Promise<void> SocketWriter::write(std::vector<ByteStream::Piece> pieces) {
   size_t total = 0;
   for (auto& piece : pieces) total += piece.bytes.size();
   if (total <= cork_max_) return cork(pieces);
+  // A caller waits for each write before the next one, but corked writes resolve at once: a large
+  // one may come while they are still being written.
   if (writing_)
     return drained().then(
         [this, waiting = std::move(pieces)]() mutable { return write(std::move(waiting)); });
@@ -95,7 +97,8 @@ class SocketWriter::Rest {
   bool done_ = false;
 };
 
-// Writes what was corked, then `pieces`.
+// Writes what was corked, then `pieces`. The corked bytes move to in_flight_ first, where they stay
+// until they are out, for further small writes may come while the socket is full.
 kj::Promise<void> SocketWriter::flush(std::vector<ByteStream::Piece> pieces) {
   if (corked_.empty() && pieces.empty()) return kj::READY_NOW;
   in_flight_.clear();
@@ -116,6 +119,7 @@ kj::Promise<void> SocketWriter::flush(std::vector<ByteStream::Piece> pieces) {
   });
 }
 
+// What was corked during the write goes first; whoever waits for room goes when nothing is left.
 kj::Promise<void> SocketWriter::written() {
   writing_ = false;
   if (!corked_.empty()) return flush({});

@@ -16,6 +16,7 @@ struct Sources {
   ShardId shard = 0;
 };
 
+// One vector for the whole wave: a wave may read hundreds of tables, and this runs for every step.
 std::vector<Sources> count_sources(std::size_t reads, std::span<const ShardRequest> requests) {
   std::vector<Sources> all(reads);
   for (const ShardRequest& request : requests)
@@ -49,6 +50,7 @@ ReadScatter::ReadScatter(const Routing& routing, std::span<Read> reads,
     const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * dtype_bytes(spec.dtype);
     // A shard writes rows as they travel, so encoded ones cannot be written to where they belong.
     if (sources.messages > 1 && sources.one_shard && !sources.encoded) {
+      // Before the first connection nothing is shared yet, and the pool serves.
       BlobMemory& memory = memory_of(sources.shard);
       if (memory.shares(bytes)) {
         Bytes meeting = memory.take(bytes);
@@ -93,6 +95,7 @@ Bytes ReadScatter::destination(const ShardRequest& request, const BlobMemory& me
   if (request.segments.size() != 1 || !value.defined() || segment.encoded ||
       !memory.shares(request.value_bytes))
     return {};
+  // A place in shared memory begins at a multiple of 8, and rows of odd sizes may not.
   std::byte* at = value.mutable_raw() + segment.offset();
   if (!aligned(at)) return {};
   return {std::const_pointer_cast<void>(value.owner()), at, request.value_bytes};

@@ -5,6 +5,8 @@
 namespace cairn::worker {
 namespace {
 
+// A layout comes from another process: parts with a gap, or an overlap, would have rows read from
+// nowhere, or updated twice.
 void verify_layout(const Layout& layout) {
   for (const ShardServer& server : layout.servers) rpc::Address::parse(server.address);
   const std::uint32_t shards = layout.shard_count();
@@ -34,6 +36,7 @@ void RemoteStore::identify(LaneIdentity identity) {
   if (identity.hello.session != identity_.hello.session) links_.clear();
   parts_.clear();
   identity_ = std::move(identity);
+  // The encoding belongs to the routing, for it decides how many rows a request holds.
   if (routing_)
     routing_ = std::make_shared<Routing>(std::make_shared<const Layout>(routing_->layout()),
                                          identity_.encoding, options_.piece_bytes_max);
@@ -50,6 +53,8 @@ void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
   parts_.clear();
   auto next =
       std::make_shared<Routing>(std::move(layout), identity_.encoding, options_.piece_bytes_max);
+  // A link goes on being used if it leads to the same process: a new one would cost a connection,
+  // and the memory shared over it.
   std::erase_if(links_, [&](const auto& entry) {
     const auto& [shard, linked] = entry;
     if (shard >= next->layout().shard_count()) return true;
@@ -92,6 +97,7 @@ std::shared_ptr<ShardLink> RemoteStore::link(ShardId shard) {
   CAIRN_CHECK(routing_ != nullptr, "no layout yet");
   if (auto found = links_.find(shard); found != links_.end()) return found->second.link;
   const ShardServer& server = routing_->server(shard);
+  // Without trying: the coordinator says in the layout which ps are away.
   if (server.incarnation == 0)
     throw UnavailableError(str(rpc::task_name(rpc::Role::kPs, server.ps), " (", server.address,
                                ") is away in layout version ", routing_->layout().version));

@@ -10,6 +10,8 @@ class Cutter {
  public:
   explicit Cutter(std::size_t bytes_max) : bytes_max_(bytes_max) {}
 
+  // Rows join the shard's latest request while there is room, so that a wave of many tables is one
+  // message per shard; what is larger than a request goes on in the next ones.
   void add(ShardId shard, Segment segment) {
     const std::size_t row_bytes = segment.wire_row_bytes;
     do {
@@ -30,6 +32,8 @@ class Cutter {
     } while (segment.rows > 0);
   }
 
+  // Each slice is a request of its own, and its number depends on nothing but the part's rows: a
+  // closure that runs again numbers alike, which is how the shard knows what it has applied.
   void add_in_slices(ShardId shard, Segment segment, std::int64_t rows_per_slice) {
     if (shard >= slices_.size()) slices_.resize(shard + 1);
     segment.whole = false;
@@ -42,6 +46,7 @@ class Cutter {
   }
 
   std::vector<ShardRequest> take() {
+    // Stable, because a shard applies updates of one variable in the order of the wave.
     std::stable_sort(requests_.begin(), requests_.end(),
                      [](const auto& a, const auto& b) { return a.shard < b.shard; });
     return std::move(requests_);
@@ -113,6 +118,7 @@ void cut(Cutter& out, const VariableLayout& variable, const Segment& all, const 
     segment.rows = rows.size();
     segment.begin = rows.begin;
     if (ids.defined()) {
+      // Ids ascend, so those of a part stand together, and one search per part finds them.
       const auto end = std::lower_bound(rest.begin(), rest.end(), rows.end);
       segment.rows = end - rest.begin();
       segment.ids = rest.data();

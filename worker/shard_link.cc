@@ -92,7 +92,8 @@ struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
                                               : std::nullopt;
   }
 
-  // Where nothing lies there is no place to name.
+  // An update without rows has no values, and its place has no bytes. Values that lie in memory of
+  // an earlier connection cannot be named to this one: the shard has mapped another memory by now.
   void write_places(capnp::List<wire::Place>::Builder out, std::span<const Bytes> values) const {
     for (unsigned i = 0; i < out.size(); ++i) {
       const auto offset = shared_offset(values[i]);
@@ -104,8 +105,11 @@ struct ShardLink::Live : private kj::TaskSet::ErrorHandler {
     }
   }
 
-  // The shard may use shared memory until it has answered, whether or not anybody still waits for
-  // that: `kept` stays until then.
+  // The shard reads and writes the places that a call named until it has answered, and a closure
+  // that was dropped meanwhile does not change that. So the call goes on here without its caller,
+  // and
+  // `kept` holds its places until the answer: were they used again sooner, a late answer would be
+  // written into the values of another closure. A connection that ends takes the mapping with it.
   template <typename Response, typename Kept>
   kj::Promise<Response> see_through(kj::Promise<Response> call, Kept kept) {
     auto pair = kj::newPromiseAndFulfiller<Response>();
@@ -168,12 +172,16 @@ void ShardLink::close() {
   if (live_) live_->connection->close();
 }
 
+// Several closures may find the link down at once; they share one attempt.
 rpc::Task<void> ShardLink::connect() {
   if (connected()) co_return;
   if (!dialling_) dialling_ = std::make_unique<Dialling>(Dialling{dial().start().fork()});
   co_await dialling_->done.addBranch();
 }
 
+// A ps that was restarted may need a moment until it listens again, so refused attempts are
+// repeated, with pauses that double. The deadline is short, because the coordinator has the closure
+// run again anyway, and should hear of a lost ps soon.
 rpc::Task<void> ShardLink::dial() {
   const Duration until = reactor_.now() + options_.connect_deadline;
   Duration backoff = options_.backoff_min;
@@ -222,6 +230,8 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
   if (!connected()) co_await connect();
   auto live = live_;
   try {
+    // Three ways for the values: where the caller wants them, if the shard can write there; into
+    // other shared memory, if they are large enough; else in the reply.
     const Bytes into = live->shared_offset(call.into) ? call.into
                        : shares(call.value_bytes)     ? take(call.value_bytes)
                                                       : Bytes{};
@@ -244,6 +254,7 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
                {&call.ids, 1}));
     if (values_at) write_place(request.initValuesAt(), *values_at, into);
     request.setEncoding(wire_encoding(call.encoding));
+    // No wait between attaching the ids and this: see Connection::attach().
     kj::Promise<capnp::Response<wire::Shard::PullResults>> sent = request.send();
     if (ids_at || values_at) sent = live->see_through(kj::mv(sent), std::pair(call.ids, into));
     auto answered = reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the pull");
@@ -259,6 +270,7 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
     if (values_at)
       co_return PullReply{
           read(reply.getVersion()), std::move(written), {into.data, into.size}, into.owner};
+    // The values stay in the received message, which lives as long as a read refers to it.
     auto kept = std::make_shared<capnp::Response<wire::Shard::PullResults>>(kj::mv(reply));
     const auto values = kept->getValues();
     if (call.copies_of == 0 ? values.size() != call.value_bytes : values.size() > call.value_bytes)

@@ -2,8 +2,6 @@
 #   cmake -D SOURCE=$PWD -P file_lengths.cmake
 set(lines_max 400)
 set(exceptions
-  rpc/asio_stream.cc
-  worker/remote_store.cc
   tests/core/executor_test.cc
   tests/fuzz/make_corpus.cc)
 
