@@ -1,6 +1,7 @@
 #include "core/graph/function.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/graph/lowering.h"
@@ -108,6 +109,7 @@ struct Function::State {
   struct Traced {
     std::vector<SignatureEntry> signature;
     const VariableCreator* creator;  // another strategy has other variables
+    const ScopePlace* place;         // another replica may record something else
     std::shared_ptr<const ConcreteFunction> function;
   };
   Body body;
@@ -144,12 +146,15 @@ std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Arg
       throw InvalidArgumentError(str("argument ", i, " of ", state_->name, " has no value"));
     signature.push_back(signature_entry(arguments[i]));
   }
+  std::optional<Scope> scope;
+  if (&current_variable_creator() != &creator) scope.emplace(creator);
+  const ScopePlace* place = current_scope_place();
   for (const auto& known : state_->traced)
-    if (known.creator == &creator && known.signature == signature) return known.function;
-  Scope scope(creator);
+    if (known.creator == &creator && known.place == place && known.signature == signature)
+      return known.function;
   const State::Tracing tracing(*state_);
   auto function = std::make_shared<const ConcreteFunction>(trace(state_->body, signature));
-  state_->traced.push_back({std::move(signature), &creator, function});
+  state_->traced.push_back({std::move(signature), &creator, place, function});
   return function;
 }
 

@@ -93,8 +93,9 @@ class Function {
       F callable, std::string name = "function");
 
   // The graph for these arguments, traced at the first call for their signature (dtypes, ranks and
-  // dimensions with axis 0 of tensors of rank >= 1 unknown; element specs) with `creator`'s scope
-  // open. Errors while tracing are the callable's own.
+  // dimensions with axis 0 of tensors of rank >= 1 unknown; element specs) in `creator`'s scope:
+  // the one that is open, if it is that creator's, and else a new one. Each place of the scope
+  // (ScopePlace) has a graph of its own. Errors while tracing are the callable's own.
   std::shared_ptr<const ConcreteFunction> concrete(const std::vector<Argument>& arguments,
                                                    VariableCreator& creator);
   // Calls the callable within the function that is being traced on this thread: what it records

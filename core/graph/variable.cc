@@ -9,6 +9,7 @@ namespace cairn {
 namespace {
 
 thread_local VariableCreator* current_creator = nullptr;
+thread_local const ScopePlace* current_place = nullptr;  // of the same scope
 
 const VariableSpec& checked(const Variable& variable) {
   if (!variable.defined())
@@ -117,7 +118,16 @@ VariableCreator& current_variable_creator() {
   return current_creator != nullptr ? *current_creator : default_variable_creator();
 }
 
-Scope::Scope(VariableCreator& creator) : previous_(current_creator) { current_creator = &creator; }
-Scope::~Scope() { current_creator = previous_; }
+const ScopePlace* current_scope_place() { return current_place; }
+
+Scope::Scope(VariableCreator& creator, const ScopePlace* place)
+    : previous_(current_creator), previous_place_(current_place) {
+  current_creator = &creator;
+  current_place = place;
+}
+Scope::~Scope() {
+  current_creator = previous_;
+  current_place = previous_place_;
+}
 
 }  // namespace cairn

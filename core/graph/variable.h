@@ -122,6 +122,14 @@ class Variable {
   EagerRuntime* runtime_ = nullptr;
 };
 
+// Where within a creator's scope a thread is, for a creator that tells places apart: a strategy has
+// one for its scope as such and one for each of its replicas (coordinator/replica_context.h). A
+// function may look different in each; core compares their addresses and asks nothing else.
+class ScopePlace {
+ public:
+  virtual ~ScopePlace() = default;
+};
+
 // Where layers get their variables: the strategy whose scope is open on this thread.
 class VariableCreator {
  public:
@@ -130,22 +138,28 @@ class VariableCreator {
   virtual Variable create_variable(VariableSpec spec) = 0;
   // Declares that `rule` will update the variable: its slots are created beside its rows.
   virtual void add_slots(const Variable& variable, const UpdateRule& rule) = 0;
+  // Where a scope of this creator puts the thread, unless it is told otherwise; nullptr: it knows
+  // no places.
+  virtual const ScopePlace* scope_place() const { return nullptr; }
 };
-// The innermost open scope of this thread; without one, the default strategy (one process, one
-// device).
+// The innermost open scope of this thread; without one, the default creator.
 VariableCreator& current_variable_creator();
-// The default strategy's (core/exec/local_runtime.h, where it is defined).
+// The place that goes with it; nullptr without a scope.
+const ScopePlace* current_scope_place();
+// What a program without a scope makes its variables in: LocalRuntime::of_this_process().
 VariableCreator& default_variable_creator();
 // Opens a scope for the life of the object. Thread: one; scopes nest.
 class [[nodiscard]] Scope {
  public:
-  explicit Scope(VariableCreator& creator);
+  explicit Scope(VariableCreator& creator) : Scope(creator, creator.scope_place()) {}
+  Scope(VariableCreator& creator, const ScopePlace* place);
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
  private:
   VariableCreator* previous_;
+  const ScopePlace* previous_place_;
 };
 
 }  // namespace cairn
