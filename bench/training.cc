@@ -7,6 +7,7 @@
 
 #include "bench/benches.h"
 #include "bench/cluster.h"
+#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
 
 namespace cairn::bench {

@@ -72,6 +72,11 @@ Tensor RemoteValue::get(const std::string& name, Duration limit) const {
   return all.at(static_cast<std::size_t>(found - names.begin()));
 }
 
+std::shared_ptr<const std::vector<std::string>> RemoteValue::output_names() const {
+  const auto& concrete = closure_->function->concrete;
+  return {concrete, &concrete->graph.output_names};
+}
+
 bool RemoteValue::ready() const {
   std::lock_guard hold(board_->mutex);
   return closure_->outcome != Closure::Outcome::kPending;

@@ -106,7 +106,9 @@ class RemoteValue {
   // the only (or first) output
   Tensor get(Duration limit = kForever) const;
   Tensor get(const std::string& name, Duration limit = kForever) const;  // by name
-  bool ready() const;                                                    // it would not wait
+  // The names of the outputs, in their order; known at once.
+  std::shared_ptr<const std::vector<std::string>> output_names() const;
+  bool ready() const;  // it would not wait
   // The first error, for which the closure was cancelled; none: it was not, or the program itself
   // cancelled it.
   std::exception_ptr cause() const;

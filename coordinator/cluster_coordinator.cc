@@ -2,7 +2,6 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
-#include "coordinator/local_checkpoint.h"
 #include "core/graph/recording.h"
 #include "data/dataset_wire.h"
 
@@ -10,20 +9,6 @@ namespace cairn {
 namespace {
 
 Engine& engine_of(ParameterServerStrategy& strategy) { return strategy.host().engine(); }
-
-// What the function is traced for: the types, and which specs its iterators have.
-std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& arguments) {
-  std::vector<Argument> signature;
-  for (const ScheduleArgument& argument : arguments) {
-    if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument))
-      signature.emplace_back(std::shared_ptr<const IteratorSource>(*dataset));
-    else if (auto* values = std::get_if<PerWorkerValues>(&argument))
-      signature.emplace_back(values->values()->front());
-    else
-      signature.emplace_back(std::get<Tensor>(argument));
-  }
-  return signature;
-}
 
 // The dataset function's own failure, told apart from a step's.
 Dataset described(const std::function<Dataset(const InputContext&)>& dataset_fn,
@@ -56,25 +41,8 @@ RemoteValue ClusterCoordinator::schedule(Function& function,
         str("schedule: a function is being traced on this thread, so \"", function.name(),
             "\" would run once, now, and not whenever that function runs; make it a part of that ",
             "function with strategy.run(), or schedule it outside"));
-  Engine& engine = engine_of(strategy_);
-  auto closure = std::make_shared<Closure>();
-  closure->function = engine.register_function(
-      function.concrete(signature_of(arguments), strategy_), function.name());
-  closure->layout_version = closure->function->uses_variables ? engine.registry().version() : 0;
-  for (const ScheduleArgument& argument : arguments) {
-    if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {
-      closure->datasets.push_back(*dataset);
-    } else if (auto* values = std::get_if<PerWorkerValues>(&argument)) {
-      closure->per_worker.resize(closure->arguments.size() + 1);
-      closure->per_worker.back() = values->values();
-      closure->arguments.push_back(values->values()->front());
-    } else {
-      closure->arguments.push_back(std::get<Tensor>(argument));
-    }
-  }
-  RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
-  engine.queue().put(std::move(closure));
-  return value;
+  const Scope open = strategy_.scope();
+  return strategy_.enqueue(function, arguments);
 }
 
 void ClusterCoordinator::join(Duration limit) { engine_of(strategy_).queue().join(limit); }
@@ -83,7 +51,7 @@ bool ClusterCoordinator::done() { return engine_of(strategy_).queue().done(); }
 
 InputContext ClusterCoordinator::context(std::size_t pipeline) const {
   return {static_cast<std::int64_t>(engine_of(strategy_).lane_count()),
-          static_cast<std::int64_t>(pipeline), 1};
+          static_cast<std::int64_t>(pipeline), strategy_.num_replicas_in_sync()};
 }
 
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
@@ -136,10 +104,7 @@ PerWorkerValues ClusterCoordinator::create_per_worker_values(
 }
 
 std::string ClusterCoordinator::save(const CheckpointPolicy& policy, const std::string& metadata) {
-  std::string name;
-  strategy_.host().run(
-      [&](Engine& engine) -> rpc::Task<void> { name = co_await engine.save(policy, metadata); });
-  return name;
+  return strategy_.save(policy, metadata);
 }
 
 void ClusterCoordinator::save_automatically(const CheckpointPolicy& policy,
@@ -159,32 +124,7 @@ void ClusterCoordinator::hold_folder(std::shared_ptr<const storage::FolderLock> 
 
 RestoreStatus ClusterCoordinator::restore(const std::string& checkpoint,
                                           const RestoreOptions& options) {
-  EngineHost& host = strategy_.host();
-  auto saved = std::make_shared<SavedVariables>();
-  host.run([&](Engine& engine) -> rpc::Task<void> {
-    co_await engine.restore(checkpoint, options);
-    *saved = engine.restored_variables();
-  });
-  auto differences = [&host, saved] {
-    return compare(variables_of(*host.engine().registry().layout()), *saved);
-  };
-  auto accept = [&host] {
-    host.run([](Engine& engine) -> rpc::Task<void> {
-      engine.expect_partial_restore();
-      co_return;
-    });
-  };
-  return RestoreStatus(checkpoint, differences, accept);
-}
-
-std::string Checkpoint::save(const std::string& folder) {
-  if (strategy_ != nullptr) return strategy_->save({.folder = folder});
-  return save_local(default_runtime(), LocalPlace::of_this_machine(), {.folder = folder}, "{}", 0);
-}
-
-RestoreStatus Checkpoint::restore(const std::string& checkpoint, const RestoreOptions& options) {
-  if (strategy_ != nullptr) return strategy_->restore(checkpoint, options);
-  return restore_local(default_runtime(), LocalPlace::of_this_machine(), checkpoint).status;
+  return strategy_.restore(checkpoint, options);
 }
 
 bool ClusterCoordinator::stop_requested() { return engine_of(strategy_).stop_requested(); }

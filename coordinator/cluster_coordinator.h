@@ -14,13 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/checkpoint.h"
 #include "coordinator/closure.h"
 #include "coordinator/closure_queue.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/fetch.h"
+#include "coordinator/parameter_server_strategy.h"
 #include "coordinator/pipelines.h"
 #include "coordinator/restore_status.h"
-#include "coordinator/strategy.h"
 #include "data/dataset.h"
 
 namespace cairn {
@@ -56,11 +57,11 @@ class ClusterCoordinator {
  public:
   explicit ClusterCoordinator(ParameterServerStrategy& strategy);
 
-  // Queues one run of `function` on any worker. Never waits for a worker, only while the queue
-  // (262,144) is full.
+  // Queues one run of `function` on any worker; it is traced in the strategy's cross-replica
+  // context. Never waits for a worker, only while the queue (262,144) is full.
   //   Errors  tracing's own, at once; the first error of a closure that failed before (then this
   //           one is not queued). FailedPrecondition: called while a function is being traced,
-  //           where Strategy::run records.
+  //           where Strategy::run records, or in the scope of another strategy.
   RemoteValue schedule(Function& function, const std::vector<ScheduleArgument>& arguments = {});
   // Not usable: they say what is wrong with a call that does not fit.
   template <typename F>
@@ -95,11 +96,14 @@ class ClusterCoordinator {
                                                    std::string name = "dataset");
   // One stream that all workers draw from: each element goes to one closure.
   PerWorkerDatasetHandle create_shared_dataset(const Dataset& dataset, std::string name = "shared");
+  // `value_fn` is called once per lane, as a dataset function is; a closure gets what it returned
+  // for the lane that runs it.
+  //   Errors  InvalidArgument: values of different types.
   PerWorkerValues create_per_worker_values(
       const std::function<Tensor(const InputContext&)>& value_fn);
 
-  // One consistent cut of variables, step and positions, while training goes on; returns the
-  // checkpoint's folder.
+  // Strategy::save() and restore(): one consistent cut of variables, step and positions, while
+  // training goes on; returns the checkpoint's folder.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // By itself from now on, every so many steps or seconds.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
@@ -123,21 +127,6 @@ class ClusterCoordinator {
   InputContext context(std::size_t pipeline) const;
   [[noreturn]] static RemoteValue schedule_nothing();  // behind calls that do not compile
   ParameterServerStrategy& strategy_;
-};
-
-// Saves and restores what a strategy holds: variables with their slots, the step, and under
-// parameter servers the positions of datasets. All strategies write one format, and restore what
-// any other has saved.
-class Checkpoint {
- public:
-  Checkpoint() = default;  // of the default strategy
-  explicit Checkpoint(Strategy& strategy) : strategy_(&strategy) {}
-  // A new checkpoint below `folder`; its own folder is returned.
-  std::string save(const std::string& folder);
-  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {});
-
- private:
-  Strategy* strategy_ = nullptr;
 };
 
 // ---- templates ----

@@ -1,9 +1,10 @@
+#include "coordinator/parameter_server_strategy.h"
+
 #include <cstdlib>
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
-#include "coordinator/strategy.h"
 #include "coordinator/task_roles.h"
 #include "rpc/token.h"
 
@@ -25,6 +26,20 @@ EngineOptions engine_options(const ClusterResolver& resolver,
     if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) engine.cluster_id = id;
   if (engine.token.empty()) engine.token = rpc::token_of_environment();
   return engine;
+}
+
+// What the function is traced for: the types, and which specs its iterators have.
+std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& arguments) {
+  std::vector<Argument> signature;
+  for (const ScheduleArgument& argument : arguments) {
+    if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument))
+      signature.emplace_back(std::shared_ptr<const IteratorSource>(*dataset));
+    else if (auto* values = std::get_if<PerWorkerValues>(&argument))
+      signature.emplace_back(values->values()->front());
+    else
+      signature.emplace_back(std::get<Tensor>(argument));
+  }
+  return signature;
 }
 
 // For who waits for one value: what it was cancelled for is raised (and so is told), not that it
@@ -59,8 +74,33 @@ void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRu
   host_->engine().registry().add_slots(variable.name(), rule);
 }
 
-std::vector<Tensor> ParameterServerStrategy::run_step(Function& function,
-                                                      const std::vector<Argument>& arguments) {
+// The layout's version is read after the function was traced: tracing makes variables, and the
+// closure must not be sent to a lane that knows an older layout than theirs.
+RemoteValue ParameterServerStrategy::enqueue(Function& function,
+                                             const std::vector<ScheduleArgument>& arguments) {
+  Engine& engine = host_->engine();
+  auto closure = std::make_shared<Closure>();
+  closure->function =
+      engine.register_function(function.concrete(signature_of(arguments), *this), function.name());
+  closure->layout_version = closure->function->uses_variables ? engine.registry().version() : 0;
+  for (const ScheduleArgument& argument : arguments) {
+    if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {
+      closure->datasets.push_back(*dataset);
+    } else if (auto* values = std::get_if<PerWorkerValues>(&argument)) {
+      closure->per_worker.resize(closure->arguments.size() + 1);
+      closure->per_worker.back() = values->values();
+      closure->arguments.push_back(values->values()->front());
+    } else {
+      closure->arguments.push_back(std::get<Tensor>(argument));
+    }
+  }
+  RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
+  engine.queue().put(std::move(closure));
+  return value;
+}
+
+Strategy::StepOutputs ParameterServerStrategy::run_step(Function& function,
+                                                        const std::vector<Argument>& arguments) {
   std::vector<ScheduleArgument> scheduled;
   for (const Argument& argument : arguments) {
     if (auto* tensor = std::get_if<Tensor>(&argument)) {
@@ -71,22 +111,57 @@ std::vector<Tensor> ParameterServerStrategy::run_step(Function& function,
         std::get<std::shared_ptr<const IteratorSource>>(argument));
     if (!dataset)
       throw InvalidArgumentError(
-          "run: an iterator argument must be a dataset that this strategy's ClusterCoordinator "
-          "made");
+          "run: an iterator argument must be a dataset that this strategy's iterate() or its "
+          "ClusterCoordinator made");
     scheduled.emplace_back(std::move(dataset));
   }
-  const RemoteValue value = ClusterCoordinator(*this).schedule(function, scheduled);
-  return outputs_of(value, host_->engine().queue());
+  const RemoteValue value = enqueue(function, scheduled);
+  StepOutputs outputs;
+  for (Tensor& tensor : outputs_of(value, host_->engine().queue()))
+    outputs.values.emplace_back(std::move(tensor));
+  outputs.names = value.output_names();
+  return outputs;
+}
+
+// A checkpoint knows positions by the dataset's name, so that the same program finds them again:
+// the names go by the order in which it asks.
+std::string ParameterServerStrategy::next_dataset_name() { return str("iterated ", datasets_++); }
+
+std::shared_ptr<const IteratorSource> ParameterServerStrategy::iterate(const Dataset& dataset) {
+  return ClusterCoordinator(*this).create_shared_dataset(dataset, next_dataset_name());
+}
+
+std::shared_ptr<const IteratorSource> ParameterServerStrategy::iterate(
+    const DatasetFunction& dataset_fn) {
+  return ClusterCoordinator(*this).create_per_worker_dataset(dataset_fn, next_dataset_name());
 }
 
 std::string ParameterServerStrategy::save(const CheckpointPolicy& policy,
                                           const std::string& metadata) {
-  return ClusterCoordinator(*this).save(policy, metadata);
+  std::string name;
+  host_->run(
+      [&](Engine& engine) -> rpc::Task<void> { name = co_await engine.save(policy, metadata); });
+  return name;
 }
 
 RestoreStatus ParameterServerStrategy::restore(const std::string& checkpoint,
                                                const RestoreOptions& options) {
-  return ClusterCoordinator(*this).restore(checkpoint, options);
+  EngineHost& host = *host_;
+  auto saved = std::make_shared<SavedVariables>();
+  host.run([&](Engine& engine) -> rpc::Task<void> {
+    co_await engine.restore(checkpoint, options);
+    *saved = engine.restored_variables();
+  });
+  auto differences = [&host, saved] {
+    return compare(variables_of(*host.engine().registry().layout()), *saved);
+  };
+  auto accept = [&host] {
+    host.run([](Engine& engine) -> rpc::Task<void> {
+      engine.expect_partial_restore();
+      co_return;
+    });
+  };
+  return RestoreStatus(checkpoint, differences, accept);
 }
 
 // Eager reads and assignments are closures too: any worker does them.

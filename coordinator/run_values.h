@@ -2,84 +2,86 @@
 // values are at hand, and within a function that is being traced, where they are recorded.
 #pragma once
 #include <memory>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "core/graph/array.h"
+#include "coordinator/distributed_values.h"
 #include "core/graph/function.h"
-#include "core/tensor/tensor.h"
 
 namespace cairn {
 
-// An argument of run(): a Tensor, an Array (a number or a Variable becomes one), or what stands for
-// a dataset: what the strategy's iterate() or its coordinator made, and in a traced function that
-// function's own Iterator.
-struct RunArgument : std::variant<Tensor, Array, std::shared_ptr<const IteratorSource>, Iterator> {
-  using Value = std::variant<Tensor, Array, std::shared_ptr<const IteratorSource>, Iterator>;
+// An argument of run(): a bare value (a Tensor, an Array, a number, a Variable), which all replicas
+// get; a per-replica value, of which each replica gets its own; or what stands for a dataset: what
+// the strategy's iterate() or its coordinator made, and in a traced function that function's own
+// Iterator.
+struct RunArgument
+    : std::variant<Tensor, PerReplica, std::shared_ptr<const IteratorSource>, Iterator> {
+  using Value = std::variant<Tensor, PerReplica, std::shared_ptr<const IteratorSource>, Iterator>;
   template <typename T>
   requires(!std::is_same_v<std::remove_cvref_t<T>, RunArgument>)
       RunArgument(T&& value)  // NOLINT(google-explicit-constructor)
       : Value(converted(std::forward<T>(value))) {}
 
  private:
+  // Everything that converts to an Array becomes a PerReplica, which is then bare: among the
+  // alternatives of the variant a RunValue, which is an Array and converts to a Tensor, could not
+  // choose. A Tensor stays one, so that no Array is made of it only to be evaluated again.
   template <typename T>
   static Value converted(T&& value) {
-    constexpr bool kFits = std::is_constructible_v<Value, T&&>;
+    constexpr bool kIsArray =
+        std::is_convertible_v<T&&, Array> && !std::is_same_v<std::remove_cvref_t<T>, Tensor>;
+    constexpr bool kFits = kIsArray || std::is_constructible_v<Value, T&&>;
     static_assert(kFits,
                   "An argument of Strategy::run is a Tensor, an Array, a number, a Variable, a "
-                  "dataset of iterate() or of "
+                  "per-replica value, a dataset of iterate() or of "
                   "the ClusterCoordinator, or an Iterator of the function being traced");
-    if constexpr (kFits)
+    if constexpr (kIsArray)
+      return Value(std::in_place_type<PerReplica>, std::forward<T>(value));
+    else if constexpr (kFits)
       return Value(std::forward<T>(value));
     else
       return Tensor();
   }
 };
 
-// What one replica returned. It is an Array, to go on recording with; outside of a traced function
-// its value is there.
-class RunValue : public Array {
- public:
-  explicit RunValue(Array value) : Array(std::move(value)) {}
-  // Errors FailedPrecondition: the run was recorded, and its value is not known before the traced
-  // function runs.
-  const Tensor& tensor() const;
-  operator const Tensor&() const { return tensor(); }  // NOLINT(google-explicit-constructor)
-  template <typename T>
-  std::span<const T> values() const {
-    return tensor().values<T>();
-  }
-  template <typename T>
-  T item() const {
-    return tensor().item<T>();
-  }
-};
+// The names of a function's outputs, in their order; empty names for plain results.
+using OutputNames = std::shared_ptr<const std::vector<std::string>>;
 
 // The outputs of a run, in the order of the function's own (core/graph/function.h says how a nest
-// lies flat).
+// lies flat). With several replicas each of them is a per-replica value.
 class RunResult {
  public:
-  explicit RunResult(std::vector<RunValue> values) : values_(std::move(values)) {}
-  const RunValue& operator[](std::size_t i) const { return at(i); }
-  const RunValue& at(std::size_t i) const { return values_.at(i); }
-  const RunValue& front() const { return at(0); }
-  const RunValue& back() const { return values_.at(values_.size() - 1); }
+  explicit RunResult(std::vector<PerReplica> values, OutputNames names = nullptr)
+      : values_(std::move(values)), names_(std::move(names)) {}
+  // By place. std::out_of_range: there are not so many.
+  const PerReplica& operator[](std::size_t i) const { return at(i); }
+  const PerReplica& at(std::size_t i) const { return values_.at(i); }
+  // By name, or by the way into the nest that the function returned: "loss", "b/1/0".
+  //   Errors  InvalidArgument naming the nearest: there is none of that name.
+  const PerReplica& get(const std::string& name) const;
+  const PerReplica& front() const { return at(0); }
+  const PerReplica& back() const { return values_.at(values_.size() - 1); }
+  // How many values the function returned; none, if it returned nothing.
   std::size_t size() const { return values_.size(); }
   bool empty() const { return values_.empty(); }
+  // In their order: for (const PerReplica& value : result) ...
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
-  // Errors  as of RunValue::tensor().
+  // All numbers.
+  //   Errors  as of RunValue::tensor().
   operator std::vector<Tensor>() const;  // NOLINT(google-explicit-constructor)
-  operator std::vector<Array>() const {
+  // All values, to go on recording with. One with a value per replica is an Array without a value
+  // there: reduce it first.
+  operator std::vector<Array>() const {  // NOLINT(google-explicit-constructor)
     return {values_.begin(), values_.end()};
-  }  // NOLINT(google-explicit-constructor)
+  }
 
  private:
-  std::vector<RunValue> values_;
+  std::vector<PerReplica> values_;
+  OutputNames names_;
 };
 
 }  // namespace cairn

@@ -1,153 +1,189 @@
-// Strategies: where variables live and how a step runs. The model's code does not change with them.
+// Strategy: where variables live and how a step runs. The model's code does not change with it.
+//
+//   OneDeviceStrategy        one process (one_device_strategy.h)
+//   ParameterServerStrategy  variables on ps, steps on workers (parameter_server_strategy.h)
+//   default_strategy()       what a program without a strategy has (replica_context.h)
+//
+// A program trains by running a function once per replica and reducing what comes back, in any of
+// two ways:
+//
+//   auto scope = strategy.scope();
+//   Function step = strategy.function([&](Iterator batches) { ...; return loss; });
+//   auto batches = strategy.iterate(strategy.experimental_distribute_dataset(dataset));
+//   RunResult losses = strategy.run(step, {batches});
+//   float loss = strategy.reduce(ReduceOp::kMean, losses[0]).item<float>();
+//
+// or, so that all of it is one function, which a ClusterCoordinator can schedule:
+//
+//   Function train = strategy.function([&](Iterator batches) {
+//     return strategy.reduce(ReduceOp::kMean, strategy.run(step, {batches})[0]);
+//   });
+//   strategy.call(train, {batches});
+//
+//   Errors  FailedPrecondition stands for the reference's RuntimeError, InvalidArgument for its
+//           ValueError.
+//   Thread  one at a time, unless a strategy says more.
 #pragma once
+#include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
-#include "coordinator/cluster_resolver.h"
 #include "coordinator/engine_options.h"
+#include "coordinator/replica_context.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/run_values.h"
-#include "core/exec/executor.h"
-#include "core/graph/eager.h"
 #include "core/graph/function.h"
 #include "core/graph/variable.h"
-#include "core/rows/layout.h"
 #include "data/dataset.h"
 #include "data/input_context.h"
-#include "rpc/transport.h"
 
 namespace cairn {
 
-class EngineHost;
-class LocalStore;
-
 class Strategy : public VariableCreator {
  public:
-  // Variables that layers make while the scope lives are this strategy's.
-  Scope scope() { return Scope(*this); }
+  Strategy();
+  ~Strategy() override;
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
+
+  // ---- scope ----
+
+  // Variables that layers make while the scope lives are this strategy's, and the thread is in
+  // cross-replica context. The same strategy's scope may be opened again within it.
+  //   Errors  FailedPrecondition: another strategy's scope is open, or a replica runs here.
+  virtual Scope scope();
+  // How many replicas a global batch is dealt out to: a gradient is the mean over their batches.
+  virtual int num_replicas_in_sync() const { return 1; }
+
+  // ---- functions ----
+
   // Wraps a callable; it is traced at its first use for each signature, in this strategy's scope.
   template <typename F>
   Function function(F callable, std::string name = "function") {
     return Function(std::move(callable), std::move(name));
   }
-  virtual int num_replicas_in_sync() const { return 1; }
-  // Runs `function` once on every replica, with its arguments, and returns what the replicas
-  // returned; there is one replica, so each is the value itself.
+  // Runs `function` once on every replica, in replica context, with its arguments, and returns what
+  // the replicas returned: a value per replica, or, with one replica, the value itself.
   //   Within a function that is being traced it records: the function's operations and effects
   //   become part of that one, each time that run() is called there, and happen whenever that
   //   function runs. The results are then Arrays without a value yet, and datasets are passed as
   //   Iterators of the function being traced.
-  //   Errors  those of tracing and of the step; OutOfRange at the end of the data. In a traced
-  //           function: FailedPrecondition, if it belongs to another strategy; InvalidArgument, if
-  //           a dataset is passed that is none of its arguments, or if `function` would run itself.
+  //   Errors  those of tracing and of the step; OutOfRange at the end of the data.
+  //           FailedPrecondition: called in replica context (so by a function that run() runs), or
+  //           in the scope of another strategy, or in a traced function of another strategy.
+  //           InvalidArgument: in a traced function a dataset that is none of its arguments; a
+  //           `function` that would run itself; replicas that return different numbers of values.
   RunResult run(Function& function, const std::vector<RunArgument>& arguments = {});
+  // Calls `function` once, as a program in the scope calls a tf.function: in cross-replica context,
+  // so that it may itself run() others on the replicas and reduce() what they return. Within a
+  // function that is being traced it becomes part of that, in whatever context is there.
+  //   Errors  as of run(), but for the context. InvalidArgument: a per-replica value is passed.
+  RunResult call(Function& function, const std::vector<RunArgument>& arguments = {});
+
+  // ---- values: in cross-replica context, or without a scope ----
+
+  // One value of the values of all replicas, of the same shape each: their sum or their mean. The
+  // mean of a bare value is that value; its sum with several replicas is refused (unless it is all
+  // zeros), since nobody can tell which sum was meant.
+  //   Errors  FailedPrecondition: called in replica context, or in another strategy's scope.
+  //           InvalidArgument: shapes that differ, or a sum of a bare value.
+  RunValue reduce(ReduceOp op, const PerReplica& value);
+  // The same over the axis too (from the end, if negative), or over several: of the elements of all
+  // replicas together, so that the sizes of `axis` may differ and a replica may have no element.
+  //   Errors  InvalidArgument: no such axis.
+  RunValue reduce(ReduceOp op, const PerReplica& value, int axis);
+  RunValue reduce(ReduceOp op, const PerReplica& value, const std::vector<int>& axes);
+  // The values of all replicas behind one another along `axis`, in the order of replicas; only its
+  // size may differ.
+  //   Errors  as of reduce(). InvalidArgument: a scalar, or no such axis.
+  RunValue gather(const PerReplica& value, int axis);
+  // What the replicas of this process have, in their order; one element for a bare value.
+  virtual std::vector<RunValue> experimental_local_results(const PerReplica& value) const;
+  // A per-replica value of what `value_fn` returns for each replica.
+  PerReplica experimental_distribute_values_from_function(
+      const std::function<Array(const ValueContext&)>& value_fn);
+
+  // ---- data ----
+
   // What a dataset of global batches is for this strategy's replicas. With one replica in sync it
   // stays as it is.
   virtual Dataset experimental_distribute_dataset(const Dataset& dataset) const { return dataset; }
-  // What `Checkpoint` asks for: all variables with their slots, and the step. One format for all
-  // strategies.
-  virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") = 0;
-  virtual RestoreStatus restore(const std::string& checkpoint,
-                                const RestoreOptions& options = {}) = 0;
   // The same for a function that makes the dataset of one input pipeline.
   using DatasetFunction = std::function<Dataset(const InputContext&)>;
   virtual DatasetFunction distribute_datasets_from_function(DatasetFunction dataset_fn) const {
     return dataset_fn;
   }
-
- private:
-  // One run now, outside of any trace.
-  virtual std::vector<Tensor> run_step(Function& function,
-                                       const std::vector<Argument>& arguments) = 0;
-  RunResult record_run(Function& function, const std::vector<RunArgument>& arguments);
-};
-
-// One process, one device, no server: the default, and the yardstick for what distribution costs.
-//   Thread  one at a time.
-class OneDeviceStrategy : public Strategy {
- public:
-  explicit OneDeviceStrategy(std::uint64_t seed = 0);
-  ~OneDeviceStrategy() override;
-
-  Variable create_variable(VariableSpec spec) override;
-  void add_slots(const Variable& variable, const UpdateRule& rule) override;
-
-  // An iterator of this process over `dataset`, or over what `dataset_fn` makes for the only
-  // pipeline: to be passed to run().
-  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) const;
-  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) const;
-  LocalStore& store();
-  // Iterators have no names here: where they stand is not in a checkpoint, and positions that one
-  // has are left alone.
-  std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
-  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
-
- private:
-  std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) override;
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-struct ParameterServerOptions {
-  // none: variables are not split, as in the reference
-  std::shared_ptr<const Partitioner> partitioner = nullptr;
-  Placement placement = Placement::kSizeAware;
-  std::uint64_t seed = 0;  // of initial values
-  rpc::Transport transport = rpc::Transport::kAuto;
-  // its cluster and variables come from the resolver and the fields above
-  EngineOptions engine = {};
-};
-
-// While it lives, variables made by the strategy lie on the shard of another one, in one part; they
-// take no turn of a round-robin placement. Nests; ends before its strategy.
-class [[nodiscard]] Colocation {
- public:
-  Colocation(std::vector<std::string>& names, const std::string& beside) : names_(names) {
-    names_.push_back(beside);
+  // Its old name.
+  DatasetFunction experimental_distribute_datasets_from_function(DatasetFunction dataset_fn) const {
+    return distribute_datasets_from_function(std::move(dataset_fn));
   }
-  ~Colocation() { names_.pop_back(); }
-  Colocation(const Colocation&) = delete;
-  Colocation& operator=(const Colocation&) = delete;
+  // One pass over `dataset`, to be passed to run() and call(): each element goes to one run. Of a
+  // dataset function, the pipelines are passed over side by side.
+  //   Errors  those of the dataset. InvalidArgument: the function returned none.
+  virtual std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) = 0;
+  virtual std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) = 0;
+
+  // ---- checkpoints ----
+
+  // What `Checkpoint` asks for: all variables with their slots, and the step, below
+  // `policy.folder`; returns the checkpoint's own folder. One format for all strategies.
+  //   Errors  InvalidArgument: no folder, or metadata that is no JSON. The disk's.
+  virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") = 0;
+  // Variables that are made later take their rows when they are made; the status says what fits.
+  //   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. FailedPrecondition: a
+  //           variable made so far has another dtype or shape there. Then nothing has changed.
+  virtual RestoreStatus restore(const std::string& checkpoint,
+                                const RestoreOptions& options = {}) = 0;
+
+  const ScopePlace* scope_place() const override { return &cross_; }
+
+ protected:
+  // What one run returned.
+  struct StepOutputs {
+    std::vector<Array> values;
+    OutputNames names;
+  };
+  // Under which creator this strategy's functions are traced and its layers find their variables.
+  virtual VariableCreator& variable_creator() { return *this; }
+  // One run now, outside of any trace; the place of the open scope says for which replica, if any.
+  virtual StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) = 0;
+  // run(), in this strategy's cross-replica scope: one replica after another, each in its context.
+  virtual RunResult call_for_each_replica(Function& function,
+                                          const std::vector<RunArgument>& arguments);
+  // The sum or the mean of values[i], which replica i has, all of one shape.
+  virtual Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const;
+  // The values of all replicas behind one another; they fit.
+  virtual Array gather_replicas(const std::vector<Array>& values, int axis) const;
+  // ReplicaContext::all_reduce() and merge_call(), of a replica that runs here.
+  //   Errors  Unimplemented: there are several replicas, which run one after another here.
+  virtual std::vector<Array> all_reduce(const ReplicaContext& replica, ReduceOp op,
+                                        const std::vector<Array>& values) const;
+  virtual PerReplica merge(const ReplicaContext& replica, const ReplicaContext::MergeBody& body,
+                           const std::vector<Array>& arguments);
+
+  // Opens the context of one replica. 0 <= id < num_replicas_in_sync().
+  Scope replica_scope(int id) { return Scope(variable_creator(), &replica(id)); }
+  const ReplicaContext& replica(int id);
+  // FailedPrecondition naming `what`, unless this is this strategy's cross-replica context or no
+  // scope is open.
+  void require_cross_replica(const std::string& what) const;
+  // The outputs of all replicas, each a per-replica value. InvalidArgument: their numbers differ.
+  static RunResult regrouped(std::vector<StepOutputs> of_replicas);
 
  private:
-  std::vector<std::string>& names_;
-};
+  friend class ReplicaContext;
+  friend const ReplicaContext& get_replica_context();
+  // One replica's run, or a call, in the scope that is open: recorded or now.
+  StepOutputs run_here(Function& function, const std::vector<RunArgument>& arguments, int replica);
+  void require_own_trace(const std::string& what, const Function& function);
+  std::vector<Array> of_all_replicas(const PerReplica& value) const;
 
-// Variables on ps, steps on workers, sent by a ClusterCoordinator.
-class ParameterServerStrategy : public Strategy, private EagerRuntime {
- public:
-  // Connects to every task of the cluster. Where options leave them open, the cluster's id and
-  // token are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE), as
-  // `cairn up` sets them.
-  //   Errors  InvalidArgument: not such a cluster. Unavailable: a task could not be reached in
-  //           time; names it.
-  explicit ParameterServerStrategy(const ClusterResolver& resolver,
-                                   ParameterServerOptions options = {});
-  // On an engine that runs already (the simulation's).
-  explicit ParameterServerStrategy(std::unique_ptr<EngineHost> host);
-  ~ParameterServerStrategy() override;
-
-  Variable create_variable(VariableSpec spec) override;
-  void add_slots(const Variable& variable, const UpdateRule& rule) override;
-  // auto beside = strategy.colocate_vars_with(table);
-  //   Errors  when a variable is made: `variable` is in several parts.
-  Colocation colocate_vars_with(const Variable& variable) {
-    return Colocation(colocated_, variable.name());
-  }
-  std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
-  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
-  EngineHost& host() { return *host_; }
-
- private:
-  // run(), outside of a traced function: one closure on any worker, waited for. For a value in
-  // between; steps are for ClusterCoordinator::schedule().
-  // Errors  those of schedule() and of the closure.
-  std::vector<Tensor> run_step(Function& function, const std::vector<Argument>& arguments) override;
-  std::vector<Tensor> run_now(const ConcreteFunction& function) override;
-  std::unique_ptr<EngineHost> host_;
-  std::vector<std::string> colocated_;  // the innermost last
+  StrategyPlace cross_{*this, nullptr};
+  std::once_flag replicas_made_;
+  std::deque<ReplicaContext> replicas_;
 };
 
 }  // namespace cairn

@@ -48,11 +48,12 @@ std::vector<VariableId> LocalRuntime::bind(const ConcreteFunction& function) con
   std::lock_guard hold(mutex_);
   std::vector<VariableId> ids;
   for (const auto& spec : function.variables) {
-    VariableId id = find(spec->name);
-    if (variables_[id].shared_spec() != spec)
-      throw InvalidArgumentError(str("the variable \"", spec->name,
-                                     "\" was made by another strategy; open its scope instead"));
-    ids.push_back(id);
+    auto found = by_name_.find(spec->name);
+    if (found == by_name_.end() || variables_[found->second].shared_spec() != spec)
+      throw FailedPreconditionError(
+          str("Mixing different tf.distribute.Strategy objects: the variable \"", spec->name,
+              "\" was made by another strategy; open its scope instead"));
+    ids.push_back(found->second);
   }
   return ids;
 }
@@ -69,13 +70,13 @@ Variable LocalRuntime::variable(const std::string& name) const {
   return variables_[find(name)];
 }
 
-LocalRuntime& default_runtime() {
-  // what a program without a strategy trains on; lives as long as the process
+// Made at its first use, which may be before main: a layer may be a global object.
+LocalRuntime& LocalRuntime::of_this_process() {
   static LocalRuntime runtime;
   return runtime;
 }
 
-VariableCreator& default_variable_creator() { return default_runtime(); }
+VariableCreator& default_variable_creator() { return LocalRuntime::of_this_process(); }
 
 Tensor Array::eval() const {
   if (!defined()) throw FailedPreconditionError("eval: the Array has no value");

@@ -1,7 +1,8 @@
-// LocalRuntime: one process, one device. Makes variables in a LocalStore and runs functions against
-// it.
+// LocalRuntime: variables of one process in a LocalStore, read and updated at once.
 //
-// It is the default strategy when no scope is open, and what OneDeviceStrategy is built of.
+// It is the part of a strategy of one process that core can have: OneDeviceStrategy has one of its
+// own, and the default strategy sits on the one of the process, which serves programs that link no
+// strategy too.
 //   Thread  any, one call at a time: the mutex holds others back while a function runs.
 #pragma once
 #include <cstdint>
@@ -19,13 +20,15 @@ namespace cairn {
 class LocalRuntime final : public VariableCreator, public EagerRuntime {
  public:
   explicit LocalRuntime(std::uint64_t seed = 0) : store_(seed) {}
+  // Where variables are made while no scope is open; lives as long as the process.
+  static LocalRuntime& of_this_process();
 
   Variable create_variable(VariableSpec spec) override;
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
 
-  // The store's ids of the function's variables, for make_plan(). InvalidArgument: a variable that
-  // another strategy made.
+  // The store's ids of the function's variables, for make_plan(). FailedPrecondition: a variable
+  // that another strategy made.
   std::vector<VariableId> bind(const ConcreteFunction& function) const;
   // By name; InvalidArgument: none. In order of creation: variables().
   Variable variable(const std::string& name) const;
@@ -49,8 +52,5 @@ class LocalRuntime final : public VariableCreator, public EagerRuntime {
   Workspace workspace_;
   std::shared_ptr<VariableSource> source_;  // what was restored last
 };
-
-// The default strategy of the process.
-LocalRuntime& default_runtime();
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/one_device_strategy.h"
 #include "tests/coordinator/vector_cases.h"
 #include "tests/coordinator/vector_cluster.h"
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
 #include "data/fit.h"
 #include "nn/nn.h"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/one_device_strategy.h"
 #include "core/exec/local_runtime.h"
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
 #include "nn/nn.h"
 #include "tests/coordinator/simulated_cluster.h"
@@ -22,13 +23,13 @@ std::string message_of(const std::function<void()>& call) {
 
 float value_of(const Variable& v) { return v.read().eval().item<float>(); }
 
-// Every case below holds for one device, for run() of a parameter-server strategy, and for its
+// Every case below holds for one device, for call() of a parameter-server strategy, and for its
 // scheduled functions.
 struct Place {
   virtual ~Place() = default;
   virtual Strategy& strategy() = 0;
-  virtual std::vector<Tensor> run(Function& function, const std::vector<RunArgument>& arguments) {
-    return strategy().run(function, arguments);
+  virtual std::vector<Tensor> call(Function& function, const std::vector<RunArgument>& arguments) {
+    return strategy().call(function, arguments);
   }
   virtual RunArgument range(std::int64_t n) = 0;
   // which is raised once more, by the next schedule or join
@@ -51,7 +52,7 @@ struct OnServers : Place {
   }
 };
 struct Scheduled : OnServers {
-  std::vector<Tensor> run(Function& function, const std::vector<RunArgument>& arguments) override {
+  std::vector<Tensor> call(Function& function, const std::vector<RunArgument>& arguments) override {
     std::vector<ScheduleArgument> scheduled;
     for (const RunArgument& argument : arguments)
       if (auto* tensor = std::get_if<Tensor>(&argument))
@@ -67,8 +68,8 @@ template <typename Where>
 struct NestedRun : ::testing::Test {
   Where place;
   Strategy& strategy() { return place.strategy(); }
-  std::vector<Tensor> run(Function& function, const std::vector<RunArgument>& arguments = {}) {
-    return place.run(function, arguments);
+  std::vector<Tensor> call(Function& function, const std::vector<RunArgument>& arguments = {}) {
+    return place.call(function, arguments);
   }
   Variable scalar(const std::string& name, float value = 0) {
     return strategy().create_variable(
@@ -82,7 +83,7 @@ TYPED_TEST(NestedRun, TakesPlaceWheneverTheOuterFunctionRuns) {
   Variable w = this->scalar("w");
   Function inner = this->strategy().function([&] { w.assign_add(1.0f); });
   Function outer = this->strategy().function([&] { this->strategy().run(inner); });
-  for (int i = 0; i < 3; ++i) this->run(outer);
+  for (int i = 0; i < 3; ++i) this->call(outer);
   EXPECT_EQ(value_of(w), 3.0f);
 }
 
@@ -95,8 +96,8 @@ TYPED_TEST(NestedRun, TakesPlaceAsOftenAsItIsCalledInProgramOrder) {
     this->strategy().run(doubled);
     return w.read();
   });
-  EXPECT_EQ(this->run(outer).at(0).template item<float>(), 6.0f);
-  EXPECT_EQ(this->run(outer).at(0).template item<float>(), 26.0f);
+  EXPECT_EQ(this->call(outer).at(0).template item<float>(), 6.0f);
+  EXPECT_EQ(this->call(outer).at(0).template item<float>(), 26.0f);
 }
 
 TYPED_TEST(NestedRun, TakesRecordedArgumentsAndGivesRecordedResults) {
@@ -108,9 +109,9 @@ TYPED_TEST(NestedRun, TakesRecordedArgumentsAndGivesRecordedResults) {
     EXPECT_EQ(both.size(), 2u);
     return both[0] - both[1];
   });
-  EXPECT_EQ(this->run(outer, {Tensor::scalar(2.0f)}).at(0).template item<float>(), -1.0f);
+  EXPECT_EQ(this->call(outer, {Tensor::scalar(2.0f)}).at(0).template item<float>(), -1.0f);
   // not the first call's
-  EXPECT_EQ(this->run(outer, {Tensor::scalar(5.0f)}).at(0).template item<float>(), -7.0f);
+  EXPECT_EQ(this->call(outer, {Tensor::scalar(5.0f)}).at(0).template item<float>(), -7.0f);
 }
 
 TYPED_TEST(NestedRun, ReadsTheNextElementOfTheOuterFunctionsIterator) {
@@ -122,9 +123,9 @@ TYPED_TEST(NestedRun, ReadsTheNextElementOfTheOuterFunctionsIterator) {
     return first * 10 + second;
   });
   RunArgument data = this->place.range(4);
-  EXPECT_EQ(this->run(outer, {data}).at(0).template item<std::int64_t>(), 1);
-  EXPECT_EQ(this->run(outer, {data}).at(0).template item<std::int64_t>(), 23);
-  EXPECT_THROW(this->run(outer, {data}), OutOfRangeError);
+  EXPECT_EQ(this->call(outer, {data}).at(0).template item<std::int64_t>(), 1);
+  EXPECT_EQ(this->call(outer, {data}).at(0).template item<std::int64_t>(), 23);
+  EXPECT_THROW(this->call(outer, {data}), OutOfRangeError);
 }
 
 TYPED_TEST(NestedRun, TrainsAndGradientsPassThroughIt) {
@@ -137,8 +138,8 @@ TYPED_TEST(NestedRun, TrainsAndGradientsPassThroughIt) {
     optimizer.minimize(loss);
     return loss;
   });
-  this->run(step);
-  this->run(step);
+  this->call(step);
+  this->call(step);
   EXPECT_EQ(value_of(w), 2.5f);  // 1, 2, 2.5
 }
 
@@ -148,14 +149,14 @@ TYPED_TEST(NestedRun, AnErrorOfTheInnerFunctionIsThatOfTheOuterOne) {
   Function outer = this->strategy().function(
       [&](Array ids) { return this->strategy().run(look, {ids})[0] * 2.0f; });
   const Tensor beyond = Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{9});
-  EXPECT_THAT(message_of([&] { this->run(outer, {beyond}); }), HasSubstr("table"));
+  EXPECT_THAT(message_of([&] { this->call(outer, {beyond}); }), HasSubstr("table"));
   this->place.hear_the_error_of_a_closure();
 
   Function product = this->strategy().function([](Array a) { return matmul(a, a); });
   Function wrong =
       this->strategy().function([&](Array a) { return this->strategy().run(product, {a})[0]; });
-  EXPECT_THAT(message_of([&] { this->run(wrong, {Tensor::scalar(1.0f)}); }), HasSubstr("matmul"));
-  EXPECT_EQ(this->run(outer, {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{1})})
+  EXPECT_THAT(message_of([&] { this->call(wrong, {Tensor::scalar(1.0f)}); }), HasSubstr("matmul"));
+  EXPECT_EQ(this->call(outer, {Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{1})})
                 .at(0)
                 .elements(),
             2);
@@ -167,28 +168,28 @@ TYPED_TEST(NestedRun, WhatCannotBeRecordedIsRefusedWithTheCure) {
   Function next =
       strategy.function([](Iterator input) { return input.get_next().features["value"]; });
   Function captures = strategy.function([&] { return strategy.run(next, {data})[0]; });
-  EXPECT_THAT(message_of([&] { this->run(captures); }),
+  EXPECT_THAT(message_of([&] { this->call(captures); }),
               HasSubstr("pass the dataset to that function"));
 
   Function one = strategy.function([](Array x) { return x + 1.0f; }, "one");
   Function without = strategy.function([&] { return strategy.run(one)[0]; });
-  EXPECT_THAT(message_of([&] { this->run(without); }),
+  EXPECT_THAT(message_of([&] { this->call(without); }),
               HasSubstr("one takes 1 arguments; 0 were passed"));
 
   Function asks = strategy.function(
       [&](Array x) { return Array(strategy.run(one, {x})[0].template item<float>()); });
-  EXPECT_THAT(message_of([&] { this->run(asks, {Tensor::scalar(1.0f)}); }),
+  EXPECT_THAT(message_of([&] { this->call(asks, {Tensor::scalar(1.0f)}); }),
               HasSubstr("Return it from there"));
 
   Function itself;
   itself = strategy.function([&] { strategy.run(itself); }, "itself");
-  EXPECT_THAT(message_of([&] { this->run(itself); }), HasSubstr("\"itself\" runs itself"));
+  EXPECT_THAT(message_of([&] { this->call(itself); }), HasSubstr("\"itself\" runs itself"));
 
   OneDeviceStrategy other;
   Function elsewhere = strategy.function([&](Array x) { return other.run(one, {x})[0]; });
-  EXPECT_THAT(message_of([&] { this->run(elsewhere, {Tensor::scalar(1.0f)}); }),
+  EXPECT_THAT(message_of([&] { this->call(elsewhere, {Tensor::scalar(1.0f)}); }),
               HasSubstr("is not of this strategy"));
-  EXPECT_EQ(this->run(one, {Tensor::scalar(1.0f)}).at(0).template item<float>(), 2.0f);
+  EXPECT_EQ(this->call(one, {Tensor::scalar(1.0f)}).at(0).template item<float>(), 2.0f);
 }
 
 TEST(NestedSchedule, WithinAFunctionThatIsBeingTracedIsRefused) {

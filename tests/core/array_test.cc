@@ -70,7 +70,7 @@ TYPED_TEST(Integers, BecomeWhatTheyStandBeside) {
 }
 
 TEST(Integers, TakeTheTypeOfTheVariableTheyAreAssignedTo) {
-  Variable v = default_runtime().create_variable({.name = "integers_v", .shape = {}});
+  Variable v = current_variable_creator().create_variable({.name = "integers_v", .shape = {}});
   v.assign(3);
   v.assign_add(4L);
   v.assign_sub(std::size_t{2});

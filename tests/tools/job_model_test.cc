@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "coordinator/strategy.h"
+#include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
 #include "data/criteo_like.h"
 #include "nn/nn.h"

@@ -2,7 +2,7 @@
 // its tree looks like.
 #include <cstdio>
 
-#include "coordinator/strategy.h"
+#include "coordinator/one_device_strategy.h"
 #include "nn/nn.h"
 using namespace cairn;
 

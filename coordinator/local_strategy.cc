@@ -1,7 +1,8 @@
+#include "coordinator/local_strategy.h"
+
 #include <map>
 
 #include "coordinator/local_checkpoint.h"
-#include "coordinator/strategy.h"
 #include "core/base/offload.h"
 #include "core/exec/local_runtime.h"
 #include "data/dataset_iterator.h"
@@ -28,52 +29,61 @@ class LocalIterator final : public IteratorSource {
 
 }  // namespace
 
-struct OneDeviceStrategy::State {
-  explicit State(std::uint64_t seed) : runtime(seed) {}
-  LocalRuntime runtime;
+struct LocalStrategy::State {
+  explicit State(std::unique_ptr<LocalRuntime> owned) : own(std::move(owned)), runtime(*own) {}
+  explicit State(LocalRuntime& another) : runtime(another) {}
+
+  std::unique_ptr<LocalRuntime> own;  // nullptr: another's
+  LocalRuntime& runtime;
   Workspace workspace;
-  std::unique_ptr<Offload> offload = make_thread_offload(1);
+  std::unique_ptr<Offload> offload;  // made for the first iterator
   std::map<const ConcreteFunction*,
            std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const Plan>>>
       plans;
   std::int64_t step = 0;
 };
 
-OneDeviceStrategy::OneDeviceStrategy(std::uint64_t seed) : state_(std::make_unique<State>(seed)) {}
-OneDeviceStrategy::~OneDeviceStrategy() = default;
-Variable OneDeviceStrategy::create_variable(VariableSpec spec) {
+LocalStrategy::LocalStrategy(std::uint64_t seed)
+    : state_(std::make_unique<State>(std::make_unique<LocalRuntime>(seed))) {}
+LocalStrategy::LocalStrategy(LocalRuntime& runtime) : state_(std::make_unique<State>(runtime)) {}
+LocalStrategy::~LocalStrategy() = default;
+
+Variable LocalStrategy::create_variable(VariableSpec spec) {
   return state_->runtime.create_variable(std::move(spec));
 }
-void OneDeviceStrategy::add_slots(const Variable& variable, const UpdateRule& rule) {
+void LocalStrategy::add_slots(const Variable& variable, const UpdateRule& rule) {
   state_->runtime.add_slots(variable, rule);
 }
-LocalStore& OneDeviceStrategy::store() { return state_->runtime.store(); }
+LocalRuntime& LocalStrategy::runtime() { return state_->runtime; }
+LocalStore& LocalStrategy::store() { return state_->runtime.store(); }
 
-std::string OneDeviceStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
+std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
   return save_local(state_->runtime, LocalPlace::of_this_machine(), policy, metadata, state_->step);
 }
 
-RestoreStatus OneDeviceStrategy::restore(const std::string& checkpoint, const RestoreOptions&) {
+RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const RestoreOptions&) {
   LocalRestore restored = restore_local(state_->runtime, LocalPlace::of_this_machine(), checkpoint);
   state_->step = restored.global_step;
   return restored.status;
 }
 
-std::shared_ptr<const IteratorSource> OneDeviceStrategy::iterate(const Dataset& dataset) const {
+std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const Dataset& dataset) {
+  // One thread reads ahead for all iterators; the default strategy of most programs needs none.
+  if (!state_->offload) state_->offload = make_thread_offload(1);
   return std::make_shared<LocalIterator>(dataset, *state_->offload);
 }
 
-std::shared_ptr<const IteratorSource> OneDeviceStrategy::iterate(
-    const DatasetFunction& dataset_fn) const {
-  Dataset dataset = dataset_fn({});
+std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFunction& dataset_fn) {
+  Dataset dataset = dataset_fn({.num_replicas_in_sync = num_replicas_in_sync()});
   if (!dataset.defined())
     throw InvalidArgumentError("iterate: the dataset function returned no dataset");
   return iterate(dataset);
 }
 
-std::vector<Tensor> OneDeviceStrategy::run_step(Function& function,
-                                                const std::vector<Argument>& arguments) {
-  auto concrete = function.concrete(arguments, *this);
+Strategy::StepOutputs LocalStrategy::run_step(Function& function,
+                                              const std::vector<Argument>& arguments) {
+  // The plan is kept with its function: an address alone may be that of another one later.
+  auto concrete = function.concrete(arguments, variable_creator());
   auto& [kept, plan] = state_->plans[concrete.get()];
   if (!plan) {
     kept = concrete;
@@ -90,15 +100,18 @@ std::vector<Tensor> OneDeviceStrategy::run_step(Function& function,
     auto local = std::dynamic_pointer_cast<const LocalIterator>(
         std::get<std::shared_ptr<const IteratorSource>>(argument));
     if (!local)
-      throw InvalidArgumentError(
-          "a step of OneDeviceStrategy takes iterators made by its iterate()");
+      throw InvalidArgumentError("run: a dataset of another strategy; pass what iterate() made");
     auto& list = elements.emplace_back();
     for (std::int64_t i = 0; i < taken[elements.size() - 1]; ++i) list.push_back(local->next());
   }
   StepContext step;
   step.global_step = state_->step++;
-  return cairn::run(plan, state_->workspace, state_->runtime.store(), step, std::move(tensors),
-                    std::move(elements));
+  StepOutputs outputs;
+  for (Tensor& value : cairn::run(plan, state_->workspace, state_->runtime.store(), step,
+                                  std::move(tensors), std::move(elements)))
+    outputs.values.emplace_back(std::move(value));
+  outputs.names = OutputNames(concrete, &concrete->graph.output_names);
+  return outputs;
 }
 
 }  // namespace cairn

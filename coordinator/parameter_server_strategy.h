@@ -1,0 +1,104 @@
+// ParameterServerStrategy: variables on parameter servers, steps on workers.
+//
+//   ParameterServerStrategy strategy(TFConfigClusterResolver{});
+//   ClusterCoordinator coordinator(strategy);              // schedules steps
+//
+// A worker is one replica, so num_replicas_in_sync() is 1; workers are not in step with one
+// another. Whatever is done outside of a scheduled function (run, call, a read or an assignment)
+// is one closure among the others, on any worker, and is waited for.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster_resolver.h"
+#include "coordinator/engine_options.h"
+#include "coordinator/strategy.h"
+#include "core/graph/eager.h"
+#include "core/rows/layout.h"
+#include "rpc/transport.h"
+
+namespace cairn {
+
+class EngineHost;
+class RemoteValue;
+struct ScheduleArgument;
+
+struct ParameterServerOptions {
+  // none: variables are not split, as in the reference
+  std::shared_ptr<const Partitioner> partitioner = nullptr;
+  Placement placement = Placement::kSizeAware;
+  std::uint64_t seed = 0;  // of initial values
+  rpc::Transport transport = rpc::Transport::kAuto;
+  // its cluster and variables come from the resolver and the fields above
+  EngineOptions engine = {};
+};
+
+// While it lives, variables made by the strategy lie on the shard of another one, in one part; they
+// take no turn of a round-robin placement. Nests; ends before its strategy.
+class [[nodiscard]] Colocation {
+ public:
+  Colocation(std::vector<std::string>& names, const std::string& beside) : names_(names) {
+    names_.push_back(beside);
+  }
+  ~Colocation() { names_.pop_back(); }
+  Colocation(const Colocation&) = delete;
+  Colocation& operator=(const Colocation&) = delete;
+
+ private:
+  std::vector<std::string>& names_;
+};
+
+//   Thread  scheduling: any; all else one at a time.
+class ParameterServerStrategy : public Strategy, private EagerRuntime {
+ public:
+  // Connects to every task of the cluster. Where options leave them open, the cluster's id and
+  // token are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE), as
+  // `cairn up` sets them.
+  //   Errors  InvalidArgument: not such a cluster. Unavailable: a task could not be reached in
+  //           time; names it.
+  explicit ParameterServerStrategy(const ClusterResolver& resolver,
+                                   ParameterServerOptions options = {});
+  // On an engine that runs already (the simulation's).
+  explicit ParameterServerStrategy(std::unique_ptr<EngineHost> host);
+  ~ParameterServerStrategy() override;
+
+  // Cut by the partitioner and placed; its rows are made before the first closure that needs them.
+  Variable create_variable(VariableSpec spec) override;
+  void add_slots(const Variable& variable, const UpdateRule& rule) override;
+  // auto beside = strategy.colocate_vars_with(table);
+  //   Errors  when a variable is made: `variable` is in several parts.
+  Colocation colocate_vars_with(const Variable& variable) {
+    return Colocation(colocated_, variable.name());
+  }
+
+  // A dataset as ClusterCoordinator::create_shared_dataset makes it: each element goes to one
+  // closure, whichever worker runs it. A dataset function is called once per lane, as
+  // create_per_worker_dataset does, and deals the data out itself. Their positions are part of
+  // checkpoints, under names by the order of these calls.
+  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
+  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
+
+  // One consistent cut of variables, step and dataset positions, while closures go on.
+  std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
+  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
+
+  EngineHost& host() { return *host_; }
+
+ private:
+  friend class ClusterCoordinator;
+  // Queues a closure of `function`, traced in the scope that is open.
+  //   Errors  as of ClusterCoordinator::schedule().
+  RemoteValue enqueue(Function& function, const std::vector<ScheduleArgument>& arguments);
+  // Errors  those of enqueue() and of the closure.
+  StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
+  std::vector<Tensor> run_now(const ConcreteFunction& function) override;
+  std::string next_dataset_name();
+
+  std::unique_ptr<EngineHost> host_;
+  std::vector<std::string> colocated_;  // the innermost last
+  int datasets_ = 0;                    // made by iterate()
+};
+
+}  // namespace cairn
