@@ -1,0 +1,77 @@
+#include "coordinator/progress_book.h"
+
+#include "core/base/log.h"
+
+namespace cairn {
+
+void ProgressBook::save_every(std::int64_t every) {
+  save_every_ = every;
+  saved_at_step_ = global_step_;
+}
+
+std::shared_ptr<const PerWorkerDataset> ProgressBook::add_dataset(
+    std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
+    bool shared) {
+  auto first = static_cast<std::uint64_t>(pipelines_.size());
+  for (std::size_t i = 0; i < descriptions.size(); ++i) pipelines_.emplace_back(str(name, "/", i));
+  skipped_.resize(pipelines_.size());
+  auto dataset = std::make_shared<const PerWorkerDataset>(
+      std::move(name), first, std::move(descriptions), std::move(spec), shared);
+  datasets_.push_back(dataset);
+  restore_positions();
+  return dataset;
+}
+
+void ProgressBook::take_elements(Closure& closure, std::size_t lane) {
+  const auto& counts = closure.function->elements;
+  for (std::size_t i = 0; i < closure.datasets.size(); ++i) {
+    std::uint64_t pipeline = closure.datasets[i]->pipeline(lane);
+    closure.takes.push_back(
+        pipelines_[pipeline].take(pipeline, static_cast<std::uint32_t>(counts[i])));
+  }
+}
+
+void ProgressBook::spend_elements(const Closure& closure) {
+  for (const TakeRecord& take : closure.takes) pipelines_[take.pipeline].commit(take, 0, {});
+}
+
+std::uint64_t ProgressBook::count_skipped(std::uint64_t pipeline, std::uint64_t skipped) {
+  if (skipped <= skipped_[pipeline]) return 0;
+  return skipped - std::exchange(skipped_[pipeline], skipped);
+}
+
+std::string ProgressBook::pipeline_name(std::uint64_t pipeline) const {
+  return pipeline < pipelines_.size() ? pipelines_[pipeline].name() : std::to_string(pipeline);
+}
+
+std::vector<PipelinePosition> ProgressBook::positions() const {
+  std::vector<PipelinePosition> all;
+  for (const Pipeline& pipeline : pipelines_) all.push_back(pipeline.position());
+  return all;
+}
+
+void ProgressBook::restore(std::int64_t global_step, std::vector<PipelinePosition> positions) {
+  global_step_ = next_step_ = saved_at_step_ = global_step;
+  restored_ = std::move(positions);
+  looked_up_.clear();
+  restore_positions();
+}
+
+void ProgressBook::restore_positions() {
+  if (restored_.empty()) return;
+  for (const auto& dataset : datasets_) {
+    if (!looked_up_.insert(dataset->name()).second) continue;
+    std::vector<PipelinePosition> mine;
+    for (const auto& position : restored_)
+      if (position.name.substr(0, position.name.rfind('/')) == dataset->name())
+        mine.push_back(position);
+    if (mine.size() == dataset->pipelines())
+      for (std::size_t i = 0; i < mine.size(); ++i)
+        pipelines_[dataset->first_pipeline() + i] = Pipeline(std::move(mine[i]));
+    else if (!mine.empty())
+      log_warning("dataset ", dataset->name(), " begins anew: it was saved in ", mine.size(),
+                  " pipelines and is now dealt out to ", dataset->pipelines());
+  }
+}
+
+}  // namespace cairn
