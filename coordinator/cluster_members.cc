@@ -1,0 +1,39 @@
+#include "coordinator/cluster_members.h"
+
+#include <algorithm>
+
+namespace cairn {
+
+bool ClusterMembers::all_ps_ready() const {
+  return std::all_of(ps.begin(), ps.end(), [](const auto& one) { return one->ready; });
+}
+
+bool ClusterMembers::any_ps_given_up() const {
+  return std::any_of(ps.begin(), ps.end(), [](const auto& one) { return one->lost_for_good; });
+}
+
+std::vector<ShardClient*> ClusterMembers::all_shards() const {
+  std::vector<ShardClient*> all;
+  for (const auto& one : ps)
+    for (const auto& shard : one->shards) all.push_back(shard.get());
+  return all;
+}
+
+std::vector<std::uint64_t> ClusterMembers::times_attached() const {
+  std::vector<std::uint64_t> all;
+  for (const auto& one : ps) all.push_back(one->attached);
+  return all;
+}
+
+std::vector<std::string> ClusterMembers::not_connected() const {
+  std::vector<std::string> missing;
+  const auto add = [&](const auto& member) {
+    if (!member.control)
+      missing.push_back(str(member.name, " at ", member.address, ": ", member.trouble));
+  };
+  for (const auto& one : ps) add(*one);
+  for (const auto& worker : workers) add(*worker);
+  return missing;
+}
+
+}  // namespace cairn

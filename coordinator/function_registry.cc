@@ -1,0 +1,27 @@
+#include "coordinator/function_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn {
+
+std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
+    std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
+  std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
+  std::lock_guard hold(mutex_);
+  auto& entry = functions_[key];
+  if (!entry) {
+    auto made = std::make_shared<RegisteredFunction>();
+    made->id = static_cast<std::uint32_t>(functions_.size() - 1);
+    made->name = name;
+    made->updates = concrete->graph.updates_variables();
+    made->uses_variables = !concrete->graph.variables.empty();
+    made->elements = concrete->graph.elements_taken();
+    if (!made->elements.empty()) made->steps = std::max<std::int64_t>(1, made->elements.front());
+    made->concrete = std::move(concrete);
+    entry = std::move(made);
+  }
+  return entry;
+}
+
+}  // namespace cairn
