@@ -1,0 +1,39 @@
+// LaneFence: shuts lanes that are lost out of every shard.
+//
+// Each connection of a lane gets an incarnation of its own, numbered upwards. A fence names the
+// newest number and those that live, so that a shard needs no history: it refuses every other
+// incarnation up to the newest. Before the closures of a lost lane are sent again, the fence has
+// been raised on every shard that serves; a shard that is away is fenced before it opens.
+//   Thread  the engine's.
+//   Errors  raise(): none; a ps that cannot be fenced in time is cut off. raise_on(): the shard's.
+#pragma once
+#include <cstdint>
+
+#include "coordinator/cluster_members.h"
+#include "coordinator/session.h"
+#include "rpc/task.h"
+
+namespace cairn {
+
+class LaneFence {
+ public:
+  LaneFence(Session& session, ClusterMembers& members) : session_(session), members_(members) {}
+
+  // For a lane that has just been connected.
+  std::uint64_t next_incarnation() { return next_incarnation_++; }
+  // How often a fence was raised so far. A caller that fences one ps and then opens it compares the
+  // numbers before and after: in between, a lane may have been lost.
+  std::uint64_t raised() const { return raised_; }
+
+  // No shard takes from a lost lane what another is about to do again.
+  rpc::Task<void> raise();
+  rpc::Task<void> raise_on(Ps* ps);
+
+ private:
+  Session& session_;
+  ClusterMembers& members_;
+  std::uint64_t next_incarnation_ = 1;
+  std::uint64_t raised_ = 0;
+};
+
+}  // namespace cairn
