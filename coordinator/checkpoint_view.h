@@ -1,12 +1,12 @@
-// A checkpoint as the engine uses it: where rows, step, positions and applied closures come from.
+// CheckpointView: a checkpoint as the engine uses it, where rows, step, positions and applied
+// closures come from. RowSources: the two of them that tables take their rows from.
+//   Thread  the engine's; a view that was read or committed does not change, but for `partial`.
 #pragma once
 #include <cstdint>
-#include <exception>
-#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "coordinator/engine.h"
 #include "coordinator/loss_ledger.h"
 #include "coordinator/pipelines.h"
 #include "coordinator/restore_status.h"
@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-struct Engine::CheckpointView {
+struct CheckpointView {
   std::string folder;
   // folders of the shards' databases, relative to `folder`
   std::vector<std::string> databases;
@@ -36,20 +36,15 @@ struct Engine::CheckpointView {
   bool holds(const VariableSpec& spec) const;
 };
 
-// What one cut found.
-struct Engine::Cut {
-  std::uint64_t id = 0;    // of the checkpoint
-  std::uint64_t mark = 0;  // by which the shards know the cut: another one for each attempt
-  std::shared_ptr<const Layout> layout;
-  AppliedClosures applied;
-  std::int64_t global_step = 0;
-  std::uint64_t lost_updates = 0;
-  std::vector<PipelinePosition> positions;
-  LossLedger::Holdings holdings;
-  // by ps: of which time that it was attached its marks are
-  std::vector<std::uint64_t> attached;
-  std::vector<ShardSaved> saved;  // in the order of all_shards()
-  std::exception_ptr error;       // the first of a save's
+// Where rows come from that no shard has. Written by Checkpointer.
+struct RowSources {
+  // What the program restored: new variables take their rows from it. Null: nothing was.
+  std::shared_ptr<CheckpointView> restored;
+  // What a lost ps is rebuilt from: the newest checkpoint of this run, or `restored`.
+  std::shared_ptr<CheckpointView> newest;
+  // A cut is marked on the shards, or its rows are on their way to the disk: `newest` is about to
+  // be replaced, and a shard cannot be restored meanwhile.
+  bool writing = false;
 };
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/cut.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/manifest.h"
 
@@ -74,9 +75,8 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id) {
   return folder + "/" + storage::CheckpointFolder::name(id);
 }
 
-void write_manifest(Disk& disk, const std::string& path, const Engine::CheckpointView& checkpoint,
-                    const Engine::Cut& cut, const std::string& metadata,
-                    std::int64_t wall_microseconds) {
+void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
+                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds) {
   storage::Manifest manifest;
   manifest.checkpoint = cut.id;
   manifest.global_step = checkpoint.global_step;
@@ -107,9 +107,9 @@ storage::DatabaseInfo database_of(const ShardSaved& shard) {
   return databases[0];
 }
 
-Engine::CheckpointView read_manifest(Disk& disk, const std::string& path) {
+CheckpointView read_manifest(Disk& disk, const std::string& path) {
   storage::Manifest manifest = storage::read_manifest(disk, path);
-  Engine::CheckpointView restored;
+  CheckpointView restored;
   restored.folder = path;
   restored.checkpoint = manifest.checkpoint;
   restored.session = manifest.session;
@@ -127,7 +127,7 @@ Engine::CheckpointView read_manifest(Disk& disk, const std::string& path) {
 }
 
 void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const Engine::CheckpointView& checkpoint) {
+                           const CheckpointView& checkpoint) {
   storage::CheckpointFolder(disk, folder)
       .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
 }

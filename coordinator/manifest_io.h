@@ -10,18 +10,19 @@
 
 namespace cairn {
 
+struct Cut;
+
 std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder);
 std::string checkpoint_path(const std::string& folder, std::uint64_t id);
 // Commits the checkpoint: before this it does not exist.
-void write_manifest(Disk& disk, const std::string& path, const Engine::CheckpointView& checkpoint,
-                    const Engine::Cut& cut, const std::string& metadata,
-                    std::int64_t wall_microseconds);
+void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
+                    const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds);
 // The one database that a shard wrote.
 storage::DatabaseInfo database_of(const ShardSaved& shard);
 // NotFound, DataLoss: as storage has them.
-Engine::CheckpointView read_manifest(Disk& disk, const std::string& path);
+CheckpointView read_manifest(Disk& disk, const std::string& path);
 // Of those that the saver of `checkpoint` and its ancestors saved.
 void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
-                           const Engine::CheckpointView& checkpoint);
+                           const CheckpointView& checkpoint);
 
 }  // namespace cairn

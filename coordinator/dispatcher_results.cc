@@ -1,8 +1,8 @@
 // What becomes of a closure that was sent: its results, its errors, and another run.
-#include <algorithm>
 
-#include "coordinator/checkpoint_view.h"
-#include "coordinator/engine.h"
+#include <utility>
+
+#include "coordinator/dispatcher.h"
 #include "coordinator/reply_wire.h"
 #include "core/base/log.h"
 
@@ -13,7 +13,7 @@ constexpr std::uint32_t kAttemptsMax = 1000;
 constexpr Duration kRetryPause = std::chrono::milliseconds(20);
 }  // namespace
 
-rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
+rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
   std::vector<LaneReply> replies;
   std::vector<std::uint64_t> sent;
   for (const auto& closure : message.closures) sent.push_back(closure->sequence);
@@ -33,20 +33,20 @@ rpc::Task<void> Engine::run_on(Lane* lane, LaneMessage message) {
   }
   for (LaneReply& reply : replies) answered(*lane, std::move(reply));
   lane->answers += answers;
-  if (holding_) changed();
+  if (holding_) session_.changed.notify_all();
   weigh(*lane);
   owe(*lane);
   pump();
 }
 
-void Engine::answered(Lane& lane, LaneReply reply) {
+void Dispatcher::answered(Lane& lane, LaneReply reply) {
   const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
   if (!closure) {
     log_error(lane.worker->name, " answers closure ", reply.sequence,
               ", which it does not have; its connection is ended");
     return lane.client->connection().close();
   }
-  lane.window.answered(parts_.clock.now());
+  lane.window.answered(clock_.now());
   try {
     if (reply.error) std::rethrow_exception(reply.error);
     verify_reply(reply, closure->function->concrete->graph, closure->takes.size());
@@ -56,51 +56,51 @@ void Engine::answered(Lane& lane, LaneReply reply) {
   }
 }
 
-void Engine::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
+void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
   lane.inflight.remove(closure->sequence);
-  for (std::size_t i = 0; i < closure->takes.size(); ++i) {
-    const TakeRecord& take = closure->takes[i];
-    bool known = i < reply.states.size();
-    if (known && reply.states[i].skipped > skipped_rows_[take.pipeline])
-      count_skipped(take.pipeline, reply.states[i].skipped);
-    pipeline_book_[take.pipeline].commit(
-        take, known ? reply.states[i].ordinal : 0,
-        known ? std::move(reply.states[i].bytes) : std::vector<std::byte>{});
-  }
+  if (!closure->takes.empty()) commit_elements(*closure, reply);
   not_torn(*closure);
   if (closure->function->updates) count_update(lane, *closure, reply);
-  queue_->finish(*closure, std::move(reply.outputs));
+  queue_.finish(*closure, std::move(reply.outputs));
 }
 
-void Engine::count_skipped(std::uint64_t pipeline, std::uint64_t skipped) {
-  std::lock_guard hold(shared_mutex_);
-  stats_.skipped_rows += skipped - skipped_rows_[pipeline];
-  skipped_rows_[pipeline] = skipped;
+// A lane that did not tell the iterator's state has read the elements all the same.
+void Dispatcher::commit_elements(const Closure& closure, LaneReply& reply) {
+  for (std::size_t i = 0; i < closure.takes.size(); ++i) {
+    const TakeRecord& take = closure.takes[i];
+    if (i >= reply.states.size()) {
+      progress_.commit_elements(take, 0, {});
+      continue;
+    }
+    LaneReply::State& state = reply.states[i];
+    if (const auto news = progress_.count_skipped(take.pipeline, state.skipped); news > 0)
+      session_.stats.edit([news](EngineStats& stats) { stats.skipped_rows += news; });
+    progress_.commit_elements(take, state.ordinal, std::move(state.bytes));
+  }
 }
 
-void Engine::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
-  global_step_ += closure.function->steps;
+void Dispatcher::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
+  progress_.commit_steps(closure.function->steps);
   bool news = losses_.commit(closure.sequence, closure.sent_version);
   if (lane.worker->ready && lane.worker->absence)
-    news |= losses_.first_push(lane.worker->absence, uptime());
-  for (auto& ps : ps_)
-    if (ps->ready && ps->absence) news |= losses_.first_push(ps->absence, uptime());
-  if (news) publish_losses();
-  {
-    std::lock_guard hold(shared_mutex_);
-    ++stats_.updates;
-    stats_.global_step = global_step_;
-    stats_.staleness.add(reply.staleness);
-    stats_.staleness_max = stats_.staleness.max();
-    stats_.staleness_mean = stats_.staleness.mean();
-  }
-  save_if_due();
+    news |= losses_.first_push(lane.worker->absence, session_.uptime());
+  for (auto& ps : members_.ps)
+    if (ps->ready && ps->absence) news |= losses_.first_push(ps->absence, session_.uptime());
+  if (news) session_.stats.publish(losses_);
+  session_.stats.edit([&](EngineStats& stats) {
+    ++stats.updates;
+    stats.global_step = progress_.global_step();
+    stats.staleness.add(reply.staleness);
+    stats.staleness_max = stats.staleness.max();
+    stats.staleness_mean = stats.staleness.mean();
+  });
+  if (progress_.save_due()) save_is_due_();
 }
 
-void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
-                        std::exception_ptr error) {
+void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
+                            std::exception_ptr error) {
   ErrorParts parts = error_parts(error);
-  // worker_loop puts back what was in flight
+  // Workers puts back what was in flight
   if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;
   if (parts.input_pipeline) {  // whatever its code: the data's fault, not the worker's
     lane.inflight.remove(closure->sequence);
@@ -117,9 +117,9 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
         // a ps went away in the middle: it may have this closure's push, or another may
         torn(*closure);
         if (parts.code == Code::kUnavailable)
-          tasks_.spawn("run a closure again", run_again_later(closure));
+          session_.tasks.spawn("run a closure again", run_again_later(closure));
         else
-          queue_->put_back(closure);
+          queue_.put_back(closure);
         return;
       }
       [[fallthrough]];
@@ -127,45 +127,40 @@ void Engine::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
   }
 }
 
-void Engine::fail(Closure& closure, std::exception_ptr error) {
-  spend_elements(closure);
+void Dispatcher::fail(Closure& closure, std::exception_ptr error) {
+  progress_.spend_elements(closure);
   not_torn(closure);
-  queue_->fail(closure, error);
+  queue_.fail(closure, error);
 }
 
 // The worker knows a pipeline by its number; the user by the dataset's name.
-std::exception_ptr Engine::input_error(const ErrorParts& parts, const Lane& lane) const {
+std::exception_ptr Dispatcher::input_error(const ErrorParts& parts, const Lane& lane) const {
   const std::string& worker = lane.worker->name;
   std::uint64_t pipeline = *parts.input_pipeline;
-  std::string name =
-      pipeline < pipeline_book_.size() ? pipeline_book_[pipeline].name() : std::to_string(pipeline);
+  const std::string name = progress_.pipeline_name(pipeline);
   std::string message =
       str("pipeline \"", name, "\" could not be read on ", worker, ": ", parts.message);
   return std::make_exception_ptr(ClosureInputError(parts.code, message, worker, pipeline));
 }
 
 // Long enough for the engine to see the loss that the worker saw first.
-rpc::Task<void> Engine::run_again_later(std::shared_ptr<Closure> closure) {
-  co_await parts_.reactor.sleep(kRetryPause);
-  queue_->put_back(std::move(closure));
-}
-
-void Engine::spend_elements(const Closure& closure) {
-  for (const TakeRecord& take : closure.takes) pipeline_book_[take.pipeline].commit(take, 0, {});
+rpc::Task<void> Dispatcher::run_again_later(std::shared_ptr<Closure> closure) {
+  co_await session_.parts.reactor.sleep(kRetryPause);
+  queue_.put_back(std::move(closure));
 }
 
 // From this moment on, not only once it runs again: a cut in between would hold half of it.
-void Engine::torn(Closure& closure) {
+void Dispatcher::torn(Closure& closure) {
   if (!closure.function->updates || closure.attempts == 0 ||
       std::exchange(closure.maybe_torn, true))
     return;
   ++torn_;
 }
 
-void Engine::not_torn(Closure& closure) {
+void Dispatcher::not_torn(Closure& closure) {
   if (!std::exchange(closure.maybe_torn, false)) return;
   --torn_;
-  changed();
+  session_.changed.notify_all();
 }
 
 }  // namespace cairn

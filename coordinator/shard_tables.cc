@@ -1,18 +1,11 @@
-// The layout's way to the shards: new variables become tables, restored ones get their rows.
+#include "coordinator/shard_tables.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "coordinator/checkpoint_view.h"
-#include "coordinator/engine.h"
 #include "core/base/log.h"
 
 namespace cairn {
-
-void Engine::sync_layout() {
-  if (layout_busy_ || !all_ps_ready()) return;  // whoever is busy pumps again
-  tasks_.spawn("send the layout", sync_layout_task());
-}
-
 namespace {
 bool same_tables(const Layout& a, const Layout& b) {
   return a.variables.size() == b.variables.size() &&
@@ -21,9 +14,20 @@ bool same_tables(const Layout& a, const Layout& b) {
 }
 }  // namespace
 
-// One ps has the layout. Lanes go by it once all have, and the others have all but tables that are
-// newer than the last sync.
-void Engine::synced(std::shared_ptr<const Layout> layout) {
+void ShardTables::begin(std::vector<ShardServer> servers) {
+  registry_ = std::make_unique<VariableRegistry>(session_.options.variables, std::move(servers));
+  synced_ = registry_->layout();
+  synced_version_ = synced_->version;
+}
+
+void ShardTables::sync() {
+  if (lock_.held() || !members_.all_ps_ready()) return;
+  session_.tasks.spawn("send the layout", sync_all());
+}
+
+// A layout that differs from the synced one only in its processes makes no table: it can be gone by
+// at once. One with newer tables has them on this ps alone.
+void ShardTables::attached(std::shared_ptr<const Layout> layout) {
   if (!same_tables(*synced_, *layout)) {
     resync_ = true;
     return;
@@ -34,26 +38,26 @@ void Engine::synced(std::shared_ptr<const Layout> layout) {
 
 // Variables that were made since the last sync: all fit what was restored, or none is made. What is
 // not there begins anew.
-void Engine::verify_restorable(const Layout& layout) const {
-  if (!restored_ || restored_->partial) return;
+void ShardTables::verify_restorable(const Layout& layout) const {
+  if (!sources_.restored || sources_.restored->partial) return;
   auto made = variables_of(layout);
   made.erase(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(synced_->variables.size()));
-  verify_types(made, restored_->variables, restored_->folder);
+  verify_types(made, sources_.restored->variables, sources_.restored->folder);
   std::string missing;
   for (const ProgramVariable& variable : made)
-    if (!restored_->variables.contains(variable.spec->name))
+    if (!sources_.restored->variables.contains(variable.spec->name))
       missing += str(missing.empty() ? "" : ", ", '"', variable.spec->name, '"');
   if (!missing.empty())
-    log_warning("not in the checkpoint ", restored_->folder,
+    log_warning("not in the checkpoint ", sources_.restored->folder,
                 ", at their initial values: ", missing);
 }
 
-rpc::Task<void> Engine::sync_layout_task() {
+rpc::Task<void> ShardTables::sync_all() {
   std::exception_ptr error;
   {
-    const Busy busy(*this);
+    const TableLock::Hold hold(lock_);
     // A shard cannot be restored while its mark is saved.
-    while (restored_ && writing_) co_await changed_.wait();
+    while (sources_.restored && sources_.writing) co_await session_.changed.wait();
     auto layout = registry_->layout();
     // Tables of variables that were there before are sent again only from the first one that
     // changed (got slots).
@@ -63,12 +67,12 @@ rpc::Task<void> Engine::sync_layout_task() {
       ++first;
     try {
       verify_restorable(*layout);
-      for (auto& ps : ps_) {
+      for (auto& ps : members_.ps) {
         // One that is connected again and not attached yet has to be attached first: it may be
         // another process.
         if (!ps->ready) throw UnavailableError(str(ps->name, " is away"), ps->name);
-        co_await configure_shards(ps.get(), layout, first);
-        co_await restore_new_variables(ps.get(), layout);
+        co_await configure(ps.get(), layout, first);
+        co_await restore_new(ps.get(), layout);
         for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       }
       synced_ = layout;
@@ -79,26 +83,24 @@ rpc::Task<void> Engine::sync_layout_task() {
     }
   }
   if (!error)
-    pump();
+    pump_();
   else if (error_parts(error).code != Code::kUnavailable)
-    queue_->fail_all(error);  // else: ps_loop sees the loss, and pumps when it is mended
+    session_.queue.fail_all(error);  // else: PsGroup sees the loss, and pumps when it is mended
 }
 
-rpc::Task<void> Engine::configure_shards(Ps* ps, std::shared_ptr<const Layout> layout,
-                                         VariableId first) {
+rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> layout,
+                                       VariableId first) {
   auto last = static_cast<VariableId>(layout->variables.size());
   if (!ps->control || ps->shards.empty())
     throw UnavailableError(str(ps->name, " is away"), ps->name);
   for (std::size_t s = 0; s < ps->shards.size(); ++s)
-    co_await ps->shards[s]->configure(session_, layout, first, last);
+    co_await ps->shards[s]->configure(session_.number, layout, first, last);
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
-// Each variable from `first` on, from the first of the sources that holds it; the others are left
-// alone. Closes the shards: nobody shall see half a model.
-rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> layout,
-                                       VariableId first,
-                                       std::vector<std::shared_ptr<CheckpointView>> sources) {
+// ps->shards is looked at afresh after each wait: it is empty once the ps is lost.
+rpc::Task<void> ShardTables::restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
+                                     std::vector<std::shared_ptr<CheckpointView>> sources) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
     std::vector<bool> done(layout->variables.size());
     for (const auto& source : sources) {
@@ -120,26 +122,27 @@ rpc::Task<void> Engine::restore_shards(Ps* ps, std::shared_ptr<const Layout> lay
   }
 }
 
-// Variables that no lane knows of yet. What only got slots keeps its rows.
-rpc::Task<void> Engine::restore_new_variables(Ps* ps, std::shared_ptr<const Layout> layout) {
-  std::vector<std::shared_ptr<CheckpointView>> sources{restored_};
-  co_await restore_shards(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
+rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> layout) {
+  std::vector<std::shared_ptr<CheckpointView>> sources{sources_.restored};
+  co_await restore(ps, layout, static_cast<VariableId>(synced_->variables.size()), sources);
 }
 
 // A new process from the very beginning: an earlier attempt that came to nothing may have left it
 // with rows, and with closures that it takes for applied, of which the sources know nothing.
-rpc::Task<void> Engine::rebuild_shards(Ps* ps, std::shared_ptr<const Layout> layout,
-                                       std::shared_ptr<CheckpointView> newest) {
+rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
+                                     std::shared_ptr<CheckpointView> newest) {
   if (ps->served != ps->incarnation)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
-  std::vector<std::shared_ptr<CheckpointView>> sources{newest, restored_};
-  co_await restore_shards(ps, layout, 0, sources);
+  std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
+  co_await restore(ps, layout, 0, sources);
 }
 
-rpc::Task<void> Engine::restore_shard(ShardClient* shard, std::shared_ptr<CheckpointView> source,
-                                      std::vector<VariableId> wanted) {
+rpc::Task<void> ShardTables::restore_shard(ShardClient* shard,
+                                           std::shared_ptr<CheckpointView> source,
+                                           std::vector<VariableId> wanted) {
   const ShardId number = shard->shard();
-  AppliedClosures applied = source->session == session_ ? source->applied : AppliedClosures{};
+  AppliedClosures applied =
+      source->session == session_.number ? source->applied : AppliedClosures{};
   std::uint64_t rows = 0;
   try {
     rows = co_await shard->restore(source->folder, source->databases, applied, wanted);

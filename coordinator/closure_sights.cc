@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "coordinator/engine.h"
+#include "coordinator/status_reporter.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "rpc/waits.h"
@@ -75,30 +75,24 @@ std::vector<std::vector<ToldClosure>> lanes_of(const std::string& status) {
 }  // namespace
 
 // Why the closure at the head of the queue is not sent.
-std::string Engine::queued_for(const Closure& closure) const {
-  for (const auto& ps : ps_)
-    if (closure.function->uses_variables && !ps->ready)
-      return str("waiting for ", ps->name, ", which is away (", ps->trouble, ")");
-  if (resync_ || closure.layout_version > synced_version_)
-    return "waiting for the ps to make its tables";
-  if (closure.function->uses_variables && layout_busy_)
-    return "waiting for tables to be made or restored";
+std::string StatusReporter::queued_for(const Closure& closure) const {
+  if (std::string obstacle = gate_.obstacle(closure); !obstacle.empty()) return obstacle;
   std::size_t ready = 0;
-  for (const Lane* lane : lanes_) ready += lane->ready;
+  for (const Lane* lane : members_.lanes) ready += lane->ready;
   if (ready == 0) return "waiting for a worker: all are away";
   return str("waiting for a lane: the ", ready,
              " that are there have as many closures as they take");
 }
 
-std::string Engine::doing_of(const ToldClosure& told) const {
-  for (const auto& one : ps_)
+std::string StatusReporter::doing_of(const ToldClosure& told) const {
+  for (const auto& one : members_.ps)
     if (one->index == told.ps && told.shard >= 0 && told.shard < 1e6)
       return str(told.doing, " ", one->name, " shard ", static_cast<std::int64_t>(told.shard));
   return told.doing;
 }
 
-void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
-                      std::vector<ClosureSight>& out) const {
+void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
+                              std::vector<ClosureSight>& out) const {
   const auto add = [&](const Closure& closure, Stage stage, std::string waits_for,
                        Duration since = Duration(-1)) {
     out.push_back(sight_of(closure));
@@ -111,13 +105,13 @@ void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
   if (lane.preparing)
     add(*lane.preparing, Stage::kPreparing,
         "waiting for the lane to take the layout, its function and its data");
-  const Duration old = parts_.clock.now() - lane.worker->status_at;
+  const Duration old = session_.parts.clock.now() - lane.worker->status_at;
   bool begun = false;
   for (const ToldClosure& one : told) {
     const auto closure = lane.inflight.find(one.sequence);
     if (!closure) continue;
     begun = true;
-    const double seconds = std::clamp(one.seconds, 0.0, uptime());
+    const double seconds = std::clamp(one.seconds, 0.0, session_.uptime());
     const auto since =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds)) + old;
     const std::string doing = doing_of(one);
@@ -127,13 +121,13 @@ void Engine::see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
     add(*lane.inflight.begin()->closure, Stage::kSent, "sent, and not begun there");
 }
 
-std::vector<ClosureSight> Engine::see_closures() {
+std::vector<ClosureSight> StatusReporter::see_closures() {
   std::vector<ClosureSight> all;
-  if (const auto front = queue_->front()) {
+  if (const auto front = session_.queue.front()) {
     all.push_back(sight_of(*front));
     all.back().waits_for = queued_for(*front);
   }
-  for (const auto& worker : workers_) {
+  for (const auto& worker : members_.workers) {
     if (!worker->ready) continue;
     const auto lanes = lanes_of(worker->status);
     for (const auto& lane : worker->lanes)
@@ -143,8 +137,8 @@ std::vector<ClosureSight> Engine::see_closures() {
   return all;
 }
 
-void Engine::look_for_stuck() {
-  stuck_ = stuck_watch_.look(parts_.clock.now(), see_closures());
+void StatusReporter::look_for_stuck() {
+  stuck_ = stuck_watch_.look(session_.parts.clock.now(), see_closures());
   std::size_t told = 0;
   for (const StuckClosure& one : stuck_) {
     if (!one.to_tell || ++told > kToldAtOnce) continue;
@@ -155,17 +149,17 @@ void Engine::look_for_stuck() {
                 " more closures have made no progress; `cairn status` names them");
 }
 
-void Engine::log_waits() {
-  const QueueCounts counts = queue_->counts();
-  log_info("waits: the coordinator, session ", session_,
+void StatusReporter::log_waits() {
+  const QueueCounts counts = session_.queue.counts();
+  log_info("waits: the coordinator, session ", session_.number,
            ", is asked what it waits for: ", counts.queued, " closures queued, ", counts.inflight,
            " running, ", counts.finished, " done",
-           checkpoint_busy_ ? "; a checkpoint is saved or restored" : "",
-           layout_busy_ ? "; tables are made or restored" : "");
-  for (const auto& ps : ps_)
+           checkpoints_.busy() ? "; a checkpoint is saved or restored" : "",
+           tables_.held() ? "; tables are made or restored" : "");
+  for (const auto& ps : members_.ps)
     log_info("waits: ", ps->name, " at ", ps->address,
              ps->ready ? " is there" : str(" is away: ", ps->trouble));
-  for (const auto& worker : workers_)
+  for (const auto& worker : members_.workers)
     log_info("waits: ", worker->name, " at ", worker->address,
              worker->ready ? " is there" : str(" is away: ", worker->trouble));
   const auto sights = see_closures();

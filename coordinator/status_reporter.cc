@@ -1,6 +1,5 @@
-// What the engine tells people: a JSON snapshot, refreshed on the loop and read by anybody.
+#include "coordinator/status_reporter.h"
 
-#include "coordinator/engine.h"
 #include "coordinator/staleness_json.h"
 #include "core/base/json.h"
 #include "core/base/machine.h"
@@ -50,30 +49,29 @@ Json stuck_json(const StuckClosure& stuck) {
 
 }  // namespace
 
-EngineStats Engine::stats() const {
-  QueueCounts counts = queue_->counts();
-  std::lock_guard hold(shared_mutex_);
-  EngineStats now = stats_;
+EngineStats StatusReporter::stats() const {
+  QueueCounts counts = session_.queue.counts();
+  EngineStats now = session_.stats.read();
   now.retried = counts.retried;
-  now.uptime_seconds = uptime();
+  now.uptime_seconds = session_.uptime();
   return now;
 }
 
-std::string Engine::status_json() const {
-  std::lock_guard hold(shared_mutex_);
-  return status_;
+std::string StatusReporter::json() const {
+  std::lock_guard hold(mutex_);
+  return json_;
 }
 
-std::vector<std::string> Engine::missing() const {
-  std::lock_guard hold(shared_mutex_);
+std::vector<std::string> StatusReporter::missing() const {
+  std::lock_guard hold(mutex_);
   return missing_;
 }
 
-std::string Engine::make_status() const {
+std::string StatusReporter::make_status() const {
   EngineStats now = stats();
-  QueueCounts counts = queue_->counts();
+  QueueCounts counts = session_.queue.counts();
   Json status{{"global_step", now.global_step},
-              {"uptime_seconds", uptime()},
+              {"uptime_seconds", session_.uptime()},
               {"queued", counts.queued},
               {"inflight", counts.inflight},
               {"finished", counts.finished},
@@ -94,9 +92,9 @@ std::string Engine::make_status() const {
               {"workers", Json::array()},
               {"stuck", Json::array()},
               {"losses", Json::array()}};
-  for (const auto& ps : ps_)
+  for (const auto& ps : members_.ps)
     status["ps"].push_back(task_json(ps->name, ps->address, ps->ready, ps->trouble, ps->status));
-  for (const auto& worker : workers_) {
+  for (const auto& worker : members_.workers) {
     Json task =
         task_json(worker->name, worker->address, worker->ready, worker->trouble, worker->status);
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
@@ -130,29 +128,34 @@ rpc::Task<void> poll(rpc::Reactor* reactor, Task* task) {
 }
 }  // namespace
 
-void Engine::refresh_status() {
+void StatusReporter::refresh() {
   std::string text = make_status();
-  std::lock_guard hold(shared_mutex_);
-  status_ = std::move(text);
-  missing_ = started_ ? std::vector<std::string>{} : not_connected();
-  stats_.ps = static_cast<std::uint32_t>(ps_.size());
-  stats_.workers = static_cast<std::uint32_t>(workers_.size());
-  stats_.ps_ready = stats_.workers_ready = 0;
-  for (const auto& ps : ps_) stats_.ps_ready += ps->ready;
-  for (const auto& worker : workers_) stats_.workers_ready += worker->ready;
+  {
+    std::lock_guard hold(mutex_);
+    json_ = std::move(text);
+    missing_ = session_.started ? std::vector<std::string>{} : members_.not_connected();
+  }
+  session_.stats.edit([this](EngineStats& stats) {
+    stats.ps = static_cast<std::uint32_t>(members_.ps.size());
+    stats.workers = static_cast<std::uint32_t>(members_.workers.size());
+    stats.ps_ready = stats.workers_ready = 0;
+    for (const auto& ps : members_.ps) stats.ps_ready += ps->ready;
+    for (const auto& worker : members_.workers) stats.workers_ready += worker->ready;
+  });
 }
 
-rpc::Task<void> Engine::publish_status() {
+rpc::Task<void> StatusReporter::run() {
   for (int round = 0;; ++round) {
     if (round % kPollEvery == 0) {
-      for (auto& ps : ps_) tasks_.spawn("poll a ps", poll(&parts_.reactor, ps.get()));
-      for (auto& worker : workers_)
-        tasks_.spawn("poll a worker", poll(&parts_.reactor, worker.get()));
+      for (auto& ps : members_.ps)
+        session_.tasks.spawn("poll a ps", poll(&session_.parts.reactor, ps.get()));
+      for (auto& worker : members_.workers)
+        session_.tasks.spawn("poll a worker", poll(&session_.parts.reactor, worker.get()));
     }
     // with answers that are as new as they get
     if (round % kPollEvery == kPollEvery - 1) look_for_stuck();
-    refresh_status();
-    co_await parts_.reactor.sleep(kRefresh);
+    refresh();
+    co_await session_.parts.reactor.sleep(kRefresh);
   }
 }
 

@@ -1,0 +1,86 @@
+// Going back to a checkpoint: everything is compared first, then each ps reads its rows.
+
+#include "coordinator/checkpointer.h"
+#include "coordinator/manifest_io.h"
+
+namespace cairn {
+namespace {
+// A run that was resumed more often than this left the first of them long ago.
+constexpr std::size_t kAncestorsMax = 256;
+}  // namespace
+
+rpc::Task<void> Checkpointer::restore(std::string checkpoint, RestoreOptions options) {
+  while (busy_) co_await session_.changed.wait();
+  busy_ = true;
+  std::exception_ptr error;
+  try {
+    co_await restore_all(std::move(checkpoint), options);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  busy_ = false;
+  session_.changed.notify_all();
+  if (error) std::rethrow_exception(error);
+  pump_();
+}
+
+SavedVariables Checkpointer::restored_variables() const {
+  return sources_.restored ? sources_.restored->variables : SavedVariables{};
+}
+
+void Checkpointer::expect_partial_restore() {
+  if (sources_.restored) sources_.restored->partial = true;
+}
+
+rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions options) {
+  Disk* disk = &session_.parts.disk;
+  auto source = std::make_shared<CheckpointView>();
+  std::function<void()> read = [disk, checkpoint, source] {
+    *source = read_manifest(*disk, checkpoint);
+  };
+  co_await on_disk_thread(read);
+  while (lock_.held() || !members_.all_ps_ready()) co_await session_.changed.wait();
+  // All fit, or nothing changes.
+  verify_types(variables_of(*tables_.registry().layout()), source->variables, checkpoint);
+  if (options.new_data) source->positions.clear();
+  go_on_from(source);
+  for (auto& ps : members_.ps) ps->needs_rows = true;
+  // A ps that is lost on the way is restored when it is attached again.
+  for (auto& ps : members_.ps) {
+    while (ps->needs_rows && (lock_.held() || !ps->ready)) co_await session_.changed.wait();
+    if (!ps->needs_rows) continue;
+    try {
+      const TableLock::Hold hold(lock_);
+      std::vector<std::shared_ptr<CheckpointView>> sources{source};
+      co_await tables_.restore(ps.get(), tables_.synced(), 0, sources);
+      for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+      ps->needs_rows = false;
+    } catch (const UnavailableError&) {
+    }
+  }
+  while (lock_.held() || !members_.all_ps_ready()) co_await session_.changed.wait();
+}
+
+// The run goes on where `source` was saved. Within the session that saved it, datasets stay where
+// they are: what was taken of them meanwhile is not taken again.
+void Checkpointer::go_on_from(std::shared_ptr<CheckpointView> source) {
+  // Rows that no database holds are at the initial values of that seed.
+  tables_.registry().set_seed(source->seed);
+  losses_.restored(source->lost_updates);
+  source->holdings = losses_.holdings();
+  sources_.newest = sources_.restored = source;
+  const bool ours = source->session == session_.number;
+  if (!ours) become_heir_of(*source);
+  progress_.restore(source->global_step,
+                    ours ? std::vector<PipelinePosition>{} : source->positions);
+  session_.stats.edit([&](EngineStats& stats) { stats.global_step = source->global_step; });
+}
+
+// What is saved from now on belongs to the run that saved `source`, with what it had gone on from.
+void Checkpointer::become_heir_of(const CheckpointView& source) {
+  ancestors_ = source.ancestors;
+  ancestors_.push_back({source.session, source.checkpoint});
+  if (ancestors_.size() > kAncestorsMax) ancestors_.erase(ancestors_.begin());
+}
+
+}  // namespace cairn

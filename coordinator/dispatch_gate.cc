@@ -1,0 +1,15 @@
+#include "coordinator/dispatch_gate.h"
+
+namespace cairn {
+
+std::string DispatchGate::obstacle(const Closure& closure) const {
+  for (const auto& ps : members_.ps)
+    if (closure.function->uses_variables && !ps->ready)
+      return str("waiting for ", ps->name, ", which is away (", ps->trouble, ")");
+  if (!tables_.have(closure.layout_version)) return "waiting for the ps to make its tables";
+  if (closure.function->uses_variables && lock_.held())
+    return "waiting for tables to be made or restored";
+  return "";
+}
+
+}  // namespace cairn

@@ -1,0 +1,47 @@
+// DispatchGate: may this closure be sent now? If not, why?
+//
+// A closure waits here for what concerns the whole cluster: that the shards have its tables and
+// know its number, that every ps is there, and that nobody is making or restoring tables. Whether a
+// lane has room for it is the dispatcher's matter.
+//   Thread  the engine's.
+//   Cost    open_for(): a few comparisons; asked once or twice for each closure that is sent.
+#pragma once
+#include <string>
+
+#include "coordinator/announcer.h"
+#include "coordinator/closure.h"
+#include "coordinator/cluster_members.h"
+#include "coordinator/shard_tables.h"
+#include "coordinator/table_lock.h"
+
+namespace cairn {
+
+class DispatchGate {
+ public:
+  DispatchGate(const ClusterMembers& members, ShardTables& tables, const TableLock& lock,
+               Announcer& announcer)
+      : members_(members), tables_(tables), lock_(lock), announcer_(announcer) {}
+
+  // `next` is at the head of the queue. If it may not be sent, whatever removes the obstacle pumps
+  // the dispatcher again: a layout that it needs is begun to be synced here, its number is
+  // announced soon, a ps that is away is brought back by PsGroup.
+  bool open_for(const Closure& next) {
+    if (!tables_.have(next.layout_version)) {
+      tables_.sync();
+      return false;
+    }
+    announcer_.want(next.sequence);
+    return !next.function->uses_variables ||
+           (members_.all_ps_ready() && !lock_.held() && announcer_.announced(next.sequence));
+  }
+  // For people. Empty: it waits for nothing here.
+  std::string obstacle(const Closure& closure) const;
+
+ private:
+  const ClusterMembers& members_;
+  ShardTables& tables_;
+  const TableLock& lock_;
+  Announcer& announcer_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,189 @@
+#include "coordinator/dispatcher.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace cairn {
+namespace {
+// of the closures that go to a lane together; a larger one goes alone
+constexpr std::size_t kMessageBytes = 1 << 20;
+// at a lane: while one answers, results find the other
+constexpr std::size_t kCallsWaiting = 2;
+}  // namespace
+
+Dispatcher::Dispatcher(Session& session, ClusterMembers& members, ShardTables& tables,
+                       DispatchGate& gate, Announcer& announcer, ProgressBook& progress,
+                       LossLedger& losses, std::function<void()> save_is_due)
+    : session_(session),
+      members_(members),
+      tables_(tables),
+      gate_(gate),
+      announcer_(announcer),
+      progress_(progress),
+      losses_(losses),
+      queue_(session.queue),
+      clock_(session.parts.clock),
+      save_is_due_(std::move(save_is_due)),
+      mailbox_(session.parts.reactor.mailbox()) {}
+
+// One post for however many closures are queued before the loop comes to it.
+void Dispatcher::wake() {
+  if (!wake_posted_.exchange(true)) mailbox_->post([this] { pump(); });
+}
+
+// All that goes to a lane now goes in one message.
+void Dispatcher::pump() {
+  wake_posted_ = false;
+  if (!session_.started) return;
+  for (const auto& closure : queue_.take_cancelled()) {
+    progress_.spend_elements(*closure);
+    not_torn(*closure);
+  }
+  dispatch_queued();
+  send_dispatched();
+  if (announcer_.due()) announcer_.hurry();
+}
+
+// Neighbours go to one lane, as many as leave the others theirs: fewer messages, and memory is
+// walked through in order.
+void Dispatcher::dispatch_queued() {
+  const std::size_t share = 1 + queue_.size() / std::max<std::size_t>(1, members_.lanes.size());
+  for (auto next = queue_.front(); next && gate_.open_for(*next); next = queue_.front()) {
+    const auto free = free_.first();
+    if (!free) return;
+    Lane& lane = *members_.lanes[*free];
+    for (std::size_t i = 0; i < share && has_room(lane) && next && gate_.open_for(*next);
+         ++i, next = queue_.front())
+      dispatch_next(lane);
+    weigh(lane);
+  }
+}
+
+void Dispatcher::dispatch_next(Lane& lane) {
+  auto closure = queue_.pop();
+  if (!closure) return;
+  // In the queue's order, whichever lane is ready first.
+  if (closure->function->updates && closure->global_step < 0)
+    closure->global_step = progress_.give_step(closure->function->steps);
+  if (prepared(lane, *closure)) return dispatch(lane, std::move(closure));
+  lane.preparing = closure;
+  lane.tasks->spawn("prepare a lane", prepare(&lane, std::move(closure)));
+}
+
+bool Dispatcher::has_room(const Lane& lane) const {
+  return lane.ready && !lane.kept_out && !lane.preparing &&
+         lane.inflight.size() < lane.window.size();
+}
+
+// After any change of what decides whether a lane is sent closures, and how soon.
+void Dispatcher::weigh(Lane& lane) {
+  if (has_room(lane))
+    free_.put(lane.number, lane.inflight.size());
+  else
+    free_.remove(lane.number);
+}
+
+bool Dispatcher::prepared(const Lane& lane, const Closure& closure) const {
+  const auto& function = *closure.function;
+  if (function.id >= lane.functions.size() || !lane.functions[function.id]) return false;
+  if (function.uses_variables && lane.layout_version != tables_.synced_version()) return false;
+  for (const auto& dataset : closure.datasets) {
+    std::uint64_t pipeline = dataset->pipeline(lane.number);
+    if (!lane.pipelines.contains(pipeline)) return false;
+  }
+  for (const auto& take : closure.takes)
+    if (!lane.pipelines.contains(take.pipeline)) return false;
+  return true;
+}
+
+rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure) {
+  std::exception_ptr error;
+  try {
+    co_await send_preparations(lane, closure);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lane->preparing = nullptr;
+  if (error) {
+    lane->inflight.add(closure);
+    went_wrong(*lane, closure, error);
+  } else {
+    dispatch(*lane, closure);
+  }
+  weigh(*lane);
+  pump();
+}
+
+rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closure> closure) {
+  auto function = closure->function;
+  if (function->uses_variables && lane->layout_version != tables_.synced_version()) {
+    auto layout = tables_.synced();
+    co_await lane->client->set_layout(layout);
+    lane->layout_version = layout->version;
+  }
+  if (function->id >= lane->functions.size()) lane->functions.resize(function->id + 1);
+  if (!lane->functions[function->id]) {
+    co_await lane->client->register_function(function->id, function->concrete);
+    lane->functions[function->id] = true;
+  }
+  std::vector<std::pair<std::uint64_t, const PerWorkerDataset*>> wanted;
+  for (std::size_t i = 0; i < closure->datasets.size(); ++i) {
+    const PerWorkerDataset* dataset = closure->datasets[i].get();
+    wanted.emplace_back(dataset->pipeline(lane->number), dataset);
+    if (i < closure->takes.size()) wanted.emplace_back(closure->takes[i].pipeline, dataset);
+  }
+  for (auto [pipeline, dataset] : wanted) {
+    if (lane->pipelines.contains(pipeline)) continue;
+    co_await lane->client->open_pipeline(pipeline, dataset->description(pipeline));
+    lane->pipelines[pipeline] = true;
+  }
+}
+
+void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
+  if (closure->attempts == 0 && !closure->datasets.empty())
+    progress_.take_elements(*closure, lane.number);
+  ++closure->attempts;
+  closure->sent_version = lane.layout_version;
+  lane.inflight.add(closure);
+  lane.outbox.push_back(std::move(closure));
+  if (lane.inflight.size() == 1) lane.window.began(clock_.now());
+  owe(lane);
+}
+
+void Dispatcher::owe(Lane& lane) {
+  if (!std::exchange(lane.due, true)) due_.push_back(&lane);
+}
+
+void Dispatcher::send_dispatched() {
+  for (Lane* lane : std::exchange(due_, {})) {
+    lane->due = false;
+    if (!lane->ready) continue;  // Workers puts back what was dispatched
+    while (!lane->outbox.empty() || lane->calls < std::min(kCallsWaiting, lane->inflight.size()))
+      lane->tasks->spawn("closures", run_on(lane, next_message(*lane)));
+  }
+}
+
+LaneMessage Dispatcher::next_message(Lane& lane) {
+  LaneMessage message{.layout_version = lane.layout_version, .lane_number = lane.number};
+  // so that the lane works on one while the other travels
+  const std::size_t most = (lane.window.size() + 1) / 2;
+  std::size_t count = 0;
+  for (; count < std::min(most, lane.outbox.size()); ++count) {
+    Closure& closure = *lane.outbox[count];
+    const std::size_t bytes = LaneClient::message_bytes(closure, lane.number);
+    if (count > 0 && message.bytes + bytes > kMessageBytes) break;
+    message.bytes += bytes;
+    for (const TakeRecord& take : closure.takes) {
+      auto [ordinal, state] = progress_.base(take);
+      message.takes.push_back({take, ordinal, *state});
+    }
+  }
+  const auto end = lane.outbox.begin() + static_cast<std::ptrdiff_t>(count);
+  message.closures.assign(std::make_move_iterator(lane.outbox.begin()),
+                          std::make_move_iterator(end));
+  lane.outbox.erase(lane.outbox.begin(), end);
+  return message;
+}
+
+}  // namespace cairn

@@ -1,0 +1,173 @@
+#include "coordinator/ps_group.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/log.h"
+
+namespace cairn {
+
+rpc::Task<void> PsGroup::connect(Ps* ps) {
+  auto address = rpc::Address::parse(ps->address);
+  auto control = co_await dialer_.connect(address, rpc::kControlEndpoint);
+  const rpc::PeerInfo peer = control->peer();
+  if (peer.role != rpc::Role::kPs)
+    throw FailedPreconditionError(str(ps->name, ": at ", ps->address, " there is ", peer.name(),
+                                      "; correct the cluster's addresses"));
+  auto client = std::make_unique<PsControlClient>(std::move(control));
+  co_await dialer_.join(client.get(), ps, peer.incarnation);
+  std::uint32_t shards = peer.endpoints - 1;
+  if (session_.started) {
+    std::uint32_t wanted = tables_.registry().layout()->servers[ps->index].shards;
+    if (shards != wanted)
+      throw FailedPreconditionError(str(ps->name, " came back with ", shards, " shards, it had ",
+                                        wanted, "; start it with --shards ", wanted));
+  }
+  std::vector<std::unique_ptr<ShardClient>> clients;
+  // At the start it depends on how many shards the others have: Engine::start numbers them when
+  // all are there.
+  const ShardId first =
+      session_.started ? tables_.registry().layout()->servers[ps->index].first_shard : 0;
+  for (std::uint32_t i = 0; i < shards; ++i) {
+    auto connection = co_await dialer_.connect(address, 1 + i);
+    clients.push_back(std::make_unique<ShardClient>(std::move(connection), first + i));
+  }
+  ps->shards = std::move(clients);
+  ps->incarnation = peer.incarnation;
+  ps->control = std::move(client);
+}
+
+rpc::Task<void> PsGroup::keep(Ps* ps) {
+  Duration backoff = kBackoffFirst;
+  for (;;) {
+    if (ps->ready) {
+      rpc::Silence silence = co_await silence_of(ps);
+      lose(*ps, silence.reason);
+      backoff = kBackoffFirst;
+    }
+    try {
+      co_await connect(ps);
+      co_await attach_in_time(ps);
+    } catch (const Error& e) {
+      ps->trouble = e.what();
+      // no waiting makes a damaged checkpoint whole
+      if (e.code() == Code::kDataLoss) give_up(*ps, std::current_exception());
+    }
+    if (!ps->ready) {
+      ps->shards.clear();
+      ps->control.reset();
+      if (session_.parts.clock.now() - ps->lost_at > session_.options.ps_wait)
+        give_up(*ps,
+                std::make_exception_ptr(UnavailableError(
+                    str(ps->name, " at ", ps->address, " has been away for ",
+                        static_cast<int>(session_.seconds_since(ps->lost_at)), " s: ", ps->trouble),
+                    ps->name)));
+      co_await session_.parts.reactor.sleep(backoff);
+      backoff = std::min(backoff * 2, kBackoffMax);
+    }
+    pump_();
+  }
+}
+
+void PsGroup::give_up(Ps& ps, std::exception_ptr error) {
+  if (!std::exchange(ps.lost_for_good, true)) session_.queue.fail_all(error);
+}
+
+// Ends when the ps counts as lost: its process is silent, or any of its connections ended.
+kj::Promise<rpc::Silence> PsGroup::silence_of(Ps* ps) {
+  rpc::HeartbeatOptions beat{session_.options.heartbeat_interval,
+                             session_.options.heartbeats_missed_max};
+  std::function<kj::Promise<void>()> ping = [ps] { return ps->control->ping(); };
+  kj::Promise<rpc::Silence> silence =
+      rpc::watch_heartbeat(session_.parts.reactor, ps->name, ping, beat).start();
+  for (auto& shard : ps->shards) {
+    rpc::Silence ended{ps->name, {}, "a shard's connection ended"};
+    silence =
+        silence.exclusiveJoin(shard->connection().on_disconnect().then([ended] { return ended; }));
+  }
+  return silence;
+}
+
+void PsGroup::lose(Ps& ps, const std::string& reason) {
+  ps.ready = false;
+  ps.trouble = reason;
+  ps.lost_at = session_.parts.clock.now();
+  ps.shards.clear();
+  ps.control.reset();
+  ps.absence = losses_.lost(ps.name, reason, session_.uptime());
+  session_.stats.publish(losses_);
+  session_.changed.notify_all();
+  if (session_.options.recovery) {
+    log_warning(ps.name, " is lost (", reason, "); closures wait for it up to ",
+                fixed(std::chrono::duration<double>(session_.options.ps_wait).count(), 0), " s");
+    return;
+  }
+  log_error(ps.name, " is lost (", reason, "), and recovery is off");
+  give_up(ps,
+          std::make_exception_ptr(UnavailableError(
+              str(ps.name, " at ", ps.address, " is lost: ", reason,
+                  ". Restart the cluster and restore the last checkpoint, or run with recovery on"),
+              ps.name)));
+}
+
+rpc::Task<void> PsGroup::attach_in_time(Ps* ps) {
+  auto attached = attach(ps).start().exclusiveJoin(give_up_in_silence(ps).start());
+  co_await kj::mv(attached);
+}
+
+rpc::Task<void> PsGroup::give_up_in_silence(Ps* ps) {
+  const rpc::Silence silence = co_await silence_of(ps);
+  throw UnavailableError(str(ps->name, " was lost again: ", silence.reason), ps->name);
+}
+
+rpc::Task<void> PsGroup::attach(Ps* ps) {
+  const std::uint64_t known = tables_.registry().layout()->servers[ps->index].incarnation;
+  // until it has them, however often it is lost meanwhile
+  if (known != ps->incarnation) ps->needs_rows = true;
+  // A checkpoint on its way to the disk is worth waiting for: it holds more than the one before.
+  while (lock_.held() || (ps->needs_rows && sources_.writing)) co_await session_.changed.wait();
+  const TableLock::Hold hold(lock_);
+  tables_.registry().set_incarnation(ps->index, ps->incarnation);
+  const auto layout = tables_.registry().layout();
+  const bool rebuild = ps->needs_rows;
+  auto source = sources_.newest;
+  co_await tables_.configure(ps, layout, 0);
+  if (rebuild)
+    co_await tables_.rebuild(ps, layout, source);
+  else
+    co_await tables_.restore_new(ps, layout);  // what was under way when its connection ended
+  // Opened last, and again if a lane was lost after its fence: such a lane is not to push here.
+  std::uint64_t fences = 0;
+  do {
+    fences = fence_.raised();
+    co_await fence_.raise_on(ps);
+    co_await announcer_.tell(ps, announcer_.next());
+    for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
+  } while (fences != fence_.raised());
+  ps->needs_rows = false;
+  ++ps->attached;
+  ps->served = ps->incarnation;
+  if (rebuild) note_rebuilt(*ps, layout->version, source);
+  ps->ready = true;
+  ps->trouble.clear();
+  tables_.attached(layout);
+  if (!session_.started) co_return;
+  const double away = session_.seconds_since(ps->lost_at);
+  log_info(ps->name, " is back after ", fixed(away, 2), " s",
+           rebuild ? ", rebuilt" : " with its state");
+  losses_.back(ps->absence, away);
+  session_.stats.publish(losses_);
+}
+
+void PsGroup::note_rebuilt(Ps& ps, std::uint64_t version,
+                           std::shared_ptr<const CheckpointView> source) {
+  LossLedger::Rebuilt how{.layout_version = version, .absence = ps.absence};
+  if (source) how.from = source->holdings;
+  if (source && source->session == session_.number)
+    how.has = [source](std::uint64_t sequence) { return source->applied.contains(sequence); };
+  const std::uint64_t lost = losses_.rebuilt(ps.index, std::move(how));
+  if (lost > 0) log_warning(lost, " updates since the last checkpoint are lost on ", ps.name);
+  session_.stats.publish(losses_);
+}
+
+}  // namespace cairn

@@ -1,0 +1,153 @@
+#include "coordinator/workers.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/log.h"
+#include "rpc/heartbeat.h"
+
+namespace cairn {
+namespace {
+constexpr Duration kConfigureDeadline = std::chrono::seconds(10);
+}  // namespace
+
+rpc::Task<void> Workers::connect(Worker* worker) {
+  auto address = rpc::Address::parse(worker->address);
+  auto control = co_await dialer_.connect(address, rpc::kControlEndpoint);
+  const rpc::PeerInfo peer = control->peer();
+  if (peer.role != rpc::Role::kWorker)
+    throw FailedPreconditionError(str(worker->name, ": at ", worker->address, " there is ",
+                                      peer.name(), "; correct the cluster's addresses"));
+  auto client = std::make_unique<WorkerControlClient>(std::move(control));
+  co_await dialer_.join(client.get(), worker, peer.incarnation);
+  std::uint32_t lanes = peer.endpoints - 1;
+  // Datasets were dealt out to the lanes that were there at the start: one that comes back with
+  // more is sent no more closures at once.
+  if (session_.started) lanes = std::min(lanes, static_cast<std::uint32_t>(worker->lanes.size()));
+  while (worker->lanes.size() < lanes) {
+    worker->lanes.push_back(std::make_unique<Lane>());
+    worker->lanes.back()->worker = worker;
+    worker->lanes.back()->index = static_cast<std::uint32_t>(worker->lanes.size() - 1);
+  }
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    auto connection = co_await dialer_.connect(address, 1 + i);
+    worker->lanes[i]->client = std::make_unique<LaneClient>(std::move(connection));
+  }
+  worker->process = peer.incarnation;
+  worker->control = std::move(client);
+}
+
+rpc::Task<void> Workers::configure(Worker* worker) {
+  for (auto& lane : worker->lanes) {
+    if (!lane->client) continue;
+    lane->incarnation = fence_.next_incarnation();
+    dispatcher_.renew(*lane);
+    lane->tasks = std::make_unique<rpc::TaskGroup>();
+    LaneConfiguration configuration{session_.number,
+                                    lane->index,
+                                    session_.options.pipeline_depth,
+                                    lane->incarnation,
+                                    session_.options.bfloat16_wire,
+                                    session_.options.products == Arithmetic::kBfloat16};
+    std::string what = str("configuring ", worker->name);
+    co_await session_.parts.reactor.with_deadline(lane->client->configure(configuration),
+                                                  kConfigureDeadline, what);
+  }
+  for (auto& lane : worker->lanes) {
+    // none before all: what is sent to a lane must not be forgotten
+    lane->ready = lane->client != nullptr;
+    dispatcher_.admit(*lane);
+  }
+  worker->ready = true;
+  worker->served = worker->process;
+  worker->trouble.clear();
+}
+
+rpc::Task<void> Workers::keep(Worker* worker) {
+  Duration backoff = kBackoffFirst;
+  for (;;) {
+    if (worker->ready) {
+      co_await watch(worker);
+      co_await give_up(worker);
+      backoff = kBackoffFirst;
+    }
+    try {
+      co_await connect(worker);
+      co_await configure(worker);
+    } catch (const Error& e) {
+      worker->trouble = e.what();
+    }
+    if (worker->ready) {
+      double away = session_.seconds_since(worker->lost_at);
+      log_info(worker->name, " is back after ", fixed(away, 2), " s");
+      losses_.back(worker->absence, away);
+      session_.stats.publish(losses_);
+    } else {
+      co_await session_.parts.reactor.sleep(backoff);
+      backoff = std::min(backoff * 2, kBackoffMax);
+    }
+    dispatcher_.pump();
+  }
+}
+
+// Returns when the worker counts as lost: its process is silent, or any of its connections ended.
+rpc::Task<void> Workers::watch(Worker* worker) {
+  rpc::HeartbeatOptions beat{session_.options.heartbeat_interval,
+                             session_.options.heartbeats_missed_max};
+  std::function<kj::Promise<void>()> ping = [worker] { return worker->control->ping(); };
+  kj::Promise<rpc::Silence> silence =
+      rpc::watch_heartbeat(session_.parts.reactor, worker->name, ping, beat).start();
+  for (auto& lane : worker->lanes) {
+    if (!lane->client) continue;  // it came back with fewer
+    rpc::Silence ended{worker->name, {}, "a lane's connection ended"};
+    silence = silence.exclusiveJoin(
+        lane->client->connection().on_disconnect().then([ended] { return ended; }));
+  }
+  rpc::Silence what = co_await kj::mv(silence);
+  worker->trouble = what.reason;
+}
+
+rpc::Task<void> Workers::give_up(Worker* worker) {
+  worker->ready = false;
+  worker->lost_at = session_.parts.clock.now();
+  std::vector<std::shared_ptr<Closure>> interrupted;
+  for (auto& lane : worker->lanes) dispatcher_.abandon(*lane, interrupted);
+  worker->control.reset();
+  log_warning(worker->name, " is lost (", worker->trouble, "); ", interrupted.size(),
+              " closures go to other workers");
+  worker->absence = losses_.lost(worker->name, worker->trouble, session_.uptime());
+  session_.stats.publish(losses_);
+  session_.changed.notify_all();
+  // No shard may take from a lost lane what another lane is about to do again.
+  co_await fence_.raise();
+  for (auto& closure : interrupted) session_.queue.put_back(std::move(closure));
+}
+
+rpc::Task<void> Workers::watch_for_none() {
+  std::optional<TimePoint> since;
+  for (;;) {
+    co_await session_.parts.reactor.sleep(session_.options.heartbeat_interval);
+    std::string names;
+    bool any = false;
+    for (auto& worker : members_.workers) {
+      any |= worker->ready;
+      names += str(names.empty() ? "" : ", ", worker->name, " at ", worker->address, " (",
+                   worker->trouble, ")");
+    }
+    if (any) {
+      since.reset();
+    } else if (!since) {
+      since = session_.parts.clock.now();
+      log_warning("no worker is left: ", names, ". Waiting ",
+                  fixed(std::chrono::duration<double>(session_.options.worker_wait).count(), 0),
+                  " s for one to come back");
+    } else if (session_.parts.clock.now() - *since > session_.options.worker_wait) {
+      session_.queue.fail_all(std::make_exception_ptr(UnavailableError(str(
+          "no worker could be reached for ",
+          std::chrono::duration<double>(session_.options.worker_wait).count(), " s: ", names))));
+      since = session_.parts.clock.now();
+    }
+  }
+}
+
+}  // namespace cairn
