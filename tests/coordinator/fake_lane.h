@@ -1,0 +1,134 @@
+// The far end of a lane, played by a test: it notes what it is sent, and answers when told to.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/cluster_members.h"
+#include "rpc/cairn.capnp.h"
+#include "rpc/connection.h"
+#include "rpc/error_wire.h"
+#include "rpc/server.h"
+#include "tests/coordinator/simulated_session.h"
+
+namespace cairn {
+
+class FakeLane {
+ public:
+  struct Received {
+    std::uint64_t sequence = 0;
+    std::int64_t step = 0;
+    std::vector<std::uint64_t> ordinals;  // of the elements that it is to take
+    bool operator==(const Received&) const = default;
+  };
+
+  // Listens at sim://`name`.
+  FakeLane(SimulatedSession& ground, const std::string& name)
+      : ground_(ground), address_(rpc::Address::parse("sim://" + name)) {
+    rpc::AcceptorOptions door;
+    door.cluster = "cairn";
+    door.role = rpc::Role::kWorker;
+    rpc::Endpoint endpoint{&ground.reactor, [this](const rpc::PeerInfo&, rpc::Connection&) {
+                             waiting_.clear();
+                             ended_.clear();
+                             return wire::Lane::Client(kj::heap<Server>(*this));
+                           }};
+    acceptor_ = std::make_unique<rpc::Acceptor>(ground.network.host(name), address_, door,
+                                                std::vector<rpc::Endpoint>{endpoint});
+  }
+
+  // As Workers::connect does it.
+  std::unique_ptr<LaneClient> connect() {
+    rpc::Hello hello;
+    hello.cluster = "cairn";
+    hello.role = rpc::Role::kCoordinator;
+    hello.session = ground_.session.number;
+    return std::make_unique<LaneClient>(ground_.reactor.wait(ground_.network.host("chief").connect(
+        ground_.reactor, address_, hello, std::chrono::seconds(5))));
+  }
+
+  void succeed(std::uint64_t sequence) { answer(sequence, ""); }
+  template <typename E>
+  void fail(std::uint64_t sequence, const std::string& message) {
+    answer(sequence, rpc::error_text(std::make_exception_ptr(E(message))));
+  }
+
+  std::vector<Received> received;
+  std::vector<std::size_t> messages;  // closures in each call that brought some
+  std::vector<std::string> prepared;  // "layout", "function 3", ...
+  bool holds_pushes = false;
+
+ private:
+  struct Ended {
+    std::uint64_t sequence = 0;
+    std::string error;
+  };
+  struct Server final : wire::Lane::Server {
+    explicit Server(FakeLane& lane) : lane(lane) {}
+    kj::Promise<void> setLayout(SetLayoutContext) override {
+      lane.prepared.push_back("layout");
+      return kj::READY_NOW;
+    }
+    kj::Promise<void> register_(RegisterContext context) override {
+      lane.prepared.push_back(str("function ", context.getParams().getFunction()));
+      return kj::READY_NOW;
+    }
+    kj::Promise<void> openPipeline(OpenPipelineContext context) override {
+      lane.prepared.push_back(str("pipeline ", context.getParams().getPipeline()));
+      return kj::READY_NOW;
+    }
+    kj::Promise<void> run(RunContext context) override {
+      auto closures = context.getParams().getClosures();
+      if (closures.size() > 0) lane.messages.push_back(closures.size());
+      for (auto closure : closures) {
+        Received received{closure.getSequence(), closure.getGlobalStep(), {}};
+        for (auto take : closure.getTakes()) received.ordinals.push_back(take.getOrdinal());
+        lane.received.push_back(received);
+      }
+      auto paf = kj::newPromiseAndFulfiller<void>();
+      lane.waiting_.push_back(kj::mv(paf.fulfiller));
+      auto* fake = &lane;
+      return paf.promise.then([fake, context]() mutable {
+        auto ended = std::exchange(fake->ended_, {});
+        auto results = context.getResults().initResults(static_cast<unsigned>(ended.size()));
+        for (unsigned i = 0; i < results.size(); ++i) {
+          results[i].setSequence(ended[i].sequence);
+          results[i].setUpdated(true);
+          if (!ended[i].error.empty()) results[i].setError(ended[i].error.c_str());
+        }
+      });
+    }
+    kj::Promise<void> holdPushes(HoldPushesContext context) override {
+      lane.holds_pushes = true;
+      context.getResults().setEnded(lane.answered_);
+      return kj::READY_NOW;
+    }
+    kj::Promise<void> releasePushes(ReleasePushesContext) override {
+      lane.holds_pushes = false;
+      return kj::READY_NOW;
+    }
+    FakeLane& lane;
+  };
+
+  // To the call that waits longest.
+  void answer(std::uint64_t sequence, const std::string& error) {
+    ASSERT_FALSE(waiting_.empty()) << "no call waits for results";
+    ended_.push_back({sequence, error});
+    ++answered_;
+    auto call = kj::mv(waiting_.front());
+    waiting_.erase(waiting_.begin());
+    call->fulfill();
+  }
+
+  SimulatedSession& ground_;
+  rpc::Address address_;
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
+  std::vector<Ended> ended_;
+  std::uint64_t answered_ = 0;
+  std::unique_ptr<rpc::Acceptor> acceptor_;
+};
+
+}  // namespace cairn
