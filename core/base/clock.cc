@@ -18,11 +18,15 @@ class SystemClock final : public Clock {
 };
 }  // namespace
 
+// Without state, so it does not matter in which order the objects of static lifetime that use it
+// are destroyed.
 const Clock& system_clock() {
   static const SystemClock clock;
   return clock;
 }
 
+// Always UTC: the logs and manifests of one run are written on hosts in different time zones, and
+// are compared. std::gmtime would share its result between threads.
 std::string utc_text(std::int64_t microseconds) {
   const std::time_t seconds = microseconds / 1'000'000;
   std::tm parts{};

@@ -1,5 +1,9 @@
-// The seam through which everything that waits or stamps learns the time, so that a simulated
-// cluster owns it.
+// The seam through which everything that waits, or that stamps a time, learns the time, so that a
+// simulated cluster can own it.
+//
+// Nothing outside of this seam reads a system clock to make a decision: a test that advances a
+// ManualClock by an hour sees every deadline of that hour expire, in order, without waiting.
+// Tracing (core/base/trace.h) is the exception, since it decides nothing.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -13,14 +17,20 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual TimePoint now() const = 0;  // monotonic; for intervals
-  // since 1970 UTC; for people and file names only, it may jump
+  // Monotonic: it never goes back, and its zero means nothing. For intervals and deadlines.
+  virtual TimePoint now() const = 0;
+  // Microseconds since 1970 UTC. It may jump either way when somebody sets the clock, so it is for
+  // people and file names only, never for an interval.
   virtual std::int64_t wall_microseconds() const = 0;
 };
 
+// The machine's own clocks. It lives as long as the process.
+//   Cost  no system call: the kernel's vDSO answers in the process.
 const Clock& system_clock();
 
-// Stands still until it is told to move. Thread: one.
+// A clock for tests and the simulation. It stands still until it is told to move, and wall time
+// moves with it; jump_wall() alone plays an operator who sets the system's clock.
+//   Thread  one.
 class ManualClock final : public Clock {
  public:
   TimePoint now() const override { return now_; }

@@ -1,3 +1,5 @@
+// The file system by system calls. std::fstream is not used, because it reports neither which call
+// failed nor its errno, and cannot sync.
 #include "core/base/disk.h"
 
 #include <fcntl.h>
@@ -22,6 +24,9 @@
 namespace cairn {
 namespace {
 
+// Each code is what a caller can act on: PermissionDenied and ResourceExhausted (which includes too
+// many open files) are for the user to mend, DataLoss means that the medium failed and another
+// checkpoint is wanted. ENOTDIR is NotFound, since "file/name" does not exist.
 Code code_of(int error) {
   switch (error) {
     case ENOENT:
@@ -66,6 +71,9 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
+  // write() may take less than it was given, and may be interrupted by a signal: go on with the
+  // rest. The count is cut to 1 before it becomes an int, so that a count of 2 GB or more is not
+  // mistaken for an error.
   void write(std::string_view bytes) const {
     while (!bytes.empty()) {
       ssize_t n = ::write(fd_, bytes.data(), bytes.size());
@@ -96,7 +104,10 @@ class File {
   int fd_;
 };
 
-// Held by an open file: the system lets go of it with the process, however that ends.
+// flock(2), which belongs to the open file and not to the process: the kernel releases it when the
+// last descriptor is closed, however the process ends. O_CLOEXEC keeps child processes from holding
+// on to it. The file itself is never removed: if it were, one process could lock the removed file
+// and another a new one of the same name, and both would believe that they hold the lock.
 class FileLock final : public DiskLock {
  public:
   explicit FileLock(const std::string& path)
@@ -109,10 +120,11 @@ class FileLock final : public DiskLock {
     if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) return false;
     log_warning(path, " cannot be locked (", std::generic_category().message(errno),
-                "): see to it that nobody else writes beside it");
+                "): make sure that no other process writes there");
     return true;
   }
-  // For people: a lock that cannot say who has it is a lock all the same.
+  // For people only, so its failure is ignored: a lock that cannot name its holder is still a lock.
+  // A process that reads the file between the two calls finds it empty.
   void sign(const std::string& holder) const {
     if (::ftruncate(fd_, 0) == 0) [[maybe_unused]]
       const ssize_t n = ::pwrite(fd_, holder.data(), holder.size(), 0);
@@ -122,6 +134,8 @@ class FileLock final : public DiskLock {
   int fd_;
 };
 
+// A name is data of its folder: without this a crash may undo a rename, although the file's bytes
+// are on the disk.
 void sync_folder(const std::string& folder) {
   File(folder, O_RDONLY | O_DIRECTORY, "opening the folder").sync();
 }
@@ -133,8 +147,14 @@ class SystemDisk final : public Disk {
   }
 
   void write_atomically(const std::string& path, std::string_view bytes) override {
-    // Beside the target, so that the rename stays within one file system; unlike any other writer's
-    // name.
+    // The temporary file lies beside the target, so that the rename stays within one file system,
+    // and its name differs from that of any other writer (process number and a counter).
+    //
+    // The order is what makes this atomic. The bytes are synced before the rename: some file
+    // systems would otherwise make the rename last before the bytes, and a crash would leave an
+    // empty file under the final name. close() comes before the rename too, because over NFS a full
+    // disk may be reported only there. The failpoints between the steps are where tests kill the
+    // process (core/base/failpoint.h).
     std::string beside = str(path, ".", ::getpid(), "-", next_.fetch_add(1), ".tmp");
     failpoint("file.begin");
     try {
@@ -154,6 +174,7 @@ class SystemDisk final : public Disk {
   bool exists(const std::string& path) const override {
     std::error_code error;
     bool there = std::filesystem::exists(path, error);
+    // A parent that is a file: what was asked for does not exist, which is an answer, not an error.
     if (error.value() != ENOTDIR) check(error, "looking for", path);
     return there;
   }
@@ -196,6 +217,8 @@ class SystemDisk final : public Disk {
   }
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
                                  Duration patience) override {
+    // flock() has no time limit, so the lock is tried again and again. SystemDisk runs on threads
+    // that may block; real time is right here, since the other process does not live by our clock.
     constexpr auto kLook = std::chrono::milliseconds(50);
     auto lock = std::make_unique<FileLock>(path);
     for (const TimePoint until = system_clock().now() + patience; !lock->take(path);

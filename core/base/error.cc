@@ -5,18 +5,21 @@
 
 namespace cairn {
 namespace {
+// The place is the code's number; OK, which is no Code, keeps the places equal.
 constexpr std::array<std::string_view, 17> kCodeNames = {
     "OK",       "Cancelled",      "Unknown",          "InvalidArgument",   "DeadlineExceeded",
     "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
     "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
     "DataLoss", "Unauthenticated"};
-}
+}  // namespace
 
 std::string_view code_name(Code code) {
   auto i = static_cast<std::size_t>(code);
   return i < kCodeNames.size() ? kCodeNames[i] : "Unknown";
 }
 
+// No default label: when a code is added, the compiler's warning about the switch names this place.
+// A number from the wire that is none of them leaves the switch and becomes Unknown.
 void throw_error(Code code, const std::string& message, std::string task) {
   switch (code) {
     case Code::kCancelled: throw CancelledError(message, std::move(task));
@@ -45,6 +48,7 @@ void throw_error(const ErrorParts& parts) {
   throw_error(parts.code, parts.message, parts.task);
 }
 
+// The handlers run from the most derived class to the least: the first that fits is taken.
 ErrorParts error_parts(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);
@@ -62,6 +66,7 @@ ErrorParts error_parts(std::exception_ptr error) {
 }
 
 namespace detail {
+// The place stands first: with it a report is worth something even where the message is not.
 void check_failed(const char* condition, const char* file, int line, const std::string& message) {
   throw InternalError(
       str(file, ":", line, ": check failed: ", condition, message.empty() ? "" : ": ", message));

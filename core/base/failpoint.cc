@@ -19,9 +19,11 @@ constexpr std::array kFailpointNames = {"rows.begin",    "rows.folder_made", "ro
 
 struct Place {
   std::string name;
-  std::atomic<long> passes{1};  // until it is the one
+  std::atomic<long> passes{1};  // passes left, the fatal one included
 };
 
+// The environment is read once. The place is never freed: threads of an Offload may still pass
+// failpoints while static objects are destroyed.
 Place* chosen() {
   static Place* const place = []() -> Place* {
     const char* text = std::getenv("CAIRN_DIE_AT");
@@ -41,6 +43,9 @@ Place* chosen() {
 
 std::span<const char* const> failpoints() { return kFailpointNames; }
 
+// SIGKILL, since nothing may run afterwards: a destructor that removes a temporary file, or a
+// buffer that is flushed, would make this gentler than the loss of power that it stands for. Of
+// several threads exactly one takes the count from 1; pause() holds it until the signal arrives.
 void failpoint(const char* name) {
   Place* place = chosen();
   if (place == nullptr || place->name != name || place->passes.fetch_sub(1) != 1) return;

@@ -1,9 +1,9 @@
-// Failpoints: the places before and after each step that makes something last, where a test has the
-// process die.
+// Failpoints: the places before and after each step that makes something durable. A test chooses
+// one, and the process dies there.
 //
-//   CAIRN_DIE_AT=file.renamed      this process kills itself (SIGKILL) where it first passes that
-//                                  place
-//   CAIRN_DIE_AT=file.renamed:3    where it passes it for the third time
+//   CAIRN_DIE_AT=file.renamed      this process kills itself (SIGKILL) the first time it passes
+//   that place
+//   CAIRN_DIE_AT=file.renamed:3    the third time it passes it
 #pragma once
 #include <span>
 
@@ -11,12 +11,14 @@ namespace cairn {
 
 // All of them, in the order in which a checkpoint passes them.
 //   rows.*    a ps: the folder of its database, a sorted file of rows, the database as a whole
-//   file.*    a file written atomically (the manifest): its bytes beside it, renamed, the folder
-//             synced
-//   prune.*   an old checkpoint: its manifest is gone, all of it is
+//   file.*    a file that is written atomically (the manifest): its bytes are beside it, it is
+//   renamed, its folder is synced
+//   prune.*   an old checkpoint: its manifest is gone, then all of it
 std::span<const char* const> failpoints();
 
-// Costs one comparison where none is set. Thread: any.
+// Dies here if CAIRN_DIE_AT says so. `name` is one of failpoints().
+//   Thread  any.
+//   Cost  one comparison where no failpoint is set.
 void failpoint(const char* name);
 
 }  // namespace cairn

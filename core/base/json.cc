@@ -5,6 +5,8 @@
 namespace cairn {
 
 Json parse_json(std::string_view text, const std::string& what, int depth_max) {
+  // Asked while the text is read, so that a value that is too deep is never built and need not be
+  // freed.
   auto not_too_deep = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > depth_max)
       throw InvalidArgumentError(

@@ -13,6 +13,8 @@
 namespace cairn {
 namespace {
 
+// Guards other_sink, and is held while the sink runs, so that one thread is in it at a time. A sink
+// that logs would therefore wait for itself.
 std::mutex other_sink_lock;
 LogSink other_sink;  // what log_to(sink) has set
 
@@ -26,7 +28,8 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::off;
 }
 
-// A line each for every line that is lost would bury what the terminal is there for.
+// spdlog's own handler would print one line for each line that is lost, and bury what the terminal
+// is there for.
 void tell_of_lost_lines_once(spdlog::logger& log, const std::string& file) {
   auto told = std::make_shared<std::atomic<bool>>(false);
   log.set_error_handler([told, file](const std::string& why) {
@@ -38,6 +41,7 @@ void tell_of_lost_lines_once(spdlog::logger& log, const std::string& file) {
 
 }  // namespace
 
+// The level comes first, so that a line that is dropped costs no lock.
 void log_line(LogLevel level, const std::string& text) {
   const auto wanted = spdlog_level(level);
   if (!spdlog::should_log(wanted)) return;
@@ -62,6 +66,8 @@ void log_to(const std::string& file, const std::string& title) {
   }
   auto log = std::make_shared<spdlog::logger>(title, std::move(sink));
   log->set_pattern("%Y-%m-%d %H:%M:%S.%e %n %l: %v");
+  // Every line is flushed: processes of a cluster are killed, and the last lines are the ones that
+  // say why.
   log->flush_on(spdlog::level::info);
   tell_of_lost_lines_once(*log, file);
   spdlog::set_default_logger(std::move(log));

@@ -1,7 +1,6 @@
-// The process's log: what happens to the cluster, a line an event. spdlog writes it, from behind
-// this header: formatting with it costs each file that does some five seconds of compiling.
-//
-// Thread: any.
+// The process's log: what happens to the cluster, one line per event. spdlog writes it, from behind
+// this header: formatting with spdlog costs every file that does it some five seconds of compiling.
+//   Thread  any, except log_to(file, title): see there.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,10 +11,12 @@ namespace cairn {
 
 enum class LogLevel { kInfo, kWarning, kError, kOff };
 
-// Takes a line, without its end. Called on the thread that logs, by one thread at a time if the
-// process's log is it.
+// Takes one line, without its end. It is called on the thread that logs; the process's log calls
+// its sink for one thread at a time. A sink must not log.
 using LogSink = std::function<void(LogLevel, const std::string&)>;
 
+// Logs one line at that level.
+//   Cost  one load where the level is dropped; otherwise a lock, and a write that is flushed.
 void log_line(LogLevel level, const std::string& text);
 
 // log_info(name, " is back after ", seconds, " s")
@@ -35,17 +36,19 @@ void log_error(const Parts&... parts) {
 // Lines below `least` are dropped. At first: kInfo.
 void set_log_level(LogLevel least);
 
-// Lines go to standard output at first. `file` empty: to standard error. `title` names the process
-// in each line.
-//   Errors  PermissionDenied: the file cannot be written. A file that cannot be written later on,
-//           as on a full disk, is told to standard error once; what is logged from then on is lost
-//           until it can be written again.
+// Sends the lines to `file`, or to standard error if `file` is empty; before the first call they go
+// to standard output. `title` names the process in each line.
+//   Thread  call it before other threads log: spdlog replaces its logger without a lock.
+//   Errors  PermissionDenied: the file cannot be written. If it cannot be written later on, as on a
+//           full disk, standard error is told once, and lines are lost until it can be written
+//           again.
 void log_to(const std::string& file, const std::string& title);
 
-// Lines go to `sink`, such as a program's own log; nothing: as they did before the first call.
+// Sends the lines to `sink`, such as a program's own log. An empty sink undoes that: they go where
+// they went before.
 void log_to(LogSink sink);
 
-// With so many digits behind the point.
+// `value` in decimal with `digits` digits behind the point.
 std::string fixed(double value, int digits);
 
 }  // namespace cairn

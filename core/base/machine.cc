@@ -18,7 +18,9 @@ std::size_t installed_bytes() {
          static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// "max" where there is no bound: then nothing is read.
+// Control groups of version 2, as a container sees its own at the root of the mount. The file holds
+// "max" where there is no bound, which does not read as a number; without control groups there is
+// no file.
 std::size_t allowed_bytes(std::size_t otherwise) {
   std::ifstream limit("/sys/fs/cgroup/memory.max");
   std::size_t bytes = 0;
@@ -32,6 +34,7 @@ std::size_t machine_memory_bytes() {
   return bytes;
 }
 
+// A line is a name, a number and "kB", which means 1,024 bytes (proc(5)).
 std::size_t private_memory_bytes(int pid) {
   std::ifstream status(str("/proc/", pid == 0 ? std::string("self") : str(pid), "/status"));
   std::size_t bytes = 0;

@@ -1,3 +1,7 @@
+// The disk of tests and of the simulation. Each call takes the lock once and checks the power
+// before it does anything, so that a call after the crash changes nothing. The fault switches
+// themselves (flip_bit, truncate) work without power: they are the damage that a later reader
+// finds.
 #include "core/base/memory_disk.h"
 
 #include "core/base/error.h"
@@ -5,6 +9,7 @@
 namespace cairn {
 namespace {
 
+// Doubled and trailing slashes dropped, so that "a//b/" and "a/b" are one key.
 std::string normal(const std::string& path) {
   std::string made;
   for (char c : path)
@@ -13,6 +18,8 @@ std::string normal(const std::string& path) {
   return made;
 }
 
+// Whether `path` lies within `folder`. The slash is looked at too: "a/bc" does not lie within
+// "a/b".
 bool is_under(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.compare(0, folder.size(), folder) == 0 &&
          (folder == "/" || path[folder.size()] == '/');
@@ -79,9 +86,14 @@ void MemoryDisk::write_atomically(const std::string& path, std::string_view byte
   std::lock_guard hold(mutex_);
   check_power();
   std::string target = normal(path);
+  // As on a real disk, writing a file does not make its folder: code that forgets make_folder()
+  // fails here too.
   if (std::string folder = folder_of(target);
       folder != "." && folder != "/" && !folders_.contains(folder))
     throw NotFoundError(str("creating ", path, ": no such folder"));
+  // The name of the leftover is of the form that SystemDisk gives its temporary files: what cleans
+  // up after a crash must recognise it. The crash is forgotten at once, so that recover() leaves a
+  // disk that works.
   if (crash_ && crash_->writes_left-- == 0) {
     files_[target + ".0.tmp"] =
         std::string(bytes.substr(0, std::min<std::uint64_t>(crash_->kept, bytes.size())));
@@ -116,6 +128,7 @@ std::vector<std::string> MemoryDisk::list(const std::string& folder) const {
   return {names.begin(), names.end()};
 }
 
+// Each parent is a folder of its own in the set; list() and exists() need no more than that.
 void MemoryDisk::make_folder(const std::string& path) {
   std::lock_guard hold(mutex_);
   check_power();
@@ -154,6 +167,8 @@ void MemoryDisk::rename(const std::string& from, const std::string& to) {
   }
   if (!folders_.contains(source)) throw NotFoundError(str("renaming ", from, ": no such file"));
   auto moved = [&](const std::string& p) { return target + p.substr(source.size()); };
+  // A folder takes everything below it along. Both maps are built anew, because the paths are their
+  // keys.
   std::map<std::string, std::string> files;
   for (auto& [path, bytes] : files_)
     files[is_under(path, source) ? moved(path) : path] = std::move(bytes);
@@ -164,6 +179,8 @@ void MemoryDisk::rename(const std::string& from, const std::string& to) {
   folders_ = std::move(folders);
 }
 
+// A lock shares the table of holders with its disk, so that it may be destroyed after the disk.
+// recover() releases none: a lock lives as long as its process, and what crashed is the disk.
 class MemoryDisk::Lock final : public DiskLock {
  public:
   Lock(std::shared_ptr<Locks> locks, std::string path)

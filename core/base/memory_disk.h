@@ -1,4 +1,9 @@
-// A disk in memory that fills up and loses power when told to: for tests and the simulation.
+// A disk in memory that fills up, tears writes and loses power when it is told to: for tests and
+// the simulation.
+//
+//     disk.crash_at_write(0, 100);      // the next file is torn after 100 bytes
+//     EXPECT_THROW(save(disk), UnavailableError);
+//     disk.recover();                   // the machine is up again: what does a new run find?
 #pragma once
 #include <limits>
 #include <map>
@@ -10,21 +15,24 @@
 
 namespace cairn {
 
-// Paths are compared as written, but for doubled and trailing slashes. Thread: any.
+// Paths are compared as they are written, apart from doubled and trailing slashes: "." and ".."
+// mean nothing.
+//   Thread  any.
 class MemoryDisk final : public Disk {
  public:
   // Fault switches.
-  //   Full: writes that would bring the sum of all files above `bytes` raise ResourceExhausted and
-  //   change nothing.
+  //   Full: a write that would bring the sum of all files above `bytes` raises ResourceExhausted
+  //   and changes nothing.
   void set_capacity(std::uint64_t bytes);
   //   Crash in the n-th write_atomically from now (0: the next one): it leaves its first `kept`
   //   bytes in a file beside the target, as a torn write does, and raises Unavailable; so does
   //   every later call until recover(). The target keeps its old bytes.
   void crash_at_write(std::uint64_t n, std::uint64_t kept = 0);
   void recover();
-  //   Rot: flips one bit of a stored byte.
+  //   Rot: flips one bit of a stored byte, as a worn medium does, for what has a checksum to
+  //   notice.
   void flip_bit(const std::string& path, std::uint64_t byte, int bit = 0);
-  //   Cuts a file short.
+  //   Cuts a file short, as a file system may after a crash that came before a sync.
   void truncate(const std::string& path, std::uint64_t bytes);
   std::uint64_t bytes_used() const;
 
@@ -37,7 +45,8 @@ class MemoryDisk final : public Disk {
   void remove(const std::string& path) override;
   void remove_tree(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
-  // never waits
+  // Never waits, whatever `patience` is: in a simulation the holder runs on this thread, and could
+  // not release it meanwhile.
   std::unique_ptr<DiskLock> lock(const std::string& path, const std::string& holder,
                                  Duration patience) override;
 

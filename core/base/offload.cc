@@ -9,6 +9,8 @@
 namespace cairn {
 namespace {
 
+// One thread and its queue. A lane always goes to the same thread, which is all that its order
+// needs: no lane has a lock or a queue of its own.
 class WorkThread {
  public:
   WorkThread() : thread_([this] { loop(); }) {}
@@ -21,6 +23,7 @@ class WorkThread {
       std::lock_guard hold(mutex_);
       jobs_.push_back(std::move(work));
     }
+    // After the lock is released, so that the thread does not wake up only to wait for it.
     ready_.notify_one();
   }
 
@@ -31,6 +34,7 @@ class WorkThread {
       ready_.wait(hold, [this] { return !jobs_.empty(); });
       auto work = std::move(jobs_.front());
       jobs_.pop_front();
+      // Work may take long, and may submit more to this very thread.
       hold.unlock();
       if (!work) return;
       work();
@@ -42,6 +46,7 @@ class WorkThread {
   std::thread thread_;  // last: it uses all of the above
 };
 
+// The destructor joins one thread after the other, each when its queue is empty.
 class ThreadOffload final : public Offload {
  public:
   explicit ThreadOffload(std::size_t threads) {

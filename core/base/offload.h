@@ -1,5 +1,6 @@
-// The seam through which a loop hands blocking work (files, decompression, prefetch) to another
-// thread.
+// The seam through which a loop hands blocking work (files, decompression, prefetching) to another
+// thread. The simulation runs it on its own loop, after a delay drawn from the seed, so that orders
+// which threads seldom produce are tried too.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -7,18 +8,23 @@
 
 namespace cairn {
 
+// Where blocking work goes. The work tells its caller about its end itself, mostly by posting to
+// the caller's loop.
 class Offload {
  public:
   virtual ~Offload() = default;
-  // Runs `work` once, elsewhere or at once; work must not throw. Work submitted under one `lane`
-  // runs in order, never two at a time. Thread: any.
+  // Runs `work` once, on another thread or within the call; `work` must not throw. Work submitted
+  // under one `lane` runs in order, never two pieces at a time, so that state which one lane's work
+  // alone touches needs no lock.
+  //   Thread  any.
+  //   Cost  a lock and a wake-up. The queue has no bound: callers bound what they submit.
   virtual void submit(std::size_t lane, std::function<void()> work) = 0;
 };
 
-// `threads` threads; a lane belongs to thread lane % threads. Its destructor finishes what was
-// submitted.
+// An Offload of `threads` threads (at least one); a lane belongs to thread lane % threads. Its
+// destructor finishes what was submitted.
 std::unique_ptr<Offload> make_thread_offload(std::size_t threads);
-// Runs work inside submit(): for tests, tools and the simulation.
+// Runs the work inside submit(): for tests, tools and the simulation.
 std::unique_ptr<Offload> make_inline_offload();
 
 }  // namespace cairn

@@ -17,16 +17,19 @@ namespace cairn {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr int kLinksMax = 40;       // as the system has it
-constexpr int kReaderPolls = 100;   // of a FIFO that nobody reads yet,
-constexpr int kReaderPollMs = 100;  // so far apart
+constexpr int kLinksMax = 40;       // as the kernel has it (path_resolution(7))
+constexpr int kReaderPolls = 100;   // how often a FIFO without a reader is tried,
+constexpr int kReaderPollMs = 100;  // and how long after one another
 
+// /dev/stdout is a chain of links that ends in /proc/self/fd/1, and that one may read
+// "pipe:[4711]", which is no path. Such names are opened as they are and never followed by hand.
 bool of_the_system(const fs::path& path) {
   const std::string text = path.lexically_normal().string();
   return text.starts_with("/dev/") || text.starts_with("/proc/");
 }
 
-// Opening a FIFO waits for its reader; here for ten seconds at most.
+// Opening a FIFO for writing waits until somebody reads it, without a limit; here for ten seconds
+// at most. With O_NONBLOCK the call fails with ENXIO while there is no reader (fifo(7)).
 int open_in_place(const std::string& path) {
   for (int polls = 0;; ++polls) {
     const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK);
@@ -44,6 +47,8 @@ int open_in_place(const std::string& path) {
 
 }  // namespace
 
+// Links are followed here and not by realpath(), because the last one may point to a file that does
+// not exist yet and is to be made.
 OutputPlace output_place(const std::string& path) {
   fs::path at = fs::absolute(path);
   for (int links = 0;; ++links) {
@@ -90,6 +95,8 @@ void OutputFile::write(std::string_view bytes) {
   }
 }
 
+// The same order as Disk::write_atomically(): synced, closed, renamed. What is written in place
+// cannot be synced (a FIFO refuses it), and an error of its close() has nothing to undo.
 void OutputFile::finish() {
   if (!place_.in_place && ::fsync(fd_) != 0) raise_disk_error(errno, "syncing", place_.path);
   const int fd = std::exchange(fd_, -1);

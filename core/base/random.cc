@@ -6,11 +6,12 @@
 namespace cairn {
 namespace {
 
+// Philox's multipliers, and the increments of its keys (the fractions of the golden ratio and of
+// the square root of 3, in 32 bits): Salmon et al., 2011, and their Random123 library.
 constexpr std::uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
 constexpr std::uint32_t kWeyl0 = 0x9E3779B9u, kWeyl1 = 0xBB67AE85u;
 
-// The finaliser of splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014.
+// One step of splitmix64: mix_bits() behind an increment, so that 0 does not stay 0.
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -57,7 +58,8 @@ float standard_normal(const RandomBits& bits) {
   return radius * std::cos(2.0f * std::numbers::pi_v<float> * uniform_float(bits[1]));
 }
 
-// 1 of 22 is redrawn; 100 in a row never are.
+// One draw of 22 lies beyond two deviations, so 100 of them in a row do not happen; the bound only
+// makes the loop end for certain. The attempt is the counter's high word, which nothing else uses.
 float truncated_normal(std::uint64_t key, std::uint64_t element) {
   for (std::uint64_t attempt = 0; attempt < 100; ++attempt) {
     float drawn = standard_normal(philox(key, element, attempt));

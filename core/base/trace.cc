@@ -1,3 +1,6 @@
+// Spans are kept in one buffer behind one mutex. That would be wrong on a hot path; here it only
+// runs while somebody measures, and one buffer makes "the newest spans of the process" a simple
+// thing to keep.
 #include "core/base/trace.h"
 
 #include <pthread.h>
@@ -18,8 +21,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kKept = 1 << 18;  // spans
-constexpr std::size_t kThreadsMax = 1024;
+constexpr std::size_t kKept = 1 << 18;     // spans; older ones are overwritten
+constexpr std::size_t kThreadsMax = 1024;  // threads whose names are kept
 
 struct Span {
   const char* name;
@@ -38,6 +41,7 @@ double microseconds(TimePoint at) {
   return std::chrono::duration<double, std::micro>(at.time_since_epoch()).count();
 }
 
+// A static object, whose destructor writes the file when the process ends.
 class Recorder {
  public:
   ~Recorder() {
@@ -48,6 +52,8 @@ class Recorder {
     }
   }
 
+  // The kernel's number of the thread, under which the trace viewer and other tools list it. Its
+  // name is taken at its first span, while the thread is certain to exist.
   void add(Span span) {
     span.thread = static_cast<int>(::syscall(SYS_gettid));
     const std::scoped_lock lock(mutex_);
@@ -90,6 +96,8 @@ class Recorder {
     pthread_getname_np(pthread_self(), name, sizeof name);
     return name;
   }
+  // In Chrome's format "X" is a complete event, and those of one thread must nest. Spans that
+  // overlap are a pair of "b" and "e" instead, which the viewer joins by category and id.
   static void append(Json& events, const Span& span, int process) {
     Json event{{"name", span.name},
                {"pid", process},
@@ -125,6 +133,8 @@ Recorder& recorder() {
 
 }  // namespace
 
+// Set before main(). start_trace() is for a program that gives the order on its command line: the
+// environment passes it on to the processes that it starts.
 std::atomic<bool> trace_detail::on = folder() != nullptr;
 
 void start_trace(const std::string& folder) {

@@ -1,9 +1,10 @@
 // Where a step's time goes: spans by process and thread, on the host's monotonic clock, which all
-// its processes share.
+// of its processes share.
 //
-// Off, and one load a span, unless the environment variable CAIRN_TRACE names a folder when the
-// process starts. Then the newest spans are kept in memory and written there when the process ends,
-// one file a process: the events of Chrome's trace format, to be joined (tools/bench --trace).
+// Off, at the cost of one load per span, unless the environment variable CAIRN_TRACE names a folder
+// when the process starts. Then the newest spans are kept in memory and written there when the
+// process ends, one file per process: the events of Chrome's trace format, which tools/bench
+// --trace joins.
 //   Source  "Trace Event Format", the Chromium project.
 //   Thread  any.
 #pragma once
@@ -20,19 +21,20 @@ extern std::atomic<bool> on;
 }
 
 inline bool tracing() { return trace_detail::on.load(std::memory_order_relaxed); }
-// As if CAIRN_TRACE had named `folder`: for this process and those that it starts from now on.
-// Before it has threads.
+// As if CAIRN_TRACE had named `folder`, for this process and those that it starts from now on. Call
+// it before the process has other threads: it sets an environment variable.
 void start_trace(const std::string& folder);
 
-// `name` must be a literal, or live as long as the process.
-// within one thread's work
+// Records a span of one thread's work: spans of a thread lie beside or within each other. `name`
+// must be a literal, or live as long as the process; `closure` 0: of no closure.
 void record_span(const char* name, TimePoint begin, TimePoint end, std::uint64_t closure);
-// of what waits meanwhile
+// Records a span of something that waits, such as a call: others of its thread may begin and end
+// meanwhile.
 void record_overlapping_span(const char* name, TimePoint begin, TimePoint end,
                              std::uint64_t closure);
 
-// From here to the end of the scope; `overlaps`: others of the same thread may begin and end
-// meanwhile, as across a co_await.
+// A span from here to the end of the scope. kOverlapping: others of the same thread may begin and
+// end meanwhile, as across a co_await.
 class TraceSpan {
  public:
   enum class Kind : std::uint8_t { kWork, kOverlapping };
@@ -54,7 +56,8 @@ class TraceSpan {
   TimePoint begin_{};
 };
 
-// Writes what was kept, now. Errors  those of writing a file.
+// Writes what was kept, now.
+//   Errors  those of writing a file.
 void write_trace();
 
 }  // namespace cairn

@@ -9,8 +9,12 @@
 namespace cairn {
 namespace {
 
-// As to_bfloat16(), here inline so that the compiler makes vectors of it. In the high half of the
-// result.
+// The bfloat16 in the high half of the result. As to_bfloat16(), here inline, so that the compiler
+// can vectorise the loops below.
+//
+// Adding 0x7fff and the lowest bit that stays carries into that bit exactly when the bits that go
+// are more than half, or are half and the bit is odd: round to nearest, ties to even. A NaN whose
+// set bits all lie in the low half would be rounded to infinity, so the quiet bit is set instead.
 CAIRN_INLINE std::uint32_t rounded_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);

@@ -1,4 +1,6 @@
-// bfloat16 in bulk: float32 without its 16 low bits, rounded to nearest even; a NaN stays one.
+// bfloat16 in bulk: a float32 without its 16 low bits, rounded to nearest, ties to even; a NaN
+// stays a NaN. It keeps float32's exponent, so that nothing overflows, and 8 bits of significand.
+//   Source  "BFLOAT16 - Hardware Numerics Definition", Intel, 2018.
 #pragma once
 #include <cstddef>
 

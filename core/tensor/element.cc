@@ -6,6 +6,9 @@
 namespace cairn {
 namespace {
 
+// Levenshtein's distance: the least number of letters to insert, remove or replace. Wagner and
+// Fischer, "The string-to-string correction problem", JACM 21 (1974), with one row of the table
+// kept.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -25,6 +28,7 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& names) {
   std::string best;
+  // A name of which more than half would have to change is no misspelling of this one.
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 2) + 1;
   for (const auto& candidate : names) {
     std::size_t distance = edit_distance(name, candidate);

@@ -14,6 +14,7 @@ struct DTypeInfo {
   std::string_view name;
   std::size_t bytes;
 };
+// In the order of DType's numbers, which index it.
 constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{{"float32", 4},
                                                          {"int32", 4},
                                                          {"int64", 8},
@@ -24,8 +25,8 @@ constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{{"float32", 4},
                                                          {"string", 0}}};
 
 std::shared_ptr<const void> allocate(std::size_t bytes) {
-  // One element of slack, so that an empty tensor has an address too and vector code may read a
-  // full last vector.
+  // 64 bytes more than asked for: an empty tensor has an address too, and vector code may read the
+  // last vector whole. std::aligned_alloc wants a multiple of the alignment.
   void* memory = std::aligned_alloc(64, (bytes + 64 + 63) / 64 * 64);
   if (memory == nullptr)
     throw ResourceExhaustedError(str("no memory for a tensor of ", bytes, " bytes"));
@@ -36,7 +37,7 @@ template <typename T>
 void print_values(std::ostringstream& out, const Tensor& tensor, int most) {
   auto all = tensor.values<T>();
   for (std::size_t i = 0; i < all.size() && i < static_cast<std::size_t>(most); ++i)
-    out << (i ? ", " : "") << +all[i];
+    out << (i ? ", " : "") << +all[i];  // + makes a number of a byte, which would print as a letter
   if (all.size() > static_cast<std::size_t>(most)) out << ", ...";
 }
 
@@ -88,6 +89,8 @@ Shape Shape::with_front(std::int64_t size) const {
   return Shape(std::move(dims));
 }
 
+// One way only: a value without a known size does not exist, so kUnknown in `value` fits kUnknown
+// alone.
 bool Shape::admits(const Shape& value) const {
   if (value.rank() != rank()) return false;
   for (int i = 0; i < rank(); ++i)
@@ -114,6 +117,7 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape
   data_ = static_cast<const std::byte*>(owner_.get());
 }
 
+// Nothing is checked here: only the caller knows how many bytes `data` has.
 Tensor Tensor::borrowed(DType dtype, Shape shape, const void* data,
                         std::shared_ptr<const void> owner) {
   Tensor made;
@@ -158,6 +162,7 @@ Tensor Tensor::reshaped(Shape shape) const {
   return made;
 }
 
+// Rows of axis 0 are one run of bytes, so a range of them is an address and a shape.
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
   CAIRN_CHECK(shape_.rank() > 0 && 0 <= begin && begin <= end && end <= shape_[0], "rows ", begin,
               " to ", end, " of ", shape_.to_string());
@@ -210,13 +215,16 @@ float from_bfloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Rounded to nearest even.
+// The compiler's own conversion rounds to nearest, ties to even.
 #if defined(__FLT16_MAX__)
 std::uint16_t to_float16(float value) {
   return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
 }
 float from_float16(std::uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
-#else  // clang 14 has no such type for x86-64
+#else
+// clang 14 lacks _Float16 for x86-64, so the fields of IEEE 754's binary16 are handled by hand: a
+// sign, 5 bits of exponent with a bias of 15, 10 of fraction. Exponent 0 is denormal, 31 is
+// infinity or NaN.
 float from_float16(std::uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
   const float size = exponent == 31 ? (fraction == 0 ? INFINITY : NAN)
@@ -229,9 +237,10 @@ std::uint16_t to_float16(float value) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const float size = std::fabs(value);
   if (std::isnan(value)) return sign | 0x7e00;
-  if (size >= 65520.0f) return sign | 0x7c00;
+  if (size >= 65520.0f) return sign | 0x7c00;  // half way from 65504, the largest, to 65536
   const int exponent = std::max(-14, size > 0 ? std::ilogb(size) : -14);
-  // a carry goes into the exponent
+  // Fractions are added to the exponent's bits and not set beside them: when a fraction rounds up
+  // to 1024, the carry makes the exponent one larger, which is right.
   const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));
   return static_cast<std::uint16_t>(sign | (((exponent + 14) << 10) + steps));
 }

@@ -1,9 +1,14 @@
 // Values: element types, shapes, and Tensor, a value in host memory.
 //
-// A Tensor is a handle to an immutable-by-convention, 64-byte aligned buffer; copies share it.
-// The maker of a buffer may write to it until it hands the Tensor on. Thread-safe as a
-// std::shared_ptr is: handles may be copied across threads, the elements may be read by many and
-// written by nobody after hand-over.
+// A Tensor is a handle to a 64-byte aligned buffer that is immutable by convention; copies share
+// the buffer. The maker of a buffer may write to it until it hands the Tensor on.
+//
+//     Tensor batch(DType::kFloat32, {2, 3});                      // not initialised
+//     std::ranges::fill(batch.mutable_values<float>(), 0.5f);
+//     Tensor second = batch.rows(1, 2);                           // [1, 3], the same buffer
+//
+//   Thread  as std::shared_ptr: handles may be copied across threads, and after the hand-over any
+//           number of threads may read the elements and none may write them.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -33,10 +38,14 @@ enum class DType : std::uint8_t {
 };
 inline constexpr int kDTypeCount = 8;
 
-std::size_t dtype_bytes(DType dtype);  // bytes an element; 0 for kString
+std::size_t dtype_bytes(DType dtype);  // bytes per element; 0 for kString
+// The name that job files, checkpoints and messages use: "float32". The second is the inverse.
 std::string_view dtype_name(DType dtype);
-DType parse_dtype(std::string_view name);  // InvalidArgument: no such dtype
+//   Errors  InvalidArgument: there is no such dtype; lists those that there are.
+DType parse_dtype(std::string_view name);
 
+// The dtype that a C++ type stands for. The storage formats have none: their elements are read as
+// std::uint16_t through raw().
 template <typename T>
 struct DTypeOf;
 // clang-format off
@@ -47,27 +56,33 @@ template <> struct DTypeOf<bool> { static constexpr DType value = DType::kBool; 
 template <> struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::kUint8; };
 // clang-format on
 
-// Dimensions, outermost first. Any dimension may be kUnknown in a traced type; a value's dimensions
-// are all known.
+// Dimensions, outermost first; a scalar has none. Any dimension of a traced type may be kUnknown,
+// which prints as "?"; the dimensions of a value are all known.
+//   Cost  a vector of dimensions; copying one allocates.
 class Shape {
  public:
   static constexpr std::int64_t kUnknown = -1;
 
   Shape() = default;  // a scalar
   Shape(std::initializer_list<std::int64_t> dims) : dims_(dims) {}
+  // Explicit, so that a list of ids is not taken for a shape.
   explicit Shape(std::vector<std::int64_t> dims) : dims_(std::move(dims)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   const std::vector<std::int64_t>& dims() const { return dims_; }
-  bool known() const;                 // no dimension is kUnknown
-  std::int64_t elements() const;      // the product; CAIRN_CHECKs that it is known
-  std::int64_t row_elements() const;  // the product of all but the first dimension
-  Shape with_dim(int axis, std::int64_t size) const;
-  Shape without_front() const;                // drops axis 0
-  Shape with_front(std::int64_t size) const;  // adds an axis 0
-  // True when `value` may stand where this (traced) shape is declared.
+  bool known() const;  // no dimension is kUnknown
+  // The product of all dimensions (1 for a scalar), and that of all but the first, which is the
+  // size of a row. CAIRN_CHECKs that the dimensions in question are known.
+  std::int64_t elements() const;
+  std::int64_t row_elements() const;
+  Shape with_dim(int axis, std::int64_t size) const;  // that dimension replaced
+  Shape without_front() const;                        // drops axis 0
+  Shape with_front(std::int64_t size) const;          // adds an axis 0
+  // Whether `value` may stand where this (traced) shape is declared: the same rank, and the same
+  // size in every dimension that is known here.
   bool admits(const Shape& value) const;
+  // For messages.
   std::string to_string() const;  // "[?, 16]"
   bool operator==(const Shape&) const = default;
 
@@ -76,7 +91,7 @@ class Shape {
   std::vector<std::int64_t> dims_;
 };
 
-// The type of a traced value.
+// The type of a traced value, known before there is a value: what graphs are verified with.
 struct TensorType {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -84,48 +99,65 @@ struct TensorType {
   std::string to_string() const;  // "float32[?, 16]"
 };
 
+// A value: a dtype, a shape, and the elements in row-major order. Strings are the exception: they
+// lie in a shared vector of std::string, raw() is null, and only string_values() reads them.
 class Tensor {
  public:
-  Tensor() = default;  // no value: defined() is false
-  // Uninitialised memory, 64-byte aligned. ResourceExhausted: not enough memory.
+  // No value: defined() is false. It stands for "not computed yet" and for an optional that is
+  // empty.
+  Tensor() = default;
+  // Uninitialised memory, 64-byte aligned.
+  //   Errors  ResourceExhausted: there is not enough memory.
   Tensor(DType dtype, Shape shape);
-  // Memory that somebody else owns and keeps unchanged while `owner` lives; 8-byte alignment
-  // suffices.
+  // Memory that somebody else owns and does not change while `owner` lives, such as a mapped file
+  // or a received message; an alignment of 8 bytes suffices.
   static Tensor borrowed(DType dtype, Shape shape, const void* data,
                          std::shared_ptr<const void> owner);
+  // All elements 0, or false. Not for strings.
   static Tensor zeros(DType dtype, Shape shape);
+  // A copy of `values`, as many as the shape has elements, row-major.
   template <typename T>
   static Tensor of(Shape shape, std::span<const T> values);
+  // One element, of shape [].
   template <typename T>
   static Tensor scalar(T value);
-  // Strings: one for each element, row-major.
+  // A string for each element, row-major. The second shares the vector.
   static Tensor strings(Shape shape, std::vector<std::string> values);
   static Tensor strings(Shape shape, std::shared_ptr<const std::vector<std::string>> values);
 
+  // Whether there is a value; everything below but the type wants one.
   bool defined() const { return data_ != nullptr || strings_ != nullptr; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   TensorType type() const { return {dtype_, shape_}; }
   std::int64_t elements() const { return shape_.elements(); }
+  // Bytes of the buffer that the elements take; 0 for strings.
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * dtype_bytes(dtype_); }
 
+  // The elements, row-major. CAIRN_CHECKs the dtype. The span is valid while any handle to the
+  // buffer lives, so it must not outlive a temporary Tensor.
   template <typename T>
-  std::span<const T> values() const;  // CAIRN_CHECKs the dtype
+  std::span<const T> values() const;
+  // The same to write to: only for the maker, before the tensor is handed on.
   template <typename T>
-  std::span<T> mutable_values();  // only for the maker, before the tensor is handed on
+  std::span<T> mutable_values();
+  // The same without a type, for what copies bytes. owner() keeps them: code that uses raw()
+  // beyond this handle's life must hold it.
   const std::byte* raw() const { return data_; }
-  const std::shared_ptr<const void>& owner() const { return owner_; }  // keeps what raw() points to
+  const std::shared_ptr<const void>& owner() const { return owner_; }
   std::byte* mutable_raw() { return const_cast<std::byte*>(data_); }
+  // The strings, row-major. CAIRN_CHECKs that they are strings.
   std::span<const std::string> string_values() const;
   template <typename T>
-  T item() const;  // the only element; InvalidArgument otherwise
+  T item() const;  // the only element; InvalidArgument if there are more or none
 
-  // shares the buffer; the same number of elements
+  // The same elements under another shape, which has as many. Shares the buffer.
   Tensor reshaped(Shape shape) const;
-  // shares the buffer; a half-open range of axis 0
+  // The half-open range [begin, end) of axis 0. Shares the buffer; strings are copied.
   Tensor rows(std::int64_t begin, std::int64_t end) const;
+  // A buffer of its own with the same elements; strings, which nobody can change, stay shared.
   Tensor clone() const;
-  // type and the first values, for messages
+  // The type and the first `most` values, for messages: "float32[3]{1, 2, 3}".
   std::string to_string(int most = 8) const;
 
  private:
@@ -136,7 +168,10 @@ class Tensor {
   std::shared_ptr<const std::vector<std::string>> strings_;
 };
 
-// bfloat16 and float16 are storage formats; these convert at their edges (round to nearest even).
+// bfloat16 and float16 are storage formats: values are converted where they are loaded and stored,
+// rounded to nearest, ties to even. A NaN stays a NaN; a value too large for float16 becomes
+// infinity.
+//   Source  IEEE 754-2019, binary16; for bfloat16 see core/tensor/bfloat16.h.
 std::uint16_t to_bfloat16(float value);
 float from_bfloat16(std::uint16_t bits);
 std::uint16_t to_float16(float value);
@@ -171,6 +206,7 @@ Tensor Tensor::scalar(T value) {
   return of<T>(Shape{}, std::span<const T>(&value, 1));
 }
 
+// A string is not an item: Tensor::string_values() has it.
 template <typename T>
 T Tensor::item() const {
   if (!defined() || elements() != 1)
