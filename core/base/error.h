@@ -91,7 +91,7 @@ class CodedError : public Error {
 //     try {
 //       coordinator.join();
 //     } catch (const UnavailableError& error) {
-//       log_error(error.task(), " is gone for good: ", error.what());
+//       replace(error.task());  // the task that is gone for good
 //     }
 struct CancelledError final : detail::CodedError<Code::kCancelled> {
   using CodedError::CodedError;

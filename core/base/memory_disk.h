@@ -34,6 +34,7 @@ class MemoryDisk final : public Disk {
   void flip_bit(const std::string& path, std::uint64_t byte, int bit = 0);
   //   Cuts a file short, as a file system may after a crash that came before a sync.
   void truncate(const std::string& path, std::uint64_t bytes);
+  // The sum of all files.
   std::uint64_t bytes_used() const;
 
   std::string read(const std::string& path) const override;

@@ -5,6 +5,9 @@
 namespace cairn {
 
 const Kernel* find_kernel(std::string_view op) {
+  // Built at the first look-up out of tables that each file holds as constants, and not filled by
+  // static objects of the files: a linker leaves out a file of a static library to which nothing
+  // refers, and its kernels would be missing without a word.
   static const auto table = [] {
     std::unordered_map<std::string_view, const Kernel*> all;
     for (auto part : {matmul_kernels(), reduction_kernels(), softmax_kernels(), shape_kernels(),

@@ -152,6 +152,7 @@ class Tensor {
   T item() const;  // the only element; InvalidArgument if there are more or none
 
   // The same elements under another shape, which has as many. Shares the buffer.
+  // A traced reshape becomes this: no bytes move.
   Tensor reshaped(Shape shape) const;
   // The half-open range [begin, end) of axis 0. Shares the buffer; strings are copied.
   Tensor rows(std::int64_t begin, std::int64_t end) const;

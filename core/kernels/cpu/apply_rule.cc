@@ -1,5 +1,9 @@
 // The update rules' door: which kernel serves which kind, and the assignments, which serve every
 // dtype.
+//
+// Every update of every variable comes through here, on the shard's thread or in a local store.
+// Kernels are chosen once per call, not per row; the loops are in rules_adaptive.cc and
+// rules_moments.cc.
 #include "core/base/error.h"
 #include "core/kernels/cpu/rule_pass.h"
 #include "core/memory/bulk_copy.h"
@@ -7,6 +11,7 @@
 namespace cairn {
 namespace {
 
+// SGD is assign_add of the gradient times -rate: one kernel, and the same bits.
 CAIRN_CLONES void assign_add_pass(const Pass& pass, float sign) {
   named_rows<0>(pass, [=](float& p, float&, float&, float&, float g) { p += sign * g; });
 }
@@ -53,6 +58,7 @@ void add_integers(const RowBlock& block, const std::int64_t* numbers, std::size_
   }
 }
 
+// Copies serve every dtype; copy_bulk() passes the caches where a row is megabytes.
 void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t count,
                  const std::byte* values) {
   std::size_t bytes = static_cast<std::size_t>(block.dim) * dtype_bytes(block.dtype);
@@ -94,7 +100,8 @@ void apply(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& blo
 
 void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,
                 std::span<const std::int64_t> row_numbers, const std::byte* values) {
-  // An empty span may have no address, and a pass without numbers means every row.
+  // An empty span may have no address, and a pass without numbers means every row: an update of no
+  // rows must not become one of all.
   static constexpr std::int64_t kNone = 0;
   apply(rule, inputs, block, row_numbers.empty() ? &kNone : row_numbers.data(), row_numbers.size(),
         values);
@@ -105,7 +112,10 @@ void apply_rule_dense(const UpdateRule& rule, const RuleInputs& inputs, const Ro
   RowBlock all = block;
   bool one_plane = block.row_stride == block.dim && rule.kind != RuleKind::kRowwiseAdagrad &&
                    (rule_slots(rule).empty() || block.slot_offset >= block.rows * block.dim);
-  if (one_plane) {  // no gaps between rows: one long row, one long loop
+  // Without gaps between rows, and with each slot in a plane of its own, all rows are one long row:
+  // one loop without a tail per row, which long_row() walks in stripes. A rule with one number per
+  // row needs to know where rows begin.
+  if (one_plane) {
     all.dim = all.row_stride = block.rows * block.dim;
     all.rows = 1;
   }

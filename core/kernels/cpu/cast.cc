@@ -49,7 +49,9 @@ struct Stored<DType::kFloat16> {
 template <typename To, typename From>
 To to_integer(From x) {
   if constexpr (std::is_floating_point_v<From>) {
-    // Compared as float: the integer's bounds rounded outward are the first values that do not fit.
+    // A conversion that does not fit is undefined in C++, so it is saturated by hand. Values are
+    // compared as float: the integer's bounds, rounded outward, are the first values that do not
+    // fit. (255 is a float, so the first value that a byte cannot hold is one more.)
     constexpr float kAbove =
         static_cast<float>(std::numeric_limits<To>::max()) + (sizeof(To) == 1 ? 1.0f : 0.0f);
     if (!(x == x)) return 0;
@@ -60,6 +62,7 @@ To to_integer(From x) {
   return static_cast<To>(x);
 }
 
+// A value of any dtype becomes bool by "not zero", so that NaN is true and -0 is false, as in C++.
 template <DType kTo, typename From>
 typename Stored<kTo>::Raw convert(From x) {
   if constexpr (kTo == DType::kFloat32)
@@ -82,7 +85,8 @@ void cast_block(const std::byte* a, const std::byte*, const std::byte*, std::byt
   for (std::size_t i = 0; i < n; ++i) to[i] = convert<kTo>(Stored<kFrom>::load(in[i]));
 }
 
-constexpr int kNumeric = 7;  // every dtype but string
+// All 49 pairs are instantiated into a table, indexed by the numbers of the dtypes.
+constexpr int kNumeric = 7;  // every dtype but string, which is the last
 template <int kFrom, int... kTo>
 constexpr std::array<BlockOp, kNumeric> casts_from(std::integer_sequence<int, kTo...>) {
   return {cast_block<static_cast<DType>(kFrom), static_cast<DType>(kTo)>...};

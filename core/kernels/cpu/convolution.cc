@@ -1,5 +1,6 @@
-// Convolution by oneDNN: forward, and the gradients of image and filter. Images stay as they lie; a
-// filter is put into the order that the primitive prefers, once a run.
+// Convolution by oneDNN: forward, and the gradients of image and filter. Images stay as they lie,
+// in NHWC; a filter is put into the order that the primitive prefers, once per run, because it is
+// small and the primitive reads it many times.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -14,7 +15,8 @@ namespace {
 using dnnl::memory;
 using Pair = std::vector<std::int64_t>;
 
-// The forward convolution that all three belong to.
+// The forward convolution that all three belong to. oneDNN derives both gradients from its
+// description.
 struct Problem {
   memory::desc x, y, filter;  // the filter as it lies: [h, w, in, out]
   memory::desc free_filter;   // the same in whatever order
@@ -46,6 +48,7 @@ Problem problem_of(const Shape& x, const Shape& filter, const Shape& y,
   return made;
 }
 
+// forward_training, since both gradients take this description as their hint.
 dnnl::convolution_forward::primitive_desc forward_desc(const Problem& p) {
   dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training,
                                        dnnl::algorithm::convolution_direct, p.x, p.free_filter, p.y,
@@ -59,8 +62,9 @@ onednn::Primitive reorder(const memory::desc& from, const memory::desc& to) {
   return {dnnl::reorder(desc), desc.scratchpad_desc()};
 }
 
-// A primitive with the filter among its arguments, and the reordering before it (or, of a filter's
-// gradient, after it).
+// A primitive with the filter among its arguments, and the reordering before it (or, for a filter's
+// gradient, after it). The reordered filter is memory of its own, bound to both primitives once; if
+// the primitive takes the filter as it lies, there is no reordering.
 class Convolution {
  public:
   enum class Filter : std::uint8_t { kRead, kMade };
@@ -140,7 +144,7 @@ bool is_empty(const KernelTypes& types) {
   return types.outputs[0].shape.elements() == 0;
 }
 
-// Which of a call's values the three of a convolution are.
+// Which of a call's values are the three of a convolution: in a gradient one of them is the output.
 struct Places {
   const Shape &x, &filter, &y;
 };

@@ -9,8 +9,10 @@
 namespace cairn {
 namespace {
 
-// One function a line: name, input type, output type, expression in x (and y, z). They are
+// One function per line: name, input type, output type, expression in x (and y, z). They are
 // functions and not templates, so that the compiler clones them for the instruction sets.
+// Expressions without a branch or a call become vector code; those that call <cmath> (sin, erf, pow
+// and others) or may throw are loops of scalars.
 #define CAIRN_UNARY(NAME, IN, OUT, EXPRESSION)                                                   \
   CAIRN_CLONES void NAME(const std::byte* a, const std::byte*, const std::byte*, std::byte* out, \
                          std::size_t n) {                                                        \
@@ -49,7 +51,8 @@ using Bool = unsigned char;
 using I32 = std::int32_t;
 using I64 = std::int64_t;
 
-// Signed overflow wraps, as in the reference: the arithmetic is done unsigned.
+// Signed overflow wraps around, as in the reference. In C++ it is undefined, so the arithmetic is
+// done unsigned.
 template <typename T>
 using Wide = std::make_unsigned_t<T>;
 template <typename T>
@@ -65,6 +68,9 @@ CAIRN_INLINE T wrap_mul(T x, T y) {
   return static_cast<T>(static_cast<Wide<T>>(x) * static_cast<Wide<T>>(y));
 }
 
+// div truncates towards zero; floor_mod takes the sign of the divisor. A zero divisor would trap,
+// as would the lowest integer over -1, whose quotient does not fit: the one is an error, the other
+// wraps around.
 template <typename T>
 T integer_div(T x, T y) {
   if (y == 0) throw InvalidArgumentError("an integer is divided by zero");
@@ -142,6 +148,7 @@ CAIRN_BINARY(minimum_l, I64, I64, x < y ? x : y)
 CAIRN_BINARY(pow_f, float, float, std::pow(x, y))
 CAIRN_BINARY(xent_f, float, float, math::sigmoid_cross_entropy(x, y))
 
+// Comparisons and `where` for one type. A comparison with NaN is false but for not_equal.
 #define CAIRN_COMPARISONS(SUFFIX, T)                    \
   CAIRN_BINARY(equal_##SUFFIX, T, Bool, x == y)         \
   CAIRN_BINARY(not_equal_##SUFFIX, T, Bool, x != y)     \
@@ -163,6 +170,7 @@ struct Entry {
   BlockOp f = nullptr, i = nullptr, l = nullptr, b = nullptr;
 };
 
+// The table of operations. A null entry is a dtype that the operation does not have.
 constexpr Entry kEntries[] = {
     {"neg", neg_f, neg_i, neg_l},
     {"abs", abs_f, abs_i, abs_l},
@@ -216,6 +224,7 @@ const Entry* find_entry(std::string_view op) {
   return found == table.end() ? nullptr : found->second;
 }
 
+// bool and uint8 share their kernels: both are one byte, and a bool holds only 0 and 1.
 BlockOp typed(const Entry& entry, DType dtype) {
   switch (dtype) {
     case DType::kFloat32: return entry.f;
@@ -234,6 +243,7 @@ bool is_elementwise(std::string_view op) { return op == "cast" || find_entry(op)
 BlockOp find_block_op(std::string_view op, std::span<const DType> inputs, DType output) {
   if (op == "cast") return find_cast(inputs[0], output);
   const Entry* entry = find_entry(op);
+  // The last input decides: the first of `where` is its condition, and a comparison makes a bool.
   BlockOp found = entry == nullptr ? nullptr : typed(*entry, inputs.back());
   if (found == nullptr)
     throw InvalidArgumentError(str("no kernel of ", op, " for ", dtype_name(inputs.back())));

@@ -24,6 +24,9 @@ Picks picks_of(const Shape& x, const Shape& ids, int axis) {
   return made;
 }
 
+// All ids are checked before anything is copied: an id comes from data, and one that is out of
+// range would read foreign memory. The message names the position, so that the example can be
+// found.
 template <typename Id>
 void check_ids(const Id* ids, const Picks& p) {
   for (std::int64_t i = 0; i < p.n; ++i)
@@ -48,6 +51,7 @@ KernelRun gather(Picks p, std::size_t width) {
   };
 }
 
+// The dense gradient of a gather: zeros of the whole size and the sums of equal ids.
 template <typename Id>
 KernelRun gather_grad(Picks p) {
   return [p](const KernelCall& call) {
@@ -78,6 +82,7 @@ KernelRun prepare_gather_grad(const KernelTypes& types) {
   return narrow(types.inputs[1]) ? gather_grad<std::int32_t>(p) : gather_grad<std::int64_t>(p);
 }
 
+// A negative id drops its row, as in the reference; one that is too large is an error.
 template <typename T, typename Id>
 KernelRun segment_sum(Picks p) {
   return [p](const KernelCall& call) {
@@ -132,12 +137,15 @@ struct Ragged {
   std::int64_t examples, rows, dim, combiner;
 };
 
+// The combiner's factor for an example of `count` rows: 0 sum, 1 mean, 2 divided by the square root
+// of the count. An example without rows is a row of zeros under all three.
 float weight(const Ragged& r, std::int64_t count) {
   if (count == 0 || r.combiner == 0) return 1;
   return r.combiner == 1 ? 1.0f / static_cast<float>(count)
                          : 1.0f / std::sqrt(static_cast<float>(count));
 }
 
+// Row splits come from data as well. Checked once, so that the loops below need not look.
 void check_splits(const Ragged& r, const std::int64_t* splits) {
   if (splits[0] != 0 || splits[r.examples] != r.rows)
     throw InvalidArgumentError(str("row_splits run from ", splits[0], " to ", splits[r.examples],

@@ -1,8 +1,11 @@
 // Elementary functions on float that the compiler can vectorise: no branches, no calls, no tables.
-// Relative error about 1e-7 (a few units in the last place); NaN in, NaN out; infinities and
-// overflow as in <cmath>.
+// The relative error is about 1e-7 (a few units in the last place); a NaN gives a NaN; infinities
+// and overflow are as in <cmath>.
+//
+// Special cases are computed like all others and then replaced by a conditional expression, which
+// becomes a blend of vectors. "x != x" is the test for NaN that survives this.
 //   Source  polynomials with the coefficients of Moshier's Cephes library; argument reduction after
-//           Cody and Waite, 1980.
+//           Cody and Waite, "Software manual for the elementary functions", 1980.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -17,6 +20,9 @@ CAIRN_INLINE float from_bits(std::int32_t bits) { return std::bit_cast<float>(bi
 CAIRN_INLINE std::int32_t to_bits(float x) { return std::bit_cast<std::int32_t>(x); }
 CAIRN_INLINE float infinity() { return std::numeric_limits<float>::infinity(); }
 
+// exp(x) = 2^n exp(r) with n = round(x / ln 2), so that |r| <= ln 2 / 2. ln 2 is taken off in two
+// parts, the first of which has so few bits that n times it is exact (Cody and Waite); a polynomial
+// gives exp(r).
 CAIRN_INLINE float exp(float x) {
   float clamped = x < -104.0f ? -104.0f : x;  // beyond, the result is 0 or infinity in any case
   clamped = clamped > 89.0f ? 89.0f : clamped;
@@ -39,6 +45,9 @@ CAIRN_INLINE float exp(float x) {
   return x != x ? x : y;
 }
 
+// x = 2^e m with m in [sqrt(1/2), sqrt(2)); a polynomial gives log(1 + r) for r = m - 1, and e
+// times ln 2 is added in the same two parts as above. Denormal numbers are scaled by 2^23 first,
+// since their exponent bits are 0.
 CAIRN_INLINE float log(float x) {
   bool denormal = x < 1.17549435e-38f;
   float scaled = denormal ? x * 8388608.0f : x;
@@ -65,7 +74,8 @@ CAIRN_INLINE float log(float x) {
   return x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : y;
 }
 
-// log(1 + x) with the rounding error of 1 + x put back (Kahan).
+// log(1 + x) with the rounding error of 1 + x put back (Kahan): log alone would lose all digits of
+// a small x.
 CAIRN_INLINE float log1p(float x) {
   float u = 1.0f + x;
   float y = log(u) - ((u - 1.0f) - x) / u;
@@ -73,8 +83,11 @@ CAIRN_INLINE float log1p(float x) {
   return u == infinity() || u == 0.0f ? log(u) : y;
 }
 
+// For large -x exp() is infinity and the quotient 0, which is right.
 CAIRN_INLINE float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 
+// Near 0 the formula with exp() cancels, so a polynomial in x^2 takes over below 0.625. Both are
+// computed, and one is chosen.
 CAIRN_INLINE float tanh(float x) {
   float a = std::fabs(x);
   float large = 1.0f - 2.0f / (exp(a + a) + 1.0f);
@@ -88,11 +101,14 @@ CAIRN_INLINE float tanh(float x) {
   return a < 0.625f || x != x ? small : std::copysign(large, x);
 }
 
+// log(1 + exp(x)), arranged so that exp() sees a negative number only and cannot overflow.
 CAIRN_INLINE float softplus(float x) {
   float y = (x > 0.0f ? x : 0.0f) + log1p(exp(-std::fabs(x)));
   return x != x ? x : y;
 }
 
+// -label log(sigmoid(logit)) - (1 - label) log(1 - sigmoid(logit)), arranged in the same way; no
+// sigmoid that has rounded to 0 or 1 is under the logarithm.
 CAIRN_INLINE float sigmoid_cross_entropy(float label, float logit) {
   float y = (logit > 0.0f ? logit : 0.0f) - logit * label + log1p(exp(-std::fabs(logit)));
   return logit != logit ? logit : y;

@@ -23,6 +23,7 @@ KernelRun prepare_matmul(const KernelTypes& types) {
   };
 }
 
+// One planned product serves all pairs of a batch, one after another.
 KernelRun prepare_batch_matmul(const KernelTypes& types) {
   const Shape &a = types.inputs[0].shape, &c = types.outputs[0].shape;
   Gemm shape{c[1], c[2], 0, types.attributes.get<bool>("transpose_a"),
@@ -37,7 +38,9 @@ KernelRun prepare_batch_matmul(const KernelTypes& types) {
       };
 }
 
-// Operands in bfloat16 for oneDNN.
+// A product whose operands are rounded to bfloat16 at each run, into buffers that the plan keeps;
+// oneDNN sums the products in float32. Transposition costs nothing here: it is told by the strides
+// of the description.
 class NarrowProduct {
  public:
   NarrowProduct(const Gemm& s, dnnl::matmul::primitive_desc plan, const dnnl::memory::desc& a,
@@ -80,6 +83,8 @@ class NarrowProduct {
   std::vector<std::uint16_t> a_, b_;
 };
 
+// The same product on a processor without such instructions: operands rounded to bfloat16 and kept
+// as float32. It makes a model trained with bfloat16 comparable between machines; it is not faster.
 Product rounded_product(const Gemm& s) {
   struct Rounded {
     std::vector<float> a, b;
@@ -109,6 +114,7 @@ Product plan_product(const Gemm& shape, Arithmetic arithmetic) {
 
 void gemm(const Gemm& s, const float* a, const float* b, float* c) {
   if (s.m == 0 || s.n == 0) return;
+  // An empty sum is 0, whatever c held.
   if (s.k == 0) {
     std::fill_n(c, s.m * s.n, 0.0f);
     return;

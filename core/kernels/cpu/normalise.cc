@@ -1,4 +1,8 @@
-// Layer and batch normalisation by oneDNN, on the value as a table: rows by the last axis.
+// Layer and batch normalisation by oneDNN, on the value as a table: rows by the last axis. Layer
+// normalisation has a mean and a variance per row, batch normalisation one per column. Both kinds
+// are one template, since oneDNN's two sets of types differ in little else.
+//   Sources  Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450; Ioffe, Szegedy, "Batch
+//            normalization", ICML 2015.
 #include <cstring>
 #include <memory>
 
@@ -12,7 +16,8 @@ using dnnl::memory;
 const auto kScaleAndShift =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
-// What both speak of: the table, a vector beside its last axis, the statistics.
+// What both kinds need: the forms of the table, of a vector beside its last axis, and of the
+// statistics.
 struct Normalisation {
   memory::desc x, vector, statistic;
   float epsilon;
@@ -40,6 +45,7 @@ struct Layer {
   }
 };
 
+// oneDNN normalises the channels of images, so that a row becomes an image of one pixel.
 struct Batch {
   using Forward = dnnl::batch_normalization_forward;
   using Backward = dnnl::batch_normalization_backward;

@@ -7,6 +7,7 @@
 
 namespace cairn::onednn {
 
+// OpenMP keeps the number of threads per calling thread, so each lane sets it once for itself.
 void stay_on_this_thread() {
   thread_local const bool set = (omp_set_num_threads(1), true);
   static_cast<void>(set);
@@ -49,11 +50,14 @@ void raise(dnnl_status_t status, std::string_view what, std::string_view message
   throw InternalError(text);
 }
 
+// The scratch is made with the primitive and bound for good. oneDNN's default would be a buffer
+// that belongs to the thread which prepared it, and a run may be on another.
 Primitive::Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch)
     : primitive_(std::move(primitive)), stream_(engine()) {
   if (scratch.get_size() > 0) set(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratch, engine()));
 }
 
+// dnnl_exec_arg_t holds a bare handle, so the memory object is kept beside it, at the same place.
 void Primitive::set(int argument, dnnl::memory memory) {
   arguments_.push_back({argument, memory.get()});
   memories_.push_back(std::move(memory));
@@ -69,6 +73,8 @@ void Primitive::set(int argument, const dnnl::memory::desc& form, const void* da
     memories_[static_cast<std::size_t>(known - arguments_.begin())].set_data_handle(place);
 }
 
+// The C function, because the C++ one takes a map of the arguments and builds a list of them at
+// every call, and a run must not allocate.
 void Primitive::run(std::string_view what) {
   stay_on_this_thread();
   dnnl_status_t status = dnnl_primitive_execute(

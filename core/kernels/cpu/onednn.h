@@ -15,8 +15,9 @@ namespace cairn::onednn {
 // oneDNN may be built on OpenMP: it then asks this thread how many threads a team would have. One:
 // no team is ever made. Before any call of oneDNN that plans or computes.
 void stay_on_this_thread();
+// The processor, as oneDNN calls a device.
 const dnnl::engine& engine();
-// Whether products of bfloat16 are instructions of this processor.
+// Whether the processor multiplies bfloat16 by instructions of its own (AVX-512 BF16, or AMX).
 bool has_bfloat16();
 // For primitives whose scratch is ours: oneDNN's own belongs to the thread that prepared them.
 dnnl::primitive_attr own_scratch();

@@ -1,4 +1,6 @@
-// Joining values along an axis and cutting them: copies of runs of bytes.
+// Joining values along an axis and cutting them: copies of runs of bytes. All axes after the one in
+// question lie together, so a value is a table of runs, and both operations copy a column of that
+// table. DLRM joins and cuts 27 vectors per example: 1.9 ms of a step of 2,048 (bench/notebook.md).
 #include <cstring>
 #include <memory>
 #include <string>
@@ -43,7 +45,8 @@ void copy_runs_of(std::byte* to, std::size_t to_stride, const std::byte* from,
 void copy_runs(std::byte* to, std::size_t to_stride, const std::byte* from, std::size_t from_stride,
                std::size_t bytes, std::size_t rows) {
   switch (bytes) {
-    // a column of ids, and the commonest embeddings: a copy of known size needs no call
+    // A column of ids, and the commonest embeddings: a copy of a size that the compiler knows is a
+    // few moves instead of a call.
     case 4: return copy_runs_of<4>(to, to_stride, from, from_stride, rows);
     case 8: return copy_runs_of<8>(to, to_stride, from, from_stride, rows);
     case 32: return copy_runs_of<32>(to, to_stride, from, from_stride, rows);
@@ -54,6 +57,8 @@ void copy_runs(std::byte* to, std::size_t to_stride, const std::byte* from, std:
   }
 }
 
+// std::string objects cannot be copied as bytes. The result is a vector that the kernel keeps
+// between runs.
 KernelRun concat_strings(const KernelTypes& types, int axis) {
   std::vector<Runs> parts;
   // counted in strings
@@ -103,6 +108,8 @@ KernelRun prepare_slice(const KernelTypes& types) {
              step_bytes(types.inputs[0], axis, types.attributes.get<std::int64_t>("begin")));
 }
 
+// The gradient of one input of a concat is the piece of dy that it became. The inputs after dy are
+// there for their sizes only.
 KernelRun prepare_concat_grad(const KernelTypes& types) {
   int axis = axis_of(types);
   auto index = static_cast<std::size_t>(types.attributes.get<std::int64_t>("index"));
@@ -111,6 +118,7 @@ KernelRun prepare_concat_grad(const KernelTypes& types) {
   return cut(types.inputs[0], types.outputs[0], axis, step_bytes(types.inputs[0], axis, before));
 }
 
+// Zeros, with dy at the place that the slice came from.
 KernelRun prepare_slice_grad(const KernelTypes& types) {
   int axis = axis_of(types);
   std::int64_t begin = types.attributes.get<std::int64_t>("begin");

@@ -1,5 +1,5 @@
-// Pooling by oneDNN. The gradient of the largest element looks for its place once more: nothing is
-// kept from the forward pass.
+// Pooling by oneDNN. The gradient of max pooling searches for the places of the largest elements
+// once more: nothing is kept from the forward pass, whose only output is y.
 #include <cstring>
 #include <memory>
 
@@ -13,6 +13,7 @@ namespace {
 using dnnl::memory;
 using Pair = std::vector<std::int64_t>;
 constexpr auto kMax = dnnl::algorithm::pooling_max;
+// As the reference: padding counts neither in the sum nor in the number of elements.
 constexpr auto kAverage = dnnl::algorithm::pooling_avg_exclude_padding;
 
 struct Problem {
@@ -37,6 +38,8 @@ Problem problem_of(const Shape& x, const Shape& y, const Attributes& attributes)
   return made;
 }
 
+// `purpose` forward_inference keeps no table of the largest elements' places; forward_training
+// makes the one that the gradient reads.
 dnnl::pooling_forward::primitive_desc forward_desc(const Problem& p, dnnl::algorithm kind,
                                                    dnnl::prop_kind purpose) {
   dnnl::pooling_forward::desc desc(purpose, kind, p.x, p.y, p.strides, p.window, p.before, p.after);
@@ -65,7 +68,8 @@ class PoolingGradient {
   PoolingGradient(const Problem& p, dnnl::algorithm kind)
       : PoolingGradient(p, kind, forward_desc(p, kind, dnnl::prop_kind::forward_training)) {}
 
-  // `x` of the largest element only.
+  // dx from dy. `x`, which only max pooling reads, is searched into a workspace that both
+  // primitives share.
   void run(const void* dy, const void* x, const void* dx) {
     if (search_) {
       forward_.set(DNNL_ARG_SRC, problem_.x, x);

@@ -1,5 +1,7 @@
-// Random numbers by counter: element i under a key is a function of both alone. Uniform numbers use
-// all four words of a block of Philox, the others take a block each.
+// Random numbers by counter: element i under a key is a function of both alone, so a closure that
+// runs again, on any worker, draws the same numbers. Uniform numbers use all four words of a block
+// of Philox; the others take a block each, because what they draw per element must not depend on
+// the element before.
 #include "core/base/random.h"
 
 #include <cmath>
@@ -49,7 +51,8 @@ CAIRN_CLONES void fill_uniform(std::uint64_t key, std::int64_t n, float low, flo
 KernelRun prepare_uniform(const KernelTypes& types) {
   auto low = static_cast<float>(types.attributes.get<double>("low")),
        high = static_cast<float>(types.attributes.get<double>("high"));
-  float limit = low < high ? std::nextafter(high, low) : low;  // rounding may else reach `high`
+  // low + u * (high - low) may round up to `high`, which is excluded.
+  float limit = low < high ? std::nextafter(high, low) : low;
   return [source = key_source(types), n = types.outputs[0].shape.elements(), low, high,
           limit](const KernelCall& call) {
     fill_uniform(source.key(call), n, low, high - low, limit, output_of<float>(call));
@@ -76,6 +79,7 @@ KernelRun prepare_truncated_normal(const KernelTypes& types) {
   return prepare_bell(types, truncated_normal);
 }
 
+// The range is taken unsigned: high - low of two int64 may not fit into one.
 KernelRun prepare_integers(const KernelTypes& types) {
   auto low = static_cast<std::uint64_t>(types.attributes.get<std::int64_t>("low"));
   std::uint64_t count =

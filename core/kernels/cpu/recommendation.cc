@@ -1,6 +1,9 @@
 // The pairwise products of an example's vectors. An example is a matrix product too small for
 // oneDNN: it is laid out in scratch that is padded to whole tiles (tile.h), so that no loop has a
-// tail.
+// tail. Register tiles took this from 6.2 ms to 1.4, and its gradient from 5.2 to 2.0, in a step of
+// DLRM with 2,048 examples (bench/notebook.md).
+//   Source  the interaction of DLRM: Naumov et al., "Deep learning recommendation model for
+//           personalization and recommendation systems", arXiv:1906.00091.
 #include <algorithm>
 #include <cstring>
 #include <memory>

@@ -1,5 +1,9 @@
 // Sums, means, products and extremes over axes, and argmax. Orders of addition are fixed, so equal
 // inputs give equal bits.
+//
+// Any set of axes becomes a few passes, each over the middle axis of a three-dimensional view; only
+// the last axis (inner = 1) is a loop of its own, since there the elements to be added lie
+// together.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -18,8 +22,11 @@ struct Pass {
 };
 
 constexpr std::int64_t kLanes = 16;    // partial results side by side, so that the loop vectorises
-constexpr std::int64_t kChunk = 4096;  // sums of so many are added up in double
+constexpr std::int64_t kChunk = 4096;  // sums of so many elements are added up in double
 
+// Sixteen sums side by side, because the compiler may not reorder the additions of one. The lanes
+// are also why rounding errors stay small: each adds a sixteenth of the chunk, and chunks are added
+// in double, so the error does not grow with the length of a row.
 CAIRN_INLINE float sum_chunk(const float* x, std::int64_t n) {
   float lanes[kLanes] = {};
   std::int64_t i = 0;
@@ -41,6 +48,8 @@ CAIRN_CLONES void sum_rows_f(const Pass& pass, const float* x, float* y) {
   }
 }
 
+// Row after row is added to the result, element by element: vector code without a reordering, and
+// memory is read in order.
 CAIRN_CLONES void sum_columns_f(const Pass& pass, const float* x, float* y) {
   std::memset(y, 0, static_cast<std::size_t>(pass.outer * pass.inner) * sizeof(float));
   for (std::int64_t o = 0; o < pass.outer; ++o)
@@ -105,8 +114,9 @@ void reduce_pass(const Pass& pass, const T* x, T* y) {
       }
 }
 
-// The passes that reduce the axes marked, the last axis first; neighbouring axes of one kind go
-// together.
+// The passes that reduce the axes marked, the last axis first, so that the largest pass, which
+// reads the whole input, reads it in order. Neighbouring axes of one kind are one pass; axes of
+// size 1 are none.
 std::vector<Pass> passes_of(const Shape& shape, const std::vector<bool>& reduced) {
   std::vector<std::pair<std::int64_t, bool>> runs;
   for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -183,6 +193,8 @@ KernelRun prepare_mean(const KernelTypes& types) {
                         scale);
 }
 
+// The gradient of broadcasting: sums over the axes that the smaller shape lacks or has stretched
+// from 1. Shapes are aligned at their last axis.
 KernelRun prepare_sum_to_like(const KernelTypes& types) {
   const Shape &from = types.inputs[0].shape, &to = types.outputs[0].shape;
   std::vector<bool> reduced;
@@ -222,8 +234,9 @@ class Places {
   std::int64_t results_ = 1;
 };
 
-// The product of the factors before an element times that of those behind it, so that no zero is
-// divided by.
+// The product of the factors before an element times that of those behind it, so that nothing is
+// divided by and zeros need no special case. Forward, the running product of each result is noted
+// before its element is multiplied in; backward, the running product begins with dy.
 KernelRun prepare_prod_grad(const KernelTypes& types) {
   KernelTypes forward{types.inputs.subspan(1), types.outputs, types.attributes};
   Places places(types.inputs[1].shape, reduced_axes(forward));
@@ -246,6 +259,8 @@ KernelRun prepare_prod_grad(const KernelTypes& types) {
   };
 }
 
+// The first of several largest elements. A NaN is never larger, so it wins only where it comes
+// first.
 template <typename T>
 KernelRun argmax(Pass pass) {
   return [pass](const KernelCall& call) {

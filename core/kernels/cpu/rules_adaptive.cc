@@ -1,5 +1,10 @@
 // Update rules that scale each element's step by the size of its gradients so far: Adagrad,
-// RMSProp, Adadelta, FTRL.
+// RMSProp, Adadelta, FTRL. Their papers stand in core/graph/update_rule.h; the arithmetic and its
+// order are those of TensorFlow's kernels, against which tests/vectors were recorded.
+//
+// A walk takes two functions: one for rows that have a gradient, and one for the others of a table
+// rule. The second must be the first with g = 0, to the bit: which rows are named depends on the
+// batch, and a row's result may not.
 #include <array>
 #include <cmath>
 
@@ -8,6 +13,7 @@
 namespace cairn {
 namespace {
 
+// A rule under which a gradient of zero changes nothing.
 constexpr auto kNothing = [](float&, float&, float&, float&) {};
 
 CAIRN_CLONES void adagrad_pass(const Pass& pass, float rate, float epsilon) {
@@ -32,8 +38,8 @@ CAIRN_CLONES void adagrad_under_root_pass(const Pass& pass, float rate, float ep
       kNothing);
 }
 
-// Eight sums side by side: vectorised without leave to reorder, and the same bits whichever
-// instructions do it.
+// Eight sums side by side: they are vectorised although the compiler may not reorder additions, and
+// give the same bits whichever instruction set does it.
 CAIRN_INLINE float sum_of_squares(const float* g, std::int64_t n) {
   constexpr std::int64_t kLanes = 8;
   std::array<float, kLanes> sums{};
@@ -47,6 +53,8 @@ CAIRN_INLINE float sum_of_squares(const float* g, std::int64_t n) {
   return sum;
 }
 
+// One accumulator per row: the mean square of its gradients. No walk() fits, because the slot is
+// one number and its value is wanted before the first parameter of the row is changed.
 CAIRN_CLONES void rowwise_adagrad_pass(const Pass& pass, float rate, float epsilon) {
   const float share = 1.0f / static_cast<float>(pass.dim);
   for (std::size_t i = 0; i < kPrefetchRows; ++i) prefetch<1>(pass, i);
@@ -87,6 +95,10 @@ struct FtrlRates {
   float rate, power, l1, l2, shrinkage;  // l2 with beta's part in it; power = -learning_rate_power
 };
 
+// FTRL-proximal keeps the sum of adjusted gradients (`linear`) and makes the parameter anew from it
+// at each update, so that L1 gives exact zeros. Algorithm 1 of McMahan et al., with the power of
+// the accumulator as a constant; -1/2, the common one, has a kernel with a square root instead of
+// std::pow.
 template <typename Power>
 CAIRN_INLINE void ftrl_rows(const Pass& pass, FtrlRates r, Power power) {
   auto update = [=](float& p, float& a, float& linear, float&, float g) {
@@ -111,6 +123,8 @@ void ftrl_power_pass(const Pass& pass, FtrlRates r) {
   ftrl_rows(pass, r, [r](float x) { return std::pow(x, r.power); });
 }
 
+// share = 1 - rho, computed by share_of(). Averages move by (new - old) * share, as the reference
+// rounds.
 struct RmsRates {
   float rate, share, momentum, epsilon;
 };
@@ -227,7 +241,7 @@ void apply_ftrl(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) 
 void apply_rmsprop(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   const auto& c = rule.constants;
   const RmsRates rates{in.learning_rate, share_of(c[3], c[0]), c[2], c[1]};
-  // of the kinds without momentum, which is always below the root
+  // Only the kinds without momentum have the choice; with momentum, epsilon is under the root.
   const bool under_root = c[2] != 0;
   switch (rule.kind) {
     case RuleKind::kRmsProp:

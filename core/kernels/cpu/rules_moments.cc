@@ -1,4 +1,9 @@
-// Update rules that follow the gradient's moving averages: momentum, Adam and its kin.
+// Update rules that follow the gradient's moving averages: momentum, Adam and its kin. Their papers
+// stand in core/graph/update_rule.h; arithmetic and order are the reference's, as in
+// rules_adaptive.cc, which also says why each walk has two functions.
+//
+// Bias corrections depend on the step alone, so they are folded into the rates, in double, once per
+// update.
 #include <cmath>
 
 #include "core/kernels/cpu/rule_pass.h"
@@ -19,6 +24,8 @@ CAIRN_CLONES void momentum_pass(const Pass& pass, float rate, float momentum) {
       });
 }
 
+// Nesterov's momentum as the reference writes it: the step that the new momentum will take next is
+// taken now.
 CAIRN_CLONES void nesterov_pass(const Pass& pass, float rate, float momentum) {
   walk<1>(
       pass,
@@ -104,6 +111,7 @@ CAIRN_CLONES void nadam_pass(const Pass& pass, NadamRates r) {
       });
 }
 
+// Nadam that moves named rows only: the slots of the others decay, their parameters stay.
 CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
   walk<2>(
       pass,
@@ -118,7 +126,7 @@ CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
       });
 }
 
-// Nadam's momentum at step t warms up: beta_1 (1 - 0.96^(decay t) / 2).
+// Nadam's momentum warms up; at step t it is beta_1 (1 - 0.96^(decay t) / 2) (Dozat, 2016).
 double nadam_momentum(double beta_1, double decay, double t) {
   return beta_1 * (1 - 0.5 * std::pow(0.96, decay * t));
 }

@@ -1,4 +1,6 @@
-// Rows changed by id, in ascending order of occurrence.
+// Rows changed by id, in ascending order of occurrence, so that repeated ids give the same bits in
+// every run: sums are added in that order, and of several values for one row the last stays. The
+// input is copied first; a graph's values are immutable.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -79,6 +81,8 @@ KernelRun prepare(const KernelTypes& types) {
   }
 }
 
+// Marks, for each distinct id, its last position: the gradient of scatter_update goes to the rows
+// that stayed. Sorting positions by (id, position) needs no table as large as the ids' range.
 template <typename Id>
 KernelRun last_of_id(std::size_t n) {
   auto order = std::make_shared<std::vector<std::size_t>>(n);

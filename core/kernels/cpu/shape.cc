@@ -1,5 +1,6 @@
-// Operations that change a value's shape or speak of it. (reshape, reshape_like, stop_gradient and
-// check_numerics compute nothing: the executor passes their input on.)
+// Operations that change a value's shape or tell something about it. (reshape, reshape_like,
+// stop_gradient and check_numerics compute nothing: the executor passes their input on.) Broadcasts
+// and transpositions are one copy through strides (strided.h).
 #include <algorithm>
 #include <cstring>
 
@@ -49,6 +50,8 @@ KernelRun prepare_ones_like(const KernelTypes& types) {
   }
 }
 
+// Sizes are known when the kernel is prepared, since a workspace is made for concrete shapes; a run
+// writes a constant.
 KernelRun prepare_dim_size(const KernelTypes& types) {
   return fill<std::int64_t>(
       1, types.inputs[0].shape[static_cast<int>(types.attributes.get<std::int64_t>("axis"))]);

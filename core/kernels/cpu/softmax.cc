@@ -1,5 +1,7 @@
-// Softmax and the cross entropies over it, row by row; each row is shifted by its largest element
-// first.
+// Softmax and the cross entropies over it, row by row. Each row is shifted by its largest element
+// first: the result is the same, and no exp() overflows. The cross entropies are computed from the
+// logits, as log of the sum of exp less the logit, and never as the log of a softmax that may have
+// rounded to 0.
 #include <algorithm>
 #include <cmath>
 
@@ -28,6 +30,7 @@ CAIRN_INLINE float row_max(const float* x, std::int64_t n) {
   return largest;
 }
 
+// Eight sums side by side, for vector code with a fixed order of addition.
 CAIRN_INLINE float row_sum_exp(const float* x, std::int64_t n, float shift) {
   float lanes[8] = {};
   std::int64_t i = 0;
@@ -65,6 +68,8 @@ CAIRN_CLONES void cross_entropy(Rows s, const float* labels, const float* x, flo
   }
 }
 
+// Labels come from data, so a label that is no class is the user's error and is told by example; it
+// would read past the row otherwise.
 template <typename Id>
 void sparse_cross_entropy(Rows s, const Id* labels, const float* x, float* y) {
   for (std::int64_t r = 0; r < s.rows; ++r, x += s.n) {

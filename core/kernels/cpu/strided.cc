@@ -8,6 +8,11 @@
 namespace cairn {
 namespace {
 
+// Joins neighbouring axes that are one run in the source, so that the inner loop is as long as can
+// be: a transposition of whole matrices within a batch, or a bias stretched over all rows, ends in
+// two axes whatever the rank was. An axis joins the one before it where a step of that one is as
+// far as the whole of this one; stretched axes have stride 0 and join each other by the same rule.
+// Axes of size 1 are dropped.
 StridedCopy joined(const std::vector<std::int64_t>& dims,
                    const std::vector<std::int64_t>& strides) {
   StridedCopy made;
@@ -35,6 +40,7 @@ std::vector<std::int64_t> row_major(const Shape& shape) {
   return strides;
 }
 
+// The innermost axis: contiguous, stretched, or a column.
 template <typename T>
 void copy_run(const T* from, std::int64_t stride, T* to, std::int64_t n) {
   if (stride == 1)
@@ -45,6 +51,9 @@ void copy_run(const T* from, std::int64_t stride, T* to, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * stride];
 }
 
+// Begins anywhere in the output, because an elementwise tree asks for its inputs block by block
+// (core/exec/fused.h). The index of the first element is found by division once; from there it is
+// counted up like an odometer, and `offset` moves along with it.
 template <typename T>
 void copy(const StridedCopy& s, const T* from, T* to, std::int64_t begin, std::int64_t count) {
   if (count == 0) return;  // some dimension may be 0
@@ -75,6 +84,7 @@ void copy(const StridedCopy& s, const T* from, T* to, std::int64_t begin, std::i
 
 }  // namespace
 
+// Shapes are aligned at their last axis; what is missing in front, or is 1, has stride 0.
 StridedCopy StridedCopy::broadcast(const Shape& from, const Shape& to) {
   std::vector<std::int64_t> strides(static_cast<std::size_t>(to.rank()), 0), own = row_major(from);
   for (int i = 0; i < from.rank(); ++i) {

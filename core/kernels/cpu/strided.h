@@ -1,4 +1,5 @@
-// Copies through strides: the common ground of broadcasting and transposition.
+// Copies through strides: the common ground of broadcasting and transposition. Made once for
+// concrete shapes; running one allocates nothing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace cairn {
 struct StridedCopy {
   std::vector<std::int64_t> dims, strides;  // in elements; at least one axis
 
-  // A value of shape `from` stretched to `to`.
+  // A value of shape `from` stretched to `to`, which it must broadcast to; and axis i of the result
+  // being axis permutation[i] of the source.
   static StridedCopy broadcast(const Shape& from, const Shape& to);
   static StridedCopy transpose(const Shape& from, const std::vector<std::int64_t>& permutation);
 

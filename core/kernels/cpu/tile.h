@@ -1,6 +1,9 @@
-// A tile of a matrix product whose sums stay in registers: the inner loop of every product we
-// compute ourselves. It is written with the compiler's vector type, since its loop vectoriser does
-// not keep an array of sums in registers.
+// A tile of a matrix product whose sums stay in registers: the inner loop of every product that we
+// compute ourselves. It is written with the compiler's vector type, because its loop vectoriser
+// does not keep an array of sums in registers.
+//
+// With kRows = 4 a tile has 8 sums of 8 floats. Two vectors of b and one broadcast factor of a come
+// to that, 11 of the 16 registers of AVX2, so that nothing spills.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +14,8 @@ namespace cairn {
 // Two registers of AVX2; other instruction sets take as many of theirs as it needs.
 using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
 using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
-// References: a vector of eight returned by value would be another convention with AVX than
-// without.
+// They return references, because a vector of eight that is returned by value would be passed in
+// another way with AVX than without.
 CAIRN_INLINE const Float8& load8(const float* from) {
   return *reinterpret_cast<const Float8*>(from);
 }
@@ -22,15 +25,17 @@ CAIRN_INLINE const Float4& load4(const float* from) {
 CAIRN_INLINE void store8(float* to, const Float8& x) { *reinterpret_cast<Float8*>(to) = x; }
 CAIRN_INLINE void store4(float* to, const Float4& x) { *reinterpret_cast<Float4*>(to) = x; }
 
-constexpr std::int64_t kTileColumns = 16;
+constexpr std::int64_t kTileColumns = 16;  // two Float8; scratch is padded to whole tiles
 
-// Element (i, k) of the first factor is data[i * row + k * column].
+// The first factor as it lies: element (i, k) is data[i * row + k * column], so that a transposed
+// matrix needs no copy.
 struct Factor {
   const float* data;
   std::int64_t row, column;
 };
 
-// kRows x kTileColumns sums.
+// kRows x kTileColumns sums. Each sum adds its products in ascending order of k, so results do not
+// depend on how a matrix is cut into tiles.
 template <int kRows>
 struct Tile {
   Float8 sums[kRows][2];
@@ -53,7 +58,7 @@ struct Tile {
       }
     }
   }
-  // To rows `row` apart.
+  // Writes the sums to rows that are `row` floats apart.
   CAIRN_INLINE void store(float* to, std::int64_t row) const {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {

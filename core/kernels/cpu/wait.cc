@@ -1,4 +1,6 @@
-// The operation that stands for arithmetic where only what lies around it is to be measured.
+// The operation that stands in for arithmetic where only what lies around it is to be measured, as
+// in the benchmark of growth by workers: many workers can wait on two cores, where they could not
+// compute.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -8,7 +10,8 @@
 namespace cairn {
 namespace {
 
-// The thread sleeps, as it would be busy with a product: a lane serves nobody meanwhile.
+// The thread sleeps, as long as it would be busy with a product: its lane does nothing else
+// meanwhile.
 KernelRun prepare_wait_for(const KernelTypes& types) {
   const std::chrono::duration<double> time(types.attributes.get<double>("seconds"));
   const std::size_t bytes = static_cast<std::size_t>(types.outputs[0].shape.elements()) *
