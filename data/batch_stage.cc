@@ -1,3 +1,5 @@
+// batch(): consecutive examples packed into one element. Examples arrive packed column by column
+// (data/block.h), so a batch is mostly one block as it is.
 #include <algorithm>
 
 #include "data/next_whole.h"
@@ -16,6 +18,8 @@ class BatchStage final : public StageOver {
     return Block::of(all.batch());
   }
 
+  // Skips examples below, as many batches at once as keep the product from overflowing. A last
+  // batch that is not full counts as one, unless it would be dropped.
   std::int64_t skip(std::int64_t count) override {
     std::int64_t gone = 0;
     while (gone < count) {

@@ -1,3 +1,6 @@
+// Ragged columns are what makes this file long. Their values have no row of their own, so every
+// operation handles a pair of columns: the splits are cut, picked or joined as rows, and the values
+// follow what the splits say.
 #include "data/block.h"
 
 #include <cstring>
@@ -46,6 +49,7 @@ Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> rows) {
   return to;
 }
 
+// Columns of fixed size are joined as bytes.
 Tensor concat_rows(const std::vector<Tensor>& parts) {
   std::int64_t rows = 0;
   for (const auto& part : parts) rows += part.shape()[0];
@@ -64,7 +68,7 @@ Tensor concat_rows(const std::vector<Tensor>& parts) {
   return to;
 }
 
-// The values that `splits` speak of, and the splits counted from their beginning.
+// The values that `splits` refer to, and the splits counted from their beginning.
 std::pair<Tensor, Tensor> from_zero(const Tensor& values, const Tensor& splits) {
   auto at = splits.values<std::int64_t>();
   if (at.front() == 0 && at.back() == values.shape()[0]) return {values, splits};
@@ -74,6 +78,8 @@ std::pair<Tensor, Tensor> from_zero(const Tensor& values, const Tensor& splits) 
   return {values.rows(at.front(), at.back()), moved};
 }
 
+// Rows of a ragged column: the places of all their values are listed first, so that gather_rows()
+// can do the copying for every dtype.
 std::pair<Tensor, Tensor> select_ragged(const Tensor& values, const Tensor& splits,
                                         std::span<const std::int64_t> rows) {
   auto at = splits.values<std::int64_t>();
@@ -147,6 +153,8 @@ Block Block::of(std::vector<Element> batches) {
   return block;
 }
 
+// For limits on what a batch or a shuffle may hold. Strings count with their objects; blocks that
+// share memory count each for themselves.
 std::size_t Block::bytes() const {
   auto of = [](const Tensor& tensor) {
     if (tensor.dtype() != DType::kString) return tensor.bytes();
@@ -161,6 +169,8 @@ std::size_t Block::bytes() const {
   return bytes;
 }
 
+// The values of a ragged column stay whole, and only the splits are cut: a slice is then no copy. A
+// slice of n rows has n + 1 splits.
 Block Block::slice(std::int64_t begin, std::int64_t end) const {
   if (begin == 0 && end == size_) return *this;
   Block part;
@@ -196,6 +206,8 @@ Block Block::select(std::span<const std::int64_t> rows) const {
   return picked;
 }
 
+// Splits are joined together with their values, which is why they are passed over when they come up
+// themselves.
 Block Block::concat(std::vector<Block> parts) {
   if (parts.empty()) return {};
   if (parts.size() == 1) return std::move(parts.front());

@@ -1,8 +1,12 @@
 // Block: some consecutive elements on their way from stage to stage.
 //
-// Examples travel packed, column by column with a leading dimension; batches travel one Element
-// each. The operations below hide the difference, so a stage that only picks elements is written
-// once.
+// Examples travel packed, column by column with a leading dimension; batches travel as one Element
+// each. The operations below hide the difference, so that a stage which only picks elements is
+// written once.
+//
+// Packing is what makes a pipeline fast: a stage is called once for some hundred examples, and a
+// column is one run of memory.
+//   Thread  values; copies share tensors, which nobody changes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +17,7 @@
 
 namespace cairn {
 
-// For every column of a spec: nothing special, the values of a ragged column, or its row splits.
+// What each column of a spec is: nothing special, the values of a ragged column, or its row splits.
 struct BlockLayout {
   enum class Role : std::uint8_t { kDense, kRaggedValues, kRowSplits };
   struct Column {
@@ -24,10 +28,12 @@ struct BlockLayout {
   explicit BlockLayout(const ElementSpec& spec);
 };
 
+// Some elements. Packed or batches, never both; an empty block is neither.
 class Block {
  public:
   Block() = default;  // no elements
-  // Row splits may begin above 0 (a slice); values then are longer than the splits tell.
+  // Examples. Row splits may begin above 0, as those of a slice do; then the values are longer than
+  // the splits tell. trimmed() undoes that.
   static Block packed(std::shared_ptr<const BlockLayout> layout, std::int64_t size,
                       std::vector<Tensor> columns);
   static Block of(Element element);  // one batch
@@ -39,13 +45,16 @@ class Block {
   const std::vector<Tensor>& columns() const { return columns_; }     // packed only
   const std::vector<Element>& elements() const { return elements_; }  // batches only
 
+  // These make another block of the same kind and leave this one as it is.
   Block slice(std::int64_t begin, std::int64_t end) const;  // shares memory
   Block select(std::span<const std::int64_t> rows) const;   // copies
   static Block concat(std::vector<Block> parts);            // copies, unless there is only one
-  // shares memory; row splits begin at 0, values end where they do
+  // The same elements with row splits that begin at 0 and values that end where they do. Shares
+  // memory.
   Block trimmed() const;
-  Element element(std::int64_t i) const;  // example i by itself, or batch i
-  // packed only: all of it as one batch, splits from 0
+  // One element as a value of its own.
+  Element element(std::int64_t i) const;  // example i without its leading dimension, or batch i
+  // Packed only: all of it as one batch, with splits from 0 and columns aligned to 8 bytes.
   Element batch() const;
 
  private:

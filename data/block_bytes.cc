@@ -1,3 +1,9 @@
+// The form: packed or batches, the number of elements, then each tensor: dtype, rank, dimensions,
+// and its values; a string is its length and its bytes. All numbers have 8 bytes.
+//
+// The reader trusts nothing: a disk may return anything, and a checksum tells accidents only. Every
+// size is compared with the bytes that are left before memory is allocated for it, and row splits
+// are checked because later stages index with them.
 #include "data/block_bytes.h"
 
 #include <bit>
@@ -85,6 +91,7 @@ class Reader {
   bool at_end() const { return left_.empty(); }
 
  private:
+  // Each string takes 8 bytes at least, which bounds their number before any is made.
   Tensor strings(Shape shape, std::uint64_t count) {
     want(count <= left_.size() / 8, "it ends early");
     std::vector<std::string> texts;
@@ -99,8 +106,9 @@ class Reader {
 
 using Role = BlockLayout::Role;
 
+// Ascending, and within their values: what every operation on ragged columns relies on.
 void check_splits(const Reader& in, const Tensor& splits, const Tensor& values) {
-  in.want(splits.dtype() == DType::kInt64, "row splits are no int64");
+  in.want(splits.dtype() == DType::kInt64, "row splits are not int64");
   std::int64_t last = 0;
   for (const std::int64_t at : splits.values<std::int64_t>()) {
     in.want(at >= last, "row splits do not ascend");

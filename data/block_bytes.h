@@ -1,5 +1,6 @@
-// A Block as bytes, for files that this machine writes and reads: little-endian, values as they
-// lie.
+// A Block as bytes, for files that this machine writes and reads (data/cache_file.cc):
+// little-endian, values as they lie. It is not a format for other machines; a dataset travels as
+// its description.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -11,8 +12,9 @@
 namespace cairn {
 
 std::vector<std::byte> encode(const Block& block);
-// InvalidArgument: the bytes hold no block of this layout. Row counts and row splits are checked,
-// the columns' types are not.
+// The block in `bytes`.
+//   Errors  InvalidArgument: the bytes do not hold a block of this layout. Row counts and row
+//           splits are checked, the columns' types are not.
 Block decode_block(std::span<const std::byte> bytes,
                    const std::shared_ptr<const BlockLayout>& layout);
 

@@ -1,3 +1,5 @@
+// Files as bytes. Reading has an offset of its own and uses pread(), so that seek() is free for
+// plain files and nothing is buffered twice: the CSV reader above has its own buffer.
 #include "data/byte_source.h"
 
 #include <fcntl.h>
@@ -17,6 +19,8 @@ namespace {
 
 constexpr std::size_t kKeptBytesMax = 64u << 20;
 
+// Codes by what the reader of the message can do: mend the path, mend the rights, or try again (a
+// network file system that is away).
 [[noreturn]] void fail_open(const std::string& path) {
   int error = errno;
   std::string message = str("cannot read the file ", path, ": ", std::strerror(error));
@@ -28,7 +32,7 @@ constexpr std::size_t kKeptBytesMax = 64u << 20;
 
 [[noreturn]] void fail_short(const std::string& path, std::uint64_t offset) {
   throw InvalidArgumentError(str("the file ", path, " ends before byte ", offset,
-                                 ", where reading was to go on; is it the same file?"));
+                                 ", where reading was to continue; is it the same file?"));
 }
 
 class PlainFile final : public ByteSource {
@@ -52,6 +56,8 @@ class PlainFile final : public ByteSource {
       return static_cast<std::size_t>(got);
     }
   }
+  // Beyond the end is an error here and not at the next read: the offset is from an iterator's
+  // state, and a shorter file is not the one that the state was taken from.
   void seek(std::uint64_t offset) override {
     if (offset > 0 && offset > file_bytes(path_)) fail_short(path_, offset);
     offset_ = offset;
@@ -63,6 +69,9 @@ class PlainFile final : public ByteSource {
   std::uint64_t offset_ = 0;
 };
 
+// Gzip through zlib. A gzip file may be several members one after another (RFC 1952, 2.2), as when
+// files are appended to each other; they read as one text. There is no index, so going back means
+// beginning anew.
 class GzipFile final : public ByteSource {
  public:
   explicit GzipFile(const std::string& path) : path_(path), file_(path), in_(256u << 10) {
@@ -94,11 +103,14 @@ class GzipFile final : public ByteSource {
  private:
   void begin() {
     stream_ = {};
+    // 15: the largest window; + 16: the gzip header and trailer, with its CRC, are zlib's to check.
     if (inflateInit2(&stream_, 15 + 16) != Z_OK)
       throw ResourceExhaustedError("no memory to decompress " + path_);
     offset_ = 0;
     ended_ = member_ended_ = false;
   }
+  // One call of inflate(), or one look behind the end of a member. Z_BUF_ERROR is not an error:
+  // zlib could make no progress with what it has, and the next step gives it more.
   void step() {
     if (stream_.avail_in == 0) {
       stream_.next_in = reinterpret_cast<Bytef*>(in_.data());
@@ -126,6 +138,8 @@ class GzipFile final : public ByteSource {
   bool ended_ = false, member_ended_ = false;
 };
 
+// A gzip file that was decompressed whole. Epochs rewind and resumed iterators seek; both would
+// otherwise decompress the file from its beginning again.
 class KeptBytes final : public ByteSource {
  public:
   KeptBytes(std::string path, std::string bytes)
@@ -147,6 +161,8 @@ class KeptBytes final : public ByteSource {
   std::size_t offset_ = 0;
 };
 
+// Decompresses in the hope that the text is small; if it is not, what was read is dropped and the
+// file begins anew as a stream.
 std::unique_ptr<ByteSource> open_gzip(const std::string& path) {
   auto file = std::make_unique<GzipFile>(path);
   std::string all;

@@ -5,6 +5,10 @@
 //   for each group: length, checksum, encode(Block)     8, 8, length bytes
 //   for each group: its first element, its offset       8 bytes each
 //   groups, elements, checksum of the table, magic      8 bytes each
+//
+// The table comes last because it is known last, and a reader begins with the tail. A file takes
+// its final name only when it is complete and synced, so one that has the name and does not fit was
+// damaged later; its checksums tell.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,7 +45,8 @@ std::span<const std::byte> bytes_of(const Words& words) { return std::as_bytes(s
   throw UnavailableError(message);
 }
 
-// A file descriptor that is closed.
+// A file descriptor that closes itself. Reads and writes name their offset, so that get() may read
+// while put() appends.
 class File {
  public:
   File(std::string path, int flags)
@@ -95,8 +100,8 @@ std::string file_name(const std::string& path, std::uint64_t fingerprint) {
   return path + "." + hex.data();
 }
 
-// Pipelines of one process, and processes, may write the same cache at once: each its own file, the
-// last one stays.
+// Pipelines of one process, and several processes, may write the same cache at once: each writes
+// its own file, and the last rename stays. All of them hold the same elements.
 std::string partial_name(const std::string& path) {
   static std::atomic<int> made{0};
   return str(path, ".partial.", ::getpid(), ".", made.fetch_add(1));
@@ -119,6 +124,7 @@ class FileCache final : public CacheStore {
       fail(path_, "read");
     }
   }
+  // An unfinished file is of no use to anybody: it has no table.
   ~FileCache() override {
     if (!complete() && file_) ::unlink(file_->path().c_str());
   }
@@ -126,7 +132,7 @@ class FileCache final : public CacheStore {
  private:
   [[noreturn]] void damaged(const char* what) const {
     throw DataLossError(str("cache(): the file ", path_, " is damaged: ", what,
-                            "; remove it, and it will be made anew"));
+                            "; remove it, and it will be made again"));
   }
   void want(bool good, const char* what) const {
     if (!good) damaged(what);
@@ -148,6 +154,9 @@ class FileCache final : public CacheStore {
     end_ += kGroupHeadBytes + bytes.size();
   }
 
+  // The last group read is kept decoded, since elements are read in order and a group has many.
+  // in_memory_ is cleared before the decoding, so that after damage a half-made block is not taken
+  // for the group.
   const Block& get(std::size_t group) override {
     if (in_memory_ == group) return block_;
     const std::uint64_t offset = offsets_[group],
@@ -172,6 +181,8 @@ class FileCache final : public CacheStore {
     return block_;
   }
 
+  // Table, tail, sync, rename, in that order: the final name never refers to bytes that a crash may
+  // take back.
   void seal() override {
     Words table;
     for (std::size_t i = 0; i < groups(); ++i) {
@@ -186,6 +197,8 @@ class FileCache final : public CacheStore {
     if (::rename(file_->path().c_str(), path_.c_str()) != 0) fail(path_, "write");
   }
 
+  // The sizes in the tail are compared with the size of the file before memory for the table is
+  // allocated. That offsets and elements ascend is checked once, so get() may subtract neighbours.
   void read_table() {
     const std::uint64_t size = file_->size();
     std::array<std::uint64_t, 2> head{};
@@ -193,7 +206,7 @@ class FileCache final : public CacheStore {
     want(size >= kHeadBytes + kTailBytes && file_->read(0, head.data(), kHeadBytes) &&
              file_->read(size - kTailBytes, tail.data(), kTailBytes),
          "it is too short");
-    want(head[0] == kHead && tail[3] == kTail, "it is no cache file of this version");
+    want(head[0] == kHead && tail[3] == kTail, "it is not a cache file of this version");
     want(head[1] == fingerprint_, "it is of another dataset");
     want(tail[0] <= (size - kHeadBytes - kTailBytes) / kEntryBytes &&
              tail[1] <= static_cast<std::uint64_t>(INT64_MAX),

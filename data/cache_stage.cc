@@ -5,6 +5,10 @@
 // another process goes on with the stages below where they stood, without keeping anything, until
 // its pass is over; only in a later pass, whose state says nothing about them, does it have to read
 // up to its place.
+//
+// A stage is in one of three positions: within what is kept (place_ below the store's size, the
+// stages below stand anywhere), at the end of it (reading on also keeps), or passing (beyond it,
+// nothing is kept because the elements between are missing).
 #include <algorithm>
 
 #include "data/cache_store.h"
@@ -75,7 +79,8 @@ class CacheStage final : public StageOver {
   }
 
  private:
-  // Reads on, and keeps it.
+  // Reads on, and keeps what it read. If anything throws, elsewhere_ stays set: the stages below
+  // may have moved, and the next call puts them back behind the last element that is kept.
   Block keep(std::int64_t most) {
     if (store_->complete()) return {};
     if (elsewhere_) load_below(after_last_);

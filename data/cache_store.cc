@@ -7,9 +7,12 @@
 namespace cairn {
 namespace {
 
-// What an element costs beside its values, roughly: tensors and their owners.
+// What a tensor costs beside its values, roughly: its object, its dimensions and the owner of its
+// buffer. Small elements cost mostly that, so that a bound which counted values alone would be
+// exceeded many times.
 constexpr std::size_t kTensorBytes = sizeof(Tensor) + 96;
 
+// Texts of up to 15 bytes lie within their std::string object (libstdc++).
 std::size_t value_bytes(const Tensor& tensor) {
   if (tensor.dtype() != DType::kString) return kTensorBytes + tensor.bytes();
   std::size_t bytes = kTensorBytes;
@@ -41,17 +44,18 @@ class MemoryCache final : public CacheStore {
 CacheStore::CacheStore(const CacheSpec& spec, std::shared_ptr<const BlockLayout> layout)
     : spec_(spec), layout_(std::move(layout)) {}
 
+// The order keeps the promise that an error changes nothing: the bound is checked first, then a
+// full group is put away, which may fail on the disk, and only then the new elements are added.
 void CacheStore::append(const Block& block) {
   Block own = block.trimmed();
   const std::size_t bytes = block_bytes(own);
   if (bytes > static_cast<std::size_t>(spec_.bytes_max - bytes_))
     throw ResourceExhaustedError(
         str("cache(): its ", spec_.bytes_max, " bytes are full after ", size(),
-            " elements, and the data goes on; raise "
+            " elements, and there is more data; raise "
             "CacheOptions::bytes_max",
             spec_.file.empty() ? ", cache to a file with CacheOptions::file" : "",
             ", put cache() below the stages that make elements larger, or leave it out"));
-  // if it throws, the new elements are not here yet
   if (growing_bytes_ + bytes > kCacheGroupBytes) put_growing();
   bytes_ += static_cast<std::int64_t>(bytes);
   growing_size_ += own.size();
@@ -59,6 +63,7 @@ void CacheStore::append(const Block& block) {
   growing_.push_back(std::move(own));
 }
 
+// If put() throws, the joined group stays the growing one, and the next call tries again.
 void CacheStore::put_growing() {
   if (growing_.empty()) return;
   if (growing_.size() > 1) {
@@ -66,7 +71,7 @@ void CacheStore::put_growing() {
     growing_.clear();
     growing_.push_back(std::move(whole));
   }
-  // tensors became fewer
+  // Joined parts have fewer tensors, and so cost less beside their values.
   bytes_ += static_cast<std::int64_t>(block_bytes(growing_.front())) -
             static_cast<std::int64_t>(growing_bytes_);
   growing_bytes_ = block_bytes(growing_.front());
@@ -91,6 +96,8 @@ void CacheStore::set_complete(std::vector<std::int64_t> starts, std::int64_t siz
   complete_ = true;
 }
 
+// Groups are found by bisection over their first elements; the parts of the growing group, of which
+// there are few, one by one.
 Block CacheStore::read(std::int64_t place, std::int64_t most) {
   if (place < sealed_) {
     const auto group =

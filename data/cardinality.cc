@@ -1,3 +1,6 @@
+// How many elements a dataset has, from its description where it says so. Only CSV files must be
+// read: how many rows a file has is known to its line ends alone, and where bad lines are skipped,
+// to its cells.
 #include <algorithm>
 
 #include "data/byte_source.h"
@@ -11,8 +14,8 @@ using SpecPtr = std::shared_ptr<const StageSpec>;
 
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines);
 
-// What a source with its shard() and features() holds is the source's to say: a shard of a CSV file
-// deals out lines.
+// A CSV source takes over a shard() and features() above it (data/open.cc), so the three are
+// counted together: its shard deals out lines, bad ones included.
 bool is_of_csv(const SpecPtr& spec) {
   if (std::holds_alternative<CsvSpec>(spec->kind)) return true;
   bool passes = std::holds_alternative<ShardSpec>(spec->kind) ||
@@ -20,7 +23,8 @@ bool is_of_csv(const SpecPtr& spec) {
   return passes && is_of_csv(spec->input);
 }
 
-// `last`, over a source that can be changed; `source` is set to it.
+// A copy of the chain `last` over a source that can be changed; `source` is set to that source.
+// Descriptions are immutable and shared, so the original must stay as it is.
 std::shared_ptr<StageSpec> copy_of(const SpecPtr& last, std::shared_ptr<StageSpec>& source) {
   auto copy = std::make_shared<StageSpec>(*last);
   if (last->input) {
@@ -31,7 +35,8 @@ std::shared_ptr<StageSpec> copy_of(const SpecPtr& last, std::shared_ptr<StageSpe
   return copy;
 }
 
-// The stages below interleave(), file by file.
+// The stages below interleave() are counted file by file, because each file goes through them on
+// its own: a take(10) there takes ten elements per file.
 std::int64_t count_files(const SpecPtr& last, LinesRead& lines) {
   std::shared_ptr<StageSpec> source;
   const SpecPtr one = copy_of(last, source);
@@ -53,6 +58,8 @@ std::int64_t count_records(const RecordsSpec& spec) {
   return rows;
 }
 
+// One rule per kind of stage. kInfiniteCardinality is negative, so every rule that computes with a
+// count looks for it first.
 struct Count {
   const SpecPtr& spec;
   LinesRead& lines;

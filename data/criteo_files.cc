@@ -1,4 +1,6 @@
-// Click logs as files.
+// Click logs as files: the binary records that training reads, and lines in the form of Criteo's
+// own. Examples are made one by one, judged, and written a megabyte at a time, so that a file may
+// be far larger than memory.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +23,9 @@ struct Record {
 };
 static_assert(sizeof(Record) == 160);
 
-// How well the hidden logits sort and foretell the labels that were drawn from them.
+// How well the hidden logits sort and predict the labels that were drawn from them. The area under
+// the curve is computed from counts of positives and negatives in buckets of the probability: pairs
+// in different buckets are decided, those in one bucket count half.
 class Judge {
  public:
   void add(const CriteoExample& example) {
@@ -54,6 +58,7 @@ class Judge {
   double loss_ = 0;
 };
 
+// Little-endian, as the source reads it (data/records_source.cc); the struct has no gaps.
 void append_record(const CriteoExample& example, std::string& out) {
   Record record{};
   record.label = example.label;
@@ -74,6 +79,7 @@ void append_line(const CriteoExample& example, std::string& out) {
   out += '\n';
 }
 
+// The file appears whole or not at all: OutputFile replaces it in finish().
 template <typename Append>
 CriteoSummary write(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,
                     const std::string& path, Append append) {

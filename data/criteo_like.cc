@@ -9,10 +9,14 @@
 namespace cairn {
 namespace {
 
+// The numbers of distinct values of the 26 categorical columns of the Kaggle display advertising
+// challenge.
 constexpr std::int64_t kKaggleRows[kCriteoIds] = {
     1460, 583,   10131227, 2202608, 305,  24,   12517, 633,     3,  93145, 5683,   8351593, 3194,
     27,   14992, 5461306,  10,      5652, 2173, 4,     7046547, 18, 15,    286181, 105,     142572};
-// How much of the logit's deviation comes from where: counts, ids one by one, pairs of ids.
+// How much of the logit's deviation comes from the counts, from the ids one by one, and from pairs
+// of ids. Pairs have the largest part, so that a model which learns interactions can be told from
+// one that does not.
 constexpr float kCountWeight = 0.15f, kIdEffect = 0.25f, kPairEffect = 0.6f;
 constexpr float kBias = -1.3f;
 constexpr std::size_t kPairDim = 2;
@@ -24,7 +28,8 @@ std::int32_t draw_count(Random& random) {
       std::min(1e6, std::floor(1 / std::max(1e-9, random.uniform()) - 1)));
 }
 
-// Any factor that shares none with n.
+// A factor that has no divisor in common with n, so that rank -> rank * factor + offset modulo n is
+// one to one.
 std::uint64_t factor_for(std::uint64_t n, std::uint64_t key) {
   std::uint64_t factor = n <= 2 ? 1 : key % n;
   while (std::gcd(factor, n) != 1) factor = (factor + 1) % n;

@@ -1,14 +1,15 @@
 // CriteoLike: made-up click logs of the shape of Criteo's: 13 counts, 26 ids over tables of given
 // sizes, and a label.
 //
-//   CriteoLike clicks({.seed = 1, .exponent = 1.05});
-//   write_criteo_records(clicks, 0, 1'000'000, "train.bin");
+//     CriteoLike clicks({.seed = 1, .exponent = 1.05});
+//     write_criteo_records(clicks, 0, 1'000'000, "train.bin");
 //
-// Ids follow a power law, scattered over their table so that frequent rows are not neighbours. The
-// label is drawn from a hidden model with an effect of each count and each id, and of pairs of ids:
-// a model that learns those pairs beats one that does not, and none can beat the hidden one. An
-// example is a function of (seed, its row): any number of rows, in any pieces. Immutable. Thread:
-// any.
+// Ids follow a power law and are scattered over their table, so that frequent rows are not
+// neighbours. The label is drawn from a hidden model with an effect of each count, of each id, and
+// of pairs of ids: a model that learns those pairs beats one that does not, and none can beat the
+// hidden one. An example is a function of (seed, its row), so any number of rows can be made, in
+// any pieces.
+//   Thread  immutable; any.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -62,15 +63,17 @@ class CriteoLike {
   std::array<float, kCriteoCounts> count_weights_{};
 };
 
-// ---- files ---- Records of 160 bytes, little-endian: float32 label, float32 dense[13] (log(1 +
-// count)), int32 ids[26].
+// ---- files ----
+//
+// Records of 160 bytes, little-endian: float32 label, float32 dense[13] (log(1 + count)), int32
+// ids[26].
 RecordSchema criteo_record_schema();
 // Lines as Criteo's own: label, 13 counts, 26 ids as 8 hexadecimal digits, separated by tabs. With
 // `log1p` on the counts and the ids hashed these are the columns of a real file as well: I1 .. I13,
 // C1 .. C26.
 CsvSchema criteo_tsv_schema();
 
-// What of a file's labels can be known at all: how well the hidden model itself predicts them.
+// How far a file's labels can be known at all: how well the hidden model itself predicts them.
 struct CriteoSummary {
   std::int64_t rows = 0;
   double positives = 0;  // share
@@ -78,9 +81,9 @@ struct CriteoSummary {
   double auc = 0;  // to 1e-4
 };
 
-// Rows [begin, end) into a file, which appears whole or not at all (core/base/output_file.h).
-//   Errors  InvalidArgument, and those of writing: PermissionDenied, NotFound (the folder),
-//           ResourceExhausted (the disk is full).
+// Writes rows [begin, end) to a file, which appears whole or not at all (core/base/output_file.h).
+//   Errors  InvalidArgument: the range; and those of writing: PermissionDenied, NotFound (the
+//           folder), ResourceExhausted (the disk is full).
 CriteoSummary write_criteo_records(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,
                                    const std::string& path);
 CriteoSummary write_criteo_tsv(const CriteoLike& clicks, std::int64_t begin, std::int64_t end,

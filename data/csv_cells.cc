@@ -1,3 +1,5 @@
+// Cells are views of the reader's buffer, and text stays a view: features hash it or look it up
+// without a copy. Only a column that is handed out as strings is copied, in append_to().
 #include "data/csv_cells.h"
 
 #include <algorithm>
@@ -39,6 +41,8 @@ ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, O
   decoded_.dtype = label_ != nullptr ? DType::kFloat32 : column.dtype;
 }
 
+// The hot loop of reading CSV: one parse per cell. Errors go to a list instead of an exception,
+// because with OnError::kSkipAndCount they are expected.
 template <typename T, typename Parse>
 void ColumnDecoder::decode_as(const std::vector<std::string_view>& cells, std::size_t place,
                               std::vector<BadCell>& bad, Parse parse) {
@@ -60,6 +64,7 @@ void ColumnDecoder::decode_numbers(const std::vector<std::string_view>& cells, s
   });
 }
 
+// With `negative` values given, a text that is in neither list is bad; without, it means 0.
 void ColumnDecoder::decode_label(const std::vector<std::string_view>& cells, std::size_t place,
                                  std::vector<BadCell>& bad) {
   decode_as<float>(cells, place, bad, [this](std::string_view text, float& out) {
@@ -69,6 +74,8 @@ void ColumnDecoder::decode_label(const std::vector<std::string_view>& cells, std
   });
 }
 
+// A cell of several values: an empty cell has none. A separator at the end adds no empty value, one
+// between others does.
 void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
   pieces_.clear();
   decoded_.splits = Tensor(DType::kInt64, {static_cast<std::int64_t>(cells.size()) + 1});
@@ -86,6 +93,8 @@ void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
   decoded_.text = pieces_;
 }
 
+// A default value replaces the cell's text before it is parsed, so it is parsed like any other;
+// csv_element() has checked that it fits.
 void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t place,
                            std::vector<BadCell>& bad) {
   if (column_.default_value)
@@ -124,8 +133,8 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
     return str("\"", shown, "\" is none of the label's positive and negative values");
   if (cell.empty() || cell == unknown_) return unknown_complaint(shown, names_);
   if (binary_ && parses_as(cell, column_.dtype))
-    return str("\"", shown, "\" is no label of two classes, which lies in [0, 1]");
-  return str("\"", shown, "\" is no ", dtype_name(column_.dtype));
+    return str("\"", shown, "\" is not a label of two classes, which must lie in [0, 1]");
+  return str("\"", shown, "\" is not of type ", dtype_name(column_.dtype));
 }
 
 }  // namespace cairn

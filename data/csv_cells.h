@@ -1,4 +1,5 @@
-// From the text of cells to typed columns.
+// From the text of cells to typed columns. Cells come by column (CsvCells), so that one column is
+// decoded in one loop, with the branch on its dtype outside.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,28 +12,38 @@
 
 namespace cairn {
 
+// Whether `text` is one value of the dtype, as the decoder reads it.
 bool parses_as(std::string_view text, DType dtype);
 
+// A cell that does not parse. What to do about it is the source's choice: end the run, or leave the
+// line out.
 struct BadCell {
   std::size_t row = 0, column = 0;  // places in CsvCells
 };
 
-// Decodes one column of CsvCells. Thread: one at a time.
+// Decodes one column of CsvCells. It keeps a reference to the schema's column, which must outlive
+// it.
+//   Thread  one at a time.
 class ColumnDecoder {
  public:
   ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names);
 
-  // Adds the cells that do not parse to `bad`; their values are then undefined.
+  // Decodes `cells`, after replacing unknown ones by the default value. Cells that do not parse are
+  // added to `bad` with `place` as their column; their values are then undefined, so that the
+  // caller must drop those rows and decode again.
   void decode(std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
-  // What decode() found: text refers to the cells, good as long as they are.
+  // What decode() found. Text refers to the cells, and is valid as long as they are.
   const RawColumn& decoded() const { return decoded_; }
-  // As columns of a block: one, or values and row splits.
+  // Appends what decode() found as columns of a block: one, or values and row splits. Strings are
+  // copied, numbers share their tensor.
   void append_to(std::vector<Tensor>& columns) const;
-  // Why `cell` is bad.
+  // Why `cell` is bad, for a message; asked only of cells in `bad`.
   std::string complaint(std::string_view cell) const;
+  // The column's name, by which features find it.
   const std::string& name() const { return column_.name; }
 
  private:
+  // decode() by kind of column.
   template <typename T, typename Parse>
   void decode_numbers(const std::vector<std::string_view>& cells, std::size_t place,
                       std::vector<BadCell>& bad, Parse parse);
@@ -41,6 +52,7 @@ class ColumnDecoder {
                  std::vector<BadCell>& bad, Parse parse);
   void decode_label(const std::vector<std::string_view>& cells, std::size_t place,
                     std::vector<BadCell>& bad);
+  // Cells of several values become pieces_ and row splits.
   void split(const std::vector<std::string_view>& cells);
 
   const CsvColumn& column_;

@@ -1,3 +1,5 @@
+// Messages in one place, because each has to name the cure in two vocabularies. Their words are
+// part of the tests: a message that no longer names the option is a bug.
 #include "data/csv_complaints.h"
 
 #include "core/base/error.h"
@@ -9,6 +11,8 @@ std::string line_cure(OptionNames names) {
              names == OptionNames::kCpp ? "OnError::kSkipAndCount" : "data.skip_bad_rows = true");
 }
 
+// Two cures are offered, since a quote may be a mistake in the line or an ordinary character of the
+// file; which one it is, only the user knows.
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names) {
   const bool cpp = names == OptionNames::kCpp;
   const std::string plain =
@@ -25,9 +29,7 @@ std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, Opti
                  : str("a quote is opened and never closed, at least not within ",
                        schema.cell_lines_max, " lines");
       break;
-    case QuoteFault::Kind::kTextBehind:
-      what = "text stands behind the closing quote of this cell";
-      break;
+    case QuoteFault::Kind::kTextBehind: what = "text follows the closing quote of this cell"; break;
     case QuoteFault::Kind::kWithinCell:
       what = str("a quote stands within a cell that does not begin with one (",
                  cpp ? "CsvSchema::strict" : "data.csv.strict", ")");

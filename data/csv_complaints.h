@@ -1,4 +1,5 @@
-// What is said about a bad line of a CSV file, and by which option it would be cured.
+// What is said about a bad line of a CSV file, and by which option it would be cured. Options go by
+// their C++ names or by a job file's keys, whichever the reader of the message wrote.
 #pragma once
 #include <string>
 
@@ -7,7 +8,8 @@
 
 namespace cairn {
 
-// "mend the line, or leave such lines out with ...": of any line that ends the run.
+// "mend the line, or leave such lines out with ...": ends the message about any line that ends the
+// run.
 std::string line_cure(OptionNames names);
 // What is wrong with a quote, and how the schema would allow it.
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names);

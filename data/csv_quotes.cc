@@ -5,7 +5,11 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-// A state machine, one character at a time: only lines that hold a quote come here.
+// A state machine, one character at a time. It is slow, and only lines that hold a quote come here.
+//
+// A record whose quote is never closed would swallow the rest of the file. It is therefore faulty
+// after cell_lines_max lines (1 unless the schema says otherwise), and the reader goes on behind
+// its first line: one stray quote costs one line.
 class Scan {
  public:
   Scan(std::string_view text, bool at_end, const CsvSchema& schema)
@@ -24,6 +28,8 @@ class Scan {
   }
 
  private:
+  // Where in a cell the scan is: at its beginning, in plain text, within quotes, behind the closing
+  // one.
   enum class Place { kCellBegins, kPlain, kInside, kClosed };
 
   void take(char c) {
@@ -63,6 +69,8 @@ class Scan {
     }
   }
 
+  // Behind a closing quote only blanks may follow, and the carriage return of a line that ends in
+  // "\r\n".
   void closed(char c) {
     const bool line_end = c == '\r' && (at_ + 1 == text_.size() || text_[at_ + 1] == '\n');
     if (!is_space(c) && !line_end)

@@ -1,4 +1,6 @@
 // Where a record with quotes ends, and what is wrong with its quotes.
+//   Source  RFC 4180, "Common format and MIME type for CSV files", with the freedoms that CsvSchema
+//           allows: another delimiter, another quote, blanks around a quoted cell.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +11,9 @@
 
 namespace cairn {
 
+// kNotClosed: a quote is opened and not closed within cell_lines_max lines. kTextBehind: text
+// follows a closing quote. kWithinCell: a quote within a cell that does not begin with one, under
+// `strict`.
 struct QuoteFault {
   enum class Kind { kNone, kNotClosed, kTextBehind, kWithinCell };
   Kind kind = Kind::kNone;
@@ -16,6 +21,7 @@ struct QuoteFault {
   std::int64_t column = 0;  // of the quote that opens the cell, or stands within it; from 1
 };
 
+// What a look at a record found: it is whole, more bytes are needed to tell, or it is faulty.
 struct QuotedRecord {
   enum class State { kWhole, kNeedsMore, kFaulty };
   State state = State::kNeedsMore;

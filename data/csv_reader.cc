@@ -12,22 +12,26 @@
 namespace cairn {
 namespace {
 
-// stays in the second-level cache while its cells are converted
+// The buffer stays in the second-level cache while its cells are converted. It grows only for a
+// record that does not fit, up to a bound: without one, a quote that is never closed, or a file
+// that is not text, would be read into memory whole.
 constexpr std::size_t kBufferBytes = 256u << 10;
 constexpr std::size_t kRecordBytesMax = 16u << 20;
 constexpr std::size_t kSlack = 8;  // cut_plain() looks at eight bytes at once
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-// Both for every cell of every line: worth their place in the loop.
+// Called for every cell of every line, so it is inlined into the loops.
 [[gnu::always_inline]] inline std::string_view trimmed(std::string_view cell) {
   while (!cell.empty() && is_blank(cell.front())) cell.remove_prefix(1);
   while (!cell.empty() && is_blank(cell.back())) cell.remove_suffix(1);
   return cell;
 }
 
-// A high bit in each byte of `word` that equals the byte repeated in `pattern`. Exact: nothing is
-// carried between bytes.
+// Sets the high bit of each byte of `word` that equals the byte repeated in `pattern`. Exact, since
+// nothing is carried between bytes: adding 0x7F to the low 7 bits of a byte sets its high bit
+// unless they are all 0.
+//   Source  Mycroft's test for a zero byte, in the exact form of Warren, "Hacker's Delight", 6-1.
 std::uint64_t matches(std::uint64_t word, std::uint64_t pattern) {
   constexpr std::uint64_t kLow7 = 0x7F7F7F7F7F7F7F7Full;
   std::uint64_t x = word ^ pattern;
@@ -128,7 +132,8 @@ void CsvReader::seek(std::uint64_t offset, std::int64_t line) {
   saw_records_ = offset != data_offset_;
 }
 
-// Moves what is left to the front and reads on; false: the file has no more.
+// Moves what is left to the front of the buffer and reads on; false: the file has no more. Every
+// view into the buffer becomes invalid, so read() refills only while it has cut nothing.
 bool CsvReader::refill() {
   if (at_end_) return false;
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -155,8 +160,9 @@ bool CsvReader::is_comment_or_blank(const Found& found) const {
          (is_blank(line.front()) && schema_.delimiter != line.front() && trimmed(line).empty());
 }
 
-// The next record at begin_, past blank lines and comments. False: not whole in the buffer (or, if
-// it may refill, the end).
+// The next record at begin_, past blank lines and comments. False: it is not whole in the buffer
+// or, if it may refill, the data is at its end. Only a line that holds a quote takes the slow way
+// to its end; memchr() finds all others.
 bool CsvReader::find(Found& found, bool may_refill) {
   for (;;) {
     const char* begin = buffer_.data() + begin_;
@@ -187,8 +193,8 @@ bool CsvReader::find(Found& found, bool may_refill) {
   }
 }
 
-// The end of a record with quotes; of a faulty one it stays that of its first line. False: more
-// bytes are needed.
+// The end of a record with quotes; that of a faulty one stays the end of its first line. False:
+// more bytes are needed.
 bool CsvReader::find_quoted_end(Found& found) {
   const QuotedRecord record =
       scan_quotes({buffer_.data() + begin_, end_ - begin_}, at_end_, schema_);
@@ -213,7 +219,10 @@ bool CsvReader::find_quoted_end(Found& found) {
     out.columns[static_cast<std::size_t>(slot)].push_back(schema_.trim ? trimmed(cell) : cell);
 }
 
-// Both return how many cells there are, also those beyond the expected.
+// Both ways of cutting return how many cells there are, including those beyond the expected number.
+//
+// A line without quotes is looked at eight bytes at a time. The last look may go beyond the line,
+// which is why the buffer has kSlack bytes more than are read into it.
 std::size_t CsvReader::cut_plain(const char* begin, const char* end, CsvCells& out) {
   std::uint64_t pattern = 0x0101010101010101ull * static_cast<unsigned char>(schema_.delimiter);
   std::size_t field = 0;
@@ -233,6 +242,9 @@ std::size_t CsvReader::cut_plain(const char* begin, const char* end, CsvCells& o
   return field;
 }
 
+// A quoted cell is copied, since its doubled quotes must go; unquoted_ is a deque, so that the
+// views of earlier cells stay valid as it grows. The record is known to be well-formed
+// (find_quoted_end()).
 std::size_t CsvReader::cut_quoted(const char* begin, const char* end, CsvCells& out) {
   std::size_t field = 0;
   const char* at = begin;

@@ -1,5 +1,10 @@
 // CsvReader: cuts the text of one CSV file into records and cells, without looking at what is in
 // them.
+//
+// Three things are kept apart so that each stays fast or stays clear: finding where a record ends,
+// cutting it into cells, and decoding cells (data/csv_cells.h). Columns that nobody wants are never
+// stored.
+//   Source  RFC 4180, with the freedoms of CsvSchema.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -14,8 +19,8 @@
 
 namespace cairn {
 
-// The cells of some records, column by column. They point into the reader's buffer: good until its
-// next call.
+// The cells of some records, column by column. They point into the reader's buffer and are valid
+// until its next call.
 struct CsvCells {
   struct Row {
     std::int64_t line = 0;                        // of the file, from 1
@@ -23,47 +28,54 @@ struct CsvCells {
   };
   std::vector<std::vector<std::string_view>> columns;  // those wanted, in the order wanted
   std::vector<Row> rows;
-  // The record after these has a wrong number of cells, or a quote that is wrong: `fault_row`.
+  // The record after these is faulty: it has a wrong number of cells, or a wrong quote. It is not
+  // among `rows`; `fault_row` says where it is.
   bool faulty = false;
-  std::size_t fault_cells = 0;  // how many there are
-  QuoteFault fault_quote;       // of no kind: the number of cells is wrong
+  std::size_t fault_cells = 0;  // how many cells it has
+  QuoteFault fault_quote;       // kNone: the number of cells is wrong
   Row fault_row;
   std::int64_t passed = 0;  // records gone by, wanted or not, the faulty one included
 
-  void clear();
+  void clear();                                   // keeps the memory of the lists
   void erase(const std::vector<bool>& unwanted);  // rows
 };
 
 // Which records to cut: those whose number n (from 0 at the beginning of the data) has n % num ==
-// index.
+// index. Records of other shards are found but never cut.
 struct CsvPick {
   std::int64_t num = 1, index = 0;
 };
 
-// Thread: one at a time.
+// One open file.
+//   Thread  one at a time.
+//   Cost  one look at each byte to find line ends, one at those of wanted records to find cells.
 class CsvReader {
  public:
-  // Finds the `wanted` columns (places in schema.columns) by position, or by the header. NotFound:
-  // no such file. InvalidArgument: the header has no such column (names the nearest), or the file
-  // is UTF-16.
+  // Opens the file and finds the `wanted` columns (places in schema.columns) by position, or by the
+  // header. `schema` must outlive the reader.
+  //   Errors  NotFound: there is no such file. InvalidArgument: the header lacks a column (names
+  //           the nearest), or the file is UTF-16.
   CsvReader(std::string path, const CsvSchema& schema, const std::vector<std::size_t>& wanted,
             OptionNames names);
 
-  // Cuts up to `most` picked records that lie whole in the buffer, from record number `first` of
-  // the data on. Nothing passed: the end of the file. Stops before a faulty record if it has cut
-  // others.
+  // Cuts up to `most` picked records that lie whole in the buffer; the next record is number
+  // `first` of the data. If none has passed, the file is at its end. It stops before a faulty
+  // record if it has cut others, so that a faulty one always comes alone.
+  //   Errors  InvalidArgument: a line is longer than 16 MB. DataLoss: a gzip file is damaged.
   void read(std::int64_t most, std::int64_t first, const CsvPick& pick, CsvCells& out);
-  // Goes past up to `most` records without cutting them; how many.
+  // Goes past up to `most` records without cutting them, and tells past how many.
   std::int64_t skip(std::int64_t most);
 
-  // Where the next record begins: for a later seek(). `line` is for messages only.
+  // Where the next record begins, in bytes of the decompressed file: for a later seek(), which must
+  // be given such an offset. `line` is for messages only.
   std::uint64_t offset() const { return base_ + begin_; }
   std::int64_t line() const { return line_; }
   void seek(std::uint64_t offset, std::int64_t line);
   void rewind() { seek(data_offset_, data_line_); }
   const std::string& path() const { return path_; }
   std::size_t fields() const { return fields_; }  // cells that a record must have
-  // Whether any record has gone by since the beginning of the data, or had before a seek().
+  // Whether any record has gone by since the beginning of the data, or had before a seek(). A file
+  // without one is told to the user: most often it was cut short on its way.
   bool saw_records() const { return saw_records_; }
 
  private:
@@ -74,6 +86,9 @@ class CsvReader {
     bool quoted = false;     // holds a quote: cut it with care
     bool faulty = false;     // quote_fault_ says how
   };
+  // The steps of read(): find a record (for one with quotes, its true end), leave out comments and
+  // blank lines, cut it into cells, hand each wanted cell to its column. Each is explained where it
+  // is defined.
   bool find(Found& found, bool may_refill);
   bool find_quoted_end(Found& found);
   void skip_byte_order_mark();
@@ -99,7 +114,9 @@ class CsvReader {
   bool at_end_ = false;            // of the file; the buffer may still hold some
   std::uint64_t data_offset_ = 0;  // behind the header
   std::int64_t data_line_ = 1;
-  std::deque<std::string> unquoted_;  // cells that are not in the buffer as such
+  // Text of quoted cells, whose doubled quotes are gone; a deque, since views refer to its
+  // elements.
+  std::deque<std::string> unquoted_;
 };
 
 }  // namespace cairn

@@ -1,3 +1,6 @@
+// Lines of CSV files, one file after another, as a stage. It takes over a shard() and a features()
+// directly above it (data/open.cc): lines of other shards are never cut, columns that no feature
+// reads are never stored, and text becomes ids without being copied.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -12,7 +15,7 @@
 namespace cairn {
 namespace {
 
-// their cells stay in the first caches between cutting and decoding
+// Cells are cut and then decoded column by column; so many rows stay in the caches between the two.
 constexpr std::int64_t kRowsAtOnce = 512;
 
 class CsvSource final : public Stage {
@@ -27,7 +30,7 @@ class CsvSource final : public Stage {
     if (features_) plan_.emplace(source_->element, std::get<FeaturesSpec>(features_->kind).columns);
     layout_ = std::make_shared<BlockLayout>(features_ ? features_->element : source_->element);
     choose_columns();
-    // a missing file is reported now, not hours into the run
+    // A missing file is reported now, not hours into the run when its turn comes.
     for (const auto& path : csv_.paths) file_bytes(path);
     open_file();
   }
@@ -49,6 +52,8 @@ class CsvSource final : public Stage {
     return Block::concat(std::move(parts));
   }
 
+  // Skips lines without cutting them: first to the next line of this shard, then whole rounds of
+  // the shards at once, as many as keep the product from overflowing.
   std::int64_t skip(std::int64_t count) override {
     if (csv_.options.on_error == OnError::kSkipAndCount)
       return Stage::skip(count);  // only parsing tells which lines count
@@ -71,6 +76,8 @@ class CsvSource final : public Stage {
     skipped_ = 0;
     open_file();
   }
+  // Where the next record begins, in bytes: a resumed iterator seeks there. The line number is for
+  // messages, and record_ for the shard.
   void save(StateWriter& out) const override {
     out.number(file_);
     out.number(static_cast<std::uint64_t>(record_));
@@ -91,7 +98,7 @@ class CsvSource final : public Stage {
   std::int64_t skipped() const override { return skipped_; }
 
  private:
-  // The columns to cut: those that somebody asks for.
+  // Chooses the columns to cut: those that somebody reads.
   void choose_columns() {
     const CsvSchema& schema = csv_.schema;
     auto is_wanted = [&](const CsvColumn& column) {
@@ -112,6 +119,8 @@ class CsvSource final : public Stage {
     return nullptr;
   }
 
+  // At the end of the last file there is no reader_, but the reader is kept: an epoch over one file
+  // rewinds it, and a small gzip file need not be decompressed again.
   void open_file() {
     if (file_ == csv_.paths.size()) {
       kept_ = std::move(reader_);
@@ -141,6 +150,8 @@ class CsvSource final : public Stage {
     return passed;
   }
 
+  // Columns are decoded whole. If cells were bad, their rows are dropped and the rest is decoded
+  // once more; bad rows are rare, and this keeps the usual loop free of tests.
   Block decode() {
     for (;;) {
       bad_.clear();
@@ -164,6 +175,8 @@ class CsvSource final : public Stage {
       label->append_to(columns);
     return Block::packed(layout_, rows, std::move(columns));
   }
+  // A row counts once, however many of its cells are bad; the first one in the order of the columns
+  // is the one that is told.
   void drop_bad_rows() {
     std::sort(bad_.begin(), bad_.end(), [](auto a, auto b) {
       return std::pair(a.row, a.column) < std::pair(b.row, b.column);
@@ -176,6 +189,8 @@ class CsvSource final : public Stage {
     }
     cells_.erase(unwanted);
   }
+  // The message names the character within the line, so that an editor can go there. A cell whose
+  // quotes were removed is a copy and has no place in the line.
   void refuse_cell(const BadCell& bad) {
     if (!must_tell()) return;
     const std::string_view cell = cells_.columns[bad.column][bad.row];
@@ -197,7 +212,7 @@ class CsvSource final : public Stage {
          str(is_short ? "a short row: " : "a long row: ", cells_.fault_cells, " cells where ",
              reader_->fields(), " are expected"));
   }
-  // Counts a line that is left out. False: nobody asks why it is.
+  // Counts a line that is left out. False: nobody wants to be told why, so no message is made.
   bool must_tell() {
     if (csv_.options.on_error == OnError::kFail) return true;
     ++skipped_;

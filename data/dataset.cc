@@ -1,3 +1,6 @@
+// The calls of Dataset. Each checks its arguments against what the stage below yields and adds one
+// stage; programs and the wire (data/pipeline_wire.cc) both come through here, so a description
+// that exists has been checked.
 #include "data/dataset.h"
 
 #include "data/dataset_wire.h"
@@ -6,7 +9,8 @@
 namespace cairn {
 namespace {
 
-// The states of all open files travel with each element, and fit into kIteratorStateBytesMax.
+// Bounds of interleave(): the states of all open files are part of the iterator's state, which
+// travels with each element and must fit into kIteratorStateBytesMax.
 constexpr std::int64_t kCycleLengthMax = 256, kInterleavedStagesMax = 2048;
 constexpr std::size_t kCacheNameMax = 4000;
 
@@ -17,15 +21,19 @@ Dataset source(StageKind kind, ElementSpec element) {
   return Dataset(std::move(spec));
 }
 
+// The stage that a call stands on. The number of stages is bounded because opening and freeing a
+// chain recurse over it.
 const StageSpec& input_of(const Dataset& input, const char* call) {
   if (!input.defined())
     throw InvalidArgumentError(str(
-        call, "() wants a dataset to stand on, this one is empty; begin with csv(), range(), ..."));
+        call, "() wants a dataset to build on; this one is empty; begin with csv(), range(), ..."));
   if (input.last()->depth >= kDatasetStagesMax)
     throw InvalidArgumentError(str("a dataset has at most ", kDatasetStagesMax, " stages"));
   return *input.last();
 }
 
+// Stages share what is below them: a description is a list that grows at its head, as in functional
+// languages.
 Dataset over(const Dataset& input, StageKind kind, ElementSpec element, bool batched) {
   auto spec = std::make_shared<StageSpec>();
   spec->kind = std::move(kind);
@@ -63,7 +71,7 @@ Dataset Dataset::csv(std::vector<std::string> paths, CsvSchema schema, CsvOption
 Dataset Dataset::csv(std::string path, CsvSchema schema, CsvOptions options) {
   return csv(std::vector<std::string>{std::move(path)}, std::move(schema), options);
 }
-// Without this, {"a.csv", "b.csv"} might as well be one string made of two iterators.
+// Without this overload, {"a.csv", "b.csv"} could be taken for one string made of two iterators.
 Dataset Dataset::csv(std::initializer_list<std::string> paths, CsvSchema schema,
                      CsvOptions options) {
   return csv(std::vector<std::string>(paths), std::move(schema), options);
@@ -110,6 +118,9 @@ Dataset Dataset::shuffle(std::int64_t buffer_size, std::uint64_t seed,
                        ShuffleSpec{buffer_size, seed, options.reshuffle_each_iteration, pipeline});
 }
 
+// Walks from the last stage down. Once a stage that leaves elements out was passed, an order below
+// it decides which elements those are; it must then be the same for all pipelines, or they would
+// not divide the data.
 Dataset Dataset::for_pipeline(std::int64_t id) const {
   check_at_least("for_pipeline: id", id, 0);
   std::vector<std::shared_ptr<StageSpec>> chain;  // the last stage first
@@ -141,6 +152,7 @@ Dataset Dataset::skip(std::int64_t count) const {
   return same_elements(*this, "skip", SkipSpec{count});
 }
 
+// The bound keeps index + num * count, which stages compute, far from overflow.
 Dataset Dataset::shard(std::int64_t num, std::int64_t index) const {
   check_at_least("shard: num", num, 1);
   if (num > (std::int64_t{1} << 32))
@@ -155,6 +167,8 @@ Dataset Dataset::prefetch(std::int64_t n) const {
   return same_elements(*this, "prefetch", PrefetchSpec{n});
 }
 
+// The stages below are opened once per file, so whatever must exist once (another interleave(), a
+// cache()) cannot be among them.
 Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length) const {
   const StageSpec& below = input_of(*this, "interleave");
   check_at_least("interleave: cycle_length", cycle_length, 1);

@@ -1,16 +1,16 @@
-// Dataset: how elements come about, as a value. A description, not a stream: open()
+// Dataset: how elements are made, as a value. It is a description, not a stream; open()
 // (data/dataset_iterator.h) reads it.
 //
-//   auto train = Dataset::csv("adult.data.gz", schema).features(columns).shard(context)
-//                    .shuffle(10'000, seed).batch(256).repeat();
+//     auto train = Dataset::csv("adult.data.gz", schema).features(columns).shard(context)
+//                      .shuffle(10'000, seed).batch(256).repeat();
 //
 // Immutable; every call returns a longer description. It holds no handle and no code, so it can be
 // serialised (data/dataset_wire.h), sent, and opened on any machine that sees the same files.
 //   Elements  until batch() an element is one example (columns without a batch dimension); after
 //             it, a batch.
-//   Errors    InvalidArgument, from the call that was wrong, for columns, types and numbers that do
-//             not fit. Files are first touched by open().
-//   Thread    any; copies share.
+//   Errors  InvalidArgument, from the call that was wrong, for columns, types and numbers that do
+//           not fit. Files are first touched by open().
+//   Thread  any; copies share.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -43,8 +43,8 @@ struct ShuffleOptions {
 
 struct CacheOptions {
   std::int64_t bytes_max = std::int64_t{1} << 30;  // of the elements kept, in memory or in the file
-  // empty: in memory. Else the beginning of a file's name on the machine that reads: ".", a hash of
-  // the description follow
+  // Empty: in memory. Otherwise the beginning of a file's name on the machine that reads; "." and a
+  // hash of the description follow.
   std::string file;
 };
 
@@ -53,13 +53,17 @@ class Dataset {
   Dataset() = default;  // no dataset: only defined() may be asked
   explicit Dataset(std::shared_ptr<const StageSpec> last) : last_(std::move(last)) {}
 
-  // ---- sources ---- Lines of text, file after file; gzip-compressed files are known by their
-  // first bytes. Blank lines are skipped; cells may be quoted ("a,""b"""), and hold line ends then
+  // ---- sources ----
+  //
+  // Lines of text, file after file; gzip-compressed files are known by their first bytes. Blank
+  // lines are skipped; cells may be quoted ("a,""b"""), and may then hold line ends
   // (CsvSchema::cell_lines_max). A byte order mark is skipped.
   static Dataset csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options = {});
   static Dataset csv(std::string path, CsvSchema schema, CsvOptions options = {});
   static Dataset csv(std::initializer_list<std::string> paths, CsvSchema schema,
                      CsvOptions options = {});
+  // Flat binary records, file after file (RecordSchema). Sizes are known without reading, so
+  // skipping and counting are free.
   static Dataset records(std::vector<std::string> paths, RecordSchema schema);
   static Dataset records(std::string path, RecordSchema schema);
   static Dataset records(std::initializer_list<std::string> paths, RecordSchema schema);
@@ -74,10 +78,12 @@ class Dataset {
   // Replaces all columns but the label. Before batch() only.
   Dataset features(std::vector<FeatureColumn> columns) const;
 
-  // ---- of any elements ---- Blocks of buffer_size consecutive elements, each in an order drawn
-  // from (seed, epoch, block). The reference slides a buffer over the data instead; cut into
-  // blocks, a shuffled iterator is resumed exactly by reading one block again, and its state stays
-  // a few bytes. How far an element can move is alike: about a buffer.
+  // ---- of any elements ----
+  //
+  // Blocks of buffer_size consecutive elements, each in an order drawn from (seed, epoch, block).
+  // The reference slides a buffer over the data instead. Cut into blocks, a shuffled iterator is
+  // resumed exactly by reading one block again, and its state stays a few bytes; how far an element
+  // can move is about a buffer in both.
   //   Errors  InvalidArgument: a buffer_size below 1, a pipeline below 0.
   Dataset shuffle(std::int64_t buffer_size, std::uint64_t seed = 0,
                   ShuffleOptions options = {}) const;
@@ -87,8 +93,10 @@ class Dataset {
   // elements go on. Pipeline 0 is the dataset itself. ClusterCoordinator::create_per_worker_dataset
   // calls it.
   Dataset for_pipeline(std::int64_t id) const;
-  // -1: without end. A pass without elements ends it
+  // Passes over the elements below, one after another; -1: without end. A pass without elements is
+  // the last one.
   Dataset repeat(std::int64_t count = -1) const;
+  // The first `count` elements; and all but the first `count`.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
   // Every num-th element from `index` on. Put directly on csv() (or on its features()) it deals out
@@ -141,9 +149,10 @@ class Dataset {
 
 inline constexpr std::int64_t kInfiniteCardinality = -1;
 
-// How many elements one iteration yields. Cheap for range, tensors and records (file size); for CSV
-// the lines are counted, and parsed only where bad ones are skipped; `lines`, if given, is filled
-// in. NotFound: a file is missing.
+// How many elements one iteration yields. Cheap for range, tensors and records (by file size). The
+// lines of CSV files are counted, and parsed only where bad ones are skipped; `lines`, if given,
+// tells what was met on the way.
+//   Errors  NotFound: a file is missing; and those of reading.
 std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 
 // ---- templates ----

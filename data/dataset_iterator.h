@@ -1,9 +1,9 @@
 // DatasetIterator: reads a Dataset, element by element, and can say at any moment where it stands.
 //
-//   auto it = open(dataset);
-//   while (auto element = it->next()) ...
-//   IteratorState state = it->state();        // small; send it, save it
-//   auto same = open(dataset, state);         // anywhere: goes on exactly where `it` was
+//     auto it = open(dataset);
+//     while (auto element = it->next()) ...
+//     IteratorState state = it->state();        // small; send it, save it
+//     auto same = open(dataset, state);         // anywhere: goes on exactly where `it` was
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -31,7 +31,7 @@ struct IteratorState {
   bool operator==(const IteratorState&) const = default;
 };
 // The number of elements handed out before the state was taken, without opening anything.
-// InvalidArgument: no state.
+//   Errors  InvalidArgument: the bytes are not a state.
 std::int64_t ordinal(const IteratorState& state);
 
 struct OpenOptions {
@@ -85,8 +85,9 @@ class DatasetIterator {
   bool broken_ = false;
 };
 
-// Opens the files. NotFound: a file is missing. InvalidArgument: `state` is not of this
-// description, or damaged.
+// Opens the files, at the beginning or at `state`.
+//   Errors  NotFound: a file is missing. InvalidArgument: `state` is not of this description, or is
+//           damaged.
 std::unique_ptr<DatasetIterator> open(const Dataset& dataset, const IteratorState& state = {},
                                       const OpenOptions& options = {});
 

@@ -13,8 +13,8 @@
 namespace cairn {
 namespace {
 
-// magic, version, checksum of the message: what was damaged on the way is told apart from what was
-// wrong from the start.
+// In front of the message: magic, version, and a checksum of the message, so that what was damaged
+// on the way is told apart from what was wrong from the start.
 constexpr char kMagic[8] = {'C', 'A', 'I', 'R', 'N', 'D', 'S', '\0'};
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 24;
@@ -27,6 +27,9 @@ std::vector<std::shared_ptr<const StageSpec>> stages_of(const Dataset& dataset) 
   return stages;
 }
 
+// Cap'n Proto wants aligned words, and the bytes may lie anywhere, so they are copied. The
+// traversal limit bounds what a message whose pointers share targets can make its reader walk; the
+// nesting limit bounds the stack.
 Dataset read_pipeline(std::span<const std::byte> message) {
   std::vector<capnp::word> words(message.size() / sizeof(capnp::word));  // aligned
   if (!words.empty()) std::memcpy(words.data(), message.data(), words.size() * sizeof(capnp::word));
@@ -76,7 +79,7 @@ Dataset parse_dataset(std::span<const std::byte> bytes) {
     throw InvalidArgumentError(
         str("a dataset of ", bytes.size(), " bytes, at most ", kDatasetBytesMax, " are possible"));
   if (bytes.size() < kHeaderBytes || std::memcmp(bytes.data(), kMagic, 8) != 0)
-    throw InvalidArgumentError("these bytes are no dataset");
+    throw InvalidArgumentError("these bytes are not a dataset");
   std::uint64_t version, sum;
   std::memcpy(&version, bytes.data() + 8, 8);
   std::memcpy(&sum, bytes.data() + 16, 8);
@@ -93,6 +96,8 @@ Dataset parse_dataset(std::span<const std::byte> bytes) {
   }
 }
 
+// Options that change nothing but the words of messages are left out of the fingerprint: a state is
+// then refused only where the elements could differ.
 std::uint64_t fingerprint(const Dataset& dataset) {
   auto specs = stages_of(dataset);
   if (const auto* csv = std::get_if<CsvSpec>(&specs.front()->kind); csv != nullptr) {

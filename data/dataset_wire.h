@@ -1,4 +1,5 @@
-// A Dataset as bytes (data/pipeline.capnp), for the wire and for checkpoints.
+// A Dataset as bytes (data/pipeline.capnp), for the wire and for checkpoints: a magic number, a
+// version and a checksum of 8 bytes each, then a Cap'n Proto message.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +16,15 @@ inline constexpr std::size_t kDatasetColumnsMax = 4096;
 inline constexpr std::size_t kPathsMax = 1u << 16;
 inline constexpr std::size_t kVocabularyValuesMax = 4u << 20;
 
-// Equal descriptions give equal bytes. InvalidArgument: larger than kDatasetBytesMax.
+// Equal descriptions give equal bytes.
+//   Errors  InvalidArgument: the description is larger than kDatasetBytesMax.
 std::vector<std::byte> serialize(const Dataset& dataset);
-// Reads and verifies as the calls of Dataset do. InvalidArgument: damaged, of another version, or
-// beyond a limit; nothing is allocated on a sender's word alone.
+// Reads and verifies, as the calls of Dataset do.
+//   Errors  InvalidArgument: the bytes are damaged, of another version, or beyond a limit; nothing
+//           is allocated on a sender's word alone.
 Dataset parse_dataset(std::span<const std::byte> bytes);
-// 64 bits of a hash over the description; what an IteratorState is bound to.
+// A hash of the description in 64 bits. An IteratorState is bound to it, and the name of a cache
+// file ends in it.
 std::uint64_t fingerprint(const Dataset& dataset);
 
 }  // namespace cairn

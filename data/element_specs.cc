@@ -1,4 +1,6 @@
-// What each stage yields, and whether its description holds together.
+// What each stage yields, and whether its description fits together. All checks of descriptions are
+// here, since they need the types of the stage below; they run when a program builds a dataset and
+// again when a worker receives it, so a worker may open a description without further checks.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -23,6 +25,8 @@ void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
   }
 }
 
+// A ragged column is two: all values, and where each example begins. Of a single example the splits
+// are [0, n].
 void add_ragged(ElementSpec& element, const std::string& name, DType dtype) {
   element.columns.push_back({name, {dtype, {Shape::kUnknown}}});
   element.columns.push_back({name + kRowSplits, {DType::kInt64, {2}}});
@@ -36,6 +40,7 @@ bool is_ragged(const ElementSpec& element, const std::string& name) {
   return has_column(element, name + kRowSplits);
 }
 
+// A column that is skipped need not make sense: it is never parsed.
 void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
   if (column.skip) return;
   if (column.dtype == DType::kBfloat16 || column.dtype == DType::kFloat16)
@@ -55,6 +60,7 @@ void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
                                    dtype_name(column.dtype)));
 }
 
+// A text on both lists would be read as 1 without a word.
 void check_label_texts(const CsvLabel& label) {
   for (const auto& text : label.negative)
     if (std::find(label.positive.begin(), label.positive.end(), text) != label.positive.end())
@@ -65,6 +71,7 @@ void check_label_texts(const CsvLabel& label) {
         str("label \"", label.column, "\" has negative values, but no positive ones"));
 }
 
+// Characters by which lines are found cannot have a second meaning.
 void check_delimiter_and_quote(const CsvSchema& schema) {
   const char delimiter = schema.delimiter, quote = schema.quote;
   if (delimiter == '\n' || delimiter == '\r' || delimiter == '\0' || delimiter == quote)
@@ -79,6 +86,8 @@ void check_delimiter_and_quote(const CsvSchema& schema) {
 
 }  // namespace
 
+// Columns in the order of the file, without those that are skipped. A label with `positive` texts
+// is float32 whatever its column's dtype is.
 ElementSpec csv_element(const CsvSchema& schema) {
   check_delimiter_and_quote(schema);
   ElementSpec element;
@@ -117,6 +126,7 @@ std::int64_t record_bytes(const RecordSchema& schema) {
   return bytes;
 }
 
+// The bound on a record keeps sizes far from overflow wherever they are multiplied.
 ElementSpec records_element(const RecordSchema& schema) {
   constexpr std::int64_t kFieldCountMax = 1 << 24;
   ElementSpec element;
@@ -160,6 +170,8 @@ ElementSpec tensors_element(const TensorsSpec& spec) {
   return element;
 }
 
+// Dense columns gain a dimension. The values of ragged ones are already those of all examples, one
+// after another; their splits grow to n + 1.
 ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec) {
   ElementSpec element = input;
   for (auto& column : element.columns) {
@@ -176,6 +188,9 @@ ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec) {
   return element;
 }
 
+// Features are checked in their order, because a crossed feature may name one that stands earlier
+// in the list. Where a raw column has the same name, the raw column wins; FeaturePlan::find() must
+// agree.
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns) {
   ElementSpec element;
   auto input_column = [&](const FeatureColumn& feature,
@@ -192,7 +207,7 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
                feature.kind == FeatureColumn::Kind::kHashed;
     if (!scalar && !(ragged && ids))
       throw InvalidArgumentError(str("feature \"", feature.name,
-                                     "\" wants one value an example, \"", name, "\" is ",
+                                     "\" wants one value per example, \"", name, "\" is ",
                                      column.type.to_string()));
     bool number = feature.kind == FeatureColumn::Kind::kNumeric ||
                   feature.kind == FeatureColumn::Kind::kBucketised;

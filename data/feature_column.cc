@@ -1,3 +1,5 @@
+// The factories check at once, so that a wrong feature is told where the program makes it;
+// check_feature() runs again when a description comes over the wire.
 #include "data/feature_column.h"
 
 #include <cmath>
@@ -63,6 +65,8 @@ FeatureColumn FeatureColumn::crossed(std::vector<std::string> columns, std::int6
   return made;
 }
 
+// The rows that an embedding needs: a vocabulary has one id more than values, for those outside of
+// it, and n boundaries make n + 1 buckets.
 std::int64_t FeatureColumn::ids() const {
   switch (kind) {
     case Kind::kNumeric: return 0;
@@ -74,6 +78,8 @@ std::int64_t FeatureColumn::ids() const {
   return 0;
 }
 
+// NaN fails every comparison, so each test is written such that NaN is refused: "not above 0"
+// instead of "0 or below".
 void check_feature(const FeatureColumn& feature) {
   auto fail = [&](auto&&... what) {
     throw InvalidArgumentError(str("feature \"", feature.name, "\": ", what...));

@@ -1,4 +1,6 @@
-// Feature columns: how raw columns become what a model reads: dense float32 vectors and int64 ids.
+// Feature columns: how raw columns become what a model reads, dense float32 vectors and int64 ids.
+// A column is a description, like a Dataset; what it needs to know about the data (mean,
+// vocabulary) is found once by fit() (data/fit.h).
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,3 +1,6 @@
+// Each kind of feature is one loop over a column. An integer counts as its decimal text wherever
+// texts are hashed or looked up, so that a vocabulary of a column does not depend on whether the
+// schema calls it a string or an integer.
 #include "data/feature_plan.h"
 
 #include <algorithm>
@@ -42,6 +45,7 @@ void each_text(const RawColumn& column, Visit visit) {
   });
 }
 
+// `stride` places the inputs of a feature side by side in one row.
 void write_numeric(const NumericInput& numeric, const RawColumn& column, float* out,
                    std::size_t stride) {
   float scale = 1.0f / numeric.stddev;
@@ -60,6 +64,7 @@ void write_bucketised(const std::vector<float>& boundaries, const RawColumn& col
   });
 }
 
+// Ids of the values in their order, shifted by one if the id for unknown values comes first.
 void write_vocabulary(const VocabularyTable& table, Oov oov, const RawColumn& column,
                       std::int64_t* out) {
   std::int64_t base = oov == Oov::kFirst ? 1 : 0, unseen = oov == Oov::kFirst ? 0 : table.size();
@@ -77,6 +82,8 @@ void write_hashed(std::int64_t buckets, const RawColumn& column, std::int64_t* o
 
 }  // namespace
 
+// Raw columns before earlier features, as features_element() checks. An input that several features
+// read is listed once.
 FeaturePlan::Source FeaturePlan::find(const ElementSpec& input, const std::string& name) {
   bool raw = std::any_of(input.columns.begin(), input.columns.end(),
                          [&](const auto& column) { return column.name == name; });
@@ -102,6 +109,9 @@ FeaturePlan::FeaturePlan(const ElementSpec& input, const std::vector<FeatureColu
   }
 }
 
+// A ragged feature makes two results, its ids and its row splits, so a crossed feature finds an
+// earlier one by first_result and not by its number. An id of 0 must count in a cross, hence
+// earlier ids are hashed as id + 1.
 std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
                                        std::int64_t rows) const {
   std::vector<Tensor> results;

@@ -4,8 +4,8 @@
 namespace cairn {
 namespace {
 
-// Features of examples that are there as tensors already. Directly above csv() the source does this
-// work itself, from the text.
+// Features of examples that already are tensors, as from records() or below a shuffle(). Directly
+// above csv() the source does this work itself, from the text.
 class FeaturesStage final : public StageOver {
  public:
   FeaturesStage(StagePtr input, std::shared_ptr<const StageSpec> spec)

@@ -1,3 +1,5 @@
+// One pass for everything that is asked: data may take long to read, and a pass for each column
+// would read it as often.
 #include "data/fit.h"
 
 #include <algorithm>
@@ -26,6 +28,7 @@ struct Moments {
   }
 };
 
+// Lets the map be asked with a view, so that only new values are copied.
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const {
@@ -40,6 +43,7 @@ void add_number(Counts& counts, std::int64_t value) {
   ++counts[std::string(text, end)];
 }
 
+// Integers are counted by their decimal text, as features look them up.
 void add_values(Counts& counts, const Tensor& column) {
   auto add_all = [&](auto values) {
     for (auto value : values) add_number(counts, static_cast<std::int64_t>(value));
@@ -59,6 +63,8 @@ void add_values(Counts& counts, const Tensor& column) {
   }
 }
 
+// By falling count, then by text: the order must not depend on a hash table's, since ids are places
+// in this list and models are saved with them.
 std::vector<std::string> most_frequent(const Counts& counts, const VocabularyOptions& options) {
   std::vector<std::pair<std::int64_t, std::string>> ranked;
   for (const auto& [text, count] : counts)
@@ -96,7 +102,7 @@ void check(const Dataset& dataset, const FitRequest& request) {
     if (const TensorType& type = element.columns[element.find(numeric.column)].type;
         type.dtype == DType::kString || type.shape.rank() > 0)
       throw InvalidArgumentError(str("fit: \"", numeric.column, "\" is ", type.to_string(),
-                                     ", not one number an example"));
+                                     ", not one number per example"));
   for (const auto& name : request.vocabularies)
     if (element.columns[element.find(name)].type.dtype == DType::kFloat32)
       throw InvalidArgumentError(
@@ -104,6 +110,7 @@ void check(const Dataset& dataset, const FitRequest& request) {
               "\", which is float32; give it a string or integer dtype, or bucketise it"));
 }
 
+// Nearly always the file is empty or every line was left out, so both are told.
 [[noreturn]] void refuse_no_examples(const LinesRead& lines) {
   std::string why;
   for (const auto& path : lines.empty_files)

@@ -1,4 +1,8 @@
 // What feature columns need to know about the data, found by reading it once.
+//
+//     Fit found = fit(train, {.numeric = {{"age"}, {"hours"}}, .vocabularies = {"occupation"}});
+//     std::vector columns = {FeatureColumn::numeric(found.numeric),
+//                            FeatureColumn::vocabulary("occupation", found.vocabularies[0])};
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,9 +12,10 @@
 
 namespace cairn {
 
+// Which values a vocabulary keeps: the most frequent ones.
 struct VocabularyOptions {
-  std::int64_t min_count = 1;  // values that occur less often are left out
-  std::int64_t max_size = 1 << 20;
+  std::int64_t min_count = 1;       // values that occur less often are left out
+  std::int64_t max_size = 1 << 20;  // values; rarer ones are left out
 };
 
 struct FitRequest {
@@ -27,11 +32,13 @@ struct Fit {
   LinesRead lines;
 };
 
-// Reads `dataset` (not batched, finite) once. InvalidArgument: a column is not there, is not of a
-// fitting type, or there are no examples.
+// Reads `dataset` (not batched, finite) once.
+//   Errors  InvalidArgument: a column is not there or is not of a fitting type, or there are no
+//           examples; and those of reading.
+//   Cost  one pass; memory for the distinct values of each vocabulary column, however few are kept.
 Fit fit(const Dataset& dataset, const FitRequest& request);
 
-// One of the two, by itself.
+// One of the two by itself.
 std::vector<NumericInput> fit_numeric(const Dataset& dataset,
                                       const std::vector<NumericInput>& columns);
 std::vector<std::string> fit_vocabulary(const Dataset& dataset, const std::string& column,

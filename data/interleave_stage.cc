@@ -1,4 +1,9 @@
-// interleave(): several files at once, a block of elements of each in turn.
+// interleave(): several files at once, a block of elements of each in turn. Each file has stages of
+// its own below, opened when its turn comes and dropped at its end, so that no more than
+// cycle_length files are open.
+//
+// The order depends on the files' lengths alone, and not on how many elements a caller asks for at
+// once: in_block_ counts through calls.
 #include <algorithm>
 #include <utility>
 
@@ -55,6 +60,7 @@ class InterleaveStage final : public Stage {
     in_block_ = closed_skipped_ = 0;
   }
 
+  // The state of every open file. Files before next_file_ that are not open have ended.
   void save(StateWriter& out) const override {
     out.number(next_file_);
     out.number(turn_);
@@ -86,6 +92,8 @@ class InterleaveStage final : public Stage {
     }
   }
 
+  // Lines left out in files that are open, and in those that have ended: a closed file's stages are
+  // gone, so their count is kept.
   std::int64_t skipped() const override {
     std::int64_t sum = closed_skipped_;
     for (const Place& place : places_)

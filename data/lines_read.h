@@ -1,4 +1,5 @@
-// What happens while lines of CSV files are read: heard one by one, or kept.
+// What happens while lines of CSV files are read: told one by one (LineEvents), or kept
+// (LinesRead).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,6 +8,7 @@
 
 namespace cairn {
 
+// How many of the lines left out are told one by one; the rest are only counted.
 inline constexpr int kSkippedRowsTold = 20;
 
 // Called on the thread that reads, which is one of OpenOptions::offload below a prefetch().

@@ -1,4 +1,6 @@
-// map(): a traced function over batches, run by the executor.
+// map(): a traced function over batches, run by the same executor as a training step. The function
+// is a graph, not code, so it travels with the dataset, and every machine that opens the dataset
+// runs the same operations.
 #include <algorithm>
 
 #include "core/exec/executor.h"
@@ -9,7 +11,9 @@
 namespace cairn {
 namespace {
 
-// A map reads and updates no variables; map_element() has made sure.
+// A map reads and updates no variables, as map_element() has checked, so it needs no store and its
+// plan runs to the end at once. Skipping elements need not run it: a map yields one element for
+// each that it takes.
 class MapStage final : public StageOver {
  public:
   MapStage(StagePtr input, const StageSpec& spec)
@@ -45,6 +49,8 @@ std::vector<std::byte> trace_map(const ElementSpec& input,
   return serialize(trace(traced, {input}).graph);
 }
 
+// The graph may come from a peer, so everything that MapStage relies on is checked here: no
+// variables, no arguments, one element of one iterator with the columns that are below.
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec) {
   Graph graph = parse_graph(spec.graph);
   if (!graph.variables.empty())

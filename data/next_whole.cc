@@ -5,7 +5,9 @@
 namespace cairn {
 namespace {
 
-// a source makes as many as it is asked for before anybody counts their bytes
+// A source makes as many elements as it is asked for before anybody counts their bytes, so it is
+// asked for a limited number at a time: a batch of 2^31 elements then ends with an error and not
+// with the machine's memory.
 constexpr std::int64_t kAtOnce = 1 << 16;
 
 }  // namespace

@@ -1,3 +1,4 @@
+// From a description to open stages, and the iterator over them.
 #include <algorithm>
 
 #include "data/byte_source.h"
@@ -23,8 +24,8 @@ bool holds(const Chain& chain, std::size_t at) {
 }
 
 // A CSV source takes over a shard() and a features() directly above it, in either order: it then
-// parses only its own lines, and makes ids from text that is never copied. `at` moves past what it
-// took.
+// parses only its own lines, and makes ids from text that is never copied. `at` moves past the
+// stages that it took over.
 StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events) {
   ShardSpec shard;
   std::shared_ptr<const StageSpec> features;
@@ -81,15 +82,17 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& even
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));
 }
 
-// Only the last prefetch() reads ahead: its job runs all stages below, and would wait on its own
-// lane for another one's job.
+// Only the last prefetch() reads ahead. Its job runs all stages below on the offload's lane; a
+// second prefetch() there would wait, within that job, for a job on the same lane.
 bool prefetches_above(const Chain& chain, std::size_t at) {
   for (++at; at < chain.size(); ++at)
     if (holds<PrefetchSpec>(chain, at)) return true;
   return false;
 }
 
-// Stages `at` and up, over `stage`. `salt` tells the shuffles of one file from those of another.
+// Opens the stages from `at` up over `stage`. `salt` tells the shuffles of one file from those of
+// another. A shuffle's own key is its depth, so that two shuffles of one chain with one seed
+// differ.
 StagePtr open_over(StagePtr stage, const Chain& chain, std::size_t at, const OpenOptions& options,
                    std::uint64_t salt = 0) {
   OpenOptions without_offload = options;
@@ -107,7 +110,8 @@ std::size_t place_of_interleave(const Chain& chain) {  // 0: there is none
   return 0;
 }
 
-// The stages below interleave() over one file. What reads ahead does so above it.
+// The stages below interleave() over one file. They get no Offload: what reads ahead does so above
+// interleave().
 StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& events) {
   Chain one = chain;
   one[0] = source_of_file(*chain[0], file);
@@ -118,7 +122,7 @@ StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& e
 
 StagePtr open_interleaved(const Chain& chain, std::size_t at, const LineEvents& events) {
   const std::vector<std::string>& paths = paths_of(*chain[0]);
-  // a missing file is reported now, not hours into the run
+  // A missing file is reported now, not hours into the run when its turn comes.
   for (const std::string& path : paths) file_bytes(path);
   Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
   OpenFile open = [below = std::move(below), events](std::size_t file) {
@@ -163,6 +167,8 @@ IteratorState DatasetIterator::capture() const {
   return {all.take()};
 }
 
+// States travel over the wire and lie in checkpoints, so nothing in them is trusted: size, version
+// and the description's fingerprint are checked here, and every stage checks its own numbers.
 void DatasetIterator::restore(const IteratorState& state) {
   if (state.bytes.size() > kIteratorStateBytesMax)
     throw InvalidArgumentError(str("an iterator state of ", state.bytes.size(), " bytes, at most ",
@@ -192,6 +198,9 @@ void DatasetIterator::mend() {
   broken_ = false;
 }
 
+// broken_ is set first and cleared last: if a stage throws, the stages stand anywhere, and the next
+// call puts them back to state_. So an error costs no element, and a call may be repeated after the
+// cure.
 std::optional<Element> DatasetIterator::next() {
   mend();
   broken_ = true;  // unless all goes well
@@ -206,6 +215,7 @@ std::optional<Element> DatasetIterator::next() {
   return element;
 }
 
+// Going back means beginning anew: stages only move forward.
 void DatasetIterator::skip_to(std::int64_t ordinal) {
   if (ordinal < 0)
     throw InvalidArgumentError(str("skip_to: ordinal is ", ordinal, ", it must be at least 0"));

@@ -1,3 +1,9 @@
+// Writing and reading each kind of stage, side by side: write_kind() and its read function must
+// agree field by field.
+//
+// Reading trusts no number. Lists are bounded before they are walked, enumerations are checked
+// before they are cast, and what is left (whether columns fit the stage below) is checked by the
+// calls of Dataset that make the stage.
 #include "data/pipeline_wire.h"
 
 #include "core/graph/wire.h"
@@ -13,6 +19,7 @@ void write_texts(List out, const std::vector<std::string>& texts) {
   for (unsigned i = 0; i < texts.size(); ++i) out.set(i, texts[i]);
 }
 
+// Bounded, because a text is copied.
 std::string read_text(capnp::Text::Reader in) {
   if (in.size() > kTextBytesMax)
     throw InvalidArgumentError(str("a text of ", in.size(), " bytes in a dataset, at most ",
@@ -43,6 +50,8 @@ DType read_dtype(std::uint8_t number) {
   return static_cast<DType>(number);
 }
 
+// A number beyond the last enumerator comes from a newer program; guessing its meaning would train
+// on other data.
 template <typename Enum>
 Enum read_enum(std::uint8_t number, Enum last, const char* what) {
   if (number > static_cast<std::uint8_t>(last))
@@ -145,6 +154,7 @@ void write_kind(pipeline::Stage::Builder stage, const TensorsSpec& spec) {
   out.setLabel(spec.label);
 }
 
+// Tensors travel as in graphs (core/graph/wire.h), which verifies them.
 Dataset read_tensors(pipeline::Tensors::Reader in) {
   check_size(in.getColumns(), "columns");
   std::vector<std::pair<std::string, Tensor>> columns;
@@ -175,6 +185,8 @@ void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
   }
 }
 
+// Vocabularies are the one list that may be long: millions of values, where names and inputs are a
+// few thousand at most.
 Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Reader in) {
   check_size(in, "features");
   std::vector<FeatureColumn> columns;
@@ -238,6 +250,7 @@ void write_kind(pipeline::Stage::Builder stage, const CacheSpec& spec) {
   out.setFile(spec.file);
 }
 
+// The graph is verified by map_graph(), as any graph that comes from a peer.
 Dataset read_map(const Dataset& below, capnp::Data::Reader in) {
   auto* bytes = reinterpret_cast<const std::byte*>(in.begin());
   return below.map_graph({bytes, bytes + in.size()});
@@ -249,6 +262,7 @@ void write_stage(pipeline::Stage::Builder out, const StageSpec& spec) {
   std::visit([&](const auto& kind) { write_kind(out, kind); }, spec.kind);
 }
 
+// Sources are the first kinds of the union in the schema, and exactly the first stage is one.
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
   bool source = in.which() <= pipeline::Stage::TENSORS;
   if (source == below.defined())

@@ -1,4 +1,5 @@
-// The C++ side of data/pipeline.capnp: stage by stage.
+// The C++ side of data/pipeline.capnp: one function per stage, each way. A field that is added
+// there must be written and read here, and counts in the fingerprint.
 #pragma once
 #include "data/dataset.h"
 #include "data/pipeline.capnp.h"
@@ -8,7 +9,7 @@ namespace cairn {
 
 void write_stage(pipeline::Stage::Builder out, const StageSpec& spec);
 // `below` with one more stage, made by the calls of Dataset and so checked as they check.
-// InvalidArgument: it does not fit.
+//   Errors  InvalidArgument: it does not fit, or names something that this program does not know.
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in);
 
 }  // namespace cairn

@@ -1,8 +1,12 @@
 // prefetch(): reads ahead on an Offload lane.
 //
-// The stages below belong to the job while it runs and to nobody else; the queue is where the two
+// The stages below belong to the job while it runs and to nothing else; the queue is where the two
 // threads meet. Each item carries the state below from after it, so what has been read ahead but
-// not handed out is no part of save().
+// not handed out is not part of save().
+//
+// A job ends when the queue is full, and next() submits another when there is room again: a job
+// that waited for room would hold its lane's thread. Only one runs at a time (`running`), so
+// elements keep their order.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -69,7 +73,7 @@ void load_below(Stage& input, StateReader& in) {
   below.expect_end();
   std::int64_t place = in.number_up_to(kRowsAnItem, "the place in what was read ahead");
   if (input.skip(place) != place)
-    throw InvalidArgumentError("the iterator state is of other data: it stands behind the end");
+    throw InvalidArgumentError("the iterator state is of other data: it stands beyond the end");
 }
 
 class PrefetchStage final : public Stage {
@@ -117,7 +121,8 @@ class PrefetchStage final : public Stage {
   std::int64_t skipped() const override { return skipped_; }
 
  private:
-  // Takes the next item; false: the end. An error is thrown each time anew.
+  // Takes the next item; false: the end. An error stays at the front of the queue and is thrown at
+  // every call, until load() puts the stages back.
   bool take() {
     std::unique_lock hold(shared_->mutex);
     keep_reading(hold);
@@ -137,7 +142,8 @@ class PrefetchStage final : public Stage {
     keep_reading(hold);
     return true;
   }
-  // An inline Offload works inside submit(), so the lock is let go meanwhile.
+  // Has more read if there is room. An inline Offload works inside submit(), so the lock is
+  // released meanwhile.
   void keep_reading(std::unique_lock<std::mutex>& hold) {
     if (shared_->running || shared_->ended || shared_->queued >= depth_) return;
     shared_->running = true;
@@ -147,7 +153,8 @@ class PrefetchStage final : public Stage {
     });
     hold.lock();
   }
-  // Waits until the stages below are ours, and forgets what was read ahead.
+  // Waits until the stages below are this thread's again, and drops what was read ahead. A job sees
+  // `abandoned` after its current item at the latest.
   void stop() {
     std::unique_lock hold(shared_->mutex);
     shared_->abandoned = true;
@@ -177,8 +184,9 @@ class PrefetchStage final : public Stage {
   std::int64_t skipped_ = 0;
 };
 
-// Without an Offload: nothing is read ahead. Its states are those of the above, so either can go on
-// from the other's.
+// Without an Offload nothing is read ahead. Its states have the form of those above, so either
+// stage can go on from the other's: a checkpoint made by a worker can be read by a tool without
+// threads.
 class NoPrefetchStage final : public StageOver {
  public:
   using StageOver::StageOver;

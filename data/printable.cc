@@ -1,3 +1,5 @@
+// Decodes UTF-8 strictly, as RFC 3629 defines it: no overlong forms, no surrogates, nothing above
+// U+10FFFF.
 #include "data/printable.h"
 
 #include <cstdint>
@@ -25,8 +27,8 @@ std::size_t character_bytes(std::string_view text, std::uint32_t& code) {
   return code < kLeast[length] || code > 0x10FFFF || surrogate ? 0 : length;
 }
 
-// Also those of the second set, which some terminals obey, and the marks that turn the direction of
-// writing.
+// Control characters, including those of the second set (C1), which some terminals obey, and the
+// marks that turn the direction of writing and could make a message read differently.
 bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);

@@ -1,4 +1,5 @@
-// Bytes of a file as a message shows them.
+// Bytes of a file as a message shows them. A bad cell is quoted in logs and on terminals, and may
+// hold anything: escape sequences that a terminal would obey, half a character, a megabyte.
 #pragma once
 #include <cstddef>
 #include <string>

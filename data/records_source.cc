@@ -1,3 +1,5 @@
+// Flat binary records. All have the same size, so any record is found by multiplication: skipping,
+// resuming and counting read nothing.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -13,7 +15,8 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::int64_t kBytesAtOnce = 1 << 20;
 
-// Copies field `offset` of each record to a column of its own.
+// Copies the field at `offset` of each record to a column of its own. Records lie row by row,
+// batches are wanted column by column.
 void deal_out(const char* records, std::int64_t rows, std::size_t record, std::size_t offset,
               std::size_t bytes, std::byte* out) {
   const char* from = records + offset;
@@ -85,11 +88,13 @@ class RecordsSource final : public Stage {
   std::int64_t skipped() const override { return 0; }
 
  private:
+  // A file that does not hold whole records has another schema or was cut short. Both are told when
+  // the dataset is opened, and not when the last record is met.
   std::int64_t count(const std::string& path) const {
     auto bytes = static_cast<std::int64_t>(file_bytes(path));
     if (bytes % record_ != 0)
       throw InvalidArgumentError(
-          str(path, ": ", bytes, " bytes are no whole number of records of ", record_,
+          str(path, ": ", bytes, " bytes are not a whole number of records of ", record_,
               "; is the schema that of this file, or is the file cut short?"));
     return bytes / record_;
   }
@@ -104,8 +109,8 @@ class RecordsSource final : public Stage {
       throw InvalidArgumentError(str(records_.paths[file_], ": record ",
                                      first + (bad - values.begin()) / values_each,
                                      " (from 0), field \"", records_.schema.label, "\": ", +*bad,
-                                     " is no label of two classes, which lies in [0, 1]; mend the "
-                                     "record, or name another label"));
+                                     " is not a label of two classes, which must lie in [0, 1]; "
+                                     "mend the record, or name another label"));
     };
     switch (labels.dtype()) {
       case DType::kFloat32: return verify(labels.values<float>());
@@ -120,6 +125,7 @@ class RecordsSource final : public Stage {
     row_ = 0;
     bytes_.reset();
   }
+  // A file may be shortened by somebody else after its size was taken.
   void read(std::int64_t rows) {
     const std::string& path = records_.paths[file_];
     if (!bytes_) bytes_ = open_plain_bytes(path);

@@ -1,3 +1,6 @@
+// repeat(): passes over what is below. Each pass has an epoch, from which shuffles below draw their
+// order; nested repeats mix their passes into it (epoch()), so that no two passes share one by
+// accident.
 #include <algorithm>
 
 #include "core/base/random.h"
@@ -44,7 +47,8 @@ class RepeatStage final : public StageOver {
     StageOver::restart(epoch);
   }
   void save(StateWriter& out) const override {
-    // before the stages below: they are told the epoch first
+    // Before the stages below, because load() must tell them the epoch before they load their own
+    // state.
     out.number(static_cast<std::uint64_t>(pass_));
     out.number(static_cast<std::uint64_t>(in_pass_));
     StageOver::save(out);
@@ -61,7 +65,8 @@ class RepeatStage final : public StageOver {
   std::uint64_t epoch() const {
     return pass_ == 0 ? outer_epoch_ : random_key(outer_epoch_, static_cast<std::uint64_t>(pass_));
   }
-  // False: a pass without elements would be followed by more of them, so it is the last one.
+  // Begins the next pass. False: this pass had no elements, so none would follow either, and
+  // repeat() without end would spin.
   bool next_pass() {
     bool any = in_pass_ > 0;
     if (!any) return false;
@@ -70,7 +75,8 @@ class RepeatStage final : public StageOver {
     if (!over()) input_->restart(epoch());
     return true;
   }
-  // Every pass yields the same number of elements, so that whole ones need no reading.
+  // Goes past whole passes without reading: every pass yields the same number of elements, and
+  // skip() has just counted one.
   std::int64_t jump(std::int64_t pass_size, std::int64_t count) {
     std::int64_t passes = (count - 1) / pass_size;
     if (count_ >= 0) passes = std::min(passes, count_ - pass_);

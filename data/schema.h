@@ -1,4 +1,5 @@
-// What the columns of a file are: CsvSchema for text, RecordSchema for flat binary records.
+// What the columns of a file are: CsvSchema for text, RecordSchema for flat binary records. Values
+// that describe, like a Dataset; Dataset::csv() and records() check them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,8 @@
 
 namespace cairn {
 
+// A column of a CSV file. Without a header, columns are in the order of the file, and each must be
+// listed.
 struct CsvColumn {
   std::string name;
   DType dtype = DType::kFloat32;  // float32, int32, int64, uint8, bool (0/1/true/false) or string
@@ -22,8 +25,8 @@ struct CsvColumn {
   bool operator==(const CsvColumn&) const = default;
 };
 
-// The column that training is to foretell. With `positive` values it becomes float32: 1 for a cell
-// equal to one of them, else 0; without, it keeps its own dtype.
+// The column that training is to predict. With `positive` values it becomes float32: 1 for a cell
+// equal to one of them, otherwise 0; without, it keeps its own dtype.
 struct CsvLabel {
   std::string column;  // one of CsvSchema::columns; empty: no label
   std::vector<std::string> positive = {};
@@ -68,7 +71,7 @@ struct CsvSchema {
 enum class OptionNames : std::uint8_t { kCpp = 0, kJobFile = 1 };
 
 struct CsvOptions {
-  // what a line that does not fit does: end the run, or be counted and left out
+  // What a line that does not fit does: it ends the run, or is counted and left out.
   OnError on_error = OnError::kFail;
   OptionNames names = OptionNames::kCpp;
   bool operator==(const CsvOptions&) const = default;
@@ -78,7 +81,7 @@ struct CsvOptions {
 struct RecordField {
   std::string name;
   DType dtype = DType::kFloat32;
-  std::int64_t count = 1;  // 1: a scalar an example; above: a vector [count]
+  std::int64_t count = 1;  // 1: a scalar per example; above: a vector [count]
   bool operator==(const RecordField&) const = default;
 };
 
@@ -86,7 +89,7 @@ struct RecordField {
 struct RecordSchema {
   std::vector<RecordField> fields;
   std::string label = "";  // the field that is the label; empty: none
-  // a label outside [0, 1], NaN too, is an InvalidArgument that names file and record
+  // A label outside [0, 1], NaN too, is an InvalidArgument that names file and record.
   bool binary_label = false;
   bool operator==(const RecordSchema&) const = default;
 };

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::int64_t kRowsAtOnce = 4096;
 
+// Never asks for more than it may take, since elements that are read and not handed out would be
+// lost to a resumed iterator.
 class TakeStage final : public StageOver {
  public:
   TakeStage(StagePtr input, std::int64_t count) : StageOver(std::move(input)), count_(count) {}
@@ -39,6 +41,8 @@ class TakeStage final : public StageOver {
   std::int64_t count_, taken_ = 0;
 };
 
+// Skips when it is first asked, not when it is made: a stage that was loaded from a state has its
+// skipping behind it.
 class SkipStage final : public StageOver {
  public:
   SkipStage(StagePtr input, std::int64_t count) : StageOver(std::move(input)), count_(count) {}
@@ -72,6 +76,8 @@ class SkipStage final : public StageOver {
   bool begun_ = false;
 };
 
+// Reads its own elements, and those between them, from below at once, and picks every num-th.
+// phase_ is all the state there is: how many elements have passed, modulo num.
 class ShardStage final : public StageOver {
  public:
   ShardStage(StagePtr input, const ShardSpec& spec)
@@ -86,6 +92,7 @@ class ShardStage final : public StageOver {
     for (std::int64_t row = 0; row < block.size(); row += num_) rows_.push_back(row);
     return block.select(rows_);
   }
+  // As next(), in steps that keep the product from overflowing.
   std::int64_t skip(std::int64_t count) override {
     std::int64_t gone = 0;
     while (gone < count && to_ours()) {
@@ -127,6 +134,7 @@ class ShardStage final : public StageOver {
 
 }  // namespace
 
+// The way for stages that cannot skip faster: read and drop.
 std::int64_t Stage::skip(std::int64_t count) {
   std::int64_t gone = 0;
   while (gone < count) {

@@ -1,3 +1,6 @@
+// shuffle(): blocks of consecutive elements, each in an order of its own. The order is a function
+// of (seed, stage, pipeline, epoch, block), so a state holds the state below from before the block,
+// and a place in it: resuming reads one block again and draws the same order.
 #include <algorithm>
 #include <numeric>
 
@@ -62,14 +65,14 @@ class ShuffleStage final : public StageOver {
   }
 
  private:
-  // Pipelines that read the same data must not read it in the same order; they are told apart by
-  // their own number, not by the lane that reads, so that an element taken again elsewhere is the
+  // Pipelines that read the same data must not read it in the same order. They are told apart by
+  // their own numbers, not by the lane that reads, so that an element taken again elsewhere is the
   // same one.
   static std::uint64_t key_of(const ShuffleSpec& spec, std::uint64_t salt) {
     const std::uint64_t key = random_key(spec.seed, salt);
     return spec.pipeline == 0 ? key : random_key(key, spec.pipeline);
   }
-  // Has a block with elements left; false: the data is at its end.
+  // Makes sure that there is a block with elements left; false: the data is at its end.
   bool fill() {
     if (!buffer_.empty()) return true;
     StateWriter before;
@@ -85,7 +88,9 @@ class ShuffleStage final : public StageOver {
     draw_order(size);
     return true;
   }
-  void draw_order(std::int64_t size) {  // Fisher, Yates
+  // Fisher and Yates, in the form of Durstenfeld, "Algorithm 235: Random permutation", CACM 7
+  // (1964).
+  void draw_order(std::int64_t size) {
     order_.resize(static_cast<std::size_t>(size));
     std::iota(order_.begin(), order_.end(), std::int64_t{0});
     Random random(random_key(random_key(key_, epoch_), static_cast<std::uint64_t>(block_)));

@@ -16,8 +16,9 @@
 
 namespace cairn {
 
-// Thread: one at a time. A call that throws may have moved: restart() and load() before the next
-// one.
+// An open step.
+//   Thread  one at a time. A call that throws may have moved the stage: call restart() and load()
+//           before the next one.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -26,14 +27,16 @@ class Stage {
   // Drops up to `count` elements and tells how many: fewer only at the end.
   virtual std::int64_t skip(std::int64_t count);
   // Back to the beginning. `epoch` tells apart the passes that repeat() stages above have made; 0
-  // at first.
+  // at first. Shuffles draw their orders from it.
   virtual void restart(std::uint64_t epoch) = 0;
+  // Where the stage stands, the stages below included, after what it handed out.
   virtual void save(StateWriter& out) const = 0;
   virtual void load(StateReader& in) = 0;    // called right after restart()
   virtual std::int64_t skipped() const = 0;  // lines left out
 };
 
-// A stage above another one: what most of them share.
+// A stage above another one: what most of them share. It passes everything on; a stage with a state
+// of its own overrides restart(), save() and load() together.
 class StageOver : public Stage {
  public:
   explicit StageOver(std::unique_ptr<Stage> input) : input_(std::move(input)) {}
@@ -68,16 +71,17 @@ StagePtr make_shard_stage(StagePtr input, const ShardSpec& spec);
 StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched,
                              const OpenOptions& options);
 
-// Opens the stages below interleave() on one of the files, at their beginning.
+// Opens the stages below interleave() on one of the files, at its beginning.
 using OpenFile = std::function<StagePtr(std::size_t file)>;
 StagePtr make_interleave_stage(std::size_t files, const InterleaveSpec& spec, OpenFile open);
 StagePtr make_cache_stage(StagePtr input, const StageSpec& spec);
 
-// Keeps in `lines` what happens; `lines` must outlive the stages. The count of lines is
-// Stage::skipped()'s.
+// Keeps in `lines` what happens; `lines` must outlive the stages. Only the first lines that were
+// left out are kept; their number is Stage::skipped()'s.
 LineEvents keep_in(LinesRead& lines);
 
-// The whole chain, at its beginning. NotFound: a file is missing.
+// Opens the whole chain, at its beginning.
+//   Errors  NotFound: a file is missing.
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options);
 
 }  // namespace cairn

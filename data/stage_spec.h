@@ -1,5 +1,9 @@
 // The description behind a Dataset: a chain of stages, each with its own few facts. Immutable once
-// a Dataset holds it.
+// a Dataset holds it, so chains share their beginnings.
+//
+// A kind of stage has five places: its struct here, its call in data/dataset.cc, its element in
+// data/element_specs.cc, its form in data/pipeline_wire.cc, and the stage itself, which
+// data/open.cc opens. Facts mean what the call of Dataset says.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,67 +21,85 @@
 
 namespace cairn {
 
+// Sources.
 struct CsvSpec {
   std::vector<std::string> paths;
   CsvSchema schema;
   CsvOptions options;
 };
+// Files of flat binary records, all of one schema.
 struct RecordsSpec {
   std::vector<std::string> paths;
   RecordSchema schema;
 };
+// 0 .. n - 1.
 struct RangeSpec {
   std::int64_t n = 0;
 };
+// The tensors travel within the description.
 struct TensorsSpec {
   std::vector<std::pair<std::string, Tensor>> columns;
   std::string label;
 };
+// Stages over examples.
 struct FeaturesSpec {
   std::vector<FeatureColumn> columns;
 };
+// A function of a batch.
 struct MapSpec {
   std::vector<std::byte> graph;  // serialize(Graph): one iterator argument, one element taken
 };
+// Stages over any elements; their fields are the arguments of the calls of Dataset.
 struct ShuffleSpec {
   std::int64_t buffer_size = 1;
   std::uint64_t seed = 0;
   bool reshuffle = true;
-  // the input pipeline's number, which tells its order from those of the others
+  // The input pipeline's number, which tells its order from those of the others; 0 changes nothing.
   std::uint64_t pipeline = 0;
 };
+// n examples per batch; the last one may have fewer, unless it is dropped.
 struct BatchSpec {
   std::int64_t n = 1;
   bool drop_remainder = false;
 };
+// -1: without end.
 struct RepeatSpec {
   std::int64_t count = -1;
 };
+// The first elements, or all but the first.
 struct TakeSpec {
   std::int64_t count = 0;
 };
 struct SkipSpec {
   std::int64_t count = 0;
 };
+// Every num-th element: index, index + num, index + 2 num, and so on.
 struct ShardSpec {
   std::int64_t num = 1, index = 0;
 };
+// n: elements read ahead at most.
 struct PrefetchSpec {
   std::int64_t n = 1;
 };
 
+// How many files are read at once, and how many elements are taken from each in turn.
 struct InterleaveSpec {
   std::int64_t cycle_length = 1, block_length = 1;
 };
+// Keeps the elements of a pass, up to so many bytes.
 struct CacheSpec {
   std::int64_t bytes_max = 1;
   std::string file;  // empty: in memory
 };
 
+// A variant and not a class hierarchy: the description is data, and what is done with it (opening,
+// counting, writing) lives in the files that do it.
 using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec,
                                ShuffleSpec, BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec,
                                PrefetchSpec, InterleaveSpec, CacheSpec>;
 
+// A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
+// it twice. `depth` also tells the shuffles of one chain apart.
 struct StageSpec {
   StageKind kind;
   std::shared_ptr<const StageSpec> input;  // nullptr: a source
@@ -87,25 +109,32 @@ struct StageSpec {
 };
 
 // ---- Sources that read files ----
+// The files of a csv() or records() source.
 const std::vector<std::string>& paths_of(const StageSpec& source);
-// The same source over one of its files.
+// The same source over one of its files, for the stages below interleave(), which run for each file
+// on its own.
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);
 
-// ---- The element that a stage yields, and the checks that go with it. InvalidArgument: it does
-// not fit. ----
+// ---- The element that a stage yields, and the checks that go with it ----
+//   Errors  InvalidArgument: it does not fit; names the column and the cure.
+// Of sources: columns in the order of the schema, those that are skipped left out.
 ElementSpec csv_element(const CsvSchema& schema);
 ElementSpec records_element(const RecordSchema& schema);
 ElementSpec tensors_element(const TensorsSpec& spec);
+// Of stages that change the columns: what they make of `input`.
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns);
 ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec);
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
+// What can be checked of a feature without knowing its input: names, numbers, vocabularies.
 void check_feature(const FeatureColumn& feature);
+// The size of a record, fields without gaps.
 std::int64_t record_bytes(const RecordSchema& schema);
-// `body` as MapSpec::graph; the label of `input` is passed on unless an output has its name.
+// Traces `body` and gives it as MapSpec::graph; the label of `input` is passed on unless an output
+// has its name.
 std::vector<std::byte> trace_map(const ElementSpec& input,
                                  const std::function<Outputs(const Batch&)>& body);
 
-// what a ragged column's name gains for its second half
+// What is appended to a ragged column's name for the column of its row splits.
 inline constexpr const char* kRowSplits = "/row_splits";
 
 }  // namespace cairn

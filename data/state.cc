@@ -4,6 +4,7 @@
 
 namespace cairn {
 
+// Seven bits per byte, the lowest first; the high bit says that more follow.
 void StateWriter::number(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<std::byte>(value | 0x80));
   bytes_.push_back(static_cast<std::byte>(value));
@@ -14,6 +15,7 @@ void StateWriter::blob(std::span<const std::byte> bytes) {
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
+// At most ten bytes, so a run of continuation bits cannot make the loop long.
 std::uint64_t StateReader::number() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
@@ -34,6 +36,7 @@ std::int64_t StateReader::number_up_to(std::int64_t most, std::string_view what)
   return static_cast<std::int64_t>(value);
 }
 
+// A view of the state: nothing is copied, and no length is believed that the state does not have.
 std::span<const std::byte> StateReader::blob() {
   std::uint64_t size = number();
   if (size > bytes_.size()) throw InvalidArgumentError("the iterator state is cut short");

@@ -1,5 +1,8 @@
-// The bytes of an IteratorState: whole numbers, variable-length, one stage after another from the
-// source on.
+// The bytes of an IteratorState: whole numbers of variable length, one stage after another from the
+// source up. There are no names and no types: writer and reader of a stage must agree, and a change
+// of either changes kStateVersion in data/open.cc.
+//   Source  numbers are LEB128, 7 bits per byte, the lowest first, as in DWARF and Protocol
+//           Buffers.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +12,8 @@
 
 namespace cairn {
 
+// Appends to a state.
+//   Thread  one at a time.
 class StateWriter {
  public:
   void number(std::uint64_t value);
@@ -24,7 +29,9 @@ class StateWriter {
 // not overflow.
 inline constexpr std::int64_t kCountMax = std::int64_t{1} << 60;
 
-// Every call throws InvalidArgument where the bytes do not hold what is asked for.
+// Reads a state, which may be damaged or forged: every call throws InvalidArgument where the bytes
+// do not hold what is asked for.
+//   Thread  one at a time.
 class StateReader {
  public:
   explicit StateReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

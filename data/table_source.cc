@@ -6,7 +6,8 @@
 namespace cairn {
 namespace {
 
-// A source whose element i can be had at once.
+// A source of which any element can be made at once, so its state is one number and skipping is
+// free.
 class IndexedSource : public Stage {
  public:
   explicit IndexedSource(std::int64_t size) : size_(size) {}
@@ -51,6 +52,7 @@ class RangeSource final : public IndexedSource {
       std::make_shared<BlockLayout>(ElementSpec{{{"value", {DType::kInt64, {}}}}, ""});
 };
 
+// Hands out slices of the description's own tensors; nothing is copied.
 class TensorsSource final : public IndexedSource {
  public:
   explicit TensorsSource(std::shared_ptr<const StageSpec> spec)

@@ -18,6 +18,8 @@ ZipfDistribution::ZipfDistribution(std::int64_t n, double exponent) : n_(n), exp
   shortcut_ = 2 - inverse_integral(integral(2.5) - density(2));
 }
 
+// Draws from a continuous density above the histogram, by inverting its integral, and rejects what
+// lies between the two.
 std::int64_t ZipfDistribution::operator()(Random& random) const {
   for (;;) {
     const double y = to_ + random.uniform() * (from_ - to_);

@@ -78,8 +78,8 @@ TEST(Csv, ErrorsNameFileLineCharacterColumnAndCure) {
     EXPECT_THAT(error_of([&] { read_all(Dataset::csv(path, two_columns())); }),
                 HasSubstr("InvalidArgument: " + path + message));
   };
-  fails_with("1,a\n\n2x,b\n", ":3:1: column \"n\": \"2x\" is no int32; mend the line");
-  fails_with("1,a\n 99999999999 ,b\n", ":2:2: column \"n\": \"99999999999\" is no int32");
+  fails_with("1,a\n\n2x,b\n", ":3:1: column \"n\": \"2x\" is not of type int32; mend the line");
+  fails_with("1,a\n 99999999999 ,b\n", ":2:2: column \"n\": \"99999999999\" is not of type int32");
   fails_with("1,a\n,b\n",
              ":2:1: column \"n\": the value is unknown (\"\") and the column has no default_value; "
              "give it one");
@@ -140,8 +140,7 @@ TEST(Csv, AQuotedCellSpansAsManyLinesAsItMayAndNoMore) {
       outcome.complaints,
       ElementsAre(
           HasSubstr(":4:3: a quote is opened and never closed, at least not within 3 lines"),
-          HasSubstr(":8:3: text stands behind the closing quote of this cell"),
-          HasSubstr(":12:3: a")));
+          HasSubstr(":8:3: text follows the closing quote of this cell"), HasSubstr(":12:3: a")));
 }
 
 TEST(Csv, TextBehindAClosingQuoteIsABadRow) {
@@ -155,8 +154,7 @@ TEST(Csv, TextBehindAClosingQuoteIsABadRow) {
   EXPECT_THAT(
       outcome.complaints,
       ElementsAre(
-          HasSubstr(
-              ":2:3: text stands behind the closing quote of this cell; if quotes are ordinary"),
+          HasSubstr(":2:3: text follows the closing quote of this cell; if quotes are ordinary"),
           HasSubstr(":4:3: text"), HasSubstr(":5: a long row: 3 cells")));
 }
 
@@ -198,9 +196,10 @@ TEST(Csv, MessagesNameTheJobFilesKeysToAJob) {
     return error_of([&] { read_all(Dataset::csv(path, two_columns(), options)); })
         .substr(17 + path.size());
   };
-  EXPECT_EQ(complaint("x,a"),
-            ":1:1: column \"n\": \"x\" is no int32; mend the line, or leave such lines out with "
-            "data.skip_bad_rows = true");
+  EXPECT_EQ(
+      complaint("x,a"),
+      ":1:1: column \"n\": \"x\" is not of type int32; mend the line, or leave such lines out with "
+      "data.skip_bad_rows = true");
   EXPECT_EQ(
       complaint(",a"),
       ":1:1: column \"n\": the value is unknown (\"\"); mend the line, or leave such lines out "
@@ -237,7 +236,7 @@ TEST(Csv, MessagesShowRawBytesEscapedAndCutBetweenCharacters) {
     const auto all = read_leniently(folder.write("a.csv", cell + ",a\n"), two_columns()).complaints;
     return all.empty() ? "none" : all.front();
   };
-  EXPECT_THAT(complaint("\x1b[31m\x07"), HasSubstr(R"("\x1B[31m\x07" is no int32)"));
+  EXPECT_THAT(complaint("\x1b[31m\x07"), HasSubstr(R"("\x1B[31m\x07" is not of type int32)"));
   EXPECT_THAT(complaint("caf\xE9"), HasSubstr(R"("caf\xE9" is no)"));
   EXPECT_THAT(complaint("caf\xC3\xA9"), HasSubstr("\"caf\xC3\xA9\" is no"));
   EXPECT_THAT(complaint("\xED\xA0\x80\xC0\x80\xF5\xE2\x80"),

@@ -232,7 +232,7 @@ TEST(Prefetch, KeepsOrderAndRaisesAnErrorAtItsPlaceEachTime) {
   iterator->next();
   for (int i = 0; i < 3; ++i)
     EXPECT_THAT(error_of([&] { iterator->next(); }),
-                HasSubstr("a.csv:3:1: column \"n\": \"x\" is no int64"));
+                HasSubstr("a.csv:3:1: column \"n\": \"x\" is not of type int64"));
   EXPECT_EQ(iterator->ordinal(), 2);
 }
 

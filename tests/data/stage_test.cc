@@ -133,7 +133,7 @@ TEST(Records, AreDealtOutFieldByField) {
 
   std::string cut = folder.write("cut.bin", std::string(17, 'x'));
   EXPECT_THAT(error_of([&] { open(Dataset::records(cut, schema)); }),
-              HasSubstr("17 bytes are no whole number of records of 16"));
+              HasSubstr("17 bytes are not a whole number of records of 16"));
 }
 
 TEST(Cardinality, AgreesWithReading) {

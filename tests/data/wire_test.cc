@@ -102,7 +102,7 @@ TEST(DatasetWire, AForgedDescriptionIsRefusedOrHarmless) {
 
 TEST(DatasetWire, NamesWhatIsWrong) {
   std::vector<std::byte> rubbish(64);
-  EXPECT_THAT(error_of([&] { parse_dataset(rubbish); }), HasSubstr("no dataset"));
+  EXPECT_THAT(error_of([&] { parse_dataset(rubbish); }), HasSubstr("not a dataset"));
   auto bytes = serialize(Dataset::range(3));
   bytes[8] = std::byte{9};
   EXPECT_THAT(error_of([&] { parse_dataset(bytes); }), HasSubstr("version 9"));

@@ -45,7 +45,7 @@ TEST(JobWarnings, RowsThatWereLeftOutAreToldAtTheEndAndInTheReport) {
   EXPECT_EQ(features.examples, 2);
   EXPECT_EQ(skipped_rows_text(features.lines, "data.train"),
             "2 bad rows of data.train were left out (data.skip_bad_rows):\n  " + path +
-                ":2:1: column \"n\": \"x\" is no float32\n  " + path +
+                ":2:1: column \"n\": \"x\" is not of type float32\n  " + path +
                 ":3: a short row: 2 cells where 3 are expected");
   EXPECT_EQ(skipped_rows_text({}, "data.train"), "");
   const Json report = parse_json(report_json(job, {}, {}, features.lines), "the report");
