@@ -1,3 +1,5 @@
+// The three models differ only in what stands between the vectors and the top, so they share tables
+// and layers; a checkpoint of one kind does not fit another, because variables differ.
 #include "nn/click_model.h"
 
 #include "core/base/error.h"
@@ -13,6 +15,9 @@ std::vector<std::int64_t> ended_by(std::vector<std::int64_t> units, std::int64_t
 
 }  // namespace
 
+// Every layer gets the same seed: keys of initial values have the variable's name in them, so no
+// two variables begin alike. Layers that a kind does not use make no variables, since they are
+// never called.
 ClickModel::ClickModel(ClickModelOptions options)
     : options_(std::move(options)),
       bottom_({.units = ended_by(options_.bottom, options_.dim),
@@ -51,6 +56,8 @@ Array ClickModel::operator()(const Array& numbers, const std::vector<Array>& ids
     case ClickModelKind::kDcnV2: return top_(cross_(concat(vectors, 1)));
     case ClickModelKind::kDeepFm: break;
   }
+  // DeepFM: the deep part, the pairwise products and the linear part are added, and share the
+  // embeddings.
   Array logits = top_(concat(vectors, 1)) + factorization_machine(vectors);
   for (std::size_t i = 0; i < ids.size(); ++i) logits = logits + weights_[i](ids[i]);
   return logits;

@@ -2,11 +2,11 @@
 // one for each id.
 //
 //   kDlrm    pairwise dot products of the vectors, beside the numbers' own. Naumov et al., "Deep
-//            learning recommendation model for personalization and recommendation systems", 2019.
+//   learning recommendation model for personalization and recommendation systems", 2019.
 //   kDcnV2   cross layers over all vectors side by side, stacked below the top. Wang et al., WWW
-//            2021 (interactions.h).
-//   kDeepFm  a factorization machine and a weight an id, beside the top. Guo et al., "DeepFM: A
-//            factorization-machine based neural network for CTR prediction", IJCAI 2017.
+//   2021 (interactions.h).
+//   kDeepFm  a factorization machine and a weight per id, beside the top. Guo et al., "DeepFM: A
+//   factorization-machine based neural network for CTR prediction", IJCAI 2017.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,6 +20,8 @@ namespace cairn::nn {
 
 enum class ClickModelKind { kDlrm, kDcnV2, kDeepFm };
 
+// The shape of a model. `bottom` ends in a further layer of `dim` units, `top` in one of a single
+// unit.
 struct ClickModelOptions {
   ClickModelKind kind = ClickModelKind::kDlrm;
   struct Table {
@@ -27,7 +29,7 @@ struct ClickModelOptions {
     std::int64_t rows = 0;
     bool hashed = false;  // as an Embedding's
   };
-  std::vector<Table> tables = {};             // one a column of ids; required
+  std::vector<Table> tables = {};             // one per column of ids; required
   std::int64_t dim = 16;                      // of each vector
   std::vector<std::int64_t> bottom = {64};    // hidden layers of the numbers' vector
   std::vector<std::int64_t> top = {256, 64};  // hidden layers above
@@ -41,7 +43,7 @@ struct ClickModelOptions {
 class ClickModel {
  public:
   explicit ClickModel(ClickModelOptions options);
-  // numbers float32 [b, n] (undefined: there are none), ids one [b] a table -> [b, 1].
+  // numbers float32 [b, n] (undefined: there are none), and for each table ids [b] -> [b, 1].
   Array operator()(const Array& numbers, const std::vector<Array>& ids) const;
 
  private:

@@ -1,3 +1,5 @@
+// Recorded operations, so clipping runs in the step on the worker, before gradients of equal ids
+// are summed and sent.
 #include "nn/clipping.h"
 
 #include <cmath>
@@ -12,6 +14,7 @@ void check_positive(const char* name, const std::optional<float>& value) {
     throw InvalidArgumentError(str(name, " must be above 0 and finite, got ", *value));
 }
 
+// What is clipped: the rows of a sparse gradient, or the dense array.
 Array& values(VariableGradient& gradient) {
   return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense;
 }
@@ -22,6 +25,8 @@ Array clip_by_value(const Array& x, float low, float high) {
   return minimum(maximum(x, Array(low)), Array(high));
 }
 
+// norm / max(|x|, norm) is 1 for what is short enough, so no branch is recorded, and no division by
+// 0 happens, since norm is above 0.
 Array clip_by_norm(const Array& x, float norm) {
   return x * (Array(norm) / maximum(sqrt(sum(square(x))), Array(norm)));
 }

@@ -17,6 +17,7 @@ struct ClippingOptions {
   std::optional<float> global_clipnorm = {};
 };
 
+// Elements below `low` become `low`, those above `high` become `high`.
 Array clip_by_value(const Array& x, float low, float high);
 Array clip_by_norm(const Array& x, float norm);  // x · norm / max(|x|, norm)
 // The square root of the sum of all elements' squares; at least one array.

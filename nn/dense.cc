@@ -12,6 +12,7 @@ Dense::Dense(DenseOptions options) : options_(std::move(options)) {
         str("layer \"", options_.name, "\": units must be at least 1, got ", options_.units));
 }
 
+// The names are part of checkpoints.
 std::vector<Variable> Dense::make(VariableCreator& creator, std::int64_t inputs) const {
   std::vector<Variable> made;
   VariableSpec kernel{.name = options_.name + "/kernel", .shape = {inputs, options_.units}};
@@ -25,6 +26,8 @@ std::vector<Variable> Dense::make(VariableCreator& creator, std::int64_t inputs)
   return made;
 }
 
+// The product, the bias and the activation are three operations here; the planner makes them one
+// pass over the product's panels (core/exec/fused.h).
 Array Dense::operator()(const Array& x) const {
   if (!x.defined() || x.rank() != 2 || x.shape()[1] == Shape::kUnknown ||
       x.dtype() != DType::kFloat32)
@@ -33,6 +36,8 @@ Array Dense::operator()(const Array& x) const {
                                    x.defined() ? x.type().to_string() : "nothing"));
   const auto& variables =
       variables_.in_scope([&](VariableCreator& creator) { return make(creator, x.shape()[1]); });
+  // A layer that is shared must see the same number of inputs everywhere. matmul would refuse it
+  // too, without the layer's name.
   if (variables[0].shape()[0] != x.shape()[1])
     throw InvalidArgumentError(str("layer \"", options_.name, "\" was built for ",
                                    variables[0].shape()[0], " inputs, got ", x.type().to_string()));
@@ -47,6 +52,7 @@ Variable Dense::bias() const {
   return variables_.made(options_.name)[1];
 }
 
+// The last layer of a model that makes logits is linear, hence the default of last_linear.
 Mlp::Mlp(MlpOptions options) {
   if (options.units.empty())
     throw InvalidArgumentError(

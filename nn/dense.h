@@ -1,4 +1,8 @@
-// Fully connected layers.
+// Fully connected layers, and stacks of them.
+//
+// A layer is a name and options; its variables are made when it is first called, because only then
+// the number of inputs is known. Calling it again uses the same variables.
+//   Thread  one, as everything that records.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,9 +14,13 @@
 
 namespace cairn::nn {
 
-// Any function of core/graph/ops.h on one array: relu, tanh, sigmoid, softmax, ... Empty: linear.
+// Any function of one array, such as relu, tanh, sigmoid or softmax of core/graph/ops.h, or one of
+// your own. Empty: linear.
 using Activation = std::function<Array(const Array&)>;
 
+// The reference's arguments, with its defaults. The initial kernel is uniform in ±sqrt(6 / (inputs
+// + units)) (Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural
+// networks", AISTATS 2010).
 struct DenseOptions {
   std::int64_t units = 0;  // required
   Activation activation = {};
@@ -30,8 +38,10 @@ class Dense {
  public:
   explicit Dense(DenseOptions options);
   Array operator()(const Array& x) const;
+  // The variables. InvalidArgument: the layer was not called in this scope yet.
   Variable kernel() const { return variables_.made(options_.name)[0]; }
-  Variable bias() const;  // InvalidArgument: it has none
+  // InvalidArgument also: the layer has no bias.
+  Variable bias() const;
   std::vector<Variable> variables() const { return variables_.made(options_.name); }
 
  private:
@@ -40,6 +50,8 @@ class Dense {
   LayerVariables variables_;
 };
 
+// A stack of dense layers: the widths, and one activation for all of them. All begin from one seed;
+// their names tell their initial values apart.
 struct MlpOptions {
   std::vector<std::int64_t> units = {};  // of each layer; required
   Activation activation = {};            // default: relu
@@ -50,10 +62,12 @@ struct MlpOptions {
 
 // Dense layers one after another, named NAME/dense_0, NAME/dense_1, ...: [b, n] -> [b,
 // units.back()].
+//   Errors  InvalidArgument: no units; otherwise those of Dense.
 class Mlp {
  public:
   explicit Mlp(MlpOptions options);
   Array operator()(Array x) const;
+  // From the first to the last.
   const std::vector<Dense>& layers() const { return layers_; }
   std::vector<Variable> variables() const;
 

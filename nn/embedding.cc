@@ -12,6 +12,9 @@ Embedding::Embedding(EmbeddingOptions options) : options_(std::move(options)) {
                                    " x ", options_.dim));
 }
 
+// gather() on a variable is what makes the lookup sparse: the executor pulls the rows of the
+// batch's distinct ids, and the gradient is rows again. Reading the variable and gathering from the
+// array would pull the table.
 Array Embedding::lookup(const Array& ids) const {
   if (!ids.defined() || (ids.dtype() != DType::kInt32 && ids.dtype() != DType::kInt64))
     throw InvalidArgumentError(str("embedding \"", options_.name,
@@ -34,6 +37,7 @@ Array Embedding::operator()(const Array& ids) const {
     throw InvalidArgumentError(str("embedding \"", options_.name,
                                    "\" combines ids of shape [b, k], got ",
                                    ids.type().to_string()));
+  // A rectangular [b, k] needs no row splits: the combiner is a reduction over k.
   switch (*options_.combiner) {
     case Combiner::kSum: return reduce_sum(rows, {1});
     case Combiner::kMean: return reduce_mean(rows, {1});
@@ -41,7 +45,7 @@ Array Embedding::operator()(const Array& ids) const {
   }
   if (ids.shape()[1] == Shape::kUnknown)
     throw InvalidArgumentError(str("embedding \"", options_.name,
-                                   "\": sqrtn wants a known number of ids an example, got ",
+                                   "\": sqrtn wants a known number of ids per example, got ",
                                    ids.type().to_string()));
   return reduce_sum(rows, {1}) * Array(1.0f / std::sqrt(static_cast<float>(ids.shape()[1])));
 }

@@ -1,4 +1,5 @@
-// Tables of vectors, looked up by id.
+// Tables of vectors, looked up by id: the part of a recommendation model that is too large for one
+// machine.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,26 +15,28 @@ struct EmbeddingOptions {
   std::string name = "embedding";
   std::int64_t rows = 0;  // required: ids are [0, rows)
   std::int64_t dim = 0;   // required
-  // how several ids of an example become one vector; empty: they stay apart
+  // How several ids of an example become one vector; empty: their vectors stay apart.
   std::optional<Combiner> combiner = {};
   std::optional<Initializer> initializer = {};  // default: uniform in ±0.05
   std::uint64_t seed = 0;                       // of the default initializer
-  // rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 /
-  // dim
+  // Rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 /
+  // dim.
   bool hashed = false;
 };
 
-// Variable NAME [rows, dim]; a step pulls and pushes only the rows it names.
+// Variable NAME [rows, dim]. A step pulls and pushes only the rows that it names, each once,
+// however often its id occurs.
 //   Errors  InvalidArgument: rows or dim below 1, ids not int32 or int64, ragged ids without a
-//           combiner. When run: an id out of [0, rows).
+//           combiner. When run: an id outside [0, rows).
 class Embedding {
  public:
   explicit Embedding(EmbeddingOptions options);
   // [b] -> [b, dim].  [b, k] -> [b, dim] with a combiner, [b, k, dim] without.
   Array operator()(const Array& ids) const;
-  // Ragged: example i has the ids values[row_splits[i]], ... up to row_splits[i + 1]; int64 [b + 1]
-  // -> [b, dim]. None gives zeros.
+  // Ragged ids: example i has the ids values[row_splits[i]] up to values[row_splits[i + 1] - 1];
+  // row_splits is int64 [b + 1] -> [b, dim]. An example without ids gives zeros.
   Array operator()(const Array& values, const Array& row_splits) const;
+  // The table. InvalidArgument: it was not called in this scope yet.
   Variable table() const { return variables_.made(options_.name)[0]; }
   std::vector<Variable> variables() const { return variables_.made(options_.name); }
 

@@ -1,3 +1,5 @@
+// Interactions are where recommendation models differ; everything else of them is Dense and
+// Embedding.
 #include "nn/interactions.h"
 
 #include "core/base/error.h"
@@ -7,7 +9,7 @@ namespace cairn::nn {
 Array DotInteraction::operator()(const std::vector<Array>& vectors) const {
   if (vectors.size() < 2)
     throw InvalidArgumentError(
-        str("dot interaction wants at least two vectors an example, got ", vectors.size()));
+        str("dot interaction wants at least two vectors per example, got ", vectors.size()));
   Array products = dot_interaction(stack(vectors, 1));
   return options_.keep_first ? concat({vectors[0], products}, 1) : products;
 }
@@ -24,6 +26,7 @@ Array CrossNetwork::operator()(const Array& x) const {
     throw InvalidArgumentError(str("layer \"", options_.name,
                                    "\" wants float32[batch, n] with n known, got ",
                                    x.type().to_string()));
+  // The width is that of the input, so the layers are made at the first call.
   if (layers_->empty())
     for (int i = 0; i < options_.layers; ++i)
       layers_->emplace_back(DenseOptions{
@@ -33,10 +36,12 @@ Array CrossNetwork::operator()(const Array& x) const {
   return crossed;
 }
 
+// All pairs in time proportional to their number of vectors: the square of the sum holds every pair
+// twice, and the squares once.
 Array factorization_machine(const std::vector<Array>& vectors) {
   if (vectors.size() < 2)
-    throw InvalidArgumentError(
-        str("a factorization machine wants at least two vectors an example, got ", vectors.size()));
+    throw InvalidArgumentError(str(
+        "a factorization machine wants at least two vectors per example, got ", vectors.size()));
   const Array all = stack(vectors, 1);
   return reduce_sum(square(reduce_sum(all, {1})) - reduce_sum(square(all), {1}), {1}, true) * 0.5f;
 }

@@ -1,4 +1,4 @@
-// How the features of an example meet: dot products, cross layers, factorization machines.
+// How the features of an example interact: dot products, cross layers, factorization machines.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,8 +10,11 @@
 
 namespace cairn::nn {
 
-// DLRM's interaction of `f` vectors of an example, each [b, d]: their pairwise dot products, [b, f
-// (f - 1) / 2], with the first vector (the dense features') put before them if `keep_first`.
+// DLRM's interaction of an example's f vectors, each [b, d]: their pairwise dot products, [b, f (f
+// - 1) / 2], with the first vector (that of the dense features) in front of them if `keep_first`.
+//   Source  Naumov et al., "Deep learning recommendation model for personalization and
+//           recommendation systems", 2019.
+//   Errors  InvalidArgument: fewer than two vectors.
 struct DotInteractionOptions {
   bool keep_first = true;
 };
@@ -43,7 +46,7 @@ class CrossNetwork {
 
  private:
   CrossNetworkOptions options_;
-  // made when n is known; shared by copies
+  // Made when n is known; shared by copies.
   std::shared_ptr<std::vector<Dense>> layers_ = std::make_shared<std::vector<Dense>>();
 };
 

@@ -7,6 +7,7 @@
 
 namespace cairn::nn {
 
+// By the address of the creator, since a creator has no name: see the lifetime in the header.
 struct LayerVariables::Sets {
   std::map<const VariableCreator*, std::vector<Variable>> by_creator;
 };
@@ -17,7 +18,9 @@ const std::vector<Variable>& LayerVariables::in_scope(const Make& make) const {
   VariableCreator& creator = current_variable_creator();
   auto found = sets_->by_creator.find(&creator);
   if (found != sets_->by_creator.end()) return found->second;
-  std::vector<Variable> made = make(creator);  // if it throws, the layer has no variables yet
+  // Made before it is stored: if `make` throws, the layer has no variables yet, and a corrected
+  // call makes them.
+  std::vector<Variable> made = make(creator);
   return sets_->by_creator.emplace(&creator, std::move(made)).first->second;
 }
 
@@ -35,7 +38,7 @@ Array per_example(const Array& x, const std::string& what) {
   if (x.rank() == 1) return x;
   if (x.rank() == 2 && x.shape()[1] == 1) return squeeze(x, 1);
   throw InvalidArgumentError(
-      str(what, " must hold one number an example, as [batch] or [batch, 1]; it is ",
+      str(what, " must hold one number per example, as [batch] or [batch, 1]; it is ",
           x.type().to_string()));
 }
 

@@ -1,4 +1,6 @@
-// What layers share: variables made at the first call, in whatever scope is open then.
+// What layers share: variables made at the first call, in whatever scope is open then. A strategy
+// opens a scope while it traces a function, so a layer makes its variables on the cluster without
+// knowing one.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,9 +21,10 @@ class LayerVariables {
   using Make = std::function<std::vector<Variable>(VariableCreator&)>;
 
   LayerVariables();
-  // The set of the creator in scope; the first time `make` makes it.
+  // The set of the creator in scope; `make` makes it the first time.
   const std::vector<Variable>& in_scope(const Make& make) const;
-  // The same, without making: InvalidArgument naming `layer` if it was never called in this scope.
+  // The same, without making one.
+  //   Errors  InvalidArgument: `layer` was never called in this scope.
   const std::vector<Variable>& made(const std::string& layer) const;
 
  private:
@@ -29,8 +32,8 @@ class LayerVariables {
   std::shared_ptr<Sets> sets_;
 };
 
-// [b, 1] and [b] both mean one number an example: -> [b]. InvalidArgument naming `what` and its
-// shape for anything else.
+// [b, 1] and [b] both mean one number per example: -> [b].
+//   Errors  InvalidArgument, naming `what` and its shape: it is anything else.
 Array per_example(const Array& x, const std::string& what);
 // The array as float32.
 Array to_float(const Array& x);

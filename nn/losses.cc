@@ -1,3 +1,6 @@
+// Losses follow the reference to the last digit where it is well defined, since models are compared
+// by their loss. What differs is what the reference leaves open: shapes are checked when the loss
+// is recorded, and a label [b] never broadcasts against a prediction [b, 1] to [b, b].
 #include "nn/losses.h"
 
 #include <cmath>
@@ -13,6 +16,7 @@ namespace {
 
 constexpr float kProbabilityMargin = 1e-7f;  // keeps log() finite; the reference's epsilon
 
+// Unknown sizes are compared when the step runs.
 bool fits(std::int64_t a, std::int64_t b) {
   return a == b || a == Shape::kUnknown || b == Shape::kUnknown;
 }
@@ -29,6 +33,7 @@ void check_defined(const char* loss, const Array& prediction, const Array& label
         str(loss, ": the label is missing; does the dataset's spec name one?"));
 }
 
+// Both as [b].
 std::pair<Array, Array> one_number_each(const char* loss, const Array& prediction,
                                         const Array& label) {
   check_defined(loss, prediction, label);
@@ -48,6 +53,7 @@ Array one_row_each(const char* loss, const Array& prediction, const Array& label
   return to_float(label);
 }
 
+// Class ids as [b], for a prediction [b, c].
 Array class_ids(const char* loss, const Array& prediction, const Array& label) {
   check_defined(loss, prediction, label);
   if (prediction.rank() != 2 || (label.dtype() != DType::kInt32 && label.dtype() != DType::kInt64))
@@ -61,7 +67,8 @@ Array clipped(const Array& probability) {
   return clip_by_value(probability, kProbabilityMargin, 1.0f - kProbabilityMargin);
 }
 
-// log of the probabilities, normalised first as the reference does.
+// The logarithm of the probabilities, normalised first as the reference does: a prediction need not
+// sum to 1.
 Array log_probabilities(const Array& prediction) {
   return log(clipped(div(prediction, reduce_sum(prediction, {1}, true))));
 }

@@ -1,17 +1,18 @@
-// Losses: one value an example, so that a caller can weight, mask and average them; mean(loss) is
+// Losses: one value per example, so that a caller can weight, mask and average them; mean(loss) is
 // the batch's.
 //
-// Predictions come first, labels second. "Logits" are unbounded scores; a name with cross_entropy
-// and an option `from_logits` takes probabilities unless told otherwise, as the field has it.
-// Prefer logits: their kernels are stable.
+// Predictions come first, labels second. "Logits" are unbounded scores; a loss with cross_entropy
+// in its name and an option `from_logits` takes probabilities unless told otherwise, as in the
+// reference. Prefer logits: their kernels are stable.
 //   Shapes  where an example has one number, [b] and [b, 1] are both taken, in any mixture -> [b].
 //   Labels  any numeric dtype; class ids int32 or int64.
-//   Errors  InvalidArgument naming prediction and label where shapes do not fit.
+//   Errors  InvalidArgument, naming prediction and label, where shapes do not fit.
 #pragma once
 #include "core/graph/array.h"
 
 namespace cairn::nn {
 
+// Of logits, for labels in [0, 1] -> [b].
 Array sigmoid_cross_entropy(const Array& logits, const Array& label);
 
 struct BinaryCrossEntropyOptions {
@@ -24,14 +25,15 @@ struct BinaryCrossEntropyOptions {
 Array binary_cross_entropy(const Array& prediction, const Array& label,
                            BinaryCrossEntropyOptions options = {});
 
-// [b, c], label [b, c] sums to 1
+// Logits [b, c], label [b, c] whose rows sum to 1 -> [b].
 Array softmax_cross_entropy(const Array& logits, const Array& label);
-// [b, c], class ids [b] or [b, 1]
+// Logits [b, c], class ids [b] or [b, 1] -> [b].
 Array sparse_softmax_cross_entropy(const Array& logits, const Array& label);
 
 struct CategoricalCrossEntropyOptions {
   bool from_logits = false;
 };
+// As the two above, of probabilities that are normalised first, or of logits.
 Array categorical_cross_entropy(const Array& prediction, const Array& label,
                                 CategoricalCrossEntropyOptions options = {});
 Array sparse_categorical_cross_entropy(const Array& prediction, const Array& label,

@@ -13,6 +13,7 @@ namespace {
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 constexpr float kLogitSpread = 4;  // buckets are even in sigmoid(logit / kLogitSpread)
 
+// What summaries of binary metrics are made of.
 struct Examples {
   Array prediction, label, weights;  // float32 [b] each
 };
@@ -38,7 +39,9 @@ Array mean_summary(const Array& values, const Array& weights) {
   return stack({sum(values * weights), sum(weights)}, 0);
 }
 
-// [b] int64 in [0, buckets).
+// The bucket of each prediction: [b] int64 in [0, buckets). Probabilities are kept away from 0 and
+// 1, where the logit is infinite; 1 - 6e-8 is the largest float32 below 1. log1p(-p) keeps the
+// digits that log(1 - p) would lose for small p.
 Array bucket_of(const Array& prediction, std::int64_t buckets) {
   Array p = minimum(maximum(prediction, Array(1e-30f)), Array(1.0f - 6e-8f));
   Array logit = log(p) - log1p(neg(p));
@@ -52,6 +55,7 @@ Array probability(const Array& logits) {
   return sigmoid(per_example(logits, "probability: the logits"));
 }
 
+// Summed in double: a float32 sum of many batches would stop growing.
 void MeanAccumulator::add(const Tensor& summary, const std::string& metric) {
   if (!summary.defined() || summary.type() != TensorType{DType::kFloat32, {2}})
     throw InvalidArgumentError(str("metric \"", metric,
@@ -92,6 +96,8 @@ Auc::Auc(AucOptions options) : options_(std::move(options)) {
   reset();
 }
 
+// The two histograms are one sum by segments: the cell of an example is its class times the number
+// of buckets, plus its bucket.
 Array Auc::summary(const Array& prediction, const Array& label, const Array& weights) const {
   Examples batch = examples(options_.name, prediction, label, weights);
   Array positive = cast(greater(batch.label, Array(0.5f)), DType::kInt64);
@@ -123,7 +129,8 @@ void Auc::merge(const Auc& other) {
 }
 
 double Auc::result() const {
-  // weight of negatives in lower buckets; ...; of pairs in the right order
+  // Sums as the buckets ascend: the weight of negatives in lower buckets, that of all positives,
+  // that of pairs in the right order.
   double below = 0, positives = 0, pairs = 0;
   for (std::size_t i = 0; i < negatives_.size(); ++i) {
     pairs += positives_[i] * (below + 0.5 * negatives_[i]);

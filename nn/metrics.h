@@ -1,17 +1,18 @@
-// Streaming metrics: a step records a small summary of its batch, the program adds the summaries
-// up.
+// Streaming metrics: a step records a small summary of its batch, and the program adds the
+// summaries up.
 //
-//   nn::Auc auc;
-//   Function evaluate = strategy.function([&](Iterator input) {
-//     ...
-//     return auc.summary(nn::probability(logits), label);
-//   });
-//   auc.add(result);
-//   ... auc.result();
+//     nn::Auc auc;
+//     Function evaluate = strategy.function([&](Iterator input) {
+//       ...
+//       return auc.summary(nn::probability(logits), label);
+//     });
+//     auc.add(result);
+//     ... auc.result();
 //
 // The metric object keeps no variable: summaries travel as outputs of closures, and those of
 // several workers, or whole metrics of several processes, add up in any order to the same result.
-//   Shapes  prediction and label: [b] or [b, 1], in any mixture; weights, if given, one an example.
+//   Shapes  prediction and label: [b] or [b, 1], in any mixture; weights, if given, one per
+//           example.
 //   Result  NaN while it is undefined: nothing was added, or AUC has seen one class only.
 //   Thread  one.
 #pragma once
@@ -23,7 +24,7 @@
 
 namespace cairn::nn {
 
-// What a metric is to code that does not care which one it is.
+// What a metric is to code that works with any of them, such as the evaluation of `cairn train`.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -32,8 +33,10 @@ class Metric {
   // `prediction` is a probability.
   virtual Array summary(const Array& prediction, const Array& label,
                         const Array& weights = {}) const = 0;
-  // InvalidArgument: not a summary of such a metric.
+  // Adds the summary of one batch.
+  //   Errors  InvalidArgument: it is not a summary of such a metric.
   virtual void add(const Tensor& summary) = 0;
+  // Of all that was added since the last reset().
   virtual double result() const = 0;
   virtual void reset() = 0;
 };
@@ -45,6 +48,7 @@ Array probability(const Array& logits);
 class MeanAccumulator {
  public:
   void add(const Tensor& summary, const std::string& metric);
+  // As if all that was added to `other` had been added here.
   void merge(const MeanAccumulator& other);
   double result() const;
   double count() const { return count_; }
@@ -70,8 +74,8 @@ class Mean {
   MeanAccumulator mean_;
 };
 
-// The share of examples whose prediction is above the threshold just where the label is above one
-// half.
+// The share of examples that are classified correctly: the prediction is above the threshold
+// exactly where the label is above one half.
 class Accuracy final : public Metric {
  public:
   explicit Accuracy(float threshold = 0.5f, std::string name = "accuracy")
@@ -108,11 +112,16 @@ class LogLoss final : public Metric {
 };
 
 // The area under the ROC curve, from a histogram of predictions for each class. Summary [2,
-// buckets]: weights of negatives, of positives. Buckets are even in sigmoid(logit / 4), so that the
-// rare-event end, where all probabilities are small, is resolved as finely as the middle; examples
-// of one bucket count as ties (one half). With the default number the result is within 1e-4 of the
-// exact one unless most pairs of the two classes share a bucket; for a summary a step rather than
-// an evaluation's, take fewer.
+// buckets]: weights of negatives, of positives.
+//
+// Buckets are even in sigmoid(logit / 4), so that the rare-event end, where all probabilities are
+// small, is resolved as finely as the middle; examples in one bucket count as ties (one half). With
+// the default number the result is within 1e-4 of the exact one unless most pairs of the two
+// classes share a bucket. A summary that travels with every step, and not once per evaluation,
+// should have fewer buckets.
+//   Source  the area is the probability that a positive is ranked above a negative: Hanley, McNeil,
+//           "The meaning and use of the area under a receiver operating characteristic (ROC)
+//           curve", Radiology 143 (1982).
 struct AucOptions {
   std::int64_t buckets = 16'384;
   std::string name = "auc";

@@ -1,4 +1,8 @@
 // All of nn/: what a program that defines a model includes.
+//
+// A program that compiles slowly may include the single headers instead; each stands alone. Nothing
+// here is known to the rest of Cairn: layers, losses and optimizers are functions that record
+// operations of core/graph/ops.h, so a program may write its own beside them, in the same way.
 #pragma once
 #include "nn/click_model.h"
 #include "nn/clipping.h"

@@ -1,3 +1,6 @@
+// From options to rules. An optimizer has no arithmetic of its own: it names a kind and its
+// constants, in the order that RuleKind lists them, and the shards compute
+// (core/kernels/cpu/apply_rule.cc). Which kind stands for which API is the table in nn/optimizer.h.
 #include "nn/optimizer.h"
 
 #include "core/base/error.h"
@@ -7,8 +10,8 @@ namespace {
 
 float flag(bool on) { return on ? 1.0f : 0.0f; }
 
-// A rule's share (see RuleKind): the newer optimizers compute it in double, the legacy ones in
-// float32.
+// A rule's share (see RuleKind): the newer optimizers compute 1 - beta in double, the legacy ones
+// in float32, which 0 stands for. The last bits of a trained model depend on it.
 float share(double decay, Api api) {
   return api == Api::kLegacy ? 0.0f : static_cast<float>(1.0 - decay);
 }

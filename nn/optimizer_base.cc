@@ -9,6 +9,8 @@
 namespace cairn::nn {
 namespace {
 
+// A variable that was named and gets no gradient is nearly always a mistake in the model, and would
+// otherwise simply never change.
 void check_all_have_gradients(const std::vector<VariableGradient>& gradients,
                               const std::vector<Variable>& variables) {
   for (const Variable& variable : variables) {
@@ -73,6 +75,9 @@ Array Optimizer::checked_rate(const std::vector<VariableGradient>& gradients) co
   return rate;
 }
 
+// Recorded in this order: the rate with its check, clipping, then one update per variable.
+// `iterations` comes last and with the same checked rate, so a step that was stopped is not
+// counted.
 void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
   if (gradients.empty())
     throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
@@ -91,6 +96,7 @@ void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
   iterations().update(counter_rule(), after(Array(std::int64_t{1}), learning_rate), learning_rate);
 }
 
+// Hashed variables are left out: their shards hold, and so move, only the rows that are in use.
 void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {
   const VariableSpec& spec = gradient.variable.spec();
   if (!gradient.is_sparse() || !is_table_rule(rule_.kind) || spec.hashed ||

@@ -1,11 +1,11 @@
-// Optimizer: takes a loss to its gradients and these through an update rule. The family is in
+// Optimizer: takes a loss to its gradients, and these through an update rule. The family is in
 // nn/optimizer.h.
 //
 // An optimizer holds no numbers: slots lie beside the rows of each variable, and `iterations` is a
 // variable too, so both are placed, saved and restored like everything else. A table rule under
-// sparse gradients of a variable with more than kLargeTableRows rows moves them all at every step:
-// logged once.
-//   Thread  one.   Copies share `iterations`.
+// sparse gradients of a variable with more than kLargeTableRows rows moves all of them at every
+// step; that is logged once.
+//   Thread  one. Copies share `iterations`.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -35,10 +35,10 @@ class Optimizer {
   // their loss, which is checked as above; others are applied as they are.
   void apply_gradients(std::vector<VariableGradient> gradients) const;
 
-  // "NAME/iterations", int64: how often this optimizer has been applied, by whichever worker. Under
+  // "NAME/iterations", int64: how often this optimizer has been applied, by any worker. Under
   // asynchronous training a step reads the count as of its pull, so a schedule may be late by the
-  // step's staleness. Not the coordinator's global step, which counts closures. Made at first use
-  // in the scope.
+  // step's staleness. It is not the coordinator's global step, which counts closures. Made at its
+  // first use in the scope.
   Variable iterations() const;
   // The rate for the next step, recorded.
   Array learning_rate() const;
@@ -57,7 +57,7 @@ class Optimizer {
   LearningRate learning_rate_;
   ClippingOptions clipping_;
   LayerVariables iterations_;
-  // names of variables
+  // Names of variables that were warned of; shared by copies.
   std::shared_ptr<std::set<std::string>> warned_ = std::make_shared<std::set<std::string>>();
 };
 

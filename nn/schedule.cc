@@ -1,3 +1,6 @@
+// Schedules are recorded like models: `step` is an array whose value is not known here, so choices
+// between cases are where() and not if. Counts become float32, which holds whole numbers up to 2^24
+// exactly.
 #include "nn/schedule.h"
 
 #include <algorithm>
@@ -17,6 +20,7 @@ void check_decay_steps(const char* schedule, std::int64_t steps) {
 
 Array number(std::int64_t value) { return Array(static_cast<float>(value)); }
 
+// How many times decay_steps the step has come; with staircase only the whole ones count.
 Array periods(const Array& step, std::int64_t decay_steps, bool staircase) {
   Array p = step / number(decay_steps);
   return staircase ? floor(p) : p;
@@ -54,6 +58,8 @@ PiecewiseConstantDecay::PiecewiseConstantDecay(PiecewiseConstantDecayOptions opt
   if (!std::is_sorted(options_.boundaries.begin(), options_.boundaries.end()))
     throw InvalidArgumentError("PiecewiseConstantDecay: boundaries must ascend");
 }
+// From the last boundary to the first, so that the choice recorded last, and made first, is that of
+// boundaries[0].
 Array PiecewiseConstantDecay::operator()(const Array& step) const {
   Array rate(options_.values.back());
   for (std::size_t i = options_.boundaries.size(); i-- > 0;)
@@ -93,6 +99,7 @@ CosineDecay::CosineDecay(CosineDecayOptions options) : options_(options) {
     throw InvalidArgumentError(str("CosineDecay: a warm-up wants warmup_steps of at least 1, got ",
                                    options_.warmup_steps));
 }
+// The warm-up's steps come before the decay and are not part of decay_steps.
 Array CosineDecay::operator()(const Array& step) const {
   const float top = options_.warmup_target.value_or(options_.initial_learning_rate);
   Array after =
@@ -118,6 +125,8 @@ CosineDecayRestarts::CosineDecayRestarts(CosineDecayRestartsOptions options) : o
     throw InvalidArgumentError(
         str("CosineDecayRestarts: t_mul must be at least 1, got ", options_.t_mul));
 }
+// `done` is counted in first lengths; each branch finds how many restarts there were and what share
+// of the current half cosine is over.
 Array CosineDecayRestarts::operator()(const Array& step) const {
   Array done = step / number(options_.first_decay_steps), restarts;
   if (options_.t_mul == 1) {

@@ -1,6 +1,14 @@
-// Learning rates that change with the number of steps taken. The formulas are
-// tf.keras.optimizers.schedules' own; they are evaluated in the step's graph, in float32, from the
+// Learning rates that change with the number of steps taken. The formulas are those of
+// tf.keras.optimizers.schedules; they are evaluated in the step's graph, in float32, from the
 // optimizer's `iterations`, and the value travels with the push.
+//
+//     nn::SGD optimizer({.learning_rate = nn::ExponentialDecay({.initial_learning_rate = 0.1f,
+//                                                               .decay_steps = 1000,
+//                                                               .decay_rate = 0.96f})});
+//
+// Options without a default are required.
+//   Errors  InvalidArgument, from each constructor: decay_steps below 1, and what is said below.
+//   Thread  immutable; any.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -12,14 +20,17 @@
 
 namespace cairn::nn {
 
+// A schedule of your own derives from this and records operations of core/graph/ops.h.
 class LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;
-  // `step` a float32 scalar, 0 at the first step -> a float32 scalar.
+  // The rate at `step`, a float32 scalar that is 0 at the first step -> a float32 scalar. Recorded
+  // once per traced function, run at every step.
   virtual Array operator()(const Array& step) const = 0;
 };
 
-// A number, or a schedule.
+// A number, or a schedule. It converts from both, so that an option can be set to either, and from
+// a shared schedule where one is chosen at run time. Copies share the schedule.
 class LearningRate {
  public:
   LearningRate(float value) : value_(value) {}  // NOLINT(google-explicit-constructor)
@@ -32,7 +43,8 @@ class LearningRate {
   LearningRate(std::shared_ptr<const LearningRateSchedule> schedule)
       : schedule_(std::move(schedule)) {}  // NOLINT
 
-  const LearningRateSchedule* schedule() const { return schedule_.get(); }  // nullptr: a number
+  // The schedule, or nullptr for a number; value() is then the number.
+  const LearningRateSchedule* schedule() const { return schedule_.get(); }
   float value() const { return value_; }
 
  private:
@@ -40,13 +52,18 @@ class LearningRate {
   std::shared_ptr<const LearningRateSchedule> schedule_;
 };
 
-// initial · rate ^ (step / decay_steps); staircase: the exponent's whole part.
+// initial · rate ^ (step / decay_steps); staircase: the exponent's whole part, so that the rate
+// falls every decay_steps steps.
+//   Errors  a rate below 0.
 struct ExponentialDecayOptions {
+  // The rate at step 0, the number of steps after which it has been multiplied by decay_rate once,
+  // and that factor.
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
   float decay_rate = 0;
   bool staircase = false;
 };
+// The usual choice where training has no known end.
 class ExponentialDecay final : public LearningRateSchedule {
  public:
   explicit ExponentialDecay(ExponentialDecayOptions options);
@@ -56,12 +73,15 @@ class ExponentialDecay final : public LearningRateSchedule {
   ExponentialDecayOptions options_;
 };
 
-// values[0] up to and including step boundaries[0], then values[1], ...; one value more than
-// boundaries, which ascend.
+// values[0] up to and including step boundaries[0], then values[1], and so on: one value more than
+// boundaries.
+//   Errors  another number of values; boundaries that do not ascend.
 struct PiecewiseConstantDecayOptions {
+  // Steps at which the rate changes, and the rates between them.
   std::vector<std::int64_t> boundaries;
   std::vector<float> values;
 };
+// For schedules that were found by hand.
 class PiecewiseConstantDecay final : public LearningRateSchedule {
  public:
   explicit PiecewiseConstantDecay(PiecewiseConstantDecayOptions options);
@@ -71,8 +91,9 @@ class PiecewiseConstantDecay final : public LearningRateSchedule {
   PiecewiseConstantDecayOptions options_;
 };
 
-// (initial - end) · (1 - step / decay_steps) ^ power + end, and `end` from decay_steps on; cycle:
-// the ramp starts again over 2, 3, ... times decay_steps.
+// (initial - end) · (1 - step / decay_steps) ^ power + end, and `end` from decay_steps on. cycle:
+// the ramp never ends, but is stretched to 2, 3, ... times decay_steps as the step passes each
+// multiple.
 struct PolynomialDecayOptions {
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
@@ -80,6 +101,7 @@ struct PolynomialDecayOptions {
   float power = 1;
   bool cycle = false;
 };
+// With power 1 a line: the usual choice where the number of steps is known.
 class PolynomialDecay final : public LearningRateSchedule {
  public:
   explicit PolynomialDecay(PolynomialDecayOptions options);
@@ -89,7 +111,8 @@ class PolynomialDecay final : public LearningRateSchedule {
   PolynomialDecayOptions options_;
 };
 
-// initial / (1 + rate · step / decay_steps); staircase: the quotient's whole part.
+// initial / (1 + rate · step / decay_steps); staircase: the quotient's whole part. With decay_steps
+// = 1 this is the reference's old argument `decay`.
 struct InverseTimeDecayOptions {
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
@@ -105,9 +128,11 @@ class InverseTimeDecay final : public LearningRateSchedule {
   InverseTimeDecayOptions options_;
 };
 
-// Half a cosine from initial down to alpha · initial over decay_steps. With a warm-up: first a line
-// from initial to warmup_target over warmup_steps, then the cosine from warmup_target.
-//   Source  Loshchilov, Hutter, "SGDR", ICLR 2017.
+// Half a cosine from initial down to alpha · initial over decay_steps, and that from then on. With
+// a warm-up: first a line from initial to warmup_target over warmup_steps, then the cosine from
+// warmup_target.
+//   Errors  a warm-up of less than one step.
+//   Source  Loshchilov, Hutter, "SGDR: Stochastic gradient descent with warm restarts", ICLR 2017.
 struct CosineDecayOptions {
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
@@ -125,8 +150,8 @@ class CosineDecay final : public LearningRateSchedule {
 };
 
 // Half cosines from initial down to alpha · initial, one after another: the first over
-// first_decay_steps, each next one t_mul times as long and beginning m_mul times as high. t_mul at
-// least 1.
+// first_decay_steps, each next one t_mul times as long and beginning m_mul times as high.
+//   Errors  t_mul below 1.
 //   Source  the same.
 struct CosineDecayRestartsOptions {
   float initial_learning_rate = 0;

@@ -9,6 +9,9 @@ namespace cairn::nn {
 namespace {
 
 constexpr std::int64_t kCombinationsMax = std::int64_t{1} << 31;  // times kMixer stays below 2^63
+// A hash of a combination is id * kMixer modulo kPrime, in recorded int64 arithmetic: the factor is
+// the upper half of Knuth's multiplier for MMIX, the modulus the Mersenne prime 2^31 - 1. Both are
+// part of every trained model and may never change.
 constexpr std::int64_t kMixer = 0x5851F42D;
 constexpr std::int64_t kPrime = 0x7FFFFFFF;
 
@@ -45,6 +48,8 @@ Wide::Wide(WideOptions options) : options_(std::move(options)) {
                                        .hashed = options_.hashed});
 }
 
+// Divides before it multiplies, so that the bound is checked without overflow. Buckets that are as
+// many as the combinations save nothing, so each combination then has its own row.
 Wide::Cross Wide::resolve(const WideCross& cross) const {
   Cross resolved;
   if (cross.columns.size() < 2)
@@ -73,11 +78,14 @@ Array Wide::cross_ids(const Cross& cross, const std::vector<Array>& ids) const {
   for (std::size_t i = 1; i < cross.columns.size(); ++i)
     id = id * Array(options_.columns[cross.columns[i]].rows) + ids[cross.columns[i]];
   if (cross.buckets == cross.combinations) return id;
-  // A multiplication alone would leave the last column's low bits in place for round numbers of
-  // buckets.
+  // The number of the combination, as digits whose bases are the columns' rows. If it is hashed: a
+  // multiplication alone would leave the last column's low bits in place for round numbers of
+  // buckets, so a prime modulus comes between.
   return floor_mod(floor_mod(id * Array(kMixer), Array(kPrime)), Array(cross.buckets));
 }
 
+// Columns share one table, so an id beyond its column would be some other column's row. It becomes
+// -1, which the lookup refuses. Crosses need no such check: they are made of the same ids.
 Array Wide::placed_columns(const std::vector<Array>& ids) const {
   const Shape columns{static_cast<std::int64_t>(ids.size())};
   std::vector<std::int64_t> limits;

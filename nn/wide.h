@@ -1,5 +1,7 @@
-// The wide part of Wide & Deep: a linear model over categorical columns and their crosses.
+// The wide part of Wide & Deep: a linear model over categorical columns and their crosses. It
+// memorises combinations of values, where the deep part generalises over them.
 //   Source  Cheng et al., "Wide & Deep Learning for Recommender Systems", arXiv:1606.07792.
+//   Thread  one, as everything that records.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,18 +15,23 @@ class Features;
 
 namespace cairn::nn {
 
+// A column of ids in [0, rows), one per example: a vocabulary, a hash or a bucket
+// (data/feature_column.h).
 struct WideColumn {
   std::string name;
-  std::int64_t rows = 0;  // its ids are [0, rows)
+  std::int64_t rows = 0;
 };
 
-// One weight for each combination of the columns' values, or for each of `buckets` hashes of it
-// where that is fewer.
+// One weight for each combination of the columns' values, or for each of `buckets` hashes of the
+// combination if there are fewer of those.
 struct WideCross {
   std::vector<std::string> columns;  // at least two of WideOptions::columns
   std::int64_t buckets = 0;          // 0: one for each combination
 };
 
+// Columns are required. A linear model begins with zeros, unlike an embedding, whose vectors would
+// all receive the same gradient. `buckets`, `rows` and names are fixed for the life of a
+// checkpoint.
 struct WideOptions {
   std::vector<WideColumn> columns = {};
   std::vector<WideCross> crosses = {};
@@ -34,21 +41,24 @@ struct WideOptions {
   bool hashed = false;  // as an Embedding's
 };
 
-// The sum of the weights of an example's ids: -> [b, 1]. One variable NAME [all rows, 1] in which
-// columns, then crosses, follow one another, so that a step makes one lookup however many columns
+// The sum of the weights of an example's ids: -> [b, 1]. One variable NAME [all rows, 1], in which
+// columns and then crosses follow one another, so that a step makes one lookup however many columns
 // there are; NAME/bias [1] if asked for.
-//   Errors  InvalidArgument: no column, rows below 1, a cross over an unknown column, or over 2^31
-//           combinations hashed. When run: an id outside its column fails the lookup as id -1, it
-//           never reads a neighbour's weight.
+//   Errors  InvalidArgument: no column, rows below 1, a cross over an unknown column, or over more
+//           than 2^31 combinations hashed. When run: an id outside its column fails the lookup as
+//           id -1, and never reads a neighbour's weight.
 class Wide {
  public:
   explicit Wide(WideOptions options);
   Array operator()(const std::vector<Array>& ids) const;  // beside columns, each int32 or int64 [b]
   Array operator()(const Features& features) const;       // the columns by name
+  // Rows of the variable: those of all columns, and those of all crosses.
   std::int64_t rows() const { return rows_; }
+  // The table, and the bias if there is one. InvalidArgument: it was not called in this scope yet.
   std::vector<Variable> variables() const;
 
  private:
+  // A cross with its columns found and its size known.
   struct Cross {
     std::vector<std::size_t> columns;
     std::int64_t combinations = 1;
@@ -56,7 +66,7 @@ class Wide {
   };
   Cross resolve(const WideCross& cross) const;
   Array cross_ids(const Cross& cross, const std::vector<Array>& ids) const;
-  // [b, columns]: row numbers of the table
+  // [b, columns]: row numbers of the table, or -1 for an id outside its column.
   Array placed_columns(const std::vector<Array>& ids) const;
   Array placed_crosses(const std::vector<Array>& ids) const;  // [b, crosses]
 
