@@ -12,6 +12,7 @@ constexpr std::string_view kDigits =
 
 }  // namespace
 
+// Three bytes are four digits; a last group of one or two bytes is two or three digits and padding.
 std::string to_base64(std::string_view bytes) {
   std::string out;
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -25,6 +26,8 @@ std::string to_base64(std::string_view bytes) {
   return out;
 }
 
+// Padding is taken only at the very end. Bits of the last digit that no byte needs are ignored, as
+// RFC 4648 allows.
 std::string from_base64(std::string_view text) {
   if (text.size() % 4 != 0) throw InvalidArgumentError("base64 text comes in groups of 4");
   std::string out;

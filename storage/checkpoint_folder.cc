@@ -17,12 +17,15 @@ std::string last_name(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
+// Eight digits make names sort like numbers in every listing; a larger number is simply longer.
 std::string CheckpointFolder::name(std::uint64_t id) {
   std::string digits = std::to_string(id);
   if (digits.size() < 8) digits.insert(0, 8 - digits.size(), '0');
   return std::string(kPrefix) + digits;
 }
 
+// At most 18 digits, which cannot overflow. A user's own "ckpt-old" is not such a name, and so is
+// never removed.
 std::optional<std::uint64_t> CheckpointFolder::parse_name(const std::string& name) {
   if (!name.starts_with(kPrefix) || name.size() < kPrefix.size() + 8 ||
       name.size() > kPrefix.size() + 18)
@@ -55,6 +58,8 @@ std::optional<CheckpointEntry> CheckpointFolder::latest() const {
   return all.back();
 }
 
+// Leftovers count: a number that a save once used is not used again, so that what it left cannot be
+// mistaken for part of the next one.
 std::uint64_t CheckpointFolder::next_id() const {
   std::uint64_t next = 1;
   for (const std::string& name : disk_.list(folder_))
@@ -91,6 +96,9 @@ CheckpointFolder::Known CheckpointFolder::read_all() const {
   return known;
 }
 
+// First what stays is collected (whatever cannot be read, other runs', the newest of this one, and
+// the bases of all those), then the rest is removed. In doubt a checkpoint stays: a manifest of a
+// later release is unreadable here and perfectly good there.
 std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Lineage& run) {
   const Known known = read_all();
   std::set<std::string> kept = known.unreadable;

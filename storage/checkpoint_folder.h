@@ -1,4 +1,7 @@
 // CheckpointFolder: the checkpoints of a run side by side: ckpt-00000001, ckpt-00000002, ...
+//
+// A checkpoint exists exactly while its folder has a manifest. That one file is written last and
+// removed first, so that no crash leaves half a checkpoint that looks whole.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,26 +14,30 @@
 
 namespace cairn::storage {
 
+// A checkpoint: its number, and its folder's path.
 struct CheckpointEntry {
   std::uint64_t id = 0;
   std::string path;
 };
 
-// Whose checkpoints are whose: those of a session, and those that it went on from. What an ancestor
-// saved later is not.
+// Which checkpoints belong to a run: those of its session, and those of the sessions that it went
+// on from, up to the checkpoint at which it did. What an ancestor saved later belongs to that
+// ancestor, which may still be running.
 struct Lineage {
   std::uint64_t session = 0;
   std::vector<Ancestor> ancestors;
   bool holds(std::uint64_t saver, std::uint64_t checkpoint) const;
 };
 
-// Thread: any that may block on files; one writer a folder (folder_lock.h).
+// The checkpoints in one folder. Nothing is cached: each call looks at the disk.
+//   Errors  those of the disk.
+//   Thread  any that may block on files; one writer per folder (folder_lock.h).
 class CheckpointFolder {
  public:
   CheckpointFolder(Disk& disk, std::string folder) : disk_(disk), folder_(std::move(folder)) {}
 
   static std::string name(std::uint64_t id);  // "ckpt-00000042"
-  // empty: not such a name
+  // The number in such a name; empty: it is not one.
   static std::optional<std::uint64_t> parse_name(const std::string& name);
   std::string path(std::uint64_t id) const;
 
@@ -39,8 +46,8 @@ class CheckpointFolder {
   std::uint64_t next_id() const;  // above all there are, with a manifest or without
   // Removes, of the checkpoints of `run`, all but the newest `keep_last` (and what any that stays
   // is a delta of), and leftovers without a manifest. Those of other runs stay, as does what cannot
-  // be read. For after a commit, while nobody writes a further checkpoint.
-  // Result  what was removed.
+  // be read. To be called after a commit, while no further checkpoint is being written.
+  //   Result  the folders that were removed.
   std::vector<std::string> prune(std::size_t keep_last, const Lineage& run);
 
  private:
@@ -50,6 +57,7 @@ class CheckpointFolder {
   std::string folder_;
 };
 
+// What verify() found: how much it read, and what is wrong.
 struct VerifyReport {
   std::string path;
   std::uint64_t files = 0, bytes = 0, blocks = 0, rows = 0;
@@ -59,6 +67,7 @@ struct VerifyReport {
 
 // Reads every file and every block of the checkpoint at `path` and compares them with its manifest.
 // Never throws an Error: what is wrong is in the report.
+//   Cost  the whole checkpoint is read twice, once as files and once as blocks.
 VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path);
 
 }  // namespace cairn::storage

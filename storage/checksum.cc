@@ -12,6 +12,8 @@ namespace {
 
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
 
+// 0x82f63b78 is the polynomial with its bits reversed. Table k holds what a byte contributes when k
+// more bytes follow it.
 constexpr Tables make_tables() {
   Tables tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -27,7 +29,9 @@ constexpr Tables make_tables() {
 }
 constexpr Tables kTables = make_tables();
 
-// Eight bytes a turn by table ("slicing by 8").
+// Eight bytes per turn by table.
+//   Source  "slicing by 8": Kounavis, Berry, "Novel table lookup-based algorithms for
+//           high-performance CRC generation", IEEE Trans. Computers 57(11), 2008.
 std::uint32_t portable(const char* at, std::size_t size, std::uint32_t crc) {
   for (; size >= 8; at += 8, size -= 8) {
     std::uint64_t word;
@@ -58,6 +62,7 @@ __attribute__((target("sse4.2"))) std::uint32_t by_instruction(const char* at, s
 
 }  // namespace
 
+// The register begins and ends inverted, so inverting `crc` gives back the register to go on from.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t crc) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;

@@ -6,6 +6,8 @@
 
 namespace cairn::storage {
 
+// The holder writes its own name after it has locked, so the file may still be empty when another
+// process reads it.
 std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder,
                                               const Clock& clock, Duration patience) {
   disk.make_folder(folder);
@@ -15,7 +17,7 @@ std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& fol
     return std::make_shared<const FolderLock>(FolderLock{folder, std::move(lock)});
   } catch (const FailedPreconditionError& taken) {
     const std::string whom =
-        *taken.what() == '\0' ? "a process that has not said which" : taken.what();
+        *taken.what() == '\0' ? "a process that has not written its name yet" : taken.what();
     throw FailedPreconditionError(
         str("another run saves its checkpoints in ", folder, " (", whom,
             "), and two would share numbers: wait for its end, or give this run another folder"));

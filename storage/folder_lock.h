@@ -1,5 +1,5 @@
-// The right to save checkpoints into a folder, which one run has at a time: two would share
-// numbers.
+// The right to save checkpoints into a folder, which one run has at a time: two would use the same
+// numbers, and each would remove what the other keeps.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,13 +11,16 @@ namespace cairn::storage {
 
 inline constexpr const char* kLockFile = "LOCK";
 
+// Held as long as this lives; a killed process releases it too.
 struct FolderLock {
   std::string folder;
   std::unique_ptr<DiskLock> lock;
 };
 
-// Makes the folder if need be. Waits up to `patience` for a holder that is about to end.
-//   Errors  FailedPrecondition: another run saves there, who and since when; the disk's own.
+// Locks `folder`, which is made if it is missing. Waits up to `patience` for a holder that is about
+// to end.
+//   Errors  FailedPrecondition: another run saves there; tells which one and since when. The disk's
+//           own.
 //   Thread  any that may block.
 std::shared_ptr<const FolderLock> lock_folder(Disk& disk, const std::string& folder,
                                               const Clock& clock, Duration patience);

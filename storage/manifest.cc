@@ -15,6 +15,9 @@ Manifest read_manifest(const Disk& disk, const std::string& folder) {
   return parse_manifest(disk.read(path), path);
 }
 
+// Everything that the manifest names must be on the disk and synced before this: a manifest is a
+// promise. The writers of databases have synced their files, and the coordinator calls this when
+// all of them have answered.
 void commit(Disk& disk, const std::string& folder, const Manifest& manifest) {
   disk.write_atomically(folder + "/" + kManifestFile, to_text(manifest));
 }

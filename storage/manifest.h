@@ -1,9 +1,10 @@
-// Manifest: the file that makes a checkpoint exist. Written last, as a whole, by rename; what has
-// none is rubble.
+// Manifest: the file that makes a checkpoint exist. It is written last, as a whole, by rename; a
+// folder without one is a leftover.
 //
 // The file is JSON, whose last field is the CRC-32C of all bytes before that field's line.
-// docs/checkpoint-format.md lists the fields. In format 1 the checksum stood behind the JSON, which
-// made the file none; it is still read.
+// docs/checkpoint-format.md lists the fields. In format 1, which is still read, the checksum stood
+// behind the JSON, so that the file as a whole was not JSON.
+//   Thread  values; any.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -22,18 +23,20 @@ namespace cairn::storage {
 inline constexpr const char* kManifestFile = "MANIFEST.json";
 inline constexpr int kManifestVersion = 2;
 
+// A variable as it was when it was saved: what a restore compares before it changes anything.
 struct VariableInfo {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
   bool trainable = true;
-  UpdateRule rule;                 // the one that has slots; an assignment if none
+  UpdateRule rule;                 // the one that has slots; an assignment if there is none
   std::vector<std::string> slots;  // their names
   std::vector<RowRange> parts;     // as it was cut when saved
   bool hashed = false;
   bool operator==(const VariableInfo&) const = default;
 };
 
+// The rows of one shard, in one database.
 struct DatabaseInfo {
   std::string name;  // its folder, relative to the checkpoint's
   std::uint64_t rows = 0;
@@ -42,8 +45,8 @@ struct DatabaseInfo {
   bool operator==(const DatabaseInfo&) const = default;
 };
 
-// Where one pipeline stands: from the iterator state at `state_ordinal`, every element up to
-// `ordinal` is still to be read but those `committed`.
+// Where one pipeline stands. From the iterator state at `state_ordinal` on, every element up to
+// `ordinal` is still to be read, except those in `committed`.
 struct DatasetPosition {
   std::string pipeline;       // the dataset's name and the pipeline's number
   std::uint64_t ordinal = 0;  // the first element never taken
@@ -54,23 +57,25 @@ struct DatasetPosition {
   bool operator==(const DatasetPosition&) const = default;
 };
 
-// A session that a run went on from, and the checkpoint of it at which it did.
+// A session that a run went on from, and that session's checkpoint at which it did.
 struct Ancestor {
   std::uint64_t session = 0;
   std::uint64_t checkpoint = 0;
   bool operator==(const Ancestor&) const = default;
 };
 
+// One checkpoint. Fields are only ever added, and one that an older manifest lacks has a default.
 struct Manifest {
   std::uint64_t checkpoint = 0;
   std::int64_t global_step = 0;
   std::int64_t saved_at_us = 0;  // since 1970 UTC
-  // counted in the step, but gone with a ps that was lost on the way: the model lacks up to so many
+  // Updates that the step counts and that the rows may lack, since a ps was lost on the way: an
+  // upper bound.
   std::uint64_t lost_updates = 0;
   std::uint64_t session = 0;
-  // of the session, the oldest first: what it was resumed from, and that, and so on
+  // What this session was resumed from, and what that one was, the oldest first.
   std::vector<Ancestor> ancestors;
-  // of the initial values: rows that no database holds come from it
+  // The seed of initial values: rows that no database holds are computed from it.
   std::uint64_t seed = 0;
   std::uint64_t layout_version = 0;
   std::vector<VariableInfo> variables;
@@ -83,19 +88,24 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// InvalidArgument: the metadata is not JSON.
+// The text of a manifest, its checksum included.
+//   Errors  InvalidArgument: the metadata is not JSON.
 std::string to_text(const Manifest& manifest);
-// DataLoss naming `path` and the cure: cut short, changed, malformed. Unimplemented: of a later
-// format.
+// The manifest of a text; `path` is for messages.
+//   Errors  DataLoss, naming `path` and the cure: cut short, changed or malformed. Unimplemented: a
+//           later format.
 Manifest parse_manifest(std::string_view text, const std::string& path);
 
-// Thread: any that may block on files.
-// Makes the checkpoint in `folder` exist. Errors  the disk's.
+// Makes the checkpoint in `folder` exist.
+//   Errors  the disk's.
+//   Thread  any that may block on files.
 void commit(Disk& disk, const std::string& folder, const Manifest& manifest);
-// NotFound: no manifest there; DataLoss as parse_manifest().
+// The manifest of the checkpoint in `folder`.
+//   Errors  NotFound: there is none; and those of parse_manifest().
+//   Thread  any that may block on files.
 Manifest read_manifest(const Disk& disk, const std::string& folder);
 
-// The databases that files named "<database>/<file>" belong to, in order of first mention; rows are
+// Groups files named "DATABASE/FILE" by their database, in the order of first mention; rows are
 // left at 0.
 std::vector<DatabaseInfo> group_by_database(const std::vector<FileInfo>& files);
 

@@ -1,4 +1,9 @@
-// Manifest <-> text.
+// Manifest <-> text. Writing is plain; reading trusts nothing, since a manifest lies on a disk for
+// years: the checksum tells damage, and every number is checked against its type on the way in, so
+// that a forged or foreign file gives a DataLoss and not a wrong value.
+//
+// A field that is added must be read with a default, because older manifests lack it, and needs no
+// new format number. A number is due only when older programs would misread the file.
 
 #include <concepts>
 #include <utility>
@@ -59,8 +64,9 @@ Json list_of(const std::vector<T>& things) {
   return list;
 }
 
-// Becomes any type that holds it, and refuses the rest: the library's own conversion wraps, and is
-// undefined for a fraction beyond the type.
+// A JSON number on its way into an integer. It converts to any integral type that can hold it, and
+// refuses the rest; the library's own conversion wraps around, and is undefined for a fraction
+// beyond the type.
 struct Integer {
   const Json& json;
 
@@ -86,6 +92,7 @@ Ranges read_ranges(const Json& json) {
   return ranges;
 }
 
+// The number counts; the name beside it in the file is for readers.
 UpdateRule read_rule(const Json& json) {
   UpdateRule rule;
   const int kind = Integer{json.at("number")};
@@ -156,8 +163,8 @@ Manifest read_json(const Json& json) {
       str("the manifest ", path, " was changed: its checksum does not match its bytes", kCure));
 }
 
-// The JSON of a text of format 1 whose checksum is right: it stands behind the JSON, on a line of
-// its own.
+// The JSON of a text of format 1 whose checksum is right. The checksum stands behind the JSON, on a
+// line of its own.
 std::string_view checked_body_1(std::string_view text, const std::string& path) {
   const std::size_t line =
       text.size() > 1 ? text.rfind('\n', text.size() - 2) : std::string_view::npos;
@@ -170,7 +177,8 @@ std::string_view checked_body_1(std::string_view text, const std::string& path) 
   return body;
 }
 
-// The JSON of a text whose checksum is right: the last field, over all that stands before it.
+// The JSON of a text whose checksum is right. It is the last field, over all bytes before its line,
+// so that the file stays JSON and the check needs no canonical form.
 std::string_view checked_body(std::string_view text, const std::string& path) {
   const std::size_t line =
       text.ends_with("\n}\n") ? text.rfind(kChecksumField) : std::string_view::npos;
@@ -204,7 +212,8 @@ std::string to_text(const Manifest& manifest) {
                      {"applied", manifest.applied},
                      {"datasets", list_of(manifest.datasets)}};
   std::string body = json_text(json, 1);
-  body.replace(body.size() - 2, 2, ",\n");  // for the brace on the last line
+  // The closing brace gives way to one more field.
+  body.replace(body.size() - 2, 2, ",\n");
   const std::uint32_t checksum = crc32c(body);
   return body + str(kChecksumField, checksum, "\n}\n");
 }

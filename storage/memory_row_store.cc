@@ -1,3 +1,8 @@
+// A database as one file of records: for simulations and tests, where a Disk in memory can tear the
+// write or lose it, and RocksDB, which talks to the system itself, could not be. The order of keys
+// and the cursor's rules are those of RocksDB, so that code above sees no difference.
+//
+// A record is the key's length (4 bytes), the key, the value's length, the value.
 #include <cstring>
 #include <map>
 
@@ -16,6 +21,7 @@ void put_text(std::string& out, std::string_view text) {
   out.append(text);
 }
 
+// A length beyond the end is a file that was cut short.
 std::string take_text(std::string_view& left, const std::string& folder) {
   std::uint32_t size = 0;
   if (left.size() >= sizeof size) std::memcpy(&size, left.data(), sizeof size);
@@ -32,6 +38,8 @@ class MemoryWriter final : public DatabaseWriter {
     disk_.remove_tree(folder_);
     disk_.make_folder(folder_);
   }
+  // Checked here as RocksDB's SstFileWriter checks it: a writer that got the order wrong must fail
+  // in simulation too.
   void put(std::string_view key, std::string_view value) override {
     CAIRN_CHECK(last_.empty() || last_ < key, "keys of a database ascend");
     last_ = key;
@@ -66,6 +74,7 @@ class MemoryReader final : public DatabaseReader {
     at_ = records_.end();
   }
   void seek(std::string_view key) override { at_ = records_.lower_bound(key); }
+  // The last key at or before `key`, and invalid if all keys are after it.
   void seek_for_prev(std::string_view key) override {
     at_ = records_.upper_bound(key);
     at_ = at_ == records_.begin() ? records_.end() : std::prev(at_);

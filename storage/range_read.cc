@@ -5,6 +5,7 @@
 namespace cairn::storage {
 namespace {
 
+// All keys of one variable and one kind begin with this; the row comes after it.
 std::string key_prefix(const std::string& variable, RecordKind kind) {
   std::string key = encode(RecordKey{variable, kind, 0});
   key.resize(key.size() - sizeof(std::int64_t));
@@ -43,8 +44,9 @@ bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
   if (!here_) return false;
   if (!sought_) {
     sought_ = true;
-    // The block that holds the range's first row may begin before it; of a hashed variable any
-    // block before it may hold some.
+    // The block that holds the range's first row may begin before it, hence the step back. Blocks
+    // of a hashed variable hold rows from all over the part, in the order of their first rows, so
+    // any block before the range may hold some of it, and reading begins at the first one.
     const std::string first =
         encode(RecordKey{variable_, RecordKind::kRows, hashed_ ? 0 : range_.begin});
     reader_.seek_for_prev(first);
@@ -53,7 +55,7 @@ bool RangeRead::read(std::vector<StoredRows>& out, std::size_t bytes) {
   std::size_t taken = 0;
   for (; at_rows(); reader_.next()) {
     if (decode_key(reader_.key()).row >= range_.end) return false;
-    if (taken >= bytes) return true;
+    if (taken >= bytes) return true;  // the cursor stays on this block for the next call
     StoredRows rows = decode_rows(reader_.key(), reader_.value());
     taken += reader_.value().size();
     if (!rows.offsets.empty() &&

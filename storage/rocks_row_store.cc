@@ -1,3 +1,11 @@
+// RocksDB, and the only file that includes it. A checkpoint's database is written once in ascending
+// order and read once from end to end, so none of what makes RocksDB fast for other uses is wanted:
+// no log, no memtable, no compaction, no cache. Sorted files are made beside the database and
+// ingested, which costs one write of each byte.
+//
+// Order: sorted files (synced when they are finished), then the database that names them, then the
+// list of files with their checksums, which the coordinator puts into the manifest. A crash
+// anywhere leaves files that no manifest names.
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
 #include <rocksdb/sst_file_writer.h>
@@ -13,11 +21,13 @@
 namespace cairn::storage {
 namespace {
 
-// checksums are taken of whole files in memory
+// The size at which a sorted file is ended: checksums are taken of whole files in memory.
 constexpr std::uint64_t kSortedFileBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kReadAhead = std::size_t{4} << 20;
 constexpr const char* kMaking = "making";  // folder of sorted files not yet taken in
 
+// NoSpace is the user's to mend; InvalidArgument means that we called it wrongly; whatever else
+// happens to files that nobody else writes is lost data.
 [[noreturn]] void raise(const rocksdb::Status& status, const std::string& doing) {
   const std::string message = str(doing, ": ", status.ToString());
   if (status.IsNoSpace())
@@ -42,7 +52,7 @@ rocksdb::Options database_options() {
   rocksdb::Options options;
   options.compression = rocksdb::kNoCompression;  // rows of floats hardly shrink
   options.info_log = std::make_shared<NoLog>();
-  options.disable_auto_compactions = true;
+  options.disable_auto_compactions = true;  // files do not overlap: there is nothing to merge
   options.max_open_files = -1;
   options.max_file_opening_threads = 1;
   options.use_fsync = true;
@@ -76,6 +86,8 @@ class RocksWriter final : public DatabaseWriter {
                   "writing ", files_.back());
   }
 
+  // The LOCK file that RocksDB leaves is empty and of no use to a reader, so the manifest does not
+  // list it.
   std::vector<FileInfo> finish() override {
     if (file_ != nullptr) end_file();
     take_in();
@@ -101,6 +113,8 @@ class RocksWriter final : public DatabaseWriter {
     file_.reset();
     failpoint("rows.file_written");
   }
+  // Moves the files into the database (by hard link and unlink; a copy where the file system has no
+  // links) and closes it, so that its own descriptor of files is on the disk.
   void take_in() {
     rocksdb::Options options = options_;
     options.create_if_missing = true;
@@ -121,6 +135,8 @@ class RocksWriter final : public DatabaseWriter {
   std::unique_ptr<rocksdb::SstFileWriter> file_;
 };
 
+// Opened read-only: a checkpoint is never changed, may lie on a medium that cannot be written, and
+// may be read by several processes at once.
 class RocksReader final : public DatabaseReader {
  public:
   explicit RocksReader(const std::string& folder) : folder_(folder) {

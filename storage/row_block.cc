@@ -1,3 +1,7 @@
+// The bytes of a database's records. Whatever is read may be damaged in any way, so the reader
+// checks the checksum first and then trusts nothing all the same: a sum can match by chance, and
+// fuzzing makes it match on purpose. Every size is compared with what is left before memory is
+// allocated for it.
 #include "storage/row_block.h"
 
 #include <bit>
@@ -10,6 +14,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "rows are stored as they lie in memory");
 
+// A table of a hashed variable has a version of its own, which a release without hashed variables
+// refuses.
 constexpr std::uint8_t kRowsVersion = 1;
 constexpr std::uint8_t kTableVersion = 1, kHashedTableVersion = 2;
 constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
@@ -20,6 +26,7 @@ constexpr std::int64_t kDimMax = std::int64_t{1} << 40;
           ". Restore from an older checkpoint; `cairn ckpt verify` names the sound ones"));
 }
 
+// Appends fields; finish() adds the checksum, which covers the key as well.
 class Writer {
  public:
   template <typename T>
@@ -47,6 +54,8 @@ class Writer {
   std::string out_;
 };
 
+// Reads fields of a value whose checksum is right, and fails with the key's name where they do not
+// fit.
 class Reader {
  public:
   Reader(std::string_view key, std::string_view value) : key_(key), left_(value) {
@@ -93,6 +102,8 @@ class Reader {
   std::string_view left_;
 };
 
+// Big-endian in keys, because databases compare keys byte by byte, and only this order makes that
+// the order of the numbers.
 void put_big_endian(std::string& out, std::uint64_t value, int bytes) {
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
     out.push_back(static_cast<char>(value >> shift));
@@ -132,6 +143,8 @@ std::string describe_key(std::string_view bytes) {
   return str("variable '", bytes.substr(2, name), "', row ", big_endian(bytes.substr(3 + name)));
 }
 
+// Row numbers ascend, so a list holds the gaps between them less one, which are small. Only the
+// first row is a full number, and that one is in the key.
 std::string encode(std::string_view key, const StoredRows& rows) {
   Writer out;
   out.reserve(rows.data.size() + 2 * rows.offsets.size() + 64);
@@ -163,11 +176,13 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   const auto count = in.number<std::uint32_t>();
   rows.first_row = decode_key(key).row;
   in.want(rows.slots < 64 && rows.dim >= 0 && rows.dim < kDimMax, "its sizes are impossible");
+  // Each row has a byte at least, unless it is empty: the list below is bounded by this.
   in.want(count <= kBlockBytes, "it claims more rows than a block has bytes");
   rows.offsets.resize(count);
   std::uint64_t offset = 0;
   for (std::uint32_t i = 1; i < count; ++i) {
     const std::uint64_t skipped = contiguous ? 0 : in.varint();
+    // first_row + offset must stay a valid int64.
     const std::uint64_t room = static_cast<std::uint64_t>(INT64_MAX - rows.first_row) - offset;
     in.want(skipped < room, "a row number is malformed");
     rows.offsets[i] = offset += 1 + skipped;
@@ -196,6 +211,7 @@ std::string encode(std::string_view key, const TableRecord& record) {
   return out.finish(key);
 }
 
+// More constants than this release knows are read past, so that a rule may gain some.
 TableRecord decode_table(std::string_view key, std::string_view value) {
   Reader in(key, value);
   TableRecord record;

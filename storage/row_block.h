@@ -1,13 +1,15 @@
-// What a checkpoint's database holds: blocks of rows with their slots, and one record a table. Pure
-// encoding.
+// What a checkpoint's database holds: blocks of rows with their slots, and one record per table.
+// Encoding and decoding only; nothing here touches a disk.
 //
 //   Key    length of the name (2 bytes), name, kind (1 byte), row (8 bytes), numbers big-endian:
-//          the keys of a variable lie together, its record first, then its rows in order. A read of
-//          rows is therefore a read of a range; the blocks of a hashed variable are in the order of
-//          their first rows, but each may reach far into the next ones.
-//   Value  little-endian; ends in a CRC-32C over key and value. docs/checkpoint-format.md has the
-//          byte table.
-// Decoding is total: any bytes give a value or DataLoss that names the key. Thread: any.
+//   the keys of a variable lie together, its table records first, then its rows in order. A read of
+//   rows is therefore a read of a range. Blocks of a hashed variable come in the order of their
+//   first rows, but each may reach far into the next ones.
+//   Value  little-endian; ends in a CRC-32C over key and value, so that a block that was moved to
+//          another key is noticed too. docs/checkpoint-format.md has the byte table.
+//
+// Decoding is total: any bytes give a value or a DataLoss that names the key.
+//   Thread  any.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +23,10 @@
 
 namespace cairn::storage {
 
-// of rows in a block, unless a single row has more
+// Bytes of rows in a block, unless a single row has more.
 inline constexpr std::size_t kBlockBytes = 64 << 10;
 
+// The numbers are those of the format; never renumber. Tables sort before rows.
 enum class RecordKind : std::uint8_t { kTable = 1, kRows = 2 };
 
 struct RecordKey {
@@ -33,7 +36,8 @@ struct RecordKey {
   bool operator==(const RecordKey&) const = default;
 };
 std::string encode(const RecordKey& key);
-RecordKey decode_key(std::string_view bytes);  // DataLoss
+// Errors  DataLoss: the bytes are not a key.
+RecordKey decode_key(std::string_view bytes);
 // Something readable of any key, for messages.
 std::string describe_key(std::string_view bytes);
 
@@ -55,12 +59,14 @@ struct StoredRows {
   bool contiguous() const { return !offsets.empty() && offsets.back() + 1 == offsets.size(); }
   bool operator==(const StoredRows&) const = default;
 };
-// A contiguous range costs no bytes for its row numbers, a list one or two a row, or up to nine of
-// a hashed variable.
+// The value of a block. Consecutive rows cost no bytes for their numbers; a list costs one or two
+// bytes per row, or up to nine per row of a hashed variable.
 std::string encode(std::string_view key, const StoredRows& rows);
-StoredRows decode_rows(std::string_view key, std::string_view value);  // DataLoss
+// Errors  DataLoss: the value is damaged, or does not belong to `key`.
+StoredRows decode_rows(std::string_view key, std::string_view value);
 
-// What a table is, beside its rows: written even where no row was ever touched.
+// What a table is, apart from its rows: written even where no row was ever touched, so that a
+// restore knows of the variable and of its count of updates.
 struct TableRecord {
   std::string variable;
   DType dtype = DType::kFloat32;
@@ -68,11 +74,12 @@ struct TableRecord {
   UpdateRule rule;
   std::vector<std::string> slots;
   RowRange rows;             // the part
-  std::int64_t updates = 0;  // t
+  std::int64_t updates = 0;  // RuleInputs::t of the last one
   bool hashed = false;
   bool operator==(const TableRecord&) const = default;
 };
 std::string encode(std::string_view key, const TableRecord& record);
-TableRecord decode_table(std::string_view key, std::string_view value);  // DataLoss
+// Errors  DataLoss, as decode_rows().
+TableRecord decode_table(std::string_view key, std::string_view value);
 
 }  // namespace cairn::storage

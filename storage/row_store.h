@@ -1,5 +1,5 @@
-// RowStore: the databases that a checkpoint's rows lie in. RocksDB behind its door, or a plain file
-// for the simulation.
+// RowStore: the databases in which a checkpoint's rows lie. RocksDB behind its door, or a plain
+// file for the simulation.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,8 @@ struct FileInfo {
   bool operator==(const FileInfo&) const = default;
 };
 
-// A database in the making. Unfinished, it leaves at most files that no manifest names.
+// A database that is being made. If it is dropped unfinished, it leaves at most files that no
+// manifest names.
 //   Thread  one at a time; calls block on the disk.
 class DatabaseWriter {
  public:
@@ -31,8 +32,8 @@ class DatabaseWriter {
   virtual std::vector<FileInfo> finish() = 0;
 };
 
-// A cursor over a database, nowhere at first.
-//   Errors  of every call: DataLoss naming the database, where a file is missing, cut short or
+// A cursor over a database. It stands nowhere until the first seek.
+//   Errors  of every call: DataLoss, naming the database, where a file is missing, cut short or
 //           changed.
 //   Thread  one at a time; calls block on the disk.
 class DatabaseReader {

@@ -1,3 +1,5 @@
+// `cairn ckpt verify`: reads everything that a restore could read, and goes on after an error,
+// because a user wants to know all that is wrong with a checkpoint before choosing another.
 #include "core/base/error.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/range_read.h"
@@ -6,7 +8,7 @@
 namespace cairn::storage {
 namespace {
 
-// Runs `work`; what it throws becomes a line of the report.
+// Runs `work`; an error that it throws becomes a line of the report.
 template <typename Work>
 void collect(VerifyReport& report, Work work) {
   try {
@@ -29,6 +31,8 @@ void verify_file(const Disk& disk, const std::string& folder, const FileInfo& fi
     throw DataLossError(str(path, " was changed: its checksum does not match the manifest's"));
 }
 
+// Decodes every record, which checks the checksum of each block, and counts rows. The file's
+// checksum covers the same bytes; this also covers what RocksDB makes of them.
 void verify_rows(RowStore& store, const std::string& folder, const DatabaseInfo& database,
                  VerifyReport& report) {
   verify_database_name(database.name);
@@ -57,7 +61,7 @@ VerifyReport verify(const Disk& disk, RowStore& store, const std::string& path) 
       const std::size_t before = report.problems.size();
       for (const FileInfo& file : database.files)
         collect(report, [&] { verify_file(disk, path, file, report); });
-      // Changed files are reported as such, not once more through what they make of the rows.
+      // A changed file is reported once, as such, and not again for every block that it spoils.
       if (report.problems.size() == before)
         collect(report, [&] { verify_rows(store, path, database, report); });
     }
