@@ -9,6 +9,8 @@
 namespace cairn::tools {
 namespace {
 
+// Compared as files and not as text: the same folder may be named by another path, or through a
+// link.
 bool lies_in(const std::string& checkpoint, const std::string& folder) {
   std::error_code none;
   auto at = std::filesystem::absolute(checkpoint).lexically_normal();
@@ -23,6 +25,7 @@ std::shared_ptr<const storage::FolderLock> claim_checkpoint_folder(Disk& disk,
                                                                    const std::string& resume,
                                                                    Overwrite overwrite,
                                                                    Duration patience) {
+  // Locked first and looked at afterwards, so that no other run can save between the two.
   auto lock = storage::lock_folder(disk, folder, system_clock(), patience);
   const auto there = storage::CheckpointFolder(disk, folder).list();
   if (there.empty() || (!resume.empty() && lies_in(resume, folder))) return lock;

@@ -9,6 +9,7 @@
 namespace cairn::tools {
 namespace {
 
+// A user may name any of the three; the more particular meaning comes first.
 std::vector<std::string> look_for_checkpoints(const std::string& path) {
   if (system_disk().exists(path + "/" + storage::kManifestFile)) return {path};
   std::vector<std::string> found;
@@ -32,6 +33,8 @@ std::vector<std::string> checkpoints_at(const std::string& path) {
 
 std::string checkpoint_at(const std::string& path) { return checkpoints_at(path).back(); }
 
+// The newest run that has a checkpoint, and not the newest run: one that was just begun, or failed
+// at once, has none, and is not what --resume latest means.
 std::string latest_checkpoint() {
   const std::string run =
       newest_run([](const std::string& folder) { return !look_for_checkpoints(folder).empty(); });

@@ -5,12 +5,14 @@
 
 namespace cairn::tools {
 
-// A checkpoint's own folder; or all of a folder of checkpoints, or of a run's folder, oldest first.
+// The checkpoints that `path` means, oldest first: itself, if it is a checkpoint's own folder; or
+// all of a folder of checkpoints, or of a run's folder.
 //   Errors  NotFound: there is none; names what was looked for.
 std::vector<std::string> checkpoints_at(const std::string& path);
 // The newest of them.
 std::string checkpoint_at(const std::string& path);
-// The newest checkpoint of the newest run below ./runs that has one. NotFound: none has.
+// The newest checkpoint of the newest run below ./runs that has one.
+//   Errors  NotFound: none has.
 std::string latest_checkpoint();
 
 }  // namespace cairn::tools

@@ -1,3 +1,5 @@
+// fork() and exec() by hand, and not posix_spawn(): between the two the child must arrange for its
+// own death with its parent, which no attribute of posix_spawn() does.
 #include "tools/child_process.h"
 
 #include <fcntl.h>
@@ -29,6 +31,8 @@ std::string name_of(const std::string& assignment) {
   return assignment.substr(0, assignment.find('=') + 1);
 }
 
+// What is added wins over what we have ourselves: a program may be started from within another run,
+// whose TF_CONFIG must not reach it.
 std::vector<std::string> merged_environment(const std::vector<std::string>& added) {
   std::vector<std::string> merged = added;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -47,8 +51,9 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return out;
 }
 
-// Everything the child needs between fork and exec, made before the fork: other threads of ours may
-// hold the heap's lock.
+// Everything that the child needs between fork and exec, made before the fork. After it the child
+// may only make system calls: another thread of ours may have held the heap's lock when the process
+// was copied, and nobody will ever release that copy.
 struct Launch {
   std::vector<std::string> arguments, environment;
   std::vector<char*> argv, envp;
@@ -58,6 +63,8 @@ struct Launch {
   int report = -1;  // exec's errno goes here; closed by a successful exec
 };
 
+// Appends, so that a role's log keeps what it wrote before it died. If the file cannot be opened,
+// output goes where ours goes: a lost log is no reason not to run.
 void redirect(const char* output) {
   int in = ::open("/dev/null", O_RDONLY);
   int out = ::open(output, O_WRONLY | O_CREAT | O_APPEND, 0644);
@@ -67,13 +74,16 @@ void redirect(const char* output) {
   ::dup2(out, 2);
 }
 
-// Runs in the child: system calls only.
+// Runs in the child, by system calls only. The order matters: the death signal is set first and the
+// parent is looked at second, because a parent that dies between fork and prctl() sends none. The
+// group is changed before the program could start processes of its own. Descriptors are marked and
+// not closed, so that the report pipe still works if exec fails.
 [[noreturn]] void become(const Launch& launch) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // the parent died before the line above took effect
   if (::getppid() != launch.parent) ::_exit(127);
   if (launch.own_group) ::setpgid(0, 0);
-  ::signal(SIGPIPE, SIG_DFL);  // what we ignore is ours to ignore
+  ::signal(SIGPIPE, SIG_DFL);  // ignored signals stay ignored across exec, blocked ones blocked
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -85,7 +95,9 @@ void redirect(const char* output) {
   ::_exit(127);
 }
 
-// exec's errno, 0 once exec succeeded.
+// The errno of a failed exec, or 0: a successful one closes the pipe, and the read ends without
+// bytes. So a program that is missing is an error of the constructor and not a child that dies at
+// once.
 int read_report(int fd) {
   int error = 0;
   ssize_t got;
@@ -150,6 +162,7 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 
 ChildProcess::~ChildProcess() { end(); }
 
+// Also ends what the constructor has begun, when it fails after the fork.
 void ChildProcess::end() {
   if (pid_ > 0 && !status_) {
     send(SIGKILL);
@@ -164,6 +177,9 @@ void ChildProcess::send(int signal) const {
   if (pid_ > 0 && !status_) ::kill(own_group_ ? -pid_ : pid_, signal);
 }
 
+// First with WNOWAIT, which leaves the child a zombie: its number, and that of its group, is then
+// still its own while the rest of the group is killed. Collecting it first could let another
+// process have the number.
 std::optional<ExitStatus> ChildProcess::collect(int options) {
   if (status_ || pid_ <= 0) return status_;
   siginfo_t info{};
@@ -184,6 +200,8 @@ ExitStatus ChildProcess::wait() { return *collect(0); }
 // By its number: the header of glibc 2.36 forgets that it is read by C++ as well.
 int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
+// Only the end of the file is read, since a log may be large. Walks back over line ends from the
+// last character.
 std::string last_lines(const std::string& path, int lines) {
   constexpr std::streamoff kMost = 4096;
   std::ifstream file(path, std::ios::binary | std::ios::ate);

@@ -9,10 +9,10 @@
 namespace cairn::tools {
 
 struct Command {
-  // arguments[0] is the program: a path, or a name looked up in PATH
+  // arguments[0] is the program: a path, or a name that is looked up in PATH.
   std::vector<std::string> arguments;
   std::vector<std::string> environment;  // "NAME=value", added to ours or in place of ours
-  // stdout and stderr are appended here, stdin is empty; "": all three are ours
+  // stdout and stderr are appended to this file, and stdin is empty; "": all three are ours.
   std::string output_file;
   // kOwn: signals typed at our terminal do not reach it, and whatever it leaves behind ends with
   // it. kShared: it belongs to our terminal as we do, so that it can read from it.
@@ -27,15 +27,15 @@ struct ExitStatus {
   int shell_code() const { return signal == 0 ? code : 128 + signal; }  // as a shell tells it
 };
 
-// Movable; the destructor kills the process (its group, if it has its own) and waits for it.
-//   Death   the kernel sends it SIGKILL when the thread that started it ends, however that happens:
-//           the thread must live as long as the child.
-//   Thread  any one at a time.
+// Movable. The destructor kills the process (its group, if it has its own) and waits for it.
+//   Death  the kernel sends it SIGKILL when the thread that started it ends, however that happens:
+//          the thread must live as long as the child (prctl(2), PR_SET_PDEATHSIG).
+//   Thread  any, one at a time.
 class ChildProcess {
  public:
-  // Errors NotFound: no such program. PermissionDenied: it may not be run. ResourceExhausted: no
-  // process to be had.
-  //         InvalidArgument: no arguments. Each names the program.
+  //   Errors  NotFound: there is no such program. PermissionDenied: it may not be run.
+  //           ResourceExhausted: the system has no process left. InvalidArgument: no arguments.
+  //           Each names the program.
   explicit ChildProcess(const Command& command);
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&& other) noexcept;
@@ -43,11 +43,13 @@ class ChildProcess {
 
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_; }  // readable once it has ended: for poll
-  // to the process, and to its group if it has its own; nothing if it has ended
+  // Sends a signal to the process, and to its group if it has its own. Does nothing if it has
+  // ended.
   void send(int signal) const;
   // The status once it has ended, empty before. Does not wait.
   std::optional<ExitStatus> poll();
-  ExitStatus wait();  // Suspends the thread, unbounded.
+  // Blocks the thread until it has ended, without a limit.
+  ExitStatus wait();
 
  private:
   std::optional<ExitStatus> collect(int options);
@@ -63,8 +65,8 @@ class ChildProcess {
 // none.
 int open_pidfd(pid_t pid);
 
-// The last `lines` lines of a file, at most 4 KB of it; empty if it cannot be read. For telling why
-// a program died.
+// The last `lines` lines of a file, but at most 4 KB of it; empty if it cannot be read. For telling
+// why a program died.
 std::string last_lines(const std::string& path, int lines);
 
 }  // namespace cairn::tools

@@ -1,3 +1,5 @@
+// Looking at checkpoints without a cluster: everything is read from the folder, so that these work
+// while a run saves there and after it has died.
 #include "tools/ckpt_command.h"
 
 #include <CLI/CLI.hpp>
@@ -33,8 +35,11 @@ std::uint64_t bytes_of(const Manifest& manifest) {
 
 enum class Form { kText, kJson };
 
+// Every subcommand has --json, for scripts.
 void print_json(const Json& json) { std::printf("%s\n", json_text(json, 2).c_str()); }
 
+// A manifest that cannot be read ends the listing with its error: a listing that passed over it
+// would look complete.
 int list(const std::string& folder, Form form) {
   Json all = Json::array();
   for (const std::string& path : checkpoints_at(folder)) {
@@ -82,6 +87,7 @@ void print(const std::string& path, const Manifest& manifest) {
                 static_cast<unsigned long long>(position.ordinal));
 }
 
+// JSON shows the manifest as it is stored, so that nothing of it is hidden from a script.
 int show(const std::string& given, Form form) {
   const std::string path = checkpoint_at(given);
   const Manifest manifest = storage::read_manifest(system_disk(), path);
@@ -92,6 +98,7 @@ int show(const std::string& given, Form form) {
   return 0;
 }
 
+// The exit status is 1 if any checkpoint is damaged, for scripts.
 int verify(const std::string& given, Form form) {
   auto store = storage::make_rocks_row_store();
   bool clean = true;
@@ -122,6 +129,8 @@ int verify(const std::string& given, Form form) {
 
 using Run = int (*)(const std::string& path, Form form);
 
+// ls, show and verify take the same arguments. What the callbacks need is shared with CLI's
+// objects, which outlive this function.
 void add(CLI::App& parent, const std::string& name, const std::string& what,
          const std::string& path_is, Run run, int& status) {
   auto path = std::make_shared<std::string>("checkpoints");
@@ -138,6 +147,8 @@ struct SaveRequest {
   double wait_seconds = 600;
 };
 
+// Asks the running coordinator, which alone can make a cut; the answer comes when the checkpoint
+// exists.
 int save(const SaveRequest& request) {
   const RunAddress run = find_running(request.run);
   const auto limit =
@@ -146,6 +157,7 @@ int save(const SaveRequest& request) {
   return 0;
 }
 
+// Unlike its neighbours this one needs a running coordinator, hence other flags.
 void add_save(CLI::App& parent, int& status) {
   auto request = std::make_shared<SaveRequest>();
   CLI::App* command = parent.add_subcommand(

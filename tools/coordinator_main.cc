@@ -1,4 +1,5 @@
-// cairn-coordinator JOB.toml: runs a job on the cluster that TF_CONFIG names.
+// cairn-coordinator JOB.toml: runs a job on the cluster that TF_CONFIG names. Everything but the
+// cluster is shared with `cairn train` (train_request.h).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   app.add_option("--token-file", request.token_file,
                  "File that holds the token; else CAIRN_TOKEN_FILE or CAIRN_TOKEN");
   cairn::rpc::add_version_flag(app);
+  // Set where --help or --version was the whole request, or the command line is wrong.
   if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
   try {
     return cairn::tools::train_on_given_cluster(request);

@@ -1,3 +1,5 @@
+// Made-up data for benchmarks and trials: as large as wanted, and with an upper bound on what a
+// model can learn from it, which is printed so that a trained model's AUC can be judged.
 #include "tools/generate_command.h"
 
 #include <CLI/CLI.hpp>
@@ -18,6 +20,7 @@ struct Request {
   CriteoLikeOptions options;
 };
 
+// The file is looked at before anything is made: a refusal after an hour of work would be a waste.
 int generate(const Request& request) {
   verify_new_file(request.path, request.overwrite ? Overwrite::kYes : Overwrite::kNo);
   CriteoLikeOptions options = request.options;
@@ -26,7 +29,7 @@ int generate(const Request& request) {
   const auto write = request.format == "tsv" ? write_criteo_tsv : write_criteo_records;
   const CriteoSummary made =
       write(clicks, request.first, request.first + request.rows, request.path);
-  // the data may go to standard output
+  // The data may go to standard output; the summary must not mix with it.
   std::FILE* const told = output_place(request.path).in_place ? stderr : stdout;
   std::fprintf(told,
                "%s: %lld rows, %.1f %% positive; the hidden model's own AUC is %.4f, its log loss "
@@ -38,6 +41,8 @@ int generate(const Request& request) {
 
 }  // namespace
 
+// The request is shared with the callback, which runs after this function has returned. Bounds keep
+// row numbers and table sizes within their types.
 void add_generate_command(CLI::App& app, int& status) {
   auto* generate_app = app.add_subcommand("generate", "Make up data of a known kind");
   generate_app->require_subcommand(1);

@@ -13,6 +13,7 @@
 namespace cairn::tools {
 namespace {
 
+// cluster.json is read by commands that run in other working folders.
 std::string absolute_path(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
@@ -24,6 +25,8 @@ std::string environment_text(const char* name) {
 
 }  // namespace
 
+// What is not given comes from the environment that `cairn up` sets for its program, so that the
+// same program runs under both.
 GivenClusterRun::GivenClusterRun(const std::string& dir, GivenCluster cluster)
     : dir_(dir.empty() ? environment_text("CAIRN_RUN_DIR") : dir), cluster_(std::move(cluster)) {
   described_ = dir_.empty() || dir_ != environment_text("CAIRN_RUN_DIR");
@@ -41,10 +44,12 @@ GivenClusterRun::~GivenClusterRun() {
   try {
     describe(false);
   } catch (const Error& error) {
-    log_warning("the run's folder goes on saying that it runs: ", error.what());
+    log_warning("the run's folder still says that the run goes on: ", error.what());
   }
 }
 
+// The same file as a LocalCluster's, without process numbers and logs: those are on other machines.
+// Replaced as a whole, so a reader never sees half of it.
 void GivenClusterRun::describe(bool running) const {
   if (!described_) return;
   Json tasks = Json::array();

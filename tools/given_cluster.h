@@ -1,4 +1,4 @@
-// The run folder of a coordinator whose cluster somebody else started.
+// The run folder of a coordinator whose cluster somebody else started, as an orchestrator does.
 #pragma once
 #include <string>
 
@@ -6,23 +6,26 @@
 
 namespace cairn::tools {
 
+// What such a cluster is: its tasks' addresses, and how to be admitted.
 struct GivenCluster {
   ClusterSpec tasks;
   std::string cluster_id, token_file;  // token_file empty: none, or in the environment
 };
 
-// While it lives, `cairn status` finds the cluster by the folder's cluster.json. Below `cairn up`,
-// which has written one, the folder is that run's and nothing is written.
+// While this lives, `cairn status` finds the cluster by the folder's cluster.json; afterwards the
+// file says that the run has ended. Below `cairn up`, which has written one, the folder is that
+// run's and nothing is written.
 //   Errors  the disk's.
 class GivenClusterRun {
  public:
-  // `dir` empty: CAIRN_RUN_DIR, else a new folder below ./runs.
+  // `dir` empty: the folder in CAIRN_RUN_DIR, or else a new one below ./runs.
   GivenClusterRun(const std::string& dir, GivenCluster cluster);
   ~GivenClusterRun();
   GivenClusterRun(const GivenClusterRun&) = delete;
   const std::string& dir() const { return dir_; }
 
  private:
+  // Writes cluster.json.
   void describe(bool running) const;
   std::string dir_;
   GivenCluster cluster_;

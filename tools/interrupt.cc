@@ -10,18 +10,23 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 constexpr std::int64_t kEchoMs = 300;
 
+// Static, because a handler has no argument to find an object by; lock-free, because a handler may
+// interrupt the very code that holds a lock.
 std::atomic<int> first{0};
 std::atomic<std::int64_t> first_at{0};
 static_assert(std::atomic<int>::is_always_lock_free &&
               std::atomic<std::int64_t>::is_always_lock_free);
 
+// clock_gettime() may be called within a handler; std::chrono does not say so of its clocks.
 std::int64_t now_ms() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Calls only what POSIX lets a handler call.
+// Calls only what POSIX lets a handler call (signal-safety(7)). The first signal is noted, and a
+// loop elsewhere looks for it; a later one restores the default action and raises itself again, so
+// that the process ends as a shell expects of that signal.
 void on_signal(int number) {
   int none = 0;
   if (first.compare_exchange_strong(none, number)) {
@@ -35,6 +40,7 @@ void on_signal(int number) {
 
 }  // namespace
 
+// SA_RESTART: system calls of other code go on after the handler instead of failing with EINTR.
 Interrupts::Interrupts() {
   first = 0;
   struct sigaction action {};

@@ -1,5 +1,5 @@
 // Interrupts: how a run is asked to stop. SIGINT, SIGTERM and SIGHUP (a terminal that was closed)
-// end it in order, with a save.
+// end it in order, with a checkpoint.
 #pragma once
 #include <signal.h>
 
@@ -11,8 +11,9 @@ namespace cairn::tools {
 // SIGTERM ends the process at once, and with it its children, which die with their parent. A SIGHUP
 // that is ignored, as under nohup, stays ignored. Writing to a closed pipe (`| head`) is an error
 // of that write and no longer ends the process.
-//   One at a time. A signal within 300 ms of the first is taken for its echo: a terminal that
-//   closes sends SIGHUP twice, and `timeout` sends its signal to the process and to its group.
+//   Only one object exists at a time. A signal within 300 ms of the first is taken for its echo: a
+//   terminal that closes sends SIGHUP twice, and `timeout` sends its signal to the process and to
+//   its group.
 class Interrupts {
  public:
   Interrupts();

@@ -1,3 +1,9 @@
+// The job file, section by section. Each read_ function asks its table for every key that exists
+// and then refuses what is left, so a misspelt key is an error and never a default that was meant
+// to be changed.
+//
+// Two kinds of checks are apart: here, that a text has the right form; in job_limits.cc, that a
+// value is possible, because flags bring values too.
 #include "tools/job.h"
 
 #include <algorithm>
@@ -16,6 +22,8 @@ void require(bool condition, const TomlTable& table, const std::string& message)
   if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
 }
 
+// Files are named relative to the job file, not to the working folder: a job and its data move
+// together.
 std::vector<std::string> beside(const std::string& file, std::vector<std::string> paths) {
   namespace fs = std::filesystem;
   for (auto& path : paths)
@@ -24,7 +32,8 @@ std::vector<std::string> beside(const std::string& file, std::vector<std::string
   return paths;
 }
 
-// "age:int32", "age" (a string), "-fnlwgt" (read past)
+// "age:int32"; "age", which is a string; "-fnlwgt", which is read past. The last colon counts,
+// since names may hold some.
 CsvColumn parse_column(const TomlTable& table, std::string text) {
   CsvColumn column;
   column.dtype = DType::kString;
@@ -46,6 +55,8 @@ CsvColumn parse_column(const TomlTable& table, std::string text) {
   return column;
 }
 
+// A delimiter or quote is one character. "\t" and "tab" both mean a tab, since TOML's literal
+// strings do not know the escape.
 void read_csv(TomlTable table, CsvSchema& csv) {
   std::vector<std::string> columns;
   table.read("columns", columns);
@@ -73,7 +84,7 @@ void read_csv(TomlTable table, CsvSchema& csv) {
   table.refuse_unknown();
 }
 
-// What stands from `begin` on: "8]".
+// The count of "numeric:float32[8]", which begins at `begin`: "8]".
 std::int64_t read_count(const TomlTable& table, const std::string& text, std::size_t begin) {
   std::int64_t count = 0;
   const char* const last = text.data() + text.size();
@@ -85,6 +96,7 @@ std::int64_t read_count(const TomlTable& table, const std::string& text, std::si
 }
 
 // "label:float32", "numeric:float32[8]"
+// A name may not hold a colon here, since the first one ends it.
 void read_records(TomlTable table, RecordSchema& records) {
   std::vector<std::string> fields;
   table.read("fields", fields);
@@ -104,6 +116,8 @@ void read_records(TomlTable table, RecordSchema& records) {
   table.refuse_unknown();
 }
 
+// Both formats' tables are read whichever is chosen; job_limits.cc refuses the one that would not
+// be used.
 void read_data(TomlTable table, JobData& data) {
   table.read("format", data.format);
   table.read("train", data.train);
@@ -121,6 +135,8 @@ void read_data(TomlTable table, JobData& data) {
   data.test = beside(table.file(), data.test);
 }
 
+// Three of the tables have columns' names as keys, so each() visits them and no key in them is
+// unknown.
 void read_features(TomlTable table, JobFeatures& features) {
   table.read("numeric", features.numeric);
   table.read("log1p", features.log1p);
@@ -158,6 +174,7 @@ void read_features(TomlTable table, JobFeatures& features) {
   table.refuse_unknown();
 }
 
+// Keys of other kinds of model are not asked for, and so are refused: they would have no effect.
 void read_model(TomlTable table, JobModel& model) {
   table.read("kind", model.kind);
   table.one_of("kind", model.kind, model_kinds());
@@ -188,6 +205,7 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.refuse_unknown();
 }
 
+// 500 and "500" mean the same; only the number of steps may go without quotes.
 Every read_every(TomlTable& table, const Every& otherwise) {
   const toml::node* found = table.node("every");
   if (found == nullptr) return otherwise;
@@ -196,7 +214,8 @@ Every read_every(TomlTable& table, const Every& otherwise) {
   return parse_every(text, str(table.place(*found), ": ", table.path("every")));
 }
 
-// The node of a key such as "features.hashed.COLUMN"; a column's name may hold dots.
+// The node of a key such as "features.hashed.COLUMN", for the line number of a message. A column's
+// name may hold dots, so what follows the section is looked up whole before it is split.
 const toml::node* find(const toml::table& root, const std::string& key) {
   const auto dot = key.find('.');
   const toml::node* section = root.get(key.substr(0, dot));
@@ -212,6 +231,7 @@ const toml::node* find(const toml::table& root, const std::string& key) {
 
 }  // namespace
 
+// Shares and seconds need not be whole, steps must be.
 Every parse_every(const std::string& text, const std::string& where) {
   Every every;
   if (text.empty() || text == "never") return every;
@@ -223,7 +243,7 @@ Every parse_every(const std::string& text, const std::string& where) {
   }
   std::string unit = text.substr(std::min(used, text.size()));
   constexpr double kStepsMax = 0x1p53;  // every whole number up to it is a double
-  constexpr double kSecondsMax = 1e9;   // more than any run takes, less than a Duration holds
+  constexpr double kSecondsMax = 1e9;   // longer than any run, and still within a Duration
   if (number > 0 && number <= kStepsMax && unit.empty() && number == std::floor(number))
     every.steps = static_cast<std::int64_t>(number);
   else if (number > 0 && number <= kSecondsMax && unit == "s")
@@ -237,6 +257,9 @@ Every parse_every(const std::string& text, const std::string& where) {
   return every;
 }
 
+// toml++ throws errors of its own for what is not TOML, and our TOML_ASSERT throws InvalidArgument
+// without a place (toml_table.h). Values are verified last, when all sections are known, with the
+// line of the key in question.
 Job parse_job(const std::string& text, const std::string& path) {
   toml::table parsed;
   try {

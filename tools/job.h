@@ -1,5 +1,10 @@
 // A job file: the whole training run, from data to evaluation, as TOML. docs/job-file.md lists
 // every key.
+//
+// Each struct is a section of the file, with its defaults, which are the documentation's. A job is
+// a value: flags of the command line change it after it was read, and it is then verified as a
+// whole (job_limits.h).
+//   Source  TOML 1.0, https://toml.io/en/v1.0.0.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,37 +17,41 @@
 
 namespace cairn::tools {
 
+// [data]: which files, in which form, and how often they are read.
 struct JobData {
   std::string format = "csv";            // csv, records
   std::vector<std::string> train, test;  // absolute, or relative to the job file
   std::int64_t batch = 256;
   double epochs = 1;  // passes over the training data; ignored if steps is given
   std::int64_t steps = 0;
-  // examples in a shuffle's block; 0: in the order of the file
+  // Examples in a shuffle's block; 0: in the order of the file.
   std::int64_t shuffle = 0;
   bool skip_bad_rows = false;
   CsvSchema csv;
   RecordSchema records;
 };
 
+// [features]: how columns become numbers and ids. A column may serve several features.
 struct JobFeatures {
   std::vector<std::string> numeric;  // standardised over the training data
   std::vector<std::string> log1p;    // log(1 + x) first, then standardised
-  // one id a value that occurs in the training data, 0 for all others
+  // One id per value that occurs in the training data, and 0 for all others.
   std::vector<std::string> vocabulary;
   std::int64_t vocabulary_min_count = 1;
   std::map<std::string, std::int64_t> hashed;            // column -> buckets
   std::map<std::string, std::vector<float>> bucketised;  // column -> boundaries
+  // Columns whose combinations have weights of their own.
   struct Cross {
     std::vector<std::string> columns;
     std::int64_t buckets = 1000;
   };
   std::vector<Cross> crosses;    // of the wide part
   std::vector<std::string> ids;  // columns of the file that hold ids already (records)
-  // how many: one number for all values of a field, or one a value
+  // How many rows: one number for all values of a field, or one per value.
   std::map<std::string, std::vector<std::int64_t>> id_rows;
 };
 
+// [model]: the network over the features.
 struct JobModel {
   std::string kind = "wide_deep";  // wide_deep, wide, deep, dlrm, dcn_v2, deepfm
   std::int64_t embedding_dim = 8;
@@ -52,9 +61,12 @@ struct JobModel {
   std::uint64_t seed = 0;
   std::int64_t hashed_from = 0;  // rows from which a table is hashed; 0: none is
 
+  // Whether a table of so many rows is hashed.
   bool hashed(std::int64_t rows) const { return hashed_from > 0 && rows >= hashed_from; }
 };
 
+// [cluster]: how many processes and threads, and how they work. Names are those of EngineOptions
+// and of the servers' flags.
 struct JobCluster {
   int ps = 2, workers = 2, shards = 1, lanes = 1;
   std::uint32_t pipeline_depth = 2;
@@ -68,34 +80,39 @@ struct JobCluster {
   std::int64_t steps_per_closure = 1;
 };
 
-// "500" steps, "30s", or "10%" of the run; empty: never. Where several are set, whichever comes
-// first.
+// How often something is done: every "500" steps, every "30s", or at every "10%" of the run; empty:
+// never. If several are set, the one that comes first counts.
 struct Every {
   std::int64_t steps = 0;
   double seconds = 0;
   double share = 0;
   bool set() const { return steps > 0 || seconds > 0 || share > 0; }
 };
-Every parse_every(const std::string& text, const std::string& where);  // InvalidArgument
+// Errors  InvalidArgument: it is none of these; `where` says whose text it is.
+Every parse_every(const std::string& text, const std::string& where);
 
+// [checkpoint]: where and how often to save, and how many to keep.
 struct JobCheckpoint {
   std::string folder;  // empty: RUN_DIR/checkpoints
   Every every = {.seconds = 600, .share = 0.1};
   std::size_t keep_last = 5;
 };
 
+// [evaluation]: how often to judge the model on the test data, besides at the end.
 struct JobEvaluation {
   Every every;
   std::int64_t batch = 2048;
 };
 
+// The file as a whole.
 struct Job {
   std::string name;
   std::string text;  // as read, for the report and the checkpoints
   JobData data;
   JobFeatures features;
   JobModel model;
-  // of the deep part, and of the wide part unless it has its own
+  // [optimizer] and [wide_optimizer]: of the deep part, and of the wide part, which takes the first
+  // where it says nothing.
   JobOptimizer optimizer;
   JobOptimizer wide_optimizer;
   JobCluster cluster;
@@ -103,8 +120,9 @@ struct Job {
   JobEvaluation evaluation;
 };
 
-// Errors NotFound: no such file. InvalidArgument: file, line and what is wrong; of an unknown key
-// the nearest known one.
+// Reads a job file, or its text; relative paths in it are beside `path`.
+//   Errors  NotFound: there is no such file. InvalidArgument: file, line and what is wrong; for an
+//           unknown key also the nearest known one.
 Job read_job(const std::string& path);
 Job parse_job(const std::string& text, const std::string& path);
 

@@ -9,12 +9,13 @@
 namespace cairn::tools {
 namespace {
 
-// Bounds that no sensible job meets, and below which nothing that is computed from a number
-// overflows.
+// Bounds that no sensible job reaches. Below them, nothing that is computed from a value overflows,
+// so later code need not check.
 constexpr std::int64_t kMany = std::int64_t{1} << 40, kTasksMax = 512, kUnitsMax = 1 << 20;
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 46;  // of a hashed table
 constexpr double kSecondsMax = 1e9, kEpochsMax = 1e9;
 
+// One check per kind of value, each with the place where the value was given.
 class Limits {
  public:
   explicit Limits(const PlaceOf& place) : place_(place) {}
@@ -34,6 +35,7 @@ class Limits {
     throw InvalidArgumentError(
         str(place_(key), " is ", value, ": a number above 0, at most ", most, ", is wanted"));
   }
+  // A name of a fixed set; a misspelt one is answered with the nearest.
   void name(const std::string& key, const std::string& value,
             const std::vector<std::string>& known) const {
     if (std::find(known.begin(), known.end(), value) != known.end()) return;
@@ -69,6 +71,8 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
 }
 
+// These keys have flags of the same names. cairn-ps and cairn-worker would refuse such numbers too,
+// but only after the cluster was started, and in their logs.
 void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.whole("cluster.ps", cluster.ps, 1, kTasksMax);
   limits.whole("cluster.workers", cluster.workers, 1, kTasksMax);
@@ -84,6 +88,7 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.name("cluster.wire", cluster.wire, {"float32", "bfloat16"});
 }
 
+// FeatureColumn checks the same again when it is made, without knowing the job's key.
 void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   limits.whole("features.vocabulary_min_count", features.vocabulary_min_count, 1, kMany);
   for (const auto& [column, buckets] : features.hashed)
@@ -102,7 +107,8 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   }
 }
 
-// A model that is shown what it is to foretell foretells it, and nothing else.
+// A model that is shown what it is to predict predicts that, and nothing else: the test would look
+// perfect.
 void verify_label_is_no_feature(const Job& job, const Limits& limits) {
   const bool csv = job.data.format == "csv";
   const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
@@ -125,7 +131,7 @@ void verify_label_is_no_feature(const Job& job, const Limits& limits) {
     for (const auto& column : cross.columns) verify("features.crosses", column);
 }
 
-// What a format does not read would be ignored without a word.
+// Keys that the data format does not read would be ignored silently.
 void verify_format(const Job& job, const Limits& limits) {
   const auto refuse_if = [&](bool given, const std::string& key) {
     if (given)
@@ -149,6 +155,7 @@ void verify_format(const Job& job, const Limits& limits) {
 
 }  // namespace
 
+// In the order of the documentation. job_model.cc makes each of them.
 const std::vector<std::string>& model_kinds() {
   static const std::vector<std::string> all = {"wide_deep", "wide",   "deep",
                                                "dlrm",      "dcn_v2", "deepfm"};

@@ -1,4 +1,4 @@
-// What each number and name of a job may be, wherever it was said: in the job file or by a flag.
+// What each number and name of a job may be, whether it was given in the job file or by a flag.
 #pragma once
 #include <functional>
 #include <string>
@@ -14,9 +14,10 @@ using PlaceOf = std::function<std::string(const std::string& key)>;
 // The names that model.kind may have.
 const std::vector<std::string>& model_kinds();
 
-// Errors InvalidArgument: the place, the value and what is wanted; of a name the nearest known one;
-// a label that is a
-//         feature as well; a table that the job's data format does not read.
+// Verifies the job as a whole.
+//   Errors  InvalidArgument: the place, the value and what is wanted; for a name the nearest known
+//           one; a label that is a feature as well; a table that the job's data format does not
+//           read.
 void verify_job(const Job& job, const PlaceOf& place);
 
 }  // namespace cairn::tools

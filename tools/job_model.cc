@@ -1,3 +1,6 @@
+// What [data], [features] and [model] become. Variables are named after the features
+// ("deep/COLUMN", "table/COLUMN", "wide"), and names are what checkpoints are restored by: renaming
+// one makes older checkpoints useless.
 #include "tools/job_model.h"
 
 #include <algorithm>
@@ -9,6 +12,7 @@
 namespace cairn::tools {
 namespace {
 
+// A job's label is the truth of a binary cross-entropy, so cells outside [0, 1] are bad ones.
 Dataset source(const Job& job, const std::vector<std::string>& files) {
   if (job.data.format == "records") {
     RecordSchema schema = job.data.records;
@@ -28,7 +32,7 @@ void verify_label(const Job& job) {
   const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
   const char* const key = csv ? "data.csv.label" : "data.records.label";
   if (label.empty())
-    throw InvalidArgumentError(str(key, " names no column: a job needs one to foretell"));
+    throw InvalidArgumentError(str(key, " names no column: a job needs one to predict"));
   for (const CsvColumn& column : job.data.csv.columns)
     if (csv && column.name == label && column.dtype == DType::kString &&
         job.data.csv.label.positive.empty())
@@ -36,6 +40,7 @@ void verify_label(const Job& job) {
                                      "\" holds text: say with `positive` which texts count as 1"));
 }
 
+// A feature column of ids, and the table that the model needs for it.
 void add(FittedFeatures& features, FeatureColumn column) {
   features.ids.push_back({column.name, column.ids()});
   features.columns.push_back(std::move(column));
@@ -63,6 +68,8 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   FittedFeatures made;
   verify_label(job);
   Dataset data = source(job, job.data.train);
+  // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
+  // file's size over a record's.
   if (job.data.format == "records") {
     for (const RecordField& field : job.data.records.fields)
       if (field.dtype == DType::kFloat32 && field.name != job.data.records.label)
@@ -79,6 +86,7 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
     made.examples = cardinality(data);
     return made;
   }
+  // Empty files are refused after the reading, because only reading tells that a file has no rows.
   const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
   made.lines = fitted.lines;
   made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
@@ -98,6 +106,7 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   return made;
 }
 
+// Without fitted columns the records' own columns serve, and features() would only drop them.
 Dataset train_source(const Job& job, const FittedFeatures& features) {
   Dataset data = source(job, job.data.train);
   return features.columns.empty() ? data : data.features(features.columns);
@@ -108,11 +117,14 @@ Dataset test_source(const Job& job, const FittedFeatures& features) {
   return features.columns.empty() ? data : data.features(features.columns);
 }
 
+// Reshaped to [-1], because the batch's size is not known when this is traced.
 Array IdFeature::of(const Features& features) const {
   const Array all = features[field];
   return value < 0 ? all : reshape(slice(all, 1, value, 1), {-1});
 }
 
+// The wide part has no bias if there is a deep part, whose last layer has one. One optimizer per
+// part, named after it, so that their counts of steps are two variables.
 JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     : click_on_(is_click_model(job.model.kind)),
       wide_on_(!click_on_ && job.model.kind != "deep"),
@@ -172,6 +184,8 @@ void JobNetwork::make_click_model(const Job& job) {
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
 }
 
+// All numbers of an example side by side: the standardised ones of csv, and the plain fields of
+// records. Undefined if there are none.
 Array JobNetwork::numbers(const Features& features) const {
   std::vector<Array> parts;
   if (features_.numeric) parts.push_back(features["numeric"]);
@@ -180,6 +194,8 @@ Array JobNetwork::numbers(const Features& features) const {
   return parts.empty() ? Array() : parts.size() == 1 ? parts[0] : concat(parts, 1);
 }
 
+// Everything side by side: the embeddings, those of a field with several values one after another,
+// and the numbers.
 Array JobNetwork::deep_input(const Features& features) const {
   std::vector<Array> parts;
   for (std::size_t i = 0; i < embeddings_.size(); ++i) {
@@ -192,6 +208,7 @@ Array JobNetwork::deep_input(const Features& features) const {
   return parts.size() == 1 ? parts[0] : concat(parts, 1);
 }
 
+// Wide and deep parts add up to one logit, so they are trained together, as the paper has it.
 Array JobNetwork::logits(const Features& features) const {
   if (click_on_) {
     std::vector<Array> ids;
@@ -208,7 +225,7 @@ Array JobNetwork::logits(const Features& features) const {
   return logits;
 }
 
-// One backward pass serves both optimizers.
+// One backward pass serves both optimizers: the gradients are dealt out by the variables' names.
 void JobNetwork::minimize(const Array& loss) const {
   std::vector<VariableGradient> wide, deep;
   for (auto& gradient : variable_gradients(loss))

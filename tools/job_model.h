@@ -1,5 +1,9 @@
 // From a job file to a dataset and a model: what the features are once the data was looked at, and
 // the network over them.
+//
+// The order of a run is: fit_features(), which reads the data once; train_source() and
+// test_source(), which describe datasets with those features; JobNetwork, which is called within a
+// traced function.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,6 +21,7 @@
 
 namespace cairn::tools {
 
+// An id of an example: a column, or one of a column's several values, with the rows of its table.
 struct IdFeature {
   std::string name;
   std::int64_t rows = 0;
@@ -25,21 +30,24 @@ struct IdFeature {
   Array of(const Features& features) const;
 };
 
+// The job's features as the training data has them. Saved with each checkpoint, since the ids of a
+// trained model mean what they meant then (resume.h).
 struct FittedFeatures {
-  // for Dataset::features; empty: the data's own columns serve as they are (records)
+  // For Dataset::features(); empty: the data's own columns serve as they are (records).
   std::vector<FeatureColumn> columns;
   std::vector<IdFeature> ids;
   bool numeric = false;  // there is a column "numeric"
-  // float columns of the data that the model reads as they are (records)
+  // Float columns of the data that the model reads as they are (records).
   std::vector<std::string> plain;
   std::int64_t examples = 0;  // of the training data
   LinesRead lines;            // of the training data, as CSV
 };
 
-// What the job wants to know of its training data.
+// What the job must know of its training data.
 FitRequest fit_request(const Job& job);
-// Reads the training data once, for means, deviations and vocabularies; with `known`, what was
-// found for the same request in other data, only to count the examples. Errors: the data's own.
+// Reads the training data once, for means, deviations and vocabularies. With `known`, which was
+// found for the same request in other data, it only counts the examples.
+//   Errors  the data's own.
 FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
 
 // The training data with its features, before sharding, shuffling and batching; the test data
@@ -52,13 +60,14 @@ class JobNetwork {
  public:
   JobNetwork(const Job& job, const FittedFeatures& features);
   Array logits(const Features& features) const;
-  // Updates the wide part's variables through its optimizer, all others through the other.
+  // Updates the wide part's variables through its optimizer, all others through the other one.
   void minimize(const Array& loss) const;
 
  private:
   void make_click_model(const Job& job);
   Array numbers(const Features& features) const;
   Array deep_input(const Features& features) const;
+  // Which parts the kind of model has.
   bool click_on_, wide_on_, deep_on_;
   FittedFeatures features_;
   std::shared_ptr<nn::ClickModel> click_;

@@ -1,3 +1,6 @@
+// Optimizers as data: one table says which arguments each kind has and which option each sets, so
+// that reading, refusing and making need no code per kind. A new optimizer of nn/ is one more entry
+// in kinds().
 #include "tools/job_optimizer.h"
 
 #include <algorithm>
@@ -16,6 +19,7 @@ namespace {
 
 using Made = std::shared_ptr<nn::Optimizer>;
 
+// The options that all optimizers have; RowwiseAdagrad lacks `api`.
 template <typename Options>
 Options common(const JobOptimizer& from, const std::string& name) {
   Options options;
@@ -44,6 +48,7 @@ struct Kind {
   }
 };
 
+// An entry of the table: numbers and flags are told apart by the type of the option.
 template <typename Optimizer, typename Options>
 Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
   Kind made{.name = name};
@@ -65,6 +70,8 @@ Kind kind(const char* name, std::vector<Argument<Options>> arguments) {
   return made;
 }
 
+// In the order of the documentation. Names are tf.keras's, except l1, l2 and l2_shrinkage, which
+// are long there.
 const std::vector<Kind>& kinds() {
   using namespace nn;
   using AdamArguments = std::vector<Argument<AdamOptions>>;
@@ -120,7 +127,8 @@ std::string list_of(const std::vector<std::string>& names) {
   return list;
 }
 
-// An argument of another kind is not merely unknown.
+// An argument of another kind is not merely unknown: the message names the arguments that this kind
+// does take.
 void refuse_arguments_of_others(TomlTable& table, const Kind& kind) {
   for (const Kind& other : kinds())
     for (const auto* names : {&other.numbers, &other.flags})
@@ -134,6 +142,8 @@ void refuse_arguments_of_others(TomlTable& table, const Kind& kind) {
       }
 }
 
+// Numbers and flags are one map, in which a flag is 0 or 1, so that inheriting and comparing need
+// no second one.
 void read_arguments(TomlTable& table, const Kind& kind, std::map<std::string, double>& arguments) {
   for (const std::string& name : kind.numbers)
     if (const toml::node* found = table.node(name))
@@ -152,6 +162,7 @@ void read_clip(TomlTable& table, const char* name, std::optional<float>& bound) 
   bound = value > 0 ? std::optional(value) : std::nullopt;
 }
 
+// rowwise_adagrad exists in none of the reference's APIs.
 void read_api(TomlTable& table, const Kind& kind, nn::Api& api) {
   const toml::node* found = table.node("api");
   if (found == nullptr) return;
@@ -163,6 +174,8 @@ void read_api(TomlTable& table, const Kind& kind, nn::Api& api) {
   api = text == "legacy" ? nn::Api::kLegacy : nn::Api::kKeras2;
 }
 
+// A schedule needs an initial rate, so the number is read first. A rate that is given without a
+// schedule replaces an inherited schedule too.
 void read_rate(TomlTable& table, JobOptimizer& made) {
   const toml::node* number = table.node("learning_rate");
   if (number != nullptr) {
@@ -198,7 +211,8 @@ JobOptimizer read_optimizer(TomlTable table, const JobOptimizer& inherited) {
     read_clip(table, "clipvalue", made.clipping.clipvalue);
     read_clip(table, "global_clipnorm", made.clipping.global_clipnorm);
     table.refuse_unknown();
-    make_optimizer(made, made.kind);  // says now what is wrong with its numbers
+    // Made once for its checks: its constructor knows what its numbers may be.
+    make_optimizer(made, made.kind);
   } catch (const InvalidArgumentError& e) {
     throw InvalidArgumentError(table.located(e.what()));
   }

@@ -24,13 +24,13 @@ struct JobOptimizer {
 // The names that `kind` may have, in the order of the documentation.
 std::vector<std::string> optimizer_kinds();
 
-// Reads a table over what `inherited` says: learning rate, schedule, clipping and api; the kind's
-// own arguments too where the kind is the same.
+// Reads a table over what `inherited` says. Learning rate, schedule, clipping and api are inherited
+// always, the kind's own arguments only where the kind is the same.
 //   Errors  InvalidArgument, naming file, line and key: an unknown kind (with the nearest known
 //           one), an argument that the kind does not take, a number that is not possible.
 JobOptimizer read_optimizer(TomlTable table, const JobOptimizer& inherited);
 
-// `name` as in the optimizers' options.
+// The optimizer of nn/ that the table describes. `name` is as in the optimizers' options.
 std::shared_ptr<nn::Optimizer> make_optimizer(const JobOptimizer& wanted, const std::string& name);
 
 }  // namespace cairn::tools

@@ -1,3 +1,5 @@
+// Schedules of nn/schedule.h by the names and arguments of the job file. Ranges are checked by the
+// schedules' own constructors; TomlTable::located() adds the line.
 #include "tools/job_schedule.h"
 
 #include <string>
@@ -25,6 +27,7 @@ Options read_decay(TomlTable& table, float initial) {
   return options;
 }
 
+// The only schedule that has no use for the initial rate: its values are rates.
 nn::LearningRate read_piecewise(TomlTable& table) {
   nn::PiecewiseConstantDecayOptions options;
   table.read("boundaries", options.boundaries);
@@ -62,6 +65,7 @@ nn::LearningRate read_cosine_restarts(TomlTable& table, float initial) {
 
 }  // namespace
 
+// The choice is made before unknown keys are refused: each kind knows its own keys only.
 nn::LearningRate read_schedule(TomlTable table, float initial) {
   std::string kind;
   table.read("kind", kind);

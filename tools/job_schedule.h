@@ -6,7 +6,7 @@ namespace cairn::tools {
 
 class TomlTable;
 
-// A schedule that begins with the rate `initial`.
+// Reads a schedule that begins with the rate `initial`.
 //   Errors  InvalidArgument: an unknown kind (with the nearest known one) or key, or what the
 //           schedule itself refuses.
 nn::LearningRate read_schedule(TomlTable table, float initial);

@@ -5,6 +5,7 @@
 namespace cairn::tools {
 namespace {
 
+// Below this, going through a whole table costs little beside the step.
 constexpr std::int64_t kRowsUntold = 100'000;
 
 // By the table of docs/job-file.md.
@@ -31,6 +32,8 @@ std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures
   return warnings;
 }
 
+// An empty file is most often one that was cut short on its way, and training on what is left would
+// go unnoticed.
 void refuse_empty_files(const LinesRead& lines, const std::string& key) {
   if (lines.empty_files.empty()) return;
   std::string names;
@@ -39,6 +42,7 @@ void refuse_empty_files(const LinesRead& lines, const std::string& key) {
       str(key, ": no rows are in ", names, "; fetch such a file again, or leave it out"));
 }
 
+// A few examples are enough to find the pattern; LinesRead has kept more for the report.
 std::string skipped_rows_text(const LinesRead& lines, const std::string& key) {
   constexpr std::size_t kShown = 5;
   if (lines.skipped == 0) return "";

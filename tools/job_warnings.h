@@ -1,5 +1,5 @@
-// What a job does that is allowed and seldom meant, and what is told of lines that its data files
-// lack.
+// Warnings of what a job does that is allowed and seldom meant, and messages about lines that its
+// data files lack.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace cairn::tools {
 
-// Adam, among others, updates every row of every table at each step: a line for each part of the
-// model that has a table of more than 100,000 rows under it.
+// Adam updates every row of every table at each step: one line for each part of the model that has
+// a table of more than 100,000 rows under it.
 std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures& features);
 
-// InvalidArgument: a file of `key` ("data.train") holds no rows.
+//   Errors  InvalidArgument: a file of `key` ("data.train") holds no rows.
 void refuse_empty_files(const LinesRead& lines, const std::string& key);
-// How many lines of `key` were left out, and the first five; empty: none were.
+// How many lines of `key` were left out, and the first five of them; empty: none were.
 std::string skipped_rows_text(const LinesRead& lines, const std::string& key);
 
 }  // namespace cairn::tools

@@ -13,12 +13,13 @@ namespace {
       str("--kill ", text, ": ", why, "; expected ROLE:INDEX@WHEN, as worker:1@40% or ps:0@12s"));
 }
 
+// The whole text must be the number: "1x" is refused.
 template <typename Number>
 Number number(std::string_view all, std::string_view text, const char* what) {
   Number value{};
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    refuse(all, str("\"", text, "\" is no ", what));
+    refuse(all, str("\"", text, "\" is not ", what));
   return value;
 }
 
@@ -30,16 +31,19 @@ std::string Kill::str() const {
                     "s");
 }
 
+// ROLE:INDEX@WHEN, cut at the first colon and the first @. Whether the role exists is checked by
+// verify_kills(), when the cluster's size is known.
 Kill parse_kill(std::string_view text) {
   auto colon = text.find(':');
   auto at = text.find('@');
   if (colon == text.npos || at == text.npos || colon > at) refuse(text, "a part is missing");
   Kill kill{.role = std::string(text.substr(0, colon))};
-  kill.index = number<int>(text, text.substr(colon + 1, at - colon - 1), "index");
+  kill.index = number<int>(text, text.substr(colon + 1, at - colon - 1), "an index");
   std::string_view when = text.substr(at + 1);
   if (when.empty() || (when.back() != '%' && when.back() != 's'))
     refuse(text, "WHEN must end in % or s");
-  double value = number<double>(text, when.substr(0, when.size() - 1), "number");
+  double value = number<double>(text, when.substr(0, when.size() - 1), "a number");
+  // Compared so that NaN is refused as well.
   if (!std::isfinite(value) || value < 0) refuse(text, "WHEN must not be negative");
   if (when.back() == '%' && value > 100) refuse(text, "a run has no more than 100%");
   if (when.back() == 's' && value > 1e9) refuse(text, "no run is that long");

@@ -1,5 +1,5 @@
 // Which role is killed when, as --kill says it: "worker:1@40%" of the run, "ps:0@12s" after its
-// start.
+// start. For trying out recovery on a run of one's own.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace cairn::tools {
 
+// One planned kill.
 struct Kill {
   std::string role;
   int index = 0;
-  std::optional<double> progress;  // 0..1 of the run: one of these two is set
+  std::optional<double> progress;  // share of the run, 0 to 1; one of these two is set
   std::optional<Duration> after;   // since the cluster's start
 
   bool due(Duration elapsed, double done) const {
@@ -22,11 +23,12 @@ struct Kill {
   std::string str() const;  // "worker 1 at 40%", "ps 0 after 12s"
 };
 
-// Errors  InvalidArgument quoting `text` and showing what is expected.
+// The kill that `text` describes.
+//   Errors  InvalidArgument, quoting `text` and showing what is expected.
 Kill parse_kill(std::string_view text);
 
-// Errors InvalidArgument: a role other than ps and worker, or an index that the cluster does not
-// have.
+//   Errors  InvalidArgument: a role other than ps and worker, or an index that the cluster does not
+//           have.
 void verify_kills(const std::vector<Kill>& kills, int ps, int workers);
 
 }  // namespace cairn::tools

@@ -1,3 +1,6 @@
+// Order of construction: check everything, lock the folder, write the token, reserve ports, plan
+// the roles. Nothing is started before all of that has worked, and whatever throws leaves no
+// process behind.
 #include "tools/local_cluster.h"
 
 #include <fcntl.h>
@@ -20,6 +23,7 @@
 namespace cairn::tools {
 namespace {
 
+// From the kernel's generator: the token is the only thing that keeps strangers out of the cluster.
 std::string random_hex(std::size_t bytes) {
   std::string raw(bytes, '\0'), hex;
   if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size()))
@@ -31,6 +35,7 @@ std::string random_hex(std::size_t bytes) {
   return hex;
 }
 
+// The bounds of job_limits.cc once more, for `cairn up`, which has no job.
 void verify(const LocalClusterOptions& options) {
   auto need = [](int count, int least, const char* what) {
     if (count < least || count > 512)
@@ -46,13 +51,16 @@ void verify(const LocalClusterOptions& options) {
   verify_kills(options.supervisor.kills, options.ps, options.workers);
 }
 
+// Looked for now, so that the message says how to build the program, instead of a role that dies
+// six times.
 void need_program(const std::string& path) {
   if (::access(path.c_str(), X_OK) != 0)
     throw NotFoundError(str("no program ", path,
                             ": build it (cmake --build build/dev --target cairn-ps cairn-worker)"));
 }
 
-// Written before it is filled, so that nobody else can ever read it.
+// Created anew with mode 0600, and filled afterwards, so that nobody else can read the token at any
+// moment: changing the mode of a file that holds it already would be too late.
 void write_token(const std::string& path, const std::string& token) {
   ::unlink(path.c_str());
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -63,6 +71,8 @@ void write_token(const std::string& path, const std::string& token) {
   if (!written) throw PermissionDeniedError(str("cannot write ", path, ": ", std::strerror(error)));
 }
 
+// Reserved for the life of the cluster, so that a role comes back at the address that everybody
+// knows.
 std::vector<std::string> addresses(std::vector<ReservedPort>& ports, int count) {
   std::vector<std::string> out;
   for (int i = 0; i < count; ++i) {
@@ -83,7 +93,7 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
 }
 
-// One run a folder at a time. The kernel lets go of it when we die.
+// One run per folder at a time. The kernel releases the lock when this process dies.
 struct LocalCluster::Lock {
   int fd;
   explicit Lock(const std::string& dir)
@@ -128,13 +138,14 @@ LocalCluster::LocalCluster(LocalClusterOptions options,
                                              [this](const RoleEvent& event) { tell(event); });
 }
 
+// The description first: when the caller hears of an event, cluster.json already shows it.
 void LocalCluster::tell(const RoleEvent& event) {
   try_to_write_description();
   if (on_event_) on_event_(event);
 }
 
-// A full disk leaves the description stale until the next change; no reason to end a run that goes
-// on, or has ended well.
+// A full disk leaves the description stale until the next change. That is no reason to end a run
+// that goes on, or that has ended well.
 void LocalCluster::try_to_write_description() {
   try {
     write_description();
@@ -148,6 +159,7 @@ void LocalCluster::try_to_write_description() {
 
 LocalCluster::~LocalCluster() { stop(); }
 
+// If start() throws, nothing runs, and no description says so.
 void LocalCluster::start() {
   supervisor_->start();
   {
@@ -157,6 +169,8 @@ void LocalCluster::start() {
   write_description();
 }
 
+// The description is written once, by the caller that really stopped something; the destructor
+// calls this again.
 void LocalCluster::stop() {
   supervisor_->stop();
   std::unique_lock hold(mutex_);
@@ -182,6 +196,7 @@ std::string LocalCluster::log_file(const std::string& role, int index) const {
   return str(options_.dir, "/logs/", role, "-", index, ".log");
 }
 
+// TensorFlow's form of TF_CONFIG, so that a program reads the same variable under both systems.
 std::string LocalCluster::tf_config(const std::string& role, int index) const {
   Json config{{"cluster", {{"chief", chief_}, {"ps", ps_}, {"worker", workers_}}},
               {"task", {{"type", role}, {"index", index}}}};
@@ -194,6 +209,8 @@ std::vector<std::string> LocalCluster::environment(const std::string& role, int 
           "CAIRN_RUN_DIR=" + options_.dir};
 }
 
+// Everything is on the command line except the token, which any user could read there: that one is
+// in a file.
 RoleSpec LocalCluster::spec(const std::string& role, int index) const {
   const bool ps = role == "ps";
   std::string log = log_file(role, index);
@@ -214,6 +231,8 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
   return {.role = role, .index = index, .command = std::move(command)};
 }
 
+// Under the mutex from the snapshot to the write, so that an older description never replaces a
+// newer one.
 void LocalCluster::write_description() {
   std::lock_guard hold(mutex_);
   Json tasks =

@@ -1,5 +1,5 @@
 // LocalCluster: ps and workers as processes of this machine under a Supervisor, described by
-// RUN_DIR/cluster.json.
+// RUN_DIR/cluster.json, which `cairn status` and `cairn stop` read.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -13,28 +13,30 @@
 
 namespace cairn::tools {
 
+// What `cairn up` and `cairn train` take as flags.
 struct LocalClusterOptions {
   int ps = 2;
   int workers = 2;
   int shards = 0;  // threads of a ps; 0: cairn-ps chooses
-  // closures that a worker computes at once; 0: cairn-worker chooses
+  // Closures that a worker computes at once; 0: cairn-worker chooses.
   int lanes = 0;
   std::string transport = "auto";  // "auto", "tcp", "unix"
-  // of this run; made if it is not there. "": a new one under runs/
+  // The folder of this run, made if it is not there; "": a new one under runs/.
   std::string dir;
   std::string token;  // "": a random one
-  // where cairn-ps and cairn-worker are; "": beside the running program
+  // The folder of cairn-ps and cairn-worker; "": that of the running program.
   std::string programs;
-  std::vector<std::string> ps_arguments, worker_arguments;  // added to their command lines
+  // Added to the servers' command lines.
+  std::vector<std::string> ps_arguments, worker_arguments;
   SupervisorOptions supervisor;
-  // Told that cluster.json cannot be replaced, as on a full disk: once until it can be again. By
-  // default a line in the log.
+  // Called when cluster.json cannot be replaced, as on a full disk: once, until it can be again. By
+  // default that is a line in the log.
   std::function<void(const std::string&)> warn;
 };
 
-// The run folder holds cluster.json, token (mode 0600), lock, and logs/<role>-<index>.log.
-// Addresses stay the same when a role comes back: their ports are reserved for as long as the
-// cluster lives.
+// The run folder holds cluster.json, token (mode 0600), lock, and logs/<role>-<index>.log. A role
+// keeps its address when it comes back, because ports are reserved for as long as the cluster
+// lives.
 //   Thread  any.
 class LocalCluster {
  public:
@@ -62,6 +64,7 @@ class LocalCluster {
   void set_chief(pid_t pid);
 
  private:
+  // Keeps a second run out of the folder.
   struct Lock;
   RoleSpec spec(const std::string& role, int index) const;
   const std::string& address(const std::string& role, int index) const;
@@ -83,7 +86,7 @@ class LocalCluster {
   std::unique_ptr<Supervisor> supervisor_;
 };
 
-// The folder that the running program's file lies in.
+// The folder in which the running program's file lies: its servers lie there too.
 std::string program_folder();
 
 }  // namespace cairn::tools

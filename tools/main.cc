@@ -1,4 +1,6 @@
-// The cairn command: a table of subcommands, each in a file of its own.
+// The cairn command: a table of subcommands, each in a file of its own. A subcommand runs within
+// parse_command_line(), as CLI's callback, so its errors arrive here and become one line and exit
+// status 1.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 

@@ -6,12 +6,14 @@
 
 namespace cairn::tools {
 
+// Fields are looked for one by one: each kind of task reports those that it has.
 std::string memory_text(const Json& own) {
   if (!own.is_object() || !own.contains("memory_bytes")) return "";
   std::string parts;
   auto part = [&](const char* name, double bytes) {
     parts += str(parts.empty() ? " (" : ", ", name, " ", std::llround(bytes / (1 << 20)));
   };
+  // Rows are what a ps is for; waiting pieces are pushes that have come in part.
   if (own.contains("shards")) {
     double rows = 0, staged = 0;
     for (const auto& shard : own["shards"]) {

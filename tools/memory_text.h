@@ -1,4 +1,4 @@
-// What a task's memory goes into, in a few words.
+// What a task's memory goes into, in a few words, for `cairn status`.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace cairn::tools {
 
-// " memory 1024 MB (rows 981, waiting pieces 0, buffers 12)" of a task's own status; empty where it
-// has not said yet.
+// " memory 1024 MB (rows 981, waiting pieces 0, buffers 12)", from a task's own status; empty if
+// the task has not reported yet.
 std::string memory_text(const Json& own);
 
 }  // namespace cairn::tools

@@ -12,9 +12,10 @@
 namespace cairn::tools {
 namespace {
 
-// Some bytes that a disk without room does not take.
+// So many bytes that a full disk refuses them; an empty file might still fit.
 constexpr std::size_t kProbeBytes = 4096;
 
+// The error keeps its class, and its message says what would have failed, when, and what to do.
 [[noreturn]] void refuse(const std::string& path, const std::string& what,
                          const std::string& cure) {
   ErrorParts parts = error_parts(std::current_exception());
@@ -23,6 +24,8 @@ constexpr std::size_t kProbeBytes = 4096;
   throw_error(parts);
 }
 
+// A write and not a look at permissions: only a write tells of quotas, full disks and read-only
+// mounts. The name has the process number, so that two runs do not remove each other's.
 void write_and_remove(Disk& disk, const std::string& folder) {
   const std::string probe = str(folder, "/.cairn-probe-", ::getpid());
   try {
@@ -31,7 +34,7 @@ void write_and_remove(Disk& disk, const std::string& folder) {
     const std::exception_ptr error = std::current_exception();
     try {
       disk.remove(probe);
-    } catch (const Error&) {  // it is not there, or goes no more than it came
+    } catch (const Error&) {  // it is not there, or cannot be removed: the first error is told
     }
     std::rethrow_exception(error);
   }
@@ -54,13 +57,14 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
               const std::string& cure) {
   try {
     const OutputPlace place = output_place(path);
-    // a device takes what it takes
+    // A device or a FIFO is not tried: writing to it could not be undone.
     if (!place.in_place) write_and_remove(disk, folder_of(place.path));
   } catch (const Error&) {
     refuse(path, what, cure);
   }
 }
 
+// fit() with an empty request reads everything and computes nothing.
 void try_test_data(const Job& job, const FittedFeatures& features) {
   if (job.data.test.empty()) return;
   const Dataset test = test_source(job, features);

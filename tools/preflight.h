@@ -1,4 +1,5 @@
 // Preflight: what the end of a run needs is tried at its beginning, while nothing can be lost yet.
+// Hours of training must not end with a report that cannot be written.
 #pragma once
 #include <string>
 
@@ -8,12 +9,13 @@
 namespace cairn::tools {
 
 // Makes `folder` if it is not there, and writes and removes a small file in it.
-//   Errors  Disk's, with `what` was to be written there and the flag or key that names another
-//           place (`cure`).
+//   Errors  the Disk's. The message says `what` was to be written there, and the flag or key that
+//           names another place (`cure`).
 void try_folder(Disk& disk, const std::string& folder, const std::string& what,
                 const std::string& cure);
 
-// The same for the folder of a file, which is not touched itself.  InvalidArgument: it is a folder.
+// The same for the folder of a file, which itself is not touched.
+//   Errors  also InvalidArgument: it is a folder.
 void try_file(Disk& disk, const std::string& path, const std::string& what,
               const std::string& cure);
 

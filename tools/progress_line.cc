@@ -11,6 +11,7 @@
 namespace cairn::tools {
 namespace {
 
+// Often enough to look alive on a terminal, seldom enough to read in a file.
 constexpr Duration kLiveEvery = std::chrono::milliseconds(250),
                    kPlainEvery = std::chrono::seconds(5);
 constexpr std::size_t kColumns = 80;  // of a terminal that does not say
@@ -31,6 +32,8 @@ std::string formatted(const char* format, Values... values) {
 
 }  // namespace
 
+// Parts stand in the order in which they are read and are left out in the order of their ranks, so
+// that a narrow window keeps the step and the loss.
 std::string progress_text(const Progress& p, std::size_t columns) {
   struct Part {
     std::string text;
@@ -79,11 +82,14 @@ void ProgressLine::show(const Progress& progress) {
   // The last column stays free: some terminals wrap as soon as it is filled.
   const std::string text =
       terminal_ ? progress_text(progress, terminal_columns() - 1) : progress_text(progress);
+  // Back to the first column, and clear to the end of the line (ECMA-48, EL): a shorter line leaves
+  // nothing of a longer one.
   std::printf(terminal_ ? "\r\x1b[K%s" : "%s\n", text.c_str());
   std::fflush(stdout);
   live_ = terminal_;
 }
 
+// Clears the live line, prints above it, and lets the next show() draw it again.
 void ProgressLine::say(const std::string& text) {
   std::lock_guard hold(mutex_);
   std::printf(live_ ? "\r\x1b[K%s\n" : "%s\n", text.c_str());

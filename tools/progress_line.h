@@ -1,5 +1,5 @@
-// ProgressLine: how a long run shows itself: one live line on a terminal, plain lines now and then
-// elsewhere.
+// ProgressLine: how a long run shows its progress: as one live line on a terminal, and as a plain
+// line now and then elsewhere, so that a log file stays readable.
 #pragma once
 #include <mutex>
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace cairn::tools {
 
+// What is shown. seconds_left below 0: not known yet.
 struct Progress {
   std::int64_t step = 0, steps = 0;
   double examples_per_s = 0, loss = 0;
@@ -17,13 +18,14 @@ struct Progress {
   double seconds_left = -1;
 };
 
-// In at most `columns` characters: what matters least is left out first, and what then does not fit
-// is cut off.
+// The progress in at most `columns` characters: the least important parts are left out first, and
+// what then does not fit is cut off.
 std::string progress_text(const Progress& progress,
                           std::size_t columns = static_cast<std::size_t>(-1));
 
-// Output that nobody takes any more (a closed terminal, `| head`) is dropped without a word, if
-// SIGPIPE is ignored. Thread: any.
+// Writes to standard output. Output that nobody reads any more (a closed terminal, `| head`) is
+// dropped silently, if SIGPIPE is ignored.
+//   Thread  any.
 class ProgressLine {
  public:
   ProgressLine();

@@ -1,3 +1,6 @@
+// A field of this file is a promise to other people's scripts: add, but never rename. What is not
+// known is null, not a number that looks like an answer. tools/user_files.cc knows a report by
+// three of the fields.
 #include "tools/report.h"
 
 #include "coordinator/staleness_json.h"
@@ -54,6 +57,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
               {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;
+  // Times below 0 mean that it has not happened.
   auto or_null = [](double seconds) { return seconds < 0 ? Json(nullptr) : Json(seconds); };
   for (const LossReport& loss : stats.losses)
     report["losses"].push_back(

@@ -13,6 +13,8 @@
 
 namespace cairn::tools {
 
+// Port 0 has the system choose a free one. Choosing a number and releasing it again, for the server
+// to bind, would leave a moment in which any other process could take it.
 ReservedPort::ReservedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -10,7 +10,8 @@
 namespace cairn::tools {
 namespace {
 
-// Values are bytes, and JSON holds text only.
+// Vocabulary values are bytes of the data, and JSON holds only valid text, so they are stored as
+// base64.
 Json fit_json(const FittedFeatures& features) {
   Json numeric = Json::array();
   Json vocabularies = Json::object();
@@ -35,6 +36,7 @@ Json fit_json(const FittedFeatures& features) {
                                     "that a job with this feature saved"));
 }
 
+// The logarithm counts as part of the feature: a mean of log(1 + x) is not one of x.
 NumericInput saved_numeric(const Json& saved, const NumericInput& wanted,
                            const std::string& checkpoint) {
   for (const Json& one : saved.value("numeric", Json::array())) {
@@ -45,6 +47,7 @@ NumericInput saved_numeric(const Json& saved, const NumericInput& wanted,
   refuse(checkpoint, wanted.column);
 }
 
+// In the order that they were saved in: a value's place is its id.
 std::vector<std::string> saved_vocabulary(const Json& saved, const std::string& column,
                                           const std::string& checkpoint) {
   const Json all = saved.value("vocabularies", Json::object());
@@ -67,6 +70,8 @@ Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t st
       {"job", job.name}, {"steps", steps}, {"toml", job.text}, {"features", fit_json(features)}};
 }
 
+// A checkpoint without a job's name is of a program that uses the API; restoring compares its
+// variables anyway.
 void verify_job(const Json& metadata, const Job& job, const std::string& checkpoint) {
   if (!metadata.is_object() || !metadata.contains("job") || metadata["job"] == job.name) return;
   throw FailedPreconditionError(
@@ -76,6 +81,8 @@ void verify_job(const Json& metadata, const Job& job, const std::string& checkpo
           " job has too, give --partial and --new-data"));
 }
 
+// The request is the job's, the answers are the checkpoint's. New data with other values would
+// otherwise give the same ids other meanings, and the model would be wrong without any error.
 FittedFeatures features_as_saved(const Json& metadata, const Job& job,
                                  const std::string& checkpoint) {
   const FitRequest request = fit_request(job);

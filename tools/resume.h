@@ -1,5 +1,5 @@
-// Going on from a checkpoint of `cairn train`: whose it is, and what was fitted to the data that
-// its model was trained on.
+// Going on from a checkpoint of `cairn train`: to which job it belongs, and what was fitted to the
+// data that its model was trained on.
 //   Thread  any that may touch files.
 #pragma once
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace cairn::tools {
 
-// What a checkpoint says of the job that it is of; a checkpoint of another program says nothing.
+// What a checkpoint says about its job; a checkpoint of another program says nothing.
 //   Errors  NotFound, DataLoss: as storage's read_manifest().
 Json saved_metadata(const std::string& checkpoint);
 
@@ -19,7 +19,7 @@ Json saved_metadata(const std::string& checkpoint);
 // trained: the vocabularies are kept, and the means and deviations.
 Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps);
 
-// FailedPrecondition, which names both: the checkpoint is of another job.
+//   Errors  FailedPrecondition, which names both jobs: the checkpoint is of another one.
 void verify_job(const Json& metadata, const Job& job, const std::string& checkpoint);
 
 // The features of the job over new data, as they were fitted when the checkpoint's model was

@@ -8,6 +8,7 @@
 namespace cairn::tools {
 namespace {
 
+// A user who names no run means the newest one, ended or not.
 std::string newest_cluster() {
   const std::string newest = newest_run(
       [](const std::string& folder) { return system_disk().exists(folder + "/cluster.json"); });
@@ -27,6 +28,8 @@ void add_run_flags(CLI::App& command, RunChoice& choice) {
                      "With --address: the file that holds the token");
 }
 
+// An address needs no folder: the run may be on another machine. A folder says everything else, and
+// a run that has ended there is no error here: `cairn status` tells it.
 RunAddress find_run(const RunChoice& choice) {
   RunAddress run;
   run.coordinator = {choice.address, choice.cluster, ""};

@@ -1,3 +1,5 @@
+// UTC, so that names sort by time across daylight saving; the process number tells two runs of one
+// second apart.
 #include "tools/run_folder.h"
 
 #include <unistd.h>
@@ -20,6 +22,8 @@ std::string time_stamp(const char* format) {
 
 std::string new_run_folder() { return str("runs/", time_stamp("%Y%m%d-%H%M%S"), "-", ::getpid()); }
 
+// Folders are asked from no particular order, and `wanted` may read files, so it is asked only
+// about those that would be newer.
 std::string newest_run(const std::function<bool(const std::string& folder)>& wanted) {
   std::string newest;
   std::error_code none;

@@ -9,8 +9,8 @@ namespace cairn::tools {
 std::string new_run_folder();
 // The current UTC time, as strftime() writes it.
 std::string time_stamp(const char* format);
-// The newest folder below ./runs that is `wanted`; empty: there is none. Names begin with the time
-// of the run's start.
+// The newest folder below ./runs that is `wanted`; empty: there is none. A name begins with the
+// time of the run's start, so the newest is the last one by name.
 std::string newest_run(const std::function<bool(const std::string& folder)>& wanted);
 
 }  // namespace cairn::tools

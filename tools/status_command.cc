@@ -1,3 +1,5 @@
+// What the coordinator answers (docs/running.md), as text. Every field is read with a default: the
+// coordinator may be of another release than this command.
 #include "tools/status_command.h"
 
 #include <CLI/CLI.hpp>
@@ -21,6 +23,7 @@ std::string seconds_text(double seconds) {
   return text;
 }
 
+// The coordinator does not know log files; the run's folder does.
 std::string log_of(const Json& description, const std::string& task) {
   for (const auto& entry : description.value("tasks", Json::array())) {
     std::string name =
@@ -30,6 +33,8 @@ std::string log_of(const Json& description, const std::string& task) {
   return "";
 }
 
+// One line per task, and a second one if it is in trouble. A ps or worker that is away has no
+// details.
 void print_task(const Json& task, const Json& description) {
   std::string name = task.value("task", "");
   std::printf("  %-18s %-22s %-6s", name.c_str(), task.value("address", "").c_str(),
@@ -68,6 +73,8 @@ void print(const Json& status, const Json& description) {
   }
 }
 
+// A run that has ended is no error: the command was asked how the run is doing, and this is the
+// answer.
 int run(const StatusRequest& request) {
   const RunAddress asked = find_run(request.run);
   if (!asked.running) {

@@ -1,3 +1,5 @@
+// The request goes to the coordinator and not to a process as a signal: it works on a cluster of
+// other machines too, and the answer says when the run has ended.
 #include "tools/stop_command.h"
 
 #include <CLI/CLI.hpp>
@@ -19,6 +21,8 @@ int stop(const StopRequest& request) {
   const RunAddress run = find_running(request.run);
   ask_stop(run.coordinator, std::chrono::duration_cast<Duration>(
                                 std::chrono::duration<double>(request.wait_seconds)));
+  // The newest checkpoint is looked up in the run's own folder; a run that saves elsewhere has none
+  // there, and the line goes without it.
   std::string newest;
   if (!run.dir.empty())
     if (auto latest = storage::CheckpointFolder(system_disk(), run.dir + "/checkpoints").latest())

@@ -1,3 +1,6 @@
+// The supervisor's thread. Everything that it decides is in turn(), one pass per wake-up: collect
+// who has died, then either end all, or start who is due and do planned kills. State that other
+// threads ask for is published as a snapshot, so the thread's own needs no lock.
 #include "tools/supervisor.h"
 
 #include <poll.h>
@@ -31,7 +34,8 @@ struct Supervisor::Role {
   bool given_up = false;
 };
 
-// What ends the thread's sleep from outside.
+// What ends the thread's sleep from outside. An eventfd stays readable until it is drained, so a
+// call between two sleeps is not lost.
 struct Supervisor::Wake {
   int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   Wake() {
@@ -68,6 +72,7 @@ void Supervisor::start() {
   running.get();
 }
 
+// stop_mutex_ lets two threads stop at once: the second waits for the join instead of joining too.
 void Supervisor::stop() {
   std::lock_guard hold(stop_mutex_);
   stopping_ = true;
@@ -75,6 +80,8 @@ void Supervisor::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+// roles_ keeps its order and its specs for good, so they may be read from any thread; only the rest
+// of a Role is the thread's own.
 void Supervisor::kill(const std::string& role, int index) {
   for (std::size_t i = 0; i < roles_.size(); ++i) {
     if (roles_[i].spec.role != role || roles_[i].spec.index != index) continue;
@@ -86,6 +93,8 @@ void Supervisor::kill(const std::string& role, int index) {
   throw NotFoundError(str("no ", role, " ", index, " is supervised here"));
 }
 
+// Called for every closure, hence no lock: the thread is woken only when a planned kill has come
+// due.
 void Supervisor::progress(double done) {
   progress_ = done;
   if (done >= next_progress_) wake_->call();
@@ -102,8 +111,11 @@ int Supervisor::restarts(const std::string& role) const {
   return total;
 }
 
+// Either all roles start, or none is left running and start() throws: a job on half a cluster would
+// wait for the other half.
 void Supervisor::run(std::promise<void> started) {
-  sigset_t all;  // signals of the process are its main thread's business
+  // Signals of the process are for its main thread: none may interrupt poll() here.
+  sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   started_ = now();
@@ -135,6 +147,8 @@ bool Supervisor::turn() {
   return true;
 }
 
+// Rounded up to whole milliseconds, since poll() would otherwise return just before the deadline,
+// again and again. At most an hour, so that the number fits.
 void Supervisor::sleep(TimePoint at) {
   std::vector<pollfd> waits{{.fd = wake_->fd, .events = POLLIN}};
   for (const auto& role : roles_)
@@ -148,6 +162,7 @@ void Supervisor::sleep(TimePoint at) {
   wake_->drain();
 }
 
+// A kill whose role is down is no deadline: it is looked at again when the role has started.
 std::optional<TimePoint> Supervisor::next_deadline() const {
   std::optional<TimePoint> next = killing_at_;
   auto consider = [&](TimePoint at) { next = next ? std::min(*next, at) : at; };
@@ -178,6 +193,8 @@ void Supervisor::collect_dead(TimePoint at) {
   }
 }
 
+// Deaths by plan count as restarts and never towards giving up: they say nothing about the program.
+// While everything is being stopped, a death is what was wanted, and nobody is told.
 void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
   RoleEvent event{.kind = RoleEvent::Kind::kDied,
                   .role = role.spec.role,
@@ -204,6 +221,8 @@ void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
   if (on_event_) on_event_(event);
 }
 
+// The message holds the end of the role's log, because that is where the reason stands, and a user
+// of `cairn train` may not know that there are logs.
 void Supervisor::give_up(Role& role, RoleEvent event) {
   role.given_up = true;
   event.kind = RoleEvent::Kind::kGivenUp;
@@ -217,6 +236,7 @@ void Supervisor::give_up(Role& role, RoleEvent event) {
   if (on_event_) on_event_(event);
 }
 
+// Counted before it is tried, so that a failed start is a restart too.
 void Supervisor::start_due(TimePoint at) {
   for (auto& role : roles_) {
     if (!role.start_at || *role.start_at > at) continue;
@@ -225,7 +245,8 @@ void Supervisor::start_due(TimePoint at) {
     try {
       start_role(role);
     } catch (const Error& error) {
-      // the program was replaced or removed meanwhile, or the system is out of processes
+      // The program was replaced or removed meanwhile, or the system has no process left. Either
+      // may pass, so it is tried again, as often as after a death.
       ++role.young_deaths;
       role.given_up = role.young_deaths > options_.crashes_max;
       if (!role.given_up) role.start_at = at + options_.backoff_max;
@@ -255,6 +276,8 @@ void Supervisor::start_role(Role& role) {
              .message = str(title(role.spec), " runs as process ", pid)});
 }
 
+// One kill per role and pass. It is erased from the plan when it is done, and next_progress_ is
+// computed anew, which is what progress() compares with.
 void Supervisor::do_kills(TimePoint at) {
   std::vector<std::size_t> wanted;
   {
@@ -277,19 +300,24 @@ void Supervisor::do_kills(TimePoint at) {
   next_progress_ = next_progress();
 }
 
+// Called once per pass until no process is left: SIGTERM to all in the first, SIGKILL when the
+// grace period is over.
 void Supervisor::end_all(TimePoint at) {
   bool first = !killing_at_;
   if (first) killing_at_ = at + options_.grace;
   bool late = !first && at >= *killing_at_;
-  // death may take its time in the kernel; not a reason to spin
+  // A killed process may stay in the kernel for a while, as on a dead network file system. Looking
+  // again each second is enough.
   if (late) killing_at_ = at + std::chrono::seconds(1);
   for (auto& role : roles_) {
     if (!role.process || !(first || late)) continue;
     role.process->send(late ? SIGKILL : SIGTERM);
-    if (first) role.process->send(SIGCONT);  // a stopped process would only see it when it goes on
+    // A stopped process would see SIGTERM only when it continues.
+    if (first) role.process->send(SIGCONT);
   }
 }
 
+// Built outside of the lock: roles_ is this thread's alone.
 void Supervisor::publish() {
   std::vector<RoleState> state;
   for (const auto& role : roles_)

@@ -1,5 +1,5 @@
 // Supervisor: keeps the servers of a local cluster running, brings back those that die, and ends
-// them all with us.
+// them all when we end.
 #pragma once
 #include <sys/types.h>
 
@@ -19,6 +19,7 @@
 
 namespace cairn::tools {
 
+// A process that is to be kept running.
 struct RoleSpec {
   std::string role;  // "ps", "worker"
   int index = 0;
@@ -26,9 +27,9 @@ struct RoleSpec {
 };
 
 struct SupervisorOptions {
-  // A role that dies within `healthy` of its start has died young. The first return is at once;
-  // from the second young death in a row on it waits first_backoff, and twice as long each time;
-  // after crashes_max returns in vain it is given up.
+  // A role that dies within `healthy` of its start has died young. It is first brought back at
+  // once; from the second young death in a row on it waits first_backoff, and twice as long each
+  // time; after crashes_max returns in vain it is given up.
   Duration healthy = std::chrono::seconds(10);
   Duration first_backoff = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);
@@ -37,6 +38,7 @@ struct SupervisorOptions {
   std::vector<Kill> kills;                    // each is done once, when it is due and its role runs
 };
 
+// Something that happened to a role, for logs and for the progress line.
 struct RoleEvent {
   enum class Kind { kStarted, kDied, kGivenUp } kind = Kind::kStarted;
   std::string role;
@@ -48,6 +50,7 @@ struct RoleEvent {
   std::string message;   // one line for people; kGivenUp: also the last lines of its log
 };
 
+// A role as it is now.
 struct RoleState {
   std::string role;
   int index = 0;
@@ -57,38 +60,41 @@ struct RoleState {
 };
 
 // All children are started and watched by one thread of its own, so that they die with it
-// (PR_SET_PDEATHSIG) and a job can run in the same process meanwhile. It sleeps in poll() until a
+// (PR_SET_PDEATHSIG) while a job runs in the same process. The thread sleeps in poll() until a
 // child ends, somebody calls, or a deadline comes.
 //   Callback  on that thread, one at a time; it must not throw, nor call stop().
-//   Thread    any, for every member.
+//   Thread  any, for every member.
 class Supervisor {
  public:
   Supervisor(std::vector<RoleSpec> roles, SupervisorOptions options,
              std::function<void(const RoleEvent&)> on_event = {});
   ~Supervisor();  // stop()
 
-  // Starts every role; returns once all are running. Errors ChildProcess's; then none is left
-  // running.
+  // Starts every role, and returns once all are running.
+  //   Errors  those of ChildProcess; then none is left running.
   void start();
-  // SIGKILL as a fault to recover from: it returns as after any death, without backoff. Nothing if
-  // it does not run. Errors NotFound: no such role.
+  // Sends SIGKILL, as a fault to recover from: the role returns as after any death, without
+  // backoff. Does nothing if it does not run.
+  //   Errors  NotFound: there is no such role.
   void kill(const std::string& role, int index);
-  // How much of the run is done, 0..1: what kills at a percentage wait for. Cheap: an atomic read
-  // but when one is due.
+  // Tells how much of the run is done, 0 to 1: kills at a percentage wait for it. Cheap enough for
+  // every step: an atomic store and a load, unless a kill is due.
   void progress(double done);
-  // SIGTERM to all, SIGKILL after the grace period; returns when none is left. Repeating it does
-  // nothing.
+  // Sends SIGTERM to all, and SIGKILL after the grace period; returns when none is left. Repeating
+  // it does nothing.
   void stop();
 
+  // As last published by the thread, which does so at every change.
   std::vector<RoleState> roles() const;         // a snapshot, in the order of the specs
   int restarts(const std::string& role) const;  // of all its indices
 
  private:
+  // The thread's own functions: run() is the whole of it, turn() one pass through those below.
   struct Role;
   struct Wake;
 
   void run(std::promise<void> started);
-  bool turn();  // one pass of the loop; false when it is over
+  bool turn();  // one pass; false when all is over
   void sleep(TimePoint now);
   void collect_dead(TimePoint now);
   void do_kills(TimePoint now);
@@ -101,6 +107,7 @@ class Supervisor {
   std::optional<TimePoint> next_deadline() const;
   double next_progress() const;
 
+  // What other threads touch: atomics, and the two vectors under mutex_.
   const SupervisorOptions options_;
   const std::function<void(const RoleEvent&)> on_event_;
   std::unique_ptr<Wake> wake_;

@@ -1,4 +1,14 @@
-// TomlTable: a TOML table that is read key by key and complains about what nobody asked for.
+// TomlTable: a TOML table that is read key by key, and that complains about keys which nobody asked
+// for.
+//
+//     TomlTable data = root.table("data");
+//     data.read("batch", batch);  // stays as it is if the key is missing
+//     data.refuse_unknown();      // adult.toml:7: unknown key "data.bath"; did you mean "batch"?
+//
+// Reading a key makes it known, so the code that reads a file is also the list of what the file may
+// hold.
+//   Errors  InvalidArgument, naming file, line and key.
+//   Thread  one at a time.
 #pragma once
 #include <optional>
 #include <set>
@@ -9,16 +19,16 @@
 #include "core/tensor/element.h"
 
 // toml++ 3.3 asserts what a file may well hold ("[`a]"): that is an error of the file here, in
-// every kind of build.
+// every kind of build. Its header must therefore only be included through this one.
 #pragma push_macro("NDEBUG")
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wterminate"  // some of those stand in noexcept functions
 #undef NDEBUG
 #define TOML_ASSERT(condition) \
-  ((condition) ? void() : throw ::cairn::InvalidArgumentError("this is no TOML (" #condition ")"))
+  ((condition) ? void() : throw ::cairn::InvalidArgumentError("this is not TOML (" #condition ")"))
 #include <toml++/impl/preprocessor.h>
-// And it takes many a letter beyond ASCII ("\u019d" where a key begins) to be unreachable: it is
-// just not what was looked for.
+// It also takes some letters beyond ASCII ("\u019d" where a key begins) to be unreachable code;
+// they are just not what it was looking for.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -30,26 +40,32 @@
 
 namespace cairn::tools {
 
+// One table, or nothing: a table that the file lacks reads as an empty one. It refers to the parsed
+// file, which must outlive it.
 class TomlTable {
  public:
   TomlTable(const toml::table* table, std::string name, std::string file)
       : table_(table), name_(std::move(name)), file_(std::move(file)) {}
 
+  // Whether the file has the key; does not make it known.
   bool has(const std::string& key) const { return table_ != nullptr && table_->contains(key); }
+  // The value of a key, or nullptr; makes it known.
   const toml::node* node(const std::string& key) {
     known_.insert(key);
     return table_ == nullptr ? nullptr : table_->get(key);
   }
+  // A table within this one, which may be missing.
   TomlTable table(const std::string& key) {
     const toml::node* found = node(key);
     if (found != nullptr && !found->is_table()) fail(*found, key, "a table");
     return TomlTable(found == nullptr ? nullptr : found->as_table(), path(key), file_);
   }
+  // Sets `value` if the file has the key.
   template <typename T>
   void read(const std::string& key, T& value) {
     if (const toml::node* found = node(key)) value = convert<T>(*found, key);
   }
-  // A table of named values: every key is data, none is unknown.
+  // Visits a table of named values: every key is data, and none is unknown.
   template <typename F>
   void each(F visit) {
     if (table_ == nullptr) return;
@@ -58,10 +74,12 @@ class TomlTable {
       visit(std::string(key.str()), value);
     }
   }
+  // The value as T: a whole number (never negative), a number, true or false, a text, or a list of
+  // one of these, for which a single value may stand.
   template <typename T>
   T convert(const toml::node& found, const std::string& key) const;
 
-  // InvalidArgument naming the first key that was never read.
+  // Throws for the first key that was never asked for, naming the nearest one that was.
   void refuse_unknown() const {
     if (table_ == nullptr) return;
     std::vector<std::string> known(known_.begin(), known_.end());
@@ -73,7 +91,7 @@ class TomlTable {
                                      near.empty() ? "" : "; did you mean \"" + near + "\"?"));
     }
   }
-  // InvalidArgument naming the known values, and the nearest.
+  // Throws unless `value`, which the key has, is one of `known`; names them, and the nearest.
   void one_of(const std::string& key, const std::string& value,
               const std::vector<std::string>& known) const {
     std::string list;
@@ -87,20 +105,24 @@ class TomlTable {
                                    " is \"", value, "\", one of ", list, " is wanted",
                                    near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
-  // An error's text with the place of this table before it, unless it names one.
+  // An error's text with the place of this table in front of it, unless it names one already.
   std::string located(const std::string& text) const {
     if (text.starts_with(file_)) return text;
     return str(table_ == nullptr ? file_ : str(file_, ":", table_->source().begin.line), ": ",
                name_, ": ", text);
   }
+  // "FILE:LINE" of a value.
   std::string place(const toml::node& found) const {
     return str(file_, ":", found.source().begin.line);
   }
+  // The key with the names of its tables: "data.csv.quote".
   std::string path(const std::string& key) const { return name_.empty() ? key : name_ + "." + key; }
+  // "FILE:LINE: KEY must be `wanted`".
   [[noreturn]] void fail(const toml::node& found, const std::string& key,
                          const std::string& wanted) const {
     throw InvalidArgumentError(str(place(found), ": ", path(key), " must be ", wanted));
   }
+  // The file's name, as messages give it.
   const std::string& file() const { return file_; }
 
  private:
@@ -109,6 +131,7 @@ class TomlTable {
   std::set<std::string> known_;
 };
 
+// Tells lists from single values.
 namespace detail {
 template <typename T>
 struct IsVector : std::false_type {};

@@ -26,8 +26,8 @@ struct UpOptions {
 
 void say(const std::string& line) { std::fprintf(stderr, "cairn up: %s\n", line.c_str()); }
 
-// SIGINT, SIGTERM and SIGHUP as something to poll. Made before any thread starts, so that all of
-// them keep away from these.
+// SIGINT, SIGTERM and SIGHUP as something to poll. Made before any thread starts, because threads
+// inherit the mask: a thread that did not block these signals would be killed by them.
 class Signals {
  public:
   Signals() {
@@ -49,7 +49,8 @@ class Signals {
   int fd_;
 };
 
-// Runs until the program ends, a role is given up, or, without a program, a signal comes.
+// Runs until the program ends, a role is given up or, without a program, a signal comes. The
+// members' order is that of their making: signals are blocked before the cluster has threads.
 class Up {
  public:
   explicit Up(const UpOptions& options)
@@ -71,6 +72,7 @@ class Up {
   }
 
  private:
+  // On the supervisor's thread; wait() is woken by the eventfd.
   void on_event(const RoleEvent& event) {
     if (event.kind == RoleEvent::Kind::kStarted && event.restarts == 0) return;
     say(event.message);
@@ -79,6 +81,8 @@ class Up {
     ::eventfd_write(given_up_, 1);
   }
 
+  // The program is the chief: it gets TF_CONFIG with its own place in it, and its process number
+  // stands in cluster.json. It shares our process group, so that it can read from the terminal.
   void start_program(const std::vector<std::string>& program) {
     program_.emplace(Command{.arguments = program,
                              .environment = cluster_.environment("chief", 0),
@@ -87,7 +91,7 @@ class Up {
     cluster_.set_chief(program_->pid());
   }
 
-  // Where a server was given up the program still runs: it gets as long as the servers do to end by
+  // If a server was given up, the program still runs: it gets as long as the servers do to end by
   // itself.
   void end_program() {
     if (!program_) return;
@@ -98,6 +102,7 @@ class Up {
     program_.reset();
   }
 
+  // On standard output, and nothing else goes there, so that a shell can evaluate it.
   void tell_how_to_join() {
     say("no program was given; start one in another shell with these, and end the cluster with "
         "Ctrl-C:");
@@ -109,6 +114,7 @@ class Up {
     std::fflush(stdout);
   }
 
+  // The program's exit status is ours, as a shell would have it.
   int wait() {
     while (true) {
       pollfd waits[] = {{.fd = signals_.fd(), .events = POLLIN},
@@ -126,8 +132,8 @@ class Up {
     }
   }
 
-  // What the terminal sends reaches the program by itself: it shares our group. The third request
-  // is an order.
+  // What the terminal sends reaches the program by itself, since it shares our group; what kill(1)
+  // sends us is passed on. The third request kills.
   void pass_on(const signalfd_siginfo& signal) {
     bool typed = signal.ssi_code == SI_KERNEL;
     if (++requests_ >= 3)
@@ -144,6 +150,7 @@ class Up {
   std::optional<ChildProcess> program_;
 };
 
+// Kills at a share of the run are refused here: an arbitrary program does not report its progress.
 int up(UpOptions options) {
   for (const auto& text : options.kills) {
     Kill kill = parse_kill(text);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint64_t kReportBytesMax = std::uint64_t{16} << 20;
 
-// By what only a report has: tools/report.cc writes these.
+// By fields that only a report has (tools/report.cc writes them). A scheduled job writes the same
+// report every night, and should not need a flag for that.
 bool is_report(const OutputPlace& place) {
   if (place.bytes > kReportBytesMax) return false;
   try {
@@ -29,10 +30,11 @@ bool is_report(const OutputPlace& place) {
 
 }  // namespace
 
+// Only a file with bytes in it can be somebody's work.
 void verify_report_path(const std::string& path, Overwrite overwrite) {
   const OutputPlace place = output_place(path);
   if (place.bytes > 0 && overwrite == Overwrite::kNo && !is_report(place))
-    refuse(path, " and is no report of a run");
+    refuse(path, " and is not a report of a run");
 }
 
 void write_report(const std::string& path, const std::string& text) {

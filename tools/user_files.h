@@ -1,19 +1,20 @@
-// Files and folders that a user names for output: nobody else's are replaced unasked.
+// Files and folders that a user names for output: what belongs to somebody else is not replaced
+// unless the user asks for it.
 #pragma once
 #include <string>
 
 namespace cairn::tools {
 
-// What is done about a file that is there already.
+// What is done about a file that exists already.
 enum class Overwrite : bool { kNo, kYes };
 
-// `path` is free to be written: nothing is there, an empty file, a device or a FIFO, or a report of
-// ours. `--report`'s check.
-//   Errors  AlreadyExists, naming --overwrite; core/base/output_file.h's.
+// Checks, for --report, that `path` is free to be written: there is nothing, an empty file, a
+// device or a FIFO, or a report of ours.
+//   Errors  AlreadyExists, naming --overwrite; those of core/base/output_file.h.
 void verify_report_path(const std::string& path, Overwrite overwrite);
 void write_report(const std::string& path, const std::string& text);
 
-// The same for data that is made: whatever is there is somebody's.
+// The same for generated data: whatever is there may be somebody's work, an older file of data too.
 void verify_new_file(const std::string& path, Overwrite overwrite);
 
 }  // namespace cairn::tools
