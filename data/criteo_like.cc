@@ -21,8 +21,8 @@ constexpr float kCountWeight = 0.15f, kIdEffect = 0.25f, kPairEffect = 0.6f;
 constexpr float kBias = -1.3f;
 constexpr std::size_t kPairDim = 2;
 
-// About exponential in its logarithm, so that log(1 + count) is well behaved: most are small, a few
-// in the thousands.
+// The logarithm of a count is about exponentially distributed, so that log(1 + count) is well
+// behaved: most counts are small, a few are in the thousands.
 std::int32_t draw_count(Random& random) {
   return static_cast<std::int32_t>(
       std::min(1e6, std::floor(1 / std::max(1e-9, random.uniform()) - 1)));

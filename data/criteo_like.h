@@ -37,7 +37,7 @@ struct CriteoExample {
   float label = 0;
   std::array<std::int32_t, kCriteoCounts> counts{};
   std::array<std::int32_t, kCriteoIds> ids{};
-  // the hidden model's: 1 / (1 + exp(-logit)) is the probability by which the label was drawn
+  // The hidden model's logit: the label was drawn with the probability 1 / (1 + exp(-logit)).
   float logit = 0;
 };
 

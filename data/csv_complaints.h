@@ -13,7 +13,7 @@ namespace cairn {
 std::string line_cure(OptionNames names);
 // What is wrong with a quote, and how the schema would allow it.
 std::string quote_complaint(QuoteFault::Kind kind, const CsvSchema& schema, OptionNames names);
-// Of a cell that is empty or unknown, in a column that wants a value.
+// What is wrong with a cell that is empty or unknown, in a column that needs a value.
 std::string unknown_complaint(const std::string& shown, OptionNames names);
 
 }  // namespace cairn

@@ -31,8 +31,9 @@ struct QuotedRecord {
   QuoteFault fault;
 };
 
-// Looks at the record that `text` begins with. `at_end`: nothing comes after `text`. A faulty
-// record has no known end: take its first line for it, so that the lines after it are read.
+// Looks at the record with which `text` begins. `at_end`: nothing comes after `text`. A faulty
+// record has no known end: the caller takes its first line for it, so that the lines after it are
+// read.
 QuotedRecord scan_quotes(std::string_view text, bool at_end, const CsvSchema& schema);
 
 }  // namespace cairn

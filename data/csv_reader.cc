@@ -74,7 +74,7 @@ CsvReader::CsvReader(std::string path, const CsvSchema& schema,
   data_line_ = line_;
 }
 
-// The mark that some programs put before UTF-8 is no part of the first cell.
+// The byte order mark that some programs put before UTF-8 is not part of the first cell.
 void CsvReader::skip_byte_order_mark() {
   while (end_ < 3 && !at_end_) {
     const std::size_t got = bytes_->read(buffer_.data() + end_, 3 - end_);

@@ -34,7 +34,7 @@ struct CsvCells {
   std::size_t fault_cells = 0;  // how many cells it has
   QuoteFault fault_quote;       // kNone: the number of cells is wrong
   Row fault_row;
-  std::int64_t passed = 0;  // records gone by, wanted or not, the faulty one included
+  std::int64_t passed = 0;  // records passed, wanted or not, the faulty one included
 
   void clear();                                   // keeps the memory of the lists
   void erase(const std::vector<bool>& unwanted);  // rows
@@ -74,8 +74,8 @@ class CsvReader {
   void rewind() { seek(data_offset_, data_line_); }
   const std::string& path() const { return path_; }
   std::size_t fields() const { return fields_; }  // cells that a record must have
-  // Whether any record has gone by since the beginning of the data, or had before a seek(). A file
-  // without one is told to the user: most often it was cut short on its way.
+  // Whether any record has been passed since the beginning of the data, or had been before a
+  // seek(). A file without one is told to the user: most often it was cut short on its way.
   bool saw_records() const { return saw_records_; }
 
  private:
@@ -106,7 +106,7 @@ class CsvReader {
   std::vector<int> slot_of_field_;  // which column of CsvCells a field becomes; -1: none
   std::size_t fields_;
   std::vector<char> buffer_;         // kSlack bytes longer than what is read into it
-  std::size_t begin_ = 0, end_ = 0;  // what is in the buffer and not yet gone by
+  std::size_t begin_ = 0, end_ = 0;  // what is in the buffer and not yet passed
   std::uint64_t base_ = 0;           // the file offset of buffer_[0]
   std::int64_t line_ = 1;
   bool saw_records_ = false;

@@ -138,7 +138,7 @@ class CsvSource final : public Stage {
     ++file_;
     open_file();
   }
-  // Goes past `count` records; how many there were.
+  // Goes past `count` records, and tells past how many.
   std::int64_t pass(std::int64_t count) {
     std::int64_t passed = 0;
     while (passed < count && reader_) {
@@ -240,7 +240,7 @@ class CsvSource final : public Stage {
 
   std::unique_ptr<CsvReader> reader_, kept_;  // no reader_: at the end of the last file
   std::size_t file_ = 0;
-  std::int64_t record_ = 0;  // records gone by, modulo pick_.num
+  std::int64_t record_ = 0;  // records passed, modulo pick_.num
   std::int64_t skipped_ = 0;
   int told_ = 0;
 };

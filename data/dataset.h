@@ -99,18 +99,18 @@ class Dataset {
   // The first `count` elements; and all but the first `count`.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
-  // Every num-th element from `index` on. Put directly on csv() (or on its features()) it deals out
-  // lines, before they are parsed: a line that does not fit belongs to one shard and is met by that
-  // one alone.
+  // Every num-th element from `index` on. Directly above csv() (or its features()) it deals out
+  // lines before they are parsed: a line that does not fit belongs to one shard, and only that one
+  // meets it.
   Dataset shard(std::int64_t num, std::int64_t index) const;
   Dataset shard(const InputContext& context) const {
     return shard(context.num_input_pipelines, context.input_pipeline_id);
   }
-  // Reads cycle_length of the source's files at once, in turn a block of block_length elements of
-  // each; a file that has ended leaves its place to the next one. Each file goes through the stages
-  // below on its own: a shuffle() there shuffles within files, a repeat() repeats a file. At most
-  // 256 files at once, through 2048 stages together; one interleave() over csv() or records(), no
-  // cache() below it.
+  // Reads cycle_length of the source's files at once, and takes a block of block_length elements
+  // from each in turn; when a file has ended, the next one takes its place. Each file goes through
+  // the stages below on its own: a shuffle() there shuffles within files, and a repeat() repeats a
+  // file. At most 256 files at once, through 2048 stages together; one interleave() over csv() or
+  // records(), and no cache() below it.
   Dataset interleave(std::int64_t cycle_length, std::int64_t block_length = 1) const;
   // Keeps the elements of the first pass, and yields them again in each later pass of a repeat()
   // above, in the same order: put what must differ between passes (shuffle) above it.
@@ -121,8 +121,8 @@ class Dataset {
   //   Errors  when read. ResourceExhausted: the elements go beyond bytes_max, or the disk is full.
   //           DataLoss: the file is damaged.
   Dataset cache(CacheOptions options = {}) const;
-  // Reads up to n elements ahead on the opener's Offload; without one, does nothing. Of several,
-  // the last one does.
+  // Reads up to n elements ahead on the opener's Offload; without one, it does nothing. Of several
+  // prefetch() calls only the last reads ahead.
   Dataset prefetch(std::int64_t n) const;
 
   // ---- batches ----

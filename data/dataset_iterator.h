@@ -24,8 +24,8 @@ class Stage;  // data/stage.h
 
 inline constexpr std::size_t kIteratorStateBytesMax = 64u << 10;
 
-// Where an iterator stands, after the elements it handed out. Opaque, machine-independent, mostly
-// below 100 bytes.
+// Where an iterator stands, after the elements that it handed out. Opaque, independent of the
+// machine, and mostly below 100 bytes.
 struct IteratorState {
   std::vector<std::byte> bytes;  // empty: at the beginning
   bool operator==(const IteratorState&) const = default;
@@ -35,12 +35,12 @@ struct IteratorState {
 std::int64_t ordinal(const IteratorState& state);
 
 struct OpenOptions {
-  // for prefetch(); must outlive the iterator. nullptr: everything happens in next()
+  // For prefetch(); it must outlive the iterator. nullptr: everything happens in next().
   Offload* offload = nullptr;
   std::size_t lane = 0;  // the lane that prefetch work is submitted under
-  // Of the elements that a batch() or shuffle() holds at once: more is ResourceExhausted.
+  // Bytes of elements that a batch() or shuffle() may hold at once; more is ResourceExhausted.
   std::size_t buffer_bytes_max = machine_memory_bytes() / 2;
-  // next() waits no longer than this for a prefetched element
+  // How long next() waits for a prefetched element, at most.
   std::chrono::milliseconds prefetch_deadline{60'000};
   LineEvents line_events = {};
 };
@@ -81,7 +81,7 @@ class DatasetIterator {
   ElementSpec spec_;
   std::int64_t ordinal_ = 0;
   IteratorState state_;  // after what was handed out
-  // an error left the stages anywhere: back to state_ before they are used again
+  // After an error the stages stand anywhere: they go back to state_ before they are used again.
   bool broken_ = false;
 };
 

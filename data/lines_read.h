@@ -20,7 +20,7 @@ struct LineEvents {
   std::function<void(const std::string& path)> on_empty_file = nullptr;
 };
 
-// What reading the CSV files of a dataset once came across.
+// What was met when the CSV files of a dataset were read once.
 struct LinesRead {
   std::int64_t skipped = 0;  // lines left out (OnError::kSkipAndCount)
   // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."

@@ -1,4 +1,4 @@
-// What a stage that holds many elements at once reads.
+// Reading for stages that hold many elements at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -52,22 +52,22 @@ struct CsvSchema {
   bool trim = true;          // drop blanks and tabs around a cell
   std::string comment = "";  // lines that begin with it are skipped; empty: none
   std::string unknown = "";  // the text of a cell whose value nobody knows, such as "?"
-  // A cell that begins with it ends at the next one, and may hold delimiters; two of them stand for
-  // one. 0: quotes are ordinary characters. A quote that is not closed makes its line a bad one,
-  // and so does text behind a closing quote.
+  // A cell that begins with this character ends at the next one, and may hold delimiters; two of
+  // them stand for one. 0: quotes are ordinary characters. A quote that is not closed makes its
+  // line a bad one, and so does text behind a closing quote.
   char quote = '"';
   // How many lines a quoted cell may span, from 1 to kCellLinesMax. With 1, a quote that is never
   // closed spoils its own line only; with more, it may swallow up to so many lines before it is
   // noticed.
   std::int64_t cell_lines_max = 1;
-  // A quote within a cell that does not begin with one makes the line a bad one, too; otherwise it
-  // is text.
+  // Whether a quote within a cell that does not begin with one makes the line a bad one as well;
+  // otherwise it is text.
   bool strict = false;
   bool operator==(const CsvSchema&) const = default;
 };
 
-// By which names messages call the options that would cure a bad line: those of this header, or a
-// job file's keys.
+// The names by which messages call the options that would cure a bad line: those of this header, or
+// a job file's keys.
 enum class OptionNames : std::uint8_t { kCpp = 0, kJobFile = 1 };
 
 struct CsvOptions {

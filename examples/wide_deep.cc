@@ -38,7 +38,7 @@ CsvSchema adult_schema() {
   return schema;
 }
 
-// Standardised numbers and an id a category, as the training data has them.
+// Standardised numbers, and an id per value of each category, as the training data has them.
 std::vector<FeatureColumn> fit_columns(const Dataset& data) {
   FitRequest request;
   for (const auto& name : kNumbers) request.numeric.push_back({.column = name});

@@ -39,7 +39,7 @@ struct ClickModelOptions {
 
 // Variables: each table [rows, dim] under its name (kDeepFm: NAME/weight [rows, 1] too),
 // bottom/dense_i, top/dense_i, cross/dense_i.
-//   Errors  InvalidArgument: no tables, or what the layers say.
+//   Errors  InvalidArgument: no tables; and those of the layers.
 class ClickModel {
  public:
   explicit ClickModel(ClickModelOptions options);

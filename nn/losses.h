@@ -19,7 +19,7 @@ struct BinaryCrossEntropyOptions {
   bool from_logits = false;
   float label_smoothing = 0;  // s: label · (1 - s) + s / 2
 };
-// Of probabilities and of logits alike the mean over the last axis: [b, d] -> [b]. A probability
+// The mean over the last axis, of probabilities and of logits alike: [b, d] -> [b]. A probability
 // counts as at least 1e-7 and at most 1 - 1e-7, and 1e-7 is added to it under the logarithm, as in
 // the reference: a certain error costs 15.42.
 Array binary_cross_entropy(const Array& prediction, const Array& label,

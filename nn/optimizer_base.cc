@@ -75,9 +75,8 @@ Array Optimizer::checked_rate(const std::vector<VariableGradient>& gradients) co
   return rate;
 }
 
-// Recorded in this order: the rate with its check, clipping, then one update per variable.
-// `iterations` comes last and with the same checked rate, so a step that was stopped is not
-// counted.
+// Recorded in this order: the rate with its check, clipping, one update per variable, and the count
+// of steps, which after() makes wait for the checked rate.
 void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
   if (gradients.empty())
     throw InvalidArgumentError(str(name_, ": no trainable variable to update"));

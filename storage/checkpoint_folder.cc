@@ -113,7 +113,7 @@ std::vector<std::string> CheckpointFolder::prune(std::size_t keep_last, const Li
   for (const auto& [name, manifest] : known.manifests) {
     if (old.contains(name)) continue;
     for (std::string below = name; !below.empty() && kept.insert(below).second;) {
-      // and the chain of bases below it
+      // So does the chain of its bases.
       const auto base = known.manifests.find(below);
       below = base == known.manifests.end() ? std::string() : base->second.base;
     }

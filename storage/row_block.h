@@ -38,7 +38,7 @@ struct RecordKey {
 std::string encode(const RecordKey& key);
 // Errors  DataLoss: the bytes are not a key.
 RecordKey decode_key(std::string_view bytes);
-// Something readable of any key, for messages.
+// A readable form of any key, for messages.
 std::string describe_key(std::string_view bytes);
 
 // Rows of one variable, ascending, each with its slots.

@@ -24,11 +24,12 @@ struct FileInfo {
 class DatabaseWriter {
  public:
   virtual ~DatabaseWriter() = default;
-  // Keys ascend.
-  // Errors  ResourceExhausted: disk full; DataLoss: cannot be written. Both name the file.
+  // Adds a record; keys must ascend.
+  //   Errors  ResourceExhausted: the disk is full. DataLoss: it cannot be written. Both name the
+  //           file.
   virtual void put(std::string_view key, std::string_view value) = 0;
-  // Everything written, on the disk and synced.
-  // Result  the database's files, named relative to its folder's parent.
+  // Ends the database: everything is on the disk and synced.
+  //   Result  the database's files, named relative to its folder's parent.
   virtual std::vector<FileInfo> finish() = 0;
 };
 
@@ -47,7 +48,8 @@ class DatabaseReader {
   virtual std::string_view value() const = 0;
 };
 
-// Thread: any.
+// Makes and opens databases.
+//   Thread  any.
 class RowStore {
  public:
   virtual ~RowStore() = default;
@@ -57,8 +59,8 @@ class RowStore {
   virtual std::unique_ptr<DatabaseReader> open(const std::string& folder) = 0;
 };
 
-// Each database is one of RocksDB: sorted files made beside and taken in as they are; opened
-// read-only.
+// Each database is one of RocksDB: sorted files that are made beside it and ingested as they are;
+// opened read-only.
 std::unique_ptr<RowStore> make_rocks_row_store();
 // Each database is one file, held in memory and passed through `disk` as a whole: for the
 // simulation and for tests.

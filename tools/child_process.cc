@@ -197,7 +197,7 @@ std::optional<ExitStatus> ChildProcess::collect(int options) {
 std::optional<ExitStatus> ChildProcess::poll() { return collect(WNOHANG); }
 ExitStatus ChildProcess::wait() { return *collect(0); }
 
-// By its number: the header of glibc 2.36 forgets that it is read by C++ as well.
+// By its number, since the header of glibc 2.36 is not fit for C++.
 int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 // Only the end of the file is read, since a log may be large. Walks back over line ends from the

@@ -24,7 +24,8 @@ struct ExitStatus {
   int signal = 0;  // what ended it
   // "exit status 3", "killed by SIGKILL"
   std::string str() const;
-  int shell_code() const { return signal == 0 ? code : 128 + signal; }  // as a shell tells it
+  // As a shell reports it in $?.
+  int shell_code() const { return signal == 0 ? code : 128 + signal; }
 };
 
 // Movable. The destructor kills the process (its group, if it has its own) and waits for it.

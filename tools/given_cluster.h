@@ -29,7 +29,7 @@ class GivenClusterRun {
   void describe(bool running) const;
   std::string dir_;
   GivenCluster cluster_;
-  bool described_ = true;  // by us
+  bool described_ = true;  // whether cluster.json is ours to write
 };
 
 }  // namespace cairn::tools

@@ -5,7 +5,8 @@
 
 namespace cairn::tools {
 
-// "runs/20261121-110902-26059": below the working folder, by the time and the process.
+// The name of a new run's folder, by the time and the process: "runs/20261121-110902-26059", below
+// the working folder.
 std::string new_run_folder();
 // The current UTC time, as strftime() writes it.
 std::string time_stamp(const char* format);

@@ -147,7 +147,7 @@ T TomlTable::convert(const toml::node& found, const std::string& key) const {
       for (const toml::node& item : *array)
         all.push_back(convert<typename T::value_type>(item, key));
     } else {
-      // one value serves as a list of one
+      // One value serves as a list of one.
       all.push_back(convert<typename T::value_type>(found, key));
     }
     return all;

@@ -49,8 +49,8 @@ class Signals {
   int fd_;
 };
 
-// Runs until the program ends, a role is given up or, without a program, a signal comes. The
-// members' order is that of their making: signals are blocked before the cluster has threads.
+// Runs until the program ends, a role is given up or, without a program, a signal comes. Signals
+// are blocked first, before the cluster has threads, so the order of the members matters.
 class Up {
  public:
   explicit Up(const UpOptions& options)

@@ -1,4 +1,4 @@
-// What matrix products are computed in.
+// The arithmetic in which matrix products are computed.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@ namespace cairn {
 
 enum class Arithmetic : std::uint8_t {
   kFloat32,
-  // Operands rounded to bfloat16, products summed in float32; everything else stays float32,
-  // variables and their updates with it. Meant for processors that have it (AVX-512 BF16, AMX);
-  // others give the same numbers, to within the order of summing, and no gain.
+  // Operands are rounded to bfloat16 and products summed in float32; everything else stays float32,
+  // variables and their updates included. Meant for processors that compute it (AVX-512 BF16, AMX);
+  // others give the same numbers, to within the order of summing, and gain nothing.
   kBfloat16,
 };
 

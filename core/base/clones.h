@@ -1,9 +1,9 @@
 // CAIRN_CLONES: compile a function for several instruction sets; the loader picks one when the
 // program starts.
 //
-// The loops stay plain C++ and the compiler vectorises them. Sanitizers do not go with the indirect
-// functions this makes (the resolver would run before the sanitizer is up), so there it means
-// nothing. CAIRN_INLINE makes helpers part of each clone.
+// The loops stay plain C++ and the compiler vectorises them. Sanitizers do not work with the
+// indirect functions that this makes (the resolver would run before the sanitizer is up), so under
+// them the macro is empty. CAIRN_INLINE makes helpers part of each clone.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \

@@ -10,7 +10,7 @@ namespace cairn {
 // Thread: any.
 void narrow_to_bfloat16(const float* wide, std::size_t n, std::byte* narrow);
 void widen_from_bfloat16(const std::byte* narrow, std::size_t n, float* wide);
-// Each to the float32 that bfloat16 would make of it.
+// Rounds each value to the float32 that it would be as bfloat16.
 void round_to_bfloat16(const float* from, std::size_t n, float* to);
 
 }  // namespace cairn

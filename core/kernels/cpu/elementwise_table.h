@@ -4,8 +4,8 @@
 
 namespace cairn {
 
-// Between all dtypes of fixed size. A float becomes an integer by truncation, saturated, and a NaN
-// becomes 0; anything not zero is true.
+// Casts between all dtypes of fixed size. A float becomes an integer by truncation, saturated, and
+// a NaN becomes 0; anything that is not zero is true.
 BlockOp find_cast(DType from, DType to);
 
 }  // namespace cairn

@@ -12,8 +12,9 @@
 
 namespace cairn::onednn {
 
-// oneDNN may be built on OpenMP: it then asks this thread how many threads a team would have. One:
-// no team is ever made. Before any call of oneDNN that plans or computes.
+// oneDNN may be built on OpenMP, and then asks how many threads a team of this thread would have.
+// This answers one, so that no team is ever made. To be called before any call of oneDNN that plans
+// or computes.
 void stay_on_this_thread();
 // The processor, as oneDNN calls a device.
 const dnnl::engine& engine();
@@ -24,13 +25,12 @@ dnnl::primitive_attr own_scratch();
 // [batch, height, width, channels] as it lies in memory; dnnl's own order of the dimensions is b,
 // c, h, w.
 dnnl::memory::desc images(const Shape& shape);
-// Sets every output to 0: what is summed, or meant, over nothing.
+// Sets every output to 0: the sum, or by our rule the mean, of nothing.
 KernelRun zeros(const KernelTypes& types);
 
-// What oneDNN throws or answers becomes ResourceExhausted, Unimplemented or Internal, naming
-// `what`.
+// Turns an error of oneDNN into ResourceExhausted, Unimplemented or Internal, naming `what`.
 [[noreturn]] void raise(dnnl_status_t status, std::string_view what, std::string_view message);
-// Runs `f`, which plans.
+// Runs `f`, which plans a primitive, with oneDNN's exceptions turned into ours.
 template <typename F>
 auto guarded(std::string_view what, F f) {
   try {
@@ -47,7 +47,7 @@ class Primitive {
   Primitive(dnnl::primitive primitive, const dnnl::memory::desc& scratch);
   // The argument's elements are at `data` from now on. `form` is always the same for an argument.
   void set(int argument, const dnnl::memory::desc& form, const void* data);
-  // The argument is `memory` for good.
+  // The argument is `memory` for the life of the primitive.
   void set(int argument, dnnl::memory memory);
   void run(std::string_view what);
 

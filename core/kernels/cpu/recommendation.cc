@@ -35,7 +35,7 @@ struct Vectors {
   std::int64_t rows, width, across;
 };
 
-// Zeros, and room for a row of a tile behind.
+// Zeros, with room for a row of a tile behind them.
 std::vector<float> scratch(std::int64_t n) {
   return std::vector<float>(static_cast<std::size_t>(n + kTileColumns));
 }
@@ -80,8 +80,8 @@ CAIRN_INLINE void copy_rows(const float* from, std::int64_t from_row, float* to,
     std::memcpy(to + i * to_row, from + i * from_row, static_cast<std::size_t>(n) * sizeof(float));
 }
 
-// Up to 7 floats more than `n`: both sides have room behind, and what is written there is written
-// again.
+// Copies up to 7 floats more than `n`: both sides have room behind, and what is written there is
+// overwritten later.
 CAIRN_INLINE void copy_eights(const float* from, float* to, std::int64_t n) {
   for (std::int64_t j = 0; j < n; j += 8) store8(to + j, load8(from + j));
 }
@@ -112,7 +112,7 @@ CAIRN_INLINE void transpose(const float* from, std::int64_t from_row, float* to,
     }
 }
 
-// The vectors times themselves side by side, as far as the diagonal.
+// Products of the vectors with one another, up to the diagonal.
 CAIRN_CLONES void dots(Forward& s, const float* x, float* out) {
   const Vectors v = s.of;
   float *const rows = s.x.data(), *const columns = s.columns.data(), *const band = s.band.data(),

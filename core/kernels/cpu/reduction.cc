@@ -205,8 +205,8 @@ KernelRun prepare_sum_to_like(const KernelTypes& types) {
   return run_typed<Sum>(types.inputs[0].dtype, passes_of(from, reduced), to.elements());
 }
 
-// For each element the place of its product among the results: a walk through strides, 0 along the
-// axes that are gone.
+// For each element, the place of its product among the results: a walk through strides, which are 0
+// along the axes that are reduced.
 class Places {
  public:
   Places(const Shape& shape, const std::vector<bool>& reduced)

@@ -116,7 +116,7 @@ CAIRN_INLINE void named_rows(const Pass& pass, F f) {
   }
 }
 
-// The order in which the named rows ascend; empty: they do.
+// The order in which the named rows ascend; empty if they ascend as they are.
 inline std::vector<std::size_t> ascending(const Pass& pass) {
   std::vector<std::size_t> order;
   if (std::is_sorted(pass.numbers, pass.numbers + pass.count)) return order;
