@@ -6,7 +6,9 @@
 //                                                               .decay_steps = 1000,
 //                                                               .decay_rate = 0.96f})});
 //
-// Options without a default are required.
+// A step here is one update by that optimizer, by any worker: neither an example, nor an epoch, nor
+// a closure that updates nothing. initial_learning_rate is the rate at step 0; rates and steps have
+// no sensible default and are required, although the structs have zeros there.
 //   Errors  InvalidArgument, from each constructor: decay_steps below 1, and what is said below.
 //   Thread  immutable; any.
 #pragma once
@@ -56,14 +58,12 @@ class LearningRate {
 // falls every decay_steps steps.
 //   Errors  a rate below 0.
 struct ExponentialDecayOptions {
-  // The rate at step 0, the number of steps after which it has been multiplied by decay_rate once,
-  // and that factor.
+  // The rate has been multiplied by decay_rate once after decay_steps steps.
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
   float decay_rate = 0;
   bool staircase = false;
 };
-// The usual choice where training has no known end.
 class ExponentialDecay final : public LearningRateSchedule {
  public:
   explicit ExponentialDecay(ExponentialDecayOptions options);
@@ -81,7 +81,6 @@ struct PiecewiseConstantDecayOptions {
   std::vector<std::int64_t> boundaries;
   std::vector<float> values;
 };
-// For schedules that were found by hand.
 class PiecewiseConstantDecay final : public LearningRateSchedule {
  public:
   explicit PiecewiseConstantDecay(PiecewiseConstantDecayOptions options);
@@ -99,9 +98,10 @@ struct PolynomialDecayOptions {
   std::int64_t decay_steps = 0;
   float end_learning_rate = 1e-4f;
   float power = 1;
+  // Whether the ramp is stretched, as said above, instead of ending.
   bool cycle = false;
 };
-// With power 1 a line: the usual choice where the number of steps is known.
+// With power 1 the ramp is a straight line.
 class PolynomialDecay final : public LearningRateSchedule {
  public:
   explicit PolynomialDecay(PolynomialDecayOptions options);
@@ -136,6 +136,7 @@ class InverseTimeDecay final : public LearningRateSchedule {
 struct CosineDecayOptions {
   float initial_learning_rate = 0;
   std::int64_t decay_steps = 0;
+  // The share of the initial rate that is left at the end.
   float alpha = 0;
   std::optional<float> warmup_target = {};
   std::int64_t warmup_steps = 0;

@@ -89,10 +89,10 @@ class Supervisor {
   int restarts(const std::string& role) const;  // of all its indices
 
  private:
-  // The thread's own functions: run() is the whole of it, turn() one pass through those below.
   struct Role;
   struct Wake;
 
+  // The thread's own functions: run() is the whole of it, turn() one pass through those below.
   void run(std::promise<void> started);
   bool turn();  // one pass; false when all is over
   void sleep(TimePoint now);

@@ -3,8 +3,8 @@
 // order are those of TensorFlow's kernels, against which tests/vectors were recorded.
 //
 // A walk takes two functions: one for rows that have a gradient, and one for the others of a table
-// rule. The second must be the first with g = 0, to the bit: which rows are named depends on the
-// batch, and a row's result may not.
+// rule. Unless a rule moves named rows only, the second is the first with g = 0, to the bit: a
+// row's result must not depend on whether its gradient of zero was sent or left out.
 #include <array>
 #include <cmath>
 
