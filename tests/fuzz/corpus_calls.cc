@@ -1,0 +1,242 @@
+// Seeds that are calls and replies of services, and whole streams of them.
+#include "core/graph/ops.h"
+#include "core/graph/wire.h"
+#include "data/dataset.h"
+#include "data/dataset_iterator.h"
+#include "data/dataset_wire.h"
+#include "rpc/error_wire.h"
+#include "rpc/hello.h"
+#include "tests/core/graph_testing.h"
+#include "tests/fuzz/corpus_seeds.h"
+#include "tests/fuzz/served_ps.h"
+
+namespace cairn::fuzz {
+namespace {
+
+using testing::arg;
+using testing::trace_function;
+
+void step(wire::Step::Builder out, std::uint64_t closure) {
+  out.setSession(7);
+  out.setLayoutVersion(1);
+  out.setClosure(closure);
+  out.setIncarnation(1);
+}
+const std::vector<std::int64_t> kIds = {1, 3, 6};
+capnp::Data::Reader data_of(const void* data, std::size_t bytes) {
+  return {static_cast<const kj::byte*>(data), bytes};
+}
+
+void fill_push(wire::Shard::PushParams::Builder out, std::uint32_t piece, std::uint32_t pieces) {
+  static const std::vector<float> values(8, 1.0f);
+  step(out.initStep(), 9);
+  auto headers = out.initHeaders(2);
+  headers[0].setRows(3);
+  headers[0].setLearningRate(0.1f);
+  wire::write(headers[0].initRule(), UpdateRule{RuleKind::kAdagrad, {0.1f, 1e-7f}});
+  headers[1].setVariable(2);
+  headers[1].setWhole(true);
+  wire::write(headers[1].initRule(), UpdateRule{});
+  out.setIds(data_of(kIds.data(), 24));
+  std::vector<float> all(11, 0.5f);
+  out.setValues(data_of(all.data(), 44));
+  out.setPiece(piece);
+  out.setPieces(pieces);
+  out.initPulled().setIncarnation(100);
+}
+
+void shard_messages() {
+  using S = wire::Shard;
+  seed("shard_message", "pull", message<S::PullParams>(0, [](auto out) {
+         step(out.initStep(), 9);
+         auto headers = out.initHeaders(2);
+         headers[0].setRows(3);
+         headers[1].setVariable(1);
+         headers[1].setPart(1);
+         headers[1].setWhole(true);
+         out.setIds(data_of(kIds.data(), 24));
+         out.setEncoding(wire::Encoding::BFLOAT16);
+       }));
+  seed("shard_message", "push", message<S::PushParams>(1, [](auto out) { fill_push(out, 0, 1); }));
+  seed("shard_message", "push-from-places", message<S::PushParams>(1, [](auto out) {
+         fill_push(out, 0, 1);
+         auto places = out.initValuesAt(2);
+         places[0].setBytes(24);
+         places[1].setOffset(64);
+         places[1].setBytes(20);
+       }));
+  seed("shard_message", "piece", message<S::PushParams>(1, [](auto out) { fill_push(out, 1, 2); }));
+  for (const bool keep : {false, true})
+    seed("shard_message", keep ? "attach" : "configure",
+         message<S::ConfigureParams>(2, [&](auto out) {
+           out.setSession(keep ? 8 : 7);
+           out.setLayoutVersion(2);
+           auto table = out.initTables(1)[0];
+           table.setVariable(keep ? 0 : 5);
+           wire::write(table.initSpec(), VariableSpec{.name = keep ? "w" : "new",
+                                                      .shape = {8, 2},
+                                                      .initializer = Initializer::uniform(-1, 1)});
+           wire::write(table.initRule(), UpdateRule{RuleKind::kFtrl, {}});
+           auto part = table.initParts(1)[0];
+           part.setVariable(keep ? 0 : 5);
+           part.setEnd(8);
+         }));
+  seed("shard_message", "restore", message<S::RestoreParams>(3, [](auto out) {
+         out.setFolder("ckpt");
+         auto range = out.initApplied().initClosures(1)[0];
+         range.setBegin(3);
+         range.setEnd(7);
+         out.initVariables(1).set(0, 1);
+       }));
+  seed("shard_message", "mark", message<S::MarkParams>(4, [](auto out) { out.setAttempt(3); }));
+  seed("shard_message", "fence", message<S::FenceParams>(5, [](auto out) {
+         out.setSession(7);
+         out.setNewest(5);
+         out.initAlive(1).set(0, 4);
+       }));
+}
+
+void fill_closure(wire::Closure::Builder out, std::uint32_t function) {
+  out.setSequence(5);
+  out.setFunction(function);
+  if (function == 1)
+    return wire::write(out.initArguments(1)[0],
+                       Tensor::of<float>({3}, std::vector<float>{1, 2, 3}));
+  auto take = out.initTakes(1)[0];
+  take.setPipeline(4);
+  take.setOrdinal(2);
+  take.setCount(1);
+  const auto iterator = open(Dataset::range(20).batch(4));
+  iterator->next();
+  take.setStateOrdinal(1);
+  take.setState(data_of(iterator->state().bytes.data(), iterator->state().bytes.size()));
+}
+
+void lane_messages() {
+  using L = wire::Lane;
+  seed("lane_message", "layout", message<L::SetLayoutParams>(0, [](auto out) {
+         auto layout = out.initLayout();
+         layout.setVersion(3);
+         auto server = layout.initServers(1)[0];
+         server.setAddress("sim://ps0");
+         server.setShards(2);
+         auto variable = layout.initVariables(1)[0];
+         wire::write(variable.initSpec(), VariableSpec{.name = "w", .shape = {8, 2}});
+         wire::write(variable.initRule(), UpdateRule{});
+         auto parts = variable.initParts(2);
+         parts[0].setEnd(4);
+         parts[1].setShard(1);
+         parts[1].setBegin(4);
+         parts[1].setEnd(8);
+       }));
+  for (std::uint32_t function : {1, 2})
+    seed("lane_message", "run-" + std::to_string(function), message<L::RunParams>(1, [&](auto out) {
+           fill_closure(out.initClosures(1)[0], function);
+         }));
+  seed("lane_message", "register", message<L::RegisterParams>(2, [](auto out) {
+         const auto bytes = serialize(trace_function({testing::floats({2})}, [](const auto& in) {
+                                        return sum(arg(in, 0));
+                                      }).graph);
+         out.setFunction(9);
+         out.setGraph(data_of(bytes.data(), bytes.size()));
+       }));
+  seed("lane_message", "pipeline", message<L::OpenPipelineParams>(3, [](auto out) {
+         const auto bytes = serialize(Dataset::range(20).batch(4));
+         out.setPipeline(9);
+         out.setDescription(data_of(bytes.data(), bytes.size()));
+       }));
+}
+
+void replies() {
+  seed("reply", "closure", message<wire::ClosureResult>(0, [](auto out) {
+         auto outputs = out.initOutputs(2);
+         wire::write(outputs[0], Tensor::scalar(0.5f));
+         wire::write(outputs[1], Tensor::strings({2}, {"a", "bc"}));
+         auto state = out.initStates(1)[0];
+         state.setOrdinal(7);
+         state.setState(data_of("state", 5));
+       }));
+  seed("reply", "mark", message<wire::Shard::MarkResults>(1, [](auto out) {
+         out.initVersion().setCounter(7);
+         auto ranges = out.initApplied().initClosures(2);
+         ranges[0].setEnd(3);
+         ranges[1].setBegin(5);
+         ranges[1].setEnd(6);
+       }));
+  seed("reply", "saved", message<wire::Shard::SaveResults>(2, [](auto out) {
+         auto file = out.initFiles(1)[0];
+         file.setName("ps-0-shard-0/000008.sst");
+         file.setBytes(65'000);
+       }));
+}
+
+// What a client's calls put on the wire, written down by a listener that never answers.
+template <typename Calls>
+std::string recorded(Calls calls) {
+  rpc::SimReactor reactor;
+  rpc::SimNetwork network(reactor);
+  auto listener = network.host("ps").listen(reactor, rpc::Address::parse("sim://ps"));
+  auto dialled =
+      network.host("worker")
+          .connect(reactor, listener->address(), hello_to_shard(), std::chrono::seconds(5))
+          .eagerlyEvaluate(nullptr);
+  auto socket = reactor.wait(listener->accept());
+  auto stream = socket->attach(reactor, rpc::kPlainStream);
+  auto received = rpc::receive_hello(*stream);
+  reactor.wait(std::move(received));
+  rpc::HelloReply reply;
+  reply.accepted = true;
+  auto sent = rpc::send_reply(*stream, reply);
+  reactor.wait(std::move(sent));
+  auto connection = reactor.wait(kj::mv(dialled));
+  auto pending = calls(connection->bootstrap<wire::Shard>());
+  std::string bytes(8192, '\0');
+  auto read = stream->tryRead(bytes.data(), bytes.size(), bytes.size()).eagerlyEvaluate(nullptr);
+  reactor.advance(std::chrono::milliseconds(50));
+  connection->close();
+  bytes.resize(reactor.wait(kj::mv(read)));
+  return bytes;
+}
+
+void rpc_streams() {
+  seed("rpc_stream", "open", recorded([](wire::Shard::Client shard) {
+         return shard.openRequest().send().ignoreResult();
+       }));
+  seed("rpc_stream", "configure-push", recorded([](wire::Shard::Client shard) {
+         auto configure = shard.configureRequest();
+         configure.setSession(7);
+         auto table = configure.initTables(1)[0];
+         wire::write(table.initSpec(), VariableSpec{.name = "w", .shape = {8, 2}});
+         wire::write(table.initRule(), UpdateRule{RuleKind::kAdagrad, {0.1f, 1e-7f}});
+         table.initParts(1)[0].setEnd(8);
+         auto configured = configure.send().ignoreResult();
+         auto opened = shard.openRequest().send().ignoreResult();
+         auto push = shard.pushRequest();
+         fill_push(push, 0, 1);
+         kj::Vector<kj::Promise<void>> all;
+         all.add(kj::mv(configured));
+         all.add(kj::mv(opened));
+         all.add(push.send().ignoreResult());
+         return kj::joinPromises(all.releaseAsArray());
+       }));
+  seed("rpc_stream", "save", recorded([](wire::Shard::Client shard) {
+         auto save = shard.saveRequest();
+         save.setFolder("ckpt");
+         auto saving = save.send().ignoreResult();
+         auto restore = shard.restoreRequest();
+         restore.initDatabases(1).set(0, "ps-0-shard-0");
+         return saving.exclusiveJoin(restore.send().ignoreResult());
+       }));
+  seed("rpc_stream", "huge", std::string("\0\0\0\0\xff\xff\xff\x7f", 8));
+}
+
+}  // namespace
+
+void seeds_of_calls() {
+  shard_messages();
+  lane_messages();
+  replies();
+  rpc_streams();
+}
+
+}  // namespace cairn::fuzz
