@@ -1,13 +1,9 @@
 #include "core/exec/bind.h"
 
 #include <algorithm>
-#include <cstring>
-#include <functional>
 
-#include "core/exec/fused.h"
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
-#include "core/kernels/cpu/gemm.h"
 
 namespace cairn {
 namespace {
@@ -19,13 +15,11 @@ std::int32_t number(const Node& node, std::string_view name) {
   return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
 }
 
-bool comes_from_outside(const Node& node) {
-  return node.op->name == "constant" || node.op->name == "step_key";
-}
+bool is_elementwise(const Node& node) { return node.op->has(OpFlags::kElementwise); }
 
 // Rows of the result need the same rows of the first matrix alone.
 bool is_product_by_rows(const Node& node) {
-  return node.op->name == "matmul" && !node.attributes.get<bool>("transpose_a");
+  return node.op->has(OpFlags::kMatrixProduct) && !node.attributes.get<bool>("transpose_a");
 }
 
 }  // namespace
@@ -94,7 +88,7 @@ std::vector<TensorType> Binder::infer(std::int32_t i) const {
     case Effect::kAllReduce: break;
   }
   try {
-    if (n.inputs.size() > 1 && is_elementwise(n.op->name)) check_unknown_dims(n);
+    if (n.inputs.size() > 1 && is_elementwise(n)) check_unknown_dims(n);
     std::vector<TensorType> types = infer_types(*n.op, {input_types(n), n.attributes, subject});
     // unknown dimensions now have the size of what came
     for (const TensorType& type : types) infer::check_size(type.shape);
@@ -130,7 +124,8 @@ void Binder::find_roots() {
     const auto output =
         static_cast<std::int32_t>(v) - plan_.value_base[static_cast<std::size_t>(i)];
     const std::int32_t in = plan_.value(n.inputs[static_cast<std::size_t>(output)]);
-    if (!plan_.reduces(n) || gives_way(in)) bound_.roots_[v] = bound_.root(in);
+    if (!plan_.reduces(n) || (n.op->has(OpFlags::kInPlace) && gives_way(in)))
+      bound_.roots_[v] = bound_.root(in);
   }
 }
 
@@ -140,7 +135,7 @@ bool Binder::gives_way(std::int32_t value) const {
   const Node& n = node(plan_.producer[static_cast<std::size_t>(value)]);
   const bool gathered = n.op->effect == Effect::kRead && !n.inputs.empty();
   return plan_.uses[static_cast<std::size_t>(value)] == 1 && bound_.root(value) == value &&
-         (gathered || (n.op->effect == Effect::kNone && !comes_from_outside(n)));
+         (gathered || (n.op->effect == Effect::kNone && !is_given(n)));
 }
 
 // ---- instructions ----
@@ -149,16 +144,16 @@ bool Binder::gives_way(std::int32_t value) const {
 // it, and so is one product a tree.
 void Binder::mark_absorbed(const Wave& wave) {
   in_wave_.assign(plan_.graph.nodes.size(), false);
+  if (fusion_ == nullptr) return;
   for (std::int32_t i : wave.compute) in_wave_[static_cast<std::size_t>(i)] = true;
   for (std::int32_t i : wave.compute) {
     auto at = static_cast<std::size_t>(i);
     if (is_product_by_rows(node(i))) product_of_[at] = i;
     std::int32_t value = plan_.value_base[at];
-    if ((product_of_[at] != i && !is_elementwise(node(i).op->name)) || bound_.root(value) != value)
-      continue;
+    if ((product_of_[at] != i && !is_elementwise(node(i))) || bound_.root(value) != value) continue;
     std::int32_t consumer = consumer_[static_cast<std::size_t>(value)];
     if (consumer < 0 || !in_wave_[static_cast<std::size_t>(consumer)] ||
-        !is_elementwise(node(consumer).op->name))
+        !is_elementwise(node(consumer)))
       continue;
     std::int32_t made = plan_.value_base[static_cast<std::size_t>(consumer)];
     std::int32_t& size = fused_nodes_[static_cast<std::size_t>(consumer)];
@@ -191,60 +186,60 @@ void Binder::emit(std::int32_t i) {
   const Node& n = node(i);
   if (is_check(n)) {
     into_->compute.push_back({i, {}, {plan_.value(n.inputs[0])}, {}});
-  } else if (n.op->effect != Effect::kNone || comes_from_outside(n)) {
+  } else if (n.op->effect != Effect::kNone || is_given(n)) {
     return;
   } else if (bound_.root(plan_.value_base[static_cast<std::size_t>(i)]) !=
              plan_.value_base[static_cast<std::size_t>(i)]) {
     return;  // its input's memory
-  } else if (is_elementwise(n.op->name)) {
+  } else if (fusion_ != nullptr && is_elementwise(n)) {
     emit_fused(i);
   } else {
     emit_kernel(i);
   }
 }
 
-void Binder::emit_fused(std::int32_t top) {
-  std::int32_t value = plan_.value_base[static_cast<std::size_t>(top)];
-  const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
-  FusedBuilder builder(bound_.type(value));
-  Instruction made{top, {}, {}, {value}};
-  std::function<int(std::int32_t)> build = [&](std::int32_t i) {
-    const Node& n = node(i);
-    std::vector<int> operands;
-    std::vector<DType> dtypes;
-    for (ValueRef in : n.inputs) {
-      std::int32_t v = plan_.value(in);
-      dtypes.push_back(bound_.type(v).dtype);
-      if (absorbed_into_[static_cast<std::size_t>(in.node)] != i) {
-        operands.push_back(builder.leaf(bound_.type(v)));
-        made.inputs.push_back(v);
-      } else {
-        operands.push_back(in.node == product ? builder.product() : build(in.node));
-      }
+// Appends the nodes that are computed inside `i`, and then `i`; their inputs from outside of the
+// tree become its leaves.
+void Binder::add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const {
+  const Node& n = node(i);
+  FusedTree::Node step{n.op, {}, {}, bound_.type(plan_.value({i, 0})).dtype};
+  for (ValueRef in : n.inputs) {
+    const std::int32_t v = plan_.value(in);
+    step.inputs.push_back(bound_.type(v).dtype);
+    if (absorbed_into_[static_cast<std::size_t>(in.node)] != i) {
+      step.operands.push_back({FusedTree::Kind::kLeaf, static_cast<int>(tree.leaves.size())});
+      tree.leaves.push_back(bound_.type(v));
+      made.inputs.push_back(v);
+    } else if (is_product_by_rows(node(in.node))) {
+      step.operands.push_back({FusedTree::Kind::kProduct, 0});
+    } else {
+      add_to_tree(in.node, tree, made);
+      step.operands.push_back({FusedTree::Kind::kNode, static_cast<int>(tree.nodes.size()) - 1});
     }
-    return builder.apply(
-        find_block_op(n.op->name, dtypes,
-                      bound_.type(plan_.value_base[static_cast<std::size_t>(i)]).dtype),
-        operands);
-  };
-  build(top);
-  if (product < 0) {
-    made.run = builder.finish();
-  } else {
+  }
+  tree.nodes.push_back(std::move(step));
+}
+
+void Binder::emit_fused(std::int32_t top) {
+  const std::int32_t value = plan_.value({top, 0});
+  const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
+  FusedTree tree;
+  tree.result = bound_.type(value);
+  tree.products = plan_.options.products;
+  Instruction made{top, {}, {}, {value}};
+  add_to_tree(top, tree, made);
+  if (product >= 0) {
     const Node& n = node(product);
     for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
     const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
-    made.run = builder.finish({c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")},
-                              plan_.options.products);
+    tree.product = {c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")};
   }
+  made.run = fusion_->prepare(tree);
   into_->compute.push_back(std::move(made));
 }
 
 void Binder::emit_kernel(std::int32_t i) {
   const Node& n = node(i);
-  const Kernel* kernel = find_kernel(n.op->name);
-  if (kernel == nullptr)
-    throw UnimplementedError(str(bound_.node_text(i), ": there is no CPU kernel"));
   Instruction made{i, {}, {}, {}};
   std::vector<TensorType> outputs;
   for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
@@ -254,10 +249,14 @@ void Binder::emit_kernel(std::int32_t i) {
     outputs.push_back(bound_.type(made.outputs.back()));
   }
   try {
-    made.run = kernel->prepare({input_types(n), outputs, n.attributes, plan_.options.products});
+    made.run =
+        device_.prepare(*n.op, {input_types(n), outputs, n.attributes, plan_.options.products});
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
   }
+  if (!made.run)
+    throw UnimplementedError(
+        str(bound_.node_text(i), ": the device \"", device_.name(), "\" has no kernel of it"));
   into_->compute.push_back(std::move(made));
 }
 
@@ -273,8 +272,8 @@ void Binder::emit_reduction(std::int32_t i) {
     const TensorType& type = bound_.type(to);
     const std::size_t bytes =
         static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
-    auto copy = [bytes](const KernelCall& call) {
-      std::memcpy(call.outputs[0], call.inputs[0], bytes);
+    auto copy = [bytes, &device = device_](const KernelCall& call) {
+      device.copy(Device::Direction::kWithin, call.outputs[0], call.inputs[0], bytes);
     };
     into_->compute.push_back({i, copy, {from}, {to}});
   }

@@ -1,4 +1,4 @@
-// Binds a plan to concrete shapes: the steps in which a BoundPlan is made.
+// Binds a plan to concrete shapes and a device: the steps in which a BoundPlan is made.
 #pragma once
 #include <vector>
 
@@ -8,8 +8,13 @@ namespace cairn {
 
 class Binder {
  public:
-  Binder(BoundPlan& bound, const RunInputs& inputs)
-      : bound_(bound), plan_(bound.plan()), inputs_(inputs) {}
+  Binder(BoundPlan& bound, const RunInputs& inputs, Device& device)
+      : bound_(bound),
+        plan_(bound.plan()),
+        inputs_(inputs),
+        device_(device),
+        fusion_(device.fusion()),
+        on_host_(device.memory() == Device::Memory::kHost) {}
   void bind();
 
  private:
@@ -29,14 +34,23 @@ class Binder {
   void mark_absorbed(const Wave& wave);
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
+  void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;
   void emit_kernel(std::int32_t i);
   void emit_reduction(std::int32_t i);
 
+  struct Lives {
+    std::vector<Interval> values, sums;
+  };
+  Lives find_lives() const;
   void place();
+  bool is_copied_in(std::int32_t value) const;
 
   BoundPlan& bound_;
   const Plan& plan_;
   const RunInputs& inputs_;
+  Device& device_;
+  Fusion* const fusion_;  // nullptr: every node has a kernel of its own
+  const bool on_host_;
   BoundWave* into_ = nullptr;
   // by value: its consumer if it has just one use by a node, else -1
   std::vector<std::int32_t> consumer_;

@@ -17,11 +17,21 @@ std::size_t bytes_of(const TensorType& type) {
 
 }  // namespace
 
-// Time is counted in instructions; a wave's store call is one too, at which gathered rows appear
-// and updates are read.
-void Binder::place() {
-  std::vector<Interval> life(plan_.values(), Interval{kUnset, kUnset, 0, 0});
-  std::vector<Interval> sums;
+// Before the first instruction, to a device with memory of its own.
+bool Binder::is_copied_in(std::int32_t value) const {
+  const std::int32_t i = plan_.producer[static_cast<std::size_t>(value)];
+  const Effect effect = node(i).op->effect;
+  return plan_.live(i) && bound_.type(value).dtype != DType::kString &&
+         (effect == Effect::kArgument || effect == Effect::kAdvance || is_given(node(i)));
+}
+
+// By value when it is first written and last read, and of each sparse update when its sums are
+// there. Time is counted in instructions; what ends a wave is one too, at which gathered rows
+// appear and updates are read.
+Binder::Lives Binder::find_lives() const {
+  Lives made;
+  std::vector<Interval>& life = made.values;
+  life.assign(plan_.values(), Interval{kUnset, kUnset, 0, 0});
   auto use = [&](std::int32_t value, std::int64_t time) {
     auto& interval = life[static_cast<std::size_t>(bound_.root(value))];
     interval.last = std::max(interval.last, time);
@@ -32,6 +42,9 @@ void Binder::place() {
     interval.last = std::max(interval.last, time);
     interval.bytes = bytes_of(bound_.type(value));
   };
+  if (!on_host_)
+    for (std::size_t v = 0; v < life.size(); ++v)
+      if (is_copied_in(static_cast<std::int32_t>(v))) define(static_cast<std::int32_t>(v), 0);
   std::int64_t time = 0;
   std::vector<std::size_t> under_way;  // waves whose reductions are not awaited yet
   std::int32_t next_awaited = 0;
@@ -42,19 +55,19 @@ void Binder::place() {
       const Node& n = node(instruction.node);
       bool own = instruction.inputs.size() == n.inputs.size();
       for (std::size_t i = 0; i < instruction.inputs.size(); ++i)
-        if (!own || !is_shape_only(n.op->name, i)) use(instruction.inputs[i], time);
+        if (!own || !n.op->needs_shape_only(i)) use(instruction.inputs[i], time);
     }
     ++time;
     for (const ReadGroup& group : plan_.waves[w].reads)
       for (std::int32_t i : group.nodes) {
         for (ValueRef in : node(i).inputs) use(plan_.value(in), time);
-        if (!group.whole) define(plan_.value_base[static_cast<std::size_t>(i)], time);
+        if (!group.whole || !on_host_) define(plan_.value_base[static_cast<std::size_t>(i)], time);
       }
     for (const BoundUpdate& update : bound_.waves[w].updates) {
       const Node& n = node(update.node);
       for (ValueRef in : n.inputs) use(plan_.value(in), time);
-      if (n.attributes.get<bool>("sparse"))
-        sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
+      if (n.attributes.get<bool>("sparse") && on_host_)
+        made.sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
     }
     // the others write to it at any time from here to the wave that awaits it
     if (!bound_.waves[w].reduced.empty()) under_way.push_back(w);
@@ -64,7 +77,11 @@ void Binder::place() {
         use(value, time);
   }
   for (ValueRef out : plan_.graph.outputs) use(plan_.value(out), time + 1);
+  return made;
+}
 
+void Binder::place() {
+  const auto [life, sums] = find_lives();
   std::vector<Interval> all;
   std::vector<std::size_t> of_value;
   for (std::size_t v = 0; v < life.size(); ++v)
@@ -89,7 +106,8 @@ void Binder::place() {
   std::size_t next = of_value.size();
   for (BoundWave& wave : bound_.waves)
     for (BoundUpdate& update : wave.updates)
-      if (node(update.node).attributes.get<bool>("sparse")) update.sums_offset = all[next++].offset;
+      if (node(update.node).attributes.get<bool>("sparse") && on_host_)
+        update.sums_offset = all[next++].offset;
 }
 
 }  // namespace cairn

@@ -82,9 +82,9 @@ std::size_t place_intervals(std::vector<Interval>& intervals) {
 }
 
 BoundPlan::BoundPlan(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> signature,
-                     const RunInputs& inputs)
+                     const RunInputs& inputs, Device& device)
     : plan_(std::move(plan)), signature_(std::move(signature)) {
-  Binder(*this, inputs).bind();
+  Binder(*this, inputs, device).bind();
 }
 
 std::string BoundPlan::node_text(std::int32_t number) const {

@@ -1,6 +1,6 @@
-// A plan at concrete shapes: types of every value, prepared kernels, and where each value lies in
-// the arena. It belongs to one workspace and holds what a run in progress needs, so that a warm run
-// allocates next to nothing.
+// A plan at concrete shapes on a device: types of every value, prepared kernels, and where each
+// value lies in the arena. It belongs to one workspace and holds what a run in progress needs, so
+// that a warm run allocates next to nothing.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,7 +8,7 @@
 
 #include "core/exec/plan.h"
 #include "core/exec/reduction.h"
-#include "core/kernels/kernel.h"
+#include "core/kernels/device.h"
 #include "core/rows/unique_ids.h"
 
 namespace cairn {
@@ -40,11 +40,12 @@ struct BoundWave {
 
 class BoundPlan {
  public:
-  // not in the arena: an argument, a column, a constant, a variable read whole
+  // not in the arena: an argument, a column, a constant, a variable read whole, where the device's
+  // memory is the host's; strings always
   static constexpr std::int64_t kOutside = -1;
 
   BoundPlan(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> signature,
-            const RunInputs& inputs);
+            const RunInputs& inputs, Device& device);
 
   const Plan& plan() const { return *plan_; }
   const std::vector<std::int64_t>& signature() const { return signature_; }

@@ -16,7 +16,8 @@
 
 namespace cairn {
 
-class Plan;  // immutable; shared by runs. Thread: any
+class Device;  // core/kernels/device.h
+class Plan;    // immutable; shared by runs. Thread: any
 
 struct PlanOptions {
   Arithmetic products = Arithmetic::kFloat32;
@@ -32,11 +33,12 @@ std::shared_ptr<const Plan> make_plan(Graph graph, std::vector<VariableId> bound
                                       PlanOptions options = {});
 const Graph& plan_graph(const Plan& plan);
 
-// What a lane keeps between runs so that a warm step allocates nothing: its arenas.
-// Thread: one.
+// What a lane keeps between runs so that a warm step allocates nothing: its arenas, in the memory
+// of the device on which its runs compute. Thread: one.
 class Workspace {
  public:
-  Workspace();
+  Workspace();                         // of the CPU
+  explicit Workspace(Device& device);  // which outlives it
   ~Workspace();
   struct State;
   State& state() { return *state_; }

@@ -13,13 +13,16 @@
 
 #include "core/exec/executor.h"
 #include "core/graph/eager.h"
+#include "core/kernels/device.h"
 #include "core/rows/local_store.h"
 
 namespace cairn {
 
 class LocalRuntime final : public VariableCreator, public EagerRuntime {
  public:
-  explicit LocalRuntime(std::uint64_t seed = 0) : store_(seed) {}
+  // Computes on `device`, which outlives it; variables are in the host's memory.
+  explicit LocalRuntime(std::uint64_t seed = 0, Device& device = cpu_device())
+      : store_(seed), workspace_(device) {}
   // Where variables are made while no scope is open; lives as long as the process.
   static LocalRuntime& of_this_process();
 

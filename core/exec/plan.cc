@@ -7,26 +7,6 @@
 
 namespace cairn {
 
-bool is_shape_only(std::string_view op, std::size_t i) {
-  if (op == "zeros_like" || op == "ones_like" || op == "dim_size" || op == "element_count")
-    return true;
-  if (op == "reshape_like" || op == "broadcast_like" || op == "sum_to_like" || op == "slice_grad" ||
-      op == "after")
-    return i == 1;
-  if (op == "avg_pool2d_grad" || op.starts_with("random_")) return i == 1;
-  if (op == "gather_grad" || op == "combine_rows_grad" || op == "conv2d_grad_input" ||
-      op == "conv2d_grad_filter")
-    return i == 2;
-  return op == "concat_grad" && i >= 1;
-}
-
-bool is_alias(const Node& node, DType input) {
-  std::string_view op = node.op->name;
-  return op == "reshape" || op == "reshape_like" || op == "stop_gradient" ||
-         op == "check_numerics" || op == "after" ||
-         (op == "cast" && input == node.outputs[0].dtype);
-}
-
 bool Plan::reduces(const Node& node) const {
   return node.op->effect == Effect::kAllReduce && options.replicas > 1;
 }
@@ -64,7 +44,7 @@ void Plan::find_live() {
   for (ValueRef out : graph.outputs) live_[static_cast<std::size_t>(out.node)] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    if (is_update(node) || node.op->name == "check_numerics") live_[i] = true;
+    if (node.op->has(OpFlags::kAlwaysLive)) live_[i] = true;
     if (!live_[i]) continue;
     all_reduces = all_reduces || node.op->effect == Effect::kAllReduce;
     for (ValueRef in : node.inputs) live_[static_cast<std::size_t>(in.node)] = true;
@@ -83,7 +63,8 @@ void Plan::count_uses() {
 ValueRef Plan::id_source(ValueRef ids) const {
   for (;;) {
     const Node& node = graph.nodes[static_cast<std::size_t>(ids.node)];
-    bool widens = node.op->name == "cast" && graph.type(node.inputs[0]).dtype == DType::kInt32 &&
+    bool widens = node.op->has(OpFlags::kConversion) &&
+                  graph.type(node.inputs[0]).dtype == DType::kInt32 &&
                   node.outputs[0].dtype == DType::kInt64;
     if (!widens && (node.inputs.empty() || !is_alias(node, graph.type(node.inputs[0]).dtype)))
       return ids;
@@ -94,7 +75,7 @@ ValueRef Plan::id_source(ValueRef ids) const {
 std::vector<ValueRef> Plan::joined_ids(ValueRef ids) const {
   ids = id_source(ids);
   const Node& node = graph.nodes[static_cast<std::size_t>(ids.node)];
-  if (node.op->name != "concat" || node.outputs[0].shape.rank() != 1) return {ids};
+  if (!node.op->has(OpFlags::kConcatenation) || node.outputs[0].shape.rank() != 1) return {ids};
   std::vector<ValueRef> parts;
   for (ValueRef part : node.inputs) parts.push_back(id_source(part));
   return parts;
@@ -130,8 +111,8 @@ void Plan::drop_unneeded() {
   };
   for (ValueRef out : graph.outputs) needed[static_cast<std::size_t>(out.node)] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;)
-    if (needed[i] || (live_[i] && (is_update(graph.nodes[i]) || reduces(graph.nodes[i]) ||
-                                   graph.nodes[i].op->name == "check_numerics"))) {
+    if (needed[i] ||
+        (live_[i] && (reduces(graph.nodes[i]) || graph.nodes[i].op->has(OpFlags::kAlwaysLive)))) {
       needed[i] = true;
       need_inputs(i);
     }

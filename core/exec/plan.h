@@ -80,9 +80,4 @@ class Plan {
   std::vector<bool> live_;
 };
 
-// The operation's input `i` gives its shape only; its elements are never looked at.
-bool is_shape_only(std::string_view op, std::size_t i);
-// The output is the input's memory under another shape.
-bool is_alias(const Node& node, DType input);
-
 }  // namespace cairn

@@ -96,6 +96,8 @@ class Step {
   };
   void bind();
   void set_outside_values();
+  void give(std::int32_t value, const Tensor& tensor);
+  const std::byte* on_host(std::int32_t value) const;
   void place_updates();
   void make_step_key();
   void compute();
@@ -106,6 +108,8 @@ class Step {
   void expand(std::size_t group);
   std::span<Update> updates();
   Update make_update(BoundUpdate& update);
+  Tensor dense_value(std::int32_t update);
+  Tensor host_tensor(std::int32_t update, const TensorType& type);
   Tensor sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule);
   std::span<const Reduction> reductions();
   void fail_check(std::int32_t node, const float* values, std::int64_t count);

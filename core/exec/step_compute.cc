@@ -1,7 +1,5 @@
-// The computing part of a run: values from outside, instructions, outputs, and what a failed check
-// says.
+// The computing part of a run: instructions, and what a failed check says.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -29,80 +27,11 @@ bool all_finite(const Tensor& tensor) {
          all_finite(tensor.values<float>().data(), tensor.elements());
 }
 
-const std::byte* address(const Tensor& tensor) {
-  return tensor.dtype() == DType::kString
-             ? reinterpret_cast<const std::byte*>(tensor.string_values().data())
-             : tensor.raw();
-}
-
 std::string at_step(const StepContext& step) {
   return step.global_step < 0 ? "" : str(" at step ", step.global_step);
 }
 
 }  // namespace
-
-void Step::bind() {
-  bound_ = &space_.bind(plan_, inputs_);
-  arena_ = space_.arena(bound_->arena_bytes());
-  space_.pointers.resize(plan_->values());
-  for (std::size_t v = 0; v < plan_->values(); ++v) {
-    std::int64_t offset = bound_->offset(static_cast<std::int32_t>(v));
-    space_.pointers[v] = offset == BoundPlan::kOutside ? nullptr : arena_at(offset);
-  }
-  place_updates();
-  set_outside_values();
-}
-
-void Step::place_updates() {
-  for (const BoundWave& wave : bound_->waves)
-    for (const BoundUpdate& update : wave.updates) {
-      if (node(update.node).attributes.get<bool>("sparse")) continue;
-      const std::int32_t value = bound_->root(input(update.node, 0));
-      if (bound_->offset(value) == BoundPlan::kOutside) continue;
-      const TensorType& type = bound_->type(value);
-      auto place = places_.update_place(
-          stored_variable(update.node),
-          static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
-      if (place == nullptr) continue;
-      space_.pointers[static_cast<std::size_t>(value)] = place.get();
-      placed_.emplace_back(value, std::move(place));
-    }
-}
-
-// The tensor of a value that came with the run or the graph; nullptr: computed or read.
-const Tensor* Step::outside_tensor(std::int32_t value) const {
-  std::int32_t i = plan_->producer[static_cast<std::size_t>(value)];
-  const Node& n = node(i);
-  if (n.op->effect == Effect::kArgument)
-    return &inputs_.arguments[static_cast<std::size_t>(n.attributes.get<std::int64_t>("index"))];
-  if (n.op->effect == Effect::kAdvance) {
-    const auto& elements =
-        inputs_.elements[static_cast<std::size_t>(n.attributes.get<std::int64_t>("iterator"))];
-    const Element& element =
-        elements[static_cast<std::size_t>(plan_->advance_number[static_cast<std::size_t>(i)])];
-    return &element[static_cast<std::size_t>(value -
-                                             plan_->value_base[static_cast<std::size_t>(i)])];
-  }
-  if (n.op->name == "step_key") return &step_key_;
-  return n.op->name == "constant" ? &n.attributes.get<Tensor>("value") : nullptr;
-}
-
-void Step::set_outside_values() {
-  for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
-    std::int32_t i = plan_->producer[static_cast<std::size_t>(v)];
-    if (!plan_->live(i)) continue;
-    if (node(i).op->name == "step_key") make_step_key();
-    if (const Tensor* tensor = outside_tensor(v))
-      space_.pointers[static_cast<std::size_t>(v)] = address(*tensor);
-  }
-}
-
-// A retry has the closure's step and sequence number again, whichever worker or lane it comes to.
-void Step::make_step_key() {
-  std::int64_t step = context_.global_step >= 0 ? context_.global_step
-                                                : -1 - static_cast<std::int64_t>(context_.closure);
-  step_key_ = Tensor::of<std::int64_t>({2}, std::array<std::int64_t, 2>{step, context_.replica});
-}
 
 void Step::compute() {
   for (const Instruction& instruction : bound_->waves[wave_].compute) run_instruction(instruction);
@@ -112,7 +41,7 @@ void Step::run_instruction(const Instruction& instruction) {
   const TraceSpan span(node(instruction.node).op->name.data(), context_.closure);
   if (!instruction.run) {
     const std::int32_t value = instruction.inputs[0];
-    const auto* values = reinterpret_cast<const float*>(data(value));
+    const auto* values = reinterpret_cast<const float*>(on_host(value));
     const std::int64_t count = bound_->type(value).shape.elements();
     if (!all_finite(values, count)) fail_check(instruction.node, values, count);
     return;
@@ -206,34 +135,11 @@ std::string Step::blame() const {
     std::int32_t value =
         input(update.node, node(update.node).attributes.get<bool>("sparse") ? 1 : 0);
     if (bound_->type(value).dtype == DType::kFloat32 &&
-        !all_finite(reinterpret_cast<const float*>(data(value)),
+        !all_finite(reinterpret_cast<const float*>(on_host(value)),
                     bound_->type(value).shape.elements()))
       return str("; the update of variable \"", variable_of(update.node).name, "\" is not finite");
   }
   return "; every variable read and every update computed so far is finite";
-}
-
-// ---- outputs ----
-
-void Step::collect_outputs() {
-  outputs_.clear();
-  outputs_.reserve(plan_->graph.outputs.size());
-  for (ValueRef ref : plan_->graph.outputs) outputs_.push_back(output(plan_->value(ref)));
-}
-
-// What leaves the run owns its memory: the arena is used again, and a store may want its rows back.
-Tensor Step::output(std::int32_t value) const {
-  const TensorType& type = bound_->type(value);
-  if (const Tensor* tensor = outside_tensor(bound_->root(value)))
-    return tensor->reshaped(type.shape);
-  if (type.dtype == DType::kString) {
-    const auto* strings = reinterpret_cast<const std::string*>(data(value));
-    return Tensor::strings(type.shape,
-                           std::vector<std::string>(strings, strings + type.shape.elements()));
-  }
-  Tensor made(type.dtype, type.shape);
-  std::memcpy(made.mutable_raw(), data(value), made.bytes());
-  return made;
 }
 
 }  // namespace cairn

@@ -109,7 +109,7 @@ void Step::request(std::size_t g) {
   if (group.whole) return;
   UniqueIds& ids = bound_->waves[wave_].ids[g];
   ids.clear();
-  for (std::int32_t i : group.nodes) add_ids(ids, bound_->type(input(i, 0)), data(input(i, 0)));
+  for (std::int32_t i : group.nodes) add_ids(ids, bound_->type(input(i, 0)), on_host(input(i, 0)));
   find_ids(ids, plan_->graph.variables[static_cast<std::size_t>(group.variable)]);
   read.ids = ids.tensor();
 }
@@ -128,9 +128,7 @@ void Step::after_pull() {
     if (!group.whole)
       expand(g);
     else
-      for (std::int32_t i : group.nodes)
-        space_.pointers[static_cast<std::size_t>(plan_->value_base[static_cast<std::size_t>(i)])] =
-            read.value.raw();
+      for (std::int32_t i : group.nodes) give(plan_->value({i, 0}), read.value);
   }
 }
 
@@ -142,8 +140,12 @@ void Step::expand(std::size_t g) {
   const std::int32_t* places = bound_->waves[wave_].ids[g].inverse().data();
   for (std::int32_t i : group.nodes) {
     std::int64_t n = bound_->type(input(i, 0)).shape.elements();
-    std::byte* to = const_cast<std::byte*>(data(plan_->value_base[static_cast<std::size_t>(i)]));
+    std::byte* const wanted = const_cast<std::byte*>(data(plan_->value({i, 0})));
+    const std::size_t all = static_cast<std::size_t>(n) * bytes;
+    if (!space_.on_host) space_.staging.resize(std::max(space_.staging.size(), all));
+    std::byte* const to = space_.on_host ? wanted : space_.staging.data();
     copy_rows(places, n, bytes, bound_->waves[wave_].reads[g].value.raw(), to);
+    if (!space_.on_host) space_.device.copy(Device::Direction::kIn, wanted, to, all);
     places += n;
   }
 }
@@ -181,13 +183,10 @@ Update Step::make_update(BoundUpdate& update) {
   bool sparse = n.attributes.get<bool>("sparse");
   Update made{stored_variable(update.node), rule, 0, {}, {}};
   if (!is_assignment(rule.kind))
-    std::memcpy(&made.learning_rate, data(input(update.node, n.inputs.size() - 1)), sizeof(float));
+    std::memcpy(&made.learning_rate, on_host(input(update.node, n.inputs.size() - 1)),
+                sizeof(float));
   if (!sparse) {
-    std::int32_t value = input(update.node, 0);
-    made.value = Tensor::borrowed(bound_->type(value).dtype, bound_->type(value).shape, data(value),
-                                  owner_of(value));
-    // not ours: a value as read, an argument
-    if (bound_->offset(value) == BoundPlan::kOutside) made.value = made.value.clone();
+    made.value = dense_value(update.node);
     return made;
   }
   const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
@@ -197,12 +196,36 @@ Update Step::make_update(BoundUpdate& update) {
                .ids[static_cast<std::size_t>(source.group)];
   } else {
     ids->clear();
-    add_ids(*ids, bound_->type(input(update.node, 0)), data(input(update.node, 0)));
+    add_ids(*ids, bound_->type(input(update.node, 0)), on_host(input(update.node, 0)));
     find_ids(*ids, variable_of(update.node));
   }
   made.ids = ids->tensor();
   made.value = sum_rows(update, *ids, rule);
   return made;
+}
+
+Tensor Step::dense_value(std::int32_t update) {
+  const std::int32_t value = input(update, 0);
+  const TensorType& type = bound_->type(value);
+  if (!space_.on_host) {
+    Tensor copy = host_tensor(update, type);
+    space_.device.copy(Device::Direction::kOut, copy.mutable_raw(), data(value), copy.bytes());
+    return copy;
+  }
+  Tensor made = Tensor::borrowed(type.dtype, type.shape, data(value), owner_of(value));
+  // not ours: a value as read, an argument
+  if (bound_->offset(value) == BoundPlan::kOutside) return made.clone();
+  return made;
+}
+
+// For an update's values, of a device that cannot make them there: where the store wants them.
+Tensor Step::host_tensor(std::int32_t update, const TensorType& type) {
+  auto place = places_.update_place(
+      stored_variable(update),
+      static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
+  if (place == nullptr) return Tensor(type.dtype, type.shape);
+  const std::byte* const at = place.get();
+  return Tensor::borrowed(type.dtype, type.shape, at, std::move(place));
 }
 
 // Rows of equal ids become one: their sum, in ascending order of occurrence; of plain assignments
@@ -213,25 +236,33 @@ Tensor Step::sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRul
   std::int64_t n = static_cast<std::int64_t>(ids.inverse().size()), dim = type.shape.row_elements();
   type.shape = type.shape.with_dim(0, static_cast<std::int64_t>(ids.unique().size()));
   std::size_t row_bytes = static_cast<std::size_t>(dim) * dtype_bytes(type.dtype);
-  auto place = places_.update_place(stored_variable(update.node), ids.unique().size() * row_bytes);
-  std::byte* sums = place != nullptr ? place.get() : arena_at(update.sums_offset);
-  const Tensor summed =
-      Tensor::borrowed(type.dtype, type.shape, sums, place != nullptr ? std::move(place) : arena_);
+  Tensor summed;
+  if (space_.on_host) {
+    auto place =
+        places_.update_place(stored_variable(update.node), ids.unique().size() * row_bytes);
+    std::byte* to = place != nullptr ? place.get() : arena_at(update.sums_offset);
+    summed =
+        Tensor::borrowed(type.dtype, type.shape, to, place != nullptr ? std::move(place) : arena_);
+  } else {
+    summed = host_tensor(update.node, type);
+  }
+  std::byte* const sums = summed.mutable_raw();
+  const std::byte* const rows = on_host(value);
   const std::int32_t* places = ids.inverse().data();
   if (rule.kind == RuleKind::kAssign) {
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(sums + static_cast<std::size_t>(places[i]) * row_bytes,
-                  data(value) + static_cast<std::size_t>(i) * row_bytes, row_bytes);
+                  rows + static_cast<std::size_t>(i) * row_bytes, row_bytes);
     return summed;
   }
   std::memset(sums, 0, ids.unique().size() * row_bytes);
   switch (type.dtype) {
     case DType::kFloat32:
-      sum_floats(places, n, dim, reinterpret_cast<const float*>(data(value)),
+      sum_floats(places, n, dim, reinterpret_cast<const float*>(rows),
                  reinterpret_cast<float*>(sums));
       break;
-    case DType::kInt32: sum_integers<std::uint32_t>(places, n, dim, data(value), sums); break;
-    case DType::kInt64: sum_integers<std::uint64_t>(places, n, dim, data(value), sums); break;
+    case DType::kInt32: sum_integers<std::uint32_t>(places, n, dim, rows, sums); break;
+    case DType::kInt64: sum_integers<std::uint64_t>(places, n, dim, rows, sums); break;
     default: throw UnimplementedError(str("a sparse update of rows of ", dtype_name(type.dtype)));
   }
   return summed;

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include "core/memory/arena.h"
-
 namespace cairn {
 
-Workspace::Workspace() : state_(std::make_unique<State>()) {}
+Workspace::Workspace() : Workspace(cpu_device()) {}
+Workspace::Workspace(Device& device) : state_(std::make_unique<State>(device)) {}
 Workspace::~Workspace() = default;
 
 BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,
@@ -17,7 +16,7 @@ BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,
     return &known->plan() == plan.get() && known->signature() == signature;
   });
   if (found == bound.end()) {
-    auto made = std::make_unique<BoundPlan>(plan, signature, inputs);
+    auto made = std::make_unique<BoundPlan>(plan, signature, inputs, device);
     if (bound.size() >= kBoundPlansMax) bound.erase(bound.begin());
     bound.push_back(std::move(made));
   } else {
@@ -31,8 +30,7 @@ const std::shared_ptr<std::byte>& Workspace::State::arena(std::size_t bytes) {
     std::size_t rounded = (bytes + bytes / 4 + 64 + 63) / 64 * 64;
     memory = nullptr;
     try {
-      auto made = std::make_shared<Arena>(rounded);
-      memory = {made, made->data()};
+      memory = device.allocate(rounded);
     } catch (const ResourceExhaustedError&) {
       throw ResourceExhaustedError(
           str("no memory for a step's values, ", rounded, " bytes: run smaller batches"));

@@ -6,6 +6,7 @@
 
 #include "core/exec/bound_plan.h"
 #include "core/exec/executor.h"
+#include "core/kernels/device.h"
 
 namespace cairn {
 
@@ -19,6 +20,10 @@ struct Workspace::State {
   // At least `bytes`, 64-byte aligned. The handle keeps it alive while anything reads from it.
   const std::shared_ptr<std::byte>& arena(std::size_t bytes);
 
+  explicit State(Device& of) : device(of), on_host(of.memory() == Device::Memory::kHost) {}
+
+  Device& device;
+  const bool on_host;                             // its memory is the host's: nothing is copied
   bool busy = false;                              // one run at a time
   std::vector<std::unique_ptr<BoundPlan>> bound;  // least lately used first
   std::vector<std::int64_t> signature;
@@ -29,6 +34,7 @@ struct Workspace::State {
   std::vector<const std::byte*> call_inputs;
   std::vector<std::byte*> call_outputs;
   std::vector<Update> updates;
+  std::vector<std::byte> staging;  // between the host and a device with memory of its own
 };
 
 }  // namespace cairn

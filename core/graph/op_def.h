@@ -1,6 +1,10 @@
-// What the graph side knows about an operation: its name, its type rule and its gradient. Kernels
-// are found by the same name in core/kernels/. The table is fixed when the program is built.
+// What is known about an operation without a device: its name, its type rule, its gradient, and
+// what a planner must know. Kernels are found by operation and device (core/kernels/device.h). The
+// table is fixed when the program is built.
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,16 +34,43 @@ enum class Effect : std::uint8_t {
   kAllReduce,
 };
 
-// What else a planner or a gradient must know. Or-ed together.
+// What else a planner, an executor or a gradient must know. Or-ed together.
 enum class OpFlags : std::uint16_t {
   kNone = 0,
+  // Element i of the output needs element i of each input alone, stretched to the output's shape: a
+  // device that fuses computes it inside its only consumer.
+  kElementwise = 1 << 0,
+  // A matrix product with an attribute transpose_a: where that is false, a device that fuses makes
+  // its rows where they are used up.
+  kMatrixProduct = 1 << 1,
+  // Where the dtypes are equal, the first output is the memory of the first input.
+  kAlias = 1 << 2,
+  // The outputs may be written over the inputs, each over its own, where nobody else reads them.
+  kInPlace = 1 << 3,
+  // Runs even where nobody needs its outputs.
+  kAlwaysLive = 1 << 4,
+  // Ends the step if its input is not finite: see check_numerics.
+  kCheck = 1 << 5,
+  // Without a kernel: the value stands in the attribute `value`, or comes with the step.
+  kConstant = 1 << 6,
+  kStepKey = 1 << 7,
+  // The same numbers in another dtype, as far as it has them.
+  kConversion = 1 << 8,
+  // Its inputs, one behind another along the attribute `axis`.
+  kConcatenation = 1 << 9,
   // `gradient` is called once per output that has one (y.output() says which), and the gradients of
   // an input are summed. Without it no gradient passes through outputs after the first.
-  kGradientOfEachOutput = 1 << 0,
+  kGradientOfEachOutput = 1 << 10,
 };
 constexpr OpFlags operator|(OpFlags a, OpFlags b) {
   return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+
+// Inputs of which an operation needs the shape only and never looks at the elements: a bit each,
+// the last for itself and all that follow.
+using ShapeInputs = std::uint32_t;
+constexpr ShapeInputs shape_of(int input) { return 1u << input; }
+constexpr ShapeInputs shapes_from(int input) { return ~0u << input; }
 
 struct OpDef {
   // InvalidArgument says what is wrong; infer_types() adds the operation and the shapes.
@@ -57,10 +88,14 @@ struct OpDef {
   Infer infer = nullptr;
   Gradient gradient = nullptr;
   OpFlags flags = OpFlags::kNone;
+  ShapeInputs shape_inputs = 0;
   Effect effect = Effect::kNone;
 
   bool has(OpFlags flag) const {
     return (static_cast<unsigned>(flags) & static_cast<unsigned>(flag)) != 0;
+  }
+  bool needs_shape_only(std::size_t input) const {
+    return (shape_inputs >> std::min<std::size_t>(input, 31) & 1) != 0;
   }
 };
 
@@ -78,7 +113,15 @@ std::string signature_text(const OpDef& op, std::span<const TensorType> types);
 
 inline bool is_read(const Node& node) { return node.op->effect == Effect::kRead; }
 inline bool is_update(const Node& node) { return node.op->effect == Effect::kUpdate; }
-inline bool is_check(const Node& node) { return node.op->name == "check_numerics"; }
+inline bool is_check(const Node& node) { return node.op->has(OpFlags::kCheck); }
+// Its value comes with the graph or the step.
+inline bool is_given(const Node& node) {
+  return node.op->has(OpFlags::kConstant) || node.op->has(OpFlags::kStepKey);
+}
+// The first output is the memory of the first input, which has this dtype.
+inline bool is_alias(const Node& node, DType input) {
+  return node.op->has(OpFlags::kAlias) && input == node.outputs[0].dtype;
+}
 
 // One part of the table a file of operations.
 std::span<const OpDef> unary_ops();

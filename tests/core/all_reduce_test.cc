@@ -264,8 +264,8 @@ TEST(AllReduceTraining, TwoReplicasStayBitEqualAndTrainAsOneWithTheWholeBatch) {
 TEST(AllReduceTraining, TheGradientIsThatOfAllReplicasLosses) {
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
     auto traced = trace_function({floats({3}), floats({3})}, [&](const auto& in) {
-      Array reduced = all_reduce(op, square(arg(in, 0)));
-      Array loss = sum(exp(reduced) * arg(in, 1));
+      const auto reduced = all_reduce(op, {square(arg(in, 0)), tanh(arg(in, 0))});
+      Array loss = sum(exp(reduced[0]) * arg(in, 1) * reduced[1]);
       return std::vector<Array>{loss, grad(loss, {arg(in, 0)})[0]};
     });
     const auto plan = plan_for(traced, kReplicas);

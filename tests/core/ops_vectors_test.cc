@@ -1,6 +1,7 @@
-// Operations, forward and backward, against the recorded reference: every case of ops.json, by
-// shapes known when traced, by leading dimensions known only when run, and, of lookups and
-// scatters, on a variable. A case that nothing knows is a failure.
+// Operations, forward and backward, against the recorded reference: every case of ops.json, on the
+// CPU and on a device with memory of its own that fuses or does not, by shapes known when traced,
+// by leading dimensions known only when run, and, of lookups and scatters, on a variable. A case
+// that nothing knows is a failure.
 //
 // Tolerance: 2e-6 of the recorded number, and 2e-6 of the largest number of its tensor (counted as
 // at least 1/4 and at most 2), for what is left where large numbers cancel; of normalisations four
@@ -14,6 +15,7 @@
 #include "core/exec/executor.h"
 #include "core/graph/ops.h"
 #include "core/rows/local_store.h"
+#include "tests/core/fake_device.h"
 #include "tests/core/ops_cases.h"
 
 namespace cairn {
@@ -36,9 +38,11 @@ Tolerance tolerance(const std::string& kind, const Json& want) {
 
 enum class Shapes { kKnown, kLeadingUnknown };
 
+Device* computing = &cpu_device();  // the device under test
+
 Results run_traced(const ConcreteFunction& traced, LocalStore& store,
                    std::vector<VariableId> variables, std::vector<Tensor> arguments) {
-  Workspace workspace;
+  Workspace workspace(*computing);
   std::vector<Tensor> values = run(make_plan(parse_graph(traced.bytes), std::move(variables)),
                                    workspace, store, {}, std::move(arguments), {});
   Results results;
@@ -231,7 +235,8 @@ void check_case(const Json& test) {
   if (!test.at("out").contains("error")) check_on_variable(test);
 }
 
-TEST(OpsVectors, EveryCaseAgreesForwardAndBackward) {
+void check_all(Device& device) {
+  computing = &device;
   Json vectors = testing::load_vectors("ops");
   ASSERT_FALSE(vectors.at("cases").empty());
   for (const Json& test : vectors.at("cases")) {
@@ -242,6 +247,21 @@ TEST(OpsVectors, EveryCaseAgreesForwardAndBackward) {
       ADD_FAILURE() << error.what();
     }
   }
+  computing = &cpu_device();
+}
+
+TEST(OpsVectors, EveryCaseAgreesForwardAndBackward) { check_all(cpu_device()); }
+
+TEST(OpsVectors, EveryCaseAgreesOnADeviceWithMemoryOfItsOwn) {
+  testing::FakeDevice device;
+  check_all(device);
+  EXPECT_GT(device.counts().trees_prepared, 0);
+}
+
+TEST(OpsVectors, EveryCaseAgreesOnADeviceThatDoesNotFuse) {
+  testing::FakeDevice device(testing::FakeDevice::Fuses::kNo);
+  check_all(device);
+  EXPECT_EQ(device.counts().trees_prepared, 0);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "data/dataset_iterator.h"
 #include "data/fit.h"
 #include "nn/nn.h"
+#include "tests/core/fake_device.h"
 
 namespace cairn::nn {
 namespace {
@@ -131,13 +132,13 @@ class Source final : public IteratorSource {
 
 // Runs `body` on every element; hands its first output to `use`.
 template <typename Body, typename Use>
-void run_over(LocalRuntime& runtime, const Dataset& dataset, Body body, Use use) {
+void run_over(LocalRuntime& runtime, Device& device, const Dataset& dataset, Body body, Use use) {
   std::int64_t step = 0;
   Function function([&](Iterator input) { return body(input.get_next()); });
   ConcreteFunction traced =
       *function.concrete({std::make_shared<const Source>(dataset.element_spec())}, runtime);
   auto plan = make_plan(traced.graph, runtime.bind(traced));
-  Workspace workspace;
+  Workspace workspace(device);
   auto iterator = open(dataset);
   while (auto element = iterator->next()) {
     StepContext context{.global_step = step++};
@@ -145,8 +146,9 @@ void run_over(LocalRuntime& runtime, const Dataset& dataset, Body body, Use use)
   }
 }
 
-double test_auc(Parts parts, std::uint64_t seed) {
-  LocalRuntime runtime(seed);
+double test_auc(Parts parts, std::uint64_t seed, Device& device = cpu_device(),
+                int epochs = kEpochs) {
+  LocalRuntime runtime(seed, device);
   Scope scope(runtime);
   auto columns = adult_columns();
   Model model(columns, parts);
@@ -159,20 +161,20 @@ double test_auc(Parts parts, std::uint64_t seed) {
     return loss;
   };
   run_over(
-      runtime,
-      adult("adult.data.gz").features(columns).shuffle(32'561, seed).repeat(kEpochs).batch(kBatch),
+      runtime, device,
+      adult("adult.data.gz").features(columns).shuffle(32'561, seed).repeat(epochs).batch(kBatch),
       train, [](const Tensor&) {});
 
   Auc auc;
   auto evaluate = [&](const Batch& batch) {
     return auc.summary(probability(model(batch.features)), batch.label);
   };
-  run_over(runtime, adult("adult.test.gz").features(columns).batch(4096), evaluate,
+  run_over(runtime, device, adult("adult.test.gz").features(columns).batch(4096), evaluate,
            [&](const Tensor& summary) { auc.add(summary); });
   return auc.result();
 }
 
-class Adult : public testing::TestWithParam<std::uint64_t> {};
+class Adult : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Adult, WideAndDeepReachesItsAuc) {
   double auc = test_auc({}, GetParam());
@@ -192,7 +194,14 @@ TEST_P(Adult, TheWidePartAloneReachesItsAuc) {
   EXPECT_GE(auc, 0.905);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Adult, testing::Values(0, 1, 2));
+TEST(AdultOnAnotherDevice, TrainsToTheSameBits) {
+  cairn::testing::FakeDevice device;
+  EXPECT_EQ(test_auc({}, 0, device, 1), test_auc({}, 0, cpu_device(), 1));
+  EXPECT_GT(device.counts().trees_prepared, 0);
+  EXPECT_LE(device.counts().allocations, 8);  // arenas that grew, not tensors of each step
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Adult, ::testing::Values(0, 1, 2));
 
 }  // namespace
 }  // namespace cairn::nn

@@ -33,7 +33,7 @@ std::vector<Array> grad_all_reduce(const Array& y, const Array& dy) {
 
 const OpDef kCollectiveOps[] = {
     {"all_reduce", 1, OpDef::kAny, "reduction", infer_all_reduce, grad_all_reduce,
-     OpFlags::kGradientOfEachOutput, Effect::kAllReduce},
+     OpFlags::kGradientOfEachOutput | OpFlags::kInPlace, 0, Effect::kAllReduce},
 };
 
 }  // namespace

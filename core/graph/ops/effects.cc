@@ -62,14 +62,15 @@ OpTypes infer_update(const OpInputs& in) {
 }
 
 const OpDef kEffectsOps[] = {
-    {"constant", 0, 0, "value", infer_constant},
-    {"argument", 0, 0, "index", infer_subject, nullptr, OpFlags::kNone, Effect::kArgument},
-    {"iterator_next", 0, 0, "iterator", infer_subject, nullptr, OpFlags::kNone, Effect::kAdvance},
-    {"read_variable", 0, 0, "variable", infer_subject, nullptr, OpFlags::kNone, Effect::kRead},
-    {"gather_variable", 1, 1, "variable", infer_gather_variable, nullptr, OpFlags::kNone,
+    {"constant", 0, 0, "value", infer_constant, nullptr, OpFlags::kConstant},
+    {"argument", 0, 0, "index", infer_subject, nullptr, OpFlags::kNone, 0, Effect::kArgument},
+    {"iterator_next", 0, 0, "iterator", infer_subject, nullptr, OpFlags::kNone, 0,
+     Effect::kAdvance},
+    {"read_variable", 0, 0, "variable", infer_subject, nullptr, OpFlags::kNone, 0, Effect::kRead},
+    {"gather_variable", 1, 1, "variable", infer_gather_variable, nullptr, OpFlags::kNone, 0,
      Effect::kRead},
-    {"update_variable", 1, 3, "variable rule sparse", infer_update, nullptr, OpFlags::kNone,
-     Effect::kUpdate},
+    {"update_variable", 1, 3, "variable rule sparse", infer_update, nullptr, OpFlags::kAlwaysLive,
+     0, Effect::kUpdate},
 };
 
 }  // namespace

@@ -148,13 +148,14 @@ Arrays grad_max_pool_grad(const Array&, const Array&) {
 const OpDef kImageOps[] = {
     {"conv2d", 2, 2, "dilations padding strides", infer_conv, grad_conv},
     {"conv2d_grad_input", 3, 3, "dilations padding strides", infer_conv_grad_input,
-     grad_conv_grad_input},
+     grad_conv_grad_input, OpFlags::kNone, shape_of(2)},
     {"conv2d_grad_filter", 3, 3, "dilations padding strides", infer_conv_grad_filter,
-     grad_conv_grad_filter},
+     grad_conv_grad_filter, OpFlags::kNone, shape_of(2)},
     {"max_pool2d", 1, 1, "padding strides window", infer_pool, grad_max_pool},
     {"avg_pool2d", 1, 1, "padding strides window", infer_pool, grad_avg_pool},
     {"max_pool2d_grad", 2, 2, "padding strides window", infer_pool_grad, grad_max_pool_grad},
-    {"avg_pool2d_grad", 2, 2, "padding strides window", infer_pool_grad, grad_avg_pool_grad},
+    {"avg_pool2d_grad", 2, 2, "padding strides window", infer_pool_grad, grad_avg_pool_grad,
+     OpFlags::kNone, shape_of(1)},
 };
 
 std::string padding_name(Padding padding) { return padding == Padding::kSame ? "SAME" : "VALID"; }

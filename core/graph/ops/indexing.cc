@@ -125,11 +125,12 @@ Arrays grad_combine_rows_grad(const Array& y, const Array& dy) {
 
 const OpDef kIndexingOps[] = {
     {"gather", 2, 2, "axis", infer_gather, grad_gather},
-    {"gather_grad", 3, 3, "axis", infer_gather_grad, grad_gather_grad},
+    {"gather_grad", 3, 3, "axis", infer_gather_grad, grad_gather_grad, OpFlags::kNone, shape_of(2)},
     {"unsorted_segment_sum", 2, 2, "segments", infer_segment_sum, grad_segment_sum},
     {"one_hot", 1, 1, "depth", infer_one_hot},
     {"combine_rows", 2, 2, "combiner", infer_combine_rows, grad_combine_rows},
-    {"combine_rows_grad", 3, 3, "combiner", infer_combine_rows_grad, grad_combine_rows_grad},
+    {"combine_rows_grad", 3, 3, "combiner", infer_combine_rows_grad, grad_combine_rows_grad,
+     OpFlags::kNone, shape_of(2)},
 };
 
 }  // namespace

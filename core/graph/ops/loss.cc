@@ -73,7 +73,7 @@ Arrays grad_sparse_cross_entropy(const Array& y, const Array& dy) {
 
 const OpDef kLossOps[] = {
     {"sigmoid_cross_entropy_with_logits", 2, 2, "", infer_sigmoid_cross_entropy,
-     grad_sigmoid_cross_entropy},
+     grad_sigmoid_cross_entropy, OpFlags::kElementwise},
     {"softmax", 1, 1, "", infer_softmax, grad_softmax},
     {"log_softmax", 1, 1, "", infer_softmax, grad_log_softmax},
     {"softmax_cross_entropy_with_logits", 2, 2, "", infer_softmax_cross_entropy,

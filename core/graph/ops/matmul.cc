@@ -51,7 +51,7 @@ std::vector<Array> grad_batch_matmul(const Array& y, const Array& dy) {
 }
 
 const OpDef kMatmulOps[] = {
-    {"matmul", 2, 2, "transpose_a transpose_b", infer_matmul, grad_matmul},
+    {"matmul", 2, 2, "transpose_a transpose_b", infer_matmul, grad_matmul, OpFlags::kMatrixProduct},
     {"batch_matmul", 2, 2, "transpose_a transpose_b", infer_batch_matmul, grad_batch_matmul},
 };
 

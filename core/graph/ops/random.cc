@@ -59,11 +59,15 @@ OpTypes infer_integers(const OpInputs& in) {
 }
 
 const OpDef kRandomOps[] = {
-    {"step_key", 0, 0, "", infer_step_key},
-    {"random_uniform", 1, 2, "high low place seed shape", infer_uniform},
-    {"random_normal", 1, 2, "mean place seed shape stddev", infer_normal},
-    {"random_truncated_normal", 1, 2, "mean place seed shape stddev", infer_normal},
-    {"random_integers", 1, 2, "high low place seed shape", infer_integers},
+    {"step_key", 0, 0, "", infer_step_key, nullptr, OpFlags::kStepKey},
+    {"random_uniform", 1, 2, "high low place seed shape", infer_uniform, nullptr, OpFlags::kNone,
+     shape_of(1)},
+    {"random_normal", 1, 2, "mean place seed shape stddev", infer_normal, nullptr, OpFlags::kNone,
+     shape_of(1)},
+    {"random_truncated_normal", 1, 2, "mean place seed shape stddev", infer_normal, nullptr,
+     OpFlags::kNone, shape_of(1)},
+    {"random_integers", 1, 2, "high low place seed shape", infer_integers, nullptr, OpFlags::kNone,
+     shape_of(1)},
 };
 
 // Either a shape, or an array to be shaped like.

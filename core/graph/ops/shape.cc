@@ -121,15 +121,16 @@ Arrays grad_transpose(const Array& y, const Array& dy) {
 }
 
 const OpDef kShapeOps[] = {
-    {"reshape", 1, 1, "shape", infer_reshape, grad_reshape},
-    {"reshape_like", 2, 2, "", infer_reshape_like, grad_reshape_like},
-    {"broadcast_like", 2, 2, "", infer_broadcast_like, grad_broadcast_like},
-    {"sum_to_like", 2, 2, "", infer_sum_to_like, grad_sum_to_like},
+    {"reshape", 1, 1, "shape", infer_reshape, grad_reshape, OpFlags::kAlias},
+    {"reshape_like", 2, 2, "", infer_reshape_like, grad_reshape_like, OpFlags::kAlias, shape_of(1)},
+    {"broadcast_like", 2, 2, "", infer_broadcast_like, grad_broadcast_like, OpFlags::kNone,
+     shape_of(1)},
+    {"sum_to_like", 2, 2, "", infer_sum_to_like, grad_sum_to_like, OpFlags::kNone, shape_of(1)},
     {"transpose", 1, 1, "permutation", infer_transpose, grad_transpose},
-    {"zeros_like", 1, 1, "", infer_numeric_like},
-    {"ones_like", 1, 1, "", infer_numeric_like},
-    {"dim_size", 1, 1, "axis", infer_dim_size},
-    {"element_count", 1, 1, "", infer_element_count},
+    {"zeros_like", 1, 1, "", infer_numeric_like, nullptr, OpFlags::kNone, shape_of(0)},
+    {"ones_like", 1, 1, "", infer_numeric_like, nullptr, OpFlags::kNone, shape_of(0)},
+    {"dim_size", 1, 1, "axis", infer_dim_size, nullptr, OpFlags::kNone, shape_of(0)},
+    {"element_count", 1, 1, "", infer_element_count, nullptr, OpFlags::kNone, shape_of(0)},
 };
 
 }  // namespace

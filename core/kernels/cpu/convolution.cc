@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "core/graph/window.h"
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/onednn.h"
-#include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
@@ -178,7 +178,7 @@ KernelRun prepare_grad_filter(const KernelTypes& types) {
                  });
 }
 
-constexpr Kernel kConvolutionKernels[] = {
+constexpr CpuKernel kConvolutionKernels[] = {
     {"conv2d", prepare_conv},
     {"conv2d_grad_input", prepare_grad_input},
     {"conv2d_grad_filter", prepare_grad_filter},
@@ -186,6 +186,6 @@ constexpr Kernel kConvolutionKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> convolution_kernels() { return kConvolutionKernels; }
+std::span<const CpuKernel> convolution_kernels() { return kConvolutionKernels; }
 
 }  // namespace cairn

@@ -238,8 +238,6 @@ BlockOp typed(const Entry& entry, DType dtype) {
 
 }  // namespace
 
-bool is_elementwise(std::string_view op) { return op == "cast" || find_entry(op) != nullptr; }
-
 BlockOp find_block_op(std::string_view op, std::span<const DType> inputs, DType output) {
   if (op == "cast") return find_cast(inputs[0], output);
   const Entry* entry = find_entry(op);

@@ -1,5 +1,5 @@
-// Elementwise operations as functions over a block of elements; the executor strings them together
-// over blocks that stay in cache (core/exec/fused.h).
+// Elementwise operations as functions over a block of elements; trees of them are
+// computed over blocks that stay in cache (core/kernels/cpu/fused.h).
 #pragma once
 #include <cstddef>
 #include <span>
@@ -14,7 +14,6 @@ namespace cairn {
 using BlockOp = void (*)(const std::byte* a, const std::byte* b, const std::byte* c, std::byte* out,
                          std::size_t n);
 
-bool is_elementwise(std::string_view op);
 // InvalidArgument: the operation has no kernel for these dtypes. `inputs` are the inputs' dtypes.
 BlockOp find_block_op(std::string_view op, std::span<const DType> inputs, DType output);
 

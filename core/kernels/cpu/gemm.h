@@ -2,18 +2,12 @@
 // lanes are what uses several cores, so that a product that started a team would only take cores
 // from others.
 #pragma once
-#include <cstdint>
 #include <functional>
 
 #include "core/base/arithmetic.h"
+#include "core/kernels/gemm.h"
 
 namespace cairn {
-
-struct Gemm {
-  std::int64_t m = 0, n = 0, k = 0;  // c [m, n] = a [m, k] x b [k, n]; row-major
-  bool transpose_a = false;          // a is stored [k, m]
-  bool transpose_b = false;          // b is stored [n, k]
-};
 
 // c = a x b, overwriting c. k = 0 gives zeros.
 //   Errors  ResourceExhausted: oneDNN finds no memory.

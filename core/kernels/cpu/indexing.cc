@@ -5,7 +5,7 @@
 
 #include "core/base/clones.h"
 #include "core/base/error.h"
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -193,7 +193,7 @@ KernelRun prepare_combine_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kIndexingKernels[] = {
+constexpr CpuKernel kIndexingKernels[] = {
     {"gather", prepare_gather},
     {"gather_grad", prepare_gather_grad},
     {"unsorted_segment_sum", prepare_segment_sum},
@@ -204,6 +204,6 @@ constexpr Kernel kIndexingKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> indexing_kernels() { return kIndexingKernels; }
+std::span<const CpuKernel> indexing_kernels() { return kIndexingKernels; }
 
 }  // namespace cairn

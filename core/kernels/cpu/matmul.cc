@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/kernels/cpu/gemm.h"
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/onednn.h"
-#include "core/kernels/kernel.h"
 #include "core/tensor/bfloat16.h"
 
 namespace cairn {
@@ -99,8 +99,8 @@ Product rounded_product(const Gemm& s) {
   };
 }
 
-constexpr Kernel kMatmulKernels[] = {{"matmul", prepare_matmul},
-                                     {"batch_matmul", prepare_batch_matmul}};
+constexpr CpuKernel kMatmulKernels[] = {{"matmul", prepare_matmul},
+                                        {"batch_matmul", prepare_batch_matmul}};
 
 }  // namespace
 
@@ -128,6 +128,6 @@ void gemm(const Gemm& s, const float* a, const float* b, float* c) {
               " x ", s.n, ": ", status);
 }
 
-std::span<const Kernel> matmul_kernels() { return kMatmulKernels; }
+std::span<const CpuKernel> matmul_kernels() { return kMatmulKernels; }
 
 }  // namespace cairn

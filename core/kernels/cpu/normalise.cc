@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/onednn.h"
-#include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
@@ -119,7 +119,7 @@ KernelRun prepare_gradient(const KernelTypes& types) {
   });
 }
 
-constexpr Kernel kNormaliseKernels[] = {
+constexpr CpuKernel kNormaliseKernels[] = {
     {"layer_norm", prepare<Layer>},
     {"layer_norm_grad", prepare_gradient<Layer>},
     {"batch_norm", prepare<Batch>},
@@ -128,6 +128,6 @@ constexpr Kernel kNormaliseKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> normalise_kernels() { return kNormaliseKernels; }
+std::span<const CpuKernel> normalise_kernels() { return kNormaliseKernels; }
 
 }  // namespace cairn

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -134,7 +134,7 @@ KernelRun prepare_slice_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kPieceKernels[] = {
+constexpr CpuKernel kPieceKernels[] = {
     {"concat", prepare_concat},         {"stack", prepare_stack},
     {"slice", prepare_slice},           {"concat_grad", prepare_concat_grad},
     {"slice_grad", prepare_slice_grad},
@@ -142,6 +142,6 @@ constexpr Kernel kPieceKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> piece_kernels() { return kPieceKernels; }
+std::span<const CpuKernel> piece_kernels() { return kPieceKernels; }
 
 }  // namespace cairn

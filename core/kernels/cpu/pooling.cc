@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "core/graph/window.h"
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/onednn.h"
-#include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
@@ -132,7 +132,7 @@ KernelRun prepare_grad(const KernelTypes& types) {
   });
 }
 
-constexpr Kernel kPoolingKernels[] = {
+constexpr CpuKernel kPoolingKernels[] = {
     {"max_pool2d", prepare<kMax>},
     {"avg_pool2d", prepare<kAverage>},
     {"max_pool2d_grad", prepare_grad<kMax>},
@@ -141,6 +141,6 @@ constexpr Kernel kPoolingKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> pooling_kernels() { return kPoolingKernels; }
+std::span<const CpuKernel> pooling_kernels() { return kPoolingKernels; }
 
 }  // namespace cairn

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/base/clones.h"
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -95,7 +95,7 @@ KernelRun prepare_integers(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kRandomKernels[] = {
+constexpr CpuKernel kRandomKernels[] = {
     {"random_uniform", prepare_uniform},
     {"random_normal", prepare_normal},
     {"random_truncated_normal", prepare_truncated_normal},
@@ -104,6 +104,6 @@ constexpr Kernel kRandomKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> random_kernels() { return kRandomKernels; }
+std::span<const CpuKernel> random_kernels() { return kRandomKernels; }
 
 }  // namespace cairn

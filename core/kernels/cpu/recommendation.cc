@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/clones.h"
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/tile.h"
-#include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
@@ -171,11 +171,11 @@ KernelRun prepare_dots_grad(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kRecommendationKernels[] = {{"dot_interaction", prepare_dots},
-                                             {"dot_interaction_grad", prepare_dots_grad}};
+constexpr CpuKernel kRecommendationKernels[] = {{"dot_interaction", prepare_dots},
+                                                {"dot_interaction_grad", prepare_dots_grad}};
 
 }  // namespace
 
-std::span<const Kernel> recommendation_kernels() { return kRecommendationKernels; }
+std::span<const CpuKernel> recommendation_kernels() { return kRecommendationKernels; }
 
 }  // namespace cairn

@@ -11,7 +11,7 @@
 
 #include "core/base/clones.h"
 #include "core/base/error.h"
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -291,7 +291,7 @@ KernelRun prepare_argmax(const KernelTypes& types) {
   }
 }
 
-constexpr Kernel kReductionKernels[] = {
+constexpr CpuKernel kReductionKernels[] = {
     {"reduce_sum", prepare<Sum>},         {"reduce_mean", prepare_mean},
     {"reduce_max", prepare<Max>},         {"reduce_min", prepare<Min>},
     {"reduce_prod", prepare<Product>},    {"reduce_prod_grad", prepare_prod_grad},
@@ -300,6 +300,6 @@ constexpr Kernel kReductionKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> reduction_kernels() { return kReductionKernels; }
+std::span<const CpuKernel> reduction_kernels() { return kReductionKernels; }
 
 }  // namespace cairn

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -106,7 +106,7 @@ KernelRun prepare_last_of_id(const KernelTypes& types) {
                                                 : last_of_id<std::int64_t>(n);
 }
 
-constexpr Kernel kScatterKernels[] = {
+constexpr CpuKernel kScatterKernels[] = {
     {"scatter_add", prepare<Add>},        {"scatter_sub", prepare<Sub>},
     {"scatter_max", prepare<Max>},        {"scatter_min", prepare<Min>},
     {"scatter_update", prepare<Replace>}, {"is_last_of_id", prepare_last_of_id},
@@ -114,6 +114,6 @@ constexpr Kernel kScatterKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> scatter_kernels() { return kScatterKernels; }
+std::span<const CpuKernel> scatter_kernels() { return kScatterKernels; }
 
 }  // namespace cairn

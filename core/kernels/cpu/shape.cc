@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/strided.h"
-#include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
@@ -60,7 +60,7 @@ KernelRun prepare_element_count(const KernelTypes& types) {
   return fill<std::int64_t>(1, types.inputs[0].shape.elements());
 }
 
-constexpr Kernel kShapeKernels[] = {
+constexpr CpuKernel kShapeKernels[] = {
     {"broadcast_like", prepare_broadcast_like},
     {"transpose", prepare_transpose},
     {"zeros_like", prepare_zeros_like},
@@ -71,6 +71,6 @@ constexpr Kernel kShapeKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> shape_kernels() { return kShapeKernels; }
+std::span<const CpuKernel> shape_kernels() { return kShapeKernels; }
 
 }  // namespace cairn

@@ -7,8 +7,8 @@
 
 #include "core/base/clones.h"
 #include "core/base/error.h"
+#include "core/kernels/cpu/kernel_table.h"
 #include "core/kernels/cpu/math.h"
-#include "core/kernels/kernel.h"
 
 namespace cairn {
 namespace {
@@ -109,7 +109,7 @@ KernelRun prepare_sparse_cross_entropy(const KernelTypes& types) {
                                                 : sparse_run<std::int64_t>(s);
 }
 
-constexpr Kernel kSoftmaxKernels[] = {
+constexpr CpuKernel kSoftmaxKernels[] = {
     {"softmax", prepare_softmax},
     {"log_softmax", prepare_log_softmax},
     {"softmax_cross_entropy_with_logits", prepare_cross_entropy},
@@ -118,6 +118,6 @@ constexpr Kernel kSoftmaxKernels[] = {
 
 }  // namespace
 
-std::span<const Kernel> softmax_kernels() { return kSoftmaxKernels; }
+std::span<const CpuKernel> softmax_kernels() { return kSoftmaxKernels; }
 
 }  // namespace cairn

@@ -1,6 +1,6 @@
 #include <string>
 
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -25,10 +25,10 @@ KernelRun prepare_hash(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kStringsKernels[] = {{"string_hash_bucket", prepare_hash}};
+constexpr CpuKernel kStringsKernels[] = {{"string_hash_bucket", prepare_hash}};
 
 }  // namespace
 
-std::span<const Kernel> string_kernels() { return kStringsKernels; }
+std::span<const CpuKernel> string_kernels() { return kStringsKernels; }
 
 }  // namespace cairn

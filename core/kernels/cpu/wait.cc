@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "core/kernels/kernel.h"
+#include "core/kernels/cpu/kernel_table.h"
 
 namespace cairn {
 namespace {
@@ -22,10 +22,10 @@ KernelRun prepare_wait_for(const KernelTypes& types) {
   };
 }
 
-constexpr Kernel kWaitKernels[] = {{"wait_for", prepare_wait_for}};
+constexpr CpuKernel kWaitKernels[] = {{"wait_for", prepare_wait_for}};
 
 }  // namespace
 
-std::span<const Kernel> wait_kernels() { return kWaitKernels; }
+std::span<const CpuKernel> wait_kernels() { return kWaitKernels; }
 
 }  // namespace cairn

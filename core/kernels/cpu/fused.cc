@@ -1,6 +1,8 @@
-#include "core/exec/fused.h"
+#include "core/kernels/cpu/fused.h"
 
 #include <algorithm>
+
+#include "core/graph/op_def.h"
 
 namespace cairn {
 namespace {
@@ -194,6 +196,27 @@ KernelRun FusedBuilder::finish() {
 KernelRun FusedBuilder::finish(const Gemm& product, Arithmetic arithmetic) {
   auto run = std::make_shared<PanelRun>(std::make_shared<FusedRun>(*this), product, arithmetic);
   return [run](const KernelCall& call) { (*run)(call); };
+}
+
+KernelRun fuse(const FusedTree& tree) {
+  FusedBuilder builder(tree.result);
+  std::vector<int> leaves, nodes;
+  for (const TensorType& leaf : tree.leaves) leaves.push_back(builder.leaf(leaf));
+  const int product = tree.product ? builder.product() : -1;
+  for (const FusedTree::Node& node : tree.nodes) {
+    std::vector<int> operands;
+    for (const FusedTree::Operand& operand : node.operands) {
+      const auto at = static_cast<std::size_t>(operand.index);
+      switch (operand.kind) {
+        case FusedTree::Kind::kLeaf: operands.push_back(leaves[at]); break;
+        case FusedTree::Kind::kProduct: operands.push_back(product); break;
+        case FusedTree::Kind::kNode: operands.push_back(nodes[at]); break;
+      }
+    }
+    nodes.push_back(
+        builder.apply(find_block_op(node.op->name, node.inputs, node.output), operands));
+  }
+  return tree.product ? builder.finish(*tree.product, tree.products) : builder.finish();
 }
 
 }  // namespace cairn

@@ -8,9 +8,14 @@
 #include "core/kernels/cpu/elementwise.h"
 #include "core/kernels/cpu/gemm.h"
 #include "core/kernels/cpu/strided.h"
+#include "core/kernels/fused_tree.h"
 #include "core/kernels/kernel.h"
 
 namespace cairn {
+
+// A kernel that belongs to one workspace: it keeps its registers.
+//   Errors  InvalidArgument: an operation has no kernel for its dtypes.
+KernelRun fuse(const FusedTree& tree);
 
 // Built bottom up: leaf() and apply() hand out the numbers of operands.
 class FusedBuilder {

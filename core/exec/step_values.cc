@@ -1,0 +1,128 @@
+// The values of a run: where they lie, how they come to the device and leave it.
+#include <algorithm>
+#include <array>
+
+#include "core/exec/step.h"
+#include "core/graph/op_def.h"
+
+namespace cairn {
+
+namespace {
+
+const std::byte* address(const Tensor& tensor) {
+  return tensor.dtype() == DType::kString
+             ? reinterpret_cast<const std::byte*>(tensor.string_values().data())
+             : tensor.raw();
+}
+
+}  // namespace
+
+void Step::bind() {
+  bound_ = &space_.bind(plan_, inputs_);
+  arena_ = space_.arena(bound_->arena_bytes());
+  space_.pointers.resize(plan_->values());
+  for (std::size_t v = 0; v < plan_->values(); ++v) {
+    std::int64_t offset = bound_->offset(static_cast<std::int32_t>(v));
+    space_.pointers[v] = offset == BoundPlan::kOutside ? nullptr : arena_at(offset);
+  }
+  if (space_.on_host) place_updates();
+  set_outside_values();
+}
+
+// Where the store wants them, if kernels can write there.
+void Step::place_updates() {
+  for (const BoundWave& wave : bound_->waves)
+    for (const BoundUpdate& update : wave.updates) {
+      if (node(update.node).attributes.get<bool>("sparse")) continue;
+      const std::int32_t value = bound_->root(input(update.node, 0));
+      if (bound_->offset(value) == BoundPlan::kOutside) continue;
+      const TensorType& type = bound_->type(value);
+      auto place = places_.update_place(
+          stored_variable(update.node),
+          static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype));
+      if (place == nullptr) continue;
+      space_.pointers[static_cast<std::size_t>(value)] = place.get();
+      placed_.emplace_back(value, std::move(place));
+    }
+}
+
+// The tensor of a value that came with the run or the graph; nullptr: computed or read.
+const Tensor* Step::outside_tensor(std::int32_t value) const {
+  std::int32_t i = plan_->producer[static_cast<std::size_t>(value)];
+  const Node& n = node(i);
+  if (n.op->effect == Effect::kArgument)
+    return &inputs_.arguments[static_cast<std::size_t>(n.attributes.get<std::int64_t>("index"))];
+  if (n.op->effect == Effect::kAdvance) {
+    const auto& elements =
+        inputs_.elements[static_cast<std::size_t>(n.attributes.get<std::int64_t>("iterator"))];
+    const Element& element =
+        elements[static_cast<std::size_t>(plan_->advance_number[static_cast<std::size_t>(i)])];
+    return &element[static_cast<std::size_t>(value -
+                                             plan_->value_base[static_cast<std::size_t>(i)])];
+  }
+  if (n.op->has(OpFlags::kStepKey)) return &step_key_;
+  return n.op->has(OpFlags::kConstant) ? &n.attributes.get<Tensor>("value") : nullptr;
+}
+
+void Step::set_outside_values() {
+  for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
+    std::int32_t i = plan_->producer[static_cast<std::size_t>(v)];
+    if (!plan_->live(i)) continue;
+    if (node(i).op->has(OpFlags::kStepKey)) make_step_key();
+    if (const Tensor* tensor = outside_tensor(v)) give(v, *tensor);
+  }
+}
+
+// A value that is at hand: kernels read it where it lies, or, if the device cannot, a copy.
+void Step::give(std::int32_t value, const Tensor& tensor) {
+  if (space_.on_host || tensor.dtype() == DType::kString)
+    space_.pointers[static_cast<std::size_t>(value)] = address(tensor);
+  else
+    space_.device.copy(Device::Direction::kIn, arena_at(bound_->offset(value)), tensor.raw(),
+                       tensor.bytes());
+}
+
+// The value for the host to look at until the next call: where it lies, or, if the host cannot read
+// there, a copy.
+const std::byte* Step::on_host(std::int32_t value) const {
+  const TensorType& type = bound_->type(value);
+  if (space_.on_host || type.dtype == DType::kString) return data(value);
+  if (const Tensor* tensor = outside_tensor(bound_->root(value))) return address(*tensor);
+  const std::size_t bytes =
+      static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+  space_.staging.resize(std::max(space_.staging.size(), bytes));
+  space_.device.copy(Device::Direction::kOut, space_.staging.data(), data(value), bytes);
+  return space_.staging.data();
+}
+
+// A retry has the closure's step and sequence number again, whichever worker or lane it comes to.
+void Step::make_step_key() {
+  std::int64_t step = context_.global_step >= 0 ? context_.global_step
+                                                : -1 - static_cast<std::int64_t>(context_.closure);
+  step_key_ = Tensor::of<std::int64_t>({2}, std::array<std::int64_t, 2>{step, context_.replica});
+}
+
+// ---- outputs ----
+
+void Step::collect_outputs() {
+  outputs_.clear();
+  outputs_.reserve(plan_->graph.outputs.size());
+  for (ValueRef ref : plan_->graph.outputs) outputs_.push_back(output(plan_->value(ref)));
+}
+
+// What leaves the run owns its memory: the arena is used again, and a store may want its rows back.
+Tensor Step::output(std::int32_t value) const {
+  const TensorType& type = bound_->type(value);
+  if (const Tensor* tensor = outside_tensor(bound_->root(value)))
+    return tensor->reshaped(type.shape);
+  if (type.dtype == DType::kString) {
+    const auto* strings = reinterpret_cast<const std::string*>(data(value));
+    return Tensor::strings(type.shape,
+                           std::vector<std::string>(strings, strings + type.shape.elements()));
+  }
+  Tensor made(type.dtype, type.shape);
+  space_.device.copy(Device::Direction::kOut, made.mutable_raw(), data(value), made.bytes());
+  return made;
+}
+
+}  // namespace cairn

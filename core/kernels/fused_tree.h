@@ -1,0 +1,37 @@
+// A tree of elementwise operations that is to be computed as one kernel. The planner describes it;
+// how it is computed is the device's affair (Device::fusion()).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/base/arithmetic.h"
+#include "core/graph/graph.h"
+#include "core/kernels/gemm.h"
+
+namespace cairn {
+
+struct FusedTree {
+  enum class Kind : std::uint8_t { kLeaf, kProduct, kNode };
+  struct Operand {
+    Kind kind = Kind::kLeaf;
+    int index = 0;  // of the leaf or the node
+  };
+  struct Node {
+    const OpDef* op = nullptr;  // OpFlags::kElementwise
+    std::vector<Operand> operands;
+    std::vector<DType> inputs;  // the operands' dtypes
+    DType output = DType::kFloat32;
+  };
+
+  TensorType result;  // of the last node; every node has its shape
+  std::vector<TensorType>
+      leaves;               // the run's inputs in order, each stretched to the result's shape
+  std::vector<Node> nodes;  // a node stands behind its operands
+  // The matrix product that the tree begins with, of the result's shape, if there is one; at most
+  // one operand is it. The run takes its factors behind the leaves. The first is not transposed.
+  std::optional<Gemm> product;
+  Arithmetic products = Arithmetic::kFloat32;
+};
+
+}  // namespace cairn

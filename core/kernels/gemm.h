@@ -1,0 +1,13 @@
+// The shape of a matrix product.
+#pragma once
+#include <cstdint>
+
+namespace cairn {
+
+struct Gemm {
+  std::int64_t m = 0, n = 0, k = 0;  // c [m, n] = a [m, k] x b [k, n]; row-major
+  bool transpose_a = false;          // a is stored [k, m]
+  bool transpose_b = false;          // b is stored [n, k]
+};
+
+}  // namespace cairn
