@@ -48,7 +48,7 @@ rpc::Task<void> Announcer::tell_in_time(Ps* ps, Word word) {
 rpc::Task<void> Announcer::run() {
   for (;;) {
     if (!due()) {
-      auto pause = session_.parts.reactor.sleep(session_.options.heartbeat_interval)
+      auto pause = session_.parts.reactor.sleep(session_.options.heartbeats.interval)
                        .exclusiveJoin(due_.wait());
       co_await kj::mv(pause);
     }

@@ -28,7 +28,7 @@ kj::Promise<std::unique_ptr<rpc::Connection>> Dialer::connect(const rpc::Address
 template <typename Client, typename Member>
 rpc::Task<void> Dialer::join(Client* client, Member* member, std::uint64_t process) {
   const Duration silence =
-      session_.options.heartbeat_interval * session_.options.heartbeats_missed_max;
+      session_.options.heartbeats.interval * session_.options.heartbeats.missed_max;
   const TimePoint patience =
       session_.parts.clock.now() + (session_.started ? Duration(0) : 2 * silence);
   for (bool told = false;; told = true) {

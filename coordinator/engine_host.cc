@@ -45,7 +45,7 @@ class ThreadHost final : public EngineHost {
         engine_ = std::make_unique<Engine>(parts, std::move(options),
                                            make_thread_waiting(std::move(busy)));
         tasks_ = std::make_unique<rpc::TaskGroup>();
-        answer_signal(engine_->options().waits_signal);
+        answer_signal(engine_->options().waits.signal);
       });
       thread_.run([this] { control_ = serve_control(*engine_, thread_.reactor(), *network_); });
       auto started = begin([](Engine& engine) { return engine.start(); });
@@ -95,7 +95,7 @@ class ThreadHost final : public EngineHost {
       thread_.run([this] {
         // one that comes late ends nothing
         if (std::exchange(questions_, nullptr))
-          std::signal(engine_->options().waits_signal, SIG_IGN);
+          std::signal(engine_->options().waits.signal, SIG_IGN);
         control_.reset();
         tasks_.reset();
         engine_.reset();

@@ -27,6 +27,20 @@ struct CheckpointPolicy {
   std::size_t keep_last = 5;
 };
 
+// How a task that stands still is told from one that is busy: it counts as lost once so many
+// heartbeats in a row went unanswered.
+struct Heartbeats {
+  Duration interval = std::chrono::milliseconds(200);
+  int missed_max = 5;
+};
+
+// When the engine writes to the log what it waits for.
+struct WaitReports {
+  // a closure without progress for so long is told of
+  Duration stuck_after = std::chrono::seconds(60);
+  int signal = 0;  // on this signal, SIGUSR1 say, it tells of all that it waits for; 0: none
+};
+
 struct EngineOptions {
   ClusterSpec cluster;
   std::string cluster_id = "cairn";
@@ -45,8 +59,7 @@ struct EngineOptions {
   // of a cluster at which another coordinator is at work: that one is ended
   bool take_over = false;
   bool recovery = true;  // false: a lost ps is an error at once
-  Duration heartbeat_interval = std::chrono::milliseconds(200);
-  int heartbeats_missed_max = 5;
+  Heartbeats heartbeats;
   Duration start_timeout = std::chrono::seconds(60);  // for all tasks together
   // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
   // that are still missing and why, each as one text. What it throws ends the waiting.
@@ -54,10 +67,7 @@ struct EngineOptions {
   Duration ps_wait = std::chrono::minutes(10);  // how long a lost ps may take to come back
   // how long the program goes on without any worker
   Duration worker_wait = std::chrono::minutes(10);
-  // SIGUSR1, say: the engine then writes to the log what it waits for; 0: none
-  int waits_signal = 0;
-  // a closure without progress for so long is told of
-  Duration stuck_after = std::chrono::seconds(60);
+  WaitReports waits;
   // On the folder that checkpoints go to, if the program has taken it already
   // (storage/folder_lock.h). Other folders are locked at the first save.
   std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;

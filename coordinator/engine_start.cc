@@ -130,7 +130,7 @@ rpc::Task<void> Engine::show_life() {
   while (!session_.started) {
     for (auto& ps : members_.ps) ping(ps);
     for (auto& worker : members_.workers) ping(worker);
-    co_await session_.parts.reactor.sleep(session_.options.heartbeat_interval);
+    co_await session_.parts.reactor.sleep(session_.options.heartbeats.interval);
   }
 }
 

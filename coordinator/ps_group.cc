@@ -75,8 +75,8 @@ void PsGroup::give_up(Ps& ps, std::exception_ptr error) {
 
 // Ends when the ps counts as lost: its process is silent, or any of its connections ended.
 kj::Promise<rpc::Silence> PsGroup::silence_of(Ps* ps) {
-  rpc::HeartbeatOptions beat{session_.options.heartbeat_interval,
-                             session_.options.heartbeats_missed_max};
+  rpc::HeartbeatOptions beat{session_.options.heartbeats.interval,
+                             session_.options.heartbeats.missed_max};
   std::function<kj::Promise<void>()> ping = [ps] { return ps->control->ping(); };
   kj::Promise<rpc::Silence> silence =
       rpc::watch_heartbeat(session_.parts.reactor, ps->name, ping, beat).start();

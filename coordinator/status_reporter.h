@@ -33,7 +33,7 @@ class StatusReporter {
         gate_(gate),
         tables_(tables),
         checkpoints_(checkpoints),
-        stuck_watch_(session.options.stuck_after) {}
+        stuck_watch_(session.options.waits.stuck_after) {}
 
   // ---- any thread ----
   EngineStats stats() const;

@@ -92,8 +92,8 @@ rpc::Task<void> Workers::keep(Worker* worker) {
 
 // Returns when the worker counts as lost: its process is silent, or any of its connections ended.
 rpc::Task<void> Workers::watch(Worker* worker) {
-  rpc::HeartbeatOptions beat{session_.options.heartbeat_interval,
-                             session_.options.heartbeats_missed_max};
+  rpc::HeartbeatOptions beat{session_.options.heartbeats.interval,
+                             session_.options.heartbeats.missed_max};
   std::function<kj::Promise<void>()> ping = [worker] { return worker->control->ping(); };
   kj::Promise<rpc::Silence> silence =
       rpc::watch_heartbeat(session_.parts.reactor, worker->name, ping, beat).start();
@@ -126,7 +126,7 @@ rpc::Task<void> Workers::give_up(Worker* worker) {
 rpc::Task<void> Workers::watch_for_none() {
   std::optional<TimePoint> since;
   for (;;) {
-    co_await session_.parts.reactor.sleep(session_.options.heartbeat_interval);
+    co_await session_.parts.reactor.sleep(session_.options.heartbeats.interval);
     std::string names;
     bool any = false;
     for (auto& worker : members_.workers) {

@@ -15,19 +15,19 @@ std::uint64_t get(const ShardCounters::Number& number) {
 }
 
 Json shard_json(const ShardCounters& shard) {
-  const std::uint64_t pushes = get(shard.pushes);
+  const std::uint64_t pushes = get(shard.pushes.calls);
   return {{"open", get(shard.open) != 0},
           {"incarnation", get(shard.incarnation)},
           {"layout_version", get(shard.layout_version)},
           {"tables", get(shard.tables)},
           {"rows", get(shard.rows)},
           {"bytes", get(shard.bytes)},
-          {"pulls", get(shard.pulls)},
-          {"pulled_rows", get(shard.pulled_rows)},
-          {"pulled_bytes", get(shard.pulled_bytes)},
+          {"pulls", get(shard.pulls.calls)},
+          {"pulled_rows", get(shard.pulls.rows)},
+          {"pulled_bytes", get(shard.pulls.bytes)},
           {"pushes", pushes},
-          {"pushed_rows", get(shard.pushed_rows)},
-          {"pushed_bytes", get(shard.pushed_bytes)},
+          {"pushed_rows", get(shard.pushes.rows)},
+          {"pushed_bytes", get(shard.pushes.bytes)},
           {"duplicates", get(shard.duplicates)},
           {"fenced", get(shard.fenced)},
           {"outdated", get(shard.outdated)},

@@ -11,8 +11,10 @@ struct ShardCounters {
   Number session{0}, layout_version{0}, incarnation{0}, counter{0};
   Number open{0};                       // 1: answers pulls and pushes
   Number tables{0}, rows{0}, bytes{0};  // bytes: memory of the rows, slots included
-  Number pulls{0}, pulled_rows{0}, pulled_bytes{0};
-  Number pushes{0}, pushed_rows{0}, pushed_bytes{0};  // applied ones
+  struct Traffic {
+    Number calls{0}, rows{0}, bytes{0};
+  };
+  Traffic pulls, pushes;  // pushes: applied ones
   // refused: applied before; by a fenced worker; pulled from another incarnation
   Number duplicates{0}, fenced{0}, outdated{0};
   Number staleness_sum{0}, staleness_max{0};  // over the applied pushes

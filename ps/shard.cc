@@ -252,9 +252,9 @@ std::shared_ptr<Loan> Shard::lend(const PullRequest& request) {
 }
 
 void Shard::count_pull(std::size_t rows, std::size_t bytes) {
-  ShardCounters::add(counters_.pulls, 1);
-  ShardCounters::add(counters_.pulled_rows, rows);
-  ShardCounters::add(counters_.pulled_bytes, bytes);
+  ShardCounters::add(counters_.pulls.calls, 1);
+  ShardCounters::add(counters_.pulls.rows, rows);
+  ShardCounters::add(counters_.pulls.bytes, bytes);
 }
 
 Version Shard::pull(const PullRequest& request, std::byte* out) {

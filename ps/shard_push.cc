@@ -94,7 +94,7 @@ std::uint64_t Shard::count_push(const PushRequest& request) {
              : 0;
   ++counter_;
   ShardCounters::set(counters_.counter, counter_);
-  ShardCounters::add(counters_.pushes, 1);
+  ShardCounters::add(counters_.pushes.calls, 1);
   ShardCounters::add(counters_.staleness_sum, staleness);
   ShardCounters::set(counters_.staleness_max,
                      std::max(staleness, counters_.staleness_max.load(std::memory_order_relaxed)));
@@ -249,9 +249,9 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
     table.update(header.rule, header.learning_rate, update.ids, values, update.continues);
   count_growth(table, held, bytes);
-  ShardCounters::add(counters_.pushed_rows,
+  ShardCounters::add(counters_.pushes.rows,
                      header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());
-  ShardCounters::add(counters_.pushed_bytes, update.values.size());
+  ShardCounters::add(counters_.pushes.bytes, update.values.size());
 }
 
 // Of a hashed table, by new rows.

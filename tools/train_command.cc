@@ -220,9 +220,9 @@ std::string checkpoint_folder(const TrainRequest& request, const Job& job,
 
 // What is told of whatever makes no progress.
 void set_waits(const TrainRequest& request, EngineOptions& options) {
-  options.waits_signal = SIGUSR1;
+  options.waits.signal = SIGUSR1;
   if (request.stuck_after_seconds)
-    options.stuck_after = std::chrono::duration_cast<Duration>(
+    options.waits.stuck_after = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(std::min(*request.stuck_after_seconds, 1e9)));
 }
 
