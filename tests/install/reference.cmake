@@ -19,5 +19,5 @@ says(index.html "It is a parameter server in C++20")                            
 says(classcairn_1_1ClusterCoordinator.html "Schedules closures on workers and gives their results back")  # the top of a file
 says(classcairn_1_1ClusterCoordinator.html "Never waits for a worker, only while the queue")     # the block above a declaration
 says(classcairn_1_1ClusterCoordinator.html "<dt>Thread</dt>")                                    # a label
-says(classcairn_1_1Shape.html "the product of all but the first dimension")                      # the remark behind one
+says(classcairn_1_1Shape.html "that dimension replaced")                                         # the remark behind one
 says(ops_8h.html "Linear algebra")                                                               # a section
