@@ -20,6 +20,8 @@ void AutoSaver::begin(CheckpointPolicy policy, std::string metadata) {
 
 void AutoSaver::save_if_due() {
   if (!progress_.save_due() || saver_.busy()) return;
+  // Noted before the save runs, so that the steps which are committed meanwhile count towards the
+  // next save and do not ask for this one again.
   progress_.save_begins();
   session_.tasks.spawn("a checkpoint", save_and_forget());
 }
@@ -30,6 +32,7 @@ kj::Promise<std::string> AutoSaver::save_now() {
         "the program saves no checkpoints by itself: there is no folder to save to");
   auto answer = kj::newPromiseAndFulfiller<std::string>();
   askers_.push_back(kj::mv(answer.fulfiller));
+  // The first who asks starts the task. Those who ask before its checkpoint begins share it.
   if (askers_.size() == 1)
     session_.tasks.spawn("a checkpoint that was asked for", save_for_askers());
   return kj::mv(answer.promise);
@@ -38,6 +41,8 @@ kj::Promise<std::string> AutoSaver::save_now() {
 rpc::Task<void> AutoSaver::save_for_askers() {
   // Until it begins, more may join those who wait for it.
   while (saver_.busy()) co_await session_.changed.wait();
+  // Whoever asks from here on wants a checkpoint that begins later, and as the first of a new list
+  // starts a task of their own.
   auto askers = std::exchange(askers_, {});
   std::string name;
   std::exception_ptr error;
@@ -54,6 +59,9 @@ rpc::Task<void> AutoSaver::save_for_askers() {
   }
 }
 
+// The time is noted at both ends: at the beginning so that the timer does not count a save under
+// way as overdue, and at the end so that the pause is a pause, however long the save took. A failed
+// save puts off the next one too: a full disk is not tried again in a busy loop.
 rpc::Task<void> AutoSaver::save_and_forget() {
   saved_at_ = session_.parts.clock.now();
   try {
@@ -72,7 +80,8 @@ rpc::Task<void> AutoSaver::timed_saves() {
   for (;;) {
     const auto pause =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(policy_->every_seconds));
-    // one that was saved for its steps meanwhile puts it off
+    // A checkpoint that was saved for its steps meanwhile has moved `saved_at_`, and so puts this
+    // one off.
     const TimePoint due = saved_at_ + pause;
     const TimePoint now = session_.parts.clock.now();
     if (now < due || saver_.busy()) {

@@ -9,9 +9,9 @@
 
 namespace cairn {
 namespace {
-// before a save that a loss ended begins anew
+// The pause before a save that a loss ended begins anew.
 constexpr Duration kSaveAgain = std::chrono::milliseconds(50);
-// for a process that has just been killed
+// So long a save waits for the folder's lock: the process that holds it may just have been killed.
 constexpr Duration kLockPatience = std::chrono::seconds(2);
 }  // namespace
 
@@ -46,6 +46,9 @@ rpc::Task<std::string> Checkpointer::save(CheckpointPolicy policy, std::string m
       error = std::current_exception();
       again = false;
     }
+    // Cleared before the wait for the next attempt. A ps that is being rebuilt waits until nothing
+    // is written (PsGroup::attach), and the next cut waits for that ps: kept set, each would wait
+    // for the other.
     sources_.writing = false;
     session_.changed.notify_all();
     if (again) co_await session_.parts.reactor.sleep(kSaveAgain);
@@ -63,6 +66,8 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   Disk* disk = &session_.parts.disk;
   auto lock = lock_of(policy.folder);
   const Clock* clock = &session_.parts.clock;
+  // The folder is locked before the number is chosen, for two runs that save into one folder would
+  // find the same number free. The lock is kept for the later saves.
   std::function<void()> choose = [disk, clock, &id, &lock, folder = policy.folder] {
     if (!lock) lock = storage::lock_folder(*disk, folder, *clock, kLockPatience);
     id = next_checkpoint_id(*disk, folder);
@@ -79,6 +84,8 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
     error = std::current_exception();
   }
   if (error) {
+    // A coroutine cannot wait within a catch block, so the error is kept until the folder is swept.
+    // No shard writes into it any more: save_shards() ends when every one has ended.
     std::function<void()> sweep = [disk, name] { disk->remove_tree(name); };
     co_await on_disk_thread(sweep);
     std::rethrow_exception(error);
@@ -151,12 +158,16 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
                                                 variable.rule};
   auto wall = session_.parts.clock.wall_microseconds();
   Disk* disk = &session_.parts.disk;
+  // Older checkpoints go only once the new one is whole, so that a save that fails costs none of
+  // them.
   std::function<void()> write = [=] {
     write_manifest(*disk, name, *restored, *cut, metadata, wall);
     keep_last_checkpoints(*disk, policy.folder, policy.keep_last, *restored);
   };
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
+  // Not before the manifest is on the disk: a ps that is rebuilt in the meantime has to take the
+  // checkpoint before, which is whole.
   sources_.newest = restored;
   log_info("checkpoint ", name, " at step ", cut->global_step);
 }

@@ -44,6 +44,8 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   verify_types(variables_of(*tables_.registry().layout()), source->variables, checkpoint);
   if (options.new_data) source->positions.clear();
   go_on_from(source);
+  // All are marked before the first is restored: from now on the run's state is that of the
+  // checkpoint, and a ps that is lost in between must not come back with rows from before it.
   for (auto& ps : members_.ps) ps->needs_rows = true;
   // A ps that is lost on the way is restored when it is attached again.
   for (auto& ps : members_.ps) {
@@ -56,6 +58,7 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
       for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       ps->needs_rows = false;
     } catch (const UnavailableError&) {
+      // It still needs its rows, so that PsGroup rebuilds it when it is back.
     }
   }
   while (lock_.held() || !members_.all_ps_ready()) co_await session_.changed.wait();

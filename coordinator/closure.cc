@@ -5,9 +5,10 @@
 namespace cairn {
 namespace {
 
-// How long the engine polls instead of sleeping: for an answer, and for the next closure of one who
-// fetches them one by one. Long enough for a closure that costs little more than its way there and
-// back; what takes longer does not mind the wake-up.
+// For so long the engine's loop polls instead of sleeping: for the answer once a fetch waits, and
+// for the next closure once the fetch has ended, as it comes from a caller who fetches one by one.
+// The time covers a closure that costs little more than its way there and back. One that takes
+// longer does not suffer from the wake-up.
 constexpr Duration kAnswerSoon = std::chrono::microseconds(200);
 constexpr Duration kNextSoon = std::chrono::microseconds(50);
 
@@ -38,6 +39,8 @@ std::unique_ptr<Waiting> make_thread_waiting(std::function<void(Duration)> busy)
 std::vector<Tensor> RemoteValue::get_all(Duration limit) const {
   CAIRN_CHECK(defined(), "an empty RemoteValue has nothing to fetch");
   std::unique_lock hold(board_->mutex);
+  // A closure that ends wakes those who wait only if it is awaited, or is the last one: a program
+  // that schedules many and fetches few is not woken for each.
   closure_->awaited = true;
   auto settled = [this] { return closure_->outcome != Closure::Outcome::kPending; };
   if (!settled()) {
@@ -72,6 +75,8 @@ Tensor RemoteValue::get(const std::string& name, Duration limit) const {
   return all.at(static_cast<std::size_t>(found - names.begin()));
 }
 
+// The names lie in the graph: the pointer that is given out shares the ownership of the whole
+// function, so that nothing is copied.
 std::shared_ptr<const std::vector<std::string>> RemoteValue::output_names() const {
   const auto& concrete = closure_->function->concrete;
   return {concrete, &concrete->graph.output_names};

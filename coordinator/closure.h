@@ -38,12 +38,16 @@ inline constexpr Duration kForever = std::chrono::hours(24 * 365);
 // A function as the workers know it.
 struct RegisteredFunction {
   std::uint32_t id = 0;
-  std::string name;  // of the first function that is this graph: for people
+  // For people: the name of the first function that is this graph.
+  std::string name;
   std::shared_ptr<const ConcreteFunction> concrete;
-  bool updates = false;  // it pushes
+  // Whether it pushes: such a closure counts steps, and a cut has to know how it ended.
+  bool updates = false;
+  // A function without variables runs even while ps are away.
   bool uses_variables = false;
-  std::vector<std::int64_t> elements;  // taken of each iterator argument in one run
-  // what one run counts: the elements of the first iterator, 1 without any
+  // How many elements one run takes from each iterator argument.
+  std::vector<std::int64_t> elements;
+  // How many steps one run counts: the elements of the first iterator, or 1 without any.
   std::int64_t steps = 1;
 };
 
@@ -62,7 +66,12 @@ struct Board {
   std::condition_variable changed;
 };
 
+// The fields are in three groups, by who may touch them: those that are fixed once the closure is
+// queued, those of the engine's thread, and those under the board's mutex, by which user and engine
+// meet.
 struct Closure {
+  // Given by the queue as the closure is put, from 1 upwards. Shards know the closure by this
+  // number.
   std::uint64_t sequence = 0;
   std::shared_ptr<const RegisteredFunction> function;
   std::vector<Tensor> arguments;
@@ -73,21 +82,28 @@ struct Closure {
 
   // The engine's thread only.
   std::vector<TakeRecord> takes;
+  // Given as the closure first leaves the queue, and kept for as often as it runs; -1: not yet, or
+  // it updates nothing.
   std::int64_t global_step = -1;
   std::uint32_t attempts = 0;
-  std::uint64_t sent_version = 0;  // the layout that its last attempt went by
-  bool maybe_torn = false;         // sent to a worker that was lost: some shards may have its push
+  // The layout that its last attempt went by.
+  std::uint64_t sent_version = 0;
+  // It was sent to a worker or met a ps that was lost: some shards may have its push and others
+  // not.
+  bool maybe_torn = false;
 
   // Guarded by the board's mutex.
   enum class Outcome : std::uint8_t { kPending, kReady, kFailed };
   Outcome outcome = Outcome::kPending;
   std::vector<Tensor> outputs;
   std::exception_ptr error;
-  std::exception_ptr cause;      // of one that was cancelled: the error for which it was
-  bool awaited = false;          // somebody waits for this one
+  std::exception_ptr cause;  // of one that was cancelled: the error for which it was
+  // Somebody waits for this closure, and is woken as it ends.
+  bool awaited = false;
   std::uint64_t generation = 0;  // of the queue when it was scheduled
-  bool returned = false;         // it was sent once and came back: it has its elements
-  // some shards may have its push already: it is run to its end, whatever else fails
+  // It was sent once and came back, so that it holds elements of its datasets.
+  bool returned = false;
+  // Some shards may have its push already: it is run to its end, whatever else fails.
   bool must_finish = false;
 };
 

@@ -8,10 +8,11 @@
 
 namespace cairn {
 namespace {
-// How long an error waits for running closures before it is raised all the same: they may be stuck
-// for the same reason.
+// An error waits for so long for the closures that still run. Then it is raised all the same, since
+// they may be stuck for the same reason.
 constexpr Duration kDrainLimit = std::chrono::seconds(10);
-constexpr std::size_t kAhead = 8;  // closures that leave the queue before the one that is fetched
+// So many closures leave the queue before the one that is fetched into the caches.
+constexpr std::size_t kAhead = 8;
 
 std::string described(const std::exception_ptr& error) {
   const ErrorParts parts = error_parts(error);
@@ -31,6 +32,8 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
   {
     std::unique_lock hold(board_->mutex);
     raise_if_failed(hold);
+    // The error that came during a wait is raised too: a closure must not join a queue whose
+    // generation has failed while its caller waited for room.
     while (queue_.size() >= capacity_) {
       waiting_->wait(hold, board_->changed, kForever,
                      [this] { return queue_.size() < capacity_ || error_; });
@@ -43,6 +46,8 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
     was_empty = queue_.empty();
     queue_.push_back(std::move(closure));
   }
+  // Outside of the mutex, which the engine takes first of all. A queue that was not empty needs no
+  // wake-up: the engine is on its way to it, or waits for an obstacle whose end has it look again.
   if (was_empty) wake_();
 }
 
@@ -64,7 +69,8 @@ bool ClosureQueue::done() {
 
 void ClosureQueue::cancel() {
   std::lock_guard hold(board_->mutex);
-  if (!error_) {  // else it was the error
+  // A pending error goes on to be the reason that cancelled closures are told.
+  if (!error_) {
     cause_ = nullptr;
     cancellation_ = cancelled_by(nullptr);
   }
@@ -79,12 +85,16 @@ QueueCounts ClosureQueue::counts() const {
   return now;
 }
 
+// After an error the queue holds only closures that must be finished (cancel_queued), so they count
+// as running.
 bool ClosureQueue::running() const { return inflight_ > 0 || (error_ && !queue_.empty()); }
 
 void ClosureQueue::raise_if_failed(std::unique_lock<std::mutex>& hold) {
   if (!error_) return;
   waiting_->wait(hold, board_->changed, kDrainLimit, [this] { return !running(); });
-  if (!error_) return;  // another caller has it
+  // Several threads may wait here. The one that is first takes the error and begins the next
+  // generation; closures of the old one that still run end no later schedule or join.
+  if (!error_) return;
   ++generation_;
   hopeless_ = false;
   std::rethrow_exception(std::exchange(error_, nullptr));
@@ -98,6 +108,7 @@ std::shared_ptr<Closure> ClosureQueue::pop() {
   queue_.pop_front();
   if (queue_.size() > kAhead) fetch_ahead(*queue_[kAhead]);
   ++inflight_;
+  // The queue was full before, so that somebody may wait for room.
   if (queue_.size() + 1 >= capacity_) board_->changed.notify_all();
   return closure;
 }
@@ -112,6 +123,10 @@ std::size_t ClosureQueue::size() const {
   return queue_.size();
 }
 
+// A closure that some shards may have already is completed even after an error: cancelled, it would
+// stay half applied, and the next cut would hold one half of it. Everything else of a failed
+// generation is cancelled. What runs again goes back to its place in the order of sequence numbers,
+// which is near the front, because it is older than what never left the queue.
 void ClosureQueue::put_back(std::shared_ptr<Closure> closure) {
   {
     std::lock_guard hold(board_->mutex);
@@ -132,6 +147,9 @@ void ClosureQueue::put_back(std::shared_ptr<Closure> closure) {
   wake_();
 }
 
+// Closures end in any order, and the watermark passes only an unbroken run of settled ones. Shards
+// refuse as a duplicate whatever lies below it, so that one number too many would drop an update
+// for good.
 void ClosureQueue::settle(std::uint64_t sequence) {
   if (sequence < watermark_) return;
   settled_[sequence - watermark_] = true;
@@ -148,9 +166,10 @@ void ClosureQueue::finish(Closure& closure, std::vector<Tensor> outputs) {
   --inflight_;
   ++counts_.finished;
   settle(closure.sequence);
-  // a join waits for the last one only
+  // A join waits for the last closure only, and a fetch for its own: others wake nobody.
   const bool tell = closure.awaited || (inflight_ == 0 && queue_.empty());
-  hold.unlock();  // who is woken wants the mutex at once, perhaps on this core
+  // Whoever is woken wants the mutex at once, perhaps on this core.
+  hold.unlock();
   if (tell) board_->changed.notify_all();
 }
 
@@ -160,6 +179,8 @@ void ClosureQueue::fail(Closure& closure, std::exception_ptr error) {
   closure.outcome = Closure::Outcome::kFailed;
   --inflight_;
   settle(closure.sequence);
+  // The error of a closure of an earlier generation is its own: that generation's first error has
+  // been raised, and the present one has not failed.
   if (closure.generation == generation_) {
     begin_failing(error);
     cancel_queued();
@@ -171,6 +192,8 @@ void ClosureQueue::fail_all(std::exception_ptr error) {
   std::lock_guard hold(board_->mutex);
   begin_failing(error);
   hopeless_ = true;
+  // Without the cluster nothing that is half applied can be completed. To keep it queued would have
+  // the program wait for ever.
   for (auto& closure : queue_) closure->must_finish = false;
   cancel_queued();
 }
@@ -199,6 +222,8 @@ void ClosureQueue::cancel_one(const std::shared_ptr<Closure>& closure) {
   closure->outcome = Closure::Outcome::kFailed;
   ++counts_.cancelled;
   settle(closure->sequence);
+  // One that was sent before has taken elements of its datasets. The book of those belongs to the
+  // engine's thread, which is woken to spend them.
   if (closure->returned) cancelled_.push_back(closure);
 }
 

@@ -12,6 +12,7 @@ namespace {
 
 using Stage = ClosureSight::Stage;
 
+// Bounds on what is told at a time, so that a cluster in trouble does not fill the log.
 constexpr std::size_t kToldAtOnce = 10;       // lines of the log
 constexpr std::size_t kClosuresLogged = 100;  // on demand
 constexpr std::size_t kClosuresOfALane = 66;  // a worker tells no more of one
@@ -45,6 +46,8 @@ double number_of(const Json& json, const char* key, double otherwise) {
   return found != json.end() && found->is_number() ? found->get<double>() : otherwise;
 }
 
+// JSON knows only one kind of number. A sequence number is converted after it was found to be in
+// range, since the conversion of any other is undefined.
 ToldClosure read_told(const Json& json) {
   if (!json.is_object()) return {};
   const double sequence = number_of(json, "sequence", 0);
@@ -105,10 +108,13 @@ void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& 
   if (lane.preparing)
     add(*lane.preparing, Stage::kPreparing,
         "waiting for the lane to take the layout, its function and its data");
+  // The worker's answer was polled some time ago, and its closure has gone on waiting since: the
+  // age of the answer is added to what it told. A time beyond the engine's own life is nonsense.
   const Duration old = session_.parts.clock.now() - lane.worker->status_at;
   bool begun = false;
   for (const ToldClosure& one : told) {
     const auto closure = lane.inflight.find(one.sequence);
+    // It has ended here since the worker answered.
     if (!closure) continue;
     begun = true;
     const double seconds = std::clamp(one.seconds, 0.0, session_.uptime());
@@ -117,6 +123,7 @@ void StatusReporter::see_lane(const Lane& lane, const std::vector<ToldClosure>& 
     const std::string doing = doing_of(one);
     add(*closure, stage_of(doing), doing, since);
   }
+  // Of what waits at a lane only the first is looked at: those behind it are not stuck themselves.
   if (!begun && lane.inflight.size() > 0)
     add(*lane.inflight.begin()->closure, Stage::kSent, "sent, and not begun there");
 }
@@ -139,6 +146,7 @@ std::vector<ClosureSight> StatusReporter::see_closures() {
 
 void StatusReporter::look_for_stuck() {
   stuck_ = stuck_watch_.look(session_.parts.clock.now(), see_closures());
+  // A ps that is away stops many closures at once. The log names a few of them, and the status all.
   std::size_t told = 0;
   for (const StuckClosure& one : stuck_) {
     if (!one.to_tell || ++told > kToldAtOnce) continue;

@@ -41,6 +41,7 @@ RemoteValue ClusterCoordinator::schedule(Function& function,
         str("schedule: a function is being traced on this thread, so \"", function.name(),
             "\" would run once, now, and not whenever that function runs; make it a part of that ",
             "function with strategy.run(), or schedule it outside"));
+  // Layers that the function makes while it is traced ask for variables in this scope.
   const Scope open = strategy_.scope();
   return strategy_.enqueue(function, arguments);
 }
@@ -66,6 +67,8 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
     spec = dataset.element_spec();
     descriptions.push_back(serialize(dataset.for_pipeline(context(i).input_pipeline_id)));
   }
+  // The user's function has run on the caller's thread, however long it took. Only the entry into
+  // the book of positions is made on the engine's loop, to which that book belongs.
   PerWorkerDatasetHandle made;
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
     made = engine.add_dataset(std::move(name), std::move(descriptions), std::move(spec), false);

@@ -26,7 +26,8 @@
 
 namespace cairn {
 
-// A value of its own for every lane: a closure gets that of the lane which runs it.
+// A value of its own for every lane: a closure gets that of the lane which runs it, also when it
+// runs again on another one. Copies share the values.
 class PerWorkerValues {
  public:
   explicit PerWorkerValues(std::vector<Tensor> values)
@@ -73,8 +74,10 @@ class ClusterCoordinator {
       schedule(Function& function, A&& argument, More&&... more);
   // Until every closure is done. Errors: the first that a closure raised, once; DeadlineExceeded.
   void join(Duration limit = kForever);
-  bool done();    // would join() return at once? Raises as it does
-  void cancel();  // cancels what is queued; what runs goes on
+  // Would join() return at once? It raises an error as join() does.
+  bool done();
+  // Cancels what is queued, without an error; what runs goes on to its end.
+  void cancel();
   // The outputs of a RemoteValue, or of all in a nest of vectors, maps, pairs and tuples:
   // coordinator/fetch.h. It clears no error.
   template <typename Structure>
@@ -105,7 +108,8 @@ class ClusterCoordinator {
   // Strategy::save() and restore(): one consistent cut of variables, step and positions, while
   // training goes on; returns the checkpoint's folder.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}");
-  // By itself from now on, every so many steps or seconds.
+  // Saves by itself from now on, every so many steps or seconds. A save that fails is logged and
+  // counted (EngineStats), and does not end the run.
   void save_automatically(const CheckpointPolicy& policy, const std::string& metadata = "{}");
   // Saves into that folder go by this lock from now on (EngineOptions::folder_lock).
   void hold_folder(std::shared_ptr<const storage::FolderLock> lock);
@@ -118,9 +122,12 @@ class ClusterCoordinator {
   // saves, and ends.
   bool stop_requested();
 
+  // As of now; each is consistent in itself, and two calls may differ by what happened in between.
   QueueCounts counts() const;
   EngineStats stats() const;
+  // What `cairn status` shows, as one JSON object; it is refreshed a few times a second.
   std::string status_json() const;
+  // The strategy must outlive the coordinator, which holds no state of the cluster itself.
   ParameterServerStrategy& strategy() { return strategy_; }
 
  private:

@@ -12,6 +12,7 @@ bool ClusterMembers::any_ps_given_up() const {
   return std::any_of(ps.begin(), ps.end(), [](const auto& one) { return one->lost_for_good; });
 }
 
+// A ps that is lost has no shards here, since PsGroup clears them at that moment.
 std::vector<ShardClient*> ClusterMembers::all_shards() const {
   std::vector<ShardClient*> all;
   for (const auto& one : ps)
@@ -19,6 +20,8 @@ std::vector<ShardClient*> ClusterMembers::all_shards() const {
   return all;
 }
 
+// Compared before and after a wait, these tell whether some ps was lost and came back in between,
+// which its `ready` alone would not show.
 std::vector<std::uint64_t> ClusterMembers::times_attached() const {
   std::vector<std::uint64_t> all;
   for (const auto& one : ps) all.push_back(one->attached);

@@ -65,6 +65,9 @@ std::string plain_digits(const std::string& text) {
   return (negative ? "-" : "") + digits;
 }
 
+// What Python's int() makes of a value: a truth value is 0 or 1, a fraction is cut off, and a text
+// is read as digits. Numbers that do not fit 64 bits are refused rather than wrapped; 18 digits
+// always fit.
 std::int64_t integer_of(const Json& value, const std::string& place) {
   auto refuse = [&]() -> std::int64_t {
     throw InvalidArgumentError(str(place, " is ", json_text(value), ", a number is wanted"));
@@ -81,6 +84,7 @@ std::int64_t integer_of(const Json& value, const std::string& place) {
   return digits.empty() || digits.size() > 18 ? refuse() : std::stoll(digits);
 }
 
+// The reference takes both forms of a job. In an object the keys are texts, as JSON has no others.
 ClusterSpec::Tasks tasks_of(const Json& tasks, const std::string& place) {
   ClusterSpec::Tasks made;
   auto address = [&](const Json& task) {
@@ -122,6 +126,8 @@ std::string SimpleClusterResolver::master(const TaskOverrides& asked) const {
       address, asked.rpc_layer && !asked.rpc_layer->empty() ? asked.rpc_layer : options_.rpc_layer);
 }
 
+// The environment is read at every call, as the reference does: a launcher or a test may set the
+// variable after the resolver was made.
 std::string TFConfigClusterResolver::text() const {
   if (text_) return *text_;
   const char* value = std::getenv("TF_CONFIG");
@@ -159,6 +165,8 @@ std::optional<std::string> TFConfigClusterResolver::rpc_layer() const {
 }
 
 std::string TFConfigClusterResolver::master(const TaskOverrides& asked) const {
+  // In the order of the reference: a master that is named goes before all. A cluster of one task
+  // has nobody else to talk to, and the empty address means this process.
   if (auto session = part(text(), "session_master"); session && !session->is_null())
     return text_of(*session);
   const ClusterSpec spec = cluster_spec();

@@ -20,12 +20,17 @@ struct TaskOverrides {
   std::optional<std::string> rpc_layer;
 };
 
+// What a strategy asks at its start. The names and their meaning are those of
+// tf.distribute.cluster_resolver, so that a TF_CONFIG is understood as launchers write it for the
+// reference.
 class ClusterResolver {
  public:
   virtual ~ClusterResolver() = default;
   virtual ClusterSpec cluster_spec() const = 0;
+  // Which task this process is; absent: none in particular.
   virtual std::optional<std::string> task_type() const = 0;
   virtual std::optional<std::int64_t> task_id() const = 0;
+  // Goes before the address that master() gives, and has no other effect here.
   virtual std::optional<std::string> rpc_layer() const = 0;
   // The address to talk to: "host:port", or "layer://host:port" where an rpc layer is named.
   virtual std::string master(const TaskOverrides& asked = {}) const = 0;
@@ -38,7 +43,8 @@ struct SimpleClusterOptions {
   std::optional<std::string> rpc_layer = {};
 };
 
-// Says what it was told.
+// Says what it was told, and looks nowhere else: for programs that know their cluster, and for
+// tests.
 class SimpleClusterResolver final : public ClusterResolver {
  public:
   explicit SimpleClusterResolver(ClusterSpec spec, SimpleClusterOptions options = {})

@@ -12,6 +12,8 @@ ClusterSpec::ClusterSpec(
   }
 }
 
+// A list and not a map: jobs keep the order in which they were given, also when one of them is
+// replaced. There are a handful of them, so that a search from the front is as fast as any.
 void ClusterSpec::set_job(const std::string& job, Tasks tasks) {
   for (auto& [name, known] : jobs_)
     if (name == job) {
@@ -23,6 +25,7 @@ void ClusterSpec::set_job(const std::string& job, Tasks tasks) {
 
 void ClusterSpec::add_task(const std::string& job, std::string address) {
   Tasks all = tasks(job);
+  // A gap in the numbers is a task that is not in use, and is not filled.
   std::int64_t next = all.empty() ? 0 : all.rbegin()->first + 1;
   all.emplace(next, std::move(address));
   set_job(job, std::move(all));

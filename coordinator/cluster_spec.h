@@ -1,5 +1,6 @@
 // Who is in the cluster: jobs and the addresses of their tasks, with tf.train.ClusterSpec's
-// queries.
+// queries. It holds what it was given and judges nothing; coordinator/task_roles.h says what a
+// valid cluster is.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -21,14 +22,16 @@ class ClusterSpec {
   // job.
   ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs);
 
-  // replaces a job of that name in its place
+  // Replaces a job of that name in its place, or adds it behind the others.
   void set_job(const std::string& job, Tasks tasks);
-  // after the job's last; a new job if there is none
+  // Adds a task behind the job's last one, and makes the job if there is none.
   void add_task(const std::string& job, std::string address);
 
+  // The jobs' names, in the order in which the jobs were given.
   std::vector<std::string> jobs() const;
   bool has_job(const std::string& job) const { return find(job) != nullptr; }
-  bool empty() const { return jobs_.empty(); }  // no job at all
+  // There is no job at all. A cluster whose jobs have no tasks is not empty.
+  bool empty() const { return jobs_.empty(); }
   // None, and 0, also where there is no such job.
   const Tasks& tasks(const std::string& job) const;
   std::size_t task_count(const std::string& job) const { return tasks(job).size(); }

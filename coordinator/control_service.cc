@@ -12,6 +12,7 @@ constexpr Duration kFirstLook = std::chrono::seconds(2);
 class Service final : public wire::CoordinatorControl::Server {
  public:
   Service(Engine& engine, rpc::Connection& connection) : engine_(engine), connection_(connection) {}
+  // Everybody who was let in may read the status. Only tools and coordinators may change anything.
   kj::Promise<void> status(StatusContext context) override {
     context.getResults().setJson(engine_.status_json().c_str());
     return kj::READY_NOW;
@@ -31,6 +32,8 @@ class Service final : public wire::CoordinatorControl::Server {
   }
   rpc::Task<void> save_task(SaveContext context) {
     connection_.allow({rpc::Role::kTool, rpc::Role::kCoordinator}, "CoordinatorControl.save");
+    // The save is a task of the engine's own: it goes on if the connection of the one who asked
+    // ends.
     const std::string name = co_await engine_.save_by_policy();
     context.getResults().setCheckpoint(name.c_str());
   }
@@ -67,7 +70,7 @@ namespace {
 
 constexpr Duration kAnswerDeadline = std::chrono::seconds(3);
 
-// A connection of its own for one question.
+// A connection of its own for one question, on a loop of its own: the tool that asks has no engine.
 class Asking {
  public:
   explicit Asking(const ControlAddress& coordinator) {
@@ -115,6 +118,8 @@ void ask_stop(const ControlAddress& coordinator, Duration limit) {
   Asking asking(coordinator);
   asking.wait<void>(asking.control().stopRequest().send().ignoreResult(), kAnswerDeadline,
                     "asking the program to stop");
+  // The answer says only that the program was asked. That it has ended shows in the end of its
+  // connection.
   asking.wait<void>(asking.connection().on_disconnect(), limit,
                     "waiting for the program at " + coordinator.address + " to save and end");
 }

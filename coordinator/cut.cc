@@ -52,7 +52,7 @@ rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
     session_.changed.notify_all();
     drop(cut.mark);
     if (error) verify_is_a_loss(error);
-    // somebody was lost meanwhile: once that is mended, anew
+    // Somebody was lost meanwhile. Once that is mended, the cut is made anew.
     co_await session_.parts.reactor.sleep(kPauseBetweenCuts);
   }
 }
@@ -87,7 +87,7 @@ void CutMaker::take_positions(Cut& cut) const {
 
 void CutMaker::drop(std::uint64_t mark) {
   for (ShardClient* shard : members_.all_shards()) {
-    // a shard that is lost has none
+    // Errors are of no interest: a shard that is lost has no mark.
     auto dropped = shard->drop_mark(mark).start().catch_([](kj::Exception&&) {});
     session_.tasks.spawn("drop a mark", kj::mv(dropped));
   }

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// to one endpoint, greeting included
+// To one endpoint, the greeting included.
 constexpr Duration kConnectDeadline = std::chrono::seconds(5);
 constexpr Duration kJoinDeadline = std::chrono::seconds(5);
 constexpr Duration kAskAgain = std::chrono::milliseconds(100);
@@ -29,6 +29,9 @@ template <typename Client, typename Member>
 rpc::Task<void> Dialer::join(Client* client, Member* member, std::uint64_t process) {
   const Duration silence =
       session_.options.heartbeats.interval * session_.options.heartbeats.missed_max;
+  // At the start the holder may be a predecessor that has just been killed: its claim lapses by its
+  // silence, and is waited for twice as long. Once this engine has started, a holder is a
+  // coordinator that took the task from it, and no wait mends that.
   const TimePoint patience =
       session_.parts.clock.now() + (session_.started ? Duration(0) : 2 * silence);
   for (bool told = false;; told = true) {
@@ -36,7 +39,8 @@ rpc::Task<void> Dialer::join(Client* client, Member* member, std::uint64_t proce
     const JoinRequest wanted{session_.number, process_text(), silence, session_.options.take_over};
     const JoinAnswer answer =
         co_await session_.parts.reactor.with_deadline(client->join(wanted), kJoinDeadline, what);
-    // and has forgotten us, if it was configured for another since
+    // This process was part of our session. If it was configured for another session since, it has
+    // forgotten ours, with all rows, and to go on would mean to train on a mixture.
     const bool ours = member->served == process;
     if (ours && answer.configured != session_.number)
       give_way(answer.granted ? str("session ", answer.configured) : answer.holder);

@@ -2,6 +2,8 @@
 
 namespace cairn {
 
+// Told in the order in which the obstacles are removed: tables are made only once every ps is
+// there, and rows are brought into them last.
 std::string DispatchGate::obstacle(const Closure& closure) const {
   for (const auto& ps : members_.ps)
     if (closure.function->uses_variables && !ps->ready)

@@ -6,9 +6,10 @@
 
 namespace cairn {
 namespace {
-// of the closures that go to a lane together; a larger one goes alone
+// The closures that go to a lane together have at most so many bytes; a larger one goes alone.
 constexpr std::size_t kMessageBytes = 1 << 20;
-// at a lane: while one answers, results find the other
+// So many calls wait at a lane for results. While one of them travels back with an answer, the next
+// results find the other.
 constexpr std::size_t kCallsWaiting = 2;
 }  // namespace
 
@@ -34,8 +35,12 @@ void Dispatcher::wake() {
 
 // All that goes to a lane now goes in one message.
 void Dispatcher::pump() {
+  // Cleared before the queue is looked at: a closure that is put from here on posts another
+  // wake-up. Cleared after the look, it would fall between the two and wait for the next one.
   wake_posted_ = false;
   if (!session_.started) return;
+  // Closures that came back from a lost lane and were then cancelled: their elements are not read
+  // by anybody else, and no cut has to wait for them.
   for (const auto& closure : queue_.take_cancelled()) {
     progress_.spend_elements(*closure);
     not_torn(*closure);
@@ -62,10 +67,13 @@ void Dispatcher::dispatch_queued() {
 
 void Dispatcher::dispatch_next(Lane& lane) {
   auto closure = queue_.pop();
+  // Another thread has cancelled it since front() saw it.
   if (!closure) return;
   // In the queue's order, whichever lane is ready first.
   if (closure->function->updates && closure->global_step < 0)
     closure->global_step = progress_.give_step(closure->function->steps);
+  // A lane that has to be prepared first is sent nothing else meanwhile (has_room), so that what it
+  // is sent next finds the layout and the functions there.
   if (prepared(lane, *closure)) return dispatch(lane, std::move(closure));
   lane.preparing = closure;
   lane.tasks->spawn("prepare a lane", prepare(&lane, std::move(closure)));
@@ -97,6 +105,9 @@ bool Dispatcher::prepared(const Lane& lane, const Closure& closure) const {
   return true;
 }
 
+// If the lane is lost meanwhile, abandon() ends this coroutine and hands out the closure that it
+// prepares for. After any other error the closure is treated like one that was sent: it fails, or
+// goes back to the queue.
 rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure) {
   std::exception_ptr error;
   try {
@@ -115,6 +126,9 @@ rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure
   pump();
 }
 
+// Each thing is noted as known to the lane only once it has acknowledged it. The layout is held by
+// value, since the synced one may move on during the wait; the lane is then sent the newer one for
+// its next closure.
 rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closure> closure) {
   auto function = closure->function;
   if (function->uses_variables && lane->layout_version != tables_.synced_version()) {
@@ -127,6 +141,8 @@ rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closur
     co_await lane->client->register_function(function->id, function->concrete);
     lane->functions[function->id] = true;
   }
+  // A closure that runs again reads the elements that it took at first, which may be of another
+  // lane's pipeline: this lane opens that one as well.
   std::vector<std::pair<std::uint64_t, const PerWorkerDataset*>> wanted;
   for (std::size_t i = 0; i < closure->datasets.size(); ++i) {
     const PerWorkerDataset* dataset = closure->datasets[i].get();
@@ -140,6 +156,9 @@ rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closur
   }
 }
 
+// Elements are taken at the first attempt only: each goes to one closure, whichever lane ends up
+// running it. The layout of the attempt is kept for the ledger of losses, which tells by it whether
+// the closure pushed to a process that is gone.
 void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   if (closure->attempts == 0 && !closure->datasets.empty())
     progress_.take_elements(*closure, lane.number);
@@ -156,6 +175,8 @@ void Dispatcher::owe(Lane& lane) {
 }
 
 void Dispatcher::send_dispatched() {
+  // A lane that has closures always has calls waiting there for their results, if need be calls
+  // that bring no closure. The list is taken first, since calls that end fill it anew.
   for (Lane* lane : std::exchange(due_, {})) {
     lane->due = false;
     if (!lane->ready) continue;  // Workers puts back what was dispatched
@@ -166,7 +187,8 @@ void Dispatcher::send_dispatched() {
 
 LaneMessage Dispatcher::next_message(Lane& lane) {
   LaneMessage message{.layout_version = lane.layout_version, .lane_number = lane.number};
-  // so that the lane works on one while the other travels
+  // At most half of what the lane may hold, so that it works on one message while the other
+  // travels.
   const std::size_t most = (lane.window.size() + 1) / 2;
   std::size_t count = 0;
   for (; count < std::min(most, lane.outbox.size()); ++count) {

@@ -26,12 +26,16 @@ rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
   }
   --lane->calls;
   const std::size_t answers = replies.size();
+  // A call that brought no closure only waited for results, and whatever it would have told is lost
+  // with it: the connection is ended, so that everything the lane has runs again.
   if (error) {  // none of these has begun
     if (sent.empty()) lane->client->connection().close();
     for (const std::uint64_t sequence : sent)
       replies.push_back({.sequence = sequence, .error = error});
   }
   for (LaneReply& reply : replies) answered(*lane, std::move(reply));
+  // Counted once they are dealt with, for hold_lane() concludes from the number that what became of
+  // these closures is known.
   lane->answers += answers;
   if (holding_) session_.changed.notify_all();
   weigh(*lane);
@@ -40,6 +44,7 @@ rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
 }
 
 void Dispatcher::answered(Lane& lane, LaneReply reply) {
+  // A lane that answers what it was not sent cannot be believed about the rest either.
   const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
   if (!closure) {
     log_error(lane.worker->name, " answers closure ", reply.sequence,
@@ -56,6 +61,8 @@ void Dispatcher::answered(Lane& lane, LaneReply reply) {
   }
 }
 
+// All books are kept in one go, without a wait in between: a cut finds the closure committed in
+// each of them, or in none.
 void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
   lane.inflight.remove(closure->sequence);
   if (!closure->takes.empty()) commit_elements(*closure, reply);
@@ -100,9 +107,12 @@ void Dispatcher::count_update(Lane& lane, const Closure& closure, const LaneRepl
 void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
                             std::exception_ptr error) {
   ErrorParts parts = error_parts(error);
-  // Workers puts back what was in flight
+  // Workers finds the loss, fences the lane and only then queues what was in flight. To queue it
+  // here would run it elsewhere while the lost lane can still push.
   if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;
-  if (parts.input_pipeline) {  // whatever its code: the data's fault, not the worker's
+  // Whatever its code, this is the fault of the data and not of the worker: to run it again
+  // elsewhere would meet it again.
+  if (parts.input_pipeline) {
     lane.inflight.remove(closure->sequence);
     return fail(*closure, input_error(parts, lane));
   }
@@ -114,7 +124,8 @@ void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
     case Code::kAborted:
       lane.inflight.remove(closure->sequence);
       if (closure->attempts < kAttemptsMax) {
-        // a ps went away in the middle: it may have this closure's push, or another may
+        // A ps went away in the middle: it may have this closure's push while others do not, or the
+        // other way round.
         torn(*closure);
         if (parts.code == Code::kUnavailable)
           session_.tasks.spawn("run a closure again", run_again_later(closure));
@@ -128,6 +139,7 @@ void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
 }
 
 void Dispatcher::fail(Closure& closure, std::exception_ptr error) {
+  // Nobody completes it any more: its elements are not taken again, and no cut waits for it.
   progress_.spend_elements(closure);
   not_torn(closure);
   queue_.fail(closure, error);

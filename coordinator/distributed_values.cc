@@ -35,6 +35,7 @@ const Tensor& RunValue::tensor() const {
 PerReplica::PerReplica(std::vector<Array> values) : RunValue(Array()), values_(std::move(values)) {
   if (values_.empty()) throw InvalidArgumentError("a per-replica value needs a value per replica");
   if (values_.size() > 1) return;
+  // One value alone is a bare value, which computes as any Array does.
   static_cast<Array&>(*this) = std::move(values_.front());
   values_.clear();
 }

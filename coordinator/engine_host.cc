@@ -54,6 +54,8 @@ class ThreadHost final : public EngineHost {
         if (on_wait) on_wait(engine_->missing());
       started.get();
     } catch (...) {
+      // A constructor that throws runs no destructor, and the engine has to go on its own thread
+      // before that thread is ended.
       close();
       throw;
     }
@@ -67,6 +69,7 @@ class ThreadHost final : public EngineHost {
   static constexpr Duration kLook = std::chrono::milliseconds(100);
 
   std::future<void> begin(std::function<rpc::Task<void>(Engine&)> work) {
+    // Shared with the task, which the loop may end after the caller has gone.
     auto outcome = std::make_shared<std::promise<void>>();
     auto future = outcome->get_future();
     bool posted = thread_.post([this, work = std::move(work), outcome] {
@@ -76,6 +79,8 @@ class ThreadHost final : public EngineHost {
     return future;
   }
 
+  // A function with parameters and not a lambda with captures: parameters live in the coroutine's
+  // frame, while captures end with the lambda, which does not outlast the post.
   static rpc::Task<void> wrap(std::function<rpc::Task<void>(Engine&)> work, Engine* engine,
                               std::shared_ptr<std::promise<void>> outcome) {
     try {
@@ -93,9 +98,11 @@ class ThreadHost final : public EngineHost {
   void close() {
     try {
       thread_.run([this] {
-        // one that comes late ends nothing
+        // By default the signal would end the process. One that arrives late is to do nothing.
         if (std::exchange(questions_, nullptr))
           std::signal(engine_->options().waits.signal, SIG_IGN);
+        // Users of the engine go before it: first those who ask over the network, then users' calls
+        // that wait on the loop.
         control_.reset();
         tasks_.reset();
         engine_.reset();
@@ -122,6 +129,7 @@ class SimulatedWaiting final : public Waiting {
   bool wait(std::unique_lock<std::mutex>& hold, std::condition_variable&, Duration limit,
             const std::function<bool()>& ready) override {
     const auto deadline = reactor_.now() + limit;
+    // The engine runs on this very thread while time passes, and takes the mutex for its own calls.
     while (!ready() && reactor_.now() < deadline) {
       hold.unlock();
       reactor_.wait(reactor_.sleep(std::chrono::microseconds(100)));

@@ -21,9 +21,13 @@ struct FolderLock;
 // When to save, where, and what to keep. With steps and seconds both, a save is due at whichever
 // comes first.
 struct CheckpointPolicy {
-  std::string folder;            // seen by the coordinator and every ps under this name
-  std::int64_t every_steps = 0;  // 0: not by steps
-  double every_seconds = 0;      // 0: not by time
+  // The coordinator and every ps see the folder under this name.
+  std::string folder;
+  // 0: not by steps.
+  std::int64_t every_steps = 0;
+  // 0: not by time.
+  double every_seconds = 0;
+  // Older checkpoints of this run are removed once a new one is whole. At least one is kept.
   std::size_t keep_last = 5;
 };
 
@@ -36,36 +40,46 @@ struct Heartbeats {
 
 // When the engine writes to the log what it waits for.
 struct WaitReports {
-  // a closure without progress for so long is told of
+  // A closure that makes no progress for so long is named in the log, with what it waits for.
   Duration stuck_after = std::chrono::seconds(60);
-  int signal = 0;  // on this signal, SIGUSR1 say, it tells of all that it waits for; 0: none
+  // On this signal, SIGUSR1 say, the engine logs all that it waits for; 0: on none.
+  int signal = 0;
 };
 
 struct EngineOptions {
   ClusterSpec cluster;
+  // Tasks of another cluster are refused at the greeting, so that a wrong address connects nobody.
   std::string cluster_id = "cairn";
   std::string token;
-  // another number for each coordinator's life; 0: drawn. Simulations give one, to replay
+  // Another number for each coordinator's life; 0: it is drawn. Simulations give one, so that a run
+  // can be replayed.
   std::uint64_t session = 0;
-  bool insecure = false;  // serve the chief's address to other hosts without a token
+  // Whether to serve the chief's address to other hosts without a token.
+  bool insecure = false;
   RegistryOptions variables;
-  // closures whose pull has begun and whose push has not ended, at most; 1: strict order
+  // At most so many closures of a lane are between the start of their pull and the end of their
+  // push; 1: strict order of read, compute and write.
   std::uint32_t pipeline_depth = 2;
-  // closures sent to a lane and not answered, at most (send_window.h)
+  // At most so many closures are sent to a lane and not answered (send_window.h).
   std::uint32_t send_window = 256;
+  // schedule() waits while so many closures are queued.
   std::size_t queue_capacity = 256 * 1024;
-  bool bfloat16_wire = false;                  // rows and gradients travel as bfloat16
+  // Rows and gradients travel as bfloat16, at half the bytes; the ps keep float32.
+  bool bfloat16_wire = false;
   Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
-  // of a cluster at which another coordinator is at work: that one is ended
+  // If another coordinator is at work at a task of the cluster, its session there is ended instead
+  // of this start being refused.
   bool take_over = false;
-  bool recovery = true;  // false: a lost ps is an error at once
+  // false: a ps that is lost is an error at once.
+  bool recovery = true;
   Heartbeats heartbeats;
   Duration start_timeout = std::chrono::seconds(60);  // for all tasks together
   // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
   // that are still missing and why, each as one text. What it throws ends the waiting.
   std::function<void(const std::vector<std::string>& missing)> on_start_wait = {};
-  Duration ps_wait = std::chrono::minutes(10);  // how long a lost ps may take to come back
-  // how long the program goes on without any worker
+  // How long a lost ps may take to come back before the program gets an error.
+  Duration ps_wait = std::chrono::minutes(10);
+  // How long the program goes on without any worker before it gets an error.
   Duration worker_wait = std::chrono::minutes(10);
   WaitReports waits;
   // On the folder that checkpoints go to, if the program has taken it already
@@ -85,6 +99,8 @@ struct LossReport {
 };
 
 struct EngineStats {
+  // A snapshot of one moment. Counters go up from the engine's start, but for the global step,
+  // which a restore sets.
   double uptime_seconds = 0;  // since the engine started
   std::int64_t global_step = 0;
   std::uint64_t updates = 0;  // closures that pushed and are committed

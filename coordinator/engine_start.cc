@@ -40,6 +40,8 @@ rpc::Task<void> join_or_lose(Member* member, rpc::Task<void> joining, const Cloc
 rpc::Task<void> Engine::start() {
   list_members();
   losses_ = LossLedger(members_.ps.size());
+  // Both run while the others are still dialled: the status so that somebody who waits can ask, and
+  // the pings so that no task takes us for dead and lets another coordinator join.
   session_.tasks.spawn("status", status_.run());  // `cairn status` says who is missing
   session_.tasks.spawn("showing life to those that are there", show_life());
   co_await connect_everybody();
@@ -49,7 +51,10 @@ rpc::Task<void> Engine::start() {
     co_await join_or_lose(ps.get(), ps_group_.attach_in_time(ps.get()), clock);
   for (auto& worker : members_.workers)
     co_await join_or_lose(worker.get(), workers_.configure(worker.get()), clock);
+  // From here on closures are sent. Whoever was lost on the way is brought back by the loops below.
   session_.started = true;
+  // The loops that bring back the lost begin only now: before that they and the start would connect
+  // the same task twice.
   for (auto& ps : members_.ps) session_.tasks.spawn(ps->name, ps_group_.keep(ps.get()));
   for (auto& worker : members_.workers)
     session_.tasks.spawn(worker->name, workers_.keep(worker.get()));

@@ -7,6 +7,8 @@ namespace cairn {
 
 std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
+  // Functions are told apart by the hash of their serialised graph: a lambda that is wrapped anew
+  // in each round of a loop, but records the same graph, is sent to a lane once.
   std::string key(reinterpret_cast<const char*>(concrete->hash.data()), concrete->hash.size());
   std::lock_guard hold(mutex_);
   auto& entry = functions_[key];

@@ -6,7 +6,8 @@
 namespace cairn {
 namespace {
 
-constexpr std::size_t kHeadWords = 64;  // of a message around its closures
+// Room for what a message holds around its closures.
+constexpr std::size_t kHeadWords = 64;
 
 kj::ArrayPtr<const kj::byte> bytes_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
@@ -50,11 +51,15 @@ void write_takes(capnp::List<wire::Take>::Builder out, std::span<const LaneTake>
   }
 }
 
+// Of a per-worker value the lane that runs the closure gets its own. It is chosen as the message is
+// written, and not as the closure is scheduled, because nobody knows then which lane it goes to.
 const Tensor& argument(const Closure& closure, std::size_t i, std::size_t lane) {
   const bool own = i < closure.per_worker.size() && closure.per_worker[i];
   return own ? closure.per_worker[i]->at(lane) : closure.arguments[i];
 }
 
+// The layout's version is the lane's and not the one that the closure asks for: its pushes are
+// judged by the layout that they were really laid out by.
 void write_closure(wire::Closure::Builder out, const Closure& closure,
                    std::span<const LaneTake> takes, const LaneMessage& message) {
   out.setSequence(closure.sequence);
@@ -71,6 +76,7 @@ void write_closure(wire::Closure::Builder out, const Closure& closure,
 
 }  // namespace
 
+// Generated types stay in this file: the header is read by parts that know nothing of the wire.
 struct LaneClient::Stub {
   wire::Lane::Client lane;
 };
@@ -114,6 +120,8 @@ rpc::Task<void> LaneClient::open_pipeline(std::uint64_t pipeline,
 }
 
 rpc::Task<std::vector<LaneReply>> LaneClient::run(LaneMessage message) {
+  // The size is told in advance, so that the message is built in one segment instead of being
+  // grown.
   auto request = stub_->lane.runRequest(
       capnp::MessageSize{kHeadWords + message.bytes / sizeof(capnp::word), 0});
   if (!message.closures.empty()) {
@@ -125,16 +133,21 @@ rpc::Task<std::vector<LaneReply>> LaneClient::run(LaneMessage message) {
       takes = takes.subspan(closure.takes.size());
     }
   }
+  // The closures live on in the lane's list; the copies of iterator states need not wait for the
+  // answer.
   message = {};
   auto promise = request.send();
   auto response = co_await kj::mv(promise);
   const std::string worker = connection_->peer().name();
   std::vector<LaneReply> replies;
+  // A worker may be wrong: lists that it sends are bounded before they are walked through.
   for (auto result : wire::bounded(response.getResults(), kReplyListMax, "results"))
     replies.push_back(read_reply(result, worker));
   co_return replies;
 }
 
+// An estimate, by which messages are cut and their first segment is allocated. A closure that needs
+// more gets a further segment, so that nothing depends on its being exact.
 std::size_t LaneClient::message_bytes(const Closure& closure, std::size_t lane) {
   std::size_t bytes = 128 + closure.takes.size() * 64;
   for (std::size_t i = 0; i < closure.arguments.size(); ++i) {
@@ -148,6 +161,8 @@ std::size_t LaneClient::message_bytes(const Closure& closure, std::size_t lane) 
   return bytes;
 }
 
+// Answered when no push of the lane is under way, with the number of closures that have ended on
+// this connection. As many answers have to be read here before a cut knows what became of them.
 rpc::Task<std::uint64_t> LaneClient::hold_pushes() {
   auto promise = stub_->lane.holdPushesRequest().send();
   auto response = co_await kj::mv(promise);

@@ -11,6 +11,8 @@ constexpr Duration kFenceDeadline = std::chrono::seconds(10);
 }  // namespace
 
 rpc::Task<void> LaneFence::raise() {
+  // Counted first: a ps that is being attached compares the number before and after its own fence,
+  // and fences again if a lane was lost in between. So it is either fenced here or there.
   ++raised_;
   for (auto& ps : members_.ps) {
     if (!ps->ready) continue;

@@ -33,6 +33,8 @@ class RowsOf {
     places_.resize(static_cast<std::size_t>(
         store.spec(id).hashed ? static_cast<std::int64_t>(held_.size()) : block_.rows));
     std::iota(places_.begin(), places_.end(), std::int64_t{0});
+    // The rows of a hashed variable lie in the order in which they were made, while the keys of a
+    // database must ascend.
     std::sort(places_.begin(), places_.end(),
               [this](auto a, auto b) { return row_at(a) < row_at(b); });
     rule_ = store.rule(id).kind;
@@ -61,6 +63,8 @@ class RowsOf {
   std::int64_t row_at(std::int64_t place) const {
     return held_.empty() ? place : held_[static_cast<std::size_t>(place)];
   }
+  // In a checkpoint a row's slots follow its parameters without padding. In memory the slots lie
+  // `slot_offset` elements apart, so that they are copied one by one.
   std::byte* copy_row(std::int64_t place, std::byte* to) const {
     const std::size_t element = dtype_bytes(block_.dtype),
                       slot = static_cast<std::size_t>(slot_width(rule_, block_.dim)) * element;
@@ -80,6 +84,7 @@ class RowsOf {
   std::vector<std::int64_t> places_;
   RuleKind rule_ = RuleKind::kAssign;
   std::uint32_t slots_ = 0;
+  // The place in `places_` at which the next block begins.
   std::size_t next_ = 0;
 };
 
@@ -143,6 +148,9 @@ class CheckpointSource final : public VariableSource {
   const SavedVariables& saved() const { return saved_; }
   void accept_partial() { partial_ = true; }
 
+  // Called when a variable is made, which may be long after restore(): whether it fits is asked
+  // here once more. Its rows may lie in several databases, because a checkpoint of parameter
+  // servers has one for each shard, and each holds the parts of that shard.
   std::optional<SavedContents> read(const VariableSpec& spec) override {
     auto found = saved_.find(spec.name);
     const bool same =
@@ -175,11 +183,14 @@ class CheckpointSource final : public VariableSource {
     for (const storage::TableRecord& table : tables)
       contents.updates = std::max(contents.updates, table.updates);
     std::vector<storage::StoredRows> blocks;
+    // The calls add to the list; all blocks are wanted.
     while (range.read(blocks, kReadBytes)) {
     }
     for (storage::StoredRows& block : blocks)
       contents.blocks.push_back(taken(std::move(block), spec));
   }
+  // The rows are copied into memory by these numbers without a further look. A damaged checkpoint
+  // must not write beyond the variable.
   SavedRows taken(storage::StoredRows block, const VariableSpec& spec) const {
     const bool fits =
         block.dtype == spec.dtype && block.dim == spec.dim() && block.first_row >= 0 &&
@@ -241,6 +252,8 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
   for (VariableId id = 0; id < store.size(); ++id)
     manifest.variables.push_back(info_of(store.spec(id), store.rule(id)));
   const std::string path = checkpoint_path(policy.folder, manifest.checkpoint);
+  // The manifest is written last: before it the checkpoint does not exist, so that a failure on the
+  // way leaves nothing to be taken for one. Older ones are removed only afterwards.
   try {
     manifest.databases.push_back(write_database(store, place, path));
     storage::commit(place.disk, path, manifest);
@@ -257,6 +270,7 @@ LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
                            const std::string& checkpoint) {
   const storage::Manifest manifest = storage::read_manifest(place.disk, checkpoint);
   auto source = std::make_shared<CheckpointSource>(place, checkpoint, manifest);
+  // First, so that a checkpoint of another model changes nothing.
   verify_types(variables_of(runtime), source->saved(), checkpoint);
   runtime.restore(source, manifest.seed);
   auto differences = [&runtime, source] { return compare(variables_of(runtime), source->saved()); };

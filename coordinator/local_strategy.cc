@@ -10,6 +10,7 @@
 namespace cairn {
 namespace {
 
+// Prefetching runs on the strategy's one thread, which the iterator does not own.
 class LocalIterator final : public IteratorSource {
  public:
   LocalIterator(const Dataset& dataset, Offload& offload)
@@ -37,6 +38,7 @@ struct LocalStrategy::State {
   LocalRuntime& runtime;
   Workspace workspace;
   std::unique_ptr<Offload> offload;  // made for the first iterator
+  // The second pointer keeps the function alive for as long as its address is a key here.
   std::map<const ConcreteFunction*,
            std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const Plan>>>
       plans;

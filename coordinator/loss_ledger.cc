@@ -10,6 +10,8 @@ LossLedger::Absence LossLedger::lost(std::string task, std::string reason, doubl
   return reports_.size() - 1;
 }
 
+// The absence does not end here: it lasts until an update has gone through the task again, since
+// only that shows that it serves.
 void LossLedger::back(Absence absence, double after) {
   if (absence) reports_[*absence].back_after_seconds = after;
 }
@@ -22,6 +24,9 @@ bool LossLedger::first_push(Absence& absence, double at) {
   return true;
 }
 
+// A closure that was sent before a ps was rebuilt has pushed to the process that is gone, and the
+// new one refuses such pushes. So the rebuilt ps does without it, unless the checkpoint that it was
+// made from holds it.
 bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_version) {
   ++committed_;
   bool lacks = false;
@@ -38,6 +43,8 @@ bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_version) {
 
 std::uint64_t LossLedger::rebuilt(std::size_t index, Rebuilt how) {
   Ps& ps = ps_.at(index);
+  // It lacks what was committed after the checkpoint's cut and what it lacked at that cut. Of those
+  // the ones that it lacked before this loss were reported then: only the difference is news.
   const std::uint64_t lacked = how.from.missing.empty() ? 0 : how.from.missing.at(index);
   const std::uint64_t missing = committed_ - how.from.covers + lacked;
   const std::uint64_t lost = missing - std::min(missing, ps.missing);
@@ -47,6 +54,8 @@ std::uint64_t LossLedger::rebuilt(std::size_t index, Rebuilt how) {
   return lost;
 }
 
+// The program has gone back to a state of its own choice, and what was lost since is not part of
+// it. The reports stay, for they tell what happened.
 void LossLedger::restored(std::uint64_t lost_updates) {
   lost_before_ = lost_updates;
   lost_undone_ = lost_;

@@ -32,6 +32,8 @@ DatasetPosition to_manifest(const PipelinePosition& position) {
   return made;
 }
 
+// The inverse: what lies between the committed ranges, from the state on, was taken and never
+// committed, so that the resumed run takes it first.
 PipelinePosition from_manifest(const DatasetPosition& saved) {
   PipelinePosition position;
   position.name = saved.pipeline;
@@ -94,6 +96,7 @@ void write_manifest(Disk& disk, const std::string& path, const CheckpointView& c
   for (const ShardSaved& shard : cut.saved) manifest.databases.push_back(database_of(shard));
   for (const PipelinePosition& position : checkpoint.positions)
     manifest.datasets.push_back(to_manifest(position));
+  // The manifest makes the checkpoint exist, atomically and after all its files.
   storage::commit(disk, path, manifest);
 }
 
@@ -128,6 +131,8 @@ CheckpointView read_manifest(Disk& disk, const std::string& path) {
 
 void keep_last_checkpoints(Disk& disk, const std::string& folder, std::size_t keep,
                            const CheckpointView& checkpoint) {
+  // At least the checkpoint that was just saved is kept. The session and its ancestors say which of
+  // the others belong to this run; those of other runs are not ours to remove.
   storage::CheckpointFolder(disk, folder)
       .prune(std::max<std::size_t>(keep, 1), {checkpoint.session, checkpoint.ancestors});
 }

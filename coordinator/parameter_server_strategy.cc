@@ -22,6 +22,8 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   EngineOptions engine = options.engine;
   engine.cluster = resolver.cluster_spec();
   engine.variables = {options.partitioner, options.placement, options.seed};
+  // What the program sets goes before the environment, in which `cairn up` leaves the cluster's
+  // name and token.
   if (engine.cluster_id == EngineOptions{}.cluster_id)
     if (auto id = environment("CAIRN_CLUSTER_ID"); !id.empty()) engine.cluster_id = id;
   if (engine.token.empty()) engine.token = rpc::token_of_environment();
@@ -87,6 +89,8 @@ RemoteValue ParameterServerStrategy::enqueue(Function& function,
     if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {
       closure->datasets.push_back(*dataset);
     } else if (auto* values = std::get_if<PerWorkerValues>(&argument)) {
+      // The list runs beside the arguments and is as long as its last entry needs. The first lane's
+      // value stands in as the argument, by which the types are known.
       closure->per_worker.resize(closure->arguments.size() + 1);
       closure->per_worker.back() = values->values();
       closure->arguments.push_back(values->values()->front());
@@ -168,6 +172,8 @@ RestoreStatus ParameterServerStrategy::restore(const std::string& checkpoint,
 std::vector<Tensor> ParameterServerStrategy::run_now(const ConcreteFunction& function) {
   Engine& engine = host_->engine();
   auto closure = std::make_shared<Closure>();
+  // The graph was built by a single operation and was never traced: what tracing adds, its bytes
+  // and their hash, is added here, so that equal reads are one function on the workers.
   auto concrete = std::make_shared<ConcreteFunction>(function);
   concrete->bytes = serialize(concrete->graph);
   concrete->hash = content_hash(concrete->bytes);

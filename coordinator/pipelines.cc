@@ -10,12 +10,15 @@ bool same(const PipelinePosition::Open& open, const TakeRecord& take) {
 }  // namespace
 
 Pipeline::Pipeline(PipelinePosition position) : position_(std::move(position)) {
+  // What the earlier run had taken and not committed belongs to no closure of this one. It is given
+  // out again before anything new.
   revisit_ = std::exchange(position_.open, {});
   position_.states.try_emplace(0);  // the beginning is always a state
 }
 
 TakeRecord Pipeline::take(std::uint64_t id, std::uint32_t count) {
   TakeRecord taken{id, position_.next, count};
+  // A closure takes one unbroken range, because a take is named by its first ordinal and its count.
   auto fits = std::find_if(revisit_.begin(), revisit_.end(),
                            [&](const auto& open) { return open.count >= count; });
   if (fits != revisit_.end()) {
@@ -39,6 +42,8 @@ std::pair<std::uint64_t, const std::vector<std::byte>*> Pipeline::base(
   return {above->first, &above->second};
 }
 
+// The element counts as committed even if no state came with it: it is the states that may be
+// sparse, since any lower one reaches a later element by skipping.
 void Pipeline::commit(const TakeRecord& take, std::uint64_t state_ordinal,
                       std::vector<std::byte> state) {
   auto& open = position_.open;

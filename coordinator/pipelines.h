@@ -18,7 +18,10 @@
 
 namespace cairn {
 
-// What create_per_worker_dataset makes: a pipeline for each lane (or one that all lanes draw from).
+// What create_per_worker_dataset makes: a pipeline for each lane, or one that all lanes draw from.
+// It is a description alone, and holds no open file: a lane opens the pipelines that its closures
+// take from, and opens them anew wherever they have to go on. Immutable, and shared by all closures
+// that name it.
 class PerWorkerDataset final : public IteratorSource {
  public:
   PerWorkerDataset(std::string name, std::uint64_t first_pipeline,
@@ -34,8 +37,12 @@ class PerWorkerDataset final : public IteratorSource {
   std::uint64_t pipeline(std::size_t lane) const {
     return first_pipeline_ + (shared_ ? 0 : lane % descriptions_.size());
   }
+  // Pipelines are numbered over all datasets of the engine, and those of one dataset follow one
+  // another.
   std::uint64_t first_pipeline() const { return first_pipeline_; }
   std::size_t pipelines() const { return descriptions_.size(); }
+  // The serialised Dataset, as it is sent to a lane. std::out_of_range: the pipeline is another
+  // dataset's.
   const std::vector<std::byte>& description(std::uint64_t pipeline) const {
     return descriptions_.at(pipeline - first_pipeline_);
   }
@@ -48,11 +55,15 @@ class PerWorkerDataset final : public IteratorSource {
   bool shared_;
 };
 
-// Where one pipeline stands, for a checkpoint.
+// Where one pipeline stands, as a checkpoint holds it. What is below `next` and not open is
+// committed.
 struct PipelinePosition {
-  std::string name;        // of the dataset, with the pipeline's number in it
-  std::uint64_t next = 0;  // the first element never taken
-  struct Open {            // taken, not committed: to be taken again
+  // The dataset's name with the pipeline's number in it: a resumed run finds its positions by it.
+  std::string name;
+  // The first element that was never taken.
+  std::uint64_t next = 0;
+  // Elements that were taken and not committed: a run that goes on from here takes them again.
+  struct Open {
     std::uint64_t ordinal;
     std::uint32_t count;
   };
@@ -61,6 +72,8 @@ struct PipelinePosition {
   std::map<std::uint64_t, std::vector<std::byte>> states;
 };
 
+// The book of one pipeline. States are kept sparsely, and only from the highest one that still
+// reaches every open element: anything lower can never be asked for again.
 class Pipeline {
  public:
   explicit Pipeline(std::string name) : position_{std::move(name), 0, {}, {{0, {}}}} {}

@@ -35,6 +35,8 @@ void ProgressBook::spend_elements(const Closure& closure) {
   for (const TakeRecord& take : closure.takes) pipelines_[take.pipeline].commit(take, 0, {});
 }
 
+// Answers come in any order, so that a lower count than is known may still arrive: only a higher
+// one is news.
 std::uint64_t ProgressBook::count_skipped(std::uint64_t pipeline, std::uint64_t skipped) {
   if (skipped <= skipped_[pipeline]) return 0;
   return skipped - std::exchange(skipped_[pipeline], skipped);
@@ -51,6 +53,7 @@ std::vector<PipelinePosition> ProgressBook::positions() const {
 }
 
 void ProgressBook::restore(std::int64_t global_step, std::vector<PipelinePosition> positions) {
+  // Steps that were given out and never committed are given out again, as their closures are gone.
   global_step_ = next_step_ = saved_at_step_ = global_step;
   restored_ = std::move(positions);
   looked_up_.clear();
@@ -60,6 +63,8 @@ void ProgressBook::restore(std::int64_t global_step, std::vector<PipelinePositio
 void ProgressBook::restore_positions() {
   if (restored_.empty()) return;
   for (const auto& dataset : datasets_) {
+    // Once for each dataset: it may have moved on since, and must not be put back when another one
+    // is added.
     if (!looked_up_.insert(dataset->name()).second) continue;
     std::vector<PipelinePosition> mine;
     for (const auto& position : restored_)

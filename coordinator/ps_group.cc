@@ -24,14 +24,16 @@ rpc::Task<void> PsGroup::connect(Ps* ps) {
                                         wanted, "; start it with --shards ", wanted));
   }
   std::vector<std::unique_ptr<ShardClient>> clients;
-  // At the start it depends on how many shards the others have: Engine::start numbers them when
-  // all are there.
+  // At the start the number of a ps's first shard depends on how many shards the others have:
+  // Engine::start() numbers them when all are there. Later the layout knows it.
   const ShardId first =
       session_.started ? tables_.registry().layout()->servers[ps->index].first_shard : 0;
   for (std::uint32_t i = 0; i < shards; ++i) {
     auto connection = co_await dialer_.connect(address, 1 + i);
     clients.push_back(std::make_unique<ShardClient>(std::move(connection), first + i));
   }
+  // All or nothing: until every shard is connected the ps has none, and whoever walks through the
+  // shards does not see half of them.
   ps->shards = std::move(clients);
   ps->incarnation = peer.incarnation;
   ps->control = std::move(client);
@@ -50,7 +52,7 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
       co_await attach_in_time(ps);
     } catch (const Error& e) {
       ps->trouble = e.what();
-      // no waiting makes a damaged checkpoint whole
+      // No waiting makes a damaged checkpoint whole.
       if (e.code() == Code::kDataLoss) give_up(*ps, std::current_exception());
     }
     if (!ps->ready) {
@@ -69,6 +71,7 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
   }
 }
 
+// Told once, however often the ps is found missing afterwards. Its loop goes on dialling it.
 void PsGroup::give_up(Ps& ps, std::exception_ptr error) {
   if (!std::exchange(ps.lost_for_good, true)) session_.queue.fail_all(error);
 }
@@ -88,6 +91,8 @@ kj::Promise<rpc::Silence> PsGroup::silence_of(Ps* ps) {
   return silence;
 }
 
+// The clients go at once. Coroutines that wait for one of their calls end with an error, and those
+// that walk through the shards look at the list afresh after each wait.
 void PsGroup::lose(Ps& ps, const std::string& reason) {
   ps.ready = false;
   ps.trouble = reason;
@@ -111,6 +116,8 @@ void PsGroup::lose(Ps& ps, const std::string& reason) {
 }
 
 rpc::Task<void> PsGroup::attach_in_time(Ps* ps) {
+  // Whichever ends first cancels the other. A cancelled attach releases the table lock with its
+  // frame, so that a ps that stands still does not keep the others from their tables.
   auto attached = attach(ps).start().exclusiveJoin(give_up_in_silence(ps).start());
   co_await kj::mv(attached);
 }
@@ -122,11 +129,13 @@ rpc::Task<void> PsGroup::give_up_in_silence(Ps* ps) {
 
 rpc::Task<void> PsGroup::attach(Ps* ps) {
   const std::uint64_t known = tables_.registry().layout()->servers[ps->index].incarnation;
-  // until it has them, however often it is lost meanwhile
+  // It needs them until it has all of them, however often it is lost meanwhile.
   if (known != ps->incarnation) ps->needs_rows = true;
   // A checkpoint on its way to the disk is worth waiting for: it holds more than the one before.
   while (lock_.held() || (ps->needs_rows && sources_.writing)) co_await session_.changed.wait();
   const TableLock::Hold hold(lock_);
+  // A new incarnation makes a new version of the layout. The shard refuses pushes that were sent by
+  // an older one, and so nothing that was meant for the lost process lands on this one.
   tables_.registry().set_incarnation(ps->index, ps->incarnation);
   const auto layout = tables_.registry().layout();
   const bool rebuild = ps->needs_rows;
@@ -163,6 +172,8 @@ void PsGroup::note_rebuilt(Ps& ps, std::uint64_t version,
                            std::shared_ptr<const CheckpointView> source) {
   LossLedger::Rebuilt how{.layout_version = version, .absence = ps.absence};
   if (source) how.from = source->holdings;
+  // Sequence numbers mean something within one session only: of a checkpoint of an earlier one no
+  // closure is ours.
   if (source && source->session == session_.number)
     how.has = [source](std::uint64_t sequence) { return source->applied.contains(sequence); };
   const std::uint64_t lost = losses_.rebuilt(ps.index, std::move(how));

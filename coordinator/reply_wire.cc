@@ -6,6 +6,8 @@
 namespace cairn {
 namespace {
 
+// The set is searched by bisection and merged with those of other shards, both of which rely on the
+// order. It is verified here, where it is known which task sent it.
 AppliedClosures read_applied(wire::AppliedSet::Reader in) {
   AppliedClosures applied;
   applied.low_watermark = in.getLowWatermark();
@@ -22,6 +24,8 @@ AppliedClosures read_applied(wire::AppliedSet::Reader in) {
 
 std::exception_ptr read_error(capnp::Text::Reader text, const std::string& worker) {
   ErrorParts parts = rpc::from_error_text(std::string(text));
+  // An error that passed through names the task where it arose, a ps say. Only an error of the
+  // worker's own is given the worker's name.
   if (parts.task.empty()) parts.task = worker;
   try {
     throw_error(parts);
@@ -51,6 +55,9 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker) 
   return reply;
 }
 
+// A program reads its outputs by place and type, and the book of positions takes one state for each
+// iterator. A worker of another version might answer otherwise, and should be told apart from a bug
+// here.
 void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes) {
   if (reply.outputs.size() != graph.outputs.size() || reply.states.size() != takes)
     throw DataLossError(str("a worker answers with ", reply.outputs.size(), " outputs and ",
@@ -68,6 +75,7 @@ void verify_reply(const LaneReply& reply, const Graph& graph, std::size_t takes)
 }
 
 JoinAnswer read_join(wire::ClaimAnswer::Reader in) {
+  // The text comes from another process and goes into messages and logs.
   constexpr std::size_t kHolderBytesMax = 1000;
   const auto holder = in.getHolder();
   return {in.getGranted(), std::string(holder.begin(), std::min(holder.size(), kHolderBytesMax)),

@@ -76,6 +76,7 @@ std::vector<ProgramVariable> variables_of(const Layout& layout) {
 
 RestoreDifferences compare(const std::vector<ProgramVariable>& made, const SavedVariables& saved) {
   RestoreDifferences found;
+  // By name on both sides, so that each list comes out in the order of names.
   std::map<std::string, const ProgramVariable*> by_name;
   for (const ProgramVariable& variable : made) by_name[variable.spec->name] = &variable;
   for (const auto& [name, variable] : by_name) {
@@ -105,6 +106,8 @@ RestoreStatus::RestoreStatus(std::string folder, std::function<RestoreDifference
                              std::function<void()> accept)
     : folder_(std::move(folder)), compare_(std::move(compare)), accept_(std::move(accept)) {}
 
+// Compared anew at each call: between two of them the program may have made the variables that were
+// missing.
 RestoreStatus& RestoreStatus::assert_consumed() {
   if (const RestoreDifferences found = compare_(); !found.none()) refuse(found);
   return *this;

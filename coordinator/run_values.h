@@ -47,13 +47,15 @@ struct RunArgument
   }
 };
 
-// The names of a function's outputs, in their order; empty names for plain results.
+// The names of a function's outputs, in their order; empty names for plain results. Shared, because
+// a run of a registered function points into its graph instead of copying them.
 using OutputNames = std::shared_ptr<const std::vector<std::string>>;
 
 // The outputs of a run, in the order of the function's own (core/graph/function.h says how a nest
 // lies flat). With several replicas each of them is a per-replica value.
 class RunResult {
  public:
+  // Made by Strategy::run. `names` runs beside `values`; null: the outputs have no names.
   explicit RunResult(std::vector<PerReplica> values, OutputNames names = nullptr)
       : values_(std::move(values)), names_(std::move(names)) {}
   // By place. std::out_of_range: there are not so many.
@@ -62,6 +64,8 @@ class RunResult {
   // By name, or by the way into the nest that the function returned: "loss", "b/1/0".
   //   Errors  InvalidArgument naming the nearest: there is none of that name.
   const PerReplica& get(const std::string& name) const;
+  // The only output of most functions, a loss say, or the first of several. std::out_of_range:
+  // there is none.
   const PerReplica& front() const { return at(0); }
   const PerReplica& back() const { return values_.at(values_.size() - 1); }
   // How many values the function returned; none, if it returned nothing.
@@ -70,7 +74,7 @@ class RunResult {
   // In their order: for (const PerReplica& value : result) ...
   auto begin() const { return values_.begin(); }
   auto end() const { return values_.end(); }
-  // All numbers.
+  // All numbers, where the values are at hand and each is one for all replicas.
   //   Errors  as of RunValue::tensor().
   operator std::vector<Tensor>() const;  // NOLINT(google-explicit-constructor)
   // All values, to go on recording with. One with a value per replica is an Array without a value
@@ -80,6 +84,7 @@ class RunResult {
   }
 
  private:
+  // Each value is bare with one replica, and per-replica with several.
   std::vector<PerReplica> values_;
   OutputNames names_;
 };

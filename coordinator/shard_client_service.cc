@@ -11,6 +11,7 @@ namespace {
 
 using Parts = std::vector<std::pair<std::uint32_t, RowRange>>;
 
+// A part keeps its index in the variable, by which lanes name it, whichever shard it lies on.
 Parts parts_on(const VariableLayout& variable, ShardId shard) {
   Parts parts;
   for (std::uint32_t i = 0; i < variable.parts.size(); ++i)
@@ -31,13 +32,15 @@ void write_table(wire::Table::Builder out, const VariableLayout& variable, const
   }
 }
 
-// A program may name a folder as its own working directory has it.
+// The program may name a folder relative to its own working directory, and a ps has another one.
 std::string at_any_process(const std::string& folder) {
   return std::filesystem::absolute(folder).lexically_normal().string();
 }
 
 }  // namespace
 
+// The ranges are half-open and ascend: the last one that begins at or below the closure is the only
+// one that can hold it.
 bool AppliedClosures::contains(std::uint64_t closure) const {
   if (closure < low_watermark) return true;
   auto after = std::upper_bound(ranges.begin(), ranges.end(), closure,
@@ -46,6 +49,9 @@ bool AppliedClosures::contains(std::uint64_t closure) const {
 }
 
 void AppliedClosures::merge(const AppliedClosures& other) {
+  // The watermark comes from this coordinator alone, so that the highest one holds for all shards.
+  // A closure that any shard has applied is in the union; whether it is committed as well is asked
+  // afterwards (Dispatcher::all_committed).
   low_watermark = std::max(low_watermark, other.low_watermark);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> all(ranges);
   all.insert(all.end(), other.ranges.begin(), other.ranges.end());
@@ -75,6 +81,7 @@ rpc::Task<ShardVersion> ShardClient::configure(std::uint64_t session,
   request.setSession(session);
   request.setLayoutVersion(layout->version);
   request.setSeed(layout->seed);
+  // A list of the protocol has a fixed length, so that the tables are gathered before it is made.
   std::vector<std::pair<const VariableLayout*, Parts>> mine;
   for (VariableId id = first; id < last; ++id)
     if (auto parts = parts_on(layout->variables[id], shard_); !parts.empty())
@@ -150,7 +157,8 @@ rpc::Task<std::uint64_t> ShardClient::restore(std::string folder,
 }
 
 rpc::Task<void> ShardClient::begin_anew() {
-  auto request = stub_->shard.restoreRequest();  // of all tables, from no database
+  // A restore of all tables from no database: every row goes back to its initial value.
+  auto request = stub_->shard.restoreRequest();
   co_await request.send().ignoreResult();
 }
 

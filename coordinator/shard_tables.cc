@@ -95,6 +95,7 @@ rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> lay
     throw UnavailableError(str(ps->name, " is away"), ps->name);
   for (std::size_t s = 0; s < ps->shards.size(); ++s)
     co_await ps->shards[s]->configure(session_.number, layout, first, last);
+  // The loop ends early, and without an error, if the ps was lost during the last wait.
   if (ps->shards.empty()) throw UnavailableError(str(ps->name, " was lost"), ps->name);
 }
 
@@ -102,6 +103,7 @@ rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> lay
 rpc::Task<void> ShardTables::restore(Ps* ps, std::shared_ptr<const Layout> layout, VariableId first,
                                      std::vector<std::shared_ptr<CheckpointView>> sources) {
   for (std::size_t s = 0; s < ps->shards.size(); ++s) {
+    // Sources are asked in their order, and the first that holds a variable gives it its rows.
     std::vector<bool> done(layout->variables.size());
     for (const auto& source : sources) {
       if (!source) continue;

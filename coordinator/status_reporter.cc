@@ -57,6 +57,8 @@ EngineStats StatusReporter::stats() const {
   return now;
 }
 
+// Read by any thread. The text is made on the loop and swapped in, so that nobody holds the mutex
+// while it is put together.
 std::string StatusReporter::json() const {
   std::lock_guard hold(mutex_);
   return json_;
@@ -152,7 +154,7 @@ rpc::Task<void> StatusReporter::run() {
       for (auto& worker : members_.workers)
         session_.tasks.spawn("poll a worker", poll(&session_.parts.reactor, worker.get()));
     }
-    // with answers that are as new as they get
+    // Just before the next poll, when the answers to the last one have had time to arrive.
     if (round % kPollEvery == kPollEvery - 1) look_for_stuck();
     refresh();
     co_await session_.parts.reactor.sleep(kRefresh);

@@ -78,6 +78,8 @@ void Strategy::require_own_trace(const std::string& what, const Function& functi
 }
 
 const ReplicaContext& Strategy::replica(int id) {
+  // Not in the constructor, where the number of replicas, which a derived class tells, is not yet
+  // known.
   std::call_once(replicas_made_, [this] {
     for (int i = 0; i < num_replicas_in_sync(); ++i) replicas_.emplace_back(*this, i);
   });
@@ -137,6 +139,8 @@ Strategy::StepOutputs Strategy::run_here(Function& function,
   return {std::move(values), std::move(names)};
 }
 
+// Outputs come by replica and are given back by place: one value for each output, with those of all
+// replicas in it.
 RunResult Strategy::regrouped(std::vector<StepOutputs> of_replicas) {
   const std::size_t count = of_replicas.front().values.size();
   for (const StepOutputs& each : of_replicas)

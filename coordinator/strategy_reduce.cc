@@ -9,6 +9,8 @@
 namespace cairn {
 namespace {
 
+// Within a traced function the value is recorded. Outside of one nobody would ever compute it, so
+// that it is computed now.
 RunValue at_hand(Array value) {
   if (TraceContext::current() != nullptr) return RunValue(std::move(value));
   return RunValue(Array(value.eval()));

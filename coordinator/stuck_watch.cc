@@ -7,10 +7,14 @@
 
 namespace cairn {
 namespace {
-// unseen for so long: between two attempts it is nowhere for a moment
+// A closure is forgotten once it was unseen for so long: between two attempts it is nowhere for a
+// moment.
 constexpr Duration kForgotten = std::chrono::seconds(10);
 }  // namespace
 
+// At a first attempt any change is progress. A closure that runs again passes through all stages
+// anew, which must not hide that it never gets beyond one of them: then only what lies further than
+// ever before counts.
 void StuckWatch::note(Known& known, const ClosureSight& sight, TimePoint now) {
   const bool further = sight.stage > known.furthest;
   const bool moved =
@@ -38,6 +42,7 @@ std::vector<StuckClosure> StuckWatch::look(TimePoint now, std::vector<ClosureSig
     StuckClosure one{std::move(sight), now - known.progress, false};
     if (one.still < after_) continue;
     one.to_tell = one.still >= known.tell_at;
+    // Told again when the time has doubled, so that a night of waiting fills no log.
     if (one.to_tell) known.tell_at = 2 * one.still;
     stuck.push_back(std::move(one));
   }

@@ -61,6 +61,8 @@ void validate_cluster_spec(const ClusterSpec& spec, const TaskType& task_type,
                                    " of them"));
 }
 
+// Where no chief is listed, worker 0 takes its place. Evaluators are a cluster of their own, in
+// which each is the chief.
 bool is_chief(const ClusterSpec& spec, const TaskType& task_type, const TaskIndex& task_id) {
   validate_cluster_spec(spec, task_type, task_id);
   if (task_type == "chief" || task_type == "evaluator") return true;

@@ -35,6 +35,8 @@ std::vector<RowRange> VariableRegistry::partition(const VariableSpec& spec) cons
 // In turns over the ps, as the reference, whose servers are not divided; within a ps, over its
 // shards.
 ShardId VariableRegistry::next_shard() const {
+  // Of several shards with the fewest bytes the first is taken, so that the same program places its
+  // variables alike in every run.
   if (options_.placement == Placement::kSizeAware)
     return static_cast<ShardId>(std::min_element(shard_bytes_.begin(), shard_bytes_.end()) -
                                 shard_bytes_.begin());
@@ -54,7 +56,8 @@ std::vector<Part> VariableRegistry::place(const VariableSpec& spec) {
 }
 
 void VariableRegistry::count_bytes(const VariableSpec& spec, const Part& part) {
-  // nobody knows yet: the parts of hashed variables are dealt out evenly
+  // Nobody knows yet how many rows a hashed variable will have. Each part counts as much, so that
+  // they are dealt out evenly.
   constexpr std::uint64_t kHashedPartBytes = std::uint64_t{256} << 20;
   shard_bytes_[part.shard] +=
       spec.hashed
@@ -84,7 +87,7 @@ std::shared_ptr<const VariableSpec> VariableRegistry::create(VariableSpec spec,
   if (spec.dtype == DType::kString)
     throw InvalidArgumentError(str("variable \"", spec.name, "\": variables do not hold strings"));
   std::lock_guard hold(mutex_);
-  // first: one that is refused uses up no name
+  // Placed before the name is entered: a variable that is refused uses up no name.
   auto parts = beside.empty() ? place(spec) : place_beside(spec, beside);
   int count = names_[spec.name]++;
   if (count > 0) spec.name = str(spec.name, "_", count);
@@ -101,6 +104,8 @@ void VariableRegistry::add_slots(const std::string& name, const UpdateRule& rule
   verify_rule(rule);
   if (is_assignment(rule.kind)) return;
   std::lock_guard hold(mutex_);
+  // Several functions may be traced with one optimizer, and each asks for its slots. The same rule
+  // once more changes nothing, and makes no new layout that lanes would have to be sent.
   const VariableLayout* found = layout_->find(name);
   if (found == nullptr) throw NotFoundError(str("this strategy made no variable \"", name, "\""));
   if (found->rule == rule) return;
@@ -130,6 +135,8 @@ std::uint64_t VariableRegistry::placed() const {
 
 void VariableRegistry::set_seed(std::uint64_t seed) {
   std::lock_guard hold(mutex_);
+  // Rows that nobody has touched are not in a checkpoint: they are recomputed from the seed.
+  // Variables that were made from another seed would have the wrong ones.
   if (layout_->seed == seed) return;
   if (!layout_->variables.empty())
     throw FailedPreconditionError(str(

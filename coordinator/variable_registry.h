@@ -1,5 +1,7 @@
 // VariableRegistry: the strategy's variables and where their rows lie. Every change makes a new
-// Layout version.
+// version of the Layout, and nothing is sent from here: ShardTables brings the newest version to
+// the shards before a closure that needs it goes out. A variable is never removed, and its parts
+// never move.
 //   Thread  any; a snapshot is immutable.
 #pragma once
 #include <map>
@@ -15,6 +17,7 @@ namespace cairn {
 
 struct RegistryOptions {
   std::shared_ptr<const Partitioner> partitioner;  // none: every variable is one part
+  // How parts are dealt out to shards: by default to the one with the fewest bytes.
   Placement placement = Placement::kSizeAware;
   std::uint64_t seed = 0;
 };
@@ -31,6 +34,7 @@ class VariableRegistry {
   std::shared_ptr<const VariableSpec> create(VariableSpec spec, const std::string& beside = {});
   // FailedPrecondition: the variable has another rule with slots already.
   void add_slots(const std::string& name, const UpdateRule& rule);
+  // The newest version. Who holds it goes on seeing that version, whatever is made later.
   std::shared_ptr<const Layout> layout() const;
   std::uint64_t version() const;
   // Variables and parts that were placed so far, those beside another not counted: the reference's

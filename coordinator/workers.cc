@@ -21,8 +21,8 @@ rpc::Task<void> Workers::connect(Worker* worker) {
   auto client = std::make_unique<WorkerControlClient>(std::move(control));
   co_await dialer_.join(client.get(), worker, peer.incarnation);
   std::uint32_t lanes = peer.endpoints - 1;
-  // Datasets were dealt out to the lanes that were there at the start: one that comes back with
-  // more is sent no more closures at once.
+  // Datasets were dealt out to the lanes that were there at the start. Further lanes of a worker
+  // that comes back with more have no pipelines, and are not used.
   if (session_.started) lanes = std::min(lanes, static_cast<std::uint32_t>(worker->lanes.size()));
   while (worker->lanes.size() < lanes) {
     worker->lanes.push_back(std::make_unique<Lane>());
@@ -40,6 +40,8 @@ rpc::Task<void> Workers::connect(Worker* worker) {
 rpc::Task<void> Workers::configure(Worker* worker) {
   for (auto& lane : worker->lanes) {
     if (!lane->client) continue;
+    // The number is new even for the same process: what the lane sent by its last connection may
+    // still be on its way to a shard, which must be able to tell the two apart.
     lane->incarnation = fence_.next_incarnation();
     dispatcher_.renew(*lane);
     lane->tasks = std::make_unique<rpc::TaskGroup>();
@@ -54,7 +56,8 @@ rpc::Task<void> Workers::configure(Worker* worker) {
                                                   kConfigureDeadline, what);
   }
   for (auto& lane : worker->lanes) {
-    // none before all: what is sent to a lane must not be forgotten
+    // Only once all are configured: if one of them fails, the worker is connected anew, and a lane
+    // that had been sent closures already would lose them unnoticed.
     lane->ready = lane->client != nullptr;
     dispatcher_.admit(*lane);
   }
@@ -98,7 +101,8 @@ rpc::Task<void> Workers::watch(Worker* worker) {
   kj::Promise<rpc::Silence> silence =
       rpc::watch_heartbeat(session_.parts.reactor, worker->name, ping, beat).start();
   for (auto& lane : worker->lanes) {
-    if (!lane->client) continue;  // it came back with fewer
+    // The worker came back with fewer lanes than it had.
+    if (!lane->client) continue;
     rpc::Silence ended{worker->name, {}, "a lane's connection ended"};
     silence = silence.exclusiveJoin(
         lane->client->connection().on_disconnect().then([ended] { return ended; }));
@@ -108,11 +112,15 @@ rpc::Task<void> Workers::watch(Worker* worker) {
 }
 
 rpc::Task<void> Workers::give_up(Worker* worker) {
+  // First of all nothing more is sent to the worker. Its closures are gathered before the fence,
+  // and queued only behind it.
   worker->ready = false;
   worker->lost_at = session_.parts.clock.now();
   std::vector<std::shared_ptr<Closure>> interrupted;
   for (auto& lane : worker->lanes) dispatcher_.abandon(*lane, interrupted);
   worker->control.reset();
+  // From here on others can see the loss. The interrupted closures are held by this coroutine
+  // alone.
   log_warning(worker->name, " is lost (", worker->trouble, "); ", interrupted.size(),
               " closures go to other workers");
   worker->absence = losses_.lost(worker->name, worker->trouble, session_.uptime());
