@@ -8,6 +8,8 @@
 namespace cairn::ps {
 namespace {
 
+// So much is gathered on the shard's loop, or read on the disk's thread, at a time: pulls and
+// pushes come between two batches, and the memory for a save is bounded.
 constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 
 using Batch = std::vector<Shard::FrozenRecord>;
@@ -42,12 +44,15 @@ struct SaveJob {
   }
 };
 
+// However the save ends, by an error or with its connection too, the frozen tables thaw: a mark
+// that stayed would have every write copy blocks aside for nobody.
 struct DropMark {
   ~DropMark() { shard.drop_mark(attempt); }
   Shard& shard;
   std::uint64_t attempt;
 };
 
+// Lives on the disk's thread between two looks of the coroutine, as SaveJob does.
 struct RestoreJob {
   std::unique_ptr<storage::DatabaseReader> reader;
   std::unique_ptr<storage::RangeRead> range;
@@ -96,6 +101,8 @@ rpc::Task<SavedDatabase> save_shard(std::shared_ptr<ShardHost> host, std::uint64
   kj::Promise<void> writing =
       rpc::on_offload(host->reactor, host->offload, host->lane, std::move(create));
   for (;;) {
+    // The next batch is gathered while the disk's thread writes the one before, and there are never
+    // more than two.
     const auto batch = std::make_shared<const Batch>(take_batch(host->shard, attempt));
     co_await kj::mv(writing);
     if (batch->empty()) break;
@@ -112,7 +119,11 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
                                       std::vector<std::string> databases, AppliedSet applied,
                                       std::vector<VariableId> only) {
   for (const std::string& name : databases) storage::verify_database_name(name);
+  // The number names this restore. After each wait it is asked whether this restore is still the
+  // one under way: the coordinator's next connection may have begun another one, whose rows must
+  // not be overwritten.
   const std::uint64_t number = host->shard.begin_restore(only);
+  // Copied before the first wait, as a configuration may add tables meanwhile.
   const auto ranges = host->shard.ranges();
   const auto job = std::make_shared<RestoreJob>();
   RestoredRows restored;
@@ -140,7 +151,7 @@ rpc::Task<RestoredRows> restore_shard(std::shared_ptr<ShardHost> host, std::stri
   }
   host->shard.verify_restore(number);
   restored.report = host->shard.end_restore(applied);
-  // else it was a new beginning
+  // A restore from no database is a new beginning, and nothing to report.
   if (!databases.empty()) log_report(*host, folder, restored.report);
   co_return std::move(restored);
 }

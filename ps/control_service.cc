@@ -10,6 +10,8 @@
 namespace cairn::ps {
 namespace {
 
+// Counters are written by the shard's thread and read by this one. Each is right by itself;
+// together they may be of slightly different moments, which a status bears.
 std::uint64_t get(const ShardCounters::Number& number) {
   return number.load(std::memory_order_relaxed);
 }
@@ -46,6 +48,8 @@ class ControlService final : public wire::PsControl::Server {
       : host_(std::move(host)), connection_(connection), seat_(host_->holder, connection) {}
 
  protected:
+  // The coordinator's heartbeat: it shows that the holder of this ps lives, and tells it which
+  // process answers.
   kj::Promise<void> ping(PingContext context) override {
     seat_.heard();
     auto status = context.initResults().initStatus();
@@ -65,6 +69,8 @@ class ControlService final : public wire::PsControl::Server {
       if (host_->shutdown) host_->shutdown(reason);
     });
   }
+  // Asked before anything is configured, so that a coordinator that was started by mistake does not
+  // end another one's session.
   kj::Promise<void> join(JoinContext context) override {
     return rpc::at_once([&] {
       connection_.allow({rpc::Role::kCoordinator}, "PsControl.join");

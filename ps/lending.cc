@@ -10,6 +10,7 @@ std::shared_ptr<Loan> Lending::lend(const RowMemory& memory, RowRange rows) {
   if (memory.hashed() || !layout.packed() || !memory.arena()->has_pages()) return nullptr;
   const auto bytes = (static_cast<std::size_t>(rows.size()) * layout.row_bytes() + 7) / 8 * 8;
   const std::byte* const at = memory.block(rows).base;
+  // A message's data lies at multiples of its 8-byte words, and is sent from where it lies.
   if (reinterpret_cast<std::uintptr_t>(at) % 8 != 0) return nullptr;
   std::erase_if(loans_, [](const auto& entry) { return entry.second.expired(); });
   auto loan = std::make_shared<Loan>(std::span(at, bytes), memory.arena());
@@ -21,6 +22,8 @@ void Lending::end_loans_of(Arena& arena, std::span<const std::int64_t> places) {
   std::erase_if(loans_, [&](const auto& entry) {
     const RowRange rows = entry.first;
     const auto loan = entry.second.lock();
+    // Few loans are out at a time, so that each is compared with the places that are about to be
+    // written.
     const bool written = std::any_of(places.begin(), places.end(), [rows](std::int64_t place) {
       return place >= rows.begin && place < rows.end;
     });
@@ -35,7 +38,8 @@ void Lending::before_write_all(Arena& arena) {
   loans_.clear();
 }
 
-// It goes on with a copy.
+// The loan goes on with a copy. Pages that the kernel may still be sending from are given up
+// instead of written to: the bytes under a socket's send must not change.
 void Lending::end(Arena& arena, Loan& loan) {
   const std::span<const std::byte> lent = loan.bytes();
   auto aside = std::make_shared<const std::vector<std::byte>>(lent.begin(), lent.end());

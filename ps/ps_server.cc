@@ -9,6 +9,8 @@
 namespace cairn::ps {
 namespace {
 
+// Random, because a process that is started again at the same address must not be taken for the one
+// that was lost. Odd, thus never 0, which means "none".
 std::uint64_t draw_incarnation() {
   std::random_device device;
   return (std::uint64_t{device()} << 32 | device()) | 1;
@@ -46,8 +48,12 @@ struct PsServer::Impl {
       threads.push_back(std::make_unique<rpc::ReactorThread>(str("ps-shard-", i)));
       own = &threads.back()->reactor();
     }
+    // In a simulation all shards share the one loop. Otherwise each has a thread of its own: it
+    // alone touches the shard's rows, and no lock is needed for them.
     auto host = std::make_shared<ShardHost>(*own, options.shard, offload, i, store,
                                             str("ps-", options.index, "-shard-", i));
+    // A shard learns of a new session on its own thread and tells the control's loop by mail. The
+    // pointer is weak: a letter that arrives after stop() finds nobody.
     host->on_session = [mailbox = reactor.mailbox(),
                         weak = std::weak_ptr(told)](std::uint64_t session) {
       mailbox->post([weak, session] {
@@ -81,6 +87,8 @@ struct PsServer::Impl {
   }
 
   void stop() {
+    // First, so that no letter of a shard finds a server that is being taken apart. Then no
+    // connection comes any more, and last the threads end.
     told.reset();
     control->connections = nullptr;
     acceptor->stop();
@@ -90,7 +98,7 @@ struct PsServer::Impl {
   rpc::Reactor& reactor;
   PsServerOptions options;
   std::shared_ptr<ControlHost> control = std::make_shared<ControlHost>();
-  // lives until stop(): shards post to it
+  // Shards post to the server through this pointer, which lives until stop().
   std::shared_ptr<Impl*> told = std::make_shared<Impl*>(this);
   std::function<void(const std::string&)> shutdown;
   std::vector<std::shared_ptr<ShardHost>> hosts;

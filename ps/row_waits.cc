@@ -8,6 +8,8 @@ namespace cairn::ps {
 
 // ---- claims ----
 
+// Rows are counted and not just noted: several updates that wait may want the same row, and it is
+// free only when the last of them has gone.
 void RowClaims::add(const WantedRows& wanted) {
   OfTable& table = tables_[wanted.table];
   ++table.claims;
@@ -27,6 +29,8 @@ void RowClaims::remove(const WantedRows& wanted) {
     if (const auto at = table.rows.find(row); --at->second == 0) table.rows.erase(at);
 }
 
+// Asked for every request on a shard whose rows may be elsewhere: where nobody waits it costs one
+// look.
 bool RowClaims::meet(const WantedRows& wanted) const {
   if (tables_.empty()) return false;
   const auto found = tables_.find(wanted.table);
@@ -39,6 +43,8 @@ bool RowClaims::meet(const WantedRows& wanted) const {
 
 // ---- waiting ----
 
+// Two reasons to wait: an earlier update is still to change one of the rows, which it must do
+// first, or a row is not in memory.
 bool RowWaits::must_wait(std::span<const WantedRows> wanted) {
   for (const WantedRows& one : wanted) {
     if (claimed_.meet(one)) return true;
@@ -76,6 +82,7 @@ void RowWaits::on_end(Number number, WaitEnd end) {
     found->second.end = std::move(end);
 }
 
+// Taken out before anybody is told: what is told may have further requests join or leave.
 RowWaits::Waiter RowWaits::take(Number number) {
   const auto found = waiting_.find(number);
   Waiter waiter = std::move(found->second);
@@ -86,6 +93,8 @@ RowWaits::Waiter RowWaits::take(Number number) {
   return waiter;
 }
 
+// An update is carried out here, in its turn. Its error is its own, and goes to the one who waits
+// for it and not to the one whose call happened to bring its turn.
 void RowWaits::finish(Waiter waiter, std::exception_ptr error) {
   WaitOutcome outcome{{}, std::move(error)};
   if (outcome.error == nullptr && waiter.turn) {
@@ -105,6 +114,8 @@ void RowWaits::give_up(Number number) {
 }
 
 void RowWaits::refuse(const std::function<std::exception_ptr(const StepContext&)>& verdict) {
+  // In three steps, because each outcome that is told may change the list: find who is refused,
+  // take them out, and tell them.
   std::vector<std::pair<Number, std::exception_ptr>> refused;
   for (const auto& [number, waiter] : waiting_)
     if (std::exception_ptr error = verdict(waiter.step))
@@ -182,10 +193,14 @@ void RowWaits::fetch(Waiter& waiter, Table& table, const std::vector<std::int64_
                  });
 }
 
+// A fetch that was forgotten by reset() brings rows from before a restore, and is dropped. If the
+// fetch failed, all who wait for its rows are told; the rest, which may have waited only for one of
+// those, get a turn.
 void RowWaits::fetched(Fetch number, const std::vector<storage::StoredRows>& rows,
                        std::exception_ptr error) {
   const auto found = fetches_.find(number);
-  if (found == fetches_.end()) return;  // forgotten
+  // Forgotten by reset().
+  if (found == fetches_.end()) return;
   const UnderWay fetch = std::move(found->second);
   fetches_.erase(found);
   for (const std::int64_t row : fetch.rows) fetching_.erase({fetch.table, row});

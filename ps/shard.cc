@@ -40,6 +40,8 @@ Shard::Shard(const Clock& clock, ShardOptions options)
 
 // ---- configuration ----
 
+// Everything is verified first, for a call does all it says or changes nothing: rows that were
+// trained must survive a configuration that is refused.
 Version Shard::configure(const Configuration& configuration) {
   for (const TableConfig& config : configuration.tables) verify_table(config);
   verify_room(configuration);
@@ -69,6 +71,8 @@ Table* Shard::existing(const Configuration& configuration, const TableConfig& co
                        const PartConfig& part) const {
   if (configuration.session != session_) return nullptr;
   const auto numbered = tables_.find(key(config.variable, part.index));
+  // A table is found by its number and by its name. Both must lead to the same one: the same number
+  // with another name, or the reverse, means that caller and shard speak of different layouts.
   const auto named = named_.find({config.spec->name, part.rows.begin});
   Table* table = named == named_.end() ? nullptr : named->second;
   const bool renumbered = (numbered == tables_.end() ? nullptr : numbered->second.get()) != table;
@@ -117,6 +121,9 @@ void Shard::verify_room(const Configuration& configuration) const {
 }
 
 void Shard::start_session(const Configuration& configuration) {
+  // A new session begins from nothing: no mark, no restore, no request that waits, and no memory of
+  // pushes of the one before. Closed until it is opened, so that nobody reads initial values before
+  // rows are brought.
   clear_mark();
   forget_restore();
   session_ = configuration.session;
@@ -137,6 +144,8 @@ void Shard::name_tables() {
     named_[{table->spec().name, table->range().begin}] = table.get();
 }
 
+// The counters are what the status shows, which is read by another thread; the tables themselves
+// belong to this one.
 void Shard::count_tables() {
   std::uint64_t rows = 0, bytes = 0;
   for (const auto& [key, table] : tables_) {
@@ -163,6 +172,8 @@ void Shard::open() {
 
 // ---- what every request has to show ----
 
+// A request of another session is refused for good. One of this session that comes while the shard
+// is closed is asked to come again: its coordinator is at work here.
 void Shard::verify_step(const StepContext& step) {
   if (session_ == 0 || (step.session == session_ && !open_))
     throw UnavailableError(
@@ -172,6 +183,8 @@ void Shard::verify_step(const StepContext& step) {
         str("this shard belongs to session ", session_, ", the request to session ", step.session));
 }
 
+// Cancelled and not Unavailable: a fenced lane has to come back under another incarnation, and no
+// repetition of the call helps.
 void Shard::verify_fence(const StepContext& step) {
   if (!fence_.shuts_out(step.incarnation)) return;
   ShardCounters::add(counters_.fenced, 1);
@@ -201,6 +214,8 @@ void Shard::verify_ids(const Table& table, std::span<const std::int64_t> ids,
 
 // ---- pull ----
 
+// All of the request is verified here, so that pull() and lend() need not look again, and the
+// answer is allocated only once it is known to be possible.
 std::size_t Shard::pull_bytes(const PullRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);
@@ -230,12 +245,15 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
   return bytes;
 }
 
-// The caller has these values.
+// The caller has these values already: its copy is of this incarnation, and the part was not
+// written since.
 bool Shard::is_copied(const PullRequest& request, const ReadHeader& header,
                       const Table& table) const {
   return header.whole && request.copies_of == incarnation_ && header.written == table.written();
 }
 
+// Only a request of one variable, whose rows then are the whole answer, as they lie. Values that
+// are narrowed for the wire have to be written anew in any case.
 std::shared_ptr<Loan> Shard::lend(const PullRequest& request) {
   if (request.headers.size() != 1) return nullptr;
   const ReadHeader& header = request.headers.front();
@@ -267,6 +285,8 @@ Version Shard::pull(const PullRequest& request, std::byte* out) {
     const std::size_t rows = header.whole ? static_cast<std::size_t>(table.rows()) : header.rows;
     const bool narrowed = is_narrowed(request.encoding, table.spec().dtype);
     if (narrowed) scratch_.resize(std::max(scratch_.size(), rows * table.row_bytes()));
+    // Narrowed values are read by this core at once and may stay in its caches. Others may be meant
+    // for another core.
     std::byte* to = narrowed ? scratch_.data() : out + bytes;
     const NextReader next = narrowed ? NextReader::kThisCore : request.next_reader;
     if (header.whole)
@@ -292,7 +312,8 @@ void Shard::announce(std::uint64_t session, std::uint64_t closures_below,
 
 void Shard::fence(std::uint64_t session, std::uint64_t newest,
                   std::span<const std::uint64_t> alive) {
-  if (session != session_) return;  // that session's workers are refused as it is
+  // The workers of that session are refused as it is, whatever their incarnation.
+  if (session != session_) return;
   fence_.raise(newest, alive);
   if (options_.observer != nullptr) options_.observer->fenced(newest, alive);
   staging_.forget_fenced(fence_);

@@ -8,6 +8,8 @@
 namespace cairn::ps {
 
 MarkResult Shard::mark(std::uint64_t attempt) {
+  // The same cut again: the first answer is repeated, since another one would be of a later moment
+  // than the other shards' marks.
   if (mark_.has_value() && mark_->attempt == attempt) return mark_->result;
   if (mark_.has_value() && mark_->saving)
     throw FailedPreconditionError(str("cut ", mark_->attempt,
@@ -20,11 +22,13 @@ MarkResult Shard::mark(std::uint64_t attempt) {
   mark_ = Mark{.attempt = attempt, .result = {version(), applied_.snapshot()}};
   for (const auto& [name, table] : named_) mark_->tables.push_back(table);
   std::sort(mark_->tables.begin(), mark_->tables.end(), [](const Table* a, const Table* b) {
-    // as storage's keys: shorter names first
+    // The order is that of storage's keys, which puts shorter names first.
     const std::string &x = a->spec().name, &y = b->spec().name;
     return std::tuple(x.size(), std::string_view(x), a->range().begin) <
            std::tuple(y.size(), std::string_view(y), b->range().begin);
   });
+  // No push comes between the first table and the last: the shard's thread is here, and the
+  // coordinator holds pushes on all lanes besides.
   for (Table* table : mark_->tables) table->freeze();
   ShardCounters::add(counters_.marks, 1);
   return mark_->result;
@@ -53,6 +57,8 @@ void Shard::begin_save(std::uint64_t attempt) {
 // keys are ordered.
 std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
   if (!mark_.has_value() || mark_->attempt != attempt || !mark_->saving)
+    // The writer waits for the disk between two records, and in that time the coordinator may have
+    // given the cut up.
     throw CancelledError(str("the mark of cut ", attempt, " was dropped while it was saved"));
   Mark& mark = *mark_;
   while (mark.table < mark.tables.size()) {
@@ -68,6 +74,8 @@ std::optional<Shard::FrozenRecord> Shard::next_frozen(std::uint64_t attempt) {
       if (next_is_same()) {
         ++mark.table;
       } else {
+        // The last part of the variable has told its table record: back to its first part, for the
+        // rows.
         while (mark.table > 0 && mark.tables[mark.table - 1]->spec().name == name) --mark.table;
         mark.block = 0;
       }
@@ -99,14 +107,19 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   open_ = false;
   refuse_waiting();
   restore_.under_way = true;
+  // Pieces that wait for the rest of their push were computed from rows that are about to go.
   staging_.let_go_of_all();
   restore_.some = !only.empty();
+  // A restore of everything is a new beginning. What was sent by an older layout was meant for what
+  // was here before, and is refused from now on.
   if (!restore_.some) first_version_ = layout_version_;
   for (auto& [key, table] : tables_)
     if (only.empty() ||
         std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
       restore_.chosen.insert(&*table);
       waits_.reset(*table);
+      // Rows that the checkpoint does not hold have to be at their initial values, and not at those
+      // of now.
       table->reset();
     }
   ShardCounters::set(counters_.open, 0);

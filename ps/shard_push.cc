@@ -10,6 +10,8 @@
 namespace cairn::ps {
 
 PushResult Shard::push(const PushRequest& request) {
+  // A duplicate is acknowledged like a push that was applied: an earlier run of the closure has
+  // brought it here, and this run goes on to the shards that still lack theirs.
   if (applied_before(request)) return duplicate(request);
   if (request.slice != 0) verify_slice(request);
   if (request.pieces == 1) {
@@ -33,6 +35,8 @@ bool Shard::applied_before(const PushRequest& request) {
                            request.pulled.incarnation, " of this shard, which is now ",
                            incarnation_, ": run the closure again"));
   }
+  // A push without a pull names no incarnation to compare. The layout by which it was sent tells as
+  // well whether it was meant for a process that is gone.
   if (request.step.layout_version < first_version_) {
     ShardCounters::add(counters_.outdated, 1);
     throw AbortedError(str("closure ", request.step.closure, " was sent by layout version ",
@@ -74,11 +78,14 @@ PushResult Shard::duplicate(const PushRequest& request) {
 }
 
 PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
+  // From here on nothing is refused: plan() has verified every update, and the room for new rows.
+  // What was applied is noted in the same call, so that no cut and no repetition comes between the
+  // two.
   for (const PlannedUpdate& update : plan.updates) apply(update, request.encoding);
   if (options_.observer != nullptr) options_.observer->pushed(request.step, true);
   for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   const StepContext& step = request.step;
-  // with the first slice of it
+  // A push in slices is counted once, with the first slice of it.
   const bool counted = applied_.begun(step.closure, step.push_number);
   const std::uint64_t staleness = counted ? 0 : count_push(request);
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
@@ -86,6 +93,8 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   return {version(), staleness, false};
 }
 
+// Staleness counts the pushes of others since the pull: what the closure itself has pushed in
+// earlier waves is taken off.
 std::uint64_t Shard::count_push(const PushRequest& request) {
   const bool pulled = request.pulled.incarnation != 0;
   const std::uint64_t staleness =
@@ -155,6 +164,7 @@ void Shard::plan(Plan& plan, const PushPiece& piece, Encoding encoding) {
     used += header.rows;
     bytes += size;
   }
+  // Whatever the headers do not account for means that sender and shard disagree about the tables.
   if (used != ids.size() || bytes != values.bytes())
     throw InvalidArgumentError(str("a push with ", ids.size(), " ids and ", values.bytes(),
                                    " bytes of values, whose headers use ", used, " and ", bytes));
@@ -232,6 +242,8 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   const bool narrowed = is_narrowed(encoding, dtype);
   const bool misaligned =
       !narrowed && reinterpret_cast<std::uintptr_t>(values) % dtype_bytes(dtype) != 0;
+  // Rules read whole elements at their natural alignment, which a place within a message or in
+  // shared memory does not promise.
   if (narrowed || misaligned) {
     const std::size_t elements = update.values.size() / wire_bytes(encoding, dtype);
     scratch_.resize(std::max(scratch_.size(), elements * dtype_bytes(dtype)));

@@ -29,6 +29,8 @@ class ShardService final : public wire::Shard::Server {
 
  protected:
   kj::Promise<void> pull(PullContext context) override {
+    // The usual pull is answered within the call. A coroutine, whose frame costs an allocation, is
+    // begun only if rows are elsewhere.
     std::optional<kj::Promise<void>> later;
     auto answered = rpc::at_once([&] {
       connection_.allow({rpc::Role::kWorker}, "Shard.pull");
@@ -46,6 +48,7 @@ class ShardService final : public wire::Shard::Server {
     auto answered = rpc::at_once([&] {
       connection_.allow({rpc::Role::kWorker}, "Shard.push");
       DecodedPush push = read_push(context.getParams(), shared_);
+      // A push in one piece is applied before the call returns, and needs nothing kept.
       if (push.request.pieces > 1) unused = keep_values(push);
       const TraceSpan span("apply a push", push.request.step.closure);
       const PushResult result = host_->shard.push(push.request);
@@ -171,7 +174,8 @@ class ShardService final : public wire::Shard::Server {
   // not in its turn. Rows may have gone again since, so that it asks once more.
   rpc::Task<void> answer_pull_later(PullContext context, DecodedPull pull) {
     const std::vector<std::int64_t> ids(pull.request.ids.begin(), pull.request.ids.end());
-    pull.request.ids = ids;  // shared_ keeps them until the next request only
+    // `shared_` keeps the ids only until the next request of this connection.
+    pull.request.ids = ids;
     while (host_->shard.must_wait(pull.request)) {
       kj::Promise<PushResult> rows = await_rows(host_, host_->shard.wait(pull.request));
       co_await kj::mv(rows);
@@ -229,6 +233,8 @@ class ShardService final : public wire::Shard::Server {
         connection_.attach(orphanage, rpc::Attachment(values, bytes, std::move(buffer))));
   }
 
+  // The number of a part's last write goes with its values, and comes back with the next pull of
+  // the caller, who is then spared what has not changed.
   void write_written(wire::Shard::PullResults::Builder& results,
                      std::span<const ReadHeader> headers) {
     const auto whole = std::count_if(headers.begin(), headers.end(),

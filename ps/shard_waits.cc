@@ -18,6 +18,7 @@ bool Shard::rows_must_wait(const PullRequest& request) {
   return waits_.must_wait(wanted_);
 }
 
+// Asked once more for the sake of `wanted_`, which the next request overwrites.
 std::uint64_t Shard::wait(const PullRequest& request) {
   rows_must_wait(request);
   return waits_.wait(request.step, RowWaits::Access::kRead, wanted_, 0, {});

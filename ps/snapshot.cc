@@ -28,6 +28,8 @@ void Snapshot::cut_blocks() {
   grew();
 }
 
+// A block that is made after the freeze is entered as taken, since it is in no checkpoint that is
+// being written.
 void Snapshot::grew() {
   const std::int64_t before = blocks_;
   blocks_ = (memory_.held() + (std::int64_t{1} << block_shift_) - 1) >> block_shift_;
@@ -55,6 +57,7 @@ void Snapshot::touch_all() {
   if (!memory_.hashed()) touched_.add(RowRange{0, memory_.rows()});
 }
 
+// A block is copied at its first write after the freeze, and never again in the same epoch.
 void Snapshot::copy_blocks_of(std::span<const std::int64_t> places) {
   for (const std::int64_t place : places)
     if (const std::int64_t block = place >> block_shift_; !taken(block)) copy_aside(block);
@@ -86,10 +89,14 @@ void Snapshot::before_new_layout() {
 void Snapshot::freeze() {
   thaw();
   touched_.settle();
+  // The number stands in each block that was taken or copied: to freeze a table is to raise it, in
+  // constant time, instead of clearing a flag in every block.
   ++epoch_;
   frozen_ = true;
   frozen_blocks_ = blocks_;
   frozen_held_ = memory_.held();
+  // The rows of a hashed table lie in the order in which they were made. The checkpoint's keys have
+  // to ascend, so that its blocks are told in the order of their least row.
   if (memory_.hashed()) {
     frozen_order_.resize(static_cast<std::size_t>(blocks_));
     std::iota(frozen_order_.begin(), frozen_order_.end(), std::int64_t{0});

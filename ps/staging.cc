@@ -13,6 +13,8 @@ struct Kept {
   std::shared_ptr<const void> owner;
 };
 
+// With an owner the values stay where they came. Without one they are copied; the room is reserved
+// first, because the spans point into it.
 PushValues keep_values(const PushRequest& piece, Kept& kept) {
   const auto [together, apart] = piece.values;
   kept.apart.assign(apart.begin(), apart.end());
@@ -39,6 +41,7 @@ PushPiece keep(const PushRequest& piece) {
 }
 
 std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now) {
+  // At each piece and by no timer: pieces that wait harm nobody until another one wants their room.
   expire(now);
   if (piece.pieces > options_.pieces_max || piece.piece >= piece.pieces)
     throw InvalidArgumentError(str("piece ", piece.piece, " of ", piece.pieces,
@@ -49,6 +52,8 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
                                      bytes_ + bytes_of(piece), " bytes, above the bound of ",
                                      options_.bytes_max, "; push less at a time"));
   const Key key{piece.step.closure, piece.step.push_number, piece.step.incarnation};
+  // Part of this push was given up. If its later pieces were taken in, they would wait for ever, or
+  // be completed by pieces of a second attempt; the caller is told to send all of it anew, once.
   if (let_go_.erase(key) != 0)
     throw UnavailableError(str("closure ", piece.step.closure, " push ", piece.step.push_number,
                                ": its earlier pieces were let go, for they waited too long or a "
@@ -64,6 +69,8 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
                                    ": its pieces differ in their number or in their encoding"));
   waiting.last = now;
   PushPiece& place = waiting.pieces[piece.piece];
+  // A piece that comes twice takes the place of the first, which is the same push sent again. One
+  // of another size belongs to another run of the closure, and the two cannot be mixed.
   if (place.kept != nullptr) {
     if (place.headers.size() != piece.headers.size() || place.ids.size() != piece.ids.size() ||
         place.values.bytes() != piece.values.bytes()) {

@@ -7,6 +7,8 @@
 
 namespace cairn::ps {
 
+// Computed in floating point, which does not wrap: a shape from the wire may ask for more bytes
+// than 64 bits count. A hashed table begins empty, and its growth is checked at each push.
 std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, RowRange range) {
   constexpr double kMost = 0x1p62;
   if (spec.hashed) return sizeof(Table);
@@ -18,6 +20,9 @@ std::size_t Table::bytes_for(const VariableSpec& spec, const UpdateRule& rule, R
 }
 
 void Table::set_rule(const UpdateRule& rule) {
+  // Another rule has other slots, so that the rows move in memory. What a checkpoint's writer still
+  // wants is copied aside first, in the old layout. Loans go on reading the old memory, which
+  // nobody writes to any more.
   const bool moves = rule.kind != memory_.rule().kind;
   if (moves) snapshot_.before_new_layout();
   memory_.set_rule(rule);
@@ -26,6 +31,8 @@ void Table::set_rule(const UpdateRule& rule) {
   lending_.forget();
 }
 
+// Everybody who was promised the rows as they are has to have them before they change: readers by
+// loan, and the writer of a checkpoint.
 void Table::before_write(std::span<const std::int64_t> places) {
   lending_.before_write(*memory_.arena(), places);
   snapshot_.before_write(places);
@@ -53,11 +60,16 @@ Places Table::made(std::span<const std::int64_t> rows) {
 
 void Table::update(const UpdateRule& rule, float learning_rate, std::span<const std::int64_t> rows,
                    const std::byte* values, bool continues) {
+  // First the rows are made, then what is frozen or lent is copied aside, then they are noted as
+  // touched, and only then do they change: making rows may fail for lack of memory, and must come
+  // before anything else has happened.
   const Places places = made(rows);
   if (is_table_rule(rule.kind))
     before_write_all();
   else
     before_write(places.at);
+  // Such a rule changes rows that are not named, too: none of them is at its initial value any
+  // more, and a checkpoint has to hold them all.
   if (moves_untouched_rows(rule.kind))
     snapshot_.touch_all();
   else

@@ -10,6 +10,8 @@ TouchedRows::TouchedRows(std::int64_t rows)
   noted_.reserve(noted_max_);
 }
 
+// Rows are noted in a list at first, which is written in order and stays in the caches, and set as
+// bits only when the list is full or a checkpoint asks.
 void TouchedRows::add(std::span<const std::int64_t> rows) {
   if (noted_.size() + rows.size() > noted_max_) settle();
   if (rows.size() > noted_max_) return set(rows);
@@ -18,7 +20,7 @@ void TouchedRows::add(std::span<const std::int64_t> rows) {
 
 void TouchedRows::add(RowRange rows) {
   const auto from = static_cast<std::size_t>(rows.begin), to = static_cast<std::size_t>(rows.end);
-  // of a word, those of this row and later ones
+  // The bits of a word from this row's on.
   const auto bits_from = [](std::size_t row) { return ~std::uint64_t{0} << (row & 63); };
   if (from == to) return;
   const std::size_t first = from >> 6, last = to >> 6;
@@ -59,7 +61,7 @@ void TouchedRows::set(std::span<const std::int64_t> rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + kAhead < rows.size()) __builtin_prefetch(&word_of(i + kAhead), 1);
     const std::uint64_t bit = std::uint64_t{1} << (rows[i] & 63);
-    // a line that need not change is not written back
+    // A cache line that need not change is not written back to memory.
     if ((word_of(i) & bit) == 0) word_of(i) |= bit;
   }
 }

@@ -24,6 +24,7 @@ std::span<const std::int64_t> read_ids(capnp::Data::Reader data) {
   return {reinterpret_cast<const std::int64_t*>(data.begin()), data.size() / sizeof(std::int64_t)};
 }
 
+// The place is named by the worker: at() verifies that it lies within the shared memory.
 std::span<std::byte> shared_bytes(wire::Place::Reader place, const SharedBulk& shared) {
   if (shared.memory == nullptr)
     throw InvalidArgumentError(
@@ -127,6 +128,8 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared) {
   return out;
 }
 
+// Lists are bounded before anything is allocated for them, as everywhere in this file: the sizes
+// are another process's word.
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
   Configuration out{in.getSession(), in.getLayoutVersion(), in.getSeed(), {}};
   for (const auto table : wire::bounded(in.getTables(), kHeadersMax, "tables")) {
@@ -161,6 +164,8 @@ AppliedSet read_applied(wire::AppliedSet::Reader in) {
   return set;
 }
 
+// A ps writes files where a message says. An absolute path without ".." is at least the one that
+// the log and the errors show.
 std::string read_folder(capnp::Text::Reader in) {
   std::string folder = wire::read_name(in);
   const std::filesystem::path path(folder);
