@@ -16,6 +16,8 @@ Duration to_std(kj::Duration duration) { return Duration(duration / kj::NANOSECO
 // looks.
 constexpr kj::uint kEventsBetweenPolls = 256;
 
+// Asio keeps a signal that arrives while no wait is pending, so none is lost between two waits. The
+// handler holds a weak pointer, because Asio may still run it after the watch was dropped.
 class SignalWatch : public std::enable_shared_from_this<SignalWatch> {
  public:
   SignalWatch(asio::io_context& io, std::function<void(int)> handler)
@@ -40,6 +42,8 @@ class SignalWatch : public std::enable_shared_from_this<SignalWatch> {
 
 }  // namespace
 
+// The work guard keeps run_one() from returning at once while no operation is pending: a loop
+// without sockets still waits, for work that other threads post.
 AsioReactor::AsioReactor(ReactorOptions options)
     : spin_(options.spin), guard_(asio::make_work_guard(io_)), timer_(kj_clock().now()) {
   loop_ = std::make_unique<kj::EventLoop>(static_cast<kj::EventPort&>(*this));
@@ -67,6 +71,8 @@ bool AsioReactor::wait() {  // one handler is enough: KJ comes back when its que
   return after_io();
 }
 
+// KJ's timers are not in Asio's queue, so the wait is bounded by the earliest of them. The loop
+// polls until the later of the two reasons to stay awake has passed, but never beyond a timer.
 void AsioReactor::await_io() {
   Duration next_timer = Duration::max();
   KJ_IF_MAYBE (next, timer_.nextEvent()) {
@@ -88,11 +94,14 @@ bool AsioReactor::poll() {
   return after_io();
 }
 
+// KJ calls this on another thread when that has fulfilled a promise of this loop. The empty handler
+// ends the wait, and wait() or poll() must then answer true, so the flag is set first.
 void AsioReactor::wake() const {
   woken_.store(true, std::memory_order_release);
   asio::post(io_, [] {});
 }
 
+// Timers are advanced after the wait, so that they fire by the time at which it ended.
 bool AsioReactor::after_io() {
   timer_.advanceTo(kj_clock().now());
   return woken_.exchange(false, std::memory_order_acq_rel);

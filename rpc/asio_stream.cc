@@ -19,6 +19,9 @@ using boost::system::error_code;
 // Between two looks at whether what was lent has been read. The kernel tells of no such event.
 constexpr std::chrono::milliseconds kLingering{100};
 
+// Runs after the stream has gone, on what the core keeps alive. Once a socket is closed, nobody can
+// ask any more how much of it the peer has not read, and the lent pages could be overwritten under
+// the peer's eyes. So the socket stays open, shut down, until nothing of it is lent.
 void linger(const std::shared_ptr<SocketCore>& core) {
   error_code ignored;
   if (core->sender.release_all()) {
@@ -33,6 +36,8 @@ void linger(const std::shared_ptr<SocketCore>& core) {
 
 }  // namespace
 
+// DISCONNECTED means to the caller: connect again. An aborted operation counts as that too, because
+// only our own abort() cancels operations whose promise is still awaited.
 kj::Exception stream_error(const error_code& error, const char* what) {
   namespace e = asio::error;
   const bool gone = error == e::eof || error == e::connection_reset || error == e::broken_pipe ||
@@ -53,6 +58,7 @@ AsioStream::AsioStream(StreamSocket socket, std::string peer_address, const Stre
   core_->socket.non_blocking(true);
 }
 
+// An answer that was corked in this turn of the loop gets one try: a destructor cannot wait.
 AsioStream::~AsioStream() noexcept(false) {
   if (!core_->open) return;  // detached
   writer_.try_corked();
@@ -78,6 +84,8 @@ kj::Promise<void> AsioStream::write(kj::ArrayPtr<const kj::ArrayPtr<const kj::by
   return write(std::move(list));
 }
 
+// Goes past the writer, so the sender is told of the bytes: it finds out what the peer has read by
+// counting positions in the whole stream.
 void AsioStream::share(const std::shared_ptr<SharedMemory>& memory,
                        std::span<const std::uint8_t> bytes) {
   if (!send_with_descriptor(core_->socket.native_handle(), bytes, memory->descriptor()))
@@ -91,6 +99,8 @@ void AsioStream::failed() {
   if (disconnect_ != nullptr) disconnect_fulfiller_->fulfill();
 }
 
+// The handler may run after the stream has gone, when `this` must not be used. It holds the core,
+// whose `open` says whether the stream is still there.
 kj::Promise<void> AsioStream::whenWriteDisconnected() {
   if (writer_.failed()) return kj::READY_NOW;
   if (disconnect_ == nullptr) {
@@ -109,6 +119,8 @@ void AsioStream::abortRead() {
   core_->socket.shutdown(StreamSocket::shutdown_receive, ignored);
 }
 
+// The reader is told first: a pending read, when its wait is cancelled, then ends like one at the
+// end of the stream and keeps what it has.
 void AsioStream::abort() {
   reader_.abort();
   error_code ignored;
@@ -160,6 +172,7 @@ class FdSocket final : public Socket {
 
 }  // namespace
 
+// Asio's socket does not tell its family, which the new socket object needs; the system does.
 std::unique_ptr<Socket> AsioStream::detach() {
   CAIRN_CHECK(!reader_.holds_bytes() && writer_.idle() && !core_->sender.lends(),
               "a busy stream cannot change hands");

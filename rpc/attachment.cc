@@ -50,6 +50,8 @@ Attachment::Attachment(std::shared_ptr<Loan> loan, std::size_t bytes) : bytes_(b
   first_.owner = std::move(loan);
 }
 
+// Cap'n Proto counts in words and sends whole ones, so the last piece is made longer by what is
+// missing; the owner has promised that memory is readable so far.
 void Attachment::pad() {
   if (bytes_ == 0) return;
   auto& last = others_.empty() ? first_ : others_.back();
@@ -75,6 +77,7 @@ const void* AttachmentKeys::next(std::size_t bytes) {
   return key;
 }
 
+// By std::less, which orders unrelated pointers; the operator < need not.
 bool AttachmentKeys::is_key(const void* data) {
   const std::byte *const begin = range(), *const at = static_cast<const std::byte*>(data);
   return begin != nullptr && std::less_equal<>()(begin, at) &&

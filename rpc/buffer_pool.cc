@@ -21,6 +21,8 @@ constexpr std::size_t kPage = 4096;
 
 std::atomic<std::size_t> bytes_of_all{0};
 
+// Fresh memory costs a page fault per page, and a huge page takes one for 512 small ones. Only
+// memory that begins on a huge page can have them throughout, hence the alignment.
 std::uint8_t* allocate(std::size_t size) {
   auto* memory =
       static_cast<std::uint8_t*>(std::aligned_alloc(size >= kHugePage ? kHugePage : kPage, size));
@@ -38,6 +40,7 @@ void deallocate(std::uint8_t* memory, std::size_t size) {
 
 std::size_t buffer_bytes() { return bytes_of_all.load(std::memory_order_relaxed); }
 
+// The deleters of the buffers share it, so that a buffer may outlive its pool.
 struct BufferPool::State {
   ~State() {
     for (auto& [size, buffers] : unused)
@@ -71,6 +74,7 @@ BufferPool::Buffer BufferPool::take(std::size_t bytes) {
   } else {
     memory = allocate(size);
   }
+  // The order of `used` means nothing, so the last entry fills the gap.
   Buffer taken(memory, [state = state_, size](std::uint8_t* buffer) {
     const auto at = std::find_if(state->used.begin(), state->used.end(),
                                  [buffer](const State::Used& used) { return used.data == buffer; });

@@ -4,6 +4,8 @@
 
 namespace cairn::rpc {
 
+// For streams that copy: KJ lets go of the bytes when the write resolves, so the owners are kept
+// until then and no longer.
 kj::Promise<void> ByteStream::write(std::vector<Piece> pieces) {
   auto bytes = kj::heapArray<kj::ArrayPtr<const kj::byte>>(pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i)

@@ -22,6 +22,7 @@ std::vector<std::string> known_flags(const CLI::App& app) {
   return known;
 }
 
+// Without the empty argument CLI11 lists only the commands that this command line has used.
 std::vector<std::string> known_commands(const CLI::App& app) {
   std::vector<std::string> known;
   for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
@@ -49,6 +50,7 @@ void add_version_flag(CLI::App& app) {
                        "Print the version and end");
 }
 
+// CLI11 reports --help and --version as errors too, with an exit code of 0.
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);

@@ -39,6 +39,9 @@ std::string ended(const PeerInfo& peer) {
 
 }  // namespace
 
+// The order of the members is that of the layers, because they are destroyed in reverse: first what
+// waits for this connection's promises and the calls under way, then RPC, the messages and the
+// stream that it uses.
 struct Connection::Rpc {
   Rpc(kj::Own<ByteStream> own_stream, Side side, std::string self, BufferPool& pool,
       const ConnectionOptions& options)
@@ -48,6 +51,8 @@ struct Connection::Rpc {
                 limits(options)),
         system(capnp::makeRpcServer(network, bootstrap)) {
     messages.on_unclaimed([this] { drop_attachments_of_nobody(); });
+    // The library sends this text along with each exception. We use it to tell which task raised an
+    // error where the error itself does not say (from_kj() reads it).
     system.setTraceEncoder([self = std::move(self)](const kj::Exception&) {
       return kj::heapString(self.data(), self.size());
     });
@@ -89,6 +94,7 @@ Connection::Connection(Reactor& reactor, kj::Own<ByteStream> stream, Side side, 
       credit_in_(options.credit_bytes, ended(peer_)),
       rpc_(std::make_unique<Rpc>(kj::mv(stream), side, std::move(self), reactor.buffers(),
                                  options)) {
+  // A connection that was cut and one that was ended in order are the same to those who wait.
   rpc_->ended = rpc_->network.onDisconnect().catch_([](kj::Exception&&) {}).fork();
   rpc_->watch = rpc_->ended.addBranch()
                     .then([this] {
@@ -106,6 +112,8 @@ Connection::~Connection() {}
 
 kj::Promise<void> Connection::guard(Task<void> call) { return rpc_->calls.wrap(call.start()); }
 
+// Asked for once: the answer belongs to the connection. The VatId names the side that is asked,
+// which is the other one.
 capnp::Capability::Client Connection::bootstrap_any() {
   KJ_IF_MAYBE (known, rpc_->remote) return *known;
   capnp::MallocMessageBuilder message(8);
@@ -153,6 +161,8 @@ bool Connection::connected() const { return rpc_->connected; }
 
 kj::Promise<void> Connection::on_disconnect() { return rpc_->ended.addBranch(); }
 
+// Only the stream ends here. The library notices on its next turns and fails the calls then, which
+// is why this is safe inside a call of this very connection.
 void Connection::close() { rpc_->stream->abort(); }
 
 capnp::Orphan<capnp::Data> Connection::attach(capnp::Orphanage orphanage, Attachment attachment) {

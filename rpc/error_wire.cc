@@ -68,6 +68,7 @@ std::string_view without_decoration(std::string_view text) {
   return text;
 }
 
+// These failures have no type of their own in Cap'n Proto: only the text tells them from others.
 ErrorParts plain(const kj::Exception& error, std::string_view text) {
   if (text.find(kTooLarge) != text.npos || text.find(kTooLargeHere) != text.npos) {
     return {Code::kResourceExhausted,
@@ -96,6 +97,8 @@ kj::Exception to_kj(const ErrorParts& parts) {
                        kj::heapString(text.data(), text.size()));
 }
 
+// A kj::Exception passes unchanged: an error that came from one server and leaves through another
+// keeps the code and the task that its text names.
 kj::Exception to_kj(std::exception_ptr error) {
   try {
     std::rethrow_exception(error);

@@ -57,6 +57,8 @@ Gate::Pass& Gate::Pass::operator=(Pass&& other) noexcept {
   return *this;
 }
 
+// The pass is emptied first, so that the destructor, which calls this again, gives nothing back
+// twice.
 void Gate::Pass::leave() noexcept {
   if (const auto state = std::move(state_)) state->give_back(std::exchange(units_, 0));
 }
@@ -82,6 +84,8 @@ void Gate::set_limit(std::size_t limit) {
   state_->serve();
 }
 
+// KJ runs nothing from within fulfill() or reject(): what is awaited continues on a later turn of
+// the loop, so the list does not change during this loop, nor during that of serve().
 void Gate::close() {
   state_->closed = true;
   for (auto& waiter : state_->waiters)

@@ -39,12 +39,15 @@ Task<Silence> watch_heartbeat(Reactor& reactor, std::string who,
   auto last_answer = reactor.now();
   for (;;) {
     auto state = std::make_shared<Ping>();
+    // evalNow: what ping() throws itself counts like a ping that failed.
     auto answer = observe(kj::evalNow([&ping] { return ping(); }), state).fork();
     int missed = 0;
     for (;; ++missed) {
       bool over = missed >= options.missed_max;
       if (over)
         co_return Silence{who, reactor.now() - last_answer, str("missed ", missed, " heartbeats")};
+      // The whole interval passes after an answer, however early that came; only a loss ends it
+      // sooner.
       co_await reactor.sleep(options.interval).exclusiveJoin(when_lost(answer, state));
       co_await reactor.yield();  // answers that came while this loop was busy
       if (!state->lost.empty())

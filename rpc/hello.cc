@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array<std::uint8_t, 8> kMagic = {'C', 'A', 'I', 'R', 'N', 'R', 'P', 'C'};
 
+// Numbers go byte by byte, least significant first, so that the order of the host does not matter.
 class Writer {
  public:
   template <typename T>
@@ -33,6 +34,7 @@ class Writer {
   std::vector<std::uint8_t> bytes_;
 };
 
+// Reads what a stranger sent: every access goes through take(), which verifies the length first.
 class Reader {
  public:
   explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
@@ -126,6 +128,8 @@ std::vector<std::uint8_t> encode(const HelloReply& reply) {
   return std::move(out).finish(reply.version);
 }
 
+// The version is not judged here: the acceptor answers a foreign one with a refusal that names
+// both.
 HelloPrefix decode_prefix(std::span<const std::uint8_t, kHelloPrefixBytes> bytes) {
   if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
     throw InvalidArgumentError("no Cairn hello: other bytes came");
@@ -159,6 +163,7 @@ HelloReply decode_reply(std::uint16_t version, std::span<const std::uint8_t> res
   Reader in(rest);
   HelloReply reply;
   reply.version = version;
+  // A code that a later release has added reads as Unknown.
   auto code = in.number<std::uint8_t>();
   reply.accepted = code == 0;
   if (code > 0)
@@ -175,6 +180,8 @@ HelloReply decode_reply(std::uint16_t version, std::span<const std::uint8_t> res
   return reply;
 }
 
+// Does not end at the first difference: an answer that comes sooner or later would tell a guesser
+// how many bytes are right.
 bool same_secret(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -5,6 +5,8 @@
 namespace cairn::rpc {
 namespace {
 
+// Not a byte more than the hello: what follows it is RPC, which another stream object reads,
+// perhaps on another thread.
 Task<void> read_exactly(ByteStream& stream, std::span<std::uint8_t> to) {
   if (to.empty()) co_return;
   auto bytes = co_await stream.tryRead(to.data(), to.size(), to.size());
@@ -27,6 +29,7 @@ Task<HelloReply> greet(ByteStream& stream, Hello hello, std::string where,
                        std::shared_ptr<SharedMemory> shared) {
   auto bytes = encode(hello);
   if (shared != nullptr)
+    // The descriptor travels with these bytes, so they go in one call of their own.
     stream.share(shared, bytes);
   else
     co_await stream.write(bytes.data(), bytes.size());

@@ -31,6 +31,9 @@ Holder::Answer Holder::join(const void* connection, const Claim& claim, std::fun
     log_warning("session ", claim.session, " (", claim.who, ", from ", claim.address,
                 ") takes over from ", answer.other);
   }
+  // The other connection is ended last, when the new claim stands: its end leads to left(), which
+  // must find that it no longer holds this seat and change nothing. A coordinator that has only
+  // lost its connection comes back with the same session and keeps the time since which it is here.
   auto end_other = another ? std::exchange(end_, nullptr) : nullptr;
   if (claim_.session != claim.session) since_us_ = clock_.wall_microseconds();
   claim_ = claim;

@@ -19,7 +19,9 @@ using boost::system::error_code;
 
 constexpr int kPipeBytes = 256 << 10;  // more at once is slower: the pages' records leave the cache
 
-// splice(2) raises SIGPIPE where the other side is gone, and has no flag against it.
+// splice(2) raises SIGPIPE where the other side is gone, and has no flag against it. The signal
+// goes to the thread that called, where it stays pending while it is blocked and can be taken off.
+// One that was pending before is somebody else's and stays.
 class WithoutSigpipe {
  public:
   WithoutSigpipe() {
@@ -44,12 +46,17 @@ class WithoutSigpipe {
   bool pending_before_ = false, raised_ = false;
 };
 
+// Any other error means that this kernel or this kind of socket does not do it, and copies are sent
+// instead; these three mean that the peer has gone.
 bool is_refusal(int error) { return error != EPIPE && error != ECONNRESET && error != ENOTCONN; }
 
 }  // namespace
 
 LentPages::~LentPages() { refuse(); }
 
+// Only when the first large piece comes: most sockets never need the pipe's two descriptors. Where
+// the kernel cannot tell what is unread (SIOCOUTQ), lent pages would never be known to be free, so
+// nothing is lent at all.
 bool LentPages::open() {
   if (into_ >= 0) return true;
   int ends[2], bytes = 0;
@@ -69,6 +76,9 @@ void LentPages::refuse() {
     if (*end >= 0) ::close(std::exchange(*end, -1));
 }
 
+// vmsplice puts references to the pages into the pipe, and splice moves them on into the socket.
+// The pipe is emptied before more is put into it, so that what stands in it is always what is to be
+// sent next, also for the call that goes on after the socket was full.
 std::size_t LentPages::send_some(const void* data, std::size_t size, error_code& error) {
   std::size_t sent = 0;
   if (!open()) {
@@ -107,6 +117,8 @@ std::size_t LentPages::send_some(const void* data, std::size_t size, error_code&
   return sent;
 }
 
+// Pieces are lent in the order in which they are sent, so the list ascends and release_until()
+// looks at its beginning only.
 void LentPages::keep(std::shared_ptr<void> owner, std::size_t bytes, std::uint64_t end) {
   kept_.push_back({std::move(owner), bytes, end});
   kept_bytes_ += bytes;

@@ -51,6 +51,8 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
  private:
   enum class Stage { kHead, kSizes, kSegments, kWhole };
 
+  // The sizes come from a peer that may be wrong or hostile: their number is verified before the
+  // table is allocated, and their sum before any segment is.
   void advance() {
     if (stage_ == Stage::kHead) {
       KJ_REQUIRE(head_[0] < kSegmentsMax - 1, "message has too many segments");
@@ -74,6 +76,8 @@ class PooledMessageStream::Message final : public capnp::MessageReader {
     return segment == 0 ? head_[1] : sizes_[segment - 1];
   }
 
+  // Small segments share one allocation, end to end, so that one read can fill several. A large one
+  // gets a page-aligned buffer of its own, which can be kept when the message goes.
   void find_memory() {
     const std::size_t count = std::size_t{head_[0]} + 1;
     std::size_t total = 0, small = 0;
@@ -166,7 +170,9 @@ void PooledMessageStream::drop_attachments() {
 
 kj::Promise<void> PooledMessageStream::writeMessage(
     kj::ArrayPtr<const int>, kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) {
-  // segments less one, their words, padded
+  // The head: the number of segments less one, then their sizes in words, padded to a whole word.
+  // The stream may send it after this has returned, so it has an owner. Segments need none: the
+  // library keeps their message until the write resolves. What is attached brings its owners along.
   auto head = std::make_shared<std::vector<std::uint32_t>>((segments.size() + 2) & ~std::size_t{1});
   (*head)[0] = static_cast<std::uint32_t>(segments.size() - 1);
   for (std::size_t i = 0; i < segments.size(); ++i)
@@ -200,6 +206,9 @@ kj::Promise<void> PooledMessageStream::writeMessages(
   return all;
 }
 
+// The library asks for the size of the socket's buffer and lets streaming calls have that much
+// under way. We answer with a window of our own, for the stock buffer of a Unix socket is too small
+// for bulk.
 kj::Maybe<int> PooledMessageStream::getSendBufferSize() { return kStreamWindowBytes; }
 
 kj::Promise<void> PooledMessageStream::end() {

@@ -25,6 +25,7 @@ std::uint16_t parse_port(std::string_view text, std::string_view port) {
 }
 
 Address parse_tcp(std::string_view text, std::string_view rest) {
+  // The last colon, because an IPv6 address in brackets has colons of its own.
   auto colon = rest.rfind(':');
   if (colon == rest.npos) bad_address(text, "it has no port");
   auto host = rest.substr(0, colon);
@@ -43,6 +44,9 @@ bool take(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
+// Takes its arguments by value, since it outlives the caller's. The hello is exchanged over a
+// stream that reads nothing ahead and corks nothing; then the socket is taken back, so that RPC
+// begins on a fresh stream with the options of the connection.
 Task<std::unique_ptr<Connection>> connect_task(Network& network, Reactor& reactor, Address address,
                                                Hello hello, ConnectionOptions options) {
   auto socket = co_await network.dial(reactor, address);

@@ -45,6 +45,9 @@ bool PieceSender::lendable(const ByteStream::Piece& piece) const {
 std::size_t PieceSender::send_first(Outgoing& out, error_code& error) {
   ByteStream::Piece& next = out.pieces[out.first];
   if (!out.lending && lendable(next)) {
+    // Kept from before the first byte goes: the peer may read a part while the rest still waits
+    // here. A piece that was begun by reference is continued so, because its next bytes stand in
+    // the pipe already.
     lent_.keep(std::move(next.owner), next.bytes.size(), bytes_out_ + next.bytes.size());
     out.lending = true;
   }

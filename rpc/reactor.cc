@@ -8,6 +8,7 @@ namespace cairn::rpc {
 namespace {
 
 constexpr int kClosingPolls = 4;
+// The same in every simulation, so that times in logs and files are equal for equal runs.
 constexpr std::int64_t kSimulatedEpochUs = 1'700'000'000'000'000;
 
 class ReactorClock final : public Clock {
@@ -41,6 +42,8 @@ void run_guarded(const Work& work) {
 
 }  // namespace
 
+// The lock is held while posting: otherwise the reactor could end between the question and the
+// post.
 bool Mailbox::post(Work work) {
   std::lock_guard hold(mutex_);
   if (reactor_ == nullptr) return false;
@@ -83,6 +86,7 @@ void Reactor::run() {
   stop_ = nullptr;
 }
 
+// Through the mailbox, so that only the loop's own thread touches what run() waits for.
 void Reactor::stop() {
   mailbox_->post([this] {
     stopping_ = true;

@@ -18,7 +18,11 @@ ReactorThread::ReactorThread(std::string name, ReactorOptions options)
   auto standing = ready.get_future();
   thread_->thread =
       std::thread([name = std::move(name), options, ready = std::move(ready)]() mutable {
+        // Linux refuses names of more than 15 bytes.
         pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+        // KJ binds a loop to the thread on which it is made, so the reactor is made and destroyed
+        // here; the constructor waits until it stands, or has what went wrong thrown on its own
+        // thread.
         std::unique_ptr<Reactor> reactor;
         try {
           reactor = make_reactor(options);

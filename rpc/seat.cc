@@ -21,6 +21,7 @@ void Seat::join(wire::Claim::Reader asked, std::uint64_t configured,
   claim.address = peer.address;
   claim.silence = std::chrono::milliseconds(asked.getSilenceMs());
   claim.take_over = asked.getTakeOver();
+  // A connection has one seat, whose address names the connection to the holder.
   const Holder::Answer answer = holder_->join(this, claim, [this] { connection_.close(); });
   out.setGranted(answer.granted);
   out.setHolder(answer.other.c_str());

@@ -29,6 +29,7 @@ class Ward : public std::enable_shared_from_this<Ward> {
              const std::string& self, const ConnectionOptions& options) {
     auto connection = std::make_unique<Connection>(
         reactor_, socket.attach(reactor_, options.stream), Side::kAcceptor, peer, self, options);
+    // In the same turn of the loop in which RPC began, so that the first call finds the service.
     connection->serve(endpoint.serve(peer, *connection));
     auto id = next_id_++;
     // A connection may not be destroyed by an event of its own, hence the detour through post().
@@ -116,6 +117,9 @@ Acceptor::Impl::Impl(Network& network, const Address& wanted, AcceptorOptions gi
   tasks.spawn(str("accepting at ", address.str()), accept_all());
 }
 
+// When descriptors run out, the listening socket stays readable and accept() fails at once, over
+// and over: the pause keeps the loop free to close some. It is outside the handler, which may not
+// co_await.
 Task<void> Acceptor::Impl::accept_all() {
   for (;;) {
     std::unique_ptr<Socket> socket;
@@ -136,6 +140,8 @@ Task<void> Acceptor::Impl::accept_all() {
   }
 }
 
+// The hello is awaited beside the next accept(). However that ends (greeted, refused, late or
+// dropped for a later stranger), the entry goes with the promise to which its removal is attached.
 void Acceptor::Impl::welcome(std::unique_ptr<Socket> socket) {
   auto what = str(self(), " refused a connection from ", socket->peer_address());
   auto id = next_stranger++;
@@ -155,6 +161,8 @@ void Acceptor::Impl::drop_oldest_stranger() {
       str(options.hellos_max, " streams had not greeted, and this one was silent for longest")));
 }
 
+// Memory is taken only from a peer that was accepted; what another one sent is unmapped with the
+// stream.
 Task<void> Acceptor::Impl::greet(std::unique_ptr<Socket> socket) {
   auto where = socket->peer_address();
   StreamOptions plain = kPlainStream;
@@ -170,6 +178,7 @@ Task<void> Acceptor::Impl::greet(std::unique_ptr<Socket> socket) {
   hand_over(stream->detach(), hello, std::move(shared));
 }
 
+// The version comes first: only the prefix has a form that holds for all versions.
 HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) const {
   HelloReply reply;
   reply.role = options.role;
@@ -193,6 +202,7 @@ HelloReply Acceptor::Impl::judge(const ReceivedHello& received, Hello& hello) co
   return reply;
 }
 
+// The token comes first: a peer that does not know it learns nothing of the cluster.
 void Acceptor::Impl::check(const Hello& hello) const {
   auto sides = str(self(), " refuses ", task_name(hello.role, hello.task), ": ");
   if (!same_secret(hello.token, options.token)) {
@@ -215,7 +225,9 @@ void Acceptor::Impl::check(const Hello& hello) const {
   if (auto reason = options.admit(hello)) refuse(Code::kFailedPrecondition, str(sides, *reason));
 }
 
-// The socket crosses to the endpoint's thread; if that has ended it is closed on the way.
+// The socket crosses to the endpoint's thread; if that has ended it is closed on the way. The
+// connection is counted here, before it crosses, so that the next hello is judged by a number that
+// includes it.
 void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hello,
                                std::shared_ptr<SharedMemory> shared) {
   PeerInfo peer{hello.role,     hello.task, hello.incarnation,      hello.session,
@@ -243,6 +255,7 @@ void Acceptor::Impl::hand_over(std::unique_ptr<Socket> socket, const Hello& hell
   if (!doorway->mailbox->post(std::move(adopt))) --*count;
 }
 
+// Connections end on the threads of their endpoints, behind those that were posted there before.
 void Acceptor::Impl::stop() {
   tasks.cancel_all();
   listener.reset();

@@ -19,6 +19,8 @@ std::string environment(const char* name) {
 
 }  // namespace
 
+// The environment fills in what the command line may then override. The TF_CONFIG comes last,
+// because it depends on which flags were given.
 ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& program) {
   ParsedFlags parsed;
   ServerFlags& flags = parsed.flags;
@@ -59,6 +61,9 @@ ParsedFlags parse_server_flags(int argc, char** argv, const ServerProgram& progr
   return parsed;
 }
 
+// The form is TensorFlow's: {"cluster": {"worker": ["host:port", ...], ...}, "task": {"type",
+// "index"}}. The index comes before the address, which is looked up by it. Nine digits always fit
+// into it.
 void apply_tf_config(const std::string& text, Role role, GivenFlags given, ServerFlags& flags) {
   const Json config = parse_json(text, "TF_CONFIG");
   if (!config.is_object())

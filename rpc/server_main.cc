@@ -31,6 +31,8 @@ Task<void> tell_waits(Reactor& reactor, const RunningServer& server) {
   co_await std::move(others);
 }
 
+// A peer that has gone must not end the process, and SIGUSR1 would by default. The inner block ends
+// before the reactor, which has to outlive what belongs to it.
 int serve(const ServerProgram& program, const ServerFlags& flags) {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGUSR1, SIG_IGN);  // until there is somebody to ask
@@ -55,6 +57,7 @@ int serve(const ServerProgram& program, const ServerFlags& flags) {
     const auto ready =
         str(program.name, " ", flags.index, " listening on ", server->address().str());
     log_info(ready);
+    // Flushed, because who started this reads it from a pipe.
     std::cout << ready << std::endl;
     reactor->run();
     server->stop();

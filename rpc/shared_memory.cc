@@ -48,6 +48,7 @@ std::size_t size_class(std::size_t bytes) {
 
 std::size_t shared_bytes() { return bytes_handed_out.load(std::memory_order_relaxed); }
 
+// Without a reservation: the file is large, and pages that nobody touches cost nothing.
 std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t bytes) {
   void* data =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
@@ -60,6 +61,8 @@ std::shared_ptr<SharedMemory> SharedMemory::map(int descriptor, std::size_t byte
       new SharedMemory(descriptor, static_cast<std::byte*>(data), bytes));
 }
 
+// The size is set before the seals, which forbid to change it. F_SEAL_SEAL keeps the peer from
+// adding others later.
 std::shared_ptr<SharedMemory> SharedMemory::create(std::size_t bytes) {
   const int descriptor = ::memfd_create("cairn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) return nullptr;
@@ -83,6 +86,7 @@ SharedMemory::~SharedMemory() {
 }
 
 std::span<std::byte> SharedMemory::at(std::uint64_t offset, std::uint64_t size) const {
+  // Written so that no sum can overflow: both numbers come from another process.
   if (offset % 8 != 0 || offset > bytes_ || size > bytes_ - offset)
     throw InvalidArgumentError(str("a call names ", size, " bytes at ", offset,
                                    " of the shared memory, which has ", bytes_,
@@ -111,6 +115,8 @@ SharedPool::SharedPool(std::shared_ptr<SharedMemory> memory) : state_(std::make_
 
 const SharedMemory& SharedPool::memory() const { return *state_->memory; }
 
+// What was handed out once keeps its size class: new memory is cut off the end while there is some,
+// and neighbours are never joined again.
 std::shared_ptr<std::uint8_t> SharedPool::take(std::size_t bytes) {
   const std::size_t size = size_class(bytes);
   std::vector<std::size_t>& unused = state_->unused[size];

@@ -50,6 +50,7 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
   bool take_drop(const std::string& from, const std::string& to) override {
     return drops.erase({from, to}) > 0;
   }
+  // Each delivery is hashed together with the fingerprint before it, so the order counts too.
   void delivered(const std::string& from, const std::string& to, std::size_t bytes) override {
     ++deliveries;
     auto note = str(reactor.now().count(), ' ', from, ' ', to, ' ', bytes);
@@ -105,6 +106,7 @@ class SimNetwork::Impl::DoorListener final : public Listener {
  public:
   DoorListener(std::shared_ptr<Impl> net, std::shared_ptr<SimDoor> door, Address address)
       : net_(std::move(net)), door_(std::move(door)), address_(std::move(address)) {}
+  // After a crash another listener may have taken the name: only the own door is removed.
   ~DoorListener() override {
     door_->open = false;
     auto known = net_->doors.find(address_.host);
@@ -157,6 +159,7 @@ class SimNetwork::Impl::HostNetwork final : public Network {
     if (address.scheme != Address::Scheme::kSim)
       throw InvalidArgumentError(str(address.str(), " is no simulated address"));
   }
+  // Static, with a share in the network: it may go on when the object that was asked has gone.
   static Task<std::unique_ptr<Socket>> dial_host(std::shared_ptr<Impl> net, std::string from,
                                                  Address address) {
     auto to = host_of(address);
@@ -188,6 +191,7 @@ Network& SimNetwork::host(const std::string& name) {
   return *host;
 }
 
+// Breaking one end breaks the other, so one direction is enough.
 void SimNetwork::cut(const std::string& a, const std::string& b) {
   impl_->cuts.insert({a, b});
   impl_->cuts.insert({b, a});
@@ -220,6 +224,7 @@ void SimNetwork::drop_next(const std::string& from, const std::string& to) {
   impl_->drops.insert({from, to});
 }
 
+// What had dialled and was not accepted yet ends with the door. The name is free at once.
 void SimNetwork::crash(const std::string& name) {
   for (auto& [address, door] : impl_->doors) {
     if (door->host != name) continue;

@@ -4,6 +4,8 @@
 
 namespace cairn::rpc {
 
+// Work begins when what the lane did before has ended, as on a thread; the weak pointer keeps what
+// is still scheduled from running after the simulated process has died.
 void SimOffload::submit(std::size_t lane, std::function<void()> work) {
   const auto delay =
       Duration(random_.below(static_cast<std::uint64_t>(delay_max_.count()) + 1)) + slower_;

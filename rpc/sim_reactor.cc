@@ -36,6 +36,8 @@ class SimReactor::Port final : public kj::EventPort {
   bool run_one(Duration limit) {
     Duration timer_time = Duration::max();
     KJ_IF_MAYBE (next, timer_.nextEvent()) timer_time = since_origin(*next);
+    // At equal times deliveries go before timers, always, for a run must be a function of its
+    // inputs.
     bool event_first = !events_.empty() && events_.top().time <= timer_time;
     if (!event_first && timer_time == Duration::max()) return false;
     Duration time = event_first ? events_.top().time : timer_time;
@@ -43,6 +45,8 @@ class SimReactor::Port final : public kj::EventPort {
     now_ = std::max(now_, time);
     ++steps_;
     if (event_first) {
+      // Taken off first, because the work may schedule more. A copy: the top of a queue cannot be
+      // moved from.
       auto work = events_.top().work;
       events_.pop();
       work();
@@ -105,6 +109,8 @@ kj::Promise<void> SimReactor::yield() {
   });
 }
 
+// What is runnable runs before time moves on, and after each event. At the end the clock goes to
+// the end of the period even if nothing happens there.
 void SimReactor::advance(Duration duration) {
   auto end = port_->now() + duration;
   do scope_->poll();

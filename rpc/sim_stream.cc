@@ -51,6 +51,7 @@ size_t SimEnd::take(kj::byte* to, size_t max) {
   return count;
 }
 
+// At the end of the stream a read gets what there is; at a break it fails unless it has enough.
 void SimEnd::serve_reader() {
   if (reading_ == nullptr) return;
   auto& reading = *reading_;
@@ -69,6 +70,7 @@ kj::Promise<size_t> SimEnd::read(void* to, size_t min, size_t max) {
 kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes, std::shared_ptr<SharedMemory> shared) {
   if (broken_ || finished_) return broken();
   if (bytes.empty()) return kj::READY_NOW;
+  // As seen from here the write has failed, and nobody can tell how far it came.
   if (links_->take_drop(host_, peer_host_)) {
     break_now();
     return broken();
@@ -80,6 +82,7 @@ kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes, std::shared_ptr<Sha
 
 void SimEnd::send(Piece piece) {
   if (links_->held(host_, peer_host_)) return hold(std::move(piece));
+  // A piece never arrives before the one ahead of it, however short the delay that it draws.
   last_arrival_ = std::max(last_arrival_, reactor_.now() + links_->draw_delay());
   auto shared = std::make_shared<Piece>(std::move(piece));
   reactor_.schedule(last_arrival_ - reactor_.now(), [self = shared_from_this(), shared] {
@@ -119,6 +122,7 @@ void SimEnd::leave() {
   inbox_begin_ = 0;
 }
 
+// What is held back may hold the last reference to this end, so `self` keeps it to the last line.
 void SimEnd::fail() {
   auto self = shared_from_this();
   broken_ = true;
@@ -166,6 +170,7 @@ class SimStream final : public ByteStream {
     for (auto& piece : pieces) bytes.insert(bytes.end(), piece.begin(), piece.end());
     return end_->write(std::move(bytes));
   }
+  // RPC always has a read under way, and a simulated end shows there.
   kj::Promise<void> whenWriteDisconnected() override { return kj::NEVER_DONE; }
   void shutdownWrite() override { end_->finish(); }
 

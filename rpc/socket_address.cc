@@ -40,6 +40,8 @@ const sockaddr_in6& v6(const SocketAddress& address) {
   return reinterpret_cast<const sockaddr_in6&>(address.storage);
 }
 
+// An abstract name begins with a zero byte and ends where the size of the address says; a path ends
+// with a zero byte (unix(7)).
 SocketAddress make_unix(const std::string& name, bool abstract) {
   SocketAddress address;
   auto& un = reinterpret_cast<sockaddr_un&>(address.storage);
@@ -56,6 +58,7 @@ SocketAddress make_unix(const std::string& name, bool abstract) {
 
 }  // namespace
 
+// "localhost" needs no look-up, which may block, and means the IPv4 address for both ends.
 std::vector<SocketAddress> numeric_addresses(const std::string& host, std::uint16_t port) {
   int status = 0;
   return resolve(host == "localhost" ? "127.0.0.1" : host, port, AI_NUMERICHOST, status);
@@ -96,6 +99,7 @@ Address to_address(const SocketAddress& address) {
   return {Address::Scheme::kTcp, host, port_of(address)};
 }
 
+// The whole of 127.0.0.0/8 is loopback, not only its first address.
 bool is_loopback(const SocketAddress& address) {
   if (address.family() == AF_INET) return (ntohl(v4(address).sin_addr.s_addr) >> 24) == 127;
   return address.family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6(address).sin6_addr);
@@ -112,6 +116,7 @@ bool same_host(const SocketAddress& address, const sockaddr* other) {
                      sizeof(in6_addr)) == 0;
 }
 
+// An address that belongs to one of our interfaces reaches this host without leaving it.
 bool is_own(const SocketAddress& address) {
   if (is_loopback(address)) return true;
   ifaddrs* list = nullptr;

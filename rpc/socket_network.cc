@@ -36,6 +36,8 @@ class Waitable {
   }
 
  private:
+  // A wait that is dropped is cancelled, but Asio may run its handler afterwards. The handler
+  // therefore shares `live_`, and touches the fulfiller only while it is set.
   class Wait {
    public:
     Wait(kj::PromiseFulfiller<void>& fulfiller, std::shared_ptr<Descriptor> descriptor,
@@ -81,6 +83,8 @@ class SocketListener final : public Listener {
   // Errors  Unavailable: cannot bind.
   SocketAddress open_door(SocketAddress address, const std::string& shown) {
     auto door = std::make_unique<Waitable>(reactor_, open_socket(address.family()));
+    // A port whose old connections are still in TIME_WAIT can be listened at again: a ps that was
+    // restarted does. Afterwards the system is asked for the address, since port 0 lets it choose.
     int on = 1;
     if (address.family() != AF_UNIX)
       ::setsockopt(door->fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -103,6 +107,8 @@ class SocketListener final : public Listener {
   bool exposed() const override { return exposed_; }
 
  private:
+  // All doors are tried before any is waited for; the waits of the doors that stay shut are
+  // cancelled.
   Task<std::unique_ptr<Socket>> accept_next() {
     for (;;) {
       for (auto& door : doors_)
@@ -127,6 +133,8 @@ class SocketListener final : public Listener {
                                            : to_address(peer).str();
       return make_fd_socket(fd, peer.family(), name);
     }
+    // Thrown, so that the caller pauses. Any other error belongs to the stream that was to be
+    // accepted (accept(2)), and the next one may be in order.
     bool out_of_room = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
     if (out_of_room) throw ResourceExhaustedError(str("no more connections: ", system_text(errno)));
     return nullptr;  // nobody there, or gone again
@@ -139,6 +147,8 @@ class SocketListener final : public Listener {
   std::string path_;
 };
 
+// A non-blocking connect() is over when the socket becomes writable, and SO_ERROR then says how
+// (connect(2)). A Unix socket connects at once or not at all.
 Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address, std::string shown,
                                          bool shares) {
   Waitable socket(reactor, open_socket(address.family()));
@@ -157,7 +167,8 @@ Task<std::unique_ptr<Socket>> connect_to(Reactor& reactor, SocketAddress address
 }
 
 // A Unix connection to the second door of `address`; null: there is none, or another user's process
-// holds the name.
+// holds the name. Abstract names have no permissions, and anybody may take one: the kernel tells
+// who listens (SO_PEERCRED). A listener at a wildcard address has the door of that name.
 std::unique_ptr<Socket> try_second_door(const SocketAddress& address, bool shares) {
   for (const auto& host : {numeric_host(address), std::string("*")}) {
     auto name = second_door(host, port_of(address));
@@ -254,6 +265,8 @@ class SocketNetwork final : public Network {
     }
   }
 
+  // The addresses of a name are tried in the resolver's order; the first that answers is taken. On
+  // this host the second door goes before TCP.
   static Task<std::unique_ptr<Socket>> dial_tcp(Reactor& reactor, Address address,
                                                 Transport transport) {
     auto candidates = co_await resolve(reactor, address.host, address.port);

@@ -7,6 +7,8 @@
 
 namespace cairn::rpc {
 
+// SocketWriter batches small writes itself, so Nagle's algorithm would only hold back their last
+// bytes.
 void tune_socket(int descriptor, int family) {
   const int on = 1;
   if (family != AF_UNIX) {
@@ -17,6 +19,7 @@ void tune_socket(int descriptor, int family) {
     ::setsockopt(descriptor, SOL_SOCKET, buffer, &kUnixBufferBytes, sizeof kUnixBufferBytes);
 }
 
+// Two processes may also meet at an address of the host's own: then both ends have the same one.
 void tune_within_host(int descriptor) {
   SocketAddress own, peer;
   own.size = peer.size = sizeof own.storage;

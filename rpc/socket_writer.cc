@@ -36,6 +36,9 @@ kj::Promise<void> SocketWriter::write(std::vector<ByteStream::Piece> pieces) {
   return flush(std::move(pieces));
 }
 
+// Answers before the bytes are out, which KJ's contract allows: an error then comes with the next
+// write or read. Above the high-water mark the caller waits, so that a slow peer does not fill our
+// memory.
 kj::Promise<void> SocketWriter::cork(const std::vector<ByteStream::Piece>& pieces) {
   for (auto& piece : pieces)
     corked_.insert(corked_.end(), piece.begin(), piece.begin() + piece.bytes.size());
@@ -46,6 +49,8 @@ kj::Promise<void> SocketWriter::cork(const std::vector<ByteStream::Piece>& piece
   return drained();
 }
 
+// evalLast runs when the loop has nothing else to do: what one turn brings forth leaves in one
+// call.
 void SocketWriter::plan_flush() {
   flush_planned_ = true;
   auto flush_all = [this]() -> kj::Promise<void> {

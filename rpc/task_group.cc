@@ -59,6 +59,7 @@ TaskGroup::TaskGroup(OnError on_error)
     : on_error_(on_error ? std::move(on_error) : log_failure),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {}
 
+// The tasks go first: each leaves this group's list, and then the group leaves that of its thread.
 TaskGroup::~TaskGroup() noexcept {
   tasks_ = nullptr;
   if (!home_) return;
@@ -77,6 +78,7 @@ void TaskGroup::spawn(std::string what, Task<void> task) { spawn(std::move(what)
 
 void TaskGroup::spawn(std::string what, kj::Promise<void> promise) {
   if (!home_) enlist();
+  // The handler owns the entry, so it leaves the list when the task ends and when it is cancelled.
   tasks_->add(promise.catch_(
       [this, named = kj::heap<Named>(*this, std::move(what))](kj::Exception&& exception) {
         auto error = from_kj(exception);
@@ -94,6 +96,7 @@ void TaskGroup::taskFailed(kj::Exception&& exception) {  // what a handler itsel
 
 std::vector<WaitingTasks> TasksOfThread::collect() {
   const Duration now = coarse_now();
+  // Sorted by name, and stably by age below: equal ages are always told in the same order.
   std::map<std::string, WaitingTasks> by_name;
   for (const TaskGroup* group = here()->newest; group != nullptr; group = group->before_)
     for (const TaskGroup::Named* task = group->newest_; task != nullptr; task = task->older) {

@@ -13,6 +13,7 @@ std::string read_token(const std::string& path) {
   std::string token;
   if (!file || !std::getline(file, token))
     throw NotFoundError(str("the token file ", path, " cannot be read or is empty"));
+  // Editors end the line with a newline, some with a carriage return before it.
   while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back()))) token.pop_back();
   return token;
 }

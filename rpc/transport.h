@@ -6,6 +6,8 @@
 
 namespace cairn::rpc {
 
+// Each side decides for itself: a listener of kTcp offers no Unix socket, a dialler of kTcp asks
+// for none.
 enum class Transport : std::uint8_t {
   // a Unix socket and shared memory where the peer is on this host and offers them, TCP otherwise
   kAuto,

@@ -25,6 +25,8 @@ void log_tasks_here(const std::string& loop) {
     log_info("waits: ", loop, ": and for ", tasks.size() - kLines, " other things, since later");
 }
 
+// Each loop answers for itself, on its own thread, since only that may read its lists. The flags
+// are shared, because a loop that is busy may answer when this has long ended.
 Task<void> log_tasks_of(Reactor& asking, std::vector<NamedLoop> loops) {
   using Answered = std::atomic<bool>;
   std::vector<std::shared_ptr<Answered>> answered;
