@@ -25,6 +25,8 @@ rpc::Task<void> ComputeTurns::pump() {
   pumping_ = false;
 }
 
+// A closure that has begun to push is let through even while the gate is held: the holder waits for
+// it, and a checkpoint must not see half of its pushes.
 kj::Promise<void> PushGate::pass(const void* who) {
   if (held() && std::find(pushing_.begin(), pushing_.end(), who) == pushing_.end()) {
     auto pair = kj::newPromiseAndFulfiller<void>();
@@ -63,6 +65,7 @@ void PushGate::release_all() {
   tell_if_idle();
 }
 
+// Holders wait for those inside to leave. When the last hold is gone there is nothing to wait for.
 void PushGate::tell_if_idle() {
   if (!pushing_.empty() && held()) return;
   for (auto& holder : std::exchange(holders_, {})) holder->fulfill();

@@ -8,12 +8,14 @@
 namespace cairn::worker {
 namespace {
 
+// One for each connection to the control endpoint, with the connection's own seat.
 class ControlService final : public wire::WorkerControl::Server {
  public:
   ControlService(ControlHooks hooks, rpc::Connection& connection)
       : hooks_(std::move(hooks)), connection_(connection), seat_(hooks_.holder, connection) {}
 
   kj::Promise<void> ping(PingContext context) override {
+    // A ping is how a coordinator shows life; it goes before anything that may fail.
     seat_.heard();
     return rpc::at_once([&] {
       const WorkerState state = hooks_.state();
@@ -23,6 +25,7 @@ class ControlService final : public wire::WorkerControl::Server {
       out.setSession(state.session);
     });
   }
+  // Anybody who passed the greeting may ask, which is how `cairn status` looks at a worker.
   kj::Promise<void> status(StatusContext context) override {
     return rpc::at_once([&] { context.getResults().setJson(hooks_.json()); });
   }

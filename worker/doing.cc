@@ -21,6 +21,8 @@ std::string_view doing_text(Doing doing) {
 
 bool has_shard(Doing doing) { return doing >= Doing::kConnecting && doing <= Doing::kPushing; }
 
+// Another thread may write meanwhile. Each member is read whole but not all at one moment, which
+// does for a status: what was seen is at worst a line that mixes two moments.
 bool DoingSlot::read(Seen& out) const {
   const std::uint64_t sequence = sequence_.load(std::memory_order_relaxed);
   if (sequence == 0) return false;
@@ -68,6 +70,8 @@ void CallsUnderWay::set(Id call, Doing doing, Duration now) {
   if (call == first_) tell(now);
 }
 
+// Calls end in any order and the oldest is the one that is told of. Those that ended before it are
+// only marked, so that a call's number stays its place in the queue.
 void CallsUnderWay::end(Id call, Duration now) {
   calls_[call - first_].over = true;
   if (call != first_) return;

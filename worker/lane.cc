@@ -125,6 +125,9 @@ Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
 
 Lane::~Lane() = default;
 
+// Another session may use the same numbers for other functions, pipelines and variables, so nothing
+// of the old one may stay. The same session again keeps them, as when its coordinator has only
+// reconnected.
 void Lane::configure(const LaneConfig& config) {
   if (config.session == 0)
     throw InvalidArgumentError("a lane is configured for a session, and 0 is none");
@@ -238,6 +241,8 @@ void Lane::check_arguments(const Closure& closure, const Function& function) con
                                      closure.takes[i].count));
 }
 
+// The context travels with every call, and by it a shard fences what is of another session or of a
+// connection that was replaced.
 StepContext Lane::context(const Closure& closure) const {
   StepContext step;
   step.session = config_.session;
@@ -249,6 +254,7 @@ StepContext Lane::context(const Closure& closure) const {
   return step;
 }
 
+// A pipeline and a function are registered apart, so only this ties their columns together.
 void Lane::take_elements(const Closure& closure, const Function& function, Run& run) {
   const TraceSpan span("read data", closure.sequence);
   for (std::size_t i = 0; i < closure.takes.size(); ++i) {

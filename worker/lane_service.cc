@@ -66,6 +66,9 @@ class LaneService final : public wire::Lane::Server {
     });
   }
 
+  // The call brings closures and takes away results, whichever there are: with results at hand it
+  // is answered at once, and otherwise it waits for some. Its parameters are let go before that,
+  // because they may be large and the closures have been read.
   kj::Promise<void> run(RunContext context) override {
     try {
       from_coordinator("Lane.run");
@@ -161,6 +164,7 @@ class LaneService final : public wire::Lane::Server {
     connection_.verify_reading((ready_words_ + words) * sizeof(capnp::word));
     keep(sequence, std::move(result), words);
   }
+  // An error's message is short, so it is kept whatever the coordinator has left unread.
   void failed(std::uint64_t sequence, std::exception_ptr error) {
     ClosureResult result;
     result.error = rpc::error_text(error);
@@ -201,6 +205,7 @@ class LaneService final : public wire::Lane::Server {
     const Results results = co_await kj::mv(pair.promise);
     answer(context, results);
   }
+  // The size is said before the message is filled, so that one segment holds all of it.
   static void answer(RunContext& context, const Results& results) {
     auto out = context.getResults(capnp::MessageSize{results.words + kHeadWords, 0})
                    .initResults(static_cast<unsigned>(results.list.size()));

@@ -10,6 +10,7 @@ std::vector<std::byte> read_bytes(capnp::Data::Reader in) {
   return {begin, begin + in.size()};
 }
 
+// An iterator only goes forward, so a state behind the wanted element could never lead to it.
 Take read(wire::Take::Reader in) {
   if (in.getStateOrdinal() > in.getOrdinal())
     throw InvalidArgumentError(str("a closure takes element ", in.getOrdinal(), " of pipeline ",
@@ -21,6 +22,7 @@ Take read(wire::Take::Reader in) {
 
 constexpr std::uint32_t kShardsMax = 1 << 20;  // of a cluster; as many variables, and parts of each
 
+// Bounded before anything is made from them: a lane keeps a table with an entry for each shard.
 ShardServer read(wire::Server::Reader in) {
   if (in.getShards() > kShardsMax || in.getFirstShard() > kShardsMax)
     throw InvalidArgumentError(str("a ps of ", in.getShards(), " shards from number ",
@@ -58,6 +60,8 @@ VariableLayout read(wire::VariableLayout::Reader in, VariableId id) {
 
 }  // namespace
 
+// Nothing is allocated by a number that was only claimed: the lists are bounded before they are
+// read, and each tensor brings the bytes that its shape promises.
 Closure read(wire::Closure::Reader in) {
   Closure out;
   out.sequence = in.getSequence();
@@ -78,6 +82,7 @@ Closure read(wire::Closure::Reader in) {
   return out;
 }
 
+// A variable's number is its place in the list, as every task of the cluster counts.
 std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
   auto out = std::make_shared<Layout>();
   out->version = in.getVersion();
@@ -89,6 +94,7 @@ std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
   return out;
 }
 
+// A result with an error carries nothing else: whatever was computed before it is of no use.
 void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
   out.setSequence(result.sequence);
   if (!result.error.empty()) return out.setError(result.error);
@@ -112,6 +118,8 @@ void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
 
 namespace {
 
+// An estimate from above: the constants cover the fields and pointers of the struct and of what it
+// points to, and the rounding of each blob to a whole word.
 std::uint64_t message_words(const Tensor& tensor) {
   std::uint64_t words = 12 + static_cast<std::uint64_t>(tensor.shape().rank());
   if (tensor.dtype() != DType::kString) return words + tensor.bytes() / sizeof(capnp::word);

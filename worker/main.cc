@@ -4,6 +4,7 @@
 
 namespace {
 
+// The worker as the common main program of ps and worker sees it.
 class Running final : public cairn::rpc::RunningServer {
  public:
   Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,

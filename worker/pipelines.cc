@@ -26,6 +26,8 @@ std::uint64_t stands_at(const DatasetIterator& iterator) {
 Pipelines::Pipelines(OpenOptions open, std::size_t iterators_max)
     : options_(open), iterators_max_(iterators_max) {}
 
+// The same dataset again, from a coordinator that has come back, keeps its iterators and their
+// place.
 void Pipelines::define(PipelineId pipeline, Dataset dataset) {
   if (auto known = datasets_.find(pipeline);
       known != datasets_.end() && fingerprint(known->second) == fingerprint(dataset))
@@ -55,6 +57,8 @@ const ElementSpec& Pipelines::element_spec(PipelineId pipeline) const {
   return dataset(pipeline).element_spec();
 }
 
+// The iterator that has the fewest elements to skip, and none that would skip more than one opened
+// at the state that came with the closure. An iterator that stands behind the element is of no use.
 std::list<Pipelines::Open>::iterator Pipelines::find(const Take& wanted) {
   auto best = open_.end();
   std::uint64_t best_distance = wanted.ordinal - std::min(wanted.ordinal, wanted.state_ordinal);
@@ -76,12 +80,14 @@ Taken Pipelines::take(const Take& wanted) {
       ++opened_;
       open_.push_front(
           {wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options_)});
+      // The list is ordered by use, the latest first: the one at the end is the one to give up.
       if (open_.size() > iterators_max_) open_.pop_back();
     } else {
       open_.splice(open_.begin(), open_, used);
     }
     return read(*open_.front().iterator, wanted);
   } catch (const OutOfRangeError&) {
+    // The end of the data is no failure of the dataset, so it leaves as it is.
     throw;
   } catch (const Error& error) {
     // It may have moved: the closure's retry opens another one at its state.

@@ -101,6 +101,8 @@ Bytes ReadScatter::destination(const ShardRequest& request, const BlobMemory& me
   return {std::const_pointer_cast<void>(value.owner()), at, request.value_bytes};
 }
 
+// The values of all segments stand end to end in the reply, less those that were left out. The
+// reply tells the last write of whole parts only, in the order in which they were asked for.
 void ReadScatter::land(const ShardRequest& request, std::span<const PartCache::Copy> copies,
                        const PullReply& reply, PartCache* cache) {
   const std::byte *from = reply.values.data(), *const end = from + reply.values.size();

@@ -66,6 +66,8 @@ std::shared_ptr<ShardLink> RemoteStep::link(ShardId shard) {
   return store_.link(shard);
 }
 
+// Copies are kept by the numbers of the newest layout; a closure that began with an older one goes
+// without them.
 PartCache* RemoteStep::parts() const {
   return routing_ == store_.routing() ? &store_.parts() : nullptr;
 }
@@ -123,6 +125,7 @@ std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::si
   return {place.owner, place.data};
 }
 
+// A closure counts its pushes, so that a shard can tell one that is repeated from the next one.
 rpc::Task<void> RemoteStep::push(StepContext step, std::span<Update> updates) {
   const std::vector<ShardRequest> requests = routing_->updates(updates);
   if (requests.empty()) co_return;
@@ -149,6 +152,7 @@ rpc::Task<void> RemoteStep::push(StepContext step, std::span<Update> updates) {
   co_await kj::mv(all);
 }
 
+// The version that was pulled goes along, by which the shard finds out how stale the update is.
 rpc::Task<void> RemoteStep::push_one(StepContext step, const UpdateGather& gather,
                                      const ShardRequest& request, Piece piece, bool& failed) {
   auto link = this->link(request.shard);

@@ -32,6 +32,7 @@ void verify_layout(const Layout& layout) {
 RemoteStore::RemoteStore(rpc::Reactor& reactor, rpc::Network& network, LinkOptions options)
     : reactor_(reactor), network_(network), options_(options) {}
 
+// Links greet with the session, so those of another one are of no use.
 void RemoteStore::identify(LaneIdentity identity) {
   if (identity.hello.session != identity_.hello.session) links_.clear();
   parts_.clear();
@@ -65,6 +66,8 @@ void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
   routing_ = std::move(next);
 }
 
+// A newer layout than the closure's will do, since variables keep their names; an older one may
+// lack some of them.
 std::vector<VariableId> RemoteStore::resolve(const Graph& graph,
                                              std::uint64_t layout_version) const {
   if (graph.variables.empty()) return {};

@@ -5,6 +5,7 @@
 
 namespace cairn::worker {
 
+// A shard numbers the rows of each part from 0, so ids are shifted by the part's first row.
 Bytes local_ids(const ShardRequest& request, BlobMemory& memory) {
   if (request.ids == 0) return {};
   Bytes bytes = memory.take(request.ids * sizeof(std::int64_t));
@@ -22,6 +23,7 @@ Bytes local_ids(const ShardRequest& request, BlobMemory& memory) {
   return bytes;
 }
 
+// A scalar variable is one row of one element, so rows of it make a vector.
 Shape value_shape(const VariableSpec& spec, const Tensor& ids) {
   if (!ids.defined()) return spec.shape;
   const std::int64_t rows = ids.shape().elements();

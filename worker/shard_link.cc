@@ -149,6 +149,7 @@ ShardLink::~ShardLink() = default;
 
 bool ShardLink::connected() const { return live_ != nullptr && live_->connection->connected(); }
 
+// Small blobs stay in the message (shared_min), and all of them do until the connection stands.
 bool ShardLink::shares(std::size_t bytes) const {
   return bytes > 0 && bytes >= options_.shared_min && connected() && live_->pool.has_value();
 }

@@ -16,6 +16,7 @@ namespace {
 std::uint64_t random_incarnation() {
   std::random_device device;
   std::uint64_t drawn = 0;
+  // 0 means "not drawn yet" in the options, and "away" in a layout.
   while (drawn == 0) drawn = (std::uint64_t{device()} << 32) | device();
   return drawn;
 }
@@ -40,6 +41,8 @@ struct WorkerServer::LaneSeat {
            std::uint32_t index) {
     if (shared == nullptr) thread = std::make_unique<rpc::ReactorThread>(str("lane ", index));
     reactor = shared != nullptr ? shared : &thread->reactor();
+    // A lane belongs to its reactor's thread, so it is made there, and the constructor waits for
+    // it.
     auto make = [&] {
       auto made = std::make_shared<Lane>(*reactor, network, options);
       lane = made;
@@ -51,6 +54,8 @@ struct WorkerServer::LaneSeat {
     else
       make();
   }
+  // A thread that stops takes its reactor along, which lets go of the lane. On a shared reactor it
+  // has to be released by hand, or it would live as long as that.
   ~LaneSeat() {
     if (thread)
       thread->stop();
@@ -70,6 +75,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   if (options_.lanes < 1)
     throw InvalidArgumentError("a worker needs at least one lane; --lanes says how many");
   if (options_.incarnation == 0) options_.incarnation = random_incarnation();
+  // Where lanes share the caller's loop, as in a simulation, nothing may run on threads of its own.
   const bool shared = options_.threads == LaneThreads::kShared;
   LaneOptions lane;
   lane.cluster = options_.cluster;
@@ -80,6 +86,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   if (options_.offload == nullptr)
     lane.offload = shared ? make_inline_offload() : make_thread_offload(options_.lanes);
   lane.data.offload = options_.offload != nullptr ? options_.offload : lane.offload.get();
+  // Until the program says what ending means, a request to end is only logged.
   on_shutdown_ = [log = options_.log](const std::string& reason) {
     log(LogLevel::kWarning, str("asked to end (", reason, "), but nobody here can"));
   };
@@ -103,6 +110,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
 }
 
 rpc::Endpoint WorkerServer::control_endpoint() {
+  // The hooks are held by connections, which may end later than the server.
   auto self = [weak = std::weak_ptr(alive_)]() -> WorkerServer& {
     auto alive = weak.lock();
     if (!alive) throw UnavailableError("this worker has stopped");
@@ -171,6 +179,8 @@ std::vector<rpc::NamedLoop> WorkerServer::loops() const {
   return loops;
 }
 
+// First nobody reaches the server any more, then no connection comes in, and only then the lanes
+// end.
 void WorkerServer::stop() {
   alive_.reset();
   if (acceptor_) acceptor_->stop();
