@@ -42,6 +42,8 @@ std::byte* map_aligned(std::size_t bytes) {
 
 }  // namespace
 
+// Fresh pages of a mapping are zero and not touched here, so a large table takes memory only where
+// rows are used. Memory of the heap may have been used before and has to be cleared.
 Arena::Arena(std::size_t bytes) : bytes_(bytes) {
   if (bytes >= kHugePage) {
     mapped_ = round_up(bytes, kHugePage);

@@ -11,6 +11,7 @@ class Arena {
  public:
   Arena() = default;
   explicit Arena(std::size_t bytes);  // ResourceExhausted: not enough memory
+  // One owner: an arena can be moved and cannot be copied.
   Arena(Arena&& other) noexcept { swap(other); }
   Arena& operator=(Arena&& other) noexcept {
     swap(other);
@@ -30,6 +31,7 @@ class Arena {
   void leave_pages(const std::byte* at, std::size_t bytes);
   bool has_pages() const { return mapped_ > 0; }
 
+  // Where the bytes lie now: grow() may move them.
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 

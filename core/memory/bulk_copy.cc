@@ -9,6 +9,8 @@
 namespace cairn {
 namespace {
 
+// Four stretches side by side (stripes.h), of which each is a stream to the hardware. The lines
+// that the stripes leave over come last.
 void stream_striped(std::byte* to, const std::byte* from, std::size_t lines) {
   constexpr std::size_t kStripes = 4;
   const std::size_t stripe = stripe_length(lines, kStreamedLine, kStripes);

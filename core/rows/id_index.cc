@@ -22,6 +22,8 @@ std::uint64_t hash_of(std::int64_t id) { return mix_bits(static_cast<std::uint64
 
 // ---- entries ----
 
+// At most four fifths of the entries are used, which bounds the length of the runs that linear
+// probing has to walk. Place 0 is stored as 1, because an entry of 0 is a free one.
 IdIndex::Entries::Entries(std::uint64_t wanted)
     : memory(static_cast<std::size_t>(wanted) * sizeof(std::uint32_t)),
       capacity(wanted),
@@ -34,6 +36,8 @@ inline std::uint64_t IdIndex::Entries::home(std::uint64_t hash) const {
   return scaled_below(hash, capacity);
 }
 
+// Of the low bits, while the home comes from the high ones: ids that share a home still differ
+// here.
 inline std::uint64_t IdIndex::Entries::tag(std::uint64_t hash) const {
   return hash & ((std::uint64_t{1} << (32 - place_bits)) - 1);
 }
@@ -89,6 +93,8 @@ void IdIndex::make_room() {
   to_move_ = size_;
 }
 
+// Four old ids move with each new one, so the growth is over long before the larger table is full.
+// The next ones are asked for already, as their homes lie anywhere.
 void IdIndex::move_some() {
   for (std::int64_t n = 0; n < kMovedAnId && moved_ < to_move_; ++n, ++moved_)
     entries_.add(hash_of(*id_at(moved_)), moved_);
@@ -109,6 +115,9 @@ std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
 }
 
 template <typename Take>
+// Three stages, each kAhead look-ups behind the one before it: ask for the entry, read the entry
+// and ask for the id that it names, then look at the id. A look-up misses the cache twice, and this
+// way up to 2 * kAhead misses are under way at once.
 void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
   const auto any = [](std::int64_t) { return true; };
   struct LookUp {

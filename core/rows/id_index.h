@@ -39,6 +39,7 @@ class IdIndex {
   void clear() { *this = IdIndex(); }
 
  private:
+  // The table itself: a capacity that need not be a power of two, and what follows from it.
   struct Entries {
     Arena memory;
     std::uint64_t capacity = 0;
@@ -64,6 +65,8 @@ class IdIndex {
   }
   std::int64_t find(std::int64_t id, std::uint64_t hash) const;
   std::int64_t add(std::int64_t id, std::uint64_t hash);
+  // make_room() begins to grow when the entries are full; after that move_some() brings over a few
+  // ids of the smaller table at a time.
   void make_room();
   void move_some();
   bool growing() const { return moved_ < to_move_; }

@@ -30,7 +30,7 @@ std::int64_t elements_to_split(std::string_view partitioner, const Shape& shape)
   return shape.elements();
 }
 
-// The reference charges every string the same.
+// The reference (TensorFlow's partitioners) charges every string the same.
 std::int64_t element_bytes(DType dtype, std::int64_t bytes_per_string) {
   return dtype == DType::kString ? bytes_per_string : static_cast<std::int64_t>(dtype_bytes(dtype));
 }
@@ -93,6 +93,7 @@ class MaxSize final : public Partitioner {
       throw InvalidArgumentError(str("MaxSizePartitioner: a variable of shape ", shape.to_string(),
                                      " has nothing to split"));
     std::int64_t slice_bytes = elements / size * element_bytes(dtype, options_.bytes_per_string);
+    // A part holds whole slices along the axis, at least one, however large a slice is.
     std::int64_t slices_a_part = std::max<std::int64_t>(1, options_.max_shard_bytes / slice_bytes);
     std::int64_t parts = size / slices_a_part + (size % slices_a_part != 0);
     return along(axis, shape, std::min(parts, options_.max_shards.value_or(parts)));
@@ -104,6 +105,8 @@ class MaxSize final : public Partitioner {
 
 }  // namespace
 
+// The ends decide most cases at once: ascending distinct rows fill a range only if it is as long as
+// their number.
 std::optional<RowRange> as_range(std::span<const std::int64_t> rows) {
   if (rows.empty() || rows.back() - rows.front() != static_cast<std::int64_t>(rows.size()) - 1)
     return std::nullopt;

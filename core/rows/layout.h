@@ -16,6 +16,7 @@ namespace cairn {
 
 using ShardId = std::uint32_t;  // numbers all shards of the cluster: ps by ps, thread by thread
 
+// Consecutive rows of a variable, or places of them in memory.
 struct RowRange {
   std::int64_t begin = 0, end = 0;  // half-open
   std::int64_t size() const { return end - begin; }
@@ -33,6 +34,7 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
+// A variable as everybody in the cluster knows it: its number, its type and where its parts are.
 struct VariableLayout {
   VariableId id = 0;
   std::shared_ptr<const VariableSpec> spec;
@@ -49,6 +51,8 @@ struct ShardServer {
   ShardId first_shard = 0;
 };
 
+// What a worker needs to find every row. Two layouts of one session differ in their versions, and a
+// closure says which one it was sent by.
 struct Layout {
   std::uint64_t version = 0;
   std::uint64_t seed = 0;  // of the initial values
@@ -70,14 +74,18 @@ class Partitioner {
   virtual std::vector<std::int64_t> operator()(const Shape& shape, DType dtype,
                                                int axis = 0) const = 0;
 };
+// Makes num_shards parts, or one per row where there are fewer rows.
 struct FixedShardsOptions {
   std::int64_t num_shards = 1;
 };
+// Makes as many parts as leave each at least min_shard_bytes (but for rounding), and at most
+// max_shards.
 struct MinSizeOptions {
   std::int64_t min_shard_bytes = 256 << 10;
   std::int64_t max_shards = 1;
   std::int64_t bytes_per_string = 16;
 };
+// Makes as few parts as leave each at most max_shard_bytes; a slice along the axis is never cut.
 struct MaxSizeOptions {
   std::int64_t max_shard_bytes = 0;                       // required
   std::optional<std::int64_t> max_shards = std::nullopt;  // none, or 0: no bound

@@ -5,6 +5,8 @@
 namespace cairn {
 namespace {
 
+// The ids come from a function's arguments or data, and every id is an index into memory from here
+// on.
 void check_ids(const VariableSpec& spec, const Tensor& ids) {
   if (ids.dtype() != DType::kInt64 || ids.shape().rank() != 1)
     throw InvalidArgumentError(
@@ -30,6 +32,8 @@ VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
   return static_cast<VariableId>(variables_.size() - 1);
 }
 
+// Slots are kept beside their rows, with one layout for a variable, so there is one rule with
+// slots.
 void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
   verify_rule(rule);
   RowMemory& to = memory(id);
@@ -91,6 +95,8 @@ void LocalStore::apply(const Update& update) {
   to.update(update.rule, update.learning_rate, places, update.value.raw());
 }
 
+// All updates are checked before the first is applied, so that a wrong one leaves everything as it
+// was.
 void LocalStore::push(const StepContext&, std::span<Update> updates) {
   for (const Update& one : updates) check(one);
   for (const Update& one : updates) apply(one);
@@ -113,6 +119,8 @@ std::span<const std::int64_t> LocalStore::rows_held(VariableId id) const {
 
 void LocalStore::reset(VariableId id) { memory(id).reset(); }
 
+// A checkpoint may have been written under another rule. Its slots then mean something else, and
+// only the rows are taken; the slots keep their initial values.
 void LocalStore::put(VariableId id, const SavedContents& saved, Take what) {
   RowMemory& to = memory(id);
   const RowLayout& layout = to.layout();

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t kLineBytes = 64;
 
+// A row of at most a cache line is padded to a power of two, so that none lies across two lines.
 std::int64_t padded_row(std::size_t bytes, std::size_t element_bytes) {
   if (bytes > 0 && bytes <= kLineBytes) bytes = std::bit_ceil(bytes);
   return static_cast<std::int64_t>(bytes / element_bytes);

@@ -76,6 +76,7 @@ Places RowMemory::make(const Places& found) {
   return places_of(found.rows);
 }
 
+// Grows by half, so that the cost of moving is shared by the rows that come.
 void RowMemory::reserve(std::int64_t rows) {
   const std::size_t wanted = layout_.bytes(rows);
   if (wanted > arena_->bytes())
@@ -109,6 +110,8 @@ RowBlock RowMemory::block(RowRange places) const {
           layout_.dim,  layout_.stride,           layout_.slot_offset};
 }
 
+// The number of updates is the `t` of Adam's bias correction, which begins at 1; slices of one push
+// count as one.
 RuleInputs RowMemory::count(const UpdateRule& rule, float learning_rate, bool continues) {
   if (!is_assignment(rule.kind) && !continues) ++updates_;
   return {learning_rate, std::max<std::int64_t>(updates_, 1)};
@@ -152,6 +155,8 @@ void RowMemory::initialize_slots(std::int64_t begin, std::int64_t end) {
                   slots[k].initial_value);
 }
 
+// Another rule means other slots, and so another layout: the rows are copied into an arena of that
+// layout, and readers that were lent the old one keep it.
 void RowMemory::set_rule(const UpdateRule& rule) {
   if (rule.kind == rule_.kind) {
     rule_ = rule;  // the same slots

@@ -11,6 +11,8 @@
 
 namespace cairn {
 
+// A block of rows as it was written: each row's parameters with its slots right behind them. Parts
+// of one variable may have been saved under different rules, so each block tells its own.
 struct SavedRows {
   RuleKind rule = RuleKind::kAssign;  // whose slots these are
   std::uint32_t slots = 0;
@@ -18,7 +20,9 @@ struct SavedRows {
   std::vector<std::byte> data;     // [rows][parameters, then `slots` of slot_width(rule, dim) each]
 };
 
+// All that was saved of one variable.
 struct SavedContents {
+  // The rule that the variable had when it was saved.
   RuleKind rule = RuleKind::kAssign;
   std::int64_t updates = 0;  // by optimizers so far: the `t` of Adam
   std::vector<SavedRows>

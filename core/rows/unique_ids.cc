@@ -63,6 +63,9 @@ void UniqueIds::find_by_bitmap(std::int64_t bound) {
                           unique_->data(), inverse_.data());
 }
 
+// Least significant digit first (Knuth, "Sorting and Searching", 5.2.5): each pass is stable, so
+// after the last one the ids ascend and equal ones keep their order. Digits above those of the
+// bound are all zero and are left out.
 void UniqueIds::find_by_sorting(std::int64_t bound) {
   entries_.resize(ids_.size());
   other_.resize(ids_.size());

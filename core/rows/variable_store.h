@@ -16,6 +16,7 @@ using VariableId = std::uint32_t;  // a variable's number in its strategy, in or
 
 // Travels with every request.
 struct StepContext {
+  // Who asks: a store refuses a request of another session, or of a worker that was replaced.
   std::uint64_t session = 0;
   std::uint64_t layout_version = 0;
   std::uint64_t closure = 0;      // sequence number
@@ -23,6 +24,7 @@ struct StepContext {
   std::int64_t global_step = 0;
   std::int32_t replica = 0;  // i of n in sync
   std::int32_t replicas = 1;
+  // A ps knows a push that is repeated by the closure and this number.
   std::uint32_t push_number = 0;  // which push of this closure
 };
 
@@ -59,7 +61,9 @@ class UpdatePlaces {
 //   Thread  all calls from one.
 class VariableStore : public UpdatePlaces {
  public:
+  // Fills the values of all reads; what they refer to may be the store's own memory.
   virtual void pull(const StepContext& step, std::span<Read> reads) = 0;
+  // Applies the updates in their order.
   virtual void push(const StepContext& step, std::span<Update> updates) = 0;
 };
 
