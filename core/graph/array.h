@@ -39,6 +39,8 @@ class Array {
       : node_(std::move(node)), output_(output) {}
 
   bool defined() const { return node_ != nullptr; }
+  // Known as soon as the operation is recorded. A dimension may be unknown (Shape::kUnknown) until
+  // it runs.
   const TensorType& type() const;
   DType dtype() const { return type().dtype; }
   const Shape& shape() const { return type().shape; }
@@ -48,6 +50,8 @@ class Array {
   // being traced.
   Tensor eval() const;
 
+  // For core/graph and the layers on it: which node made this array, and which of its outputs it
+  // is.
   const std::shared_ptr<const ArrayNode>& node() const { return node_; }
   int output() const { return output_; }
   // This array. If it was made from a C++ integer and `dtype` is a number type, the integer is

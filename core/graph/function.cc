@@ -34,6 +34,7 @@ Batch make_batch(const ElementSpec& spec, const std::vector<Array>& columns) {
   return batch;
 }
 
+// An iterator stands for an argument of one trace, and it may have been kept beyond it.
 Batch record_next(const ElementSpec& spec, std::size_t index, std::uint64_t trace) {
   const TraceContext* current = TraceContext::current();
   if (current == nullptr || current->id() != trace)
@@ -53,6 +54,7 @@ Batch record_next(const ElementSpec& spec, std::size_t index, std::uint64_t trac
   return make_batch(spec, columns);
 }
 
+// An iterator records nothing by itself: each get_next() becomes a node of its own.
 TraceArgument record_argument(const SignatureEntry& entry, Lowering& request) {
   if (const auto* type = std::get_if<TensorType>(&entry)) {
     auto index = static_cast<std::int64_t>(request.arguments.size());
@@ -65,6 +67,8 @@ TraceArgument record_argument(const SignatureEntry& entry, Lowering& request) {
   return Iterator([spec, index, trace = request.trace] { return record_next(spec, index, trace); });
 }
 
+// The first axis is left open, for it counts the batch: a last batch that is smaller runs by the
+// graph that is there.
 SignatureEntry signature_entry(const Argument& argument) {
   if (const auto* source = std::get_if<std::shared_ptr<const IteratorSource>>(&argument))
     return (*source)->element_spec();
@@ -75,6 +79,8 @@ SignatureEntry signature_entry(const Argument& argument) {
 
 }  // namespace
 
+// The body runs once, with arrays that record. What it returns and the effects that it had are
+// lowered to a graph; all else that it computed is dropped.
 ConcreteFunction trace(const Function::Body& body, const std::vector<SignatureEntry>& signature) {
   TraceContext context;
   Lowering request;
@@ -146,9 +152,13 @@ std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Arg
       throw InvalidArgumentError(str("argument ", i, " of ", state_->name, " has no value"));
     signature.push_back(signature_entry(arguments[i]));
   }
+  // Layers that are made while the body runs take their variables from the creator whose scope is
+  // open.
   std::optional<Scope> scope;
   if (&current_variable_creator() != &creator) scope.emplace(creator);
   const ScopePlace* place = current_scope_place();
+  // The creator and the place belong to the key, because the body may make or record something else
+  // there. A linear search does, since a function has few signatures.
   for (const auto& known : state_->traced)
     if (known.creator == &creator && known.place == place && known.signature == signature)
       return known.function;
@@ -158,6 +168,8 @@ std::shared_ptr<const ConcreteFunction> Function::concrete(const std::vector<Arg
   return function;
 }
 
+// Not by the graph that may exist: the nodes belong to the trace of the outer function, in its
+// order.
 Outputs Function::inlined(const std::vector<TraceArgument>& arguments) const {
   if (!state_) throw FailedPreconditionError("the Function is empty");
   if (TraceContext::current() == nullptr)

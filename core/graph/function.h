@@ -49,6 +49,7 @@ class Features {
   std::vector<Array> columns_;
 };
 
+// One element of a dataset, as a model sees it.
 struct Batch {
   Features features;
   Array label;  // undefined if the spec names none

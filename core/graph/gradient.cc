@@ -29,6 +29,9 @@ std::vector<std::shared_ptr<const ArrayNode>> ancestors(const Array& loss) {
   return all;
 }
 
+// Reverse accumulation (Griewank and Walther, "Evaluating Derivatives", chapter 3). Nodes are
+// visited against the order in which they were recorded. That order is topological, so when a
+// node's turn comes, everything that reads it has contributed to its gradient already.
 class Reverse {
  public:
   Reverse(const Array& loss, std::vector<std::shared_ptr<const ArrayNode>> nodes,
@@ -61,6 +64,7 @@ class Reverse {
     parts_[{value.node().get(), value.output()}].push_back(gradient);
   }
 
+  // By the sum rule: a value that is used several times gets the sum over its uses.
   Array total(const Key& key) const {
     auto found = parts_.find(key);
     if (found == parts_.end()) return {};
@@ -79,6 +83,7 @@ class Reverse {
   void propagate(const std::shared_ptr<const ArrayNode>& node, int output) {
     Array y(node, output), dy = total({node.get(), output});
     if (!dy.defined()) return;
+    // The sum is recorded once; who asks for this gradient later gets the same node.
     parts_[{node.get(), output}] = {dy};
     std::vector<Array> gradients = node->op->gradient(y, dy);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -110,6 +115,8 @@ struct Uses {
   std::vector<Array> reads, gathers;
 };
 
+// Only float32 variables can be learnt. A variable is known by its name, under which each function
+// reads it through nodes of its own.
 std::vector<Uses> variable_uses(const std::vector<std::shared_ptr<const ArrayNode>>& nodes,
                                 const std::vector<Variable>& wanted) {
   std::vector<Uses> all;
@@ -143,6 +150,9 @@ Array joined(const std::vector<Array>& parts) {
   return parts.size() == 1 ? parts[0] : concat(parts, 0);
 }
 
+// The derivative of a gather is sparse: rows beside the ids that they came from, of which equal
+// ones add up. Beside a read of the whole variable it would not stay sparse, so it is added into
+// that.
 VariableGradient variable_gradient(const Uses& uses, const Reverse& reverse) {
   const Shape& shape = uses.variable.shape();
   VariableGradient made{uses.variable, {}, {}};

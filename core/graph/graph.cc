@@ -57,6 +57,7 @@ Attributes::Attributes(std::initializer_list<std::pair<std::string, AttributeVal
   for (const auto& [name, value] : entries) set(name, value);
 }
 
+// Kept in order of the names, so that equal attributes have equal bytes however they were set.
 void Attributes::set(std::string name, AttributeValue value) {
   auto place = lower_bound_of(entries_, name);
   if (place != entries_.end() && place->first == name)
@@ -70,6 +71,8 @@ const AttributeValue* Attributes::find(std::string_view name) const {
   return place != entries_.end() && place->first == name ? &place->second : nullptr;
 }
 
+// The number is fixed by the graph, so a coordinator can say beforehand which elements a closure
+// takes.
 std::vector<std::int64_t> Graph::elements_taken() const {
   std::vector<std::int64_t> taken(iterators.size());
   for (const Node& node : nodes)
@@ -83,6 +86,8 @@ bool Graph::updates_variables() const {
                      [](const Node& node) { return node.op->effect == Effect::kUpdate; });
 }
 
+// An optimizer's count of its steps has a rule of its own and is no assignment here: a step that
+// only counts itself may overlap with others.
 bool Graph::assigns() const {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
     if (node.op->effect != Effect::kUpdate) return false;

@@ -49,6 +49,8 @@ struct ValueRef {
   bool operator==(const ValueRef&) const = default;
 };
 
+// One operation: what it is given, what it is told, and what it yields. The types are stored, so
+// that a graph can be read without the rules by which they follow.
 struct Node {
   const OpDef* op = nullptr;
   std::vector<ValueRef> inputs;
@@ -72,6 +74,7 @@ struct GraphVariable {
   bool operator==(const GraphVariable&) const = default;
 };
 
+// Arguments and iterators are what a caller brings for each run, variables what the store holds.
 struct Graph {
   std::vector<TensorType> arguments;
   std::vector<ElementSpec> iterators;

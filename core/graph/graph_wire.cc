@@ -30,6 +30,8 @@ void write_value(Attribute::Value::Builder out, const AttributeValue& value) {
   std::visit(Write{out}, value);
 }
 
+// The alternatives of the union are those of AttributeValue. One that a later release adds is
+// refused.
 AttributeValue read_value(Attribute::Value::Reader in) {
   switch (in.which()) {
     case Attribute::Value::INTEGER: return in.getInteger();
@@ -88,6 +90,7 @@ void write_node(Node::Builder out, const cairn::Node& node) {
   write_types(out.initOutputs(static_cast<unsigned>(node.outputs.size())), node.outputs);
 }
 
+// Operations travel by name, which both sides look up in their own table.
 cairn::Node read_node(Node::Reader in) {
   cairn::Node node;
   std::string name = read_name(in.getOp());
@@ -97,6 +100,7 @@ cairn::Node read_node(Node::Reader in) {
   auto attributes = in.getAttributes();
   if (attributes.size() > kAttributesMax)
     throw InvalidArgumentError(str(node.op->name, " with ", attributes.size(), " attributes"));
+  // Strictly ascending names: a graph has one form only, in which nothing can be said twice.
   std::string last;
   for (auto attribute : attributes) {
     std::string attribute_name = read_name(attribute.getName());
@@ -139,6 +143,7 @@ void write(Graph::Builder out, const cairn::Graph& graph) {
   for (unsigned i = 0; i < names.size(); ++i) names.set(i, graph.output_names[i]);
 }
 
+// Lists are bounded before anything is made of their entries, and the whole is verified at the end.
 cairn::Graph read(Graph::Reader in) {
   cairn::Graph graph;
   graph.arguments = read_types(in.getArguments());
@@ -164,6 +169,8 @@ namespace {
 
 // An upper bound of what the constants take, before memory is asked for.
 std::size_t constant_bytes(const Graph& graph) {
+  // Strings are left out, since they cannot be told from their number; the message is measured
+  // again when it is made.
   std::size_t bytes = 0;
   for (const Node& node : graph.nodes)
     for (const auto& [name, value] : node.attributes.entries())
@@ -178,6 +185,7 @@ std::size_t constant_bytes(const Graph& graph) {
                                  ": pass large values as arguments or keep them in variables"));
 }
 
+// Bytes beyond the end read as zeros; the length, which is hashed too, tells such texts apart.
 std::uint64_t word_at(std::span<const std::byte> bytes, std::size_t begin) {
   std::uint64_t word = 0;
   if (begin < bytes.size())
@@ -217,6 +225,7 @@ Graph parse_graph(std::span<const std::byte> bytes) {
   if (bytes.size() > kGraphBytesMax) too_large(bytes.size());
   if (bytes.size() % sizeof(capnp::word) != 0)
     throw InvalidArgumentError(str("a graph of ", bytes.size(), " bytes: not whole words"));
+  // Cap'n Proto reads words in place, and bytes off a wire may lie anywhere.
   auto words = kj::heapArray<capnp::word>(bytes.size() / sizeof(capnp::word));
   if (!bytes.empty()) std::memcpy(words.begin(), bytes.data(), bytes.size());
   // Pointers may lead to the same bytes many times; reading each byte a few times is all that an

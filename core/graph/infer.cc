@@ -13,12 +13,16 @@ std::string dtype_list(DTypes allowed) {
   return text;
 }
 
-// From the right: dimension i of the longer shape's axes, 1 where the shape is shorter.
+// NumPy's rule of broadcasting aligns shapes at their last axes: dimension `axis` of the result, as
+// `shape` has it, and 1 where the shape is shorter.
 std::int64_t aligned(const Shape& shape, int rank, int axis) {
   int own = axis - (rank - shape.rank());
   return own < 0 ? 1 : shape[own];
 }
 
+// A dimension of 1 stretches to the other one. An unknown dimension beside a known one is taken for
+// equal to it, which is verified when sizes are known (Binder::check_unknown_dims for two unknown
+// ones).
 std::int64_t broadcast_dim(std::int64_t a, std::int64_t b) {
   if (a == 1) return b;
   if (b == 1) return a;
@@ -56,6 +60,7 @@ void want_rank_at_least(const OpInputs& in, int i, int rank) {
     fail("input ", i, " has rank ", input(in, i).shape.rank(), "; at least ", rank, " is wanted");
 }
 
+// Recording has made the axis non-negative, so a graph in which one is negative was made otherwise.
 int want_axis(const OpInputs& in, int rank, std::string_view name) {
   std::int64_t axis = in.attributes.get<std::int64_t>(name);
   if (axis < 0 || axis >= rank) fail("axis ", axis, " of a value of rank ", rank);
@@ -83,6 +88,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
+// This is broadcasting with one side fixed: `to` keeps its shape.
 bool stretches_to(const Shape& from, const Shape& to) {
   if (from.rank() > to.rank()) return false;
   for (int i = 0; i < to.rank(); ++i) {
@@ -92,6 +98,7 @@ bool stretches_to(const Shape& from, const Shape& to) {
   return true;
 }
 
+// Divides instead of multiplying, so that no product overflows. Unknown dimensions count as 1.
 void check_size(const Shape& shape) {
   if (shape.rank() > kRankMax) fail("a value of rank ", shape.rank(), "; at most ", kRankMax);
   std::int64_t elements = 1;
@@ -103,6 +110,8 @@ void check_size(const Shape& shape) {
   }
 }
 
+// Such an operation names its size by attributes alone, so a graph of some bytes could ask for any
+// amount of memory.
 void check_made_size(const Shape& shape) {
   check_size(shape);
   std::int64_t elements = 1;
@@ -119,6 +128,7 @@ std::vector<TensorType> same_as_first(const OpInputs& in) { return {in.types[0]}
 
 namespace cairn {
 
+// Negative axes count from the end, as in NumPy.
 int normalize_axis(std::string_view op, int axis, int rank) {
   int normal = axis < 0 ? axis + rank : axis;
   if (normal < 0 || normal >= rank)
@@ -126,6 +136,7 @@ int normalize_axis(std::string_view op, int axis, int rank) {
   return normal;
 }
 
+// The derivative of stretching is summing over the axes that were stretched.
 Array unbroadcast(const Array& gradient, const Array& like) {
   return same_when_run(gradient, like) ? gradient : sum_to_like(gradient, like);
 }

@@ -17,6 +17,8 @@ bool is_random(Kind kind) {
   return kind == Kind::kUniform || kind == Kind::kNormal || kind == Kind::kTruncatedNormal;
 }
 
+// Philox (Salmon et al., SC 2011) maps key and counter to bits, so that any element can be drawn
+// alone.
 float drawn_value(const Initializer& from, std::uint64_t key, std::uint64_t element) {
   switch (from.kind) {
     case Kind::kUniform:
@@ -26,6 +28,8 @@ float drawn_value(const Initializer& from, std::uint64_t key, std::uint64_t elem
   }
 }
 
+// The element's number counts through the whole variable, row by row. A part of it therefore gets
+// the same values on whichever shard it lies, and however the variable is cut.
 void draw_rows(const VariableSpec& spec, std::uint64_t key_seed, std::int64_t begin,
                std::int64_t count, std::int64_t out_stride, float* out) {
   std::uint64_t key = random_key(random_key(key_seed, spec.initializer.seed), spec.name);
@@ -61,6 +65,7 @@ void fill_rows(const VariableSpec& spec, std::int64_t count, std::int64_t out_st
                 static_cast<std::size_t>(spec.dim()) * size);
 }
 
+// Initial values that were given as a whole: a shard takes its own rows out of them.
 void copy_rows(const VariableSpec& spec, std::int64_t begin, std::int64_t count,
                std::int64_t out_stride, std::byte* out) {
   std::size_t size = dtype_bytes(spec.dtype), row = static_cast<std::size_t>(spec.dim()) * size;
@@ -75,6 +80,8 @@ void copy_rows(const VariableSpec& spec, std::int64_t begin, std::int64_t count,
                                  TensorType{spec.dtype, spec.shape}.to_string(), ": ", why));
 }
 
+// Float16 and bfloat16 are stored and converted, never calculated with, so only values that were
+// given fill them.
 void verify_initializer(const VariableSpec& spec) {
   const Initializer& from = spec.initializer;
   bool stored_only = spec.dtype == DType::kBfloat16 || spec.dtype == DType::kFloat16;
@@ -121,6 +128,8 @@ void verify_whole_read(const VariableSpec& spec) {
     refuse(spec, "it is hashed and has no value as a whole; gather the rows that are wanted");
 }
 
+// A hashed table holds the rows that were updated, and a rule that moves every row would have to
+// make all of them.
 void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse) {
   if (!spec.hashed) return;
   if (!sparse) refuse(spec, "it is hashed and cannot be updated as a whole; update rows of it");
@@ -140,6 +149,7 @@ void initialize_rows(const VariableSpec& spec, std::uint64_t key_seed, std::int6
   fill_rows(spec, count, out_stride, out);
 }
 
+// The bounds of a uniform distribution whose variance is 2 / (fan_in + fan_out).
 Initializer Initializer::glorot_uniform(std::int64_t fan_in, std::int64_t fan_out,
                                         std::uint64_t seed) {
   float limit = std::sqrt(6.0f / static_cast<float>(std::max<std::int64_t>(fan_in + fan_out, 1)));

@@ -13,6 +13,10 @@ using NodePtr = const ArrayNode*;
 // Above it, constants are told apart by their buffer, not by their bytes.
 constexpr std::size_t kComparedBytesMax = 1u << 16;
 
+// What outputs and effects depend on, in the order of recording, which is program order. What was
+// read eagerly has a value already: it becomes a constant, so nothing behind it is visited. The
+// walk keeps its own stack, because a recorded chain may be far longer than the thread's stack
+// allows.
 std::vector<NodePtr> reachable(const Lowering& request) {
   std::unordered_set<NodePtr> seen;
   std::vector<NodePtr> pending, all;
@@ -37,6 +41,7 @@ void append_raw(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
+// The length goes first, so that two keys cannot meet by shifting bytes from one field to the next.
 void append_text(std::string& key, std::string_view text) {
   append_raw(key, text.size());
   key.append(text);
@@ -98,6 +103,7 @@ class Emitter {
   }
 
  private:
+  // Nodes come in the order of recording, so an input always has its place already.
   ValueRef place(const Array& array) const {
     return {places_.at(array.node().get()), array.output()};
   }
@@ -115,6 +121,8 @@ class Emitter {
     places_[&from] = insert(std::move(node), updates);
   }
 
+  // Effects belong to the function in whose trace they were recorded; values without effects may
+  // come from anywhere and are computed again here.
   void check_trace(const ArrayNode& node) const {
     if (node.op->effect == Effect::kNone || node.trace == request_.trace) return;
     if (request_.trace == 0)
@@ -141,6 +149,8 @@ class Emitter {
     return from.op->effect == Effect::kUpdate ? count++ : count;
   }
 
+  // Common subexpressions become one node by value numbering. Updates and advances are never
+  // shared, because each of them happens; reads are, between two updates of their variable.
   std::int32_t insert(Node node, std::uint64_t updates) {
     bool shared = node.op->effect != Effect::kUpdate && node.op->effect != Effect::kAdvance;
     auto next = static_cast<std::int32_t>(made_.graph.nodes.size());

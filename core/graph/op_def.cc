@@ -18,6 +18,7 @@ Table make_table() {
   return table;
 }
 
+// Made at its first use, since operations may be recorded before main.
 const Table& table() {
   static const Table all = make_table();
   return all;
@@ -33,6 +34,8 @@ bool names_attribute(const OpDef& op, std::string_view name) {
   return false;
 }
 
+// An attribute that the operation does not know is refused: it would otherwise change a graph's
+// hash and nothing else.
 void check_form(const OpDef& op, const OpInputs& in) {
   int n = static_cast<int>(in.types.size());
   if (n < op.inputs_min || n > op.inputs_max)
@@ -58,6 +61,7 @@ std::vector<const OpDef*> all_ops() {
   return all;
 }
 
+// At most eight types: a concatenation may have thousands of inputs.
 std::string signature_text(const OpDef& op, std::span<const TensorType> types) {
   std::string text = std::string(op.name) + "(";
   for (std::size_t i = 0; i < types.size() && i < 8; ++i)
@@ -65,6 +69,7 @@ std::string signature_text(const OpDef& op, std::span<const TensorType> types) {
   return text + (types.size() > 8 ? ", ...)" : ")");
 }
 
+// Every error of a rule is told with the operation and the types that it was given.
 std::vector<TensorType> infer_types(const OpDef& op, const OpInputs& in) {
   try {
     check_form(op, in);

@@ -20,6 +20,7 @@ std::vector<TensorType> types_of(const OpDef& op, const std::vector<Array>& inpu
   return types;
 }
 
+// Types are inferred at once, so that an error is raised where the operation is written.
 std::shared_ptr<ArrayNode> make_node(EffectRecord effect) {
   const OpDef* op = find_op(effect.op);
   CAIRN_CHECK(op != nullptr, "no operation ", effect.op);
@@ -42,6 +43,8 @@ Array constant(Tensor value) {
 
 }  // namespace
 
+// A chain of nodes would be destroyed by recursion, as deep as the chain is long. Taking the inputs
+// out first makes a loop of it.
 ArrayNode::~ArrayNode() {
   std::vector<Array> pending = std::move(inputs);
   while (!pending.empty()) {
@@ -55,6 +58,7 @@ ArrayNode::~ArrayNode() {
   }
 }
 
+// Traces nest: a function may be traced while another one is.
 TraceContext::TraceContext()
     : id_(next_sequence.fetch_add(1, std::memory_order_relaxed)), previous_(current_trace) {
   current_trace = this;
@@ -66,6 +70,8 @@ Array record(std::string_view op, std::vector<Array> inputs, Attributes attribut
   return {make_node({op, std::move(inputs), std::move(attributes), {}, nullptr, nullptr}), 0};
 }
 
+// Updates and advances are kept by the trace, since they happen even if nobody reads what they
+// give. A read that nobody uses is left out.
 std::shared_ptr<ArrayNode> record_effect(EffectRecord effect) {
   auto node = make_node(std::move(effect));
   if (current_trace == nullptr) return node;
@@ -101,6 +107,7 @@ void Array::refuse_unsigned(std::uint64_t value) {
       str("the number ", value, " is beyond int64, the largest integer type of arrays"));
 }
 
+// Only an Array that was written as a C++ integer adapts; any other keeps its dtype.
 Array Array::beside(DType dtype) const {
   if (!integer_literal_ || dtype == this->dtype()) return *this;
   const Tensor* number = constant_value(*this);

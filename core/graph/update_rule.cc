@@ -8,6 +8,7 @@
 namespace cairn {
 namespace {
 
+// The names stand in the order of RuleKind, whose numbers travel on the wire.
 constexpr std::array<std::string_view, kRuleKindCount> kRuleNames = {
     "assign",
     "assign_add",
@@ -65,6 +66,8 @@ class Constants {
   float value_ = 0;
 };
 
+// Each check takes the next constant, so the checks stand in the order in which the rule keeps
+// them.
 void verify_constants(const UpdateRule& rule) {
   Constants c(rule);
   switch (rule.kind) {
@@ -156,10 +159,13 @@ std::vector<SlotSpec> rule_slots(const UpdateRule& rule) {
   return {};
 }
 
+// Row-wise Adagrad keeps one accumulator for a row, all other rules one number for each parameter.
 std::int64_t slot_width(RuleKind kind, std::int64_t dim) {
   return kind == RuleKind::kRowwiseAdagrad ? 1 : dim;
 }
 
+// Rules under which a row changes with every update, whether or not it has a gradient: TensorFlow's
+// dense semantics of these optimizers.
 bool is_table_rule(RuleKind kind) {
   switch (kind) {
     case RuleKind::kAdam:
@@ -177,6 +183,7 @@ bool is_table_rule(RuleKind kind) {
   }
 }
 
+// Besides those, the rules whose bias correction counts updates: every part has to count alike.
 bool reaches_every_part(RuleKind kind) {
   return is_table_rule(kind) || kind == RuleKind::kLazyAdam || kind == RuleKind::kAdamax;
 }
@@ -198,6 +205,7 @@ void verify_rule(const UpdateRule& rule) {
   verify_constants(rule);
 }
 
+// FTRL divides by it.
 void verify_learning_rate(const UpdateRule& rule, float learning_rate) {
   if (is_assignment(rule.kind)) return;
   const bool divides = rule.kind == RuleKind::kFtrl || rule.kind == RuleKind::kFtrlTable;

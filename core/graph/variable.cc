@@ -19,7 +19,8 @@ const VariableSpec& checked(const Variable& variable) {
 
 TensorType type_of(const Variable& variable) { return {checked(variable).dtype, variable.shape()}; }
 
-// Outside of a traced function an effect happens now.
+// Outside of a traced function an effect happens now: the node is lowered as a function of its own
+// and run by the strategy that made the variable.
 std::vector<Tensor> happen(const std::shared_ptr<ArrayNode>& node) {
   if (node->runtime == nullptr)
     throw FailedPreconditionError(str("the variable \"", node->variable->name,
@@ -33,6 +34,7 @@ std::vector<Tensor> happen(const std::shared_ptr<ArrayNode>& node) {
   return node->runtime->run_now(lower(request));
 }
 
+// Outside of a trace the read happens now, and the node keeps the value for all who use it.
 Array record_read(const Variable& variable, std::string_view op, std::vector<Array> inputs) {
   TensorType type = type_of(variable);
   auto node = record_effect(
@@ -41,6 +43,7 @@ Array record_read(const Variable& variable, std::string_view op, std::vector<Arr
   return {node, 0};
 }
 
+// Checked here as well as on the ps, so that the error shows where the update is written.
 void record_update(const Variable& variable, const UpdateRule& rule, bool sparse,
                    std::vector<Array> inputs) {
   TensorType type = type_of(variable);
@@ -63,6 +66,7 @@ Array of_type(const Variable& variable, const Array& value) {
   return value.defined() ? value.beside(checked(variable).dtype) : value;
 }
 
+// Ids of any shape mean a list of rows.
 void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, const Array& rows) {
   const VariableSpec& spec = checked(variable);
   if (spec.shape.rank() == 0)
@@ -114,12 +118,14 @@ void Variable::update(const UpdateRule& rule, const IndexedSlices& gradient,
   record_update(*this, rule, true, std::move(inputs));
 }
 
+// A program without a strategy works as if a scope of this process's own runtime were open.
 VariableCreator& current_variable_creator() {
   return current_creator != nullptr ? *current_creator : default_variable_creator();
 }
 
 const ScopePlace* current_scope_place() { return current_place; }
 
+// Scopes nest on a thread: each one remembers what it hides.
 Scope::Scope(VariableCreator& creator, const ScopePlace* place)
     : previous_(current_creator), previous_place_(current_place) {
   current_creator = &creator;

@@ -12,7 +12,9 @@
 
 namespace cairn {
 
+// How the updates that replicas make to a variable become one, as tf.VariableAggregation.
 enum class Aggregation : std::uint8_t { kNone, kSum, kMean, kOnlyFirstReplica };
+// When the copies of a variable are brought together, as tf.VariableSynchronization.
 enum class Synchronization : std::uint8_t { kAuto, kNone, kOnWrite, kOnRead };
 
 // How initial values come about: a function of (seed, variable name, row, column) alone, so any
@@ -52,6 +54,7 @@ struct Initializer {
   static Initializer from(Tensor value) { return {Kind::kValue, 0, 0, 0, std::move(value)}; }
 };
 
+// Made once by a strategy and shared by all handles; every task of a cluster has the same.
 struct VariableSpec {
   std::string name;
   DType dtype = DType::kFloat32;

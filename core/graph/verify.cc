@@ -9,6 +9,7 @@
 namespace cairn {
 namespace {
 
+// An attribute that numbers something of the graph is an index that a sender chose.
 std::size_t checked_index(const Attributes& attributes, std::string_view name, std::size_t count) {
   std::int64_t index = attributes.get<std::int64_t>(name);
   if (index < 0 || static_cast<std::size_t>(index) >= count)
@@ -39,6 +40,7 @@ std::vector<TensorType> subject_of(const Graph& graph, const Node& node) {
   return {};
 }
 
+// References lead backwards only, which makes the graph acyclic without a search.
 void check_ref(const Graph& graph, ValueRef value, std::size_t nodes_before) {
   if (value.node < 0 || static_cast<std::size_t>(value.node) >= nodes_before)
     infer::fail("it refers to node ", value.node, ", which does not stand before it");
@@ -56,6 +58,7 @@ void verify_node(const Graph& graph, std::size_t place) {
     check_ref(graph, input, place);
     inputs.push_back(graph.type(input));
   }
+  // The types that a sender claims are never relied on: they must be those that follow.
   std::vector<TensorType> inferred =
       infer_types(*node.op, {inputs, node.attributes, subject_of(graph, node)});
   for (const TensorType& type : inferred) infer::check_size(type.shape);
@@ -67,6 +70,7 @@ void verify_node(const Graph& graph, std::size_t place) {
               found);
 }
 
+// What nodes refer to is verified before the nodes.
 void verify_declarations(const Graph& graph) {
   if (graph.nodes.size() > kGraphNodesMax)
     infer::fail("the graph has ", graph.nodes.size(), " nodes; at most ", kGraphNodesMax);

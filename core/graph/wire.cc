@@ -47,6 +47,8 @@ Tensor read_strings(TensorData::Reader in, const cairn::TensorType& type) {
 void check_data(const cairn::TensorType& type, capnp::Data::Reader data) {
   if (checked_bytes(type) != data.size())
     throw InvalidArgumentError(str(data.size(), " bytes came for a tensor ", type.to_string()));
+  // To read a bool that is neither 0 nor 1 is undefined in C++, and the bytes may come from
+  // anybody.
   if (type.dtype == DType::kBool)
     for (kj::byte b : data)
       if (b > 1)
@@ -88,6 +90,7 @@ void write(UpdateRule::Builder out, const cairn::UpdateRule& rule) {
   for (unsigned i = 0; i < cairn::UpdateRule::kConstants; ++i) constants.set(i, rule.constants[i]);
 }
 
+// The value travels only with the kind that has one.
 void write(Initializer::Builder out, const cairn::Initializer& initializer) {
   out.setKind(static_cast<std::uint8_t>(initializer.kind));
   out.setA(initializer.a);
@@ -116,6 +119,7 @@ void write(ElementSpec::Builder out, const cairn::ElementSpec& spec) {
   out.setLabel(spec.label);
 }
 
+// Rank and dimensions are bounded here, so that products of them do not overflow later.
 cairn::Shape read(Shape::Reader in) {
   auto dims = in.getDims();
   if (dims.size() > kRankMax)
@@ -143,6 +147,7 @@ Tensor read(TensorData::Reader in) {
   return tensor;
 }
 
+// Without a copy: the tensor refers to the message, which its owner keeps.
 Tensor read(TensorData::Reader in, std::shared_ptr<const void> owner) {
   cairn::TensorType type = read(in.getType());
   if (type.dtype == DType::kString) return read_strings(in, type);
@@ -152,6 +157,7 @@ Tensor read(TensorData::Reader in, std::shared_ptr<const void> owner) {
   return Tensor::borrowed(type.dtype, type.shape, data.begin(), std::move(owner));
 }
 
+// Constants that an older sender does not know are 0.
 cairn::UpdateRule read(UpdateRule::Reader in) {
   auto constants = in.getConstants();
   if (constants.size() > cairn::UpdateRule::kConstants)
@@ -201,6 +207,7 @@ cairn::ElementSpec read(ElementSpec::Reader in) {
   return spec;
 }
 
+// Names go into messages, logs and keys, so they are bounded.
 std::string read_name(capnp::Text::Reader in) {
   if (in.size() > kNameBytesMax)
     throw InvalidArgumentError(str("a name of ", in.size(), " bytes; at most ", kNameBytesMax));

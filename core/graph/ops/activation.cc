@@ -12,11 +12,13 @@ Array expm1_below_zero(const Array& x) { return expm1(minimum(x, 0.0f)); }
 
 }  // namespace
 
+// The function is x above 0 and alpha (e^x - 1) below: Clevert, Unterthiner, Hochreiter, ICLR 2016.
 Array elu(const Array& x, float alpha) {
   Array below = expm1_below_zero(x);
   return where(less(x, 0.0f), alpha == 1.0f ? below : below * alpha, x);
 }
 
+// A scaled elu whose constants keep mean 0 and variance 1: Klambauer et al., NIPS 2017.
 Array selu(const Array& x) {
   constexpr float kScale = 1.0507009873554805f, kAlpha = 1.6732632423543772f;
   return where(less(x, 0.0f), expm1_below_zero(x) * (kScale * kAlpha), x * kScale);
@@ -28,6 +30,8 @@ Array relu6(const Array& x) { return where(greater_equal(x, 6.0f), 6.0f, relu(x)
 
 Array swish(const Array& x) { return x * sigmoid(x); }
 
+// x Phi(x) with the normal distribution's Phi(x) = erfc(-x / sqrt(2)) / 2 (Hendrycks, Gimpel,
+// 2016); by erfc because 1 + erf loses all digits far below 0.
 Array gelu(const Array& x) { return x * 0.5f * erfc(x * (-1 / std::numbers::sqrt2_v<float>)); }
 
 Array gelu_approximate(const Array& x) {

@@ -9,6 +9,7 @@ namespace {
 
 using infer::OpTypes;
 
+// Dtypes are not promoted, as in TensorFlow; only a C++ integer adapts (see of_one_type()).
 Shape broadcast_inputs(const OpInputs& in) {
   infer::want_same_dtype(in);
   return infer::broadcast(in.types[0].shape, in.types[1].shape);
@@ -24,6 +25,7 @@ OpTypes float_only(const OpInputs& in) {
   return arithmetic(in);
 }
 
+// Equality is defined for bool too, an order is not.
 OpTypes equality(const OpInputs& in) {
   infer::want_dtype(in, 0,
                     {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kBool, DType::kUint8});
@@ -63,11 +65,14 @@ const Array& second(const Array& y) { return y.node()->inputs[1]; }
 
 Arrays grad_add(const Array& y, const Array& dy) { return fold(y, dy, dy); }
 Arrays grad_sub(const Array& y, const Array& dy) { return fold(y, dy, -dy); }
+// The product rule: each factor's gradient is dy times the other one.
 Arrays grad_mul(const Array& y, const Array& dy) { return fold(y, dy * second(y), dy * first(y)); }
+// y = a / b: dy/da = 1 / b and dy/db = -a / b^2 = -y / b.
 Arrays grad_div(const Array& y, const Array& dy) {
   Array da = dy / second(y);
   return fold(y, da, -da * y);
 }
+// y = a - b floor(a / b), where floor() is constant: dy/da = 1 and dy/db = -floor(a / b).
 Arrays grad_floor_mod(const Array& y, const Array& dy) {
   return fold(y, dy, -dy * floor(first(y) / second(y)));
 }
@@ -83,8 +88,9 @@ Arrays grad_minimum(const Array& y, const Array& dy) {
   return pick(y, dy, less_equal(first(y), second(y)));
 }
 
-// d a^b / db = a^b log a, taken as 0 where a <= 0: there the exponent is a whole number or the
-// value is NaN anyway.
+// y = a^b: dy/da = b a^(b - 1) and dy/db = a^b log a. The latter is taken as 0 where a <= 0: there
+// the exponent is a whole number or the value is NaN anyway. The inner where() keeps the log finite
+// on the branch that is not taken, for 0 times infinity would be NaN.
 Arrays grad_pow(const Array& y, const Array& dy) {
   const Array &a = first(y), &b = second(y);
   Array positive = greater(a, 0.0f);
@@ -92,6 +98,7 @@ Arrays grad_pow(const Array& y, const Array& dy) {
   return fold(y, dy * b * pow(a, b - 1.0f), dy * y * log_a);
 }
 
+// Each branch gets the gradient where it was chosen; the condition has none.
 Arrays grad_where(const Array& y, const Array& dy) {
   const auto& in = y.node()->inputs;
   if (y.dtype() != DType::kFloat32) return {};

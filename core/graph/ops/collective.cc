@@ -14,6 +14,7 @@ ReduceOp reduction_of(const Attributes& attributes) {
   return parse_reduce_op(attributes.get<std::string>("reduction"));
 }
 
+// A mean of integers would have to be rounded, so only floats have one.
 OpTypes infer_all_reduce(const OpInputs& in) {
   const ReduceOp op = reduction_of(in.attributes);
   for (std::size_t i = 0; i < in.types.size(); ++i)
@@ -49,6 +50,7 @@ ReduceOp parse_reduce_op(std::string_view name) {
       str("there is no reduction \"", name, "\": \"sum\" or \"mean\" is wanted"));
 }
 
+// One node for all parts, so that the replicas exchange them together.
 std::vector<Array> all_reduce(ReduceOp op, const std::vector<Array>& parts) {
   auto node = record_effect({"all_reduce",
                              parts,

@@ -17,6 +17,7 @@ OpTypes infer_constant(const OpInputs& in) {
 
 OpTypes infer_subject(const OpInputs& in) { return {in.subject.begin(), in.subject.end()}; }
 
+// As tf.gather along axis 0: the ids' shape S and the row's shape make [S..., row...].
 OpTypes infer_gather_variable(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kIntegers);
   const TensorType& variable = in.subject[0];
@@ -26,6 +27,8 @@ OpTypes infer_gather_variable(const OpInputs& in) {
   return {{variable.dtype, Shape(std::move(dims))}};
 }
 
+// Optimizers calculate in float32; adding and subtracting is defined for integers too, and plain
+// assignment for every dtype.
 void check_rule_dtype(RuleKind kind, DType dtype) {
   bool arithmetic = dtype == DType::kFloat32 || dtype == DType::kInt32 || dtype == DType::kInt64;
   if (kind == RuleKind::kAssign || (is_assignment(kind) ? arithmetic : dtype == DType::kFloat32))
@@ -33,6 +36,7 @@ void check_rule_dtype(RuleKind kind, DType dtype) {
   infer::fail("the rule \"", rule_name(kind), "\" cannot update a variable of ", dtype_name(dtype));
 }
 
+// The number of rows is the number of ids, which may be unknown until the graph runs.
 void check_rows(const TensorType& variable, const TensorType& ids, const TensorType& rows) {
   if (variable.shape.rank() == 0) infer::fail("the variable is a scalar and has no rows");
   if (ids.dtype != DType::kInt64 || ids.shape.rank() != 1)
@@ -42,6 +46,7 @@ void check_rows(const TensorType& variable, const TensorType& ids, const TensorT
     infer::fail("rows are ", rows.to_string(), "; ", wanted.to_string(), " is wanted");
 }
 
+// Inputs: the value, or ids and rows; then the learning rate, unless the rule is an assignment.
 OpTypes infer_update(const OpInputs& in) {
   const auto& rule = in.attributes.get<UpdateRule>("rule");
   bool sparse = in.attributes.get<bool>("sparse");

@@ -19,6 +19,8 @@ Padding padding_of(const Attributes& attributes) {
   return name == "SAME" ? Padding::kSame : Padding::kValid;
 }
 
+// Two numbers each, down and across; TensorFlow also has one for batch and channels, which must be
+// 1.
 const Pair& pair_of(const Attributes& attributes, std::string_view name) {
   const Pair& pair = attributes.get<Pair>(name);
   if (pair.size() != 2)
@@ -27,6 +29,8 @@ const Pair& pair_of(const Attributes& attributes, std::string_view name) {
   return pair;
 }
 
+// Sizes follow TensorFlow's SAME and VALID. The first call only verifies the numbers, on an image
+// that is large enough for any window.
 std::int64_t positions(std::int64_t in, const Window& window, Padding padding) {
   slide(Window::kMax * Window::kMax, window, padding);  // the numbers, whatever the image's size
   return infer::unknown(in) ? Shape::kUnknown : slide(in, window, padding).positions;
@@ -34,6 +38,7 @@ std::int64_t positions(std::int64_t in, const Window& window, Padding padding) {
 
 // ---- convolution ----
 
+// Images are [batch, height, width, channels], filters [height, width, channels in, channels out].
 Shape convolved(const Shape& x, const Shape& filter, const Attributes& attributes) {
   const Pair &strides = pair_of(attributes, "strides"),
              &dilations = pair_of(attributes, "dilations");
@@ -65,11 +70,14 @@ OpTypes infer_conv(const OpInputs& in) {
   return {{DType::kFloat32, convolved(in.types[0].shape, in.types[1].shape, in.attributes)}};
 }
 
+// A gradient has the shape of the result that it belongs to.
 void want_gradient_of(const Shape& dy, const Shape& y) {
   if (!infer::shapes_agree(dy, y))
     infer::fail("the gradient is ", dy.to_string(), ", the result ", y.to_string());
 }
 
+// A gradient has the shape of what it is a gradient of, which comes along as the last input:
+// several sizes of the image can give one size of the result.
 OpTypes infer_conv_grad_input(const OpInputs& in) {
   want_images(in);
   want_gradient_of(in.types[0].shape,
@@ -90,6 +98,8 @@ Conv2dOptions conv_options(const Array& y) {
   return {{strides[0], strides[1]}, padding_of(attributes), {dilations[0], dilations[1]}};
 }
 
+// A convolution is linear in the image and in the filter, so each gradient needs only the other
+// one.
 Arrays grad_conv(const Array& y, const Array& dy) {
   const Arrays& in = y.node()->inputs;
   return {conv2d_grad_input(dy, in[1], in[0], conv_options(y)),
@@ -120,6 +130,8 @@ OpTypes infer_pool(const OpInputs& in) {
   want_images(in);
   return {{DType::kFloat32, pooled(in.types[0].shape, in.attributes)}};
 }
+// The gradient of pooling needs the image: the maximum's to find which element it was, and the
+// mean's for its size.
 OpTypes infer_pool_grad(const OpInputs& in) {
   want_images(in);
   want_gradient_of(in.types[0].shape, pooled(in.types[1].shape, in.attributes));
@@ -138,6 +150,7 @@ Arrays grad_max_pool(const Array& y, const Array& dy) {
 Arrays grad_avg_pool(const Array& y, const Array& dy) {
   return {avg_pool2d_grad(dy, y.node()->inputs[0], pool_options(y))};
 }
+// Averaging is linear, and the second derivative leads back to the pooling itself.
 Arrays grad_avg_pool_grad(const Array& y, const Array& dy) {
   return {avg_pool2d(dy, pool_options(y)), Array()};
 }

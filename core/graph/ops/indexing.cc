@@ -24,6 +24,7 @@ OpTypes infer_gather(const OpInputs& in) {
   return {{in.types[0].dtype, gathered(in.types[0].shape, in.types[1].shape, axis)}};
 }
 
+// The ids alone do not say how many slices there were, so the third input gives the shape.
 OpTypes infer_gather_grad(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   infer::want_dtype(in, 1, infer::kIntegers);
@@ -34,6 +35,7 @@ OpTypes infer_gather_grad(const OpInputs& in) {
   return {in.types[2]};
 }
 
+// The number of segments is an attribute, as in TensorFlow, because a shape cannot depend on ids.
 OpTypes infer_segment_sum(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kArithmetic);
   infer::want_rank_at_least(in, 0, 1);
@@ -48,6 +50,7 @@ OpTypes infer_segment_sum(const OpInputs& in) {
   return {{in.types[0].dtype, made}};
 }
 
+// Adds a last axis of `depth`, as tf.one_hot.
 OpTypes infer_one_hot(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kIntegers);
   std::int64_t depth = in.attributes.get<std::int64_t>("depth");
@@ -59,6 +62,7 @@ OpTypes infer_one_hot(const OpInputs& in) {
   return {{DType::kFloat32, made}};
 }
 
+// Rows of example i are [row_splits[i], row_splits[i + 1]), as in tf.RaggedTensor.
 void check_combine(const OpInputs& in, int rows) {
   infer::want_dtype(in, rows, infer::kFloats);
   infer::want_rank(in, rows, 2);
@@ -94,6 +98,7 @@ std::int64_t number(const Array& y, std::string_view name) {
   return y.node()->attributes.get<std::int64_t>(name);
 }
 
+// dx has zeros but for the rows of the ids: row ids[i] gets the sum of all dy[i] that came from it.
 Arrays grad_gather(const Array& y, const Array& dy) {
   const Arrays& in = y.node()->inputs;
   if (y.dtype() != DType::kFloat32) return {};
@@ -113,6 +118,7 @@ Arrays grad_segment_sum(const Array& y, const Array& dy) {
   return {where(reshape(kept, Shape(std::move(column))), rows, 0.0f), Array()};
 }
 
+// Each row gets the gradient of the example that it belongs to, weighted as the combiner has it.
 Arrays grad_combine_rows(const Array& y, const Array& dy) {
   const Arrays& in = y.node()->inputs;
   return {combine_rows_grad(dy, in[1], in[0], static_cast<Combiner>(number(y, "combiner"))),
@@ -155,6 +161,9 @@ Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner
   return record("combine_rows", {rows, row_splits},
                 {{"combiner", static_cast<std::int64_t>(combiner)}});
 }
+// The weighted combiners of tf.nn.embedding_lookup_sparse: sum w x, divided for the mean by sum w
+// and for sqrtn by the root of sum w^2. An example without weight, such as one without rows, gets
+// zeros instead of 0 / 0.
 Array combine_rows(const Array& rows, const Array& row_splits, Combiner combiner,
                    const Array& weights) {
   if (weights.rank() != 1)

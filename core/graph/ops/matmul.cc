@@ -31,10 +31,14 @@ infer::OpTypes product(const OpInputs& in, int leading) {
 }
 
 infer::OpTypes infer_matmul(const OpInputs& in) { return product(in, 0); }
+// One leading axis, which both inputs share; it does not broadcast.
 infer::OpTypes infer_batch_matmul(const OpInputs& in) { return product(in, 1); }
 
 using Product = Array (*)(const Array&, const Array&, bool, bool);
 
+// Y = A B has dA = dY B^T and dB = A^T dY. Where an operand was given transposed, its gradient is
+// the transpose of that, which is the product of the transposes in the other order: no matrix is
+// ever transposed on its own.
 std::vector<Array> product_gradient(Product product, const Array& y, const Array& dy) {
   const Array &a = y.node()->inputs[0], &b = y.node()->inputs[1];
   bool transpose_a = y.node()->attributes.get<bool>("transpose_a"),

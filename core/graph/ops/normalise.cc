@@ -49,12 +49,15 @@ Shape without_last(const Shape& x) {
   return Shape(std::vector<std::int64_t>(x.dims().begin(), x.dims().end() - 1));
 }
 
+// y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with mean and variance of each example
+// over the last axis: Ba, Kiros, Hinton, 2016.
 OpTypes infer_layer_norm(const OpInputs& in) {
   const Shape& x = check_forward(in);
   TensorType statistic{DType::kFloat32, without_last(x)};
   return {in.types[0], statistic, statistic};
 }
 
+// The same with mean and variance of each channel over all other axes: Ioffe, Szegedy, ICML 2015.
 OpTypes infer_batch_norm(const OpInputs& in) {
   const Shape& x = check_forward(in);
   TensorType statistic{DType::kFloat32, Shape{infer::merge_dims(last_of(x), in.types[1].shape[0])}};
@@ -119,6 +122,7 @@ Array layer_norm(const Array& x, const Array& gamma, const Array& beta, float ep
   return record("layer_norm", {x, gamma, beta}, {{"epsilon", double{epsilon}}});
 }
 
+// Mean and variance are for the moving averages, through which nothing is learnt.
 BatchNorm batch_norm(const Array& x, const Array& gamma, const Array& beta, float epsilon) {
   Array y = record("batch_norm", {x, gamma, beta}, {{"epsilon", double{epsilon}}});
   return {y, stop_gradient(Array(y.node(), 1)), stop_gradient(Array(y.node(), 2))};

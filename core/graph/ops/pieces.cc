@@ -27,11 +27,13 @@ Shape joined(const OpInputs& in, std::size_t first, int axis) {
   return shape.with_dim(axis, along);
 }
 
+// As np.concatenate: the parts agree in all axes but one, along which their sizes add up.
 OpTypes infer_concat(const OpInputs& in) {
   infer::want_rank_at_least(in, 0, 1);
   return {{in.types[0].dtype, joined(in, 0, infer::want_axis(in, in.types[0].shape.rank()))}};
 }
 
+// As np.stack: a new axis, along which each part has size 1.
 OpTypes infer_stack(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   infer::want_same_dtype(in);
@@ -46,6 +48,7 @@ OpTypes infer_stack(const OpInputs& in) {
   return {{in.types[0].dtype, Shape(std::move(dims))}};
 }
 
+// A size of -1 reaches to the end, as in tf.slice.
 OpTypes infer_slice(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   const Shape& shape = in.types[0].shape;
@@ -61,6 +64,7 @@ OpTypes infer_slice(const OpInputs& in) {
   return {{in.types[0].dtype, shape.with_dim(axis, made)}};
 }
 
+// The piece's size is that of dy, and what lies around it follows from the second input's shape.
 OpTypes infer_slice_grad(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   infer::want_dtype(in, 1, infer::kFloats);
@@ -78,6 +82,7 @@ OpTypes infer_slice_grad(const OpInputs& in) {
   return {in.types[1]};
 }
 
+// The parts come along as inputs, because their sizes are known only when the graph runs.
 OpTypes infer_concat_grad(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   infer::want_rank_at_least(in, 1, 1);
@@ -95,6 +100,8 @@ using Arrays = std::vector<Array>;
 
 std::int64_t axis_of(const Array& y) { return y.node()->attributes.get<std::int64_t>("axis"); }
 
+// Each part gets its piece of dy back. Where a part begins is known only as long as the sizes
+// before it are; behind an unknown one a kernel finds out when it runs.
 Arrays grad_concat(const Array& y, const Array& dy) {
   const Arrays& parts = y.node()->inputs;
   int axis = static_cast<int>(axis_of(y));
@@ -113,6 +120,7 @@ Arrays grad_concat(const Array& y, const Array& dy) {
   return gradients;
 }
 
+// A piece has an axis of size 1 where the part has none.
 Arrays grad_stack(const Array& y, const Array& dy) {
   Arrays gradients;
   for (std::size_t i = 0; i < y.node()->inputs.size(); ++i) {
@@ -122,6 +130,7 @@ Arrays grad_stack(const Array& y, const Array& dy) {
   return gradients;
 }
 
+// The gradient is dy, with zeros around it.
 Arrays grad_slice(const Array& y, const Array& dy) {
   return {slice_grad(dy, y.node()->inputs[0], static_cast<int>(axis_of(y)),
                      y.node()->attributes.get<std::int64_t>("begin"))};
@@ -137,6 +146,7 @@ Arrays grad_slice_grad(const Array& y, const Array& dy) {
           Array()};
 }
 
+// Only such concatenations come here: those of known sizes have slices for gradients.
 Arrays grad_concat_grad(const Array&, const Array&) {
   throw UnimplementedError("the second derivative of a concat of parts of unknown size");
 }
@@ -190,6 +200,7 @@ std::vector<Array> split(const Array& x, const std::vector<std::int64_t>& sizes,
   }
   return pieces;
 }
+// As np.split: the pieces are equal, or it is an error.
 std::vector<Array> split(const Array& x, int pieces, int axis) {
   std::int64_t whole = x.shape()[normalize_axis("split", axis, x.rank())];
   if (infer::unknown(whole))

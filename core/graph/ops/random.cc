@@ -15,14 +15,19 @@ using infer::OpTypes;
 // Outside of a trace: below 0, so that no operation of a traced function has the same place.
 std::atomic<std::int64_t> next_eager_place{-1};
 
+// Each operation draws at a place of its own: two of the same seed are independent, and a function
+// that is traced again gets the same places in the same order.
 std::int64_t next_place() {
   TraceContext* trace = TraceContext::current();
   return trace != nullptr ? trace->next_random_place()
                           : next_eager_place.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// The step and the replica: random numbers are a function of these, of the seed and of the place,
+// so a closure that runs again draws the same ones.
 OpTypes infer_step_key(const OpInputs&) { return {{DType::kInt64, Shape{2}}}; }
 
+// The shape is an attribute, or that of the second input, of which nothing else is looked at.
 OpTypes infer_random(const OpInputs& in, DType made) {
   infer::want_dtype(in, 0, infer::kIntegers);
   in.attributes.get<std::int64_t>("seed");
@@ -51,6 +56,7 @@ OpTypes infer_normal(const OpInputs& in) {
   return infer_random(in, DType::kFloat32);
 }
 
+// The range is half open, as in NumPy.
 OpTypes infer_integers(const OpInputs& in) {
   std::int64_t low = in.attributes.get<std::int64_t>("low"),
                high = in.attributes.get<std::int64_t>("high");
@@ -137,6 +143,8 @@ Array random_integers_like(const Array& like, std::int64_t low, std::int64_t hig
                        {{"low", low}, {"high", high}});
 }
 
+// Inverted dropout (Srivastava et al., JMLR 2014): what is kept is scaled up by 1 / (1 - rate), so
+// that the expectation stays x and nothing is to be scaled when the model is used.
 Array dropout(const Array& x, float rate, const RandomOptions& options) {
   if (!(rate >= 0 && rate < 1))
     throw InvalidArgumentError(str("dropout: a rate of ", rate, "; it must be in [0, 1)"));

@@ -9,6 +9,8 @@ namespace {
 
 using infer::OpTypes;
 
+// The products of all pairs of an example's f vectors: f (f - 1) / 2 of them, as in DLRM (Naumov et
+// al., 2019). The bound on f keeps that number within range.
 OpTypes infer_dot_interaction(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   infer::want_rank(in, 0, 3);
@@ -33,6 +35,7 @@ OpTypes infer_string_hash(const OpInputs& in) {
   return {{DType::kInt64, in.types[0].shape}};
 }
 
+// y_k = x_i . x_j for each pair i > j, so dx_i is the sum of dy_k x_j over the pairs that i is in.
 std::vector<Array> grad_dot_interaction(const Array& y, const Array& dy) {
   return {dot_interaction_grad(dy, y.node()->inputs[0])};
 }

@@ -11,10 +11,12 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
+// No axes mean all axes, as in NumPy.
 bool reduces(const Axes& axes, int axis) {
   return axes.empty() || std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
+// Ascending and distinct axes give one form to equal reductions.
 infer::OpTypes reduced(const OpInputs& in) {
   const Shape& shape = in.types[0].shape;
   const Axes& axes = in.attributes.get<Axes>("axes");
@@ -42,6 +44,7 @@ infer::OpTypes infer_float(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   return reduced(in);
 }
+// As tf.argmax: int64, and the axis is gone.
 infer::OpTypes infer_argmax(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kArithmetic);
   const Shape& shape = in.types[0].shape;
@@ -51,6 +54,7 @@ infer::OpTypes infer_argmax(const OpInputs& in) {
   return {{DType::kInt64, Shape(std::move(dims))}};
 }
 
+// Recorded in one form, so that equal reductions are found to be equal when the graph is lowered.
 Axes normal_axes(std::string_view op, const std::vector<int>& axes, int rank) {
   Axes normal;
   for (int axis : axes) normal.push_back(normalize_axis(op, axis, rank));
@@ -105,11 +109,13 @@ Array elements_reduced(const Reduction& of) {
   return known == 1 ? unknown : unknown * known;
 }
 
+// Every summand has derivative 1: dy, stretched over the axes that were summed.
 std::vector<Array> grad_sum(const Array& y, const Array& dy) {
   Reduction of(y);
   return {stretch(keep_dims(of, dy), of.x)};
 }
 
+// As the sum's, divided by the number of elements, which is computed when a dimension is unknown.
 std::vector<Array> grad_mean(const Array& y, const Array& dy) {
   Reduction of(y);
   return {stretch(keep_dims(of, dy / elements_reduced(of)), of.x)};
@@ -124,6 +130,8 @@ std::vector<Array> grad_extreme(const Array& y, const Array& dy) {
   return {chosen * keep_dims(of, share)};
 }
 
+// dx_i = dy times the product of all other elements. That is y / x_i only where x_i is not 0, so a
+// kernel multiplies the others.
 std::vector<Array> grad_prod(const Array& y, const Array& dy) {
   Reduction of(y);
   if (y.dtype() != DType::kFloat32) return {};
@@ -177,6 +185,9 @@ Array reduce_prod_grad(const Array& dy, const Array& x, const std::vector<int>& 
       "reduce_prod_grad", {dy, x},
       {{"axes", normal_axes("reduce_prod_grad", axes, x.rank())}, {"keep_dims", keep_dims}});
 }
+// log sum e^x = m + log sum e^(x - m) for any m; with the largest element nothing overflows. An
+// infinite m would make infinity minus infinity, so 0 stands for it. The result does not depend on
+// m, hence no gradient goes through it.
 Array reduce_logsumexp(const Array& x, const std::vector<int>& axes, bool keep_dims) {
   Array largest = reduce_max(x, axes, true);
   Array shift = stop_gradient(where(is_finite(largest), largest, 0.0f));

@@ -10,6 +10,8 @@ namespace {
 using infer::OpTypes;
 using Arrays = std::vector<Array>;
 
+// x [n, d...], ids [k], rows [k, d...]. The result has the shape of x, which itself stays as it
+// was.
 OpTypes infer_scatter(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kArithmetic);
   infer::want_rank_at_least(in, 0, 1);
@@ -23,6 +25,7 @@ OpTypes infer_scatter(const OpInputs& in) {
   return {in.types[0]};
 }
 
+// Marks the rows that scatter_update() keeps: its gradient needs them.
 OpTypes infer_last_of_id(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kIntegers);
   infer::want_rank(in, 0, 1);
@@ -32,6 +35,7 @@ OpTypes infer_last_of_id(const OpInputs& in) {
 bool has_gradient(const Array& y) { return y.dtype() == DType::kFloat32; }
 const Array& input(const Array& y, std::size_t i) { return y.node()->inputs[i]; }
 
+// y = x with rows added at the ids: x passes its gradient on, and row i gets that of row ids[i].
 Arrays grad_add(const Array& y, const Array& dy) {
   if (!has_gradient(y)) return {};
   return {dy, Array(), gather(dy, input(y, 1))};
@@ -52,6 +56,8 @@ Arrays grad_scatter_extreme(const Array& y, const Array& dy) {
   return {from_x * share, Array(), from_rows * gather(share, ids)};
 }
 
+// A row of x that was overwritten has no part in the result, nor has a new row that a later one of
+// the same id has overwritten.
 Arrays grad_update(const Array& y, const Array& dy) {
   if (!has_gradient(y)) return {};
   const Array &ids = input(y, 1), &rows = input(y, 2);

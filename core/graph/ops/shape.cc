@@ -30,6 +30,7 @@ Extent extent(const Dims& dims) {
   return of;
 }
 
+// At most one dimension may be -1 and follows from the others, as in NumPy.
 OpTypes infer_reshape(const OpInputs& in) {
   Dims dims = in.attributes.get<Dims>("shape");
   for (std::int64_t d : dims)
@@ -47,6 +48,7 @@ OpTypes infer_reshape(const OpInputs& in) {
   return {{in.types[0].dtype, Shape(std::move(dims))}};
 }
 
+// Two unknown sizes are compared only when the operation runs.
 OpTypes infer_reshape_like(const OpInputs& in) {
   const Shape &from = in.types[0].shape, &to = in.types[1].shape;
   if (from.known() && to.known() && extent(from.dims()).known != extent(to.dims()).known)
@@ -54,6 +56,7 @@ OpTypes infer_reshape_like(const OpInputs& in) {
   return {{in.types[0].dtype, to}};
 }
 
+// Only the shape of the second input counts, never its values.
 OpTypes infer_broadcast_like(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   if (!infer::stretches_to(in.types[0].shape, in.types[1].shape))
@@ -61,6 +64,7 @@ OpTypes infer_broadcast_like(const OpInputs& in) {
   return {{in.types[0].dtype, in.types[1].shape}};
 }
 
+// The converse of broadcasting: axes that were stretched or added are summed.
 OpTypes infer_sum_to_like(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kArithmetic);
   if (!infer::stretches_to(in.types[1].shape, in.types[0].shape))
@@ -68,6 +72,7 @@ OpTypes infer_sum_to_like(const OpInputs& in) {
   return {{in.types[0].dtype, in.types[1].shape}};
 }
 
+// Axis i of the result is axis permutation[i] of the input, as in NumPy.
 OpTypes infer_transpose(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   const Dims& permutation = in.attributes.get<Dims>("permutation");
@@ -96,6 +101,8 @@ OpTypes infer_element_count(const OpInputs&) { return {{DType::kInt64, Shape{}}}
 const Array& input(const Array& y) { return y.node()->inputs[0]; }
 
 using Arrays = std::vector<Array>;
+// Back to the input's shape: by that shape where it has at most one unknown dimension, and
+// otherwise by the input itself. A dimension of 0 would leave an unknown one undetermined.
 Arrays grad_reshape(const Array& y, const Array& dy) {
   const Shape& shape = input(y).shape();
   if (extent(shape.dims()).unknown <= 1 &&
@@ -106,12 +113,14 @@ Arrays grad_reshape(const Array& y, const Array& dy) {
 Arrays grad_reshape_like(const Array& y, const Array& dy) {
   return {reshape_like(dy, input(y)), Array()};
 }
+// Stretching and summing are each other's transpose, and so each other's gradient.
 Arrays grad_broadcast_like(const Array& y, const Array& dy) {
   return {sum_to_like(dy, input(y)), Array()};
 }
 Arrays grad_sum_to_like(const Array& y, const Array& dy) {
   return {broadcast_like(dy, input(y)), Array()};
 }
+// The inverse permutation takes each axis back.
 Arrays grad_transpose(const Array& y, const Array& dy) {
   const Dims& permutation = y.node()->attributes.get<Dims>("permutation");
   std::vector<int> inverse(permutation.size());
@@ -159,12 +168,14 @@ Array transpose(const Array& x, const std::vector<int>& permutation) {
   return record("transpose", {x}, {{"permutation", std::move(normal)}});
 }
 
+// An axis of size 1 changes no element's place, so a reshape will do; -1 puts it last, as in NumPy.
 Array expand_dims(const Array& x, int axis) {
   Dims dims = x.shape().dims();
   dims.insert(dims.begin() + normalize_axis("expand_dims", axis, x.rank() + 1), 1);
   return reshape(x, Shape(std::move(dims)));
 }
 
+// An unknown dimension is let through; that it is 1 is found out when the reshape runs.
 Array squeeze(const Array& x, int axis) {
   Dims dims = x.shape().dims();
   auto place = dims.begin() + normalize_axis("squeeze", axis, x.rank());

@@ -21,6 +21,7 @@ OpTypes arithmetic_op(const OpInputs& in) {
   return {in.types[0]};
 }
 
+// The question is one of floating-point numbers only; every integer is finite.
 OpTypes float_to_bool(const OpInputs& in) {
   infer::want_dtype(in, 0, infer::kFloats);
   return {{DType::kBool, in.types[0].shape}};
@@ -31,6 +32,7 @@ OpTypes bool_op(const OpInputs& in) {
   return {in.types[0]};
 }
 
+// Numbers and bools convert into each other; text does not.
 OpTypes infer_cast(const OpInputs& in) {
   infer::want_fixed_size(in, 0);
   std::int64_t to = in.attributes.get<std::int64_t>("to");
@@ -44,6 +46,8 @@ OpTypes infer_check_numerics(const OpInputs& in) {
   return float_op(in);
 }
 
+// The operation stands in for arithmetic where what is around it is measured. The bound keeps a
+// graph from stopping a lane for good.
 OpTypes infer_wait_for(const OpInputs& in) {
   const double seconds = in.attributes.get<double>("seconds");
   if (!(seconds >= 0 && seconds <= 1)) infer::fail("a wait is of 0 to 1 seconds");
@@ -56,6 +60,8 @@ bool is_float(DType dtype) {
 }
 
 using Arrays = std::vector<Array>;
+// Where the derivative can be told by the result y, it is: y is there already. For example y = e^x
+// has dy/dx = y, and y = x^(-1/2) has -y^3 / 2.
 Arrays grad_neg(const Array&, const Array& dy) { return {-dy}; }
 Arrays grad_abs(const Array& y, const Array& dy) { return {dy * sign(operand(y))}; }
 Arrays grad_exp(const Array& y, const Array& dy) { return {dy * y}; }
@@ -63,6 +69,7 @@ Arrays grad_expm1(const Array& y, const Array& dy) { return {dy * (y + 1.0f)}; }
 Arrays grad_sin(const Array& y, const Array& dy) { return {dy * cos(operand(y))}; }
 Arrays grad_cos(const Array& y, const Array& dy) { return {-dy * sin(operand(y))}; }
 
+// erf(x) has the derivative 2 / sqrt(pi) e^(-x^2), and erfc(x) = 1 - erf(x).
 constexpr float kErfSlope = 2 * std::numbers::inv_sqrtpi_v<float>;  // of erf at 0
 Arrays grad_erf(const Array& y, const Array& dy) {
   return {dy * kErfSlope * exp(-square(operand(y)))};
@@ -79,11 +86,14 @@ Arrays grad_square(const Array& y, const Array& dy) { return {dy * 2.0f * operan
 Arrays grad_reciprocal(const Array& y, const Array& dy) { return {-dy * y * y}; }
 Arrays grad_sigmoid(const Array& y, const Array& dy) { return {dy * y * (1.0f - y)}; }
 Arrays grad_tanh(const Array& y, const Array& dy) { return {dy * (1.0f - y * y)}; }
+// At 0 the derivative is taken as 0, as in TensorFlow.
 Arrays grad_relu(const Array& y, const Array& dy) { return {where(greater(y, 0.0f), dy, 0.0f)}; }
+// y = log(1 + e^x) has dy/dx = e^x / (1 + e^x), which is sigmoid(x).
 Arrays grad_softplus(const Array& y, const Array& dy) { return {dy * sigmoid(operand(y))}; }
 Arrays grad_passed_on(const Array&, const Array& dy) { return {dy}; }
 // What is learnt from a value that was checked depends on the check.
 Arrays grad_check_numerics(const Array& y, const Array& dy) { return {after(dy, y)}; }
+// Only between floating-point types: what is rounded to integers has no derivative.
 Arrays grad_cast(const Array& y, const Array& dy) {
   if (!is_float(operand(y).dtype()) || !is_float(y.dtype())) return {};
   return {cast(dy, operand(y).dtype())};
