@@ -36,12 +36,15 @@ void Binder::bind() {
     if (plan_.live(static_cast<std::int32_t>(i)))
       for (ValueRef in : node(static_cast<std::int32_t>(i)).inputs)
         consumer_[static_cast<std::size_t>(plan_.value(in))] = static_cast<std::int32_t>(i);
+  // Only a value with one reader may be computed inside that reader. An output of the graph counts
+  // as a reader too.
   for (std::size_t v = 0; v < consumer_.size(); ++v)
     if (plan_.uses[v] != 1) consumer_[v] = -1;
   for (const Wave& wave : plan_.waves) emit_wave(wave);
   place();
 }
 
+// The types as they are in this run, where tracing knew only part of the shapes.
 std::vector<TensorType> Binder::input_types(const Node& n) const {
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) types.push_back(input_type(n, i));
@@ -98,6 +101,8 @@ std::vector<TensorType> Binder::infer(std::int32_t i) const {
   }
 }
 
+// The same rules as in tracing run again, on the shapes that came: every dimension is known
+// afterwards.
 void Binder::infer_all() {
   bound_.types_.resize(plan_.values());
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
@@ -112,6 +117,8 @@ void Binder::infer_all() {
   }
 }
 
+// A value that lies in another one's memory, as an alias or reduced in place, has that one's root.
+// Its input was numbered before, so a single step leads there.
 void Binder::find_roots() {
   bound_.roots_.resize(plan_.values());
   for (std::size_t v = 0; v < plan_.values(); ++v) {
@@ -182,6 +189,8 @@ void Binder::emit_wave(const Wave& wave) {
   }
 }
 
+// A check has no kernel: the run looks at the value itself. What was given, and what is another
+// value's memory, is there without an instruction.
 void Binder::emit(std::int32_t i) {
   const Node& n = node(i);
   if (is_check(n)) {
@@ -220,6 +229,7 @@ void Binder::add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) con
   tree.nodes.push_back(std::move(step));
 }
 
+// The product's matrices come behind the leaves, where the fused kernel expects them.
 void Binder::emit_fused(std::int32_t top) {
   const std::int32_t value = plan_.value({top, 0});
   const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
@@ -238,6 +248,7 @@ void Binder::emit_fused(std::int32_t top) {
   into_->compute.push_back(std::move(made));
 }
 
+// A kernel is chosen and prepared once for these shapes, so that a run only calls it.
 void Binder::emit_kernel(std::int32_t i) {
   const Node& n = node(i);
   Instruction made{i, {}, {}, {}};

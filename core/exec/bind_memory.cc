@@ -80,6 +80,8 @@ Binder::Lives Binder::find_lives() const {
   return made;
 }
 
+// The sums of sparse updates share the arena with the values; their intervals come last in the
+// list.
 void Binder::place() {
   const auto [life, sums] = find_lives();
   std::vector<Interval> all;

@@ -35,6 +35,8 @@ void check_element(const ElementSpec& spec, const Element& element, std::size_t 
 
 }  // namespace
 
+// The dimensions of all that is passed, one after the other, are the signature of a run: with equal
+// ones every shape in the graph is equal.
 void check_inputs(const Plan& plan, const RunInputs& inputs, std::vector<std::int64_t>& signature) {
   const Graph& graph = plan.graph;
   if (inputs.arguments.size() != graph.arguments.size() ||
@@ -56,6 +58,10 @@ void check_inputs(const Plan& plan, const RunInputs& inputs, std::vector<std::in
   }
 }
 
+// To place intervals in the least memory is NP-hard (Garey, Johnson, SR2), so this is first fit in
+// the order of first use: each interval gets the lowest gap between those that live at the same
+// time. Two that meet in one instruction both live there, since a kernel may read one while it
+// writes the other.
 std::size_t place_intervals(std::vector<Interval>& intervals) {
   constexpr std::size_t kAlign = 64;
   std::vector<Interval*> order, active;  // active: by offset

@@ -17,6 +17,7 @@ Variable LocalRuntime::create_variable(VariableSpec spec) {
   return variables_.emplace_back(std::move(shared), this);
 }
 
+// Slots of a checkpoint are taken once the rule is known that gives them a meaning.
 void LocalRuntime::add_slots(const Variable& variable, const UpdateRule& rule) {
   std::lock_guard hold(mutex_);
   const VariableId id = find(variable.name());
@@ -26,6 +27,7 @@ void LocalRuntime::add_slots(const Variable& variable, const UpdateRule& rule) {
   if (auto saved = source_->read(store_.spec(id))) store_.put(id, *saved, LocalStore::Take::kSlots);
 }
 
+// Everything is read before anything is changed, so that a damaged checkpoint leaves all as it was.
 void LocalRuntime::restore(std::shared_ptr<VariableSource> source, std::uint64_t seed) {
   std::lock_guard hold(mutex_);
   std::vector<std::optional<SavedContents>> saved;
@@ -38,12 +40,15 @@ void LocalRuntime::restore(std::shared_ptr<VariableSource> source, std::uint64_t
   source_ = std::move(source);
 }
 
+// The lock is held for the whole run, so that eager reads and updates of several threads do not
+// mix.
 std::vector<Tensor> LocalRuntime::run_now(const ConcreteFunction& function) {
   auto plan = make_plan(function.graph, bind(function));
   std::lock_guard hold(mutex_);
   return run(plan, workspace_, store_, {}, {}, {});
 }
 
+// Compared by the specification's address: another strategy may have a variable of the same name.
 std::vector<VariableId> LocalRuntime::bind(const ConcreteFunction& function) const {
   std::lock_guard hold(mutex_);
   std::vector<VariableId> ids;

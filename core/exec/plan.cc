@@ -11,6 +11,9 @@ bool Plan::reduces(const Node& node) const {
   return node.op->effect == Effect::kAllReduce && options.replicas > 1;
 }
 
+// The order matters: what is live decides who counts as a reader, and waves are cut from live
+// nodes. Which updates take their ids from a read is known only then, and after that some compute
+// is idle.
 Plan::Plan(Graph g, std::vector<VariableId> b, PlanOptions o)
     : graph(std::move(g)), bound(std::move(b)), options(o) {
   CAIRN_CHECK(bound.size() == graph.variables.size(), bound.size(), " ids for ",
@@ -24,6 +27,8 @@ Plan::Plan(Graph g, std::vector<VariableId> b, PlanOptions o)
   drop_unneeded();
 }
 
+// Values are numbered through the whole graph, node by node, so that tables by value are plain
+// vectors.
 void Plan::number_values() {
   std::vector<std::int32_t> taken(graph.iterators.size(), 0);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -39,6 +44,7 @@ void Plan::number_values() {
   elements_taken.assign(taken.begin(), taken.end());
 }
 
+// One walk backwards is enough, because inputs stand before the nodes that read them.
 void Plan::find_live() {
   live_.assign(graph.nodes.size(), false);
   for (ValueRef out : graph.outputs) live_[static_cast<std::size_t>(out.node)] = true;
@@ -81,6 +87,8 @@ std::vector<ValueRef> Plan::joined_ids(ValueRef ids) const {
   return parts;
 }
 
+// The gradient of a gather has the gather's ids, which were sorted and made distinct for the pull.
+// An update that is found to have the same ones is spared doing that again.
 void Plan::match_update_ids() {
   update_ids.resize(graph.nodes.size());
   for (std::size_t u = 0; u < graph.nodes.size(); ++u) {

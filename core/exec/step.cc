@@ -5,6 +5,7 @@
 
 namespace cairn {
 
+// Claims the workspace until the step ends: two runs at a time would overwrite each other's values.
 Step::Step(std::shared_ptr<const Plan> plan, Workspace& workspace, UpdatePlaces& places,
            const StepContext& context, RunInputs inputs)
     : plan_(std::move(plan)),
@@ -29,6 +30,8 @@ Step::~Step() {
   space_.busy = false;
 }
 
+// The run stands still between two calls, at a wave whose request was handed out: the next call
+// begins with the answer to it. A wave without a request is passed in the same call.
 Step::Next Step::next() {
   CAIRN_CHECK(!finished_, "a step that has finished has nothing next");
   if (bound_ == nullptr) {
@@ -78,6 +81,7 @@ std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& work
                         VariableStore& store, const StepContext& step,
                         std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements) {
   Step one(plan, workspace, store, step, {std::move(arguments), std::move(elements)});
+  // Each push of a run has its number, as on a lane.
   StepContext context = step;
   for (;;) {
     const Step::Next needed = one.next();

@@ -12,6 +12,8 @@ namespace cairn {
 
 namespace {
 
+// Infinities and NaNs are the numbers whose exponent has all bits set. Looking at the bits without
+// a branch lets the loop run in vectors.
 CAIRN_CLONES bool all_finite(const float* x, std::int64_t n) {
   std::uint32_t bad = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -46,6 +48,7 @@ void Step::run_instruction(const Instruction& instruction) {
     if (!all_finite(values, count)) fail_check(instruction.node, values, count);
     return;
   }
+  // The lists of pointers belong to the workspace, so that an instruction allocates nothing.
   auto& in = space_.call_inputs;
   auto& out = space_.call_outputs;
   in.clear();

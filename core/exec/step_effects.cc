@@ -10,6 +10,7 @@ namespace cairn {
 
 namespace {
 
+// Rows are added in the order in which they occur, so equal inputs give equal bits.
 CAIRN_CLONES void sum_floats(const std::int32_t* places, std::int64_t n, std::int64_t dim,
                              const float* rows, float* sums) {
   if (dim == 1) {
@@ -24,6 +25,7 @@ CAIRN_CLONES void sum_floats(const std::int32_t* places, std::int64_t n, std::in
 }
 
 template <typename T>
+// By unsigned types, whose overflow is defined: the sum wraps around.
 void sum_integers(const std::int32_t* places, std::int64_t n, std::int64_t dim,
                   const std::byte* rows, std::byte* sums) {
   const T* from = reinterpret_cast<const T*>(rows);
@@ -61,6 +63,7 @@ void add_ids(UniqueIds& ids, const TensorType& type, const std::byte* data) {
     ids.add(reinterpret_cast<const std::int64_t*>(data), n);
 }
 
+// An id is verified before it is used: from here on it is an index.
 void find_ids(UniqueIds& ids, const GraphVariable& variable) {
   std::int64_t bound = variable.type.shape[0];
   if (std::int64_t at = ids.first_outside(bound); at >= 0)
@@ -80,6 +83,8 @@ VariableId Step::stored_variable(std::int32_t i) const {
   return plan_->bound[static_cast<std::size_t>(node(i).attributes.get<std::int64_t>("variable"))];
 }
 
+// Who keeps the memory of a value while a request refers to it: the store whose place it is, or the
+// arena.
 const std::shared_ptr<std::byte>& Step::owner_of(std::int32_t value) const {
   for (const auto& [placed, place] : placed_)
     if (placed == bound_->root(value)) return place;
@@ -101,6 +106,8 @@ std::span<Read> Step::reads() {
   return wave.reads;
 }
 
+// The ids of all reads of one variable in the wave are joined, so that a row is asked for once,
+// however often it is used.
 void Step::request(std::size_t g) {
   const ReadGroup& group = plan_->waves[wave_].reads[g];
   Read& read = bound_->waves[wave_].reads[g];
@@ -169,6 +176,7 @@ std::span<const Reduction> Step::reductions() {
 
 // ---- push ----
 
+// Updates that a failed check stops are left out; the others are made, and the error follows.
 std::span<Update> Step::updates() {
   space_.updates.clear();
   for (BoundUpdate& update : bound_->waves[wave_].updates)

@@ -9,6 +9,7 @@ namespace cairn {
 
 namespace {
 
+// Strings lie in their tensor as objects, everything else as bytes.
 const std::byte* address(const Tensor& tensor) {
   return tensor.dtype() == DType::kString
              ? reinterpret_cast<const std::byte*>(tensor.string_values().data())

@@ -8,6 +8,8 @@ Workspace::Workspace() : Workspace(cpu_device()) {}
 Workspace::Workspace(Device& device) : state_(std::make_unique<State>(device)) {}
 Workspace::~Workspace() = default;
 
+// The plans bound last are kept, the latest at the end of the list. Batches of a few sizes in turn
+// therefore each find their own.
 BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,
                                   const RunInputs& inputs) {
   signature.clear();
@@ -27,6 +29,8 @@ BoundPlan& Workspace::State::bind(const std::shared_ptr<const Plan>& plan,
 
 const std::shared_ptr<std::byte>& Workspace::State::arena(std::size_t bytes) {
   if (memory == nullptr || memory_bytes < bytes) {
+    // A quarter more than is needed, so that slightly larger batches fit. The old memory goes
+    // first, or both would be held at once.
     std::size_t rounded = (bytes + bytes / 4 + 64 + 63) / 64 * 64;
     memory = nullptr;
     try {
