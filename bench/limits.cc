@@ -13,7 +13,7 @@
 #include "core/kernels/cpu/gemm.h"
 #include "core/kernels/cpu/onednn.h"
 #include "core/memory/arena.h"
-#include "ps/gather.h"
+#include "core/rows/gather.h"
 
 namespace cairn::bench {
 namespace {
@@ -97,8 +97,8 @@ const Series& Limits::rows_gathered(std::size_t table_bytes) {
                 return [=](double seconds) {
                   return rate(seconds,
                               [&] {
-                                ps::gather_rows(table->arena.data(), kRow, kRow, table->next(),
-                                                out->data());
+                                gather_rows(table->arena.data(), kRow, kRow, table->next(),
+                                            out->data());
                               }) *
                          kRowsACall * 1e-6;
                 };
@@ -114,7 +114,7 @@ std::function<double(double)> random_access(std::size_t table_bytes) {
                        kFloats,         2 * kFloats,         kFloats};
   return [=](double seconds) {
     return 1e-6 * kRowsACall * rate(seconds, [&] {
-             ps::gather_rows(table->arena.data(), kStride, kRow, table->next(), out->data());
+             gather_rows(table->arena.data(), kStride, kRow, table->next(), out->data());
              apply_rule({RuleKind::kAdagrad, {}}, {0.01f, 1}, block, table->next(),
                         std::as_bytes(std::span(*gradients)).data());
            });
