@@ -1,4 +1,4 @@
-// Lanes that come, go, and hold their pushes for a cut.
+// How the dispatcher takes up lanes and lets them go, and has them hold their pushes during a cut.
 
 #include <utility>
 

@@ -71,7 +71,8 @@ void Step::run_instruction(const Instruction& instruction) {
 
 // ---- checks ----
 
-// Noted now, and described when the wave's compute is done, when there is more to say about it.
+// Only notes that the check failed. The message is made when the wave's compute is done, because
+// more is known by then.
 void Step::fail_check(std::int32_t check, const float* values, std::int64_t count) {
   if (!failed_) {
     failed_ = std::make_unique<FailedCheck>();

@@ -24,8 +24,8 @@ CAIRN_CLONES void sum_floats(const std::int32_t* places, std::int64_t n, std::in
   }
 }
 
+// T is unsigned, since overflow is defined there: the sum wraps around.
 template <typename T>
-// By unsigned types, whose overflow is defined: the sum wraps around.
 void sum_integers(const std::int32_t* places, std::int64_t n, std::int64_t dim,
                   const std::byte* rows, std::byte* sums) {
   const T* from = reinterpret_cast<const T*>(rows);
@@ -96,7 +96,7 @@ const std::shared_ptr<std::byte>& Step::owner_of(std::int32_t value) const {
 std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
   for (std::size_t g = 0; g < wave.reads.size(); ++g) {
-    // rows of ids that nobody should look for
+    // The ids were computed from the value that failed the check: such rows must not be asked for.
     if (failed_ && std::any_of(plan_->waves[wave_].reads[g].nodes.begin(),
                                plan_->waves[wave_].reads[g].nodes.end(),
                                [&](std::int32_t i) { return by_stopped_ids(i); }))

@@ -114,10 +114,10 @@ std::int64_t IdIndex::add(std::int64_t id, std::uint64_t hash) {
   return size_ - 1;
 }
 
-template <typename Take>
 // Three stages, each kAhead look-ups behind the one before it: ask for the entry, read the entry
 // and ask for the id that it names, then look at the id. A look-up misses the cache twice, and this
 // way up to 2 * kAhead misses are under way at once.
+template <typename Take>
 void IdIndex::ahead(std::span<const std::int64_t> ids, Take take) const {
   const auto any = [](std::int64_t) { return true; };
   struct LookUp {

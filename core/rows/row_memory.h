@@ -32,7 +32,7 @@ namespace cairn {
 struct Places {
   std::span<const std::int64_t> rows;  // as they were asked for
   std::span<const std::int64_t> at;    // the place of each; 0 for one that is absent
-  // Which of them have no place: indices of `rows`, ascending.
+  // The rows that have no place, as ascending indices into `rows`.
   std::span<const std::size_t> absent;
   // `at`, where it counts through consecutive places.
   std::optional<RowRange> range;
