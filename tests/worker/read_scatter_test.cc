@@ -28,7 +28,8 @@ class ReadScatterTest : public testing::Test {
   static PullReply reply_of(const std::vector<float>& values, std::size_t whole_parts = 0,
                             std::uint64_t written = 9) {
     auto owner = std::make_shared<std::vector<double>>(values.size() / 2 + 1);
-    std::memcpy(owner->data(), values.data(), values.size() * sizeof(float));
+    std::ranges::copy(std::as_bytes(std::span(values)),
+                      std::as_writable_bytes(std::span(*owner)).begin());
     PullReply reply;
     reply.version = {100, 1};
     reply.written.assign(whole_parts, written);
