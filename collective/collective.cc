@@ -1,0 +1,7 @@
+#include "collective/collective.h"
+
+namespace cairn {
+
+Collective::~Collective() = default;
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+// Collective: what the members of a group of replicas compute together, whatever lies between them:
+// the memory of one process (thread_group.h), or a network.
+//
+// Every member makes the same calls in the same order. A call meets the calls of the same number of
+// all other members, so the second call of one member never meets the third of another.
+//
+//   const auto ticket = group.begin_all_reduce(gradients);
+//   ...                                  compute what does not depend on them
+//   group.wait(ticket);                  every member's gradients now hold the same bits
+//
+//   Errors  Unavailable naming the member: it has left, or was lost. DeadlineExceeded naming those
+//           that did not come within the group's timeout. FailedPrecondition: the members' calls
+//           differ (another operation, dtype or shape), naming both. After any of them the group
+//           is of no more use: every later call of every member raises that error.
+//   Thread  each member object belongs to one thread at a time.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/exec/reduction.h"
+#include "core/tensor/tensor.h"
+
+namespace cairn {
+
+class Collective {
+ public:
+  using Ticket = std::int64_t;  // counts what this member has begun, from 0
+
+  virtual ~Collective();
+
+  virtual int rank() const = 0;  // this member, [0, size)
+  virtual int size() const = 0;
+
+  // Begins to replace each value by the sum, or the mean, of what all members have in its place,
+  // after everything begun before, and returns at once. The order of summation depends on nothing
+  // but the group's size and the values' sizes, so that a run repeats bit for bit, and all members
+  // end with the same bits. The values are written to until wait() of this ticket returns, or, if
+  // the group has failed, until their owners are let go of.
+  virtual Ticket begin_all_reduce(std::vector<Reduction> reductions) = 0;
+  // Returns once this ticket, and all before it, have ended.
+  virtual void wait(Ticket ticket) = 0;
+
+  // What member `root` passes, on every member; the others pass a tensor of any kind.
+  virtual Tensor broadcast(const Tensor& value, int root) = 0;
+  // What each member passes, by rank. Shapes and dtypes may differ.
+  virtual std::vector<Tensor> all_gather(const Tensor& value) = 0;
+  // The sum or the mean of what the members pass, of one dtype and shape, on `root`; undefined on
+  // the others.
+  virtual Tensor reduce(ReduceOp op, const Tensor& value, int root) = 0;
+  // Returns when all members have called it.
+  virtual void barrier() = 0;
+};
+
+}  // namespace cairn
