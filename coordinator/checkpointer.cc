@@ -15,16 +15,14 @@ constexpr Duration kSaveAgain = std::chrono::milliseconds(50);
 constexpr Duration kLockPatience = std::chrono::seconds(2);
 }  // namespace
 
-Checkpointer::Checkpointer(Session& session, ClusterMembers& members, ShardTables& tables,
-                           TableLock& lock, RowSources& sources, ProgressBook& progress,
-                           LossLedger& losses, CutMaker cuts, std::function<void()> pump)
-    : session_(session),
-      members_(members),
-      tables_(tables),
-      lock_(lock),
-      sources_(sources),
-      progress_(progress),
-      losses_(losses),
+Checkpointer::Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::function<void()> pump)
+    : session_(parts.session),
+      members_(parts.members),
+      tables_(parts.tables),
+      lock_(parts.lock),
+      sources_(parts.sources),
+      progress_(parts.progress),
+      losses_(parts.losses),
       cuts_(cuts),
       pump_(std::move(pump)) {}
 

@@ -42,9 +42,7 @@ struct FolderLock;
 
 class Checkpointer final : public CheckpointSaver {
  public:
-  Checkpointer(Session& session, ClusterMembers& members, ShardTables& tables, TableLock& lock,
-               RowSources& sources, ProgressBook& progress, LossLedger& losses, CutMaker cuts,
-               std::function<void()> pump);
+  Checkpointer(const CheckpointParts& parts, CutMaker cuts, std::function<void()> pump);
 
   rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata) override;
   bool busy() const override { return busy_; }

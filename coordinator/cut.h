@@ -42,18 +42,28 @@ struct Cut {
   std::exception_ptr error;       // the first of a save's
 };
 
+// What a checkpoint is made of: the parts that Checkpointer and its CutMaker both work with. All
+// outlive the two.
+struct CheckpointParts {
+  Session& session;
+  ClusterMembers& members;
+  ShardTables& tables;
+  TableLock& lock;
+  RowSources& sources;
+  ProgressBook& progress;
+  LossLedger& losses;
+};
+
 class CutMaker {
  public:
-  CutMaker(Session& session, ClusterMembers& members, const ShardTables& tables,
-           const TableLock& lock, RowSources& sources, const ProgressBook& progress,
-           const LossLedger& losses, Dispatcher& dispatcher)
-      : session_(session),
-        members_(members),
-        tables_(tables),
-        lock_(lock),
-        sources_(sources),
-        progress_(progress),
-        losses_(losses),
+  CutMaker(const CheckpointParts& parts, Dispatcher& dispatcher)
+      : session_(parts.session),
+        members_(parts.members),
+        tables_(parts.tables),
+        lock_(parts.lock),
+        sources_(parts.sources),
+        progress_(parts.progress),
+        losses_(parts.losses),
         dispatcher_(dispatcher) {}
 
   rpc::Task<Cut> make(std::uint64_t checkpoint);

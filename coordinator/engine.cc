@@ -18,9 +18,7 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
       gate_(members_, tables_, table_lock_, announcer_),
       dispatcher_(session_, members_, tables_, gate_, announcer_, progress_, losses_,
                   [this] { auto_saver_.save_if_due(); }),
-      checkpointer_(session_, members_, tables_, table_lock_, sources_, progress_, losses_,
-                    CutMaker(session_, members_, tables_, table_lock_, sources_, progress_, losses_,
-                             dispatcher_),
+      checkpointer_(checkpoint_parts(), CutMaker(checkpoint_parts(), dispatcher_),
                     [this] { dispatcher_.pump(); }),
       auto_saver_(session_, progress_, checkpointer_),
       workers_(session_, members_, dispatcher_, fence_, losses_),
@@ -29,6 +27,10 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
       status_(session_, members_, gate_, table_lock_, checkpointer_) {}
 
 Engine::~Engine() { stop(); }
+
+CheckpointParts Engine::checkpoint_parts() {
+  return {session_, members_, tables_, table_lock_, sources_, progress_, losses_};
+}
 
 std::shared_ptr<const PerWorkerDataset> Engine::add_dataset(
     std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,

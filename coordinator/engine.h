@@ -110,6 +110,8 @@ class Engine {
     std::atomic<bool> looked_for{false}, requested{false};
   };
 
+  CheckpointParts checkpoint_parts();
+
   // ---- the start ----
   void list_members();
   rpc::Task<void> connect_everybody();
