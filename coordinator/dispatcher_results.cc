@@ -25,6 +25,13 @@ rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
     error = std::current_exception();
   }
   --lane->calls;
+  // The call fails some turns of the loop before the connection counts as ended. Taken for the
+  // failure of its closures, it would queue them before the lane is fenced. So they stay in flight
+  // until Workers, which sees the end of the connection, has the lane abandoned.
+  if (error && error_parts(error).code == Code::kUnavailable) {
+    lane->client->connection().close();
+    co_return;
+  }
   const std::size_t answers = replies.size();
   // A call that brought no closure only waited for results, and whatever it would have told is lost
   // with it: the connection is ended, so that everything the lane has runs again.

@@ -247,6 +247,19 @@ TEST_F(Dispatching, ALostLaneHandsOutWhatItHadInOrder) {
   EXPECT_EQ(second.received[2].step, 0);
 }
 
+// Their calls fail a few turns of the loop before the connection counts as ended.
+TEST_F(Dispatching, ClosuresOfAnEndedConnectionAreLeftToTheLossOfTheLane) {
+  schedule_and_send();
+  ground.network.crash("worker0");
+  settle();
+  std::vector<std::shared_ptr<Closure>> interrupted;
+  dispatcher.abandon(lane(0), interrupted);
+  EXPECT_THAT(interrupted, SizeIs(1));
+  ground.run_for(std::chrono::seconds(1));
+  send();
+  EXPECT_THAT(second.received, IsEmpty());  // not before the lane is fenced
+}
+
 TEST_F(Dispatching, AnswersToAClosureThatTheLaneDoesNotHaveEndItsConnection) {
   schedule_and_send();
   first.succeed(77);
