@@ -8,10 +8,12 @@
 //   checkpointer.cc          save
 //   checkpointer_restore.cc  restore
 //   Thread  the engine's; files are touched on the disk's thread.
-//   Errors  save(): InvalidArgument without a folder; FailedPrecondition: another run saves there;
-//           Unavailable: a ps was given up, or is lost with recovery off; those of the disk.
+//   Errors  save(): InvalidArgument: no folder, or metadata that is not JSON; FailedPrecondition:
+//           another run saves there; Unavailable: a ps was given up, or is lost with recovery off;
+//           those of the disk. A save that fails leaves nothing in its folder.
 //           restore(): NotFound, DataLoss of the manifest; FailedPrecondition: a variable has
-//           another dtype or shape, or was made from another seed.
+//           another dtype or shape, or was made from another seed. Then nothing has changed.
+//           Unavailable: a ps was given up on the way; DataLoss of the rows.
 //   Writes  RowSources, and what ProgressBook and LossLedger are to go on from after a restore.
 //   Calls   `pump` (of the dispatcher) after a restore.
 #pragma once
@@ -46,7 +48,7 @@ class Checkpointer final : public CheckpointSaver {
 
   rpc::Task<std::string> save(CheckpointPolicy policy, std::string metadata) override;
   bool busy() const override { return busy_; }
-  // The queue must be idle.
+  // The queue must be idle. Ends once every ps has its rows and is open.
   rpc::Task<void> restore(std::string checkpoint, RestoreOptions options);
 
   // What the checkpoint that was restored last holds; empty: none was.

@@ -4,10 +4,14 @@
 // A cut is made when no closure is torn between shards, no push is in flight and every result has
 // been read: what the shards have applied is then committed here, and step, positions and losses
 // are noted at the same moment.
+//
+// However an attempt ends, the pushes are released. The marks of an attempt that came to nothing
+// are dropped.
 //   Thread  the engine's. One cut at a time: Checkpointer calls make().
 //   Errors  Unavailable: a ps was given up. Others: what no repetition mends. If somebody was lost
 //           on the way, or too slow to hold its pushes, the cut is made anew once that is mended.
-//   Sets    RowSources::writing, from the marks on. The caller clears it when the rows are saved.
+//   Sets    RowSources::writing, from the marks on; cleared if the attempt comes to nothing. Of a
+//           cut that was made the caller clears it when the rows are saved.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -36,10 +40,12 @@ struct Cut {
   std::uint64_t lost_updates = 0;
   std::vector<PipelinePosition> positions;
   LossLedger::Holdings holdings;
-  // by ps: of which time that it was attached its marks are
+  // By ps: its Ps::attached as its shards marked. One that was attached again has no mark any more.
   std::vector<std::uint64_t> attached;
+
+  // Written by Checkpointer as it saves the rows:
   std::vector<ShardSaved> saved;  // in the order of ClusterMembers::all_shards()
-  std::exception_ptr error;       // the first of a save's
+  std::exception_ptr error;       // of the shard that failed first
 };
 
 // What a checkpoint is made of: the parts that Checkpointer and its CutMaker both work with. All
@@ -66,8 +72,9 @@ class CutMaker {
         losses_(parts.losses),
         dispatcher_(dispatcher) {}
 
+  // The cut of the checkpoint of this number, once it can be made.
   rpc::Task<Cut> make(std::uint64_t checkpoint);
-  // Has the shards forget a mark, without waiting for it.
+  // Has every shard that is there forget a mark, and does not wait for it.
   void drop(std::uint64_t mark);
 
  private:

@@ -5,7 +5,7 @@
 // incarnation up to the newest. Before the closures of a lost lane are sent again, the fence has
 // been raised on every shard that serves; a shard that is away is fenced before it opens.
 //   Thread  the engine's.
-//   Errors  raise(): none; a ps that cannot be fenced in time is cut off. raise_on(): the shard's.
+//   Errors  raise(): none; a ps that cannot be fenced in 10 s is cut off. raise_on(): the shard's.
 #pragma once
 #include <cstdint>
 
@@ -25,8 +25,10 @@ class LaneFence {
   // numbers before and after: in between, a lane may have been lost.
   std::uint64_t raised() const { return raised_; }
 
-  // No shard takes from a lost lane what another is about to do again.
+  // Ends once every ps that serves is fenced or cut off: from then on no shard takes from a lost
+  // lane what another is about to do again. A lane is lost once its incarnation is 0.
   rpc::Task<void> raise();
+  // The same on one ps, which is about to be opened.
   rpc::Task<void> raise_on(Ps* ps);
 
  private:

@@ -12,6 +12,7 @@
 #include "rpc/connection.h"
 #include "rpc/error_wire.h"
 #include "rpc/server.h"
+#include "tests/coordinator/call_script.h"
 #include "tests/coordinator/simulated_session.h"
 
 namespace cairn {
@@ -25,21 +26,28 @@ class FakeLane {
     bool operator==(const Received&) const = default;
   };
 
-  // Listens at sim://`name`.
+  // Of a FakeWorker, which listens for it.
+  explicit FakeLane(SimulatedSession& ground) : ground_(ground) {}
+  // Listens at sim://`name` by itself.
   FakeLane(SimulatedSession& ground, const std::string& name)
-      : ground_(ground), address_(rpc::Address::parse("sim://" + name)) {
+      : ground_(ground), address_("sim://" + name) {
     rpc::AcceptorOptions door;
     door.cluster = "cairn";
     door.role = rpc::Role::kWorker;
-    rpc::Endpoint endpoint{&ground.reactor, [this](const rpc::PeerInfo&, rpc::Connection&) {
-                             waiting_.clear();
-                             ended_.clear();
-                             return wire::Lane::Client(kj::heap<Server>(*this));
-                           }};
-    acceptor_ = std::make_unique<rpc::Acceptor>(ground.network.host(name), address_, door,
-                                                std::vector<rpc::Endpoint>{endpoint});
+    acceptor_ =
+        std::make_unique<rpc::Acceptor>(ground.network.host(name), rpc::Address::parse(address_),
+                                        door, std::vector<rpc::Endpoint>{endpoint()});
   }
 
+  rpc::Endpoint endpoint() {
+    return {&ground_.reactor, [this](const rpc::PeerInfo&, rpc::Connection&) {
+              waiting_.clear();
+              ended_.clear();
+              answered_ = 0;
+              holds_pushes = false;
+              return wire::Lane::Client(kj::heap<Server>(*this));
+            }};
+  }
   // As Workers::connect does it.
   std::unique_ptr<LaneClient> connect() {
     rpc::Hello hello;
@@ -47,7 +55,7 @@ class FakeLane {
     hello.role = rpc::Role::kCoordinator;
     hello.session = ground_.session.number;
     return std::make_unique<LaneClient>(ground_.reactor.wait(ground_.network.host("chief").connect(
-        ground_.reactor, address_, hello, std::chrono::seconds(5))));
+        ground_.reactor, rpc::Address::parse(address_), hello, std::chrono::seconds(5))));
   }
 
   void succeed(std::uint64_t sequence) { answer(sequence, ""); }
@@ -57,9 +65,12 @@ class FakeLane {
   }
 
   std::vector<Received> received;
-  std::vector<std::size_t> messages;  // closures in each call that brought some
-  std::vector<std::string> prepared;  // "layout", "function 3", ...
+  std::vector<std::size_t> messages;        // closures in each call that brought some
+  std::vector<std::string> prepared;        // "layout", "function 3", ...
+  std::vector<std::uint64_t> incarnations;  // that it was configured with, one per connection
+  std::uint64_t session = 0;                // for which it was configured last
   bool holds_pushes = false;
+  CallScript script;  // "configure", "hold pushes"
 
  private:
   struct Ended {
@@ -68,6 +79,11 @@ class FakeLane {
   };
   struct Server final : wire::Lane::Server {
     explicit Server(FakeLane& lane) : lane(lane) {}
+    kj::Promise<void> configure(ConfigureContext context) override {
+      lane.incarnations.push_back(context.getParams().getIncarnation());
+      lane.session = context.getParams().getSession();
+      return lane.script.meet("configure");
+    }
     kj::Promise<void> setLayout(SetLayoutContext) override {
       lane.prepared.push_back("layout");
       return kj::READY_NOW;
@@ -104,7 +120,7 @@ class FakeLane {
     kj::Promise<void> holdPushes(HoldPushesContext context) override {
       lane.holds_pushes = true;
       context.getResults().setEnded(lane.answered_);
-      return kj::READY_NOW;
+      return lane.script.meet("hold pushes");
     }
     kj::Promise<void> releasePushes(ReleasePushesContext) override {
       lane.holds_pushes = false;
@@ -124,7 +140,7 @@ class FakeLane {
   }
 
   SimulatedSession& ground_;
-  rpc::Address address_;
+  std::string address_;
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
   std::vector<Ended> ended_;
   std::uint64_t answered_ = 0;
