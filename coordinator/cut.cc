@@ -5,9 +5,12 @@
 namespace cairn {
 namespace {
 constexpr Duration kPauseBetweenCuts = std::chrono::milliseconds(50);
+// So long pushes are held at most for the marks. A mark copies nothing, but it waits for its turn
+// on the shard's thread.
+constexpr Duration kMarkDeadline = std::chrono::seconds(30);
 
-// Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes, is no
-// fault of the program's.
+// Of a cut that came to nothing: that somebody was lost, or is too slow to hold its pushes or to
+// mark, is no fault of the program's.
 void verify_is_a_loss(const std::exception_ptr& error) {
   const ErrorParts parts = error_parts(error);
   if (parts.code == Code::kDeadlineExceeded)
@@ -64,7 +67,12 @@ rpc::Task<bool> CutMaker::mark_shards(Cut* cut) {
   cut->layout = tables_.synced();
   cut->attached = members_.times_attached();
   std::vector<kj::Promise<ShardMark>> marks;
-  for (ShardClient* shard : members_.all_shards()) marks.push_back(shard->mark(cut->mark).start());
+  for (const auto& ps : members_.ps)
+    for (const auto& shard : ps->shards) {
+      std::string what = str("marking a checkpoint's cut on ", ps->name, " shard ", shard->shard());
+      marks.push_back(session_.parts.reactor.with_deadline(shard->mark(cut->mark), kMarkDeadline,
+                                                           std::move(what)));
+    }
   for (auto& promise : marks) {
     ShardMark mark = co_await kj::mv(promise);
     cut->applied.merge(mark.applied);

@@ -5,11 +5,12 @@
 // been read: what the shards have applied is then committed here, and step, positions and losses
 // are noted at the same moment.
 //
-// However an attempt ends, the pushes are released. The marks of an attempt that came to nothing
-// are dropped.
+// However an attempt ends, the pushes are released, after 30 s of holding and 30 s of marking at
+// the latest. The marks of an attempt that came to nothing are dropped.
 //   Thread  the engine's. One cut at a time: Checkpointer calls make().
 //   Errors  Unavailable: a ps was given up. Others: what no repetition mends. If somebody was lost
-//           on the way, or too slow to hold its pushes, the cut is made anew once that is mended.
+//           on the way, or too slow to hold its pushes or to mark, the cut is made anew once that
+//           is mended.
 //   Sets    RowSources::writing, from the marks on; cleared if the attempt comes to nothing. Of a
 //           cut that was made the caller clears it when the rows are saved.
 #pragma once

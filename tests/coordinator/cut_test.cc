@@ -233,6 +233,18 @@ TEST_F(Cuts, ALaneThatDoesNotHoldItsPushesInTimeLetsTheOthersGoOn) {
   EXPECT_GT(wait(cut).mark, 1u);
 }
 
+TEST_F(Cuts, AShardThatDoesNotMarkInTimeLetsTrainingGoOn) {
+  fake_ps(1).script.stall("mark");
+  auto cut = begin();
+  EXPECT_TRUE(pushes_are_held());
+  run_for(seconds(30) + milliseconds(10));
+  EXPECT_FALSE(ended(cut));
+  EXPECT_FALSE(pushes_are_held());
+  EXPECT_THAT(drops(1), ElementsAre("drop 1"));
+  fake_ps(1).script.let_go("mark");
+  EXPECT_EQ(wait(cut).mark, 2u);
+}
+
 TEST_F(Cuts, TellHowLongPushesWereHeld) {
   fake_ps(1).script.stall("mark");
   auto cut = begin();
