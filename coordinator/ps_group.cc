@@ -73,7 +73,9 @@ rpc::Task<void> PsGroup::keep(Ps* ps) {
 
 // Told once, however often the ps is found missing afterwards. Its loop goes on dialling it.
 void PsGroup::give_up(Ps& ps, std::exception_ptr error) {
-  if (!std::exchange(ps.lost_for_good, true)) session_.queue.fail_all(error);
+  if (std::exchange(ps.lost_for_good, true)) return;
+  session_.queue.fail_all(error);
+  session_.changed.notify_all();  // a save or a restore that waits for this ps waits in vain
 }
 
 // Ends when the ps counts as lost: its process is silent, or any of its connections ended.

@@ -263,5 +263,18 @@ TEST_F(Cuts, AreForgottenByEveryShardThatIsThere) {
   EXPECT_THAT(drops(0), Contains("drop 1"));
 }
 
+struct ImpatientCuts : Cuts {
+  ImpatientCuts() : Cuts({.ps_wait = seconds(3)}) {}
+};
+
+TEST_F(ImpatientCuts, EndTheirWaitWhenThePsIsGivenUp) {
+  watch();
+  lose(1);
+  auto cut = begin();
+  run_for(seconds(5));
+  ASSERT_TRUE(ended(cut));
+  EXPECT_THROW(wait(cut), UnavailableError);
+}
+
 }  // namespace
 }  // namespace cairn
