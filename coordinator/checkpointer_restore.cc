@@ -1,5 +1,7 @@
 // Going back to a checkpoint: everything is compared first, then each ps reads its rows.
 
+#include <algorithm>
+
 #include "coordinator/checkpointer.h"
 #include "coordinator/manifest_io.h"
 
@@ -39,7 +41,8 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
     *source = read_manifest(*disk, checkpoint);
   };
   co_await on_disk_thread(read);
-  while (lock_.held() || !members_.all_ps_ready()) co_await session_.changed.wait();
+  std::function<bool()> all_there = [this] { return !lock_.held() && members_.all_ps_ready(); };
+  co_await until(all_there);
   // All fit, or nothing changes.
   verify_types(variables_of(*tables_.registry().layout()), source->variables, checkpoint);
   if (options.new_data) source->positions.clear();
@@ -49,7 +52,10 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   for (auto& ps : members_.ps) ps->needs_rows = true;
   // A ps that is lost on the way is restored when it is attached again.
   for (auto& ps : members_.ps) {
-    while (ps->needs_rows && (lock_.held() || !ps->ready)) co_await session_.changed.wait();
+    std::function<bool()> may_be_asked = [this, one = ps.get()] {
+      return !one->needs_rows || (!lock_.held() && one->ready);
+    };
+    co_await until(may_be_asked);
     if (!ps->needs_rows) continue;
     try {
       const TableLock::Hold hold(lock_);
@@ -58,10 +64,29 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
       for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       ps->needs_rows = false;
     } catch (const UnavailableError&) {
-      // It still needs its rows, so that PsGroup rebuilds it when it is back.
+      // It still needs its rows, so that PsGroup rebuilds it when it is back. One that answered
+      // this over a sound connection is cut off, as nobody would rebuild it otherwise.
+      if (ps->control) ps->control->connection().close();
     }
   }
-  while (lock_.held() || !members_.all_ps_ready()) co_await session_.changed.wait();
+  // A ps may count as ready for some turns of the loop after its call has failed: that it is
+  // restored is told by `needs_rows`.
+  std::function<bool()> all_restored = [this, all_there] {
+    return all_there() && std::none_of(members_.ps.begin(), members_.ps.end(),
+                                       [](const auto& ps) { return ps->needs_rows; });
+  };
+  co_await until(all_restored);
+}
+
+// Errors  Unavailable: a ps that is away was given up, so that nothing is left to wait for.
+rpc::Task<void> Checkpointer::until(std::function<bool()> condition) {
+  while (!condition()) {
+    for (const auto& ps : members_.ps)
+      if (!ps->ready && ps->lost_for_good)
+        throw UnavailableError(
+            str("no checkpoint can be restored without ", ps->name, ": ", ps->trouble), ps->name);
+    co_await session_.changed.wait();
+  }
 }
 
 // The run goes on where `source` was saved. Within the session that saved it, datasets stay where

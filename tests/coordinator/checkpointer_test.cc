@@ -320,6 +320,36 @@ TEST_F(Restores, WaitForASaveThatIsUnderWay) {
   EXPECT_THAT(fake_ps(0).calls_of("restore"), SizeIs(1));
 }
 
+// From the first word on the run is that of the checkpoint: no ps may come back with older rows.
+TEST_F(Restores, DuringWhichAPsIsLostEndOnceItIsRebuiltFromTheSameCheckpoint) {
+  const std::string later = save();
+  forget_calls();
+  fake_ps(1).script.stall("restore");
+  auto restored = begin_restore(checkpoint);
+  ASSERT_THAT(fake_ps(1).calls_of("restore"), SizeIs(1));
+  fake_ps(1).process.cut_off();  // even the same process
+  fake_ps(1).calls.clear();
+  run_for(milliseconds(5));
+  fake_ps(1).script.let_go("restore");
+  wait(restored);
+  EXPECT_THAT(fake_ps(1).calls_of("restore"), ElementsAre("restore " + checkpoint));
+  EXPECT_TRUE(members.all_ps_ready());
+  EXPECT_THAT(fake_ps(0).calls_of("restore"), ElementsAre("restore " + checkpoint));
+}
+
+// Its connection is sound, so that nobody would find it lost.
+TEST_F(Restores, GiveAPsItsRowsAgainThatCouldNotTakeThemAtFirst) {
+  fake_ps(1).script.fail<UnavailableError>("restore", "the disk is away");
+  auto restored = begin_restore(checkpoint);
+  run_for(seconds(1));
+  EXPECT_FALSE(ended(restored));
+  fake_ps(1).script.mend("restore");
+  fake_ps(1).calls.clear();
+  wait(restored);
+  EXPECT_THAT(fake_ps(1).calls,
+              ElementsAre("configure", "restore " + checkpoint, "fence", "announce", "open"));
+}
+
 TEST_F(Restores, ARunThatGoesOnFromAnothersCheckpointNamesItAsAnAncestor) {
   auto other = manifest(checkpoint);
   other.session = 99;
@@ -327,6 +357,24 @@ TEST_F(Restores, ARunThatGoesOnFromAnothersCheckpointNamesItAsAnAncestor) {
   restore(checkpoint);
   const auto made = manifest(save());
   EXPECT_THAT(made.ancestors, ElementsAre(storage::Ancestor{99, 1}));
+}
+
+struct RestoresWithoutRecovery : Restores {
+  RestoresWithoutRecovery() : Restores({.recovery = false}) {}
+};
+
+TEST_F(RestoresWithoutRecovery, FailAsAPsIsLost) {
+  fake_ps(1).script.stall("restore");
+  auto restored = begin_restore(checkpoint);
+  lose(1);
+  ASSERT_TRUE(ended(restored));
+  try {
+    wait(restored);
+    FAIL() << "it was restored";
+  } catch (const UnavailableError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no checkpoint can be restored without /job:ps/task:1"));
+  }
+  EXPECT_FALSE(checkpointer.busy());
 }
 
 }  // namespace
