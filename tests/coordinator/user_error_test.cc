@@ -67,6 +67,38 @@ TEST_F(UserError, DatasetsGoOnWhereTheyStoodAndNoElementIsLostOrGivenTwice) {
   EXPECT_EQ(got, all);
 }
 
+// As on one device: what depends on the checked value stops, and what does not goes on to its end.
+TEST_F(UserError, AFailedCheckOfNumericsLetsTheUpdatesThroughThatDoNotDependOnIt) {
+  const auto scalar = [&](const char* name) {
+    return cluster.strategy().create_variable({.name = name, .shape = {}});
+  };
+  Variable bad = scalar("bad"), good = scalar("good"), later = scalar("later");
+  Function step = cluster.strategy().function([&](Array x) {
+    bad.assign(check_numerics(log(x), "the logarithm"));
+    good.assign(x);
+    later.assign(good.read() * 2.0f);
+  });
+  const auto values = [&] {
+    std::vector<float> all;
+    for (const Variable* v : {&bad, &good, &later}) all.push_back(v->read().eval().item<float>());
+    return all;
+  };
+  coordinator.schedule(step, {Tensor::of<float>({}, std::vector<float>{-1})});
+  try {
+    coordinator.join(kPatience);
+    FAIL() << "the check passed";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the logarithm is nan"));
+  }
+  EXPECT_EQ(values(), (std::vector<float>{0, -1, -2}));
+  EXPECT_EQ(coordinator.stats().global_step, 0);  // a closure that failed is no step
+
+  coordinator.save({.folder = "/checkpoints"});  // nor is it torn
+  coordinator.schedule(step, {Tensor::of<float>({}, std::vector<float>{1})});
+  coordinator.join(kPatience);
+  EXPECT_EQ(values(), (std::vector<float>{0, 1, 2}));
+}
+
 TEST_F(UserError, IsRaisedInTimeThoughAnotherClosureHangs) {
   Variable v = cluster.strategy().create_variable({.name = "v", .shape = {64}});
   Function read = cluster.strategy().function([&] { return reduce_sum(v.read()); });
