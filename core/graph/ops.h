@@ -43,9 +43,6 @@ Array is_finite(const Array& x);       // -> bool
 Array logical_not(const Array& x);     // bool
 Array cast(const Array& x, DType to);  // between all numeric dtypes and bool
 Array stop_gradient(const Array& x);   // the value; no gradient passes
-// The value, after so many seconds (0 to 1) in which the thread that computes sleeps: in the place
-// of arithmetic, where what lies around it is measured. float32; the gradient passes at once.
-Array wait_for(const Array& x, double seconds);  // attribute seconds
 // The value if every element is finite. Run on a NaN or infinity: InvalidArgument with `what`, the
 // step and, where one is to blame, the first variable whose value or gradient is not finite. It is
 // run whether or not its result is used. An update that is computed from `x` or from the result,

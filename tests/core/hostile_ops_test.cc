@@ -10,6 +10,7 @@
 
 #include "core/base/random.h"
 #include "core/exec/executor.h"
+#include "core/graph/ops_wait.h"
 #include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/node_of.h"

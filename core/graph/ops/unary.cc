@@ -4,6 +4,7 @@
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
+#include "core/graph/ops_wait.h"
 #include "core/graph/recording.h"
 
 namespace cairn {
