@@ -62,7 +62,7 @@ std::shared_ptr<const VariableSpec> table_spec(std::size_t number, std::int64_t 
 StepContext step_context(std::uint64_t number) {
   StepContext step;
   step.session = kSession;
-  step.layout_version = 1;
+  step.sent_layout = 1;
   step.closure = number;
   step.incarnation = 1;
   return step;

@@ -78,7 +78,7 @@ struct Closure {
   // beside arguments; where set, the lane's own value is sent
   std::vector<std::shared_ptr<const std::vector<Tensor>>> per_worker;
   std::vector<std::shared_ptr<const PerWorkerDataset>> datasets;  // one an iterator argument
-  std::uint64_t layout_version = 0;  // the oldest layout that holds all its variables
+  std::uint64_t oldest_layout = 0;  // that holds all its variables: it can be sent by no older one
 
   // The engine's thread only.
   std::vector<TakeRecord> takes;
@@ -86,8 +86,8 @@ struct Closure {
   // it updates nothing.
   std::int64_t global_step = -1;
   std::uint32_t attempts = 0;
-  // The layout that its last attempt went by.
-  std::uint64_t sent_version = 0;
+  // The layout by which its last attempt was sent.
+  std::uint64_t sent_layout = 0;
   // It was sent to a worker or met a ps that was lost: some shards may have its push and others
   // not.
   bool maybe_torn = false;

@@ -17,6 +17,7 @@
 #include "coordinator/send_window.h"
 #include "coordinator/shard_client.h"
 #include "core/base/clock.h"
+#include "core/base/incarnation.h"
 #include "rpc/task_group.h"
 
 namespace cairn {
@@ -31,12 +32,12 @@ struct Lane {
 
   // Written by Workers, which connects it, and reset by Dispatcher::abandon().
   std::unique_ptr<LaneClient> client;
-  std::uint64_t incarnation = 0;  // 0: it is lost, whatever it may still send
+  LaneIncarnation incarnation;  // none: it is lost, whatever it may still send
   bool ready = false;
   std::unique_ptr<rpc::TaskGroup> tasks;
 
   // Written by Dispatcher. What this connection was sent:
-  std::uint64_t layout_version = 0;
+  std::uint64_t newest_layout = 0;  // the version of the last one
   std::vector<bool> functions;
   std::unordered_map<std::uint64_t, bool> pipelines;
   std::shared_ptr<Closure> preparing;            // it is being sent what this closure needs
@@ -57,8 +58,8 @@ struct Worker {
   std::string name;
   std::unique_ptr<WorkerControlClient> control;
   std::vector<std::unique_ptr<Lane>> lanes;
-  std::uint64_t process = 0;  // the incarnation that its process told
-  std::uint64_t served = 0;   // that of the process which was last ready for this session
+  ProcessIncarnation process;
+  ProcessIncarnation served;  // the one that was last ready for this session
   TimePoint lost_at{};
   bool ready = false;
   std::string trouble = "not yet connected";
@@ -75,7 +76,7 @@ struct Ps {
   std::string name;
   std::unique_ptr<PsControlClient> control;
   std::vector<std::unique_ptr<ShardClient>> shards;
-  std::uint64_t incarnation = 0;
+  ProcessIncarnation process;
   TimePoint lost_at{};
   bool ready = false, lost_for_good = false;
   std::uint64_t closures_below = 0;  // announced to all of its shards (by Announcer)
@@ -86,7 +87,7 @@ struct Ps {
   // Its process is new, or a restore (Checkpointer) has not ended: it must be rebuilt before it
   // serves.
   bool needs_rows = false;
-  std::uint64_t served = 0;  // the process that became part of the session last
+  ProcessIncarnation served;  // the one that became part of the session last
   // How often it became part of the session: a mark is of one of these times.
   std::uint64_t attached = 0;
 };

@@ -26,7 +26,7 @@ kj::Promise<std::unique_ptr<rpc::Connection>> Dialer::connect(const rpc::Address
 }
 
 template <typename Client, typename Member>
-rpc::Task<void> Dialer::join(Client* client, Member* member, std::uint64_t process) {
+rpc::Task<void> Dialer::join(Client* client, Member* member, ProcessIncarnation process) {
   const Duration silence =
       session_.options.heartbeats.interval * session_.options.heartbeats.missed_max;
   // At the start the holder may be a predecessor that has just been killed: its claim lapses by its
@@ -56,9 +56,10 @@ rpc::Task<void> Dialer::join(Client* client, Member* member, std::uint64_t proce
     co_await session_.parts.reactor.sleep(kAskAgain);
   }
 }
-template rpc::Task<void> Dialer::join<PsControlClient, Ps>(PsControlClient*, Ps*, std::uint64_t);
+template rpc::Task<void> Dialer::join<PsControlClient, Ps>(PsControlClient*, Ps*,
+                                                           ProcessIncarnation);
 template rpc::Task<void> Dialer::join<WorkerControlClient, Worker>(WorkerControlClient*, Worker*,
-                                                                   std::uint64_t);
+                                                                   ProcessIncarnation);
 
 // What was here is gone: the program is told, instead of waiting for tasks that work for another.
 void Dialer::give_way(const std::string& other) {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "coordinator/session.h"
+#include "core/base/incarnation.h"
 #include "rpc/connection.h"
 #include "rpc/hello.h"
 #include "rpc/task.h"
@@ -29,7 +30,7 @@ class Dialer {
                                                         std::uint32_t endpoint);
   // `Client` is the member's control client, `process` the incarnation at its other end.
   template <typename Client, typename Member>
-  rpc::Task<void> join(Client* client, Member* member, std::uint64_t process);
+  rpc::Task<void> join(Client* client, Member* member, ProcessIncarnation process);
 
  private:
   rpc::Hello hello(std::uint32_t endpoint) const;

@@ -26,7 +26,7 @@ class DispatchGate {
   // the dispatcher again: a layout that it needs is begun to be synced here, its number is
   // announced soon, a ps that is away is brought back by PsGroup.
   bool open_for(const Closure& next) {
-    if (!tables_.have(next.layout_version)) {
+    if (!tables_.have(next.oldest_layout)) {
       tables_.sync();
       return false;
     }

@@ -95,7 +95,7 @@ void Dispatcher::weigh(Lane& lane) {
 bool Dispatcher::prepared(const Lane& lane, const Closure& closure) const {
   const auto& function = *closure.function;
   if (function.id >= lane.functions.size() || !lane.functions[function.id]) return false;
-  if (function.uses_variables && lane.layout_version != tables_.synced_version()) return false;
+  if (function.uses_variables && lane.newest_layout != tables_.synced_version()) return false;
   for (const auto& dataset : closure.datasets) {
     std::uint64_t pipeline = dataset->pipeline(lane.number);
     if (!lane.pipelines.contains(pipeline)) return false;
@@ -131,10 +131,10 @@ rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure
 // its next closure.
 rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closure> closure) {
   auto function = closure->function;
-  if (function->uses_variables && lane->layout_version != tables_.synced_version()) {
+  if (function->uses_variables && lane->newest_layout != tables_.synced_version()) {
     auto layout = tables_.synced();
     co_await lane->client->set_layout(layout);
-    lane->layout_version = layout->version;
+    lane->newest_layout = layout->version;
   }
   if (function->id >= lane->functions.size()) lane->functions.resize(function->id + 1);
   if (!lane->functions[function->id]) {
@@ -163,7 +163,7 @@ void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   if (closure->attempts == 0 && !closure->datasets.empty())
     progress_.take_elements(*closure, lane.number);
   ++closure->attempts;
-  closure->sent_version = lane.layout_version;
+  closure->sent_layout = lane.newest_layout;
   lane.inflight.add(closure);
   lane.outbox.push_back(std::move(closure));
   if (lane.inflight.size() == 1) lane.window.began(clock_.now());
@@ -186,7 +186,7 @@ void Dispatcher::send_dispatched() {
 }
 
 LaneMessage Dispatcher::next_message(Lane& lane) {
-  LaneMessage message{.layout_version = lane.layout_version, .lane_number = lane.number};
+  LaneMessage message{.sent_layout = lane.newest_layout, .lane_number = lane.number};
   // At most half of what the lane may hold, so that it works on one message while the other
   // travels.
   const std::size_t most = (lane.window.size() + 1) / 2;

@@ -12,7 +12,7 @@ constexpr Duration kHoldDeadline = std::chrono::seconds(30);
 // A connection is a life of its own: nothing that an earlier one brought to the worker is relied
 // upon, not even functions that the worker's process still has.
 void Dispatcher::renew(Lane& lane) {
-  lane.layout_version = 0;
+  lane.newest_layout = 0;
   lane.functions.clear();
   lane.pipelines.clear();
   lane.calls = 0;
@@ -56,7 +56,7 @@ rpc::Task<void> Dispatcher::hold_pushes() {
 // Ends when no push of the lane is under way, and what became of its closures is known here: one
 // that failed between two shards is torn from then on only.
 rpc::Task<void> Dispatcher::hold_lane(Lane* lane) {
-  const std::uint64_t incarnation = lane->incarnation;
+  const LaneIncarnation incarnation = lane->incarnation;
   const std::uint64_t ended = co_await lane->client->hold_pushes();
   while (lane->incarnation == incarnation && lane->answers < ended)
     co_await session_.changed.wait();

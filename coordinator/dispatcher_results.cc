@@ -95,7 +95,7 @@ void Dispatcher::commit_elements(const Closure& closure, LaneReply& reply) {
 
 void Dispatcher::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
   progress_.commit_steps(closure.function->steps);
-  bool news = losses_.commit(closure.sequence, closure.sent_version);
+  bool news = losses_.commit(closure.sequence, closure.sent_layout);
   if (lane.worker->ready && lane.worker->absence)
     news |= losses_.first_push(lane.worker->absence, session_.uptime());
   for (auto& ps : members_.ps)

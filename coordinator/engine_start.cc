@@ -114,7 +114,7 @@ void Engine::number_members() {
   std::uint32_t first = 0;
   for (auto& ps : members_.ps) {
     auto shards = static_cast<std::uint32_t>(ps->shards.size());
-    servers.push_back({ps->index, ps->address, ps->incarnation, shards, first});
+    servers.push_back({ps->index, ps->address, ps->process, shards, first});
     for (const auto& shard : ps->shards) shard->set_shard(first++);
   }
   tables_.begin(std::move(servers));

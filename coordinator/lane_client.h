@@ -9,6 +9,7 @@
 
 #include "coordinator/claim.h"
 #include "coordinator/closure.h"
+#include "core/base/incarnation.h"
 #include "core/rows/layout.h"
 #include "rpc/connection.h"
 
@@ -23,8 +24,8 @@ struct LaneTake {
 // Closures that go to a lane together.
 struct LaneMessage {
   std::vector<std::shared_ptr<Closure>> closures;
-  std::vector<LaneTake> takes;  // of all of them, in their order
-  std::uint64_t layout_version = 0;
+  std::vector<LaneTake> takes;    // of all of them, in their order
+  std::uint64_t sent_layout = 0;  // by which they are sent
   std::size_t lane_number = 0;
   std::size_t bytes = 0;  // about, of the closures
 };
@@ -48,7 +49,7 @@ struct LaneConfiguration {
   std::uint64_t session = 0;
   std::uint32_t lane = 0;
   std::uint32_t pipeline_depth = 2;
-  std::uint64_t incarnation = 0;
+  LaneIncarnation incarnation;
   bool bfloat16_wire = false;
   bool bfloat16_products = false;
 };

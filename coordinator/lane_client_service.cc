@@ -21,7 +21,7 @@ void write_layout(wire::Layout::Builder out, const Layout& layout) {
     const ShardServer& server = layout.servers[i];
     servers[i].setPs(server.ps);
     servers[i].setAddress(server.address.c_str());
-    servers[i].setIncarnation(server.incarnation);
+    servers[i].setIncarnation(server.incarnation.number);
     servers[i].setShards(server.shards);
     servers[i].setFirstShard(server.first_shard);
   }
@@ -65,7 +65,7 @@ void write_closure(wire::Closure::Builder out, const Closure& closure,
   out.setSequence(closure.sequence);
   out.setFunction(closure.function->id);
   out.setGlobalStep(closure.global_step);
-  out.setLayoutVersion(message.layout_version);
+  out.setSentLayout(message.sent_layout);
   if (!closure.arguments.empty()) {
     auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
     for (unsigned i = 0; i < arguments.size(); ++i)
@@ -91,7 +91,7 @@ rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
   request.setSession(configuration.session);
   request.setLane(configuration.lane);
   request.setPipelineDepth(configuration.pipeline_depth);
-  request.setIncarnation(configuration.incarnation);
+  request.setIncarnation(configuration.incarnation.number);
   request.setBfloat16Products(configuration.bfloat16_products);
   request.setEncoding(configuration.bfloat16_wire ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW);
   co_await request.send().ignoreResult();

@@ -11,6 +11,7 @@
 
 #include "coordinator/cluster_members.h"
 #include "coordinator/session.h"
+#include "core/base/incarnation.h"
 #include "rpc/task.h"
 
 namespace cairn {
@@ -20,7 +21,7 @@ class LaneFence {
   LaneFence(Session& session, ClusterMembers& members) : session_(session), members_(members) {}
 
   // For a lane that has just been connected.
-  std::uint64_t next_incarnation() { return next_incarnation_++; }
+  LaneIncarnation next_incarnation() { return next_incarnation_++; }
   // How often a fence was raised so far. A caller that fences one ps and then opens it compares the
   // numbers before and after: in between, a lane may have been lost.
   std::uint64_t raised() const { return raised_; }

@@ -27,12 +27,12 @@ bool LossLedger::first_push(Absence& absence, double at) {
 // A closure that was sent before a ps was rebuilt has pushed to the process that is gone, and the
 // new one refuses such pushes. So the rebuilt ps does without it, unless the checkpoint that it was
 // made from holds it.
-bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_version) {
+bool LossLedger::commit(std::uint64_t sequence, std::uint64_t sent_layout) {
   ++committed_;
   bool lacks = false;
   for (Ps& ps : ps_) {
     // The usual case first: almost every closure was sent under the newest layout.
-    if (sent_version >= ps.rebuilt.layout_version) continue;
+    if (sent_layout >= ps.rebuilt.layout_version) continue;
     if (ps.rebuilt.has && ps.rebuilt.has(sequence)) continue;
     ++ps.missing;
     add(ps, 1);

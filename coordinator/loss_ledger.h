@@ -49,7 +49,7 @@ class LossLedger {
 
   // ---- updates ----
   // A closure was committed that had been sent under this layout. True: some ps lacks it.
-  bool commit(std::uint64_t sequence, std::uint64_t sent_version);
+  bool commit(std::uint64_t sequence, std::uint64_t sent_layout);
   // How many updates that loses which were not lost before.
   std::uint64_t rebuilt(std::size_t ps, Rebuilt how);
   // The program restored a checkpoint on whose way `lost_updates` were lost; all ps are made of it.

@@ -84,7 +84,7 @@ RemoteValue ParameterServerStrategy::enqueue(Function& function,
   auto closure = std::make_shared<Closure>();
   closure->function =
       engine.register_function(function.concrete(signature_of(arguments), *this), function.name());
-  closure->layout_version = closure->function->uses_variables ? engine.registry().version() : 0;
+  closure->oldest_layout = closure->function->uses_variables ? engine.registry().version() : 0;
   for (const ScheduleArgument& argument : arguments) {
     if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {
       closure->datasets.push_back(*dataset);
@@ -178,7 +178,7 @@ std::vector<Tensor> ParameterServerStrategy::run_now(const ConcreteFunction& fun
   concrete->bytes = serialize(concrete->graph);
   concrete->hash = content_hash(concrete->bytes);
   closure->function = engine.register_function(std::move(concrete), "a read or an assignment");
-  closure->layout_version = engine.registry().version();
+  closure->oldest_layout = engine.registry().version();
   RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
   engine.queue().put(std::move(closure));
   return outputs_of(value, engine.queue());

@@ -35,7 +35,7 @@ rpc::Task<void> PsGroup::connect(Ps* ps) {
   // All or nothing: until every shard is connected the ps has none, and whoever walks through the
   // shards does not see half of them.
   ps->shards = std::move(clients);
-  ps->incarnation = peer.incarnation;
+  ps->process = peer.incarnation;
   ps->control = std::move(client);
 }
 
@@ -130,15 +130,15 @@ rpc::Task<void> PsGroup::give_up_in_silence(Ps* ps) {
 }
 
 rpc::Task<void> PsGroup::attach(Ps* ps) {
-  const std::uint64_t known = tables_.registry().layout()->servers[ps->index].incarnation;
+  const ProcessIncarnation known = tables_.registry().layout()->servers[ps->index].incarnation;
   // It needs them until it has all of them, however often it is lost meanwhile.
-  if (known != ps->incarnation) ps->needs_rows = true;
+  if (known != ps->process) ps->needs_rows = true;
   // A checkpoint on its way to the disk is worth waiting for: it holds more than the one before.
   while (lock_.held() || (ps->needs_rows && sources_.writing)) co_await session_.changed.wait();
   const TableLock::Hold hold(lock_);
   // A new incarnation makes a new version of the layout. The shard refuses pushes that were sent by
   // an older one, and so nothing that was meant for the lost process lands on this one.
-  tables_.registry().set_incarnation(ps->index, ps->incarnation);
+  tables_.registry().set_incarnation(ps->index, ps->process);
   const auto layout = tables_.registry().layout();
   const bool rebuild = ps->needs_rows;
   auto source = sources_.newest;
@@ -157,7 +157,7 @@ rpc::Task<void> PsGroup::attach(Ps* ps) {
   } while (fences != fence_.raised());
   ps->needs_rows = false;
   ++ps->attached;
-  ps->served = ps->incarnation;
+  ps->served = ps->process;
   if (rebuild) note_rebuilt(*ps, layout->version, source);
   ps->ready = true;
   ps->trouble.clear();

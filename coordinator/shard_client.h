@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "coordinator/claim.h"
+#include "core/base/incarnation.h"
 #include "core/rows/layout.h"
 #include "rpc/connection.h"
 
 namespace cairn {
 
 struct ShardVersion {
-  std::uint64_t incarnation = 0;
+  ShardIncarnation incarnation;
   std::uint64_t counter = 0;
 };
 
@@ -53,8 +54,8 @@ class ShardClient {
   rpc::Task<void> open();
   rpc::Task<void> announce(std::uint64_t session, std::uint64_t closures_below,
                            std::uint64_t settled_below);
-  rpc::Task<void> fence(std::uint64_t session, std::uint64_t newest,
-                        std::vector<std::uint64_t> alive);
+  rpc::Task<void> fence(std::uint64_t session, LaneIncarnation newest,
+                        std::vector<LaneIncarnation> alive);
   rpc::Task<ShardMark> mark(std::uint64_t attempt);
   rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
   rpc::Task<void> drop_mark(std::uint64_t attempt);

@@ -104,13 +104,13 @@ rpc::Task<void> ShardClient::announce(std::uint64_t session, std::uint64_t closu
   co_await request.send().ignoreResult();
 }
 
-rpc::Task<void> ShardClient::fence(std::uint64_t session, std::uint64_t newest,
-                                   std::vector<std::uint64_t> alive) {
+rpc::Task<void> ShardClient::fence(std::uint64_t session, LaneIncarnation newest,
+                                   std::vector<LaneIncarnation> alive) {
   auto request = stub_->shard.fenceRequest();
   request.setSession(session);
-  request.setNewest(newest);
+  request.setNewest(newest.number);
   auto list = request.initAlive(static_cast<unsigned>(alive.size()));
-  for (unsigned i = 0; i < list.size(); ++i) list.set(i, alive[i]);
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, alive[i].number);
   co_await request.send().ignoreResult();
 }
 

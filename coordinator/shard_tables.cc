@@ -133,7 +133,7 @@ rpc::Task<void> ShardTables::restore_new(Ps* ps, std::shared_ptr<const Layout> l
 // with rows, and with closures that it takes for applied, of which the sources know nothing.
 rpc::Task<void> ShardTables::rebuild(Ps* ps, std::shared_ptr<const Layout> layout,
                                      std::shared_ptr<CheckpointView> newest) {
-  if (ps->served != ps->incarnation)
+  if (ps->served != ps->process)
     for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->begin_anew();
   std::vector<std::shared_ptr<CheckpointView>> sources{newest, sources_.restored};
   co_await restore(ps, layout, 0, sources);

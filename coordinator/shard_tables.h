@@ -42,9 +42,7 @@ class ShardTables {
 
   // ---- the synced layout ----
   // Do all shards have the tables of this layout version?
-  bool have(std::uint64_t layout_version) const {
-    return !resync_ && layout_version <= synced_version_;
-  }
+  bool have(std::uint64_t layout) const { return !resync_ && layout <= synced_version_; }
   const std::shared_ptr<const Layout>& synced() const { return synced_; }
   std::uint64_t synced_version() const { return synced_version_; }
   // Begins to bring the newest layout to the shards, unless the lock is held or a ps is away: what

@@ -145,7 +145,7 @@ void VariableRegistry::set_seed(std::uint64_t seed) {
   edit().seed = seed;
 }
 
-void VariableRegistry::set_incarnation(std::uint32_t ps, std::uint64_t incarnation) {
+void VariableRegistry::set_incarnation(std::uint32_t ps, ProcessIncarnation incarnation) {
   std::lock_guard hold(mutex_);
   if (layout_->servers.at(ps).incarnation != incarnation)
     edit().servers[ps].incarnation = incarnation;

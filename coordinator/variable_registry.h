@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/graph/variable.h"
 #include "core/rows/layout.h"
 
@@ -44,7 +45,7 @@ class VariableRegistry {
   // one.
   void set_seed(std::uint64_t seed);
   // A ps came back as another incarnation (or went away: 0).
-  void set_incarnation(std::uint32_t ps, std::uint64_t incarnation);
+  void set_incarnation(std::uint32_t ps, ProcessIncarnation incarnation);
 
  private:
   std::vector<RowRange> partition(const VariableSpec& spec) const;

@@ -53,7 +53,7 @@ class ControlService final : public wire::PsControl::Server {
   kj::Promise<void> ping(PingContext context) override {
     seat_.heard();
     auto status = context.initResults().initStatus();
-    status.setIncarnation(host_->incarnation);
+    status.setIncarnation(host_->incarnation.number);
     status.setShards(static_cast<std::uint32_t>(host_->shards.size()));
     status.setSession(host_->session);
     return kj::READY_NOW;
@@ -92,7 +92,7 @@ std::string status_json(const ControlHost& host) {
   for (const ShardCounters* shard : host.shards) shards.push_back(shard_json(*shard));
   const Json all = {{"role", "ps"},
                     {"index", host.index},
-                    {"incarnation", host.incarnation},
+                    {"incarnation", host.incarnation.number},
                     {"memory_bytes", private_memory_bytes()},
                     {"buffer_bytes", rpc::buffer_bytes()},
                     {"address", host.address},

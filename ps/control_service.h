@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "ps/counters.h"
 #include "rpc/cairn.capnp.h"
 #include "rpc/connection.h"
@@ -17,7 +18,7 @@ namespace cairn::ps {
 // to the shards.
 struct ControlHost {
   std::uint32_t index = 0;
-  std::uint64_t incarnation = 0;
+  ProcessIncarnation incarnation;
   std::uint64_t session = 0;  // the newest that any shard was configured for
   std::string address;
   std::vector<const ShardCounters*> shards;

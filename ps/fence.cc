@@ -4,22 +4,22 @@
 
 namespace cairn::ps {
 
-void Fence::raise(std::uint64_t newest, std::span<const std::uint64_t> alive) {
+void Fence::raise(LaneIncarnation newest, std::span<const LaneIncarnation> alive) {
   // Fences may arrive in another order than they were raised in. An incarnation that was shut out
   // once stays so, whatever an older or a newer word says of it, and those that are newer than the
   // word are kept as they are.
-  std::set<std::uint64_t> still;
-  for (std::uint64_t incarnation : alive)
+  std::set<LaneIncarnation> still;
+  for (LaneIncarnation incarnation : alive)
     if (incarnation <= newest && !shuts_out(incarnation)) still.insert(incarnation);
-  for (std::uint64_t incarnation : alive_)
+  for (LaneIncarnation incarnation : alive_)
     // This word is older than what is known already.
     if (incarnation > newest) still.insert(incarnation);
   alive_ = std::move(still);
-  end_ = std::max(end_, newest + 1);
+  end_ = std::max(end_, LaneIncarnation(newest.number + 1));
 }
 
 void Fence::clear() {
-  end_ = 0;
+  end_ = {};
   alive_.clear();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // Random, because a process that is started again at the same address must not be taken for the one
 // that was lost. Odd, thus never 0, which means "none".
-std::uint64_t draw_incarnation() {
+ProcessIncarnation draw_incarnation() {
   std::random_device device;
   return (std::uint64_t{device()} << 32 | device()) | 1;
 }
@@ -24,7 +24,7 @@ struct PsServer::Impl {
       : reactor(control_reactor), options(std::move(wanted)) {
     if (options.shards == 0) throw InvalidArgumentError("a ps has at least one shard");
     if (options.incarnation == 0) options.incarnation = draw_incarnation();
-    options.shard.incarnation = options.incarnation;
+    options.shard.incarnation = options.incarnation.number;
     control->holder = std::make_shared<rpc::Holder>(reactor.clock());
     std::vector<rpc::Endpoint> endpoints;
     endpoints.push_back(
@@ -112,7 +112,7 @@ PsServer::PsServer(rpc::Reactor& control, rpc::Network& network, Offload& offloa
 PsServer::~PsServer() { stop(); }
 
 const rpc::Address& PsServer::address() const { return impl_->acceptor->address(); }
-std::uint64_t PsServer::incarnation() const { return impl_->options.incarnation; }
+ProcessIncarnation PsServer::incarnation() const { return impl_->options.incarnation; }
 std::size_t PsServer::shards() const { return impl_->hosts.size(); }
 const ShardCounters& PsServer::counters(std::size_t shard) const {
   return impl_->hosts.at(shard)->shard.counters();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/base/offload.h"
 #include "ps/shard.h"
 #include "rpc/network.h"
@@ -22,9 +23,9 @@ struct PsServerOptions {
   std::string cluster;
   std::string token;
   bool insecure = false;
-  std::uint32_t shards = 1;       // threads; endpoints 1 to `shards`
-  std::uint64_t incarnation = 0;  // 0: drawn at random
-  ShardOptions shard;             // its incarnation is the server's
+  std::uint32_t shards = 1;        // threads; endpoints 1 to `shards`
+  ProcessIncarnation incarnation;  // none: drawn at random
+  ShardOptions shard;              // its incarnation is the server's
   rpc::ConnectionOptions connection;
 };
 
@@ -40,7 +41,7 @@ class PsServer {
   ~PsServer();  // stop()
 
   const rpc::Address& address() const;  // with the real port
-  std::uint64_t incarnation() const;
+  ProcessIncarnation incarnation() const;
   std::size_t shards() const;
   const ShardCounters& counters(std::size_t shard) const;  // of shard 0, 1, ...
   std::string status_json() const;

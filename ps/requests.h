@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/graph/update_rule.h"
 #include "core/rows/gather.h"
 #include "core/rows/layout.h"
@@ -15,8 +16,8 @@ namespace cairn::ps {
 
 // A shard's state: another incarnation always reads as changed.
 struct Version {
-  std::uint64_t incarnation = 0;  // 0 in a push: its closure pulled nothing here
-  std::uint64_t counter = 0;      // pushes applied, or begun, slice by slice
+  ShardIncarnation incarnation;  // none in a push: its closure pulled nothing here
+  std::uint64_t counter = 0;     // pushes applied, or begun, slice by slice
   bool operator==(const Version&) const = default;
 };
 
@@ -43,7 +44,7 @@ struct PullRequest {
   NextReader next_reader = NextReader::kThisCore;
   // the incarnation of which the caller has copies; of those that are still the same no values are
   // wanted
-  std::uint64_t copies_of = 0;
+  ShardIncarnation copies_of;
 };
 
 struct UpdateHeader {

@@ -35,7 +35,7 @@ Shard::Shard(const Clock& clock, ShardOptions options)
       waits_(options.row_source, options.waits,
              [this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); }) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
-  ShardCounters::set(counters_.incarnation, incarnation_);
+  ShardCounters::set(counters_.incarnation, incarnation_.number);
 }
 
 // ---- configuration ----
@@ -127,7 +127,7 @@ void Shard::start_session(const Configuration& configuration) {
   clear_mark();
   forget_restore();
   session_ = configuration.session;
-  first_version_ = configuration.layout_version;
+  first_layout_ = configuration.layout_version;
   open_ = false;
   refuse_waiting();  // before the tables go whose rows they wait for
   for (const auto& [key, table] : tables_) waits_.reset(*table);
@@ -189,7 +189,7 @@ void Shard::verify_fence(const StepContext& step) {
   if (!fence_.shuts_out(step.incarnation)) return;
   ShardCounters::add(counters_.fenced, 1);
   throw CancelledError(
-      str("worker incarnation ", step.incarnation, " was fenced: its closures run elsewhere"));
+      str("lane incarnation ", step.incarnation, " was fenced: its closures run elsewhere"));
 }
 
 Table& Shard::find(VariableId variable, std::uint32_t part) {
@@ -310,8 +310,8 @@ void Shard::announce(std::uint64_t session, std::uint64_t closures_below,
   applied_.announce(closures_below, settled_below);
 }
 
-void Shard::fence(std::uint64_t session, std::uint64_t newest,
-                  std::span<const std::uint64_t> alive) {
+void Shard::fence(std::uint64_t session, LaneIncarnation newest,
+                  std::span<const LaneIncarnation> alive) {
   // The workers of that session are refused as it is, whatever their incarnation.
   if (session != session_) return;
   fence_.raise(newest, alive);

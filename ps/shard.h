@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/incarnation.h"
 #include "core/base/machine.h"
 #include "ps/applied.h"
 #include "ps/counters.h"
@@ -39,7 +40,7 @@ namespace cairn::ps {
 // Sees what a shard does about pushes. For tests of a whole cluster; called on the shard's thread.
 class PushObserver {
  public:
-  virtual void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) = 0;
+  virtual void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) = 0;
   // not applied: it was a duplicate
   virtual void pushed(const StepContext& step, bool applied) = 0;
 
@@ -48,7 +49,7 @@ class PushObserver {
 };
 
 struct ShardOptions {
-  std::uint64_t incarnation = 1;  // of the process; never 0
+  ShardIncarnation incarnation = 1;  // until the first restore; never none
   // of values a pull; callers cut theirs to about 4 MB
   std::size_t answer_bytes_max = std::size_t{32} << 20;
   // of all rows and slots that it is configured with
@@ -129,9 +130,9 @@ class Shard {
   //   Errors  FailedPrecondition: another session; InvalidArgument: more have ended than there are.
   void announce(std::uint64_t session, std::uint64_t closures_below, std::uint64_t settled_below);
 
-  // Refuses from now on what worker incarnations up to `newest` send, other than those `alive`, and
+  // Refuses from now on what lane incarnations up to `newest` send, other than those `alive`, and
   // forgets their unfinished pushes. Who was refused once stays so. Another session: nothing.
-  void fence(std::uint64_t session, std::uint64_t newest, std::span<const std::uint64_t> alive);
+  void fence(std::uint64_t session, LaneIncarnation newest, std::span<const LaneIncarnation> alive);
 
   // Freezes the state as of now. `attempt` numbers the cut: a checkpoint may take several, each
   // with a mark of its own. The same one again: the first answer. A mark that nobody saves gives
@@ -229,11 +230,11 @@ class Shard {
   const Clock& clock_;
   ShardOptions options_;
   ShardCounters counters_;
-  std::uint64_t incarnation_;
+  ShardIncarnation incarnation_;
   std::uint64_t counter_ = 0;
   std::uint64_t session_ = 0;
   std::uint64_t layout_version_ = 0;
-  std::uint64_t first_version_ = 0;  // of the layout by which this session began here
+  std::uint64_t first_layout_ = 0;  // of the layout by which this session began here
   bool open_ = false;
   bool was_open_ = false;  // somebody may have pulled from this incarnation
   std::unordered_map<TableKey, std::unique_ptr<Table>> tables_;

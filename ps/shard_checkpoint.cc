@@ -112,7 +112,7 @@ std::uint64_t Shard::begin_restore(const std::vector<VariableId>& only) {
   restore_.some = !only.empty();
   // A restore of everything is a new beginning. What was sent by an older layout was meant for what
   // was here before, and is refused from now on.
-  if (!restore_.some) first_version_ = layout_version_;
+  if (!restore_.some) first_layout_ = layout_version_;
   for (auto& [key, table] : tables_)
     if (only.empty() ||
         std::find(only.begin(), only.end(), static_cast<VariableId>(key >> 32)) != only.end()) {
@@ -187,7 +187,7 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
     applied_.restore(applied);
   restore_.under_way = false;
   // Who pulled before has read rows that are gone: their pushes have to be refused.
-  if (was_open_) incarnation_ = incarnation_ * 0x9e3779b97f4a7c15u | 1;
+  if (was_open_) incarnation_ = incarnation_.number * 0x9e3779b97f4a7c15u | 1;
   was_open_ = false;
   RestoreReport report{
       restore_.rows, {}, {restore_.slots_reset.begin(), restore_.slots_reset.end()}};
@@ -195,7 +195,7 @@ RestoreReport Shard::end_restore(const AppliedSet& applied) {
     if (restore_.chosen.count(&*table) != 0 && restore_.restored.count(name.first) == 0 &&
         (report.missing.empty() || report.missing.back() != name.first))
       report.missing.push_back(name.first);
-  ShardCounters::set(counters_.incarnation, incarnation_);
+  ShardCounters::set(counters_.incarnation, incarnation_.number);
   ShardCounters::set(counters_.restored_rows, restore_.rows);
   count_tables();
   return report;

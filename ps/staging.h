@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/incarnation.h"
 #include "ps/counters.h"
 #include "ps/fence.h"
 #include "ps/requests.h"
@@ -66,7 +67,7 @@ class PieceStaging {
   struct Key {
     std::uint64_t closure;
     std::uint32_t push_number;
-    std::uint64_t incarnation;  // a retry by another worker begins afresh
+    LaneIncarnation incarnation;  // a retry by another worker begins afresh
     auto operator<=>(const Key&) const = default;
   };
   struct Waiting {

@@ -79,7 +79,7 @@ Encoding read_encoding(wire::Encoding encoding) {
 StepContext read_step(wire::Step::Reader in) {
   StepContext step;
   step.session = in.getSession();
-  step.layout_version = in.getLayoutVersion();
+  step.sent_layout = in.getSentLayout();
   step.closure = in.getClosure();
   step.incarnation = in.getIncarnation();
   step.global_step = in.getGlobalStep();
@@ -149,11 +149,11 @@ Configuration read_configuration(wire::Shard::ConfigureParams::Reader in) {
   return out;
 }
 
-std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in) {
-  std::vector<std::uint64_t> alive;
+std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in) {
+  std::vector<LaneIncarnation> alive;
   for (const std::uint64_t incarnation :
        wire::bounded(in.getAlive(), kHeadersMax, "lanes that live"))
-    alive.push_back(incarnation);
+    alive.emplace_back(incarnation);
   return alive;
 }
 
@@ -177,7 +177,7 @@ std::string read_folder(capnp::Text::Reader in) {
 }
 
 void write(wire::Version::Builder out, const Version& version) {
-  out.setIncarnation(version.incarnation);
+  out.setIncarnation(version.incarnation.number);
   out.setCounter(version.counter);
 }
 

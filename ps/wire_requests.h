@@ -41,7 +41,7 @@ StepContext read_step(wire::Step::Reader in);
 DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
-std::vector<std::uint64_t> read_alive(wire::Shard::FenceParams::Reader in);
+std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
 // Of a checkpoint: one absolute path without "..", so that no two processes take it for two
 // folders.

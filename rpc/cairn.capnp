@@ -12,9 +12,9 @@ $Cxx.namespace("cairn::wire");
 # Travels with every pull and push; cairn::StepContext in memory.
 struct Step {
   session @0 :UInt64;
-  layoutVersion @1 :UInt64;
+  sentLayout @1 :UInt64;       # the version of the layout by which it was sent
   closure @2 :UInt64;
-  incarnation @3 :UInt64;      # the worker's
+  incarnation @3 :UInt64;      # the lane's
   retired @4 :UInt64;
   globalStep @5 :Int64;
   replica @6 :Int32;
@@ -141,7 +141,7 @@ interface Shard {
   configure @2 (session :UInt64, layoutVersion :UInt64, seed :UInt64, tables :List(Table)) -> (version :Version);
   open @3 () -> ();
 
-  # Refuses from now on what worker incarnations up to `newest` send, other than those `alive`. The coordinator numbers them upwards.
+  # Refuses from now on what lane incarnations up to `newest` send, other than those `alive`. The coordinator numbers them upwards.
   fence @4 (session :UInt64, newest :UInt64, alive :List(UInt64)) -> ();
 
   # The cut: freezes the state as of now for `save`; training goes on. One mark at a time. A checkpoint may take
@@ -206,7 +206,7 @@ struct Closure {
   takes @3 :List(Take);                 # one an iterator argument
   retired @4 :UInt64;
   globalStep @5 :Int64;
-  layoutVersion @6 :UInt64;
+  sentLayout @6 :UInt64;                # the version of the layout by which it was sent
 }
 
 struct IteratorState {
@@ -245,7 +245,7 @@ interface Lane {
   setLayout @1 (layout :Layout) -> ();
   register @2 (function :UInt32, graph :Data) -> ();   # refused if it does not verify
   openPipeline @3 (pipeline :UInt64, description :Data) -> ();
-  closePipeline @4 (pipeline :UInt64) -> ();
+  retired @4 () -> ();
   # Takes `closures`, which may be none, and answers as soon as there are results: of closures that any call on this connection
   # brought, each once, in the order in which they ended. So none waits for a slower one. Results are sent to the call that waits
   # longest; who expects some keeps a call open. A call that fails has brought nothing.

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/incarnation.h"
 #include "rpc/attachment.h"
 #include "rpc/byte_stream.h"
 #include "rpc/gate.h"
@@ -39,7 +40,7 @@ struct ConnectionOptions {
 struct PeerInfo {
   Role role = Role::kTool;
   std::uint32_t task = 0;
-  std::uint64_t incarnation = 0;
+  ProcessIncarnation incarnation;
   std::uint64_t session = 0;
   std::uint32_t endpoint = 0;            // the acceptor's endpoint that this connection is for
   std::uint32_t endpoints = 0;           // dialler's side only: how many the acceptor has

@@ -108,7 +108,7 @@ std::vector<std::uint8_t> encode(const Hello& hello) {
   out.number(static_cast<std::uint8_t>(hello.role));
   out.number(hello.task);
   out.number(hello.session);
-  out.number(hello.incarnation);
+  out.number(hello.incarnation.number);
   out.number(hello.endpoint);
   out.text(hello.cluster);
   out.text(hello.token);
@@ -121,7 +121,7 @@ std::vector<std::uint8_t> encode(const HelloReply& reply) {
   out.number(static_cast<std::uint8_t>(reply.role));
   out.number(reply.task);
   out.number(reply.session);
-  out.number(reply.incarnation);
+  out.number(reply.incarnation.number);
   out.number(reply.endpoints);
   out.number(static_cast<std::uint8_t>(reply.shares));
   out.text(std::string_view(reply.reason).substr(0, kReasonBytesMax));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/incarnation.h"
 
 namespace cairn::rpc {
 
@@ -32,11 +33,11 @@ std::string task_name(Role role, std::uint32_t index);  // "/job:ps/task:1"
 inline constexpr std::uint32_t kControlEndpoint = 0;  // endpoint 1 + i is shard or lane i
 
 struct Hello {
-  std::string cluster;            // both sides must be started with the same
-  std::uint64_t session = 0;      // the coordinator's; 0: none known yet
-  Role role = Role::kTool;        // who dials
-  std::uint32_t task = 0;         // its index
-  std::uint64_t incarnation = 0;  // new at each start of the process
+  std::string cluster;             // both sides must be started with the same
+  std::uint64_t session = 0;       // the coordinator's; 0: none known yet
+  Role role = Role::kTool;         // who dials
+  std::uint32_t task = 0;          // its index
+  ProcessIncarnation incarnation;  // new at each start of the process
   std::uint32_t endpoint = kControlEndpoint;
   std::string token;
   std::uint16_t version = kProtocolVersion;
@@ -49,7 +50,7 @@ struct HelloReply {
   std::uint64_t session = 0;
   Role role = Role::kTool;  // who answers
   std::uint32_t task = 0;
-  std::uint64_t incarnation = 0;
+  ProcessIncarnation incarnation;
   std::uint32_t endpoints = 0;  // how many the acceptor has, the control endpoint included
   bool shares = false;          // the acceptor uses the memory that came with the hello
   std::uint16_t version = kProtocolVersion;

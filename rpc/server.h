@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/base/log.h"
 #include "rpc/connection.h"
 #include "rpc/network.h"
@@ -27,7 +28,7 @@ struct AcceptorOptions {
   std::string cluster;
   Role role = Role::kTool;  // this process
   std::uint32_t task = 0;
-  std::uint64_t incarnation = 0;
+  ProcessIncarnation incarnation;
   std::uint64_t session = 0;  // told to diallers; 0: none
   std::string token;
   bool insecure = false;  // allow an exposed address without a token

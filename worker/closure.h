@@ -29,7 +29,7 @@ struct Closure {
   std::vector<Tensor> arguments;
   std::vector<Take> takes;  // one an iterator argument
   std::int64_t global_step = 0;
-  std::uint64_t layout_version = 0;  // the oldest layout that serves it
+  std::uint64_t sent_layout = 0;  // by which it was sent: the lane needs this one, or a newer one
 };
 
 // A pipeline's position after a take.

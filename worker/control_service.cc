@@ -20,7 +20,7 @@ class ControlService final : public wire::WorkerControl::Server {
     return rpc::at_once([&] {
       const WorkerState state = hooks_.state();
       auto out = context.getResults().initStatus();
-      out.setIncarnation(state.incarnation);
+      out.setIncarnation(state.incarnation.number);
       out.setLanes(state.lanes);
       out.setSession(state.session);
     });

@@ -7,13 +7,14 @@
 #include <memory>
 #include <string>
 
+#include "core/base/incarnation.h"
 #include "rpc/connection.h"
 #include "rpc/holder.h"
 
 namespace cairn::worker {
 
 struct WorkerState {
-  std::uint64_t incarnation = 0;
+  ProcessIncarnation incarnation;
   std::uint32_t lanes = 0;
   std::uint64_t session = 0;
 };

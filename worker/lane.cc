@@ -188,13 +188,6 @@ void Lane::open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes
   book(pipeline_books_, pipeline, bytes, kPipelinesMax, "pipeline");
   pipelines_.define(pipeline, std::move(dataset));
 }
-void Lane::close_pipeline(PipelineId pipeline) {
-  if (auto known = pipeline_books_.sizes.find(pipeline); known != pipeline_books_.sizes.end()) {
-    pipeline_books_.bytes -= known->second;
-    pipeline_books_.sizes.erase(known);
-  }
-  pipelines_.close(pipeline);
-}
 
 std::shared_ptr<Lane::Function> Lane::function(FunctionId id) const {
   auto found = functions_.find(id);
@@ -209,9 +202,9 @@ bool Lane::immediate(FunctionId id) const {
 }
 
 // A plan stays while its variables keep their numbers in the store.
-void Lane::make_ready(Function& function, std::uint64_t layout_version) const {
+void Lane::make_ready(Function& function, std::uint64_t sent_layout) const {
   if (function.plan && function.graph.variables.empty()) return;
-  std::vector<VariableId> variables = function.stores->resolve(function.graph, layout_version);
+  std::vector<VariableId> variables = function.stores->resolve(function.graph, sent_layout);
   if (function.plan && variables == function.variables) return;
   function.plan = make_plan(function.graph, variables, {.products = config_.products});
   function.variables = std::move(variables);
@@ -247,7 +240,7 @@ StepContext Lane::context(const Closure& closure) const {
   StepContext step;
   step.session = config_.session;
   // what it was sent by, though the lane may know a newer one
-  step.layout_version = closure.layout_version;
+  step.sent_layout = closure.sent_layout;
   step.closure = closure.sequence;
   step.incarnation = config_.incarnation;
   step.global_step = closure.global_step;
@@ -377,7 +370,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   run.held_back = reactor_.now() - from;
   if (config_.session != begun.session || config_.incarnation != begun.incarnation)
     throw CancelledError("another session, or another connection, has taken over this lane");
-  make_ready(*what, closure.layout_version);
+  make_ready(*what, closure.sent_layout);
   make_step(run, closure);
   co_await drive(run);
   ClosureResult result;

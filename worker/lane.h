@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/exec/step.h"
 #include "core/graph/graph.h"
 #include "core/rows/layout.h"
@@ -35,8 +36,8 @@ namespace cairn::worker {
 struct LaneOptions {
   std::string cluster;
   std::string token;
-  std::uint32_t task = 0;         // the worker's index
-  std::uint64_t incarnation = 0;  // of the process
+  std::uint32_t task = 0;          // the worker's index
+  ProcessIncarnation incarnation;  // of the worker
   OpenOptions data;
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
   LinkOptions link;
@@ -48,7 +49,7 @@ struct LaneConfig {
   std::uint32_t lane = 0;
   std::uint32_t pipeline_depth = 2;
   Encoding encoding = Encoding::kRaw;
-  std::uint64_t incarnation = 0;  // what pushes carry
+  LaneIncarnation incarnation;  // what pushes carry
   Arithmetic products = Arithmetic::kFloat32;
 };
 
@@ -86,7 +87,6 @@ class Lane {
   void register_function(FunctionId id, Graph graph, std::size_t bytes = 0,
                          StoreKind kind = StoreKind::kParameterServers);
   void open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes = 0);
-  void close_pipeline(PipelineId pipeline);
 
   // Errors the closure's own: of its operations, its dataset (OutOfRange at the end of the data) or
   // the shards;
@@ -125,7 +125,7 @@ class Lane {
   struct Run;
   struct Held;  // a closure that is here
   std::shared_ptr<Function> function(FunctionId id) const;
-  void make_ready(Function& function, std::uint64_t layout_version) const;
+  void make_ready(Function& function, std::uint64_t sent_layout) const;
   void check_arguments(const Closure& closure, const Function& function) const;
   StepContext context(const Closure& closure) const;
   void take_elements(const Closure& closure, const Function& function, Run& run);

@@ -59,12 +59,6 @@ class LaneService final : public wire::Lane::Server {
       lane_->open_pipeline(in.getPipeline(), parse_dataset(description), description.size());
     });
   }
-  kj::Promise<void> closePipeline(ClosePipelineContext context) override {
-    return rpc::at_once([&] {
-      from_coordinator("Lane.closePipeline");
-      lane_->close_pipeline(context.getParams().getPipeline());
-    });
-  }
 
   // The call brings closures and takes away results, whichever there are: with results at hand it
   // is answered at once, and otherwise it waits for some. Its parameters are let go before that,

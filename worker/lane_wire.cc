@@ -67,7 +67,7 @@ Closure read(wire::Closure::Reader in) {
   out.sequence = in.getSequence();
   out.function = in.getFunction();
   out.global_step = in.getGlobalStep();
-  out.layout_version = in.getLayoutVersion();
+  out.sent_layout = in.getSentLayout();
   if (in.hasArguments()) {
     const auto arguments =
         wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "core/base/incarnation.h"
 #include "core/rows/variable_store.h"
 #include "core/tensor/tensor.h"
 
@@ -21,7 +22,7 @@ class PartCache {
   // A part's last write, as its shard numbers them: other values, another number. An incarnation of
   // 0: nobody knows.
   struct Written {
-    std::uint64_t incarnation = 0;
+    ShardIncarnation incarnation;
     std::uint64_t written = 0;
     bool operator==(const Written&) const = default;
   };

@@ -32,13 +32,8 @@ void Pipelines::define(PipelineId pipeline, Dataset dataset) {
   if (auto known = datasets_.find(pipeline);
       known != datasets_.end() && fingerprint(known->second) == fingerprint(dataset))
     return;
-  close(pipeline);
-  datasets_[pipeline] = std::move(dataset);
-}
-
-void Pipelines::close(PipelineId pipeline) {
-  datasets_.erase(pipeline);
   open_.remove_if([&](const Open& open) { return open.pipeline == pipeline; });
+  datasets_[pipeline] = std::move(dataset);
 }
 
 void Pipelines::clear() {

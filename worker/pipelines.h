@@ -28,7 +28,6 @@ class Pipelines {
 
   // Again with the same description: nothing happens. With another one: its open iterators go.
   void define(PipelineId pipeline, Dataset dataset);
-  void close(PipelineId pipeline);
   void clear();
 
   // The elements asked for. Goes on with an iterator that stands there, or skips with one behind it

@@ -68,12 +68,11 @@ void RemoteStore::set_layout(std::shared_ptr<const Layout> layout) {
 
 // A newer layout than the closure's will do, since variables keep their names; an older one may
 // lack some of them.
-std::vector<VariableId> RemoteStore::resolve(const Graph& graph,
-                                             std::uint64_t layout_version) const {
+std::vector<VariableId> RemoteStore::resolve(const Graph& graph, std::uint64_t sent_layout) const {
   if (graph.variables.empty()) return {};
-  if (!routing_ || routing_->layout().version < layout_version)
+  if (!routing_ || routing_->layout().version < sent_layout)
     throw FailedPreconditionError(
-        str("the closure needs layout version ", layout_version, ", this lane has ",
+        str("the closure needs layout version ", sent_layout, ", this lane has ",
             routing_ ? str("version ", routing_->layout().version) : std::string("none")));
   std::vector<VariableId> ids;
   for (const GraphVariable& variable : graph.variables) {

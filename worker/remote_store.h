@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/rows/layout.h"
 #include "rpc/reactor.h"
 #include "worker/part_cache.h"
@@ -34,7 +35,7 @@ class RemoteStore final : public StepStores {
   // a variable, unknown shards or addresses.
   void set_layout(std::shared_ptr<const Layout> layout);
 
-  std::vector<VariableId> resolve(const Graph& graph, std::uint64_t layout_version) const override;
+  std::vector<VariableId> resolve(const Graph& graph, std::uint64_t sent_layout) const override;
   std::unique_ptr<StepStore> open(DoingSlot* slot) override;
 
   // null before the first layout
@@ -48,7 +49,7 @@ class RemoteStore final : public StepStores {
 
  private:
   struct Linked {
-    std::uint64_t incarnation = 0;  // of the ps, as the layout has it
+    ProcessIncarnation incarnation;  // of the ps, as the layout has it
     std::shared_ptr<ShardLink> link;
   };
   rpc::Reactor& reactor_;

@@ -46,9 +46,9 @@ std::size_t inline_words(std::size_t bytes) { return bytes <= kCopiedBytesMax ? 
 
 void write(wire::Step::Builder out, const StepContext& step) {
   out.setSession(step.session);
-  out.setLayoutVersion(step.layout_version);
+  out.setSentLayout(step.sent_layout);
   out.setClosure(step.closure);
-  out.setIncarnation(step.incarnation);
+  out.setIncarnation(step.incarnation.number);
   out.setGlobalStep(step.global_step);
   out.setReplica(step.replica);
   out.setReplicas(step.replicas);
@@ -245,7 +245,7 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
       write_rows(headers[i], call.headers[i]);
       headers[i].setWritten(call.headers[i].written);
     }
-    request.setCopiesOf(call.copies_of);
+    request.setCopiesOf(call.copies_of.number);
     if (ids_at)
       write_place(request.initIdsAt(), *ids_at, call.ids);
     else
@@ -300,7 +300,7 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
                        places * 2 + inline_words(places > 0 ? 0 : size_of(call.values));
     auto request = live->shard.pushRequest(capnp::MessageSize{words, 0});
     write(request.initStep(), call.step);
-    request.initPulled().setIncarnation(call.pulled.incarnation);
+    request.initPulled().setIncarnation(call.pulled.incarnation.number);
     request.getPulled().setCounter(call.pulled.counter);
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
     for (unsigned i = 0; i < headers.size(); ++i) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/clock.h"
+#include "core/base/incarnation.h"
 #include "core/graph/update_rule.h"
 #include "core/rows/variable_store.h"
 #include "rpc/connection.h"
@@ -25,7 +26,7 @@ namespace cairn::worker {
 
 // A shard's state; another incarnation always reads as changed. Incarnation 0: none was seen.
 struct Version {
-  std::uint64_t incarnation = 0;
+  ShardIncarnation incarnation;
   std::uint64_t counter = 0;
 };
 
@@ -43,7 +44,7 @@ struct PullCall {
   std::vector<PartRows> headers;
   Bytes ids;  // int64, local to the part, header after header
   Encoding encoding = Encoding::kRaw;
-  std::uint64_t copies_of = 0;  // the incarnation of which the copies at hand are
+  ShardIncarnation copies_of;   // the incarnation of which the copies at hand are
   std::size_t value_bytes = 0;  // expected in the reply, without copies at hand
   // where they should go, of that size; where it is not shared with the shard they go elsewhere
   Bytes into;

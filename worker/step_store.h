@@ -2,7 +2,7 @@
 // it.
 //
 //   // `stores` is of the kind that the function was registered with
-//   plan = make_plan(graph, stores.resolve(graph, layout_version));
+//   plan = make_plan(graph, stores.resolve(graph, sent_layout));
 //   const auto store = stores.open(slot);  // for one closure
 //   Step step(plan, workspace, *store, context, inputs);  // then co_await store->pull(...)
 //
@@ -51,12 +51,11 @@ class StepStores {
  public:
   virtual ~StepStores() = default;
   // The numbers of the graph's variables in this store, in their order; a closure was sent by
-  // layout version `layout_version`.
+  // layout version `sent_layout`.
   //   Errors  FailedPrecondition: the layout or a variable is not here yet. InvalidArgument: a
   //   variable
   //           is of another type.
-  virtual std::vector<VariableId> resolve(const Graph& graph,
-                                          std::uint64_t layout_version) const = 0;
+  virtual std::vector<VariableId> resolve(const Graph& graph, std::uint64_t sent_layout) const = 0;
   // For one closure. `slot` is told what it waits for; null: nobody wants to know.
   virtual std::unique_ptr<StepStore> open(DoingSlot* slot) = 0;
 };

@@ -13,7 +13,7 @@
 namespace cairn::worker {
 namespace {
 
-std::uint64_t random_incarnation() {
+ProcessIncarnation random_incarnation() {
   std::random_device device;
   std::uint64_t drawn = 0;
   // 0 means "not drawn yet" in the options, and "away" in a layout.
@@ -150,7 +150,7 @@ void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) 
 std::string WorkerServer::status_json() const {
   Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)},
            {"address", address().str()},
-           {"incarnation", options_.incarnation},
+           {"incarnation", options_.incarnation.number},
            {"connections", acceptor_->connections()},
            {"memory_bytes", private_memory_bytes()},
            {"buffer_bytes", rpc::buffer_bytes()},

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/incarnation.h"
 #include "core/base/log.h"
 #include "core/base/offload.h"
 #include "rpc/network.h"
@@ -36,7 +37,7 @@ struct WorkerOptions {
   bool insecure = false;  // allow an exposed address without a token
   std::uint32_t lanes = 1;
   LaneThreads threads = LaneThreads::kOwn;
-  std::uint64_t incarnation = 0;  // 0: random
+  ProcessIncarnation incarnation;  // none: drawn at random
   // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
   Offload* offload = nullptr;
   LinkOptions link;
@@ -51,7 +52,7 @@ class WorkerServer {
   ~WorkerServer();  // stop()
 
   const rpc::Address& address() const;
-  std::uint64_t incarnation() const { return options_.incarnation; }
+  ProcessIncarnation incarnation() const { return options_.incarnation; }
   std::string status_json() const;
   std::vector<rpc::NamedLoop> loops() const;  // of the lanes, where they have loops of their own
   // `handler(reason)` when somebody asks this worker to end. The default logs it.

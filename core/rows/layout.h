@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/graph/variable.h"
 #include "core/rows/variable_store.h"
 
@@ -46,8 +47,8 @@ struct VariableLayout {
 struct ShardServer {
   std::uint32_t ps = 0;  // task index
   std::string address;
-  std::uint64_t incarnation = 0;  // 0: away
-  std::uint32_t shards = 1;       // its shard threads; endpoints 1..shards of its address
+  ProcessIncarnation incarnation;  // none: it is away
+  std::uint32_t shards = 1;        // its shard threads; endpoints 1..shards of its address
   ShardId first_shard = 0;
 };
 

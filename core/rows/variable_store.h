@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/incarnation.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/tensor.h"
 
@@ -18,9 +19,9 @@ using VariableId = std::uint32_t;  // a variable's number in its strategy, in or
 struct StepContext {
   // Who asks: a store refuses a request of another session, or of a worker that was replaced.
   std::uint64_t session = 0;
-  std::uint64_t layout_version = 0;
+  std::uint64_t sent_layout = 0;  // the version of the layout by which it was sent
   std::uint64_t closure = 0;      // sequence number
-  std::uint64_t incarnation = 0;  // the worker's; a fenced one is refused
+  LaneIncarnation incarnation;    // a fenced one is refused
   std::int64_t global_step = 0;
   std::int32_t replica = 0;  // i of n in sync
   std::int32_t replicas = 1;

@@ -20,7 +20,7 @@ struct Joining : PartTest {
   Dialer dialer{session};
 
   kj::Promise<void> begin() {
-    auto joined = dialer.join(ps(0).control.get(), &ps(0), ps(0).incarnation).start();
+    auto joined = dialer.join(ps(0).control.get(), &ps(0), ps(0).process).start();
     settle();
     return joined;
   }
@@ -68,7 +68,7 @@ TEST_F(Joining, OnceTheSessionHasStartedNoOtherCoordinatorIsWaitedFor) {
 TEST_F(Joining, AProcessThatForgotThisSessionForAnotherEndsTheProgram) {
   session.started = true;
   schedule();
-  ps(0).served = ps(0).incarnation;
+  ps(0).served = ps(0).process;
   fake_ps(0).holder = {.at_work = "pid 4711 on host ada", .configured = 99};
   const std::string error = join();
   EXPECT_THAT(error, AllOf(HasSubstr("another coordinator has taken over this cluster"),

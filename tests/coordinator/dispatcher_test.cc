@@ -339,7 +339,7 @@ TEST_F(Gate, HasNewTablesMadeForTheClosureThatNeedsThem) {
   members.ps.front()->ready = false;  // nobody to make them
   auto closure = std::make_shared<Closure>();
   closure->function = function;
-  closure->layout_version = tables.synced_version() + 1;
+  closure->oldest_layout = tables.synced_version() + 1;
   session.queue.put(closure);
   send();
   EXPECT_THAT(first.received, IsEmpty());

@@ -24,7 +24,7 @@ struct Fencing : PartTest {
 };
 
 TEST_F(Fencing, NumbersIncarnationsUpwards) {
-  const std::uint64_t first = fence.next_incarnation();
+  const std::uint64_t first = fence.next_incarnation().number;
   EXPECT_GT(first, 0u);  // which stands for a lane that is lost
   EXPECT_EQ(fence.next_incarnation(), first + 1);
   EXPECT_EQ(fence.next_incarnation(), first + 2);

@@ -12,8 +12,8 @@ struct Ledger : ::testing::Test {
   LossLedger ledger{2};
   std::uint64_t next = 1;
 
-  void commit(int closures, std::uint64_t sent_version = 1) {
-    for (int i = 0; i < closures; ++i) ledger.commit(next++, sent_version);
+  void commit(int closures, std::uint64_t sent_layout = 1) {
+    for (int i = 0; i < closures; ++i) ledger.commit(next++, sent_layout);
   }
   LossLedger::Rebuilt from(LossLedger::Holdings holdings, std::uint64_t version) {
     const std::uint64_t covered = holdings.covers;

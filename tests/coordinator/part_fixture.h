@@ -17,7 +17,7 @@ namespace cairn {
 
 // What tests know of a lane beside its fake.
 inline std::uint64_t incarnation_of(const Lane& lane) {
-  return static_cast<std::uint64_t>(lane.incarnation);
+  return lane.incarnation.number;
 }
 
 // A fixture with parts of its own calls stop() in its destructor, as Engine's does.
@@ -160,7 +160,7 @@ struct PartTest : ::testing::Test {
     std::uint32_t first = 0;
     for (auto& ps : members.ps) {
       const auto shards = static_cast<std::uint32_t>(ps->shards.size());
-      servers.push_back({ps->index, ps->address, ps->incarnation, shards, first});
+      servers.push_back({ps->index, ps->address, ps->process, shards, first});
       for (const auto& shard : ps->shards) shard->set_shard(first++);
     }
     tables.begin(std::move(servers));

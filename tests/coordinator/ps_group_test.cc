@@ -105,7 +105,7 @@ TEST_F(KeptPs, ANewProcessMakesANewLayout) {
   lose(0);
   restart(0);
   EXPECT_GT(tables.synced_version(), before);
-  EXPECT_EQ(tables.synced()->servers[0].incarnation, ps(0).incarnation);
+  EXPECT_EQ(tables.synced()->servers[0].incarnation, ps(0).process);
 }
 
 TEST_F(KeptPs, WhatTheCheckpointDidNotHaveIsCountedAsLost) {

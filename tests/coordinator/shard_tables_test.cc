@@ -31,7 +31,7 @@ struct Syncing : PartTest {
   std::shared_ptr<Closure> schedule_for_newest() {
     auto closure = std::make_shared<Closure>();
     closure->function = function;
-    closure->layout_version = created;
+    closure->oldest_layout = created;
     session.queue.put(closure);
     send();
     return closure;

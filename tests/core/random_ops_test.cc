@@ -76,7 +76,7 @@ TEST(RandomOperations, AClosureRunAgainDrawsWhatItDrewBefore) {
   StepContext retry = step_of(41, 17);
   retry.session = 3;
   retry.incarnation = 9;  // another worker
-  retry.layout_version = 2;
+  retry.sent_layout = 2;
   retry.push_number = 1;
   Workspace used;
   run_at(function, step_of(40), used);

@@ -18,7 +18,7 @@ using testing::trace_function;
 
 void step(wire::Step::Builder out, std::uint64_t closure) {
   out.setSession(7);
-  out.setLayoutVersion(1);
+  out.setSentLayout(1);
   out.setClosure(closure);
   out.setIncarnation(1);
 }

@@ -68,11 +68,7 @@ void SequencePlayer::add_function(wire::Lane::Client lane, std::uint32_t id) {
 }
 
 void SequencePlayer::open_pipeline(wire::Lane::Client lane) {
-  if (script_.below(4) == 3) {
-    auto request = lane.closePipelineRequest();
-    request.setPipeline(script_.number(4));
-    return keep(request.send());
-  }
+  if (script_.below(4) == 3) return keep(lane.releasePushesRequest().send());  // none are held
   auto request = lane.openPipelineRequest();
   request.setPipeline(script_.number(4));
   std::vector<std::byte> dataset = played_dataset();
@@ -89,7 +85,7 @@ void SequencePlayer::run(wire::Lane::Client lane) {
     const std::uint32_t function = script_.below(kFunctions);
     closures[i].setSequence(script_.number(++closure_));
     closures[i].setFunction(static_cast<std::uint32_t>(script_.number(function)));
-    closures[i].setLayoutVersion(script_.number(layout_));
+    closures[i].setSentLayout(script_.number(layout_));
     closures[i].setGlobalStep(static_cast<std::int64_t>(script_.number(0)));
     if (function == 1) {
       auto take = closures[i].initTakes(1)[0];

@@ -61,7 +61,7 @@ void SequencePlayer::fence(wire::Shard::Client shard) {
 
 void SequencePlayer::write_step(wire::Step::Builder out) {
   out.setSession(script_.number(attacked_.session));
-  out.setLayoutVersion(script_.number(layout_));
+  out.setSentLayout(script_.number(layout_));
   out.setClosure(script_.number(closure_));
   out.setIncarnation(script_.number(incarnation_));
   out.setPushNumber(static_cast<std::uint32_t>(script_.number(0)));

@@ -78,14 +78,14 @@ struct Chief {
     ps::PsServerOptions options = ps_options();
     options.listen = "sim://chiefs-ps";
     options.shards = 1;
-    options.incarnation += 2;
+    options.incarnation.number += 2;
     return options;
   }
   static worker::WorkerOptions own_worker() {
     worker::WorkerOptions options = worker_options();
     options.address = rpc::Address::parse("sim://chiefs-worker");
     options.lanes = 1;
-    options.incarnation += 2;
+    options.incarnation.number += 2;
     return options;
   }
   ps::PsServer ps;

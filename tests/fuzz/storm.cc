@@ -190,7 +190,7 @@ class Storm {
   std::uint64_t incarnation_of(const LivingProgram& to) {
     for (const Duration until = reactor_->now() + kPatience;;) {
       try {
-        return connect(to, 0)->peer().incarnation;
+        return connect(to, 0)->peer().incarnation.number;
       } catch (const UnavailableError&) {
         if (reactor_->now() > until) throw;
       }
@@ -224,7 +224,7 @@ class Storm {
             to_shard->bootstrap<wire::Shard>().dropMarkRequest().send().ignoreResult().catch_(
                 [](kj::Exception&&) {});
         auto released =
-            to_lane->bootstrap<wire::Lane>().closePipelineRequest().send().ignoreResult().catch_(
+            to_lane->bootstrap<wire::Lane>().releasePushesRequest().send().ignoreResult().catch_(
                 [](kj::Exception&&) {});
         reactor_->wait(reactor_->with_deadline(kj::mv(opened), kPatience, "a shard's answer"));
         reactor_->wait(reactor_->with_deadline(kj::mv(released), kPatience, "a lane's answer"));

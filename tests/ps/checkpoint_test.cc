@@ -284,7 +284,7 @@ TEST(ShardRestore, OfEverythingFromNothingIsANewBeginning) {
   // it was sent by an older layout
   EXPECT_THROW(shard.push_whole(shard.step(3), 0, {1, 2}), AbortedError);
   StepContext again = shard.step(3);
-  again.layout_version = 2;
+  again.sent_layout = 2;
   EXPECT_FALSE(shard.push_whole(again, 0, {1, 2}).duplicate);
   EXPECT_THAT(shard.pull_whole(0), ElementsAre(-1, -2));
 }

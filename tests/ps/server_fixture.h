@@ -115,7 +115,7 @@ class ShardClient {
                                std::uint32_t part = 0, const UpdateRule& rule = sgd()) {
     auto request = shard.pushRequest();
     request.initStep().setSession(ShardHarness::kSession);
-    request.getStep().setLayoutVersion(1);
+    request.getStep().setSentLayout(1);
     request.getStep().setIncarnation(1);
     request.getStep().setClosure(closure);
     auto header = request.initHeaders(1)[0];

@@ -151,7 +151,7 @@ TEST(ShardService, APieceInSharedMemoryIsAnsweredWhenItsPushIs) {
   auto push_row = [&](std::uint32_t piece) {
     auto request = client.shard.pushRequest();
     request.initStep().setSession(ShardHarness::kSession);
-    request.getStep().setLayoutVersion(1);
+    request.getStep().setSentLayout(1);
     request.getStep().setIncarnation(1);
     request.getStep().setClosure(1);
     auto header = request.initHeaders(1)[0];
@@ -188,7 +188,7 @@ TEST(ShardService, PlacesTakeNoMoreThanTheMemoryThatTheyLieIn) {
   client.open();
   auto request = client.shard.pushRequest();
   request.initStep().setSession(ShardHarness::kSession);
-  request.getStep().setLayoutVersion(1);
+  request.getStep().setSentLayout(1);
   request.getStep().setIncarnation(1);
   auto headers = request.initHeaders(2);
   auto places = request.initValuesAt(2);

@@ -49,7 +49,7 @@ class ShardHarness {
   StepContext step(std::uint64_t closure, std::uint32_t push_number = 0,
                    std::uint64_t worker = 1) const {
     StepContext step;
-    step.layout_version = 1;
+    step.sent_layout = 1;
     step.session = kSession;
     step.closure = closure;
     step.incarnation = worker;

@@ -85,7 +85,7 @@ TEST(ShardPush, AFencedWorkerIsRefusedAndItsRetryElsewhereIsNot) {
 
 TEST(ShardPush, AFenceShutsOutAllOfThePastButThoseThatLive) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
-  const std::vector<std::uint64_t> alive{2, 5};
+  const std::vector<LaneIncarnation> alive{2, 5};
   shard.shard.fence(ShardHarness::kSession, 5, alive);
   for (std::uint64_t fenced : {1, 3, 4})
     EXPECT_THROW(shard.push(shard.step(fenced, 0, fenced), 0, {0}, {1, 1}), CancelledError)
@@ -96,7 +96,7 @@ TEST(ShardPush, AFenceShutsOutAllOfThePastButThoseThatLive) {
 
 TEST(ShardPush, AFenceThatComesLateLetsNobodyInAgain) {
   ShardHarness shard({whole_table(0, variable("w", {2, 2}), sgd())});
-  const std::vector<std::uint64_t> before{1, 2}, after{2, 3};
+  const std::vector<LaneIncarnation> before{1, 2}, after{2, 3};
   shard.shard.fence(ShardHarness::kSession, 3, after);
   shard.shard.fence(ShardHarness::kSession, 2, before);
   EXPECT_THROW(shard.push(shard.step(1, 0, 1), 0, {0}, {1, 1}), CancelledError);
@@ -121,9 +121,9 @@ TEST(ShardPush, WhatWasSentByALayoutFromBeforeTheShardBeganIsAborted) {
   StepContext step;
   step.session = 7;
   step.closure = 1;
-  step.layout_version = 4;
+  step.sent_layout = 4;
   EXPECT_THROW(shard.push({.step = step, .pieces = 1}), AbortedError);
-  step.layout_version = 5;
+  step.sent_layout = 5;
   EXPECT_FALSE(shard.push({.step = step, .pieces = 1}).duplicate);
 }
 

@@ -45,7 +45,7 @@ TEST_F(ShardSlices, AreAppliedWhenTheyComeAndOnce) {
 // The worker is lost between two slices; where its closure runs again it sends all of them.
 TEST_F(ShardSlices, OfALostWorkerAreCompletedByTheRetry) {
   push(1, 1, {}, 2);
-  const std::uint64_t alive = 1;
+  const LaneIncarnation alive = 1;
   shard.shard.fence(ShardHarness::kSession, 2, {&alive, 1});
   EXPECT_THROW(push(1, 2, {}, 2), CancelledError);
   EXPECT_TRUE(push(1, 1, {}, 1).duplicate);

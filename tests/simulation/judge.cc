@@ -6,9 +6,9 @@
 
 namespace cairn::simulation {
 
-void World::fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) {
+void World::fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) {
   watched_ += 1;
-  for (std::uint64_t incarnation = 1; incarnation <= newest; ++incarnation)
+  for (std::uint64_t incarnation = 1; incarnation <= newest.number; ++incarnation)
     if (std::find(alive.begin(), alive.end(), incarnation) == alive.end())
       fenced_.try_emplace(incarnation, watched_);
 }
@@ -22,7 +22,7 @@ void World::pushed(const StepContext& step, bool applied) {
   const auto fence = fenced_.find(step.incarnation);
   if (applied && fence != fenced_.end() && last.incarnation != step.incarnation &&
       last.at > fence->second)
-    complain(str("closure ", step.closure, " was applied for worker incarnation ", step.incarnation,
+    complain(str("closure ", step.closure, " was applied for lane incarnation ", step.incarnation,
                  ", which is fenced, after ", last.incarnation, " had begun on it"));
   last = {step.incarnation, watched_};
 }

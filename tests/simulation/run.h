@@ -24,7 +24,7 @@ struct Verdict {
 //   - every element of the data is committed with just one closure: no row is added to more often
 //     than the elements ask for that were not committed when the life began, and the rows of a ps
 //     together lack what is reported for it: exactly, where closures reach each shard
-//   - what a fenced worker incarnation still sends for a closure that another has taken over is not
+//   - what a fenced lane still sends for a closure that another has taken over is not
 //     applied
 //   - no error reaches the user; nothing waits for longer than two virtual minutes after the last
 //     fault has ended

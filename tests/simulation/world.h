@@ -41,7 +41,7 @@ class World final : private ps::PushObserver {
   // ---- judge.cc ----
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
   void pushed(const StepContext& step, bool applied) override;
-  void fenced(std::uint64_t newest, std::span<const std::uint64_t> alive) override;
+  void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) override;
   std::vector<std::uint64_t> lost_in_this_life() const;
   void note_losses();
   std::map<int, std::int64_t> judge_restored(const std::string& checkpoint,
@@ -58,12 +58,12 @@ class World final : private ps::PushObserver {
   Random random_;
   Verdict verdict_;
   struct Pushed {
-    std::uint64_t incarnation = 0;
+    LaneIncarnation incarnation;
     std::uint64_t at = 0;  // of watched_
   };
   std::map<std::uint64_t, Pushed> last_pushed_;  // by closure
-  // worker incarnations, and where in watched_ a shard first refused each
-  std::map<std::uint64_t, std::uint64_t> fenced_;
+  // incarnations of lanes, and where in watched_ a shard first refused each
+  std::map<LaneIncarnation, std::uint64_t> fenced_;
   std::uint64_t watched_ = 0;  // pushes and fences so far
   SimulatedCluster cluster_;
   std::unique_ptr<Program> program_;

@@ -80,7 +80,7 @@ class SteppedPs {
   void step() {
     RemoteStep remote(store_);
     StepContext context{
-        .session = kSession, .layout_version = 1, .closure = ++closure_, .incarnation = 1};
+        .session = kSession, .sent_layout = 1, .closure = ++closure_, .incarnation = 1};
     reactor_->wait(remote.pull(context, reads_).start());
     reactor_->wait(remote.push(context, updates_).start());
     for (Read& read : reads_) read.value = {};

@@ -26,7 +26,7 @@ PartRows rows_of(Header in) {
 }
 
 void write_version(wire::Version::Builder out, const Version& version) {
-  out.setIncarnation(version.incarnation);
+  out.setIncarnation(version.incarnation.number);
   out.setCounter(version.counter);
 }
 

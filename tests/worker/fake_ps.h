@@ -29,7 +29,7 @@ struct Asked {
   bool shared = false;                   // the values are in shared memory,
   std::vector<std::uint64_t> values_at;  // here, of a push header by header
   Version pulled;
-  std::uint64_t incarnation = 0;
+  LaneIncarnation incarnation;
   std::uint32_t push_number = 0;
   std::uint32_t piece = 0, pieces = 1, slice = 0;
 };

@@ -32,7 +32,7 @@ class LaneHarness {
   static constexpr std::uint64_t kSession = 5;
 
   explicit LaneHarness(FakeCluster& cluster, std::uint32_t depth = 2,
-                       std::uint64_t incarnation = 11)
+                       LaneIncarnation incarnation = 11)
       : cluster_(cluster), lane(cluster.reactor, cluster.network.host("worker0"), options()) {
     lane.configure({kSession, 0, depth, Encoding::kRaw, incarnation});
     lane.set_layout(cluster.layout);
@@ -85,7 +85,7 @@ class LaneHarness {
     closure.function = function;
     closure.arguments = std::move(arguments);
     closure.takes = std::move(takes);
-    closure.layout_version = 1;
+    closure.sent_layout = 1;
     return start(std::move(closure), caller);
   }
   // Runs it to its end; what it gave.

@@ -250,7 +250,7 @@ TEST(Lane, WhatIsNotThereYetIsAFailedPrecondition) {
   Closure late;
   late.function = 1;
   late.arguments = {ids_tensor({1})};
-  late.layout_version = 2;
+  late.sent_layout = 2;
   auto started = harness.start(late);
   harness.finish({started});
   EXPECT_THAT(

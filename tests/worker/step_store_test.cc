@@ -97,7 +97,7 @@ TEST_F(StoreOfAFunction, NeedsNoLayoutWhereItsVariablesAreInThisProcess) {
   early.sequence = 1;
   early.function = 2;
   early.arguments = {ids_tensor({1})};
-  early.layout_version = 99;
+  early.sent_layout = 99;
   auto started = harness.start(early);
   ASSERT_TRUE(harness.finish({started}));
   EXPECT_EQ(started->error, "");

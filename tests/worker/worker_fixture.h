@@ -114,7 +114,7 @@ class WorkerServerTest : public testing::Test {
     for (unsigned i = 0; i < wanted.size(); ++i) {
       closures[i].setSequence(wanted[i].sequence);
       closures[i].setFunction(1);
-      closures[i].setLayoutVersion(1);
+      closures[i].setSentLayout(1);
       wire::write(closures[i].initArguments(1)[0], ids_tensor(wanted[i].ids));
     }
     return send(kj::mv(request));
@@ -151,7 +151,7 @@ class WorkerServerTest : public testing::Test {
     for (unsigned i = 0; i < servers.size(); ++i) {
       servers[i].setPs(layout.servers[i].ps);
       servers[i].setAddress(layout.servers[i].address);
-      servers[i].setIncarnation(layout.servers[i].incarnation);
+      servers[i].setIncarnation(layout.servers[i].incarnation.number);
       servers[i].setShards(layout.servers[i].shards);
       servers[i].setFirstShard(layout.servers[i].first_shard);
     }

@@ -99,8 +99,6 @@ TEST_F(WorkerServerTest, OnlyTheCoordinatorOfItsSessionSpeaksToALane) {
   EXPECT_THAT(refused(stranger.registerRequest()), HasSubstr("Lane.register is for the chief"));
   EXPECT_THAT(refused(stranger.openPipelineRequest()),
               HasSubstr("Lane.openPipeline is for the chief"));
-  EXPECT_THAT(refused(stranger.closePipelineRequest()),
-              HasSubstr("Lane.closePipeline is for the chief"));
   EXPECT_THAT(refused(stranger.runRequest()), HasSubstr("Lane.run is for the chief"));
   EXPECT_THAT(refused(stranger.holdPushesRequest()), HasSubstr("Lane.holdPushes is for the chief"));
   EXPECT_THAT(refused(stranger.releasePushesRequest()),
