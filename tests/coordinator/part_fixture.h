@@ -16,9 +16,7 @@
 namespace cairn {
 
 // What tests know of a lane beside its fake.
-inline std::uint64_t incarnation_of(const Lane& lane) {
-  return lane.incarnation.number;
-}
+inline std::uint64_t incarnation_of(const Lane& lane) { return lane.incarnation.number; }
 
 // A fixture with parts of its own calls stop() in its destructor, as Engine's does.
 struct PartTest : ::testing::Test {
