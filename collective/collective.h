@@ -12,19 +12,28 @@
 //           that did not come within the group's timeout. FailedPrecondition: the members' calls
 //           differ (another operation, dtype or shape), naming both. After any of them the group
 //           is of no more use: every later call of every member raises that error.
-//   Thread  each member object belongs to one thread at a time.
+//           InvalidArgument: a dtype that has no sum, a root that is no rank; such a call was not
+//           made, and the group goes on.
+//   Thread  each member object belongs to one thread at a time, but for abort().
 #pragma once
 #include <cstdint>
 #include <vector>
 
+#include "core/base/clock.h"
+#include "core/base/error.h"
 #include "core/exec/reduction.h"
 #include "core/tensor/tensor.h"
 
 namespace cairn {
 
+// How long a call waits for members that do not make theirs, unless the group was told otherwise.
+// A member that is lost is noticed sooner and by other means; this is for one that is there and
+// does something else: a step may take minutes, and a bound must end what would hang for ever.
+inline constexpr Duration kCollectiveTimeout = std::chrono::minutes(10);
+
 class Collective {
  public:
-  using Ticket = std::int64_t;  // counts what this member has begun, from 0
+  using Ticket = std::int64_t;  // counts the calls, of whatever kind, that this member made, from 0
 
   virtual ~Collective();
 
@@ -32,7 +41,8 @@ class Collective {
   virtual int size() const = 0;
 
   // Begins to replace each value by the sum, or the mean, of what all members have in its place,
-  // after everything begun before, and returns at once. The order of summation depends on nothing
+  // after everything begun before, and returns at once. Sums are of float32, int32 and int64
+  // (integers wrap around), means of float32. The order of summation depends on nothing
   // but the group's size and the values' sizes, so that a run repeats bit for bit, and all members
   // end with the same bits. The values are written to until wait() of this ticket returns, or, if
   // the group has failed, until their owners are let go of.
@@ -49,6 +59,12 @@ class Collective {
   virtual Tensor reduce(ReduceOp op, const Tensor& value, int root) = 0;
   // Returns when all members have called it.
   virtual void barrier() = 0;
+
+  // Ends the group for all members, this one included, with this error: its code, and its message
+  // behind "rank 1 gave up: ". For a member whose step failed, so that the others do not wait for
+  // it. Calls that are complete stay good, and of several errors the group keeps the first.
+  //   Thread  any, also while the member's own thread waits in a call.
+  virtual void abort(const ErrorParts& error) = 0;
 };
 
 }  // namespace cairn
