@@ -19,17 +19,23 @@ Array& values(VariableGradient& gradient) {
   return gradient.is_sparse() ? gradient.sparse.rows : gradient.dense;
 }
 
+// Of all replicas: a dense gradient is their sum already, and of a sparse one each has its rows.
+Array sum_of_squares(VariableGradient& gradient) {
+  const Array own = sum(square(values(gradient)));
+  return gradient.is_sparse() ? sum_over_replicas(gradient.variable, own) : own;
+}
+
+// 1 for what is short enough, so no branch is recorded, and no division by 0 happens, since `most`
+// is above 0.
+Array shrinking(const Array& norm, float most) { return Array(most) / maximum(norm, Array(most)); }
+
 }  // namespace
 
 Array clip_by_value(const Array& x, float low, float high) {
   return minimum(maximum(x, Array(low)), Array(high));
 }
 
-// norm / max(|x|, norm) is 1 for what is short enough, so no branch is recorded, and no division by
-// 0 happens, since norm is above 0.
-Array clip_by_norm(const Array& x, float norm) {
-  return x * (Array(norm) / maximum(sqrt(sum(square(x))), Array(norm)));
-}
+Array clip_by_norm(const Array& x, float norm) { return x * shrinking(sqrt(sum(square(x))), norm); }
 
 Array global_norm(const std::vector<Array>& arrays) {
   if (arrays.empty()) throw InvalidArgumentError("global_norm wants at least one array");
@@ -39,7 +45,7 @@ Array global_norm(const std::vector<Array>& arrays) {
 }
 
 std::vector<Array> clip_by_global_norm(const std::vector<Array>& arrays, float norm) {
-  Array scale = Array(norm) / maximum(global_norm(arrays), Array(norm));
+  Array scale = shrinking(global_norm(arrays), norm);
   std::vector<Array> clipped;
   for (const Array& array : arrays) clipped.push_back(array * scale);
   return clipped;
@@ -58,13 +64,14 @@ std::vector<VariableGradient> clip(std::vector<VariableGradient> gradients,
   for (VariableGradient& gradient : gradients) {
     Array& value = values(gradient);
     if (options.clipvalue) value = clip_by_value(value, -*options.clipvalue, *options.clipvalue);
-    if (options.clipnorm) value = clip_by_norm(value, *options.clipnorm);
+    if (options.clipnorm)
+      value = value * shrinking(sqrt(sum_of_squares(gradient)), *options.clipnorm);
   }
   if (!options.global_clipnorm || gradients.empty()) return gradients;
-  std::vector<Array> all;
-  for (VariableGradient& gradient : gradients) all.push_back(values(gradient));
-  all = clip_by_global_norm(all, *options.global_clipnorm);
-  for (std::size_t i = 0; i < gradients.size(); ++i) values(gradients[i]) = all[i];
+  Array total = sum_of_squares(gradients[0]);
+  for (std::size_t i = 1; i < gradients.size(); ++i) total = total + sum_of_squares(gradients[i]);
+  const Array scale = shrinking(sqrt(total), *options.global_clipnorm);
+  for (VariableGradient& gradient : gradients) values(gradient) = values(gradient) * scale;
   return gradients;
 }
 

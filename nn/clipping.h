@@ -1,7 +1,9 @@
 // Gradient clipping, on dense arrays and on sparse gradients alike.
 //
 // The norm of a sparse gradient is that of its rows as they stand: rows of equal ids count one by
-// one, as in the reference, although their sum is what is applied.
+// one, as in the reference, although their sum is what is applied. With several replicas in sync a
+// dense gradient is clipped when it has been summed over them, and the rows of a sparse one count
+// on all of them.
 #pragma once
 #include <optional>
 #include <vector>

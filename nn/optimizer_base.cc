@@ -75,12 +75,15 @@ Array Optimizer::checked_rate(const std::vector<VariableGradient>& gradients) co
   return rate;
 }
 
-// Recorded in this order: the rate with its check, clipping, one update per variable, and the count
-// of steps, which after() makes wait for the checked rate.
+// Recorded in this order: the rate with its check, the sums over replicas, clipping, one update per
+// variable, and the count of steps, which after() makes wait for the checked rate.
 void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
   if (gradients.empty())
     throw InvalidArgumentError(str(name_, ": no trainable variable to update"));
   const Array learning_rate = checked_rate(gradients);
+  // Last first: in that order the backward pass makes them, and no all-reduce passes another.
+  for (auto each = gradients.rbegin(); each != gradients.rend(); ++each)
+    if (!each->is_sparse()) each->dense = sum_over_replicas(each->variable, each->dense);
   VariableCreator& creator = current_variable_creator();
   for (const VariableGradient& gradient : clip(std::move(gradients), clipping_)) {
     warn_of_whole_tables(gradient);
@@ -88,7 +91,8 @@ void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
     if (gradient.is_sparse()) {
       gradient.variable.update(rule_, gradient.sparse, learning_rate);
     } else {
-      gradient.variable.update(rule_, gradient.dense, learning_rate);
+      gradient.variable.update(rule_, gradient.dense, learning_rate,
+                               Variable::GradientOf::kAllReplicas);
     }
   }
   // a step that a check ends is not counted

@@ -31,6 +31,11 @@ class Optimizer {
   //           does not depend on. When run: a loss that is NaN or infinite stops the step before
   //           anything is updated, naming step and variable.
   void minimize(const Array& loss, const std::vector<Variable>& variables = {}) const;
+  // With several replicas in sync the gradients are summed over them, before they are clipped, and
+  // all apply the same update: each replica's loss is its examples' part of the whole (divided by
+  // the global batch size). iterations + 1 for all of them together.
+  //   Errors  FailedPrecondition: called in the cross-replica context of several replicas.
+  //
   // The same from gradients that the caller made or changed. Those of variable_gradients() bring
   // their loss, which is checked as above; others are applied as they are.
   void apply_gradients(std::vector<VariableGradient> gradients) const;

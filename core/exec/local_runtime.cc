@@ -4,6 +4,11 @@
 #include "core/graph/recording.h"
 
 namespace cairn {
+
+LocalRuntime::LocalRuntime(std::uint64_t seed, Device& device, int copies) : workspace_(device) {
+  for (int i = 0; i < copies; ++i) stores_.push_back(std::make_unique<LocalStore>(seed));
+}
+
 Variable LocalRuntime::create_variable(VariableSpec spec) {
   std::lock_guard hold(mutex_);
   std::string name = spec.name;
@@ -11,20 +16,26 @@ Variable LocalRuntime::create_variable(VariableSpec spec) {
   auto shared = std::make_shared<const VariableSpec>(std::move(spec));
   auto saved = source_ ? source_->read(*shared)
                        : std::nullopt;  // first: a variable that cannot be read is not made
-  VariableId id = store_.create(shared);
-  if (saved) store_.put(id, *saved, LocalStore::Take::kRowsAndSlots);
+  VariableId id = 0;
+  for (const auto& store : stores_) id = store->create(shared);
+  if (saved) put(id, *saved, LocalStore::Take::kRowsAndSlots);
   by_name_.emplace(shared->name, id);
   return variables_.emplace_back(std::move(shared), this);
+}
+
+void LocalRuntime::put(VariableId id, const SavedContents& saved, LocalStore::Take what) {
+  for (const auto& store : stores_) store->put(id, saved, what);
+  if (what == LocalStore::Take::kRowsAndSlots) restored(id);
 }
 
 // Slots of a checkpoint are taken once the rule is known that gives them a meaning.
 void LocalRuntime::add_slots(const Variable& variable, const UpdateRule& rule) {
   std::lock_guard hold(mutex_);
   const VariableId id = find(variable.name());
-  const bool new_slots = !rule_slots(rule).empty() && store_.rule(id) != rule;
-  store_.add_slots(id, rule);
+  const bool new_slots = !rule_slots(rule).empty() && store().rule(id) != rule;
+  for (const auto& store : stores_) store->add_slots(id, rule);
   if (!new_slots || !source_) return;
-  if (auto saved = source_->read(store_.spec(id))) store_.put(id, *saved, LocalStore::Take::kSlots);
+  if (auto saved = source_->read(store().spec(id))) put(id, *saved, LocalStore::Take::kSlots);
 }
 
 // Everything is read before anything is changed, so that a damaged checkpoint leaves all as it was.
@@ -32,20 +43,24 @@ void LocalRuntime::restore(std::shared_ptr<VariableSource> source, std::uint64_t
   std::lock_guard hold(mutex_);
   std::vector<std::optional<SavedContents>> saved;
   for (const Variable& variable : variables_) saved.push_back(source->read(variable.spec()));
-  store_.set_seed(seed);
+  for (const auto& store : stores_) store->set_seed(seed);
   for (VariableId id = 0; id < saved.size(); ++id) {
-    store_.reset(id);
-    if (saved[id]) store_.put(id, *saved[id], LocalStore::Take::kRowsAndSlots);
+    for (const auto& store : stores_) store->reset(id);
+    if (saved[id]) put(id, *saved[id], LocalStore::Take::kRowsAndSlots);
   }
   source_ = std::move(source);
 }
 
+std::vector<Tensor> LocalRuntime::run_now(const ConcreteFunction& function) {
+  return run_on(0, function);
+}
+
 // The lock is held for the whole run, so that eager reads and updates of several threads do not
 // mix.
-std::vector<Tensor> LocalRuntime::run_now(const ConcreteFunction& function) {
+std::vector<Tensor> LocalRuntime::run_on(int copy, const ConcreteFunction& function) {
   auto plan = make_plan(function.graph, bind(function));
   std::lock_guard hold(mutex_);
-  return run(plan, workspace_, store_, {}, {}, {});
+  return run(plan, workspace_, store(copy), {}, {}, {});
 }
 
 // Compared by the specification's address: another strategy may have a variable of the same name.

@@ -190,6 +190,8 @@ Update Step::make_update(BoundUpdate& update) {
   const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
   bool sparse = n.attributes.get<bool>("sparse");
   Update made{stored_variable(update.node), rule, 0, {}, {}};
+  if (n.op->name == "update_shared")
+    made.shares = parse_aggregation(n.attributes.get<std::string>("shares"));
   if (!is_assignment(rule.kind))
     std::memcpy(&made.learning_rate, on_host(input(update.node, n.inputs.size() - 1)),
                 sizeof(float));

@@ -66,6 +66,8 @@ struct Node {
 //   "gather_variable"  attribute variable; input ids -> [ids..., row shape]
 //   "update_variable"  attributes variable, rule (UpdateRule), sparse (bool); inputs: value | ids,
 //                      rows; then learning_rate if the rule is no assignment -> nothing
+//   "update_shared"    the same, with the attribute shares (the name of an Aggregation): of each
+//                      replica in sync its share of one update
 //   "all_reduce"       attribute reduction ("sum" or "mean"); inputs: values of this replica -> as
 //                      many of the same types: those of all replicas, reduced element by element
 struct GraphVariable {

@@ -150,9 +150,13 @@ class Emitter {
   }
 
   // Common subexpressions become one node by value numbering. Updates and advances are never
-  // shared, because each of them happens; reads are, between two updates of their variable.
+  // shared, because each of them happens; reads are, between two updates of their variable. Nor are
+  // all-reduces: two that are equal on one replica may differ on another, which has another number,
+  // and all replicas must make as many.
   std::int32_t insert(Node node, std::uint64_t updates) {
-    bool shared = node.op->effect != Effect::kUpdate && node.op->effect != Effect::kAdvance;
+    const Effect effect = node.op->effect;
+    bool shared =
+        effect != Effect::kUpdate && effect != Effect::kAdvance && effect != Effect::kAllReduce;
     auto next = static_cast<std::int32_t>(made_.graph.nodes.size());
     if (shared) {
       auto [found, added] = known_.emplace(node_key(node, updates), next);

@@ -28,9 +28,9 @@ enum class Effect : std::uint8_t {
   kArgument,  // "argument"
   kAdvance,   // "iterator_next"
   kRead,      // "read_variable", "gather_variable"
-  kUpdate,    // "update_variable"
+  kUpdate,    // "update_variable", "update_shared"
   // "all_reduce": every replica takes part, in the same order. One that nobody needs may be
-  // dropped, and equal ones shared, since all replicas run the same graph.
+  // dropped, since the replicas' graphs differ in constants alone.
   kAllReduce,
 };
 

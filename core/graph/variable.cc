@@ -40,18 +40,28 @@ Array record_read(const Variable& variable, std::string_view op, std::vector<Arr
   auto node = record_effect(
       {op, std::move(inputs), {}, {std::move(type)}, variable.shared_spec(), variable.runtime()});
   if (node->trace == 0) node->value = happen(node)[0];
-  return {node, 0};
+  const Array own(node, 0);
+  return variable.runtime() == nullptr ? own : variable.runtime()->read_here(variable, own);
 }
 
-// Checked here as well as on the ps, so that the error shows where the update is written.
-void record_update(const Variable& variable, const UpdateRule& rule, bool sparse,
-                   std::vector<Array> inputs) {
+// Checked here as well as on the ps, so that the error shows where the update is written. An update
+// in which no other replica has a share is the operation that it always was, so that the graphs of
+// one replica stay as they are.
+void record_update(const Variable& variable, VariableChange change, std::vector<Array> inputs) {
   TensorType type = type_of(variable);
-  verify_update(variable.spec(), rule, sparse);
+  verify_update(variable.spec(), change.rule, change.sparse);
+  Array& value = inputs[change.sparse ? 1 : 0];
+  change.value = value;
+  if (variable.runtime() != nullptr)
+    change = variable.runtime()->change_here(variable, std::move(change));
+  value = change.value;
+  Attributes attributes{{"rule", change.rule}, {"sparse", change.sparse}};
+  const bool shared = change.shares != Aggregation::kNone;
+  if (shared) attributes.set("shares", std::string(aggregation_name(change.shares)));
   try {
-    auto node = record_effect({"update_variable",
+    auto node = record_effect({shared ? "update_shared" : "update_variable",
                                std::move(inputs),
-                               {{"rule", rule}, {"sparse", sparse}},
+                               std::move(attributes),
                                {std::move(type)},
                                variable.shared_spec(),
                                variable.runtime()});
@@ -76,7 +86,7 @@ void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, c
     flat_ids = reshape(flat_ids, {Shape::kUnknown});
     flat_rows = reshape(rows, spec.shape.with_dim(0, Shape::kUnknown));
   }
-  record_update(variable, {kind, {}}, true, {flat_ids, flat_rows});
+  record_update(variable, {.rule = {kind, {}}, .sparse = true}, {flat_ids, flat_rows});
 }
 
 }  // namespace
@@ -89,13 +99,13 @@ Array Variable::gather(const Array& ids) const {
   return record_read(*this, "gather_variable", {ids});
 }
 void Variable::assign(const Array& value) const {
-  record_update(*this, {RuleKind::kAssign, {}}, false, {of_type(*this, value)});
+  record_update(*this, {.rule = {RuleKind::kAssign, {}}}, {of_type(*this, value)});
 }
 void Variable::assign_add(const Array& value) const {
-  record_update(*this, {RuleKind::kAssignAdd, {}}, false, {of_type(*this, value)});
+  record_update(*this, {.rule = {RuleKind::kAssignAdd, {}}}, {of_type(*this, value)});
 }
 void Variable::assign_sub(const Array& value) const {
-  record_update(*this, {RuleKind::kAssignSub, {}}, false, {of_type(*this, value)});
+  record_update(*this, {.rule = {RuleKind::kAssignSub, {}}}, {of_type(*this, value)});
 }
 void Variable::scatter_add(const Array& ids, const Array& rows) const {
   record_scatter(*this, RuleKind::kAssignAdd, ids, rows);
@@ -104,18 +114,29 @@ void Variable::scatter_update(const Array& ids, const Array& rows) const {
   record_scatter(*this, RuleKind::kAssign, ids, rows);
 }
 
-void Variable::update(const UpdateRule& rule, const Array& gradient,
-                      const Array& learning_rate) const {
+void Variable::update(const UpdateRule& rule, const Array& gradient, const Array& learning_rate,
+                      GradientOf whose) const {
   std::vector<Array> inputs{gradient};
   if (!is_assignment(rule.kind)) inputs.push_back(learning_rate);
-  record_update(*this, rule, false, std::move(inputs));
+  record_update(*this, {.rule = rule, .of_all_replicas = whose == GradientOf::kAllReplicas},
+                std::move(inputs));
 }
 
 void Variable::update(const UpdateRule& rule, const IndexedSlices& gradient,
                       const Array& learning_rate) const {
   std::vector<Array> inputs{gradient.ids, gradient.rows};
   if (!is_assignment(rule.kind)) inputs.push_back(learning_rate);
-  record_update(*this, rule, true, std::move(inputs));
+  record_update(*this, {.rule = rule, .sparse = true}, std::move(inputs));
+}
+
+// ---- several replicas ----
+
+Array EagerRuntime::read_here(const Variable&, const Array& own) { return own; }
+VariableChange EagerRuntime::change_here(const Variable&, VariableChange change) { return change; }
+
+Array sum_over_replicas(const Variable& variable, const Array& x) {
+  EagerRuntime* runtime = variable.runtime();
+  return runtime == nullptr || runtime->gradients_here() == 1 ? x : all_reduce(ReduceOp::kSum, x);
 }
 
 // A program without a strategy works as if a scope of this process's own runtime were open.

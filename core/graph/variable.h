@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "core/graph/array.h"
+#include "core/graph/reduce_op.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/tensor.h"
 
 namespace cairn {
 
-// How the updates that replicas make to a variable become one, as tf.VariableAggregation.
-enum class Aggregation : std::uint8_t { kNone, kSum, kMean, kOnlyFirstReplica };
 // When the copies of a variable are brought together, as tf.VariableSynchronization.
 enum class Synchronization : std::uint8_t { kAuto, kNone, kOnWrite, kOnRead };
 
@@ -112,8 +111,11 @@ class Variable {
   void scatter_add(const Array& ids, const Array& rows) const;     // equal ids accumulate
   void scatter_update(const Array& ids, const Array& rows) const;  // of equal ids the last one wins
   // An optimizer's update. Dense: `gradient` has the variable's shape; sparse: rows of
-  // `slices.ids`.
-  void update(const UpdateRule& rule, const Array& gradient, const Array& learning_rate) const;
+  // `slices.ids`. With several replicas in sync it is one update by the sum of their gradients,
+  // unless that sum is what is passed (sum_over_replicas()).
+  enum class GradientOf : std::uint8_t { kThisReplica, kAllReplicas };
+  void update(const UpdateRule& rule, const Array& gradient, const Array& learning_rate,
+              GradientOf whose = GradientOf::kThisReplica) const;
   void update(const UpdateRule& rule, const IndexedSlices& gradient,
               const Array& learning_rate) const;
 
@@ -124,6 +126,12 @@ class Variable {
   std::shared_ptr<const VariableSpec> spec_;
   EagerRuntime* runtime_ = nullptr;
 };
+
+// The sum of what the replicas in sync have in place of `x`, which goes into the gradient of
+// `variable`; with one replica it is `x`. It begins as soon as `x` is computed, so that the rest of
+// the backward pass hides it.
+//   Errors  FailedPrecondition: cross-replica context, where no replica has a gradient of its own.
+Array sum_over_replicas(const Variable& variable, const Array& x);
 
 // Where within a creator's scope a thread is, for a creator that tells places apart: a strategy has
 // one for its scope as such and one for each of its replicas (coordinator/replica_context.h). A

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/incarnation.h"
+#include "core/graph/reduce_op.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/tensor.h"
 
@@ -44,6 +45,9 @@ struct Update {
   float learning_rate = 0;
   Tensor ids;    // int64 [n], ascending and distinct; undefined: dense
   Tensor value;  // [n, row shape], or the variable's shape
+  // Replicas in sync each bring a share, and these become one update, in this way, before a store
+  // applies it (collective/shared_updates.h). kNone: it stands for itself.
+  Aggregation shares = Aggregation::kNone;
 };
 
 // Where the values of a step's updates had best be computed.

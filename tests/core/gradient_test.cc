@@ -130,6 +130,7 @@ TEST(Gradient, EveryOperationOfFloatsHasOneOrIsKnownToPassNone) {
                                          "element_count",
                                          "read_variable",
                                          "gather_variable",
+                                         "update_shared",
                                          "update_variable",
                                          "string_hash_bucket",
                                          "step_key",

@@ -50,6 +50,25 @@ ReduceOp parse_reduce_op(std::string_view name) {
       str("there is no reduction \"", name, "\": \"sum\" or \"mean\" is wanted"));
 }
 
+std::string_view aggregation_name(Aggregation aggregation) {
+  switch (aggregation) {
+    case Aggregation::kNone: return "none";
+    case Aggregation::kSum: return "sum";
+    case Aggregation::kMean: return "mean";
+    case Aggregation::kOnlyFirstReplica: return "only_first_replica";
+  }
+  CAIRN_CHECK(false, "an aggregation of number ", static_cast<int>(aggregation));
+}
+
+Aggregation parse_aggregation(std::string_view name) {
+  for (Aggregation each :
+       {Aggregation::kNone, Aggregation::kSum, Aggregation::kMean, Aggregation::kOnlyFirstReplica})
+    if (name == aggregation_name(each)) return each;
+  throw InvalidArgumentError(str("there is no aggregation \"", name,
+                                 "\": \"none\", \"sum\", \"mean\" or \"only_first_replica\" "
+                                 "is wanted"));
+}
+
 // One node for all parts, so that the replicas exchange them together.
 std::vector<Array> all_reduce(ReduceOp op, const std::vector<Array>& parts) {
   auto node = record_effect({"all_reduce",

@@ -3,6 +3,7 @@
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
+#include "core/graph/reduce_op.h"
 
 namespace cairn {
 namespace {
@@ -66,6 +67,12 @@ OpTypes infer_update(const OpInputs& in) {
   return {};
 }
 
+// The same of a variable to whose update each replica in sync brings a share.
+OpTypes infer_update_shared(const OpInputs& in) {
+  parse_aggregation(in.attributes.get<std::string>("shares"));
+  return infer_update(in);
+}
+
 const OpDef kEffectsOps[] = {
     {"constant", 0, 0, "value", infer_constant, nullptr, OpFlags::kConstant},
     {"argument", 0, 0, "index", infer_subject, nullptr, OpFlags::kNone, 0, Effect::kArgument},
@@ -74,6 +81,8 @@ const OpDef kEffectsOps[] = {
     {"read_variable", 0, 0, "variable", infer_subject, nullptr, OpFlags::kNone, 0, Effect::kRead},
     {"gather_variable", 1, 1, "variable", infer_gather_variable, nullptr, OpFlags::kNone, 0,
      Effect::kRead},
+    {"update_shared", 1, 3, "variable rule sparse shares", infer_update_shared, nullptr,
+     OpFlags::kAlwaysLive, 0, Effect::kUpdate},
     {"update_variable", 1, 3, "variable rule sparse", infer_update, nullptr, OpFlags::kAlwaysLive,
      0, Effect::kUpdate},
 };
