@@ -1,0 +1,52 @@
+// SharedUpdates: of what the members of a group push, one push.
+//
+// Replicas in sync run the same function and so push the same updates, each its own share of those
+// that say so (Update::shares). A member passes what it would push, and gets what is to be applied,
+// wherever the variables lie: on a copy of every member (group_store.h), in one place for all, or,
+// sent by one member, on parameter servers.
+//
+//   All or none  An update is applied for all members or for none: what one of them leaves out,
+//                because a check of numerics stopped it, nobody applies; and where one member fails
+//                before it comes here, the others' calls fail.
+//   Order        Shares are added in the order of ranks, so that a run repeats bit for bit, and all
+//                members get the same bits.
+//   Cost         one exchange of a few numbers per push; for each update with shares one more, or
+//                two if it is sparse, and a pass over the rows of all members.
+//   Errors       those of the group. InvalidArgument: shares of different shapes.
+//   Thread       the member's.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "collective/collective.h"
+#include "core/rows/variable_store.h"
+
+namespace cairn {
+
+class SharedUpdates {
+ public:
+  // `group`, which outlives it: this member.
+  explicit SharedUpdates(Collective& group) : group_(group) {}
+
+  // Meets this call of all other members. kApplies: what this member is to apply, the same for all
+  // that ask, but for updates without shares, which are its own. kTakesPart: nothing; it only gives
+  // its shares. Valid until the next call; what it refers to may be other members' memory, until
+  // this member calls applied().
+  enum class Role : std::uint8_t { kApplies, kTakesPart };
+  std::span<Update> merged(std::span<Update> own, Role role);
+  // Returns when all members have called it: each has applied what it was to apply, and looks at
+  // nobody's memory any more.
+  void applied() { group_.barrier(); }
+  // Were there shares in the last call, so that applied() must be called?
+  bool shared() const { return shared_; }
+
+ private:
+  Update combined(const Update& own, Role role);
+  std::vector<std::size_t> agreed(const std::vector<Tensor>& headers) const;
+
+  Collective& group_;
+  std::vector<Update> merged_;
+  bool shared_ = false;
+};
+
+}  // namespace cairn
