@@ -20,7 +20,7 @@ target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cair
 set_target_properties(cairn_all PROPERTIES EXPORT_NAME cairn)
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
-foreach(room core data rpc storage coordinator nn)
+foreach(room core data rpc storage collective coordinator nn)
   target_sources(cairn_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${cairn_public_headers_${room}})
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)

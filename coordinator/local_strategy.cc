@@ -47,6 +47,8 @@ struct LocalStrategy::State {
 
 LocalStrategy::LocalStrategy(std::uint64_t seed)
     : state_(std::make_unique<State>(std::make_unique<LocalRuntime>(seed))) {}
+LocalStrategy::LocalStrategy(std::unique_ptr<LocalRuntime> runtime)
+    : state_(std::make_unique<State>(std::move(runtime))) {}
 LocalStrategy::LocalStrategy(LocalRuntime& runtime) : state_(std::make_unique<State>(runtime)) {}
 LocalStrategy::~LocalStrategy() = default;
 
@@ -70,9 +72,13 @@ RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const Restor
 }
 
 std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const Dataset& dataset) {
-  // One thread reads ahead for all iterators; the default strategy of most programs needs none.
+  return std::make_shared<LocalIterator>(dataset, reader());
+}
+
+// One thread reads ahead for all iterators; the default strategy of most programs needs none.
+Offload& LocalStrategy::reader() {
   if (!state_->offload) state_->offload = make_thread_offload(1);
-  return std::make_shared<LocalIterator>(dataset, *state_->offload);
+  return *state_->offload;
 }
 
 std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFunction& dataset_fn) {
@@ -82,15 +88,23 @@ std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFuncti
   return iterate(dataset);
 }
 
+std::int64_t LocalStrategy::next_step() { return state_->step++; }
+
+// The plan is kept with its function: an address alone may be that of another one later.
+std::shared_ptr<const Plan> LocalStrategy::plan_of(
+    const std::shared_ptr<const ConcreteFunction>& function, int replicas) {
+  auto& [kept, plan] = state_->plans[function.get()];
+  if (!plan) {
+    kept = function;
+    plan = make_plan(function->graph, state_->runtime.bind(*function), {.replicas = replicas});
+  }
+  return plan;
+}
+
 Strategy::StepOutputs LocalStrategy::run_step(Function& function,
                                               const std::vector<Argument>& arguments) {
-  // The plan is kept with its function: an address alone may be that of another one later.
   auto concrete = function.concrete(arguments, variable_creator());
-  auto& [kept, plan] = state_->plans[concrete.get()];
-  if (!plan) {
-    kept = concrete;
-    plan = make_plan(concrete->graph, state_->runtime.bind(*concrete));
-  }
+  const auto plan = plan_of(concrete, 1);
   std::vector<Tensor> tensors;
   std::vector<std::vector<Element>> elements;
   auto taken = concrete->graph.elements_taken();
@@ -107,7 +121,7 @@ Strategy::StepOutputs LocalStrategy::run_step(Function& function,
     for (std::int64_t i = 0; i < taken[elements.size() - 1]; ++i) list.push_back(local->next());
   }
   StepContext step;
-  step.global_step = state_->step++;
+  step.global_step = next_step();
   StepOutputs outputs;
   for (Tensor& value : cairn::run(plan, state_->workspace, state_->runtime.store(), step,
                                   std::move(tensors), std::move(elements)))

@@ -1,6 +1,6 @@
-// LocalStrategy: what the strategies of one process and one device share, the default strategy and
-// OneDeviceStrategy. Variables lie in a LocalRuntime, and steps run against them on the caller's
-// thread.
+// LocalStrategy: what the strategies of one process share. Variables lie in a LocalRuntime, and
+// steps run against them on the caller's thread: that is the default strategy and
+// OneDeviceStrategy. Strategies of several replicas (in_sync_strategy.h) begin from it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,6 +13,8 @@ namespace cairn {
 
 class LocalRuntime;
 class LocalStore;
+class Offload;
+class Plan;
 
 // Iterators have no names here: where they stand is not in a checkpoint, and positions that one has
 // are left alone.
@@ -43,8 +45,15 @@ class LocalStrategy : public Strategy {
   explicit LocalStrategy(std::uint64_t seed);
   // On variables that another owns, who outlives it.
   explicit LocalStrategy(LocalRuntime& runtime);
+  // On these variables.
+  explicit LocalStrategy(std::unique_ptr<LocalRuntime> runtime);
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   LocalRuntime& runtime();
+  // The function's plan for so many replicas that run it together, made at its first use.
+  std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
+                                      int replicas);
+  std::int64_t next_step();  // counts what run and call start
+  Offload& reader();         // the thread that reads ahead for iterators
 
  private:
   struct State;

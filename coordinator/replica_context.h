@@ -30,21 +30,26 @@ class Strategy;
 // The place of a strategy's scope, as core's scopes carry it.
 class StrategyPlace : public ScopePlace {
  public:
+  static constexpr int kNoPart = -1;
   // `replica`: its context; nullptr: cross-replica context.
-  StrategyPlace(Strategy& strategy, const ReplicaContext* replica)
-      : strategy_(strategy), replica_(replica) {}
+  StrategyPlace(Strategy& strategy, const ReplicaContext* replica, int part = kNoPart)
+      : strategy_(strategy), replica_(replica), part_(part) {}
   Strategy& strategy() const { return strategy_; }
   const ReplicaContext* replica() const { return replica_; }
+  // Which replica runs what is recorded here: where several run one function in step, each has a
+  // graph of its own, of cross-replica code too. kNoPart: nobody in particular.
+  int part() const { return part_; }
 
  private:
   Strategy& strategy_;
   const ReplicaContext* replica_;
+  const int part_;
 };
 
 // One replica's view, while its function runs (or is traced). Lives as long as its strategy.
 class ReplicaContext final : public StrategyPlace {
  public:
-  ReplicaContext(Strategy& strategy, int id) : StrategyPlace(strategy, this), id_(id) {}
+  ReplicaContext(Strategy& strategy, int id) : StrategyPlace(strategy, this, id), id_(id) {}
   ReplicaContext(const ReplicaContext&) = delete;
   ReplicaContext& operator=(const ReplicaContext&) = delete;
   // merge_call()'s function with its arguments in a list, as strategies pass it on.

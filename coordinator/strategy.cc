@@ -10,13 +10,12 @@ namespace {
 
 bool tracing() { return TraceContext::current() != nullptr; }
 
-// An argument of the replica `replica`; kNoReplica: of a call.
-constexpr int kNoReplica = -1;
+// An argument of the replica `replica`; below 0: of a call.
 const Array& own_value(const PerReplica& value, int replica, std::size_t index) {
-  if (replica == kNoReplica && value.is_per_replica())
+  if (replica < 0 && value.is_per_replica())
     throw InvalidArgumentError(str("call: argument ", index,
                                    " has one value per replica; pass it to run(), or reduce it"));
-  return value.of_replica(replica == kNoReplica ? 0 : static_cast<std::size_t>(replica));
+  return value.of_replica(replica < 0 ? 0 : static_cast<std::size_t>(replica));
 }
 
 // A dataset's elements come one per run of the traced function, through its own argument. One that
@@ -50,7 +49,13 @@ Strategy::~Strategy() = default;
 
 Scope Strategy::scope() {
   if (has_strategy()) require_cross_replica("scope()");
-  return Scope(variable_creator(), &cross_);
+  return Scope(variable_creator(), cross_place());
+}
+
+const ScopePlace* Strategy::cross_place() const {
+  const auto* here = dynamic_cast<const StrategyPlace*>(current_scope_place());
+  const bool open = here != nullptr && &here->strategy() == this && here->replica() == nullptr;
+  return open ? here : &cross_;
 }
 
 void Strategy::require_cross_replica(const std::string& what) const {
@@ -121,12 +126,20 @@ RunResult Strategy::call_for_each_replica(Function& function,
 
 Strategy::StepOutputs Strategy::run_here(Function& function,
                                          const std::vector<RunArgument>& arguments, int replica) {
-  if (!tracing()) {
-    std::vector<Argument> now;
-    for (const RunArgument& argument : arguments)
-      now.push_back(argument_now(argument, replica, now.size()));
-    return run_step(function, now);
-  }
+  if (tracing()) return recorded(function, arguments, replica);
+  return run_step(function, arguments_now(arguments, replica));
+}
+
+std::vector<Argument> Strategy::arguments_now(const std::vector<RunArgument>& arguments,
+                                              int replica) {
+  std::vector<Argument> now;
+  for (const RunArgument& argument : arguments)
+    now.push_back(argument_now(argument, replica, now.size()));
+  return now;
+}
+
+Strategy::StepOutputs Strategy::recorded(Function& function,
+                                         const std::vector<RunArgument>& arguments, int replica) {
   std::vector<TraceArgument> traced;
   for (const RunArgument& argument : arguments)
     traced.push_back(traced_argument(argument, replica, traced.size()));

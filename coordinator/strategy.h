@@ -1,6 +1,10 @@
 // Strategy: where variables live and how a step runs. The model's code does not change with it.
 //
 //   OneDeviceStrategy        one process (one_device_strategy.h)
+//   MirroredStrategy         several replicas in one process, each with a copy of every variable
+//                            (mirrored_strategy.h)
+//   CentralStorageStrategy   the same, with the variables in one place
+//                            (central_storage_strategy.h)
 //   ParameterServerStrategy  variables on ps, steps on workers (parameter_server_strategy.h)
 //   default_strategy()       what a program without a strategy has (replica_context.h)
 //
@@ -164,6 +168,18 @@ class Strategy : public VariableCreator {
   virtual PerReplica merge(const ReplicaContext& replica, const ReplicaContext::MergeBody& body,
                            const std::vector<Array>& arguments);
 
+  // One run, or a call (replica kNoReplica), recorded into the function being traced.
+  static constexpr int kNoReplica = -1;
+  static StepOutputs recorded(Function& function, const std::vector<RunArgument>& arguments,
+                              int replica);
+  // The arguments of a run that happens now.
+  static std::vector<Argument> arguments_now(const std::vector<RunArgument>& arguments,
+                                             int replica);
+  // What is at hand of a per-replica value, by replica: all of them, but where each replica records
+  // its own part.
+  virtual std::vector<Array> replicas_here(const PerReplica& value) const;
+  // The place of a cross-replica scope that is opened here: that of the open one, if there is one.
+  const ScopePlace* cross_place() const;
   // Opens the context of one replica. 0 <= id < num_replicas_in_sync().
   Scope replica_scope(int id) { return Scope(variable_creator(), &replica(id)); }
   const ReplicaContext& replica(int id);
@@ -179,7 +195,6 @@ class Strategy : public VariableCreator {
   // One replica's run, or a call, in the scope that is open: recorded or now.
   StepOutputs run_here(Function& function, const std::vector<RunArgument>& arguments, int replica);
   void require_own_trace(const std::string& what, const Function& function);
-  std::vector<Array> of_all_replicas(const PerReplica& value) const;
 
   StrategyPlace cross_{*this, nullptr};
   std::once_flag replicas_made_;

@@ -71,7 +71,7 @@ Array elements_along(const Array& value, const std::vector<int>& axes) {
 
 }  // namespace
 
-std::vector<Array> Strategy::of_all_replicas(const PerReplica& value) const {
+std::vector<Array> Strategy::replicas_here(const PerReplica& value) const {
   const auto replicas = static_cast<std::size_t>(num_replicas_in_sync());
   if (value.is_per_replica() && value.size() != replicas)
     throw InvalidArgumentError(
@@ -91,7 +91,7 @@ Array Strategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) c
 RunValue Strategy::reduce(ReduceOp op, const PerReplica& value) {
   require_cross_replica("reduce()");
   require_value("reduce", value);
-  if (value.is_per_replica()) return at_hand(reduce_replicas(op, of_all_replicas(value)));
+  if (value.is_per_replica()) return at_hand(reduce_replicas(op, replicas_here(value)));
   if (op == ReduceOp::kSum && num_replicas_in_sync() > 1 && !is_all_zeros(value))
     throw InvalidArgumentError(
         str("reduce: a sum of a value that is no per-replica value cannot be told: ",
@@ -111,7 +111,7 @@ RunValue Strategy::reduce(ReduceOp op, const PerReplica& value, const std::vecto
   require_cross_replica("reduce()");
   require_value("reduce", value);
   std::vector<Array> sums, counts;
-  for (const Array& own : of_all_replicas(value)) {
+  for (const Array& own : replicas_here(value)) {
     for (int axis : axes) require_axis(axis, own);
     sums.push_back(reduce_sum(own, axes));
     if (op == ReduceOp::kMean) counts.push_back(elements_along(own, axes));
@@ -129,7 +129,7 @@ RunValue Strategy::gather(const PerReplica& value, int axis) {
   require_cross_replica("gather()");
   require_value("gather", value);
   std::vector<Array> values = {value};
-  if (value.is_per_replica()) values = of_all_replicas(value);
+  if (value.is_per_replica()) values = replicas_here(value);
   for (const Array& own : values) {
     if (own.rank() == 0)
       throw InvalidArgumentError("gather: scalars have no axis to stand behind one another along");

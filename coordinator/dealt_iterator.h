@@ -1,0 +1,51 @@
+// DealtIterator: a dataset's elements, dealt out to the replicas in sync of one process.
+//
+//   kCut     Each global batch, a short one too, is cut into as many pieces as there are replicas,
+//            of ceil(batch / replicas) examples each; the last pieces may be shorter, or empty.
+//            This is the reference's rule for data that is not sharded by files.
+//   kInTurn  Batches that were made for a replica each go to the replicas in turn. If the data ends
+//            between two replicas, those that come away empty-handed get a batch of no examples,
+//            unless the size of a batch is fixed: then the rest is left out, as in the reference.
+//
+//   Errors  InvalidArgument, when made: elements are no batches. OutOfRange: the data has ended.
+//   Thread  one at a time.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/graph/function.h"
+#include "data/dataset.h"
+#include "data/dataset_iterator.h"
+
+namespace cairn {
+
+// Examples [begin, end) of a batch; of a ragged column their values, numbered from 0.
+Element cut_batch(const ElementSpec& spec, const Element& batch, std::int64_t begin,
+                  std::int64_t end);
+// How many examples a batch has.
+std::int64_t batch_size(const ElementSpec& spec, const Element& batch);
+
+class DealtIterator final : public IteratorSource {
+ public:
+  enum class Deal : std::uint8_t { kCut, kInTurn };
+  DealtIterator(const Dataset& dataset, Deal deal, int replicas, Offload& offload);
+
+  // Of what each replica gets.
+  const ElementSpec& element_spec() const override { return spec_; }
+  // The next element of every replica. Const, as is what steps share.
+  std::vector<Element> next() const;
+
+ private:
+  std::vector<Element> cut() const;
+  std::vector<Element> in_turn() const;
+
+  const ElementSpec whole_;
+  ElementSpec spec_;
+  const Deal deal_;
+  const int replicas_;
+  bool fixed_size_ = false;
+  std::unique_ptr<DatasetIterator> iterator_;
+};
+
+}  // namespace cairn

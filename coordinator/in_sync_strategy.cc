@@ -1,0 +1,302 @@
+#include "coordinator/in_sync_strategy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "coordinator/dealt_iterator.h"
+#include "coordinator/replica_group.h"
+#include "coordinator/replica_runtime.h"
+#include "core/graph/op_def.h"
+#include "core/graph/ops.h"
+#include "core/graph/recording.h"
+
+namespace cairn {
+
+// The one place, from which all replicas read. Pushes come from one of them, while no other reads.
+class OneAtATime final : public VariableStore {
+ public:
+  explicit OneAtATime(VariableStore& store) : store_(store) {}
+  void pull(const StepContext& step, std::span<Read> reads) override {
+    std::lock_guard hold(mutex_);
+    store_.pull(step, reads);
+  }
+  void push(const StepContext& step, std::span<Update> updates) override {
+    std::lock_guard hold(mutex_);
+    store_.push(step, updates);
+  }
+
+ private:
+  std::mutex mutex_;  // guards the store: looking for rows uses memory of its own
+  VariableStore& store_;
+};
+
+namespace {
+
+bool within_trace() { return TraceContext::current() != nullptr; }
+
+}  // namespace
+
+InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
+                               std::vector<Device*> devices, const InSyncOptions& options)
+    : LocalStrategy(std::move(runtime)),
+      runtime_(static_cast<ReplicaRuntime&>(LocalStrategy::runtime())),
+      replicas_(static_cast<int>(devices.size())),
+      check_replicas_(options.check_replicas) {
+  runtime_.serve(*this);
+  for (int i = 0; i < replicas_; ++i) cross_parts_.emplace_back(*this, nullptr, i);
+  if (replicas_ == 1) return;
+  const bool copies = runtime_.copies() > 1;
+  if (!copies) one_place_ = std::make_unique<OneAtATime>(runtime_.store());
+  std::vector<ReplicaGroup::Member> members;
+  for (int i = 0; i < replicas_; ++i) {
+    VariableStore* rows =
+        copies ? static_cast<VariableStore*>(&runtime_.store(i)) : one_place_.get();
+    members.push_back({*devices[static_cast<std::size_t>(i)], *rows});
+  }
+  group_ = std::make_unique<ReplicaGroup>(
+      std::move(members), copies ? GroupStore::Rows::kCopies : GroupStore::Rows::kOnePlace,
+      options.timeout);
+}
+
+InSyncStrategy::~InSyncStrategy() = default;
+
+LocalStore& InSyncStrategy::store_of(int replica) {
+  return runtime_.store(runtime_.copies() > 1 ? replica : 0);
+}
+
+// ---- running ----
+
+RunResult InSyncStrategy::call_for_each_replica(Function& function,
+                                                const std::vector<RunArgument>& arguments) {
+  if (replicas_ == 1) return LocalStrategy::call_for_each_replica(function, arguments);
+  if (within_trace()) {
+    const int part = part_here("run");
+    const Scope open = replica_scope(part);
+    StepOutputs own = recorded(function, arguments, part);
+    std::vector<PerReplica> values;
+    for (Array& value : own.values) values.push_back(spread(std::move(value), part));
+    return RunResult(std::move(values), std::move(own.names));
+  }
+  std::vector<Call> calls;
+  for (int i = 0; i < replicas_; ++i) calls.push_back({&replica(i), arguments_now(arguments, i)});
+  trace_all(function, calls);
+  const RunResult result = regrouped(run_together(calls));
+  std::vector<PerReplica> values;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const Tensor* constant = common_constant(calls, i);
+    values.push_back(constant != nullptr ? PerReplica(Array(*constant)) : result[i]);
+  }
+  const auto& function_of_first = calls.front().function;
+  return RunResult(std::move(values),
+                   OutputNames(function_of_first, &function_of_first->graph.output_names));
+}
+
+// A call: all replicas run the whole of it, and each has the same to tell.
+Strategy::StepOutputs InSyncStrategy::run_step(Function& function,
+                                               const std::vector<Argument>& arguments) {
+  if (replicas_ == 1) return LocalStrategy::run_step(function, arguments);
+  std::vector<Call> calls;
+  for (const StrategyPlace& place : cross_parts_) calls.push_back({&place, arguments});
+  trace_all(function, calls);
+  return std::move(run_together(calls).front());
+}
+
+// On the caller's thread, one after another: what a program's function and its layers remember is
+// theirs alone.
+void InSyncStrategy::trace_all(Function& function, std::vector<Call>& calls) {
+  runtime_.begin_traces();
+  for (Call& call : calls) {
+    const Scope open(variable_creator(), call.place);
+    call.function = function.concrete(call.arguments, variable_creator());
+  }
+}
+
+// The constant that output i is, on every replica; nullptr: it is computed, or they differ.
+const Tensor* InSyncStrategy::common_constant(const std::vector<Call>& calls, std::size_t i) {
+  const Tensor* first = nullptr;
+  for (const Call& call : calls) {
+    const Graph& graph = call.function->graph;
+    const Node& node = graph.nodes[static_cast<std::size_t>(graph.outputs[i].node)];
+    if (!node.op->has(OpFlags::kConstant)) return nullptr;
+    const Tensor& value = node.attributes.get<Tensor>("value");
+    if (first == nullptr) first = &value;
+    if (value.type() != first->type() || value.dtype() == DType::kString ||
+        std::memcmp(value.raw(), first->raw(), value.bytes()) != 0)
+      return nullptr;
+  }
+  return first;
+}
+
+// Elements are drawn before any replica starts, so that all have theirs or none.
+std::vector<RunInputs> InSyncStrategy::inputs_of(const std::vector<Call>& calls) {
+  const std::vector<std::int64_t> taken = calls.front().function->graph.elements_taken();
+  for (const Call& call : calls)
+    if (call.function->graph.elements_taken() != taken)
+      throw InvalidArgumentError(
+          "the replicas take different numbers of elements: get_next() must be called as often on "
+          "each of them");
+  std::vector<RunInputs> inputs(calls.size());
+  std::size_t iterator = 0;
+  for (std::size_t a = 0; a < calls.front().arguments.size(); ++a) {
+    if (std::holds_alternative<Tensor>(calls.front().arguments[a])) {
+      for (std::size_t i = 0; i < calls.size(); ++i)
+        inputs[i].arguments.push_back(std::get<Tensor>(calls[i].arguments[a]));
+      continue;
+    }
+    const auto dealt = std::dynamic_pointer_cast<const DealtIterator>(
+        std::get<std::shared_ptr<const IteratorSource>>(calls.front().arguments[a]));
+    if (!dealt)
+      throw InvalidArgumentError("run: a dataset of another strategy; pass what iterate() made");
+    for (RunInputs& each : inputs) each.elements.emplace_back();
+    for (std::int64_t k = 0; k < taken[iterator]; ++k) {
+      std::vector<Element> elements = dealt->next();
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        inputs[i].elements.back().push_back(std::move(elements[i]));
+    }
+    ++iterator;
+  }
+  return inputs;
+}
+
+// Equal graphs are one plan; they differ only where the function asked for its replica. The data is
+// touched last, when all else is known to fit.
+std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vector<Call>& calls) {
+  std::vector<ReplicaGroup::Run> runs;
+  const auto& first = calls.front().function;
+  for (const Call& call : calls) {
+    const bool same =
+        call.function->hash == first->hash && call.function->variables == first->variables;
+    runs.push_back({plan_of(same ? first : call.function, replicas_), {}});
+  }
+  std::vector<RunInputs> inputs = inputs_of(calls);
+  for (std::size_t i = 0; i < calls.size(); ++i) runs[i].inputs = std::move(inputs[i]);
+  StepContext step;
+  step.global_step = next_step();
+  std::vector<std::vector<Tensor>> outputs = group_->run(std::move(runs), step);
+  if (check_replicas_) runtime_.require_equal_copies();
+  std::vector<StepOutputs> all;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    StepOutputs& own = all.emplace_back();
+    for (Tensor& value : outputs[i]) own.values.emplace_back(std::move(value));
+    own.names = OutputNames(calls[i].function, &calls[i].function->graph.output_names);
+  }
+  return all;
+}
+
+// ---- recording a function that all replicas run ----
+
+int InSyncStrategy::part_here(const char* what) const {
+  const auto* place = dynamic_cast<const StrategyPlace*>(current_scope_place());
+  if (place != nullptr && &place->strategy() == this && place->part() != StrategyPlace::kNoPart)
+    return place->part();
+  throw FailedPreconditionError(
+      str(what,
+          " is recorded into a function that this strategy does not run: pass that function "
+          "to the strategy's run() or call()"));
+}
+
+// A value per replica of which this trace has one: the others record theirs.
+PerReplica InSyncStrategy::spread(Array own, int part) const {
+  std::vector<Array> values(static_cast<std::size_t>(replicas_));
+  values[static_cast<std::size_t>(part)] = std::move(own);
+  return PerReplica(std::move(values));
+}
+
+std::vector<Array> InSyncStrategy::replicas_here(const PerReplica& value) const {
+  if (replicas_ == 1 || !within_trace()) return LocalStrategy::replicas_here(value);
+  return {value.of_replica(static_cast<std::size_t>(part_here("reduce")))};
+}
+
+namespace {
+
+// The effect knows no mean of integers, whose sum is divided instead.
+Array reduced_over_all(ReduceOp op, const Array& own, int replicas) {
+  if (op == ReduceOp::kSum || own.dtype() == DType::kFloat32) return cairn::all_reduce(op, own);
+  return cast(cairn::all_reduce(ReduceOp::kSum, own), DType::kFloat32) /
+         Array(static_cast<float>(replicas));
+}
+
+}  // namespace
+
+Array InSyncStrategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) const {
+  if (replicas_ == 1 || !within_trace()) return LocalStrategy::reduce_replicas(op, values);
+  return reduced_over_all(op, values.front(), replicas_);
+}
+
+// Each replica adds its value, with zeros in the others' places. So their sizes must be equal when
+// it runs; the replicas' meeting says if they are not.
+Array InSyncStrategy::gather_replicas(const std::vector<Array>& values, int axis) const {
+  if (replicas_ == 1 || !within_trace()) return LocalStrategy::gather_replicas(values, axis);
+  const Array& own = values.front();
+  const DType dtype = own.dtype();
+  if (dtype != DType::kFloat32 && dtype != DType::kInt32 && dtype != DType::kInt64)
+    throw UnimplementedError(str("gather of ", dtype_name(dtype),
+                                 " in a function being traced: do it on what the run returns"));
+  std::vector<Array> parts(static_cast<std::size_t>(replicas_), zeros_like(own));
+  parts[static_cast<std::size_t>(part_here("gather"))] = own;
+  return cairn::all_reduce(ReduceOp::kSum, concat(parts, axis));
+}
+
+std::vector<RunValue> InSyncStrategy::experimental_local_results(const PerReplica& value) const {
+  if (replicas_ > 1 && within_trace() && value.is_per_replica())
+    throw UnimplementedError(
+        "experimental_local_results in a function being traced, where each replica has its own "
+        "value alone: reduce or gather it there, or return it from run()");
+  return LocalStrategy::experimental_local_results(value);
+}
+
+std::vector<Array> InSyncStrategy::all_reduce(const ReplicaContext& replica, ReduceOp op,
+                                              const std::vector<Array>& values) const {
+  if (replicas_ == 1) return LocalStrategy::all_reduce(replica, op, values);
+  const bool floats = std::all_of(values.begin(), values.end(), [](const Array& value) {
+    return value.dtype() == DType::kFloat32;
+  });
+  if (values.empty()) return values;
+  if (op == ReduceOp::kSum || floats) return cairn::all_reduce(op, values);
+  std::vector<Array> reduced;
+  for (const Array& value : values) reduced.push_back(reduced_over_all(op, value, replicas_));
+  return reduced;
+}
+
+PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
+                                 const ReplicaContext::MergeBody& body,
+                                 const std::vector<Array>& arguments) {
+  if (replicas_ == 1) return LocalStrategy::merge(replica, body, arguments);
+  const int part = replica.replica_id_in_sync_group();
+  const Scope open(variable_creator(), &cross_parts_[static_cast<std::size_t>(part)]);
+  std::vector<PerReplica> values;
+  for (const Array& own : arguments) values.push_back(spread(own, part));
+  return body(*this, values);
+}
+
+// ---- data, checkpoints ----
+
+Dataset InSyncStrategy::experimental_distribute_dataset(const Dataset& dataset) const {
+  if (replicas_ > 1 && !dataset.batched())
+    throw InvalidArgumentError(
+        "experimental_distribute_dataset: the dataset's elements are single examples; batch() it, "
+        "by the global batch size");
+  return dataset;
+}
+
+std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const Dataset& dataset) {
+  if (replicas_ == 1) return LocalStrategy::iterate(dataset);
+  return std::make_shared<DealtIterator>(dataset, DealtIterator::Deal::kCut, replicas_, reader());
+}
+
+std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunction& dataset_fn) {
+  if (replicas_ == 1) return LocalStrategy::iterate(dataset_fn);
+  const Dataset dataset = dataset_fn({.num_replicas_in_sync = replicas_});
+  if (!dataset.defined())
+    throw InvalidArgumentError("iterate: the dataset function returned no dataset");
+  return std::make_shared<DealtIterator>(dataset, DealtIterator::Deal::kInTurn, replicas_,
+                                         reader());
+}
+
+std::string InSyncStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
+  const ReplicaRuntime::SavedValues as_read(runtime_);
+  return LocalStrategy::save(policy, metadata);
+}
+
+}  // namespace cairn

@@ -1,0 +1,107 @@
+// InSyncStrategy: what the strategies of several replicas in one process share, MirroredStrategy and
+// CentralStorageStrategy.
+//
+// Every replica is a thread with a device, and runs the function as a graph of its own, traced in
+// its own context. Replicas meet where the function says so: in the sum of gradients that an
+// optimizer applies, in changes of a variable that become one, in ReplicaContext::all_reduce and
+// merge_call. A function that call() calls, and that run()s others and reduces what they return,
+// runs on every replica too: each computes all of the cross-replica code, on equal values, and what
+// call() returns are replica 0's outputs.
+//
+//   Repeats   The order of all sums is fixed: a run of the same seed repeats bit for bit, and copies
+//             of variables stay bit-equal.
+//   Failures  The first replica's error is what run() and call() raise, when all replicas have
+//             ended. A push is applied for all replicas or for none, so that the copies stay equal,
+//             and the strategy can be used on; what was pushed before the failure stays.
+//   Batches   experimental_distribute_dataset() takes global batches; each is cut into a piece for
+//             each replica, of ceil(batch / replicas) examples, the last ones shorter or empty. Of
+//             distribute_datasets_from_function() the batches go to the replicas in turn.
+//   Outputs   A value that is the same constant on all replicas is bare, others are per replica.
+//   Thread    one at a time.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/local_strategy.h"
+#include "core/exec/executor.h"
+
+namespace cairn {
+
+class Device;
+class OneAtATime;
+class ReplicaGroup;
+class ReplicaRuntime;
+
+struct InSyncOptions {
+  std::uint64_t seed = 0;  // of initial values and of random operations
+  // For debugging: after every run all copies of each variable are compared.
+  //   Errors  FailedPrecondition, from run() and call(): a copy differs; names the variable.
+  bool check_replicas = false;
+  // How long a replica waits for the others where they meet.
+  std::chrono::milliseconds timeout{60'000};
+};
+
+class InSyncStrategy : public LocalStrategy {
+ public:
+  ~InSyncStrategy() override;
+  int num_replicas_in_sync() const override { return replicas_; }
+
+  //   Errors  InvalidArgument: several replicas, and elements that are single examples.
+  Dataset experimental_distribute_dataset(const Dataset& dataset) const override;
+  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
+  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
+  // Not in a traced function, which has this replica's value alone.
+  //   Errors  Unimplemented: it is called there, with a value per replica.
+  std::vector<RunValue> experimental_local_results(const PerReplica& value) const override;
+
+  // Independent of the number of replicas: what was saved here restores under any other strategy
+  // and the other way round. Variables with ON_READ are saved as a cross-replica read gives them,
+  // and restored so that it gives the same.
+  std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
+
+  // What replica `replica` reads: its copy, or the one place. To look at between steps.
+  LocalStore& store_of(int replica);
+
+ protected:
+  // `devices`: one per replica; they outlive it.
+  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, std::vector<Device*> devices,
+                 const InSyncOptions& options);
+
+  StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
+  RunResult call_for_each_replica(Function& function,
+                                  const std::vector<RunArgument>& arguments) override;
+  Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const override;
+  Array gather_replicas(const std::vector<Array>& values, int axis) const override;
+  std::vector<Array> replicas_here(const PerReplica& value) const override;
+  std::vector<Array> all_reduce(const ReplicaContext& replica, ReduceOp op,
+                                const std::vector<Array>& values) const override;
+  PerReplica merge(const ReplicaContext& replica, const ReplicaContext::MergeBody& body,
+                   const std::vector<Array>& arguments) override;
+
+ private:
+  // By replica: what a function is traced and run with.
+  struct Call {
+    const StrategyPlace* place;
+    std::vector<Argument> arguments;
+    std::shared_ptr<const ConcreteFunction> function = nullptr;
+  };
+  void trace_all(Function& function, std::vector<Call>& calls);
+  static const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output);
+  static std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
+  std::vector<StepOutputs> run_together(const std::vector<Call>& calls);
+  PerReplica spread(Array own, int part) const;
+  int part_here(const char* what) const;
+
+  ReplicaRuntime& runtime_;
+  const int replicas_;
+  const bool check_replicas_;
+  std::deque<StrategyPlace> cross_parts_;  // cross-replica context, by whose graph is recorded
+  std::unique_ptr<OneAtATime> one_place_;  // null: each replica has a copy
+  std::unique_ptr<ReplicaGroup> group_;    // null: there is one replica
+};
+
+}  // namespace cairn

@@ -1,0 +1,47 @@
+// MirroredStrategy: synchronous training on several replicas of one process, each with a copy of
+// every variable.
+//
+//   MirroredStrategy strategy({"cpu:0", "cpu:1"});
+//   auto scope = strategy.scope();
+//   Function step = strategy.function([&](Iterator batches) {
+//     auto [features, label] = batches.get_next();         this replica's part of a global batch
+//     Array loss = sum(losses(features, label)) / global_batch_size;
+//     optimizer.minimize(loss);                            by the sum of all replicas' gradients
+//     return loss;
+//   });
+//   auto batches = strategy.iterate(strategy.experimental_distribute_dataset(dataset));
+//   RunValue loss = strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]);
+//
+// What a replica's change of a variable does to the copies is the variable's aggregation and
+// synchronization:
+//
+//                         ON_WRITE, which AUTO means                 ON_READ
+//   read on a replica     its copy                                   its copy
+//   read across replicas  any copy                                   the sum or mean of the copies,
+//                                                                    or replica 0's
+//   changed on a replica  SUM, MEAN, ONLY_FIRST_REPLICA: one change  its copy
+//                         of all copies. NONE: of its copy alone
+//   changed across them   all copies                                 all copies; a sum is cut into
+//                                                                    equal parts
+//
+// An optimizer changes all copies, whatever the aggregation.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "coordinator/in_sync_strategy.h"
+
+namespace cairn {
+
+//   Memory   one copy of all variables and their slots for each device.
+//   Failures, repetition, batches, threads: see InSyncStrategy.
+class MirroredStrategy final : public InSyncStrategy {
+ public:
+  // A replica for each device: "cpu:0", "cpu:1", ... are logical CPUs, each computing on a thread of
+  // its own. None named: all devices that there are; today that is one, the processor.
+  //   Errors  InvalidArgument: a device that there is not, or one that is named twice.
+  explicit MirroredStrategy(const std::vector<std::string>& devices = {},
+                            const InSyncOptions& options = {});
+};
+
+}  // namespace cairn

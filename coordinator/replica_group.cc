@@ -1,0 +1,110 @@
+#include "coordinator/replica_group.h"
+
+#include <algorithm>
+
+#include "collective/group_run.h"
+#include "collective/thread_group.h"
+
+namespace cairn {
+
+// ---- threads ----
+
+ReplicaThreads::ReplicaThreads(int replicas) {
+  for (int i = 1; i < replicas; ++i) threads_.emplace_back([this, i] { work(i); });
+}
+
+ReplicaThreads::~ReplicaThreads() {
+  {
+    std::lock_guard hold(mutex_);
+    stopped_ = true;
+  }
+  begun_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+// The error is kept before `failed` is called, which makes the others fail: what they throw for
+// want of this replica is never the first.
+void ReplicaThreads::call(int replica) {
+  try {
+    (*body_)(replica);
+  } catch (...) {
+    {
+      std::lock_guard hold(mutex_);
+      if (!first_error_) first_error_ = std::current_exception();
+    }
+    (*failed_)(replica);
+  }
+}
+
+void ReplicaThreads::work(int replica) {
+  for (std::uint64_t seen = 0;; ++seen) {
+    {
+      std::unique_lock hold(mutex_);
+      begun_.wait(hold, [&] { return stopped_ || runs_ > seen; });
+      if (stopped_) return;
+    }
+    call(replica);
+    std::lock_guard hold(mutex_);
+    if (--running_ == 0) ended_.notify_one();
+  }
+}
+
+void ReplicaThreads::run(const std::function<void(int)>& body,
+                         const std::function<void(int)>& failed) {
+  {
+    std::lock_guard hold(mutex_);
+    body_ = &body;
+    failed_ = &failed;
+    first_error_ = nullptr;
+    running_ = static_cast<int>(threads_.size());
+    ++runs_;
+  }
+  begun_.notify_all();
+  call(0);
+  std::unique_lock hold(mutex_);
+  ended_.wait(hold, [this] { return running_ == 0; });
+  if (first_error_) std::rethrow_exception(std::exchange(first_error_, nullptr));
+}
+
+// ---- the group ----
+
+ReplicaGroup::ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
+                           std::chrono::milliseconds timeout)
+    : members_(std::move(members)),
+      which_(which),
+      timeout_(timeout),
+      threads_(static_cast<int>(members_.size())) {
+  for (const Member& member : members_)
+    workspaces_.push_back(std::make_unique<Workspace>(member.device));
+  meet();
+}
+
+ReplicaGroup::~ReplicaGroup() = default;
+
+void ReplicaGroup::meet() {
+  stores_.clear();
+  groups_ = make_thread_group(static_cast<int>(members_.size()), timeout_);
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    stores_.push_back(std::make_unique<GroupStore>(*groups_[i], members_[i].rows, which_));
+}
+
+// A replica that has failed leaves at once, so that the others need not wait for it.
+std::vector<std::vector<Tensor>> ReplicaGroup::run(std::vector<Run> runs, const StepContext& step) {
+  if (!std::all_of(groups_.begin(), groups_.end(), [](const auto& one) { return one != nullptr; }))
+    meet();
+  std::vector<std::vector<Tensor>> outputs(runs.size());
+  threads_.run(
+      [&](int replica) {
+        const auto i = static_cast<std::size_t>(replica);
+        outputs[i] = run_in_group(runs[i].plan, *workspaces_[i], *stores_[i], *groups_[i], step,
+                                  std::move(runs[i].inputs));
+      },
+      [&](int replica) {
+        const auto i = static_cast<std::size_t>(replica);
+        stores_[i] = nullptr;
+        groups_[i] = nullptr;
+      });
+  return outputs;
+}
+
+}  // namespace cairn

@@ -1,0 +1,84 @@
+// ReplicaGroup: the replicas of one process, a thread each, and the group in which they meet.
+//
+// Replica 0 runs on the caller's thread. If a run fails on one replica, the others' runs fail where
+// they need it; the group is then made anew, so that the next run begins as the first one did.
+//   Thread  one at a time.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collective/group_store.h"
+#include "core/exec/executor.h"
+#include "core/kernels/device.h"
+
+namespace cairn {
+
+// Calls a function on all replicas' threads.
+class ReplicaThreads {
+ public:
+  explicit ReplicaThreads(int replicas);
+  ~ReplicaThreads();
+  ReplicaThreads(const ReplicaThreads&) = delete;
+  ReplicaThreads& operator=(const ReplicaThreads&) = delete;
+
+  // body(i) for every replica i, at once; returns when all have returned. `failed(i)` is called on
+  // the thread of a replica whose body throws, once its error is known to be the first or not.
+  //   Errors  the one that was thrown first.
+  void run(const std::function<void(int)>& body, const std::function<void(int)>& failed);
+
+ private:
+  void call(int replica);
+  void work(int replica);
+
+  std::mutex mutex_;  // guards all below
+  std::condition_variable begun_, ended_;
+  const std::function<void(int)>* body_ = nullptr;
+  const std::function<void(int)>* failed_ = nullptr;
+  std::uint64_t runs_ = 0;  // that have begun
+  int running_ = 0;
+  bool stopped_ = false;
+  std::exception_ptr first_error_;
+  std::vector<std::thread> threads_;
+};
+
+class ReplicaGroup {
+ public:
+  struct Member {
+    Device& device;
+    VariableStore& rows;  // a copy of its own, or the one place
+  };
+  // `timeout`: how long a replica waits for the others in one exchange.
+  ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
+               std::chrono::milliseconds timeout);
+  ~ReplicaGroup();
+
+  // What each replica runs.
+  struct Run {
+    std::shared_ptr<const Plan> plan;
+    RunInputs inputs;
+  };
+  // All together; the outputs by replica.
+  //   Errors  the first that a replica met. What one replica pushed, all have pushed; of a push
+  //           that not all came to, nobody has applied anything.
+  std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step);
+
+ private:
+  void meet();
+
+  const std::vector<Member> members_;
+  const GroupStore::Rows which_;
+  const std::chrono::milliseconds timeout_;
+  std::vector<std::unique_ptr<Workspace>> workspaces_;
+  std::vector<std::unique_ptr<Collective>> groups_;  // by replica; empty: it has left
+  std::vector<std::unique_ptr<GroupStore>> stores_;
+  ReplicaThreads threads_;
+};
+
+}  // namespace cairn

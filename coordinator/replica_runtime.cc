@@ -1,0 +1,250 @@
+#include "coordinator/replica_runtime.h"
+
+#include <cstring>
+
+#include "coordinator/strategy.h"
+#include "core/graph/ops.h"
+#include "core/graph/recording.h"
+
+namespace cairn {
+namespace {
+
+const StrategyPlace* place_here() {
+  return dynamic_cast<const StrategyPlace*>(current_scope_place());
+}
+
+bool being_traced() { return TraceContext::current() != nullptr; }
+
+// The rows are added by replica, as gradients are.
+Tensor evaluated(Array value) { return value.eval(); }
+
+InvalidArgumentError nothing_combines(const VariableSpec& spec) {
+  return InvalidArgumentError(str(
+      "the variable \"", spec.name,
+      "\" has synchronization ON_READ and aggregation NONE, so that nothing says how its copies "
+      "become one value: read it on the replicas, or give it an aggregation"));
+}
+
+}  // namespace
+
+// Without a scope a program is in no replica, and sees the variable as a whole.
+ReplicaRuntime::Context ReplicaRuntime::context() const {
+  const StrategyPlace* place = place_here();
+  if (place == nullptr) return Context::kCross;
+  if (&place->strategy() != strategy_) return Context::kElsewhere;
+  return place->replica() != nullptr ? Context::kReplica : Context::kCross;
+}
+
+// ---- making ----
+
+Variable ReplicaRuntime::create_variable(VariableSpec spec) {
+  if (rows_ == Rows::kCopies && spec.synchronization == Synchronization::kNone)
+    throw InvalidArgumentError(
+        str("the variable \"", spec.name,
+            "\" has synchronization NONE, which copies cannot have: AUTO, ON_WRITE or ON_READ"));
+  if (rows_ == Rows::kCopies && spec.aggregation == Aggregation::kMean &&
+      spec.dtype != DType::kFloat32)
+    throw InvalidArgumentError(str("the variable \"", spec.name, "\" is ", dtype_name(spec.dtype),
+                                   ", and aggregation MEAN is of float32: choose another"));
+  const StrategyPlace* place = place_here();
+  const int part = place != nullptr && being_traced() ? place->part() : StrategyPlace::kNoPart;
+  if (part == StrategyPlace::kNoPart) return LocalRuntime::create_variable(std::move(spec));
+  Made& made = made_in_traces_[spec.name];
+  if (part == 0) return made.variables.emplace_back(LocalRuntime::create_variable(std::move(spec)));
+  std::size_t& next = made.claimed[part];
+  if (next == made.variables.size())
+    throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name,
+                                   "\", and replica 0 does not: all replicas must make the same"));
+  return made.variables[next++];
+}
+
+// ---- contents of copies ----
+
+VariableId ReplicaRuntime::number(const Variable& variable) const {
+  for (VariableId id = 0; id < variables().size(); ++id)
+    if (variables()[id].shared_spec() == variable.shared_spec()) return id;
+  throw FailedPreconditionError(
+      str("the variable \"", variable.name(), "\" was made by another strategy"));
+}
+
+Tensor ReplicaRuntime::value_of(int copy, VariableId id) {
+  std::vector<Read> reads{{.variable = id}};
+  store(copy).pull({}, reads);
+  return reads[0].value;
+}
+
+void ReplicaRuntime::set_value(int copy, VariableId id, const Tensor& value) {
+  std::vector<Update> updates{{.variable = id, .rule = {RuleKind::kAssign, {}}, .value = value}};
+  store(copy).push({}, updates);
+}
+
+Tensor ReplicaRuntime::combined_copies(VariableId id) {
+  const VariableSpec& spec = store().spec(id);
+  Array all = value_of(0, id);
+  if (spec.aggregation == Aggregation::kNone && copies() > 1) throw nothing_combines(spec);
+  if (spec.aggregation == Aggregation::kOnlyFirstReplica || copies() == 1) return evaluated(all);
+  for (int i = 1; i < copies(); ++i) all = all + Array(value_of(i, id));
+  if (spec.aggregation == Aggregation::kMean) all = all / Array(static_cast<float>(copies()));
+  return evaluated(all);
+}
+
+// Each copy's part of a sum. Integers are rounded towards zero, as in the reference.
+Array ReplicaRuntime::share_of(const VariableSpec& spec, const Array& value) const {
+  if (spec.aggregation != Aggregation::kSum || replicas_ == 1) return value;
+  return value / Array(replicas_).beside(spec.dtype);
+}
+
+// A checkpoint has what a cross-replica read gave.
+void ReplicaRuntime::restored(VariableId id) {
+  const VariableSpec& spec = store().spec(id);
+  if (!on_read(spec) || spec.aggregation != Aggregation::kSum || replicas_ == 1) return;
+  const Tensor share = evaluated(share_of(spec, value_of(0, id)));
+  for (int i = 0; i < copies(); ++i) set_value(i, id, share);
+}
+
+ReplicaRuntime::SavedValues::SavedValues(ReplicaRuntime& runtime) : runtime_(runtime) {
+  for (VariableId id = 0; id < runtime.variables().size(); ++id) {
+    const VariableSpec& spec = runtime.store().spec(id);
+    if (!runtime.on_read(spec) || spec.aggregation == Aggregation::kNone) continue;
+    const Tensor combined = runtime.combined_copies(id);
+    own_.emplace(id, runtime.value_of(0, id));
+    runtime.set_value(0, id, combined);
+  }
+}
+ReplicaRuntime::SavedValues::~SavedValues() {
+  for (const auto& [id, value] : own_) runtime_.set_value(0, id, value);
+}
+
+// ---- reading and changing ----
+
+// What is computed at once has one copy's value in `own`, and looks at the others beside it. A
+// function meets the other replicas whenever it runs.
+Array ReplicaRuntime::read_here(const Variable& variable, const Array& own) {
+  const VariableSpec& spec = variable.spec();
+  if (!on_read(spec) || context() != Context::kCross) return own;
+  if (spec.aggregation == Aggregation::kNone) throw nothing_combines(spec);
+  if (replicas_ == 1) return own;
+  if (!being_traced()) return Array(combined_copies(number(variable)));
+  switch (spec.aggregation) {
+    case Aggregation::kMean: return all_reduce(ReduceOp::kMean, own);
+    case Aggregation::kSum: return all_reduce(ReduceOp::kSum, own);
+    default: {
+      const bool first = place_here()->part() == 0;
+      return all_reduce(ReduceOp::kSum, where(Array(first), own, zeros_like(own)));
+    }
+  }
+}
+
+int ReplicaRuntime::gradients_here() const {
+  if (context() == Context::kElsewhere || replicas_ == 1) return 1;
+  if (context() == Context::kReplica) return replicas_;
+  throw FailedPreconditionError(
+      "an optimizer is applied in cross-replica context, where no replica has a gradient of its "
+      "own: do it in a function that Strategy::run runs");
+}
+
+VariableChange ReplicaRuntime::change_here(const Variable& variable, VariableChange change) {
+  if (context() == Context::kElsewhere) return change;
+  if (!is_assignment(change.rule.kind)) {
+    if (gradients_here() > 1 && !change.of_all_replicas) change.shares = Aggregation::kSum;
+    return change;
+  }
+  if (on_read(variable.spec()) && change.sparse)
+    throw UnimplementedError(str("rows of the variable \"", variable.name(),
+                                 "\" cannot be changed: its synchronization is ON_READ"));
+  return context() == Context::kReplica ? change_of_replica(variable.spec(), std::move(change))
+                                        : change_of_all(variable, std::move(change));
+}
+
+// Rows that are assigned have no sum: which of the values would a row get that one replica names?
+VariableChange ReplicaRuntime::change_of_replica(const VariableSpec& spec, VariableChange change) {
+  const bool copies = rows_ == Rows::kCopies;
+  const bool sums = spec.aggregation == Aggregation::kSum || spec.aggregation == Aggregation::kMean;
+  if (copies && change.sparse && sums && change.rule.kind == RuleKind::kAssign)
+    throw UnimplementedError(str("scatter_update of the variable \"", spec.name,
+                                 "\" needs aggregation NONE or ONLY_FIRST_REPLICA"));
+  if (replicas_ == 1) return change;
+  if (on_read(spec) || (copies && spec.aggregation == Aggregation::kNone)) {
+    apart_.insert(spec.name);
+    return change;
+  }
+  if (spec.aggregation == Aggregation::kNone)
+    throw InvalidArgumentError(
+        str("You must specify an aggregation method to update the variable \"", spec.name,
+            "\" in replica context: its ", replicas_, " replicas have one variable between them"));
+  if (spec.aggregation == Aggregation::kMean && spec.dtype != DType::kFloat32)
+    throw InvalidArgumentError(str("the variable \"", spec.name, "\" is ", dtype_name(spec.dtype),
+                                   ", and the mean of the replicas' values is float32"));
+  change.shares = spec.aggregation;
+  return change;
+}
+
+// Adding to a variable that is combined when it is read changes what is read, and so assigns to all
+// copies. To a sum that would make every copy's part of it the same, so the reference refuses it.
+VariableChange ReplicaRuntime::change_of_all(const Variable& variable, VariableChange change) {
+  const VariableSpec& spec = variable.spec();
+  if (!on_read(spec)) return change;
+  if (spec.aggregation == Aggregation::kNone) throw nothing_combines(spec);
+  if (change.rule.kind != RuleKind::kAssign) {
+    if (spec.aggregation == Aggregation::kSum)
+      throw InvalidArgumentError(
+          str("the variable \"", spec.name,
+              "\" is the sum of its copies: assign_add and assign_sub are not for cross-replica "
+              "context, assign is"));
+    const bool adds = change.rule.kind == RuleKind::kAssignAdd;
+    change.value = adds ? variable.read() + change.value : variable.read() - change.value;
+    change.rule = {RuleKind::kAssign, {}};
+  }
+  change.value = share_of(spec, change.value);
+  return change;
+}
+
+// Outside of functions: reads come from the first copy, updates go to all.
+std::vector<Tensor> ReplicaRuntime::run_now(const ConcreteFunction& function) {
+  std::vector<Tensor> outputs = run_on(0, function);
+  if (function.graph.updates_variables())
+    for (int i = 1; i < copies(); ++i) run_on(i, function);
+  return outputs;
+}
+
+// ---- copies that drift ----
+
+namespace {
+
+// Parameters and slots; what lies between them is nobody's.
+bool same_row(const RowBlock& a, const RowBlock& b, const UpdateRule& rule, std::int64_t row) {
+  const std::size_t element = dtype_bytes(a.dtype);
+  auto at = [&](const RowBlock& block, std::size_t part) {
+    return block.base +
+           static_cast<std::size_t>(row * block.row_stride +
+                                    static_cast<std::int64_t>(part) * block.slot_offset) *
+               element;
+  };
+  const std::size_t slots = rule_slots(rule).size();
+  for (std::size_t part = 0; part <= slots; ++part) {
+    const std::int64_t width = part == 0 ? a.dim : slot_width(rule.kind, a.dim);
+    if (std::memcmp(at(a, part), at(b, part), static_cast<std::size_t>(width) * element) != 0)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void ReplicaRuntime::require_equal_copies() {
+  for (int copy = 1; copy < copies(); ++copy)
+    for (VariableId id = 0; id < variables().size(); ++id) {
+      const VariableSpec& spec = store().spec(id);
+      if (apart_.count(spec.name) > 0) continue;
+      const RowBlock first = store().block(id), other = store(copy).block(id);
+      const std::int64_t rows = std::min(first.rows, other.rows);
+      std::int64_t row = 0;
+      while (row < rows && same_row(first, other, store().rule(id), row)) ++row;
+      if (row == rows && first.rows == other.rows) continue;
+      throw FailedPreconditionError(str("replica ", copy, "'s copy of the variable \"", spec.name,
+                                        "\" differs from replica 0's at row ", row,
+                                        ": something changed one of them alone"));
+    }
+}
+
+}  // namespace cairn
