@@ -25,7 +25,7 @@ foreach(room core data rpc storage collective coordinator nn)
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)
 endforeach()
-foreach(part core_schema data_schema rpc_schema sanitize)  # what the rooms are made of; nobody needs to name them
+foreach(part core_schema data_schema rpc_schema collective_schema sanitize)  # what the rooms are made of; nobody needs to name them
   set_target_properties(cairn_${part} PROPERTIES EXPORT_NAME ${part})
   install(TARGETS cairn_${part} EXPORT cairn ARCHIVE)
 endforeach()

@@ -10,6 +10,9 @@ namespace {
 
 using namespace testing;  // NOLINT: ours and gmock's
 using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
 
 TEST(ThreadGroup, AddsInTheOrderOfTheRanksWhoeverDoesIt) {
   Members members = make_thread_group(4);
@@ -66,6 +69,17 @@ TEST(ThreadGroup, NothingIsWrittenToTheMemoryOfAMemberThatHasLeft) {
     });
     EXPECT_EQ(errors[0], "");
   }
+}
+
+TEST(ThreadGroup, SaysInWhichValueTheMembersCallsDiffer) {
+  Members members = make_thread_group(2);
+  const auto errors = on_all(members, [&](Collective& member) {
+    Tensor same = uneven(4, 1), other = uneven(5 + member.rank(), 1);
+    member.wait(member.begin_all_reduce({in_place(same), in_place(other)}));
+  });
+  EXPECT_THAT(errors,
+              Each(AllOf(HasSubstr("rank 0 calls all_reduce whose value 1 is the sum of 5"),
+                         HasSubstr("rank 1 calls all_reduce whose value 1 is the sum of 6"))));
 }
 
 TEST(ThreadGroup, RefusesGroupsThatCannotBe) {

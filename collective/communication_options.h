@@ -1,0 +1,35 @@
+// CommunicationOptions: how the members of a group that spans processes exchange values; as
+// tf.distribute.experimental.CommunicationOptions, with bounds where that has none.
+#pragma once
+#include <cstdint>
+
+#include "collective/collective.h"
+
+namespace cairn {
+
+enum class CommunicationImplementation : std::uint8_t {
+  kAuto,  // a tree for what is small, which costs fewest waits; a ring, which moves fewest bytes
+  kRing,  // a ring for all all-reduces
+  kNccl,  // needs a build with the GPU library
+};
+
+struct CommunicationOptions {
+  // Values of one all-reduce are packed, in the order given, into packs of this many bytes, which
+  // are reduced one behind the other and several at a time. 0: chosen by us, 4 MB. More than 4 MB
+  // per member is taken as that, because a message of a pack must not hold up others.
+  std::int64_t bytes_per_pack = 0;
+  // How long a call waits for members that do not make theirs. 0: kCollectiveTimeout, since a wait
+  // without a bound would hide a program whose members do not make the same calls.
+  Duration timeout{0};
+  CommunicationImplementation implementation = CommunicationImplementation::kAuto;
+  // float32 travels as bfloat16: half the bytes, and each hop of a sum rounds to 8 bits of
+  // significand. All members still end with the same bits.
+  bool bfloat16_on_wire = false;
+};
+
+// The options with 0 replaced by what it stands for.
+//   Errors  InvalidArgument: bytes_per_pack or timeout is negative. FailedPrecondition: kNccl in a
+//           build that has no GPU library.
+CommunicationOptions checked(CommunicationOptions options, int members);
+
+}  // namespace cairn

@@ -1,0 +1,75 @@
+// PeerLinks: the other members of a group that spans processes: connecting with them, sending them
+// parcels, and noticing when one is lost.
+//
+// A member's own calls go out on the connections that it dialled; on those that it accepted it
+// hears the others. States: forming (connections come and go, and are dialled again), formed (the
+// loss of one is the end), failed.
+//   Thread  the reactor's.
+#pragma once
+#include <kj/async.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/inbox.h"
+#include "collective/network_group.h"
+#include "rpc/byte_stream.h"
+#include "rpc/network.h"
+#include "rpc/reactor.h"
+
+namespace cairn {
+
+class PeerLinks {
+ public:
+  struct Events {
+    // A parcel came; the promise resolves when it was used.
+    std::function<kj::Promise<void>(int from, Parcel parcel)> parcel;
+    // A member has left in order.
+    std::function<void(int rank, const ErrorParts& error)> left;
+  };
+
+  // Listens, and begins to dial, at once.
+  //   Errors  those of rpc::Acceptor and of addresses.
+  PeerLinks(rpc::Reactor& reactor, rpc::Network& network, NetworkGroupOptions options,
+            Events events);
+  ~PeerLinks();
+
+  int rank() const;
+  int size() const;
+  rpc::Reactor& reactor();
+
+  // Resolves when the group is formed; see make_network_group() for its errors.
+  kj::Promise<void> form();
+  // Resolves when the parcel was used. It does not resolve if the connection is lost: then the
+  // group fails instead.
+  kj::Promise<void> send(int to, const Parcel& parcel,
+                         std::vector<rpc::ByteStream::Piece> pieces = {});
+
+  // How many calls a member is known to have made; ask_calls() asks all of them, for a moment.
+  std::uint64_t calls_of(int rank) const;
+  kj::Promise<void> ask_calls();
+  void set_own_calls(std::uint64_t calls);
+
+  // Ends the group, here and on all members that can be reached; the first error counts.
+  void fail(ErrorParts error);
+  const std::optional<ErrorParts>& error() const;
+  // Never resolves; fails with the group.
+  kj::Promise<void> failure();
+  // Tells the others that this member has done all its calls and goes, or, if the group has failed,
+  // sees to it that they are told; within a moment.
+  kj::Promise<void> leave();
+  // "rank 2 (/job:worker/task:2 at 10.0.0.3:4000)"
+  std::string name(int rank) const;
+  std::string task() const;  // this member's, "/job:worker/task:2"
+  // What a member that has left in order is the reason of; empty: it has not.
+  const std::optional<ErrorParts>& gone(int rank) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,105 @@
+// The inside of PeerLinks: peer_links.cc has what happens in a group, peer_forming.cc how it comes to
+// be.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/peer_links.h"
+#include "collective/peer_service.h"
+#include "core/base/error.h"
+#include "rpc/connection.h"
+#include "rpc/server.h"
+#include "rpc/signal.h"
+#include "rpc/task_group.h"
+
+namespace cairn {
+
+// What is known of another member.
+struct Peer {
+  std::unique_ptr<rpc::Connection> out;  // that this member dialled
+  rpc::Connection* in = nullptr;         // that the other one dialled
+  std::string trouble = "nobody answers";
+  std::uint64_t calls = 0;
+  std::optional<ErrorParts> gone;
+
+  bool connected() const { return out != nullptr && out->connected() && in != nullptr; }
+  // With the same process both ways.
+  bool is(ProcessIncarnation incarnation) const {
+    return connected() && out->peer().incarnation == incarnation &&
+           in->peer().incarnation == incarnation;
+  }
+};
+
+struct PeerLinks::Impl final : PeerHost {
+  Impl(rpc::Reactor& reactor, rpc::Network& network, NetworkGroupOptions given, Events events);
+  ~Impl() noexcept override {
+    tasks.cancel_all();
+    acceptor.reset();
+  }
+
+  // ---- dialling ----
+  rpc::Task<void> keep_dialling(int to);
+  rpc::Task<std::string> dial(int to);
+  rpc::Hello hello() const;
+  bool same_task(int rank, const rpc::PeerInfo& peer) const;
+  int rank_of(rpc::Role role, std::uint32_t task) const;
+
+  // ---- forming ----
+  rpc::Task<void> form_in_time();
+  rpc::Task<void> form();
+  rpc::Task<void> too_late();
+  rpc::Task<void> announce();
+  rpc::Task<void> announce_to(int to);
+  rpc::Task<void> log_missing();
+  bool all(const std::vector<std::uint64_t>& incarnations) const;
+  std::string missing() const;
+  void begin(std::uint64_t announced);
+
+  // ---- what others ask of this one (PeerHost) ----
+  capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection);
+  void accepted(int from, rpc::Connection& connection);
+  rpc::Task<void> join(std::uint64_t generation, std::uint64_t agreed,
+                       std::vector<std::uint64_t> incarnations) override;
+  rpc::Task<void> deliver(int from, rpc::Connection& connection, std::uint64_t generation,
+                          Parcel parcel) override;
+  std::uint64_t own_calls() const override { return calls; }
+  void told(int from, rpc::Connection& connection, ErrorParts error, bool left) override;
+
+  // ---- the end ----
+  rpc::Task<void> watch_silence(int rank);
+  void lost(int rank, const std::string& why);
+  void fail(ErrorParts error);
+  rpc::Task<void> tell_all(ErrorParts error, bool left);
+  kj::Promise<void> tell(int to, const ErrorParts& error, bool left);
+  std::string name(int rank) const;
+  int size() const { return static_cast<int>(peers.size()); }
+  Peer& peer(int rank) { return peers[static_cast<std::size_t>(rank)]; }
+  const GroupMember& member(int rank) const {
+    return options.members[static_cast<std::size_t>(rank)];
+  }
+  wire::Member::Client client(int to) { return peer(to).out->bootstrap<wire::Member>(); }
+
+  rpc::Reactor& reactor;
+  rpc::Network& network;
+  NetworkGroupOptions options;
+  Events events;
+  std::uint64_t agreed = 0, calls = 0;
+  std::uint64_t generation = 0;  // 0: not formed
+  std::optional<ErrorParts> error;
+  std::vector<Peer> peers;  // by rank, this one's own place unused
+  rpc::Signal changed;
+  kj::Own<kj::PromiseFulfiller<void>> failing;
+  kj::ForkedPromise<void> failed = nullptr, telling = nullptr;
+  std::unique_ptr<rpc::Acceptor> acceptor;
+  rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // their errors are fail()'s
+};
+
+// For those that are told of the end, or asked for something that only makes a message better.
+inline constexpr Duration kFarewell = std::chrono::milliseconds(250);
+// A member that fails tells the others why before it closes. Its connections may be seen to end
+// first where two are on their way, and it would be blamed for what it only reports.
+inline constexpr Duration kGrace = std::chrono::milliseconds(200);
+
+}  // namespace cairn

@@ -1,0 +1,42 @@
+// What a member serves to the others, and how parcels are written into messages and read.
+#pragma once
+#include <capnp/capability.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "collective/inbox.h"
+#include "collective/peer.capnp.h"
+#include "core/base/error.h"
+#include "rpc/connection.h"
+#include "rpc/task.h"
+
+namespace cairn {
+
+// Whom the service asks: PeerLinks. Thread: the reactor's.
+class PeerHost {
+ public:
+  virtual ~PeerHost() noexcept = default;
+  virtual rpc::Task<void> join(std::uint64_t generation, std::uint64_t agreed,
+                               std::vector<std::uint64_t> incarnations) = 0;
+  // Resolves when the parcel, which lies in the message, was used.
+  virtual rpc::Task<void> deliver(int from, rpc::Connection& connection, std::uint64_t generation,
+                                  Parcel parcel) = 0;
+  virtual std::uint64_t own_calls() const = 0;
+  virtual void told(int from, rpc::Connection& connection, ErrorParts error, bool left) = 0;
+};
+
+// The service for the member of that rank. The host outlives the connection.
+capnp::Capability::Client serve_peer(PeerHost& host, int from, rpc::Connection& connection);
+
+void write_parcel(wire::Parcel::Builder out, std::uint64_t generation, const Parcel& parcel);
+// The data stay in the message.
+//   Errors  InvalidArgument: a type that is none.
+Parcel read_parcel(wire::Parcel::Reader in);
+
+// FNV-1a, of 64 bits: equal on all hosts.
+std::uint64_t hash_of(std::string_view text);
+
+}  // namespace cairn
