@@ -195,6 +195,7 @@ TEST_F(Saves, WhoseManifestDoesNotFitLeaveNothing) {
   EXPECT_THROW(save(), ResourceExhaustedError);
   EXPECT_THAT(fake_ps(1).calls_of("save"), ElementsAre("save 1"));
   EXPECT_FALSE(left_over(kFirst));
+  EXPECT_EQ(sources.newest, nullptr);  // no ps is rebuilt from what does not exist
 }
 
 TEST_F(Saves, RemoveOlderOnesOnlyOnceTheNewOneIsWhole) {
