@@ -7,19 +7,49 @@
 namespace cairn {
 namespace {
 
-// ---- which updates ----
+// ---- what the members tell one another first ----
 
-// What the members must agree on: two numbers for each update.
-constexpr std::size_t kNumbers = 2;
+// A dense share of at most so many bytes travels there too: counters and metrics need no exchange
+// of their own.
+constexpr std::size_t kInlineBytesMax = 16;
 
+bool is_inline(const Update& update) {
+  return update.shares != Aggregation::kNone && !update.ids.defined() &&
+         update.value.dtype() != DType::kString && update.value.bytes() <= kInlineBytesMax;
+}
+
+// For each update: the variable, what it shares, and how many of the numbers that follow hold its
+// value.
 Tensor header_of(std::span<const Update> updates) {
   std::vector<std::int64_t> numbers;
-  numbers.reserve(updates.size() * kNumbers);
   for (const Update& update : updates) {
+    const std::size_t words =
+        is_inline(update) ? (update.value.bytes() + sizeof(std::int64_t) - 1) / sizeof(std::int64_t)
+                          : 0;
     numbers.push_back(update.variable);
     numbers.push_back(static_cast<std::int64_t>(update.shares));
+    numbers.push_back(static_cast<std::int64_t>(words));
+    numbers.resize(numbers.size() + words);
+    if (words > 0)
+      std::memcpy(numbers.data() + numbers.size() - words, update.value.raw(),
+                  update.value.bytes());
   }
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers);
+}
+
+std::vector<SharedUpdates::Told> told_by(const Tensor& header) {
+  std::vector<SharedUpdates::Told> all;
+  const auto numbers = header.values<std::int64_t>();
+  for (std::size_t i = 0; i < numbers.size();) {
+    const auto words = static_cast<std::size_t>(numbers[i + 2]);
+    all.push_back({numbers[i], numbers[i + 1], numbers.subspan(i + 3, words)});
+    i += 3 + words;
+  }
+  return all;
+}
+
+bool same_update(const SharedUpdates::Told& a, const SharedUpdates::Told& b) {
+  return a.variable == b.variable && a.shares == b.shares;
 }
 
 // The updates of one variable, in order: what each of them shares, and where it stands.
@@ -27,20 +57,14 @@ struct OfVariable {
   std::vector<std::int64_t> shares;
   std::vector<std::size_t> places;
 };
-std::map<std::int64_t, OfVariable> by_variable(const Tensor& header) {
+std::map<std::int64_t, OfVariable> by_variable(const std::vector<SharedUpdates::Told>& told) {
   std::map<std::int64_t, OfVariable> all;
-  const auto numbers = header.values<std::int64_t>();
-  for (std::size_t i = 0; i < numbers.size(); i += kNumbers) {
-    OfVariable& one = all[numbers[i]];
-    one.shares.push_back(numbers[i + 1]);
-    one.places.push_back(i / kNumbers);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    OfVariable& one = all[told[i].variable];
+    one.shares.push_back(told[i].shares);
+    one.places.push_back(i);
   }
   return all;
-}
-
-bool same_numbers(const Tensor& a, const Tensor& b) {
-  const auto x = a.values<std::int64_t>(), y = b.values<std::int64_t>();
-  return std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
 // ---- what they come to ----
@@ -149,24 +173,51 @@ Rows combined_rows(const std::vector<Tensor>& ids, const std::vector<Tensor>& ro
 
 // Members leave updates out only where a check failed, so the lists are nearly always equal. Where
 // they are not, a variable whose updates are not the same everywhere is left out altogether.
-std::vector<std::size_t> SharedUpdates::agreed(const std::vector<Tensor>& headers) const {
+std::vector<SharedUpdates::Places> SharedUpdates::agreed() const {
+  const bool same = std::all_of(told_.begin(), told_.end(), [&](const auto& each) {
+    return std::ranges::equal(each, told_[0], same_update);
+  });
+  std::vector<Places> places;
+  if (same) {
+    for (std::size_t i = 0; i < told_[0].size(); ++i) places.emplace_back(told_.size(), i);
+    return places;
+  }
   std::vector<std::map<std::int64_t, OfVariable>> all;
-  for (const Tensor& header : headers) all.push_back(by_variable(header));
-  const auto& own = all[static_cast<std::size_t>(group_.rank())];
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // of member 0, of this one
+  for (const auto& each : told_) all.push_back(by_variable(each));
   for (const auto& [variable, first] : all[0]) {
     const bool everywhere = std::all_of(all.begin(), all.end(), [&, v = variable](const auto& of) {
       auto found = of.find(v);
       return found != of.end() && found->second.shares == all[0].at(v).shares;
     });
     if (!everywhere) continue;
-    for (std::size_t i = 0; i < first.places.size(); ++i)
-      places.emplace_back(first.places[i], own.at(variable).places[i]);
+    for (std::size_t i = 0; i < first.places.size(); ++i) {
+      Places& of_update = places.emplace_back();
+      for (const auto& of_member : all) of_update.push_back(of_member.at(variable).places[i]);
+    }
   }
-  std::sort(places.begin(), places.end());
-  std::vector<std::size_t> indices;
-  for (const auto& [of_first, of_this] : places) indices.push_back(of_this);
-  return indices;
+  std::sort(places.begin(), places.end());  // in member 0's order
+  return places;
+}
+
+// Values that the members have told already.
+Update SharedUpdates::combined_inline(const Update& own, const Places& places) const {
+  std::vector<Tensor> values;
+  for (std::size_t rank = 0; rank < told_.size(); ++rank) {
+    const Told& told = told_[rank][places[rank]];
+    Tensor value(own.value.dtype(), own.value.shape());
+    if (told.value.size_bytes() < value.bytes() ||
+        told.value.size_bytes() >= value.bytes() + sizeof(std::int64_t))
+      throw InvalidArgumentError(str("replica ", rank, " has a share of ", told.value.size_bytes(),
+                                     " bytes, another one of ", value.type().to_string(),
+                                     "; all must have one type"));
+    std::memcpy(value.mutable_raw(), told.value.data(), value.bytes());
+    values.push_back(std::move(value));
+  }
+  Update made = own;
+  made.shares = Aggregation::kNone;
+  made.value =
+      own.shares == Aggregation::kOnlyFirstReplica ? values[0] : combined_dense(values, own.shares);
+  return made;
 }
 
 // Member 0's share alone needs no gathering.
@@ -193,20 +244,28 @@ Update SharedUpdates::combined(const Update& own, Role role) {
   return made;
 }
 
+// A member whose value is not told inline would go into an exchange to which the others do not
+// come, so that question is answered for all of them at once.
+bool SharedUpdates::all_inline(const Places& places) const {
+  for (std::size_t rank = 0; rank < told_.size(); ++rank)
+    if (told_[rank][places[rank]].value.empty()) return false;
+  return true;
+}
+
 std::span<Update> SharedUpdates::merged(std::span<Update> own, Role role) {
   merged_.clear();
   shared_ = false;
   const std::vector<Tensor> headers = group_.all_gather(header_of(own));
-  const bool same = std::all_of(headers.begin(), headers.end(),
-                                [&](const Tensor& each) { return same_numbers(each, headers[0]); });
-  std::vector<std::size_t> indices;
-  if (!same) indices = agreed(headers);
-  const std::size_t count = same ? own.size() : indices.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const Update& one = own[same ? i : indices[i]];
-    const bool shares = one.shares != Aggregation::kNone;
-    shared_ = shared_ || shares;
-    Update update = shares ? combined(one, role) : one;
+  told_.clear();
+  for (const Tensor& header : headers) told_.push_back(told_by(header));
+  for (const Places& places : agreed()) {
+    const Update& one = own[places[static_cast<std::size_t>(group_.rank())]];
+    Update update = one;
+    if (one.shares != Aggregation::kNone) {
+      const bool told = all_inline(places);
+      update = told ? combined_inline(one, places) : combined(one, role);
+      shared_ = shared_ || !told;
+    }
     if (role == Role::kApplies) merged_.push_back(std::move(update));
   }
   return merged_;

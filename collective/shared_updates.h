@@ -10,8 +10,9 @@
 //                before it comes here, the others' calls fail.
 //   Order        Shares are added in the order of ranks, so that a run repeats bit for bit, and all
 //                members get the same bits.
-//   Cost         one exchange of a few numbers per push; for each update with shares one more, or
-//                two if it is sparse, and a pass over the rows of all members.
+//   Cost         one exchange of a few numbers per push, which small values travel with; for each
+//                other update with shares one more, or two if it is sparse, and a pass over the rows
+//                of all members.
 //   Errors       those of the group. InvalidArgument: shares of different shapes.
 //   Thread       the member's.
 #pragma once
@@ -37,14 +38,25 @@ class SharedUpdates {
   // Returns when all members have called it: each has applied what it was to apply, and looks at
   // nobody's memory any more.
   void applied() { group_.barrier(); }
-  // Were there shares in the last call, so that applied() must be called?
+  // Does what the last call gave refer to other members' memory, so that applied() must be called?
   bool shared() const { return shared_; }
 
+  // What a member tells of an update: which it is, and its value, if that is small.
+  struct Told {
+    std::int64_t variable = 0;
+    std::int64_t shares = 0;
+    std::span<const std::int64_t> value;
+  };
+
  private:
+  using Places = std::vector<std::size_t>;  // of an update in the members' lists, by rank
+  std::vector<Places> agreed() const;
+  bool all_inline(const Places& places) const;
+  Update combined_inline(const Update& own, const Places& places) const;
   Update combined(const Update& own, Role role);
-  std::vector<std::size_t> agreed(const std::vector<Tensor>& headers) const;
 
   Collective& group_;
+  std::vector<std::vector<Told>> told_;  // by rank, in its order; valid within merged()
   std::vector<Update> merged_;
   bool shared_ = false;
 };

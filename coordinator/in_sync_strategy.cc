@@ -110,6 +110,46 @@ void InSyncStrategy::trace_all(Function& function, std::vector<Call>& calls) {
     const Scope open(variable_creator(), call.place);
     call.function = function.concrete(call.arguments, variable_creator());
   }
+  require_meetings(calls);
+}
+
+namespace {
+
+// Where the replica needs the others, in order.
+std::vector<std::string> meetings_of(const Graph& graph) {
+  std::vector<std::string> all;
+  for (const Node& node : graph.nodes) {
+    if (node.op->effect == Effect::kAllReduce) {
+      std::string text = str("all_reduce ", node.attributes.get<std::string>("reduction"));
+      for (const TensorType& type : node.outputs) text += " " + type.to_string();
+      all.push_back(std::move(text));
+    } else if (is_update(node)) {
+      const auto variable = node.attributes.get<std::int64_t>("variable");
+      all.push_back(str("an update of \"", graph.variables[static_cast<std::size_t>(variable)].name,
+                        "\", ", node.attributes.get_or<std::string>("shares", "its own")));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+// A function may ask which replica it is, and then do something else; but where one meets the
+// others, all must. Otherwise one of them would wait for a meeting to which the others do not come.
+void InSyncStrategy::require_meetings(const std::vector<Call>& calls) {
+  const auto& first = calls.front().function;
+  for (std::size_t i = 1; i < calls.size(); ++i) {
+    const auto& own = calls[i].function;
+    if (own->hash == first->hash || meet_.count({first, own}) > 0) continue;
+    const auto a = meetings_of(first->graph), b = meetings_of(own->graph);
+    const auto [of_first, of_own] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+    if (of_first != a.end() || of_own != b.end())
+      throw InvalidArgumentError(
+          str("the replicas' functions must meet in the same places: replica 0 has ",
+              of_first == a.end() ? "nothing more" : *of_first, " where replica ", i, " has ",
+              of_own == b.end() ? "nothing more" : *of_own));
+    meet_.emplace(first, own);
+  }
 }
 
 // The constant that output i is, on every replica; nullptr: it is computed, or they differ.

@@ -23,7 +23,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/local_strategy.h"
@@ -41,8 +43,9 @@ struct InSyncOptions {
   // For debugging: after every run all copies of each variable are compared.
   //   Errors  FailedPrecondition, from run() and call(): a copy differs; names the variable.
   bool check_replicas = false;
-  // How long a replica waits for the others where they meet.
-  std::chrono::milliseconds timeout{60'000};
+  // How long a replica waits for the others where they meet: longer than one of them may compute
+  // between two meetings. One that has failed is not waited for.
+  std::chrono::milliseconds timeout = std::chrono::minutes(10);
 };
 
 class InSyncStrategy : public LocalStrategy {
@@ -90,6 +93,7 @@ class InSyncStrategy : public LocalStrategy {
     std::shared_ptr<const ConcreteFunction> function = nullptr;
   };
   void trace_all(Function& function, std::vector<Call>& calls);
+  void require_meetings(const std::vector<Call>& calls);
   static const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output);
   static std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
   std::vector<StepOutputs> run_together(const std::vector<Call>& calls);
@@ -99,6 +103,10 @@ class InSyncStrategy : public LocalStrategy {
   ReplicaRuntime& runtime_;
   const int replicas_;
   const bool check_replicas_;
+  // Pairs of functions that were found to meet alike; kept, so that their addresses stay theirs.
+  std::set<
+      std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const ConcreteFunction>>>
+      meet_;
   std::deque<StrategyPlace> cross_parts_;  // cross-replica context, by whose graph is recorded
   std::unique_ptr<OneAtATime> one_place_;  // null: each replica has a copy
   std::unique_ptr<ReplicaGroup> group_;    // null: there is one replica

@@ -39,6 +39,10 @@ const ReplicaContext& get_replica_context() {
   return *place->replica();
 }
 
+bool StrategyPlace::takes_elements() const {
+  return replica_ != nullptr || strategy_.num_replicas_in_sync() == 1;
+}
+
 int ReplicaContext::num_replicas_in_sync() const { return strategy().num_replicas_in_sync(); }
 
 // The order of questions is the reference's: cross-replica context first, since there nobody's

@@ -39,6 +39,8 @@ class StrategyPlace : public ScopePlace {
   // Which replica runs what is recorded here: where several run one function in step, each has a
   // graph of its own, of cross-replica code too. kNoPart: nobody in particular.
   int part() const { return part_; }
+  // On a replica, or where there is only one.
+  bool takes_elements() const override;
 
  private:
   Strategy& strategy_;

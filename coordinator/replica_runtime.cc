@@ -46,6 +46,10 @@ Variable ReplicaRuntime::create_variable(VariableSpec spec) {
       spec.dtype != DType::kFloat32)
     throw InvalidArgumentError(str("the variable \"", spec.name, "\" is ", dtype_name(spec.dtype),
                                    ", and aggregation MEAN is of float32: choose another"));
+  if (rows_ == Rows::kCopies && spec.hashed && spec.synchronization == Synchronization::kOnRead)
+    throw InvalidArgumentError(
+        str("the variable \"", spec.name,
+            "\" is hashed, and cannot be combined when it is read: leave synchronization at AUTO"));
   const StrategyPlace* place = place_here();
   const int part = place != nullptr && being_traced() ? place->part() : StrategyPlace::kNoPart;
   if (part == StrategyPlace::kNoPart) return LocalRuntime::create_variable(std::move(spec));
@@ -240,7 +244,8 @@ void ReplicaRuntime::require_equal_copies() {
       const std::int64_t rows = std::min(first.rows, other.rows);
       std::int64_t row = 0;
       while (row < rows && same_row(first, other, store().rule(id), row)) ++row;
-      if (row == rows && first.rows == other.rows) continue;
+      const bool counted = store().updates(id) == store(copy).updates(id);
+      if (row == rows && first.rows == other.rows && counted) continue;
       throw FailedPreconditionError(str("replica ", copy, "'s copy of the variable \"", spec.name,
                                         "\" differs from replica 0's at row ", row,
                                         ": something changed one of them alone"));

@@ -40,6 +40,10 @@ Batch record_next(const ElementSpec& spec, std::size_t index, std::uint64_t trac
   if (current == nullptr || current->id() != trace)
     throw FailedPreconditionError(
         "get_next: the iterator is an argument of a function whose tracing is over");
+  if (const ScopePlace* place = current_scope_place(); place != nullptr && !place->takes_elements())
+    throw FailedPreconditionError(
+        "get_next: in cross-replica context, where each of several replicas would get another "
+        "element: pass the iterator to Strategy::run, and take from it there");
   std::vector<TensorType> types;
   for (const ColumnSpec& column : spec.columns) types.push_back(column.type);
   auto node = record_effect({"iterator_next",

@@ -139,6 +139,9 @@ Array sum_over_replicas(const Variable& variable, const Array& x);
 class ScopePlace {
  public:
   virtual ~ScopePlace() = default;
+  // May a function take elements of its iterators here? Not where it speaks for several replicas,
+  // each of which gets another element.
+  virtual bool takes_elements() const { return true; }
 };
 
 // Where layers get their variables: the strategy whose scope is open on this thread.

@@ -66,6 +66,19 @@ TEST(SharedUpdates, CombinesDenseSharesOnEveryMemberAlike) {
   }
 }
 
+TEST(SharedUpdates, LargeDenseSharesAreCombinedAsSmallOnesAre) {
+  for (Aggregation how : {Aggregation::kSum, Aggregation::kMean, Aggregation::kOnlyFirstReplica}) {
+    const auto small = merged({{dense(0, {1, 2}, how)}, {dense(0, {3, 4}, how)}});
+    const auto large =
+        merged({{dense(0, {1, 2, 1, 2, 1, 2}, how)}, {dense(0, {3, 4, 3, 4, 3, 4}, how)}});
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      const auto of_small = values_of<float>(small[rank][0].value);
+      const auto of_large = values_of<float>(large[rank][0].value);
+      for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(of_large[i], of_small[i % 2]);
+    }
+  }
+}
+
 TEST(SharedUpdates, TheMeanOfEqualValuesIsThatValue) {
   const float tenth = 0.1f;  // (0.1 + 0.1 + 0.1) / 3 is rounded to another float
   const auto lists = merged(Lists(3, {dense(0, {tenth}, Aggregation::kMean)}));
@@ -121,13 +134,16 @@ TEST(SharedUpdates, WhatOneMemberLeavesOutNobodyApplies) {
 }
 
 TEST(SharedUpdates, SharesOfDifferentShapesAreRefusedByAll) {
-  Members members = make_thread_group(2);
-  Lists lists{{dense(0, {1}, Aggregation::kSum)}, {dense(0, {1, 2}, Aggregation::kSum)}};
-  const auto errors = on_all(members, [&](Collective& member) {
-    SharedUpdates updates(member);
-    updates.merged(lists[static_cast<std::size_t>(member.rank())], SharedUpdates::Role::kApplies);
-  });
-  for (const auto& error : errors) EXPECT_THAT(error, HasSubstr("all must have one type"));
+  const auto sum = Aggregation::kSum;
+  for (Lists lists : {Lists{{dense(0, {1}, sum)}, {dense(0, {1, 2, 3}, sum)}},
+                      Lists{{dense(0, {1}, sum)}, {dense(0, {1, 2, 3, 4, 5}, sum)}}}) {
+    Members members = make_thread_group(2);
+    const auto errors = on_all(members, [&](Collective& member) {
+      SharedUpdates updates(member);
+      updates.merged(lists[static_cast<std::size_t>(member.rank())], SharedUpdates::Role::kApplies);
+    });
+    for (const auto& error : errors) EXPECT_THAT(error, HasSubstr("all must have one type"));
+  }
 }
 
 // ---- the store of a member ----

@@ -1,5 +1,5 @@
 // What programs see of several replicas in one process: their contexts and values, where they meet,
-// how data is dealt out, and what becomes of a failure. Adult's losses: in_sync_equivalence_test.cc.
+// how data is dealt out, and what becomes of a failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -204,7 +204,28 @@ TYPED_TEST(InSync, ReplicasTakeEquallyManyElements) {
               HasSubstr("as often"));
 }
 
+TYPED_TEST(InSync, ElementsAreTakenOnReplicasAlone) {
+  InSyncStrategy& strategy = this->strategy;
+  auto batches = strategy.iterate(Dataset::range(10).batch(4));
+  Function train = strategy.function([](Iterator input) { input.get_next(); });
+  EXPECT_THAT(message_of<FailedPreconditionError>([&] { strategy.call(train, {batches}); }),
+              HasSubstr("Strategy::run"));
+}
+
 // ---- failures ----
+
+TYPED_TEST(InSync, ReplicasThatDoNotMeetInTheSamePlacesAreRefusedBeforeTheyRun) {
+  InSyncStrategy& strategy = this->strategy;
+  Variable v = this->scalar(1);
+  Function step = strategy.function([&](Array x) {
+    const ReplicaContext& replica = get_replica_context();
+    v.assign_add(1.0f);
+    return replica.replica_id_in_sync_group() == 2 ? replica.all_reduce(ReduceOp::kSum, x) : x;
+  });
+  EXPECT_THAT(message_of<InvalidArgumentError>([&] { strategy.run(step, {1.0f}); }),
+              AllOf(HasSubstr("replica 2"), HasSubstr("all_reduce sum float32[]")));
+  EXPECT_EQ(this->value_of(v), 1.0f);
+}
 
 // Replica 1's value is not finite: it stops before its push, and the others at theirs.
 TYPED_TEST(InSync, AReplicasFailureIsTheRunsAndNobodyIsAhead) {

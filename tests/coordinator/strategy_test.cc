@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "coordinator/central_storage_strategy.h"
+#include "coordinator/mirrored_strategy.h"
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
 #include "nn/nn.h"
@@ -30,8 +32,9 @@ std::string message_of(const std::function<void()>& call) {
 
 // ---- the same under each strategy ----
 
-struct OneDevice {
-  OneDeviceStrategy on;
+template <typename S>
+struct InOneProcess {
+  S on;
   tools::TempFolder temporary;
   Strategy& strategy() { return on; }
   std::string folder() { return temporary.path(); }
@@ -56,7 +59,8 @@ struct AnyStrategy : ::testing::Test {
         {.name = "scalar", .shape = {}, .initializer = Initializer::constant(value)});
   }
 };
-using Strategies = ::testing::Types<OneDevice, Default, OnServers>;
+using Strategies = ::testing::Types<InOneProcess<OneDeviceStrategy>, InOneProcess<MirroredStrategy>,
+                                    InOneProcess<CentralStorageStrategy>, Default, OnServers>;
 TYPED_TEST_SUITE(AnyStrategy, Strategies);
 
 TYPED_TEST(AnyStrategy, RunsAFunctionInReplicaContext) {
