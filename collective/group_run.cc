@@ -4,6 +4,9 @@
 
 namespace cairn {
 
+// A step numbers its own all-reduces, while the group counts every call that a member makes, the
+// exchanges of pushes among them. A step that is given up while all-reduces are under way leaves
+// its memory to them.
 std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                                  VariableStore& store, Collective& group, StepContext step,
                                  RunInputs inputs) {

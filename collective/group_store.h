@@ -1,5 +1,5 @@
-// GroupStore: the variables of replicas in sync, as the step of one of them sees them. It reads what
-// is there, and makes one push of those of all members.
+// GroupStore: the variables of replicas in sync, as the step of one of them sees them. It reads
+// what is there, and makes one push of those of all members.
 //
 //   copies     Every member has all variables of its own, and applies each push to them: they stay
 //              equal, since all apply the same bits.

@@ -11,8 +11,8 @@
 //   Order        Shares are added in the order of ranks, so that a run repeats bit for bit, and all
 //                members get the same bits.
 //   Cost         one exchange of a few numbers per push, which small values travel with; for each
-//                other update with shares one more, or two if it is sparse, and a pass over the rows
-//                of all members.
+//                other update with shares one more, or two if it is sparse, and a pass over the
+//                rows of all members.
 //   Errors       those of the group. InvalidArgument: shares of different shapes.
 //   Thread       the member's.
 #pragma once

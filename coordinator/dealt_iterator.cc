@@ -31,12 +31,14 @@ Tensor cut_splits(const Tensor& splits, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
+// A ragged column has as many values as its examples have together, so its splits are asked first.
 std::int64_t batch_size(const ElementSpec& spec, const Element& batch) {
   for (std::size_t i = 0; i < spec.columns.size(); ++i)
     if (is_splits(spec.columns[i])) return batch[i].shape()[0] - 1;
   return batch.at(0).shape()[0];
 }
 
+// Pieces share the batch's memory, but for splits, which begin at 0 in each piece, and strings.
 Element cut_batch(const ElementSpec& spec, const Element& batch, std::int64_t begin,
                   std::int64_t end) {
   Element piece;
@@ -87,6 +89,8 @@ OutOfRangeError end_of_data(const DatasetIterator& iterator) {
 
 }  // namespace
 
+// tf.data's legacy rebatching: ceil(size / replicas) each, so that the first replicas are full and
+// the last ones may have nothing. A short last batch is cut by its own size.
 std::vector<Element> DealtIterator::cut() const {
   const auto batch = iterator_->next();
   if (!batch) throw end_of_data(*iterator_);
@@ -99,6 +103,7 @@ std::vector<Element> DealtIterator::cut() const {
   return pieces;
 }
 
+// An empty batch is cut off a full one, which has the right columns and inner dimensions.
 std::vector<Element> DealtIterator::in_turn() const {
   std::vector<Element> elements;
   for (int i = 0; i < replicas_; ++i) {

@@ -56,10 +56,14 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
   }
   group_ = std::make_unique<ReplicaGroup>(
       std::move(members), copies ? GroupStore::Rows::kCopies : GroupStore::Rows::kOnePlace,
+      options.cross_device_ops ? options.cross_device_ops : std::make_shared<ThreadOps>(),
       options.timeout);
 }
 
 InSyncStrategy::~InSyncStrategy() = default;
+
+// One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
+// graphs, and no thread is made.
 
 LocalStore& InSyncStrategy::store_of(int replica) {
   return runtime_.store(runtime_.copies() > 1 ? replica : 0);
@@ -67,6 +71,8 @@ LocalStore& InSyncStrategy::store_of(int replica) {
 
 // ---- running ----
 
+// Within a function that is being traced, this trace is one replica's, which records its own part
+// alone; the other replicas' traces come before or after it. Otherwise all replicas run now.
 RunResult InSyncStrategy::call_for_each_replica(Function& function,
                                                 const std::vector<RunArgument>& arguments) {
   if (replicas_ == 1) return LocalStrategy::call_for_each_replica(function, arguments);
@@ -243,6 +249,7 @@ PerReplica InSyncStrategy::spread(Array own, int part) const {
   return PerReplica(std::move(values));
 }
 
+// Values at hand are all here, whoever has them.
 std::vector<Array> InSyncStrategy::replicas_here(const PerReplica& value) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::replicas_here(value);
   return {value.of_replica(static_cast<std::size_t>(part_here("reduce")))};
@@ -299,6 +306,9 @@ std::vector<Array> InSyncStrategy::all_reduce(const ReplicaContext& replica, Red
   return reduced;
 }
 
+// What the reference does once for all replicas, each does here for itself: the arguments are
+// values per replica of which it has its own, so that a reduction of them is a meeting, and the
+// rest is computed alike everywhere.
 PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
                                  const ReplicaContext::MergeBody& body,
                                  const std::vector<Array>& arguments) {
@@ -334,6 +344,8 @@ std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunct
                                          reader());
 }
 
+// Copy 0 is what is saved. Of a variable that is combined when it is read it holds a part only, so
+// for the time of saving it holds the whole.
 std::string InSyncStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
   const ReplicaRuntime::SavedValues as_read(runtime_);
   return LocalStrategy::save(policy, metadata);

@@ -1,5 +1,5 @@
-// InSyncStrategy: what the strategies of several replicas in one process share, MirroredStrategy and
-// CentralStorageStrategy.
+// InSyncStrategy: what the strategies of several replicas in one process share, MirroredStrategy
+// and CentralStorageStrategy.
 //
 // Every replica is a thread with a device, and runs the function as a graph of its own, traced in
 // its own context. Replicas meet where the function says so: in the sum of gradients that an
@@ -8,8 +8,8 @@
 // runs on every replica too: each computes all of the cross-replica code, on equal values, and what
 // call() returns are replica 0's outputs.
 //
-//   Repeats   The order of all sums is fixed: a run of the same seed repeats bit for bit, and copies
-//             of variables stay bit-equal.
+//   Repeats   The order of all sums is fixed: a run of the same seed repeats bit for bit, and
+//             copies of variables stay bit-equal.
 //   Failures  The first replica's error is what run() and call() raise, when all replicas have
 //             ended. A push is applied for all replicas or for none, so that the copies stay equal,
 //             and the strategy can be used on; what was pushed before the failure stays.
@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/cross_device_ops.h"
 #include "coordinator/local_strategy.h"
 #include "core/exec/executor.h"
 
@@ -43,6 +44,8 @@ struct InSyncOptions {
   // For debugging: after every run all copies of each variable are compared.
   //   Errors  FailedPrecondition, from run() and call(): a copy differs; names the variable.
   bool check_replicas = false;
+  // How replicas' values become one; null: ThreadOps.
+  std::shared_ptr<CrossDeviceOps> cross_device_ops = nullptr;
   // How long a replica waits for the others where they meet: longer than one of them may compute
   // between two meetings. One that has failed is not waited for.
   std::chrono::milliseconds timeout = std::chrono::minutes(10);

@@ -37,8 +37,8 @@ namespace cairn {
 //   Failures, repetition, batches, threads: see InSyncStrategy.
 class MirroredStrategy final : public InSyncStrategy {
  public:
-  // A replica for each device: "cpu:0", "cpu:1", ... are logical CPUs, each computing on a thread of
-  // its own. None named: all devices that there are; today that is one, the processor.
+  // A replica for each device: "cpu:0", "cpu:1", ... are logical CPUs, each computing on a thread
+  // of its own. None named: all devices that there are; today that is one, the processor.
   //   Errors  InvalidArgument: a device that there is not, or one that is named twice.
   explicit MirroredStrategy(const std::vector<std::string>& devices = {},
                             const InSyncOptions& options = {});

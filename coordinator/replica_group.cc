@@ -36,6 +36,7 @@ void ReplicaThreads::call(int replica) {
   }
 }
 
+// A run is known by its number, so that a thread that is late takes part in each exactly once.
 void ReplicaThreads::work(int replica) {
   for (std::uint64_t seen = 0;; ++seen) {
     {
@@ -49,6 +50,8 @@ void ReplicaThreads::work(int replica) {
   }
 }
 
+// Waiting for the threads has no limit of its own: they compute, and where they wait for one
+// another the group's timeout ends it. The caller's thread is replica 0's, to save a wake-up.
 void ReplicaThreads::run(const std::function<void(int)>& body,
                          const std::function<void(int)>& failed) {
   {
@@ -68,10 +71,15 @@ void ReplicaThreads::run(const std::function<void(int)>& body,
 
 // ---- the group ----
 
+std::vector<std::unique_ptr<Collective>> ThreadOps::group(int replicas, Duration timeout) {
+  return make_thread_group(replicas, timeout);
+}
+
 ReplicaGroup::ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
-                           std::chrono::milliseconds timeout)
+                           std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout)
     : members_(std::move(members)),
       which_(which),
+      ops_(std::move(ops)),
       timeout_(timeout),
       threads_(static_cast<int>(members_.size())) {
   for (const Member& member : members_)
@@ -81,9 +89,13 @@ ReplicaGroup::ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
 
 ReplicaGroup::~ReplicaGroup() = default;
 
+// The stores refer to the members, so they go first.
 void ReplicaGroup::meet() {
   stores_.clear();
-  groups_ = make_thread_group(static_cast<int>(members_.size()), timeout_);
+  groups_ = ops_->group(static_cast<int>(members_.size()), timeout_);
+  if (groups_.size() != members_.size())
+    throw InvalidArgumentError(str("cross_device_ops: a group of ", groups_.size(), " members for ",
+                                   members_.size(), " replicas"));
   for (std::size_t i = 0; i < members_.size(); ++i)
     stores_.push_back(std::make_unique<GroupStore>(*groups_[i], members_[i].rows, which_));
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "collective/group_store.h"
+#include "coordinator/cross_device_ops.h"
 #include "core/exec/executor.h"
 #include "core/kernels/device.h"
 
@@ -56,7 +57,7 @@ class ReplicaGroup {
   };
   // `timeout`: how long a replica waits for the others in one exchange.
   ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
-               std::chrono::milliseconds timeout);
+               std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout);
   ~ReplicaGroup();
 
   // What each replica runs.
@@ -74,6 +75,7 @@ class ReplicaGroup {
 
   const std::vector<Member> members_;
   const GroupStore::Rows which_;
+  const std::shared_ptr<CrossDeviceOps> ops_;
   const std::chrono::milliseconds timeout_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;
   std::vector<std::unique_ptr<Collective>> groups_;  // by replica; empty: it has left

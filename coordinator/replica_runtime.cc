@@ -15,7 +15,6 @@ const StrategyPlace* place_here() {
 
 bool being_traced() { return TraceContext::current() != nullptr; }
 
-// The rows are added by replica, as gradients are.
 Tensor evaluated(Array value) { return value.eval(); }
 
 InvalidArgumentError nothing_combines(const VariableSpec& spec) {
@@ -37,6 +36,9 @@ ReplicaRuntime::Context ReplicaRuntime::context() const {
 
 // ---- making ----
 
+// A function's body runs once for each replica while it is traced, and what it makes, it makes as
+// often. The first replica's variables are kept under the name that was asked for, and the others
+// are given the same in the same order. A layer's are made once in any case: it remembers them.
 Variable ReplicaRuntime::create_variable(VariableSpec spec) {
   if (rows_ == Rows::kCopies && spec.synchronization == Synchronization::kNone)
     throw InvalidArgumentError(
@@ -82,6 +84,7 @@ void ReplicaRuntime::set_value(int copy, VariableId id, const Tensor& value) {
   store(copy).push({}, updates);
 }
 
+// Added in the order of replicas, as the group adds them where a function reads the variable.
 Tensor ReplicaRuntime::combined_copies(VariableId id) {
   const VariableSpec& spec = store().spec(id);
   Array all = value_of(0, id);
@@ -139,6 +142,8 @@ Array ReplicaRuntime::read_here(const Variable& variable, const Array& own) {
   }
 }
 
+// In the cross-replica context of several replicas a gradient would be one of code that all of them
+// compute alike, and summing it would count it as often. The reference refuses it as well.
 int ReplicaRuntime::gradients_here() const {
   if (context() == Context::kElsewhere || replicas_ == 1) return 1;
   if (context() == Context::kReplica) return replicas_;
@@ -147,6 +152,8 @@ int ReplicaRuntime::gradients_here() const {
       "own: do it in a function that Strategy::run runs");
 }
 
+// An optimizer's update is the same for all aggregations: the sum of all replicas' gradients. Dense
+// gradients come summed, rows are summed when they are pushed.
 VariableChange ReplicaRuntime::change_here(const Variable& variable, VariableChange change) {
   if (context() == Context::kElsewhere) return change;
   if (!is_assignment(change.rule.kind)) {
@@ -235,6 +242,8 @@ bool same_row(const RowBlock& a, const RowBlock& b, const UpdateRule& rule, std:
 
 }  // namespace
 
+// Variables that replicas change each for itself may differ, and are left out. Hashed rows lie in
+// the order in which they were made, which is the same in all copies as long as none drifts.
 void ReplicaRuntime::require_equal_copies() {
   for (int copy = 1; copy < copies(); ++copy)
     for (VariableId id = 0; id < variables().size(); ++id) {

@@ -1,4 +1,5 @@
-// Wide & Deep on the Adult data, small enough for a test: the model by which strategies are compared.
+// Wide & Deep on the Adult data, small enough for a test: the model by which strategies are
+// compared.
 #pragma once
 #include <memory>
 #include <string>

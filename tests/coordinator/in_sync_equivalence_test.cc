@@ -1,5 +1,5 @@
-// Several replicas in sync train to the numbers of one device with the same global batch, and to the
-// same bits each time.
+// Several replicas in sync train to the numbers of one device with the same global batch, and to
+// the same bits each time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
