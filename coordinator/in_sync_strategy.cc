@@ -37,6 +37,8 @@ bool within_trace() { return TraceContext::current() != nullptr; }
 
 }  // namespace
 
+// One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
+// graphs, and no thread is made.
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
                                std::vector<Device*> devices, const InSyncOptions& options)
     : LocalStrategy(std::move(runtime)),
@@ -61,9 +63,6 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
 }
 
 InSyncStrategy::~InSyncStrategy() = default;
-
-// One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
-// graphs, and no thread is made.
 
 LocalStore& InSyncStrategy::store_of(int replica) {
   return runtime_.store(runtime_.copies() > 1 ? replica : 0);

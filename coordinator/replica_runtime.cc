@@ -61,7 +61,13 @@ Variable ReplicaRuntime::create_variable(VariableSpec spec) {
   if (next == made.variables.size())
     throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name,
                                    "\", and replica 0 does not: all replicas must make the same"));
-  return made.variables[next++];
+  const Variable& same = made.variables[next++];
+  if (same.spec().dtype != spec.dtype || same.shape() != spec.shape)
+    throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name, "\" as ",
+                                   TensorType{spec.dtype, spec.shape}.to_string(),
+                                   ", and replica 0 as ",
+                                   TensorType{same.spec().dtype, same.shape()}.to_string()));
+  return same;
 }
 
 // ---- contents of copies ----
