@@ -150,7 +150,7 @@ Task<void> PeerLinks::Impl::keep_dialling(int to) {
 
 // ---- forming ----
 
-bool PeerLinks::Impl::all(const std::vector<std::uint64_t>& incarnations) const {
+bool PeerLinks::Impl::all(const std::vector<ProcessIncarnation>& incarnations) const {
   for (int rank = 0; rank < size(); ++rank) {
     const auto i = static_cast<std::size_t>(rank);
     if (rank != options.rank && !peers[i].is(incarnations[i])) return false;
@@ -219,7 +219,7 @@ Task<void> PeerLinks::Impl::announce() {
   for (int to = 1; to < size(); ++to) told.add(announce_to(to));
   // Parcels of those that are told early wait until this one is through: see deliver().
   co_await kj::joinPromises(told.releaseAsArray());
-  begin(options.incarnation);
+  if (!error) begin(options.incarnation);
 }
 
 Task<void> PeerLinks::Impl::announce_to(int to) {

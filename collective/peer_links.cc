@@ -40,7 +40,7 @@ void PeerLinks::Impl::accepted(int from, rpc::Connection& connection) {
 }
 
 Task<void> PeerLinks::Impl::join(std::uint64_t asked_generation, std::uint64_t asked_agreed,
-                                 std::vector<std::uint64_t> incarnations) {
+                                 std::vector<ProcessIncarnation> incarnations) {
   if (asked_agreed != agreed || incarnations.size() != peers.size()) {
     fail({Code::kFailedPrecondition,
           str(name(options.rank), " and ", name(0),
@@ -48,7 +48,7 @@ Task<void> PeerLinks::Impl::join(std::uint64_t asked_generation, std::uint64_t a
           member(options.rank).task()});
     throw_error(*error);
   }
-  if (incarnations[static_cast<std::size_t>(options.rank)] != options.incarnation)
+  if (incarnations[static_cast<std::size_t>(options.rank)].number != options.incarnation)
     throw UnavailableError(str(name(options.rank), " was started again while the group formed"));
   while (!all(incarnations)) co_await changed.wait();
   if (error) throw_error(*error);

@@ -1,5 +1,5 @@
-// The inside of PeerLinks: peer_links.cc has what happens in a group, peer_forming.cc how it comes to
-// be.
+// The inside of PeerLinks: peer_links.cc has what happens in a group, peer_forming.cc how a group
+// comes to be.
 #pragma once
 #include <memory>
 #include <optional>
@@ -9,6 +9,7 @@
 #include "collective/peer_links.h"
 #include "collective/peer_service.h"
 #include "core/base/error.h"
+#include "core/base/incarnation.h"
 #include "rpc/connection.h"
 #include "rpc/server.h"
 #include "rpc/signal.h"
@@ -53,7 +54,7 @@ struct PeerLinks::Impl final : PeerHost {
   rpc::Task<void> announce();
   rpc::Task<void> announce_to(int to);
   rpc::Task<void> log_missing();
-  bool all(const std::vector<std::uint64_t>& incarnations) const;
+  bool all(const std::vector<ProcessIncarnation>& incarnations) const;
   std::string missing() const;
   void begin(std::uint64_t announced);
 
@@ -61,7 +62,7 @@ struct PeerLinks::Impl final : PeerHost {
   capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection);
   void accepted(int from, rpc::Connection& connection);
   rpc::Task<void> join(std::uint64_t generation, std::uint64_t agreed,
-                       std::vector<std::uint64_t> incarnations) override;
+                       std::vector<ProcessIncarnation> incarnations) override;
   rpc::Task<void> deliver(int from, rpc::Connection& connection, std::uint64_t generation,
                           Parcel parcel) override;
   std::uint64_t own_calls() const override { return calls; }

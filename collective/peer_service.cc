@@ -32,8 +32,8 @@ class MemberService final : public wire::Member::Server {
   rpc::Task<void> formed(FormContext context) {
     if (from_ != 0) throw PermissionDeniedError("only rank 0 announces a group");
     const auto params = context.getParams();
-    std::vector<std::uint64_t> incarnations;
-    for (const std::uint64_t each : params.getIncarnations()) incarnations.push_back(each);
+    std::vector<ProcessIncarnation> incarnations;
+    for (const std::uint64_t each : params.getIncarnations()) incarnations.emplace_back(each);
     co_await host_.join(params.getGeneration(), params.getAgreed(), std::move(incarnations));
   }
 

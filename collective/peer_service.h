@@ -10,6 +10,7 @@
 #include "collective/inbox.h"
 #include "collective/peer.capnp.h"
 #include "core/base/error.h"
+#include "core/base/incarnation.h"
 #include "rpc/connection.h"
 #include "rpc/task.h"
 
@@ -20,7 +21,7 @@ class PeerHost {
  public:
   virtual ~PeerHost() noexcept = default;
   virtual rpc::Task<void> join(std::uint64_t generation, std::uint64_t agreed,
-                               std::vector<std::uint64_t> incarnations) = 0;
+                               std::vector<ProcessIncarnation> incarnations) = 0;
   // Resolves when the parcel, which lies in the message, was used.
   virtual rpc::Task<void> deliver(int from, rpc::Connection& connection, std::uint64_t generation,
                                   Parcel parcel) = 0;
