@@ -17,6 +17,7 @@ using rpc::Task;
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // of a tensor on its way down a tree
 constexpr std::size_t kPiecesUnderWay = 4;
+constexpr int kRootsAtOnce = 8;
 
 // The binomial tree over ranks 0 .. n - 1 seen from its root: the children of v are v + 1, v + 2,
 // v + 4, ... below the lowest bit that is set in v, its parent is v without that bit.
@@ -160,12 +161,15 @@ Task<void> GroupCalls::spread(std::shared_ptr<Running> running, int root, Tensor
   for (auto& each : under_way) co_await kj::mv(each);
 }
 
+// So many tensors at a time that what is under way stays within what an inbox takes.
 Task<void> GroupCalls::gather(std::shared_ptr<Running> running) {
   running->results.resize(static_cast<std::size_t>(size()));
-  std::vector<kj::Promise<void>> all;
-  for (int root = 0; root < size(); ++root)
-    all.push_back(spread(running, root, root == rank() ? running->call.value : Tensor()).start());
-  co_await all_of(std::move(all));
+  for (int first = 0; first < size(); first += kRootsAtOnce) {
+    std::vector<kj::Promise<void>> all;
+    for (int root = first; root < std::min(size(), first + kRootsAtOnce); ++root)
+      all.push_back(spread(running, root, root == rank() ? running->call.value : Tensor()).start());
+    co_await all_of(std::move(all));
+  }
 }
 
 }  // namespace cairn

@@ -20,6 +20,8 @@ constexpr std::size_t kWindowBytes = std::size_t{16} << 20;
 constexpr std::size_t kPartBytesMin = std::size_t{16} << 10;
 // Up to here the waits of a ring cost more than the bytes that it saves.
 constexpr std::size_t kTreeBytesMax = std::size_t{64} << 10;
+constexpr std::size_t kTreePartBytesMax = std::size_t{1} << 20;
+constexpr std::size_t kEarlyMax = 1 << 16;
 constexpr std::uint32_t kAnnouncement = 0xffffffff;  // in the place of a part's number
 
 std::string text_of(const CollectiveCall& call) {
@@ -84,7 +86,9 @@ void GroupCalls::enqueue(const std::shared_ptr<Running>& running) {
   running->values = FlatValues(call.reductions, wire);
   const std::size_t bytes = running->values.bytes();
   const auto pack = static_cast<std::size_t>(options_.bytes_per_pack) / 8 * 8;
-  const std::size_t step = std::max<std::size_t>(pack, 8);
+  // On its way up a tree a part is one message.
+  const std::size_t most = call.kind == CallKind::kReduce ? kTreePartBytesMax : pack;
+  const std::size_t step = std::max<std::size_t>(std::min(pack, most), 8);
   std::vector<Part> parts;
   for (std::size_t begin = 0; begin < bytes; begin += step)
     parts.push_back({running,
@@ -179,12 +183,19 @@ kj::Promise<void> GroupCalls::parcel(int from, Parcel parcel) {
   if (const auto own = running_.find(parcel.call); own != running_.end())
     compare(*own->second, from, parcel.signature, parcel.asked);
   else if (parcel.call >= next_)
-    early_.emplace(parcel.call, Heard{from, parcel.signature, parcel.asked});
+    hear_early(from, parcel);
   if (parcel.part == kAnnouncement) return kj::READY_NOW;
   if (parcel.call < next_ && !running_.contains(parcel.call))
     throw FailedPreconditionError(
         str("rank ", from, " sends values of call ", parcel.call, ", which has ended here"));
   return inbox_.put(from, std::move(parcel));
+}
+
+void GroupCalls::hear_early(int from, const Parcel& parcel) {
+  if (early_.size() >= kEarlyMax)
+    throw ResourceExhaustedError(
+        str("more than ", kEarlyMax, " messages came of calls that this member has not made yet"));
+  early_.emplace(parcel.call, Heard{from, parcel.signature, parcel.asked});
 }
 
 void GroupCalls::compare(const Running& own, int from, std::uint64_t signature,

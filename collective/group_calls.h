@@ -66,6 +66,7 @@ class GroupCalls {
   rpc::Task<void> too_late(std::shared_ptr<Running> running);
   kj::Promise<void> exchange_of(const Part& part);
   void enqueue(const std::shared_ptr<Running>& running);
+  void hear_early(int from, const Parcel& parcel);
   void compare(const Running& own, int from, std::uint64_t signature, const std::string& asked);
 
   // ---- exchanges ----

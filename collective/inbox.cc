@@ -7,9 +7,11 @@ namespace cairn {
 Inbox::Deposit::Deposit(Inbox& inbox, Key key, Parcel parcel)
     : inbox(inbox), key(key), parcel(std::move(parcel)) {
   inbox.deposits_.emplace(key, this);
+  inbox.waiting_bytes_[key.from] += this->parcel.data.size() + kParcelBytes;
 }
 
 Inbox::Deposit::~Deposit() {
+  inbox.waiting_bytes_[key.from] -= parcel.data.size() + kParcelBytes;
   const auto found = inbox.deposits_.find(key);
   if (found != inbox.deposits_.end() && found->second == this) inbox.deposits_.erase(found);
 }
@@ -19,6 +21,10 @@ kj::Promise<void> Inbox::put(int from, Parcel parcel) {
   if (deposits_.contains(key))
     throw InvalidArgumentError(str("rank ", from, " sent part ", key.part, ", step ", key.step,
                                    " of call ", key.call, " twice"));
+  if (waiting_bytes_[from] + parcel.data.size() > kWaitingBytesMax)
+    throw ResourceExhaustedError(
+        str("rank ", from, " has sent ", waiting_bytes_[from],
+            " bytes that this member has no use for yet, above the bound of ", kWaitingBytesMax));
   auto deposit = kj::heap<Deposit>(*this, key, std::move(parcel));
   auto used = kj::newPromiseAndFulfiller<void>();
   deposit->used = kj::mv(used.fulfiller);

@@ -38,9 +38,15 @@ class Inbox {
     auto operator<=>(const Key&) const = default;
   };
 
+  // of one member's parcels, with kParcelBytes for each: four times what a member of ours sends
+  // before it is answered
+  static constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
+  static constexpr std::size_t kParcelBytes = 256;
+
   // Resolves when the parcel was used. Dropping the promise takes the parcel back: the connection
   // has ended, and its bytes are going.
-  //   Errors  InvalidArgument: there is one of that key already.
+  //   Errors  InvalidArgument: there is one of that key already. ResourceExhausted: above
+  //           kWaitingBytesMax.
   kj::Promise<void> put(int from, Parcel parcel);
   // Resolves when there is a parcel of this key. One waiter per key.
   kj::Promise<void> arrival(Key key);
@@ -54,7 +60,8 @@ class Inbox {
  private:
   struct Deposit;
   [[noreturn]] static void taken_back(const Key& key);
-  std::map<Key, Deposit*> deposits_;  // each owned by its put()
+  std::map<Key, Deposit*> deposits_;          // each owned by its put()
+  std::map<int, std::size_t> waiting_bytes_;  // by member
   std::map<Key, kj::Own<kj::PromiseFulfiller<void>>> waiters_;
 };
 

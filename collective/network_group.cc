@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "collective/peer_group.h"
@@ -24,26 +25,33 @@ struct Live {
   rpc::TaskGroup tasks;
 };
 
-template <typename T>
-void set_error(std::promise<T>& outcome) {
-  outcome.set_exception(std::current_exception());
+// What a call came to. An error crosses as values, so that each thread throws an exception of its
+// own.
+struct Outcome {
+  Results results;
+  std::optional<ErrorParts> error;
+
+  Results take() const {
+    if (error) throw_error(*error);
+    return results;
+  }
+};
+using Promised = std::shared_ptr<std::promise<Outcome>>;
+
+// What `request` makes of the group, told to the thread that waits for it.
+template <typename Request>
+rpc::Task<void> settle(PeerGroup& group, Request request, Promised promised) {
+  Outcome outcome;
+  try {
+    outcome.results = co_await request(group);
+  } catch (...) {
+    outcome.error = error_parts(std::current_exception());
+  }
+  promised->set_value(std::move(outcome));
 }
 
-rpc::Task<void> settle(kj::Promise<Results> call, std::shared_ptr<std::promise<Results>> outcome) {
-  try {
-    outcome->set_value(co_await kj::mv(call));
-  } catch (const Error&) {
-    set_error(*outcome);
-  }
-}
-
-rpc::Task<void> settle(kj::Promise<void> call, std::shared_ptr<std::promise<void>> outcome) {
-  try {
-    co_await kj::mv(call);
-    outcome->set_value();
-  } catch (const Error&) {
-    set_error(*outcome);
-  }
+kj::Promise<Results> without_results(kj::Promise<void> promise) {
+  return promise.then([] { return Results(); });
 }
 
 class NetworkGroup final : public Collective {
@@ -54,7 +62,7 @@ class NetworkGroup final : public Collective {
         size_(static_cast<int>(options.members.size())) {
     try {
       thread_.run([&] { live_ = std::make_shared<Live>(thread_.reactor(), options); });
-      wait_for([](PeerGroup& group) { return group.form(); });
+      ask([](PeerGroup& group) { return without_results(group.form()); }).get().take();
     } catch (...) {
       close();
       throw;
@@ -76,23 +84,23 @@ class NetworkGroup final : public Collective {
     const TraceSpan span("all_reduce wait");
     CAIRN_CHECK(ticket < next_, "ticket ", ticket, " was not given out by this member");
     while (!begun_.empty() && begun_.front().first <= ticket) {
-      begun_.front().second.get();
+      begun_.front().second.get().take();
       begun_.pop_front();
     }
   }
 
   Tensor broadcast(const Tensor& value, int root) override {
-    return begin({.kind = CallKind::kBroadcast, .root = root, .value = value}).get().at(0);
+    return begin({.kind = CallKind::kBroadcast, .root = root, .value = value}).get().take().at(0);
   }
   std::vector<Tensor> all_gather(const Tensor& value) override {
-    return begin({.kind = CallKind::kAllGather, .value = value}).get();
+    return begin({.kind = CallKind::kAllGather, .value = value}).get().take();
   }
   Tensor reduce(ReduceOp op, const Tensor& value, int root) override {
     const Results sum =
-        begin({.kind = CallKind::kReduce, .root = root, .op = op, .value = value}).get();
+        begin({.kind = CallKind::kReduce, .root = root, .op = op, .value = value}).get().take();
     return sum.empty() ? Tensor() : sum[0];
   }
-  void barrier() override { begin({.kind = CallKind::kBarrier}).get(); }
+  void barrier() override { begin({.kind = CallKind::kBarrier}).get().take(); }
 
   void abort(const ErrorParts& error) override {
     thread_.post([live = std::weak_ptr<Live>(live_), error] {
@@ -102,35 +110,28 @@ class NetworkGroup final : public Collective {
 
  private:
   // Calls of one member reach the group's thread in the order in which they are posted.
-  std::shared_future<Results> begin(CollectiveCall call) {
+  std::shared_future<Outcome> begin(CollectiveCall call) {
     check_call(call, rank_, size_);
     ++next_;
-    auto outcome = std::make_shared<std::promise<Results>>();
-    std::shared_future<Results> result = outcome->get_future().share();
-    thread_.post([live = live_.get(), call = std::move(call), outcome = std::move(outcome)] {
-      try {
-        live->tasks.spawn("a collective call", settle(live->group.run(call), outcome));
-      } catch (const Error&) {
-        set_error(*outcome);
-      }
-    });
-    return result;
+    return ask(
+        [call = std::move(call)](PeerGroup& group) mutable { return group.run(std::move(call)); });
   }
 
-  template <typename Ask>
-  void wait_for(Ask ask) {
-    auto outcome = std::make_shared<std::promise<void>>();
-    auto result = outcome->get_future();
-    thread_.post([live = live_.get(), ask, outcome] {
-      live->tasks.spawn("a group's beginning or end", settle(ask(live->group), outcome));
+  // Has the group's thread await what `request` makes there of the group.
+  template <typename Request>
+  std::shared_future<Outcome> ask(Request request) {
+    auto promised = std::make_shared<std::promise<Outcome>>();
+    std::shared_future<Outcome> outcome = promised->get_future().share();
+    thread_.post([live = live_.get(), request = std::move(request), promised]() mutable {
+      live->tasks.spawn("a collective call", settle(live->group, std::move(request), promised));
     });
-    result.get();
+    return outcome;
   }
 
   // The last thing that the thread does is to destroy what lives on it.
   void close() {
     if (live_ == nullptr) return;
-    wait_for([](PeerGroup& group) { return group.leave(); });
+    ask([](PeerGroup& group) { return without_results(group.leave()); }).get();
     thread_.run([this] {
       live_->tasks.cancel_all();
       live_.reset();
@@ -141,7 +142,7 @@ class NetworkGroup final : public Collective {
   std::shared_ptr<Live> live_;  // made, used and destroyed on the thread
   const int rank_, size_;
   Ticket next_ = 0;
-  std::deque<std::pair<Ticket, std::shared_future<Results>>> begun_;  // not waited for
+  std::deque<std::pair<Ticket, std::shared_future<Outcome>>> begun_;  // not waited for
 };
 
 }  // namespace

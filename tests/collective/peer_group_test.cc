@@ -211,6 +211,37 @@ TEST(PeerGroup, LargeTensorsAreBroadcastAndGatheredInPieces) {
   }
 }
 
+TEST(PeerGroup, ManyMembersGatherAndReduceToARoot) {
+  SimGroup group(11, 4);
+  group.start_and_form();
+  std::vector<std::vector<Tensor>> got(11);
+  const auto gathered = group.all([&](PeerGroup& member) {
+    auto keep = [&own = got[static_cast<std::size_t>(member.rank())]](std::vector<Tensor> results) {
+      own = std::move(results);
+    };
+    CollectiveCall call{.kind = CallKind::kAllGather, .value = Tensor::scalar(member.rank())};
+    return outcome_of(member.run(call).then(kj::mv(keep)));
+  });
+  EXPECT_THAT(gathered, Each(""));
+  for (const auto& own : got) {
+    ASSERT_EQ(own.size(), 11u);
+    for (int rank = 0; rank < 11; ++rank)
+      EXPECT_EQ(own[static_cast<std::size_t>(rank)].item<std::int32_t>(), rank);
+  }
+  const auto reduced = group.all([&](PeerGroup& member) {
+    auto keep = [&own = got[static_cast<std::size_t>(member.rank())]](std::vector<Tensor> results) {
+      own = std::move(results);
+    };
+    Tensor value = Tensor::zeros(DType::kInt32, {1'000'000});
+    std::ranges::fill(value.mutable_values<std::int32_t>(), member.rank());
+    CollectiveCall call{.kind = CallKind::kReduce, .root = 7, .value = value};
+    return outcome_of(member.run(call).then(kj::mv(keep)));
+  });
+  EXPECT_THAT(reduced, Each(""));
+  for (std::size_t rank = 0; rank < 11; ++rank) EXPECT_EQ(got[rank].size(), rank == 7 ? 1u : 0u);
+  EXPECT_THAT(values_of<std::int32_t>(got[7].at(0)), Each(55));
+}
+
 TEST(PeerGroup, AGroupOfOneNeedsNobody) {
   SimGroup group(1);
   group.start_and_form();
