@@ -48,6 +48,7 @@ GroupCalls::~GroupCalls() { stop(); }
 void GroupCalls::use(PeerLinks& links) {
   links_ = &links;
   tasks_.spawn("admitting parts of collective calls", admit_parts());
+  tasks_.spawn("letting go of a failed group's calls", let_go());
 }
 
 void GroupCalls::stop() { tasks_.cancel_all(); }
@@ -98,6 +99,17 @@ void GroupCalls::enqueue(const std::shared_ptr<Running>& running) {
   running->parts_left = parts.size();
   for (Part& part : parts) queue_.push_back(std::move(part));
   queued_.notify_all();
+}
+
+// The values of a failed group are not kept until somebody destroys it. An exchange that has not
+// been dropped yet keeps its own.
+Task<void> GroupCalls::let_go() {
+  try {
+    co_await links_->failure();
+  } catch (const Error&) {
+    queue_.clear();
+    running_.clear();
+  }
 }
 
 Task<void> GroupCalls::admit_parts() {

@@ -62,6 +62,7 @@ class GroupCalls {
   };
 
   rpc::Task<void> admit_parts();
+  rpc::Task<void> let_go();
   rpc::Task<void> exchange(Part part, rpc::Gate::Pass admitted);
   rpc::Task<void> too_late(std::shared_ptr<Running> running);
   kj::Promise<void> exchange_of(const Part& part);

@@ -229,6 +229,27 @@ TEST(PeerLoss, TheNextGroupWaitsForTheLostMembersSuccessorAndSumsAgain) {
   EXPECT_THAT(outcomes, Each(""));
 }
 
+TEST(PeerLoss, TheValuesOfAFailedGroupAreLetGoOf) {
+  SimGroup group(3);
+  group.start_and_form();
+  std::weak_ptr<const void> owner;
+  kj::Promise<std::string> outcome = std::string();
+  {
+    Tensor value = Tensor::zeros(DType::kFloat32, {10'000'000});  // many packs, most of them queued
+    owner = value.owner();
+    CollectiveCall call;
+    call.kind = CallKind::kAllReduce;
+    call.reductions = {in_place(value)};
+    outcome = outcome_of(group.member(0).run(std::move(call))).eagerlyEvaluate(nullptr);
+  }
+  EXPECT_FALSE(owner.expired());
+  group.kill(1);
+  EXPECT_THAT(group.reactor.wait(kj::mv(outcome)), HasSubstr("/job:worker/task:1"));
+  group.kill(2);  // its connection held the messages on their way to it
+  group.reactor.advance(1s);
+  EXPECT_TRUE(owner.expired());
+}
+
 TEST(PeerLoss, AMemberThatMakesNoCallIsNamedWhenTheTimeIsOver) {
   CommunicationOptions communication;
   communication.timeout = 10s;
