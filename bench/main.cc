@@ -29,6 +29,7 @@ constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},
                                      {"dlrm", bench_dlrm},
                                      {"ps-step", bench_ps_step},
                                      {"dense", bench_dense},
+                                     {"collective", bench_collective},
                                      {"growth", bench_growth},
                                      {"memory", bench_memory}};
 
