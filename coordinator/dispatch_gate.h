@@ -1,8 +1,9 @@
 // DispatchGate: may this closure be sent now? If not, why?
 //
 // A closure waits here for what concerns the whole cluster: that the shards have its tables and
-// know its number, that every ps is there, and that nobody is making or restoring tables. Whether a
-// lane has room for it is the dispatcher's matter.
+// know its number, that every ps is there, that nobody is making or restoring tables, and that it
+// makes no update staler than the run allows. Whether a lane has room for it is the dispatcher's
+// matter.
 //   Thread  the engine's.
 //   Cost    open_for(): a few comparisons; asked once or twice for each closure that is sent.
 #pragma once
@@ -12,6 +13,7 @@
 #include "coordinator/closure.h"
 #include "coordinator/cluster_members.h"
 #include "coordinator/shard_tables.h"
+#include "coordinator/staleness_bound.h"
 #include "coordinator/table_lock.h"
 
 namespace cairn {
@@ -19,12 +21,17 @@ namespace cairn {
 class DispatchGate {
  public:
   DispatchGate(const ClusterMembers& members, ShardTables& tables, const TableLock& lock,
-               Announcer& announcer)
-      : members_(members), tables_(tables), lock_(lock), announcer_(announcer) {}
+               Announcer& announcer, Consistency consistency = {})
+      : members_(members),
+        tables_(tables),
+        lock_(lock),
+        announcer_(announcer),
+        bound_(consistency, members) {}
 
   // `next` is at the head of the queue. If it may not be sent, whatever removes the obstacle pumps
   // the dispatcher again: a layout that it needs is begun to be synced here, its number is
-  // announced soon, a ps that is away is brought back by PsGroup.
+  // announced soon, a ps that is away is brought back by PsGroup, and a closure that ends (the
+  // dispatcher says so to bound()) makes room for the next.
   bool open_for(const Closure& next) {
     if (!tables_.have(next.oldest_layout)) {
       tables_.sync();
@@ -32,16 +39,21 @@ class DispatchGate {
     }
     announcer_.want(next.sequence);
     return !next.function->uses_variables ||
-           (members_.all_ps_ready() && !lock_.held() && announcer_.announced(next.sequence));
+           (members_.all_ps_ready() && !lock_.held() && announcer_.announced(next.sequence) &&
+            bound_.admits(next));
   }
+  StalenessBound& bound() { return bound_; }
   // For people. Empty: it waits for nothing here.
   std::string obstacle(const Closure& closure) const;
+  // The same, of the bound on staleness alone: for whom it holds the closure back.
+  std::string bound_obstacle(const Closure& closure) const;
 
  private:
   const ClusterMembers& members_;
   ShardTables& tables_;
   const TableLock& lock_;
   Announcer& announcer_;
+  StalenessBound bound_;
 };
 
 }  // namespace cairn

@@ -44,6 +44,7 @@ void Dispatcher::pump() {
   for (const auto& closure : queue_.take_cancelled()) {
     progress_.spend_elements(*closure);
     not_torn(*closure);
+    gate_.bound().ended(*closure);
   }
   dispatch_queued();
   send_dispatched();
@@ -67,11 +68,14 @@ void Dispatcher::dispatch_queued() {
 
 void Dispatcher::dispatch_next(Lane& lane) {
   auto closure = queue_.pop();
-  // Another thread has cancelled it since front() saw it.
+  // Another thread has cancelled it since front() saw it, and may have queued another one since.
   if (!closure) return;
+  if (!gate_.bound().admits(*closure)) return queue_.put_back(std::move(closure));
   // In the queue's order, whichever lane is ready first.
-  if (closure->function->updates && closure->global_step < 0)
+  if (closure->function->updates && closure->global_step < 0) {
+    gate_.bound().began(*closure);
     closure->global_step = progress_.give_step(closure->function->steps);
+  }
   // A lane that has to be prepared first is sent nothing else meanwhile (has_room), so that what it
   // is sent next finds the layout and the functions there.
   if (prepared(lane, *closure)) return dispatch(lane, std::move(closure));

@@ -17,7 +17,8 @@ void Dispatcher::renew(Lane& lane) {
   lane.pipelines.clear();
   lane.calls = 0;
   lane.answers = 0;
-  lane.window = SendWindow(session_.options.pipeline_depth, session_.options.send_window);
+  lane.window = SendWindow(session_.options.pipeline_depth,
+                           gate_.bound().lane_window(session_.options.send_window));
 }
 
 void Dispatcher::admit(Lane& lane) {

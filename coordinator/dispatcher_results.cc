@@ -74,6 +74,7 @@ void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, 
   lane.inflight.remove(closure->sequence);
   if (!closure->takes.empty()) commit_elements(*closure, reply);
   not_torn(*closure);
+  gate_.bound().ended(*closure);
   if (closure->function->updates) count_update(lane, *closure, reply);
   queue_.finish(*closure, std::move(reply.outputs));
 }
@@ -149,6 +150,7 @@ void Dispatcher::fail(Closure& closure, std::exception_ptr error) {
   // Nobody completes it any more: its elements are not taken again, and no cut waits for it.
   progress_.spend_elements(closure);
   not_torn(closure);
+  gate_.bound().ended(closure);
   queue_.fail(closure, error);
 }
 

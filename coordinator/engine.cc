@@ -15,7 +15,7 @@ Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> wait
       announcer_(session_, members_, [this] { dispatcher_.pump(); }),
       tables_(session_, members_, sources_, table_lock_, [this] { dispatcher_.pump(); }),
       fence_(session_, members_),
-      gate_(members_, tables_, table_lock_, announcer_),
+      gate_(members_, tables_, table_lock_, announcer_, session_.options.consistency),
       dispatcher_(session_, members_, tables_, gate_, announcer_, progress_, losses_,
                   [this] { auto_saver_.save_if_due(); }),
       checkpointer_(checkpoint_parts(), CutMaker(checkpoint_parts(), dispatcher_),

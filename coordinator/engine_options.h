@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/cluster_spec.h"
+#include "coordinator/consistency.h"
 #include "coordinator/staleness.h"
 #include "coordinator/variable_registry.h"
 #include "core/base/arithmetic.h"
@@ -57,10 +58,13 @@ struct EngineOptions {
   // Whether to serve the chief's address to other hosts without a token.
   bool insecure = false;
   RegistryOptions variables;
+  // How far lanes may run ahead of one another.
+  Consistency consistency;
   // At most so many closures of a lane are between the start of their pull and the end of their
   // push; 1: strict order of read, compute and write.
   std::uint32_t pipeline_depth = 2;
-  // At most so many closures are sent to a lane and not answered (send_window.h).
+  // At most so many closures are sent to a lane and not answered (send_window.h); fewer with a
+  // bound on staleness (consistency.h).
   std::uint32_t send_window = 256;
   // schedule() waits while so many closures are queued.
   std::size_t queue_capacity = 256 * 1024;

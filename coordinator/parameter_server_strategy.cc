@@ -22,6 +22,7 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   EngineOptions engine = options.engine;
   engine.cluster = resolver.cluster_spec();
   engine.variables = {options.partitioner, options.placement, options.seed};
+  engine.consistency = options.consistency;
   // What the program sets goes before the environment, in which `cairn up` leaves the cluster's
   // name and token.
   if (engine.cluster_id == EngineOptions{}.cluster_id)

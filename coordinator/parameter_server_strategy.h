@@ -4,7 +4,7 @@
 //   ClusterCoordinator coordinator(strategy);              // schedules steps
 //
 // A worker is one replica, so num_replicas_in_sync() is 1; workers are not in step with one
-// another. Whatever is done outside of a scheduled function (run, call, a read or an assignment)
+// another, and how far they may drift apart is ParameterServerOptions::consistency. Whatever is done outside of a scheduled function (run, call, a read or an assignment)
 // is one closure among the others, on any worker, and is waited for.
 #pragma once
 #include <cstdint>
@@ -31,7 +31,9 @@ struct ParameterServerOptions {
   Placement placement = Placement::kSizeAware;
   std::uint64_t seed = 0;  // of initial values
   rpc::Transport transport = rpc::Transport::kAuto;
-  // its cluster and variables come from the resolver and the fields above
+  // How far workers may run ahead of one another: asynchronous(), or bounded(k).
+  Consistency consistency = {};
+  // its cluster, variables and consistency come from the resolver and the fields above
   EngineOptions engine = {};
 };
 

@@ -84,6 +84,7 @@ std::string StatusReporter::make_status() const {
               {"staleness_p50", now.staleness.quantile(0.5)},
               {"staleness_p99", now.staleness.quantile(0.99)},
               {"staleness_histogram", histogram_json(now.staleness)},
+              {"consistency", session_.options.consistency.text()},
               {"checkpoints", now.checkpoints},
               {"checkpoints_failed", now.checkpoints_failed},
               {"checkpoint_error", now.checkpoint_error},
@@ -102,6 +103,10 @@ std::string StatusReporter::make_status() const {
     for (const auto& lane : worker->lanes) task["inflight"].push_back(lane->inflight.size());
     status["workers"].push_back(std::move(task));
   }
+  // Told at once, and not only once it is stuck: it names the lane by whose speed all others go.
+  if (const auto front = session_.queue.front())
+    if (std::string held = gate_.bound_obstacle(*front); !held.empty())
+      status["held_by_bound"] = std::move(held);
   for (const StuckClosure& one : stuck_) status["stuck"].push_back(stuck_json(one));
   for (const LossReport& loss : now.losses)
     status["losses"].push_back({{"task", loss.task},

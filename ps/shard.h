@@ -41,8 +41,8 @@ namespace cairn::ps {
 class PushObserver {
  public:
   virtual void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) = 0;
-  // not applied: it was a duplicate
-  virtual void pushed(const StepContext& step, bool applied) = 0;
+  // not applied: it was a duplicate. `staleness` as the push is answered it.
+  virtual void pushed(const StepContext& step, bool applied, std::uint64_t staleness) = 0;
 
  protected:
   ~PushObserver() = default;

@@ -73,7 +73,7 @@ void Shard::verify_slice(const PushRequest& request) const {
 PushResult Shard::duplicate(const PushRequest& request) {
   if (request.slice == 0) staging_.forget(request.step.closure, request.step.push_number);
   ShardCounters::add(counters_.duplicates, 1);
-  if (options_.observer != nullptr) options_.observer->pushed(request.step, false);
+  if (options_.observer != nullptr) options_.observer->pushed(request.step, false, 0);
   return {version(), 0, true};
 }
 
@@ -82,13 +82,13 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   // What was applied is noted in the same call, so that no cut and no repetition comes between the
   // two.
   for (const PlannedUpdate& update : plan.updates) apply(update, request.encoding);
-  if (options_.observer != nullptr) options_.observer->pushed(request.step, true);
   for (const PlannedUpdate& update : plan.updates) update.table->count_write();
   const StepContext& step = request.step;
   // A push in slices is counted once, with the first slice of it.
   const bool counted = applied_.begun(step.closure, step.push_number);
   const std::uint64_t staleness = counted ? 0 : count_push(request);
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
+  if (options_.observer != nullptr) options_.observer->pushed(step, true, staleness);
   if (request.slice == 0) staging_.forget(step.closure, step.push_number);
   return {version(), staleness, false};
 }

@@ -1,5 +1,6 @@
 #include "rpc/sim_network.h"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -40,9 +41,15 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
       : reactor(reactor), options(options), random(options.seed) {}
 
   // SimLinks: what a stream asks of its network.
-  Duration draw_delay() override {
+  // Between two slow hosts the slower one counts.
+  Duration draw_delay(const std::string& from, const std::string& to) override {
     auto span = static_cast<std::uint64_t>((options.delay_max - options.delay_min).count());
-    return options.delay_min + Duration(random.below(span + 1));
+    const Duration delay = options.delay_min + Duration(random.below(span + 1));
+    return slow.empty() ? delay : delay * std::max(times_slower(from), times_slower(to));
+  }
+  int times_slower(const std::string& host) const {
+    const auto found = slow.find(host);
+    return found == slow.end() ? 1 : found->second;
   }
   bool held(const std::string& from, const std::string& to) const override {
     return partitions.contains({from, to});
@@ -71,6 +78,7 @@ struct SimNetwork::Impl : SimLinks, std::enable_shared_from_this<SimNetwork::Imp
   // in order of creation: faults strike in that order
   std::vector<std::weak_ptr<SimEnd>> ends;
   std::set<Pair> cuts, partitions, drops;
+  std::map<std::string, int> slow;  // hosts, and how many times slower they are
   std::uint64_t fingerprint = 0;
   std::uint64_t deliveries = 0;
 };
@@ -163,7 +171,7 @@ class SimNetwork::Impl::HostNetwork final : public Network {
   static Task<std::unique_ptr<Socket>> dial_host(std::shared_ptr<Impl> net, std::string from,
                                                  Address address) {
     auto to = host_of(address);
-    co_await net->reactor.sleep(net->draw_delay());
+    co_await net->reactor.sleep(net->draw_delay(from, to));
     // A partition swallows the request or its answer; the dialler's deadline ends this.
     if (net->held(from, to) || net->held(to, from)) co_await kj::Promise<void>(kj::NEVER_DONE);
     auto door = net->doors.find(address.host);
@@ -218,6 +226,13 @@ void SimNetwork::heal_all() {
   impl_->cuts.clear();
   auto held = impl_->partitions;
   for (const auto& direction : held) impl_->release(direction);
+}
+
+void SimNetwork::slow(const std::string& host, int times) {
+  if (times > 1)
+    impl_->slow[host] = times;
+  else
+    impl_->slow.erase(host);
 }
 
 void SimNetwork::drop_next(const std::string& from, const std::string& to) {

@@ -34,6 +34,8 @@ class SimNetwork {
   void partition_both(const std::string& a, const std::string& b);
   void heal(const std::string& a, const std::string& b);
   void heal_all();
+  // Whatever `host` sends and is sent takes so many times as long from now on; 1: as long as ever.
+  void slow(const std::string& host, int times);
   // The next bytes that `from` writes to `to` vanish and that stream breaks: a request that was
   // served, its reply lost.
   void drop_next(const std::string& from, const std::string& to);

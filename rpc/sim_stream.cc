@@ -83,7 +83,7 @@ kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes, std::shared_ptr<Sha
 void SimEnd::send(Piece piece) {
   if (links_->held(host_, peer_host_)) return hold(std::move(piece));
   // A piece never arrives before the one ahead of it, however short the delay that it draws.
-  last_arrival_ = std::max(last_arrival_, reactor_.now() + links_->draw_delay());
+  last_arrival_ = std::max(last_arrival_, reactor_.now() + links_->draw_delay(host_, peer_host_));
   auto shared = std::make_shared<Piece>(std::move(piece));
   reactor_.schedule(last_arrival_ - reactor_.now(), [self = shared_from_this(), shared] {
     auto peer = self->peer_.lock();

@@ -15,7 +15,7 @@ namespace cairn::rpc {
 class SimLinks {
  public:
   virtual ~SimLinks() = default;
-  virtual Duration draw_delay() = 0;
+  virtual Duration draw_delay(const std::string& from, const std::string& to) = 0;
   virtual bool held(const std::string& from, const std::string& to) const = 0;
   virtual bool take_drop(const std::string& from, const std::string& to) = 0;
   virtual void delivered(const std::string& from, const std::string& to, std::size_t bytes) = 0;

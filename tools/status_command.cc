@@ -62,6 +62,8 @@ void print(const Json& status, const Json& description) {
   std::printf("coordinator:%s\n", memory_text(status).c_str());
   for (const auto& task : status["ps"]) print_task(task, description);
   for (const auto& task : status["workers"]) print_task(task, description);
+  if (status.contains("held_by_bound"))
+    std::printf("  queue: %s\n", status["held_by_bound"].get<std::string>().c_str());
   for (const auto& one : status.value("stuck", Json::array()))
     std::printf("  stuck: %s\n", one.value("text", "").c_str());
   for (const auto& loss : status["losses"]) {

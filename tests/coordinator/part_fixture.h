@@ -124,7 +124,7 @@ struct PartTest : ::testing::Test {
   Announcer announcer{session, members, [this] { dispatcher.pump(); }};
   ShardTables tables{session, members, sources, lock, [this] { dispatcher.pump(); }};
   LaneFence fence{session, members};
-  DispatchGate gate{members, tables, lock, announcer};
+  DispatchGate gate{members, tables, lock, announcer, session.options.consistency};
   Dispatcher dispatcher{session, members, tables, gate, announcer, progress, losses, [] {}};
   Workers workers{session, members, dispatcher, fence, losses};
   PsGroup ps_group{session,   members, tables,

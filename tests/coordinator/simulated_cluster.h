@@ -113,6 +113,7 @@ class SimulatedCluster {
     options.session = (random_key(options_.seed, "session") + 2 * ++sessions_) | 1;
     options.variables = {options_.strategy.partitioner, options_.strategy.placement,
                          options_.strategy.seed};
+    options.consistency = options_.strategy.consistency;
     options.cluster.add_task("chief", "sim://chief");
     for (int i = 0; i < options_.ps; ++i)
       options.cluster.add_task("ps", "sim://ps" + std::to_string(i));

@@ -74,6 +74,22 @@ TEST(SimNetwork, ACallTakesVirtualTimeOnly) {
   EXPECT_LE(took, Duration(2ms));
 }
 
+TEST(SimNetwork, ASlowHostTakesSoManyTimesAsLongUntilItIsFastAgain) {
+  SimCluster cluster;
+  auto connection = cluster.connect();
+  auto client = connection->bootstrap<Echo>();
+  const auto time_of_ten = [&] {
+    const Duration from = cluster.reactor.now();
+    for (int i = 0; i < 10; ++i) cluster.reactor.wait(echo(client, 1));
+    return cluster.reactor.now() - from;
+  };
+  const Duration fast = time_of_ten();
+  cluster.network.slow("worker0", 20);
+  EXPECT_GT(time_of_ten(), 5 * fast);
+  cluster.network.slow("worker0", 1);
+  EXPECT_LT(time_of_ten(), 5 * fast);
+}
+
 TEST(SimNetwork, ACutBreaksStreamsAndRefusesNewOnesUntilHealed) {
   SimCluster cluster;
   auto connection = cluster.connect();

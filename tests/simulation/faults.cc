@@ -70,6 +70,9 @@ void World::strike(const Fault& fault) {
     case Kind::kDiskSlow:
       cluster_.slow_disks(milliseconds(50));
       return later(fault.lasts, [this] { cluster_.slow_disks(Duration(0)); });
+    case Kind::kSlow:
+      network.slow(fault.from, fault.a);
+      return later(fault.lasts, [this, fault] { cluster_.network().slow(fault.from, 1); });
     case Kind::kZombie: return make_zombie(fault);
     case Kind::kWallJump: cluster_.reactor().jump_wall(std::chrono::seconds(fault.a)); return;
   }

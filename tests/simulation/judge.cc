@@ -16,8 +16,14 @@ void World::fenced(LaneIncarnation newest, std::span<const LaneIncarnation> aliv
 // A lost worker is fenced on every shard before its closures run elsewhere: once another one pushes
 // for a closure after the first shard's fence, nothing of the lost one is applied. What another
 // pushed before that was an earlier attempt.
-void World::pushed(const StepContext& step, bool applied) {
+void World::pushed(const StepContext& step, bool applied, std::uint64_t staleness) {
   watched_ += 1;
+  verdict_.staleness_max = std::max(verdict_.staleness_max, staleness);
+  const auto lanes = static_cast<std::uint64_t>(scenario_.workers) * scenario_.lanes;
+  if (scenario_.bound > 0 && staleness >= scenario_.bound * lanes)
+    complain(str("a push of closure ", step.closure, " was applied ", staleness,
+                 " updates late, and bounded(", scenario_.bound, ") of ", lanes,
+                 " lanes was promised"));
   Pushed& last = last_pushed_[step.closure];
   const auto fence = fenced_.find(step.incarnation);
   if (applied && fence != fenced_.end() && last.incarnation != step.incarnation &&

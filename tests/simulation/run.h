@@ -13,6 +13,7 @@ struct Verdict {
   // of every message and the final values: equal for equal scenarios
   std::uint64_t fingerprint = 0;
   std::uint64_t retried = 0, lost_updates = 0, checkpoints = 0, losses = 0;
+  std::uint64_t staleness_max = 0;  // of all pushes that a shard applied
   double virtual_seconds = 0;
   bool good() const { return complaints.empty(); }
 };
@@ -26,6 +27,7 @@ struct Verdict {
 //     together lack what is reported for it: exactly, where closures reach each shard
 //   - what a fenced lane still sends for a closure that another has taken over is not
 //     applied
+//   - under bounded(k) no push that a shard applies is as stale as k * lanes
 //   - no error reaches the user; nothing waits for longer than two virtual minutes after the last
 //     fault has ended
 //   - every checkpoint that has a manifest is clean; those that are restored, the newest at the end

@@ -48,6 +48,7 @@ std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (scenario.workers > 1 && scenario.ps > 1) kinds.push_back(Kind::kZombie);
   if (mix == Mix::kExactlyOnce) return kinds;
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
+  if (mix == Mix::kBounded) kinds.insert(kinds.end(), {Kind::kSlow, Kind::kSlow, Kind::kSlow});
   if (scenario.checkpoint_every > 0)
     kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
   return kinds;
@@ -69,6 +70,10 @@ Fault draw_fault(Draw& draw, const Scenario& scenario, const std::vector<Kind>& 
     fault.a = draw.index(scenario.workers);
     fault.to = cairn::str("ps", draw.index(scenario.ps));
     fault.lasts = draw.time(microseconds(1'300'000), microseconds(2'500'000));
+  }
+  if (fault.kind == Kind::kSlow) {
+    fault.from = cairn::str("worker", draw.index(scenario.workers));
+    fault.a = 2 + draw.index(30);
   }
   return fault;
 }
@@ -110,6 +115,8 @@ void draw_program(Scenario& scenario, Mix mix) {
   scenario.updates = draw.index(2) == 0 ? Updates::kAssigned : Updates::kByRule;
   const bool wide = draw.index(2) == 0;
   if (mix == Mix::kEverything) scenario.hashed_dim = wide ? kWideRow : 1;
+  // what pulls nothing is never stale
+  if (mix == Mix::kBounded) scenario.updates = Updates::kByRule;
   if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
   // a closure has hundreds of rows anyway
   if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
@@ -150,6 +157,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   }
   if (mix == Mix::kSlices)
     scenario.wide = draw.between(20, 400);
+  else if (mix == Mix::kBounded)
+    scenario.bound = static_cast<std::uint32_t>(draw.between(1, 8));
   else if (mix != Mix::kEverything)
     scenario.checkpoint_every = 0;
   draw_program(scenario, mix);
@@ -157,7 +166,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   for (std::int64_t i = 0; i < faults; ++i)
     scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   Draw blows(seed, "blow");
-  if ((mix == Mix::kEverything || mix == Mix::kSlices) && blows.index(3) == 0) {
+  const bool everything = mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded;
+  if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
   }
@@ -190,6 +200,7 @@ std::string Fault::str() const {
       return cairn::str(when, "the coordinator and worker ", a,
                         " hear nothing of each other, and what it sends to ", to, " is held,",
                         while_, "; what others send there after 900 ms comes later");
+    case Kind::kSlow: return cairn::str(when, from, " is ", a, " times slower", while_);
     case Kind::kWallJump: return cairn::str(when, "wall clocks jump by ", a, " s");
   }
   return when;
@@ -199,7 +210,7 @@ std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards
       << " shards and " << workers << " workers of " << lanes << " lanes, depth " << pipeline_depth
-      << ", window " << send_window << ", " << rows << " rows"
+      << ", window " << send_window << ", bound " << bound << ", " << rows << " rows"
       << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
       << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
       << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every

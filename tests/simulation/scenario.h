@@ -27,6 +27,7 @@ struct Fault {
     // worker `a` is taken for dead; what it had sent to ps `to` comes late, before what others send
     // there
     kZombie,
+    kSlow,  // what `from` sends and is sent takes `a` times as long
   };
   Kind kind = Kind::kKillWorker;
   int a = 0;
@@ -66,6 +67,7 @@ struct Scenario {
   Job job = Job::kNumbers;
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
+  std::uint32_t bound = 0;  // k of bounded(k); 0: asynchronous
   std::int64_t closures = 100;
   std::int64_t rows = 50;       // of the dense table
   std::int64_t hashed_dim = 1;  // elements per row of the hashed table
@@ -89,6 +91,8 @@ enum class Mix : std::uint8_t {
   kFlights,  // an epoch of flights.csv on 3 workers, which are killed
   // kEverything with a dense variable that is updated in slices, and the rest in pieces
   kSlices,
+  // kEverything under bounded(k), with workers that are slow for a while
+  kBounded,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

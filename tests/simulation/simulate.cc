@@ -17,8 +17,8 @@ void tell(const Scenario& scenario, const Verdict& verdict) {
   std::cout << (verdict.good() ? "good" : "bad") << " after " << verdict.virtual_seconds
             << " virtual seconds: " << verdict.retried << " retried, " << verdict.losses
             << " losses, " << verdict.lost_updates << " updates lost, " << verdict.checkpoints
-            << " checkpoints, fingerprint " << std::hex << verdict.fingerprint << std::dec
-            << std::endl;
+            << " checkpoints, staleness at most " << verdict.staleness_max << ", fingerprint "
+            << std::hex << verdict.fingerprint << std::dec << std::endl;
 }
 
 int again(Mix mix, std::uint64_t seed, const std::vector<std::size_t>& without,
@@ -73,7 +73,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, Mix> mixes{{"everything", Mix::kEverything},
                                          {"exactly-once", Mix::kExactlyOnce},
                                          {"flights", Mix::kFlights},
-                                         {"slices", Mix::kSlices}};
+                                         {"slices", Mix::kSlices},
+                                         {"bounded", Mix::kBounded}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -81,7 +82,7 @@ int main(int argc, char** argv) {
   auto* one = app.add_option("--seed", seed, "Run this seed again, and tell its story");
   app.add_option("--mix", mix, "What is simulated")
       ->transform(CLI::CheckedTransformer(mixes))
-      ->option_text("everything|exactly-once|flights|slices");
+      ->option_text("everything|exactly-once|flights|slices|bounded");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

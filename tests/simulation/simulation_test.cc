@@ -46,6 +46,28 @@ TEST(Simulation, SlicesOfALargeUpdateCountOnce) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kSlices, "slices", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix bounded --seeds 1000
+TEST(Simulation, NoUpdateIsStalerThanItsBoundWhateverIsLostOrSlow) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kBounded, "bounded", seed);
+}
+
+// What the bound holds back is there to be held back: the same job without it is staler.
+TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
+  set_log_level(LogLevel::kOff);
+  Scenario scenario = make_scenario(3, Mix::kBounded);
+  scenario.workers = 4;
+  scenario.lanes = 1;
+  scenario.faults = {{.kind = Fault::Kind::kSlow, .a = 20, .from = "worker3"}};
+  scenario.faults.front().lasts = std::chrono::minutes(1);
+  scenario.bound = 2;
+  const Verdict bounded = run(scenario);
+  EXPECT_TRUE(bounded.good()) << bounded.complaints.front();
+  EXPECT_LT(bounded.staleness_max, 8u);
+  EXPECT_GT(bounded.staleness_max, 0u);
+  scenario.bound = 0;
+  EXPECT_GE(run(scenario).staleness_max, 8u);
+}
+
 // 50 seeds of it: tools/simulate --mix flights --seeds 50
 TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
 

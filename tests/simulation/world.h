@@ -40,7 +40,7 @@ class World final : private ps::PushObserver {
 
   // ---- judge.cc ----
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
-  void pushed(const StepContext& step, bool applied) override;
+  void pushed(const StepContext& step, bool applied, std::uint64_t staleness) override;
   void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) override;
   std::vector<std::uint64_t> lost_in_this_life() const;
   void note_losses();
