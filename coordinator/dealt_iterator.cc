@@ -59,6 +59,20 @@ Element cut_batch(const ElementSpec& spec, const Element& batch, std::int64_t be
   return piece;
 }
 
+// Dimensions that may have any size have none, as in the reference.
+Element empty_batch(const ElementSpec& spec) {
+  Element batch;
+  for (const ColumnSpec& column : spec.columns) {
+    Shape shape = column.type.shape.with_dim(0, is_splits(column) ? 1 : 0);
+    for (int axis = 1; axis < shape.rank(); ++axis)
+      if (shape[axis] == Shape::kUnknown) shape = shape.with_dim(axis, 0);
+    batch.push_back(column.type.dtype == DType::kString
+                        ? Tensor::strings(shape, std::vector<std::string>{})
+                        : Tensor(column.type.dtype, shape));
+  }
+  return batch;
+}
+
 // A piece may have any size, but where every batch has one that divides evenly.
 DealtIterator::DealtIterator(const Dataset& dataset, Deal deal, int replicas, Offload& offload)
     : whole_(dataset.element_spec()), spec_(whole_), deal_(deal), replicas_(replicas) {
@@ -73,7 +87,7 @@ DealtIterator::DealtIterator(const Dataset& dataset, Deal deal, int replicas, Of
         !is_splits(whole_.columns[i]) && splits_of(whole_, whole_.columns[i]) < 0;
     fixed_size_ = fixed_size_ || (of_examples && type.shape[0] != Shape::kUnknown);
     if (deal_ == Deal::kInTurn || type.shape[0] == Shape::kUnknown) continue;
-    const bool even = of_examples && type.shape[0] % replicas_ == 0;
+    const bool even = deal_ == Deal::kCut && of_examples && type.shape[0] % replicas_ == 0;
     type.shape = type.shape.with_dim(0, even ? type.shape[0] / replicas_ : Shape::kUnknown);
   }
   iterator_ = open(dataset, {}, {.offload = &offload});
@@ -111,8 +125,9 @@ std::vector<Element> DealtIterator::in_turn() const {
     if (!element) break;
     elements.push_back(std::move(*element));
   }
+  const bool fixed_size = fixed_size_ && deal_ == Deal::kInTurn;
   const bool some = !elements.empty(), all = elements.size() == static_cast<std::size_t>(replicas_);
-  if (!some || (!all && fixed_size_)) throw end_of_data(*iterator_);
+  if (!some || (!all && fixed_size)) throw end_of_data(*iterator_);
   while (elements.size() < static_cast<std::size_t>(replicas_))
     elements.push_back(cut_batch(whole_, elements.front(), 0, 0));
   return elements;

@@ -7,6 +7,9 @@
 //            between two replicas, those that come away empty-handed get a batch of no examples,
 //            unless the size of a batch is fixed: then the rest is left out, as in the reference.
 //
+//   kInTurnOfSome  The same, where other processes have data of their own: since one whose data
+//            ends first goes on with batches of no examples, no size of a batch is fixed.
+//
 //   Errors  InvalidArgument, when made: elements are no batches. OutOfRange: the data has ended.
 //   Thread  one at a time.
 #pragma once
@@ -23,14 +26,17 @@ namespace cairn {
 // Examples [begin, end) of a batch; of a ragged column their values, numbered from 0.
 Element cut_batch(const ElementSpec& spec, const Element& batch, std::int64_t begin,
                   std::int64_t end);
+// A batch of no examples.
+Element empty_batch(const ElementSpec& spec);
 // How many examples a batch has.
 std::int64_t batch_size(const ElementSpec& spec, const Element& batch);
 
 class DealtIterator final : public IteratorSource {
  public:
-  enum class Deal : std::uint8_t { kCut, kInTurn };
+  enum class Deal : std::uint8_t { kCut, kInTurn, kInTurnOfSome };
   DealtIterator(const Dataset& dataset, Deal deal, int replicas, Offload& offload);
 
+  Deal deal() const { return deal_; }
   // Of what each replica gets.
   const ElementSpec& element_spec() const override { return spec_; }
   // The next element of every replica. Const, as is what steps share.

@@ -40,13 +40,21 @@ bool within_trace() { return TraceContext::current() != nullptr; }
 // One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
 // graphs, and no thread is made.
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
-                               std::vector<Device*> devices, const InSyncOptions& options)
+                               std::unique_ptr<ReplicaRunner> runner, bool check_replicas)
     : LocalStrategy(std::move(runtime)),
       runtime_(static_cast<ReplicaRuntime&>(LocalStrategy::runtime())),
-      replicas_(static_cast<int>(devices.size())),
-      check_replicas_(options.check_replicas) {
+      replicas_(runtime_.replicas()),
+      local_(runtime_.local_replicas()),
+      first_(runtime_.first_replica()),
+      check_replicas_(check_replicas),
+      group_(std::move(runner)) {
   runtime_.serve(*this);
-  for (int i = 0; i < replicas_; ++i) cross_parts_.emplace_back(*this, nullptr, i);
+  for (int i = 0; i < local_; ++i) cross_parts_.emplace_back(*this, nullptr, first_ + i);
+}
+
+InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
+                               std::vector<Device*> devices, const InSyncOptions& options)
+    : InSyncStrategy(std::move(runtime), nullptr, options.check_replicas) {
   if (replicas_ == 1) return;
   const bool copies = runtime_.copies() > 1;
   if (!copies) one_place_ = std::make_unique<OneAtATime>(runtime_.store());
@@ -84,7 +92,8 @@ RunResult InSyncStrategy::call_for_each_replica(Function& function,
     return RunResult(std::move(values), std::move(own.names));
   }
   std::vector<Call> calls;
-  for (int i = 0; i < replicas_; ++i) calls.push_back({&replica(i), arguments_now(arguments, i)});
+  for (int i = 0; i < local_; ++i)
+    calls.push_back({&replica(first_ + i), arguments_now(arguments, i)});
   trace_all(function, calls);
   const RunResult result = regrouped(run_together(calls));
   std::vector<PerReplica> values;
@@ -195,7 +204,7 @@ std::vector<RunInputs> InSyncStrategy::inputs_of(const std::vector<Call>& calls)
       throw InvalidArgumentError("run: a dataset of another strategy; pass what iterate() made");
     for (RunInputs& each : inputs) each.elements.emplace_back();
     for (std::int64_t k = 0; k < taken[iterator]; ++k) {
-      std::vector<Element> elements = dealt->next();
+      std::vector<Element> elements = elements_of(*dealt);
       for (std::size_t i = 0; i < inputs.size(); ++i)
         inputs[i].elements.back().push_back(std::move(elements[i]));
     }
@@ -204,10 +213,12 @@ std::vector<RunInputs> InSyncStrategy::inputs_of(const std::vector<Call>& calls)
   return inputs;
 }
 
+std::vector<Element> InSyncStrategy::elements_of(const DealtIterator& data) { return data.next(); }
+
 // Equal graphs are one plan; they differ only where the function asked for its replica. The data is
 // touched last, when all else is known to fit.
 std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vector<Call>& calls) {
-  std::vector<ReplicaGroup::Run> runs;
+  std::vector<ReplicaRunner::Run> runs;
   const auto& first = calls.front().function;
   for (const Call& call : calls) {
     const bool same =
@@ -313,7 +324,7 @@ PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
                                  const std::vector<Array>& arguments) {
   if (replicas_ == 1) return LocalStrategy::merge(replica, body, arguments);
   const int part = replica.replica_id_in_sync_group();
-  const Scope open(variable_creator(), &cross_parts_[static_cast<std::size_t>(part)]);
+  const Scope open(variable_creator(), &cross_parts_[static_cast<std::size_t>(part - first_)]);
   std::vector<PerReplica> values;
   for (const Array& own : arguments) values.push_back(spread(own, part));
   return body(*this, values);

@@ -1,5 +1,6 @@
-// InSyncStrategy: what the strategies of several replicas in one process share, MirroredStrategy
-// and CentralStorageStrategy.
+// InSyncStrategy: what the strategies of several replicas in step share: MirroredStrategy and
+// CentralStorageStrategy, whose replicas are in one process, and MultiWorkerMirroredStrategy, which
+// has one in each of several.
 //
 // Every replica is a thread with a device, and runs the function as a graph of its own, traced in
 // its own context. Replicas meet where the function says so: in the sum of gradients that an
@@ -36,7 +37,8 @@ namespace cairn {
 
 class Device;
 class OneAtATime;
-class ReplicaGroup;
+class DealtIterator;
+class ReplicaRunner;
 class ReplicaRuntime;
 
 struct InSyncOptions {
@@ -76,7 +78,17 @@ class InSyncStrategy : public LocalStrategy {
   // `devices`: one per replica; they outlive it.
   InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, std::vector<Device*> devices,
                  const InSyncOptions& options);
+  // Of replicas of which others run elsewhere: `runtime` says which are here, and `runner` runs
+  // them; null: there is one replica in all.
+  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, std::unique_ptr<ReplicaRunner> runner,
+                 bool check_replicas);
 
+  ReplicaRuntime& replica_runtime() { return runtime_; }
+  const ReplicaRuntime& replica_runtime() const { return runtime_; }
+  // The next elements of the replicas of this process.
+  virtual std::vector<Element> elements_of(const DealtIterator& data);
+
+  ReplicasHere replicas_of_process() const override { return {first_, local_}; }
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   RunResult call_for_each_replica(Function& function,
                                   const std::vector<RunArgument>& arguments) override;
@@ -98,13 +110,13 @@ class InSyncStrategy : public LocalStrategy {
   void trace_all(Function& function, std::vector<Call>& calls);
   void require_meetings(const std::vector<Call>& calls);
   static const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output);
-  static std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
+  std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
   std::vector<StepOutputs> run_together(const std::vector<Call>& calls);
   PerReplica spread(Array own, int part) const;
   int part_here(const char* what) const;
 
   ReplicaRuntime& runtime_;
-  const int replicas_;
+  const int replicas_, local_, first_;  // in all, of this process, and its first one
   const bool check_replicas_;
   // Pairs of functions that were found to meet alike; kept, so that their addresses stay theirs.
   std::set<
@@ -112,7 +124,7 @@ class InSyncStrategy : public LocalStrategy {
       meet_;
   std::deque<StrategyPlace> cross_parts_;  // cross-replica context, by whose graph is recorded
   std::unique_ptr<OneAtATime> one_place_;  // null: each replica has a copy
-  std::unique_ptr<ReplicaGroup> group_;    // null: there is one replica
+  std::unique_ptr<ReplicaRunner> group_;   // null: there is one replica
 };
 
 }  // namespace cairn

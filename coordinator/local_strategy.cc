@@ -89,6 +89,7 @@ std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFuncti
 }
 
 std::int64_t LocalStrategy::next_step() { return state_->step++; }
+std::int64_t LocalStrategy::steps() const { return state_->step; }
 
 // The plan is kept with its function: an address alone may be that of another one later.
 std::shared_ptr<const Plan> LocalStrategy::plan_of(

@@ -53,7 +53,8 @@ class LocalStrategy : public Strategy {
   std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
                                       int replicas);
   std::int64_t next_step();  // counts what run and call start
-  Offload& reader();         // the thread that reads ahead for iterators
+  std::int64_t steps() const;
+  Offload& reader();  // the thread that reads ahead for iterators
 
  private:
   struct State;

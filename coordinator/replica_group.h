@@ -16,6 +16,7 @@
 
 #include "collective/group_store.h"
 #include "coordinator/cross_device_ops.h"
+#include "coordinator/replica_runner.h"
 #include "core/exec/executor.h"
 #include "core/kernels/device.h"
 
@@ -49,7 +50,7 @@ class ReplicaThreads {
   std::vector<std::thread> threads_;
 };
 
-class ReplicaGroup {
+class ReplicaGroup final : public ReplicaRunner {
  public:
   struct Member {
     Device& device;
@@ -58,17 +59,9 @@ class ReplicaGroup {
   // `timeout`: how long a replica waits for the others in one exchange.
   ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
                std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout);
-  ~ReplicaGroup();
+  ~ReplicaGroup() override;
 
-  // What each replica runs.
-  struct Run {
-    std::shared_ptr<const Plan> plan;
-    RunInputs inputs;
-  };
-  // All together; the outputs by replica.
-  //   Errors  the first that a replica met. What one replica pushed, all have pushed; of a push
-  //           that not all came to, nobody has applied anything.
-  std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step);
+  std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
 
  private:
   void meet();

@@ -1,8 +1,10 @@
 #include "coordinator/replica_runtime.h"
 
+#include <bit>
 #include <cstring>
 
 #include "coordinator/strategy.h"
+#include "coordinator/worker_group.h"
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
 
@@ -34,6 +36,15 @@ ReplicaRuntime::Context ReplicaRuntime::context() const {
   return place->replica() != nullptr ? Context::kReplica : Context::kCross;
 }
 
+ReplicaRuntime::ReplicaRuntime(std::uint64_t seed, int replicas, Rows rows,
+                               std::unique_ptr<Collective> group)
+    : LocalRuntime(seed, cpu_device(), rows == Rows::kCopies ? replicas : 1),
+      group_(std::move(group)),
+      local_(replicas),
+      replicas_(group_ ? replicas * group_->size() : replicas),
+      first_(group_ ? replicas * group_->rank() : 0),
+      rows_(rows) {}
+
 // ---- making ----
 
 // A function's body runs once for each replica while it is traced, and what it makes, it makes as
@@ -54,20 +65,50 @@ Variable ReplicaRuntime::create_variable(VariableSpec spec) {
             "\" is hashed, and cannot be combined when it is read: leave synchronization at AUTO"));
   const StrategyPlace* place = place_here();
   const int part = place != nullptr && being_traced() ? place->part() : StrategyPlace::kNoPart;
+  if (part == StrategyPlace::kNoPart || part == first_) agree(spec);
   if (part == StrategyPlace::kNoPart) return LocalRuntime::create_variable(std::move(spec));
   Made& made = made_in_traces_[spec.name];
-  if (part == 0) return made.variables.emplace_back(LocalRuntime::create_variable(std::move(spec)));
+  if (part == first_)
+    return made.variables.emplace_back(LocalRuntime::create_variable(std::move(spec)));
   std::size_t& next = made.claimed[part];
   if (next == made.variables.size())
     throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name,
-                                   "\", and replica 0 does not: all replicas must make the same"));
+                                   "\", and replica ", first_,
+                                   " does not: all replicas must make the same"));
   const Variable& same = made.variables[next++];
   if (same.spec().dtype != spec.dtype || same.shape() != spec.shape)
     throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name, "\" as ",
-                                   TensorType{spec.dtype, spec.shape}.to_string(),
-                                   ", and replica 0 as ",
+                                   TensorType{spec.dtype, spec.shape}.to_string(), ", and replica ",
+                                   first_, " as ",
                                    TensorType{same.spec().dtype, same.shape()}.to_string()));
   return same;
+}
+
+// What makes the initial value travels, not the value: tables that no message could hold are made
+// from a seed. A value that the program computed itself is the exception.
+void ReplicaRuntime::agree(VariableSpec& spec) const {
+  if (group_ == nullptr) return;
+  Initializer& own = spec.initializer;
+  const std::string name =
+      str('"', spec.name, "\" of ", TensorType{spec.dtype, spec.shape}.to_string());
+  const Tensor first_name = group_->broadcast(Tensor::strings({1}, {name}), 0);
+  if (first_name.string_values()[0] != name) {
+    const FailedPreconditionError differs(
+        str("worker ", group_->rank(), " makes the variable ", name, " where worker 0 makes ",
+            first_name.string_values()[0], ": all must run the same program"));
+    group_->abort({differs.code(), differs.what(), {}});
+    throw differs;
+  }
+  const std::vector<std::int64_t> numbers = {
+      static_cast<std::int64_t>(own.kind), std::bit_cast<std::int32_t>(own.a),
+      std::bit_cast<std::int32_t>(own.b), static_cast<std::int64_t>(own.seed)};
+  const Tensor of_first = group_->broadcast(Tensor::of<std::int64_t>({4}, numbers), 0);
+  const auto all = of_first.values<std::int64_t>();
+  own.kind = static_cast<Initializer::Kind>(all[0]);
+  own.a = std::bit_cast<float>(static_cast<std::int32_t>(all[1]));
+  own.b = std::bit_cast<float>(static_cast<std::int32_t>(all[2]));
+  own.seed = static_cast<std::uint64_t>(all[3]);
+  own.value = own.kind == Initializer::Kind::kValue ? group_->broadcast(own.value, 0) : Tensor();
 }
 
 // ---- contents of copies ----
@@ -94,10 +135,12 @@ void ReplicaRuntime::set_value(int copy, VariableId id, const Tensor& value) {
 Tensor ReplicaRuntime::combined_copies(VariableId id) {
   const VariableSpec& spec = store().spec(id);
   Array all = value_of(0, id);
-  if (spec.aggregation == Aggregation::kNone && copies() > 1) throw nothing_combines(spec);
-  if (spec.aggregation == Aggregation::kOnlyFirstReplica || copies() == 1) return evaluated(all);
+  if (spec.aggregation == Aggregation::kNone && replicas_ > 1) throw nothing_combines(spec);
+  if (spec.aggregation == Aggregation::kOnlyFirstReplica)
+    return group_ ? group_->broadcast(evaluated(all), 0) : evaluated(all);
   for (int i = 1; i < copies(); ++i) all = all + Array(value_of(i, id));
-  if (spec.aggregation == Aggregation::kMean) all = all / Array(static_cast<float>(copies()));
+  if (group_) all = Array(sum_of_members(*group_, evaluated(all)));
+  if (spec.aggregation == Aggregation::kMean) all = all / Array(static_cast<float>(replicas_));
   return evaluated(all);
 }
 
@@ -228,22 +271,38 @@ std::vector<Tensor> ReplicaRuntime::run_now(const ConcreteFunction& function) {
 
 namespace {
 
+const std::byte* part_of_row(const RowBlock& block, std::int64_t row, std::size_t part) {
+  const std::int64_t at =
+      row * block.row_stride + static_cast<std::int64_t>(part) * block.slot_offset;
+  return block.base + static_cast<std::size_t>(at) * dtype_bytes(block.dtype);
+}
+
 // Parameters and slots; what lies between them is nobody's.
 bool same_row(const RowBlock& a, const RowBlock& b, const UpdateRule& rule, std::int64_t row) {
   const std::size_t element = dtype_bytes(a.dtype);
-  auto at = [&](const RowBlock& block, std::size_t part) {
-    return block.base +
-           static_cast<std::size_t>(row * block.row_stride +
-                                    static_cast<std::int64_t>(part) * block.slot_offset) *
-               element;
-  };
   const std::size_t slots = rule_slots(rule).size();
   for (std::size_t part = 0; part <= slots; ++part) {
     const std::int64_t width = part == 0 ? a.dim : slot_width(rule.kind, a.dim);
-    if (std::memcmp(at(a, part), at(b, part), static_cast<std::size_t>(width) * element) != 0)
+    if (std::memcmp(part_of_row(a, row, part), part_of_row(b, row, part),
+                    static_cast<std::size_t>(width) * element) != 0)
       return false;
   }
   return true;
+}
+
+// FNV-1a over the same bytes.
+std::uint64_t fingerprint(const RowBlock& block, const UpdateRule& rule) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const std::size_t slots = rule_slots(rule).size();
+  for (std::int64_t row = 0; row < block.rows; ++row)
+    for (std::size_t part = 0; part <= slots; ++part) {
+      const std::int64_t width = part == 0 ? block.dim : slot_width(rule.kind, block.dim);
+      const std::byte* const from = part_of_row(block, row, part);
+      const std::size_t bytes = static_cast<std::size_t>(width) * dtype_bytes(block.dtype);
+      for (std::size_t i = 0; i < bytes; ++i)
+        hash = (hash ^ std::to_integer<std::uint64_t>(from[i])) * 0x100000001b3;
+    }
+  return hash;
 }
 
 }  // namespace
@@ -265,6 +324,28 @@ void ReplicaRuntime::require_equal_copies() {
                                         "\" differs from replica 0's at row ", row,
                                         ": something changed one of them alone"));
     }
+  if (group_) require_equal_processes();
+}
+
+// Processes tell one another a number for each variable: a copy is as large as a model.
+void ReplicaRuntime::require_equal_processes() {
+  std::vector<std::int64_t> own;
+  for (VariableId id = 0; id < variables().size(); ++id) {
+    const bool apart = apart_.count(store().spec(id).name) > 0;
+    const std::uint64_t print = fingerprint(store().block(id), store().rule(id));
+    own.push_back(apart ? 0 : static_cast<std::int64_t>(print) ^ store().updates(id));
+  }
+  const Tensor prints = Tensor::of<std::int64_t>({static_cast<std::int64_t>(own.size())}, own);
+  const std::vector<Tensor> all = group_->all_gather(prints);
+  const auto first = all[0].values<std::int64_t>();
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    const auto other = all[rank].values<std::int64_t>();
+    for (std::size_t id = 0; id < std::min(first.size(), other.size()); ++id)
+      if (first[id] != other[id])
+        throw FailedPreconditionError(
+            str("worker ", rank, "'s copy of the variable \"", variables()[id].name(),
+                "\" differs from worker 0's: something changed one of them alone"));
+  }
 }
 
 }  // namespace cairn

@@ -29,15 +29,23 @@ class Strategy;
 class ReplicaRuntime final : public LocalRuntime {
  public:
   using Rows = GroupStore::Rows;
-  ReplicaRuntime(std::uint64_t seed, int replicas, Rows rows)
-      : LocalRuntime(seed, cpu_device(), rows == Rows::kCopies ? replicas : 1),
-        replicas_(replicas),
-        rows_(rows) {}
+  // `replicas`: of this process. `group`, which other processes with as many are members of: their
+  // replicas are in sync with those here, and have copies too. Null: there are none elsewhere.
+  ReplicaRuntime(std::uint64_t seed, int replicas, Rows rows,
+                 std::unique_ptr<Collective> group = nullptr);
+  // In all, of this process, and the number of the first of them.
+  int replicas() const { return replicas_; }
+  int local_replicas() const { return local_; }
+  int first_replica() const { return first_; }
+  // The processes' meeting place; null: there is one process.
+  Collective* group() const { return group_.get(); }
   // Whose scopes tell the context. Before the first variable is made.
   void serve(const Strategy& strategy) { strategy_ = &strategy; }
 
-  // Of copies:
+  // Among several processes all must make the same variables in the same order; the initial value
+  // is that of the first process.
   //   Errors  InvalidArgument: synchronization NONE, or a mean of what is no float.
+  //           FailedPrecondition: the first process makes another variable here, naming both.
   Variable create_variable(VariableSpec spec) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
   Array read_here(const Variable& variable, const Array& own) override;
@@ -47,8 +55,8 @@ class ReplicaRuntime final : public LocalRuntime {
   // A function is about to be traced for each replica. A variable that its body makes is made for
   // the first of them, and the others get the same one.
   void begin_traces() { made_in_traces_.clear(); }
-  // FailedPrecondition naming a variable, and the first row, of which two copies differ although
-  // all of their changes were made in step.
+  // FailedPrecondition naming a variable of which two copies differ although all of their changes
+  // were made in step, and, of copies in one process, the first row.
   void require_equal_copies();
   // ON_READ variables as a checkpoint has them: what a cross-replica read gives stands in copy 0
   // for the life of the object.
@@ -65,13 +73,16 @@ class ReplicaRuntime final : public LocalRuntime {
   }
   VariableChange change_of_replica(const VariableSpec& spec, VariableChange change);
   VariableChange change_of_all(const Variable& variable, VariableChange change);
+  void agree(VariableSpec& spec) const;
+  void require_equal_processes();
   Tensor combined_copies(VariableId id);
   Array share_of(const VariableSpec& spec, const Array& value) const;
   Tensor value_of(int copy, VariableId id);
   void set_value(int copy, VariableId id, const Tensor& value);
   VariableId number(const Variable& variable) const;
 
-  const int replicas_;
+  const std::unique_ptr<Collective> group_;
+  const int local_, replicas_, first_;
   const Rows rows_;
   const Strategy* strategy_ = nullptr;
   std::set<std::string> apart_;  // variables that replicas change each for itself

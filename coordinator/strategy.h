@@ -106,7 +106,7 @@ class Strategy : public VariableCreator {
   RunValue gather(const PerReplica& value, int axis);
   // What the replicas of this process have, in their order; one element for a bare value.
   virtual std::vector<RunValue> experimental_local_results(const PerReplica& value) const;
-  // A per-replica value of what `value_fn` returns for each replica.
+  // A per-replica value of what `value_fn` returns for each replica of this process.
   PerReplica experimental_distribute_values_from_function(
       const std::function<Array(const ValueContext&)>& value_fn);
 
@@ -157,7 +157,8 @@ class Strategy : public VariableCreator {
   // run(), in this strategy's cross-replica scope: one replica after another, each in its context.
   virtual RunResult call_for_each_replica(Function& function,
                                           const std::vector<RunArgument>& arguments);
-  // The sum or the mean of values[i], which replica i has, all of one shape.
+  // The sum or the mean of what all replicas have, of one shape: values[i] is what the i-th of this
+  // process has.
   virtual Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const;
   // The values of all replicas behind one another; they fit.
   virtual Array gather_replicas(const std::vector<Array>& values, int axis) const;
@@ -175,8 +176,14 @@ class Strategy : public VariableCreator {
   // The arguments of a run that happens now.
   static std::vector<Argument> arguments_now(const std::vector<RunArgument>& arguments,
                                              int replica);
-  // What is at hand of a per-replica value, by replica: all of them, but where each replica records
-  // its own part.
+  // Which of the replicas in sync run in this process: `count` of them, from number `first` on.
+  struct ReplicasHere {
+    int first = 0;
+    int count = 1;
+  };
+  virtual ReplicasHere replicas_of_process() const { return {0, num_replicas_in_sync()}; }
+  // What is at hand of a per-replica value, by replica: those of this process, but where each
+  // replica records its own part.
   virtual std::vector<Array> replicas_here(const PerReplica& value) const;
   // The place of a cross-replica scope that is opened here: that of the open one, if there is one.
   const ScopePlace* cross_place() const;
@@ -191,6 +198,7 @@ class Strategy : public VariableCreator {
 
  private:
   friend class ReplicaContext;
+  bool bare_is_own_value() const;
   friend const ReplicaContext& get_replica_context();
   // One replica's run, or a call, in the scope that is open: recorded or now.
   StepOutputs run_here(Function& function, const std::vector<RunArgument>& arguments, int replica);

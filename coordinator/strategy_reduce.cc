@@ -72,10 +72,10 @@ Array elements_along(const Array& value, const std::vector<int>& axes) {
 }  // namespace
 
 std::vector<Array> Strategy::replicas_here(const PerReplica& value) const {
-  const auto replicas = static_cast<std::size_t>(num_replicas_in_sync());
+  const auto replicas = static_cast<std::size_t>(replicas_of_process().count);
   if (value.is_per_replica() && value.size() != replicas)
-    throw InvalidArgumentError(
-        str("the value is one of ", value.size(), " replicas, and this strategy has ", replicas));
+    throw InvalidArgumentError(str("the value is one of ", value.size(),
+                                   " replicas, and this strategy has ", replicas, " here"));
   std::vector<Array> values;
   for (std::size_t i = 0; i < replicas; ++i) values.push_back(value.of_replica(i));
   return values;
@@ -88,10 +88,17 @@ Array Strategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) c
   return divided(added(values), Array(replicas));
 }
 
+// What the only replica of a process returns is bare, and yet every process has another one.
+bool Strategy::bare_is_own_value() const {
+  return replicas_of_process().count == 1 && num_replicas_in_sync() > 1 &&
+         TraceContext::current() == nullptr;
+}
+
 RunValue Strategy::reduce(ReduceOp op, const PerReplica& value) {
   require_cross_replica("reduce()");
   require_value("reduce", value);
-  if (value.is_per_replica()) return at_hand(reduce_replicas(op, replicas_here(value)));
+  if (value.is_per_replica() || bare_is_own_value())
+    return at_hand(reduce_replicas(op, replicas_here(value)));
   if (op == ReduceOp::kSum && num_replicas_in_sync() > 1 && !is_all_zeros(value))
     throw InvalidArgumentError(
         str("reduce: a sum of a value that is no per-replica value cannot be told: ",
@@ -147,7 +154,8 @@ std::vector<RunValue> Strategy::experimental_local_results(const PerReplica& val
 PerReplica Strategy::experimental_distribute_values_from_function(
     const std::function<Array(const ValueContext&)>& value_fn) {
   std::vector<Array> values;
-  for (int i = 0; i < num_replicas_in_sync(); ++i)
+  const auto [first, count] = replicas_of_process();
+  for (int i = first; i < first + count; ++i)
     values.push_back(value_fn({i, num_replicas_in_sync()}));
   return PerReplica(std::move(values));
 }

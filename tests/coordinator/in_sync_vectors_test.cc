@@ -3,6 +3,7 @@
 #include "coordinator/average_loss.h"
 #include "core/graph/ops.h"
 #include "nn/nn.h"
+#include "tests/coordinator/recorded_optimizer.h"
 #include "tests/coordinator/recorded_strategies.h"
 
 namespace cairn {
@@ -12,6 +13,7 @@ using testing::expect_near;
 using testing::expect_value;
 using testing::fail_unknown;
 using testing::logical_cpus;
+using testing::recorded_optimizer;
 using testing::refused;
 using testing::tensor_of;
 
@@ -75,21 +77,6 @@ TEST(Vectors, Losses) {
 
 // Of 12 and of up to 200 steps.
 constexpr double kTrainingTolerance = 2e-5;
-
-// "SGD(0.05,momentum=0.9)"
-std::unique_ptr<nn::Optimizer> recorded_optimizer(const std::string& text) {
-  const std::string name = text.substr(0, text.find('('));
-  const float rate = std::stof(text.substr(text.find('(') + 1));
-  const auto momentum = text.find("momentum=");
-  if (name == "SGD")
-    return std::make_unique<nn::Sgd>(nn::SgdOptions{
-        .learning_rate = rate,
-        .momentum = momentum == std::string::npos ? 0 : std::stof(text.substr(momentum + 9))});
-  if (name == "Adam") return std::make_unique<nn::Adam>(nn::AdamOptions{.learning_rate = rate});
-  if (name == "Adagrad")
-    return std::make_unique<nn::Adagrad>(nn::AdagradOptions{.learning_rate = rate});
-  throw InvalidArgumentError("no test knows the optimizer " + text);
-}
 
 // A dense layer of one unit under a strategy of so many replicas.
 struct Trained {

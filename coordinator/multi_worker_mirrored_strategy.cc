@@ -1,0 +1,236 @@
+#include "coordinator/multi_worker_mirrored_strategy.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+
+#include "coordinator/dealt_iterator.h"
+#include "coordinator/replica_runtime.h"
+#include "coordinator/worker_group.h"
+#include "core/graph/ops.h"
+#include "core/graph/recording.h"
+#include "rpc/token.h"
+#include "storage/checkpoint_folder.h"
+
+namespace cairn {
+namespace {
+
+bool within_trace() { return TraceContext::current() != nullptr; }
+
+// What the program sets goes before the environment.
+std::unique_ptr<Collective> met(const ClusterResolver& resolver,
+                                const CommunicationOptions& communication,
+                                const MultiWorkerOptions& options) {
+  const WorkerPlace place = worker_place(resolver);
+  if (place.members.size() < 2) return nullptr;
+  NetworkGroupOptions group;
+  group.members = place.members;
+  group.rank = place.rank;
+  group.communication = communication;
+  group.start_timeout = options.start_timeout;
+  group.cluster = options.cluster_id;
+  const char* named = std::getenv("CAIRN_CLUSTER_ID");
+  if (options.cluster_id == MultiWorkerOptions{}.cluster_id && named != nullptr && *named != '\0')
+    group.cluster = named;
+  group.token = options.token.empty() ? rpc::token_of_environment() : options.token;
+  group.insecure = options.insecure;
+  group.transport = options.transport;
+  return make_network_group(group);
+}
+
+}  // namespace
+
+struct MultiWorkerMirroredStrategy::Parts {
+  std::unique_ptr<ReplicaRuntime> runtime;
+  std::unique_ptr<ReplicaRunner> runner;  // null: this process is alone
+  bool check_replicas = false;
+};
+
+// The seed first: initial values are made from it.
+MultiWorkerMirroredStrategy::Parts MultiWorkerMirroredStrategy::parts_of(
+    std::unique_ptr<Collective> member, const MultiWorkerOptions& options) {
+  const bool alone = member == nullptr || member->size() == 1;
+  std::uint64_t seed = options.seed;
+  std::unique_ptr<Collective> group = alone ? nullptr : with_advice(std::move(member));
+  if (group) {
+    const auto own = static_cast<std::int64_t>(seed);
+    seed = static_cast<std::uint64_t>(
+        group->broadcast(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{own}), 0)
+            .values<std::int64_t>()[0]);
+  }
+  Parts parts{
+      std::make_unique<ReplicaRuntime>(seed, 1, ReplicaRuntime::Rows::kCopies, std::move(group)),
+      nullptr, options.check_replicas};
+  if (!alone)
+    parts.runner = std::make_unique<WorkerReplica>(cpu_device(), parts.runtime->store(),
+                                                   *parts.runtime->group());
+  return parts;
+}
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Parts parts)
+    : InSyncStrategy(std::move(parts.runtime), std::move(parts.runner), parts.check_replicas) {}
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member,
+                                                         MultiWorkerOptions options)
+    : MultiWorkerMirroredStrategy(parts_of(std::move(member), options)) {}
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(const ClusterResolver& resolver,
+                                                         const CommunicationOptions& communication,
+                                                         MultiWorkerOptions options)
+    : MultiWorkerMirroredStrategy(met(resolver, communication, options), options) {}
+MultiWorkerMirroredStrategy::~MultiWorkerMirroredStrategy() = default;
+
+int MultiWorkerMirroredStrategy::num_workers() const {
+  return replica_runtime().replicas() / replica_runtime().local_replicas();
+}
+int MultiWorkerMirroredStrategy::id_in_cluster() const {
+  return replica_runtime().first_replica() / replica_runtime().local_replicas();
+}
+
+// ---- values ----
+
+Array MultiWorkerMirroredStrategy::reduce_replicas(ReduceOp op,
+                                                   const std::vector<Array>& values) const {
+  if (num_workers() == 1 || within_trace()) return InSyncStrategy::reduce_replicas(op, values);
+  const Array here = InSyncStrategy::reduce_replicas(ReduceOp::kSum, values);
+  const Array sum(sum_of_members(*replica_runtime().group(), here.eval()));
+  if (op == ReduceOp::kSum) return sum;
+  return cast(sum, DType::kFloat32) / Array(static_cast<float>(num_replicas_in_sync()));
+}
+
+Array MultiWorkerMirroredStrategy::gather_replicas(const std::vector<Array>& values,
+                                                   int axis) const {
+  if (num_workers() == 1 || within_trace()) return InSyncStrategy::gather_replicas(values, axis);
+  const Array here = InSyncStrategy::gather_replicas(values, axis);
+  std::vector<Array> all;
+  for (const Tensor& each : replica_runtime().group()->all_gather(here.eval()))
+    all.emplace_back(each);
+  return concat(all, axis);
+}
+
+// ---- data ----
+
+std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(const Dataset& dataset) {
+  return InSyncStrategy::iterate(dataset);
+}
+
+std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(
+    const DatasetFunction& dataset_fn) {
+  if (num_workers() == 1) return InSyncStrategy::iterate(dataset_fn);
+  const Dataset dataset = dataset_fn({.num_input_pipelines = num_workers(),
+                                      .input_pipeline_id = id_in_cluster(),
+                                      .num_replicas_in_sync = num_replicas_in_sync()});
+  if (!dataset.defined())
+    throw InvalidArgumentError("iterate: the dataset function returned no dataset");
+  return std::make_shared<DealtIterator>(dataset, DealtIterator::Deal::kInTurnOfSome,
+                                         replica_runtime().local_replicas(), reader());
+}
+
+// Piece j of a global batch goes to worker j modulo their number, as in the reference. Pipelines of
+// workers are of different lengths: whether any of them goes on is asked at every step.
+std::vector<Element> MultiWorkerMirroredStrategy::elements_of(const DealtIterator& data) {
+  if (data.deal() == DealtIterator::Deal::kCut) {
+    const std::vector<Element> pieces = data.next();
+    std::vector<Element> own;
+    for (int i = 0; i < replica_runtime().local_replicas(); ++i)
+      own.push_back(pieces[static_cast<std::size_t>(i * num_workers() + id_in_cluster())]);
+    return own;
+  }
+  std::vector<Element> own;
+  std::optional<ErrorParts> ended;
+  try {
+    own = data.next();
+  } catch (const OutOfRangeError&) {
+    ended = error_parts(std::current_exception());
+  }
+  const auto going_on = Tensor::of<std::int32_t>({1}, std::vector<std::int32_t>{ended ? 0 : 1});
+  const Tensor all = sum_of_members(*replica_runtime().group(), going_on);
+  if (all.values<std::int32_t>()[0] == 0) throw_error(*ended);
+  if (ended)
+    own.assign(static_cast<std::size_t>(replica_runtime().local_replicas()),
+               empty_batch(data.element_spec()));
+  return own;
+}
+
+// ---- checkpoints ----
+
+namespace {
+
+// What a member did, told to all.
+struct Outcome {
+  std::string text;  // where it came to
+  std::optional<ErrorParts> error;
+};
+Tensor told(const Outcome& own) {
+  return Tensor::strings(
+      {3}, {own.text, own.error ? std::to_string(static_cast<int>(own.error->code)) : "",
+            own.error ? own.error->message : ""});
+}
+Outcome heard(const Tensor& told) {
+  const auto words = told.string_values();
+  if (words[1].empty()) return {words[0], {}};
+  return {words[0], ErrorParts{static_cast<Code>(std::stoi(words[1])), words[2], {}}};
+}
+
+Outcome outcome_of(const std::function<std::string()>& act) {
+  try {
+    return {act(), {}};
+  } catch (const Error&) {
+    return {{}, error_parts(std::current_exception())};
+  }
+}
+
+}  // namespace
+
+std::string MultiWorkerMirroredStrategy::save(const CheckpointPolicy& policy,
+                                              const std::string& metadata) {
+  if (num_workers() == 1) return InSyncStrategy::save(policy, metadata);
+  const ReplicaRuntime::SavedValues as_read(replica_runtime());
+  Outcome own;
+  if (is_chief()) own = outcome_of([&] { return LocalStrategy::save(policy, metadata); });
+  const Outcome chiefs = heard(replica_runtime().group()->broadcast(told(own), 0));
+  if (own.error) throw_error(*own.error);
+  if (chiefs.error) throw_error(chiefs.error->code, str("the chief: ", chiefs.error->message), {});
+  return chiefs.text;
+}
+
+// Copies that came from different checkpoints would differ for good.
+RestoreStatus MultiWorkerMirroredStrategy::restore(const std::string& checkpoint,
+                                                   const RestoreOptions& options) {
+  if (num_workers() == 1) return InSyncStrategy::restore(checkpoint, options);
+  std::optional<RestoreStatus> status;
+  const Outcome own = outcome_of([&] {
+    status = InSyncStrategy::restore(checkpoint, options);
+    return str("step ", steps(), " and seed ", replica_runtime().store().seed());
+  });
+  std::vector<Outcome> all;
+  for (const Tensor& each : replica_runtime().group()->all_gather(told(own)))
+    all.push_back(heard(each));
+  if (own.error) throw_error(*own.error);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].error)
+      throw FailedPreconditionError(
+          str("worker ", rank, " could not restore ", checkpoint, ": ", all[rank].error->message));
+    if (all[rank].text != all[0].text)
+      throw FailedPreconditionError(str("worker ", rank, " restored ", all[rank].text, " from ",
+                                        checkpoint, ", worker 0 ", all[0].text,
+                                        ": the folder must be the same for all"));
+  }
+  return std::move(*status);
+}
+
+// The chief's answer counts for all, so that none finds one more, or one fewer, than another.
+std::optional<RestoreStatus> MultiWorkerMirroredStrategy::restore_newest(
+    const std::string& folder) {
+  Outcome own;
+  if (is_chief())
+    own = outcome_of([&] {
+      const auto newest = storage::CheckpointFolder(system_disk(), folder).latest();
+      return newest ? newest->path : "";
+    });
+  Outcome chiefs = own;
+  if (num_workers() > 1) chiefs = heard(replica_runtime().group()->broadcast(told(own), 0));
+  if (chiefs.error) throw_error(*chiefs.error);
+  if (chiefs.text.empty()) return std::nullopt;
+  return restore(chiefs.text);
+}
+
+}  // namespace cairn

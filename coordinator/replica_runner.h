@@ -1,0 +1,27 @@
+// ReplicaRunner: runs a function's plans on the replicas of this process, in step with one another
+// and with those of other processes.
+//   Thread  one at a time.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/exec/executor.h"
+
+namespace cairn {
+
+class ReplicaRunner {
+ public:
+  virtual ~ReplicaRunner() = default;
+
+  // What one replica runs.
+  struct Run {
+    std::shared_ptr<const Plan> plan;
+    RunInputs inputs;
+  };
+  // All together, one run for each replica of this process; the outputs in their order.
+  //   Errors  the first that a replica met. What one replica pushed, all have pushed; of a push
+  //           that not all came to, nobody has applied anything.
+  virtual std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,51 @@
+// The processes of MultiWorkerMirroredStrategy: who they are, how they meet, and how a step runs on
+// one of them.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collective/group_store.h"
+#include "collective/network_group.h"
+#include "coordinator/cluster_resolver.h"
+#include "coordinator/replica_runner.h"
+
+namespace cairn {
+
+// The chief, if there is one, and the workers behind it, by rank; none: this process is alone.
+struct WorkerPlace {
+  std::vector<GroupMember> members;
+  int rank = 0;  // of this process: its id_in_cluster
+};
+//   Errors  InvalidArgument: the cluster has ps; it has jobs, and this process is none of their
+//           tasks; what validate_cluster_spec() refuses.
+WorkerPlace worker_place(const ClusterResolver& resolver);
+
+// A member whose errors, all of which end the group, say what the program's user does now. The root
+// of a call must be a rank.
+std::unique_ptr<Collective> with_advice(std::unique_ptr<Collective> member);
+
+// The sum of what all members pass, of one type.
+//   Errors  those of the group. InvalidArgument: a dtype that has no sum.
+Tensor sum_of_members(Collective& group, const Tensor& own);
+
+// Runs steps of a process's only replica. A step that fails here ends the group, so that the others
+// do not wait for it: their copies of the variables may have gone on without this one's.
+//   Thread  one at a time.
+class WorkerReplica final : public ReplicaRunner {
+ public:
+  // All outlive it.
+  WorkerReplica(Device& device, VariableStore& rows, Collective& group)
+      : group_(group), workspace_(device), store_(group, rows, GroupStore::Rows::kCopies) {}
+
+  //   Errors  also Unavailable: an earlier run failed.
+  std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
+
+ private:
+  Collective& group_;
+  Workspace workspace_;
+  GroupStore store_;
+  std::optional<ErrorParts> failed_;  // with what
+};
+
+}  // namespace cairn

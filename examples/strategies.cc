@@ -1,0 +1,121 @@
+// One model under every strategy: the object at the top changes, and nothing else does.
+//
+//   build/dev/bin/strategies --strategy=one_device
+//   build/dev/bin/strategies --strategy=mirrored
+//   build/dev/bin/strategies --strategy=central_storage
+//   build/dev/bin/strategies --strategy=multi_worker_mirrored      on every worker of TF_CONFIG
+//   build/dev/bin/cairn up --ps 2 --workers 1 --
+//       build/dev/bin/strategies --strategy=parameter_server       in one line
+//
+// With --checkpoints=FOLDER it saves on its way, and workers that are started again go on from
+// there.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "coordinator/central_storage_strategy.h"
+#include "coordinator/mirrored_strategy.h"
+#include "coordinator/multi_worker_mirrored_strategy.h"
+#include "coordinator/one_device_strategy.h"
+#include "coordinator/parameter_server_strategy.h"
+#include "core/base/random.h"
+#include "core/graph/ops.h"
+#include "nn/nn.h"
+
+using namespace cairn;
+
+namespace {
+
+constexpr std::int64_t kExamples = 1024, kNumbers = 8, kGlobalBatch = 64;
+constexpr std::uint64_t kSeed = 1;
+
+std::unique_ptr<Strategy> make_strategy(const std::string& name) {
+  const std::vector<std::string> two = {"cpu:0", "cpu:1"};
+  if (name == "one_device") return std::make_unique<OneDeviceStrategy>(kSeed);
+  if (name == "mirrored")
+    return std::make_unique<MirroredStrategy>(two, InSyncOptions{.seed = kSeed});
+  if (name == "central_storage")
+    return std::make_unique<CentralStorageStrategy>(two, "", InSyncOptions{.seed = kSeed});
+  if (name == "multi_worker_mirrored")
+    return std::make_unique<MultiWorkerMirroredStrategy>(
+        TFConfigClusterResolver(), CommunicationOptions{}, MultiWorkerOptions{.seed = kSeed});
+  if (name == "parameter_server")
+    return std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(),
+                                                     ParameterServerOptions{.seed = kSeed});
+  throw InvalidArgumentError("there is no strategy \"" + name + "\": it is one_device, mirrored, " +
+                             "central_storage, multi_worker_mirrored or parameter_server");
+}
+
+// Points inside and outside of a sphere, which no plane tells apart.
+Dataset points() {
+  Tensor x(DType::kFloat32, {kExamples, kNumbers}), y(DType::kFloat32, {kExamples, 1});
+  Random random(kSeed);
+  const auto numbers = x.mutable_values<float>(), labels = y.mutable_values<float>();
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    float squares = 0;
+    for (std::size_t k = 0; k < kNumbers; ++k) {
+      float& number = numbers[i * kNumbers + k];
+      number = static_cast<float>(random.below(2000)) / 1000 - 1;
+      squares += number * number;
+    }
+    labels[i] = squares < 2.6f ? 1.0f : 0.0f;
+  }
+  return Dataset::from_tensors({{"x", x}, {"y", y}}, "y");
+}
+
+void train(Strategy& strategy, std::int64_t steps, const std::string& folder) {
+  auto scope = strategy.scope();
+  nn::Mlp model({.units = {16, 16, 1}});
+  nn::Adam optimizer({.learning_rate = 0.01f});
+  Function step = strategy.function([&](Iterator input) {
+    auto [features, label] = input.get_next();
+    Array losses = nn::sigmoid_cross_entropy(model(features["x"]), label);
+    Array loss = sum(losses) / static_cast<float>(kGlobalBatch);
+    optimizer.minimize(loss);
+    return loss;
+  });
+
+  auto* workers = dynamic_cast<MultiWorkerMirroredStrategy*>(&strategy);
+  std::int64_t done = 0;
+  if (workers != nullptr && !folder.empty() && workers->restore_newest(folder))
+    done = workers->global_step();
+  auto batches = strategy.iterate(strategy.experimental_distribute_dataset(
+      points().shuffle(kExamples, kSeed).repeat().batch(kGlobalBatch).skip(done)));
+  float loss = 0;
+  while (done < steps) {
+    loss = strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]).item<float>();
+    ++done;
+    if (done % 100 != 0 && done != steps) continue;
+    if (!folder.empty()) strategy.save({.folder = folder});
+    std::printf("step %lld: loss %.9g\n", static_cast<long long>(done), loss);
+    std::fflush(stdout);
+  }
+}
+
+std::string option(std::map<std::string, std::string>& given, const std::string& name,
+                   const std::string& otherwise) {
+  const auto found = given.find(name);
+  return found == given.end() ? otherwise : found->second;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  std::map<std::string, std::string> given;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const auto equals = argument.find('=');
+    if (!argument.starts_with("--") || equals == std::string::npos)
+      throw InvalidArgumentError("strategies: an argument is --name=value, not " + argument);
+    given[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
+  }
+  const auto strategy = make_strategy(option(given, "strategy", "one_device"));
+  train(*strategy, std::atoll(option(given, "steps", "200").c_str()),
+        option(given, "checkpoints", ""));
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "strategies: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,119 @@
+// Checkpoints of several workers: one writes, all read.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "coordinator/one_device_strategy.h"
+#include "core/graph/ops.h"
+#include "tests/coordinator/workers_in_step.h"
+#include "tests/tools/temp_folder.h"
+
+namespace cairn {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using testing::on_workers;
+using testing::value_of;
+using MultiWorker = MultiWorkerMirroredStrategy;
+
+VariableSpec sum_on_read() {
+  return {.name = "count",
+          .shape = {},
+          .aggregation = Aggregation::kSum,
+          .synchronization = Synchronization::kOnRead};
+}
+
+// A step in which worker i counts i + 1.
+void count(MultiWorker& strategy, Variable variable) {
+  Function step = strategy.function([=] {
+    variable.assign_add(
+        Array(static_cast<float>(get_replica_context().replica_id_in_sync_group() + 1)));
+  });
+  strategy.run(step);
+}
+
+TEST(MultiWorkerCheckpoint, OneWritesAndAllHaveItsPath) {
+  tools::TempFolder folder;
+  std::vector<std::string> paths(2);
+  const auto errors = on_workers(2, [&](MultiWorker& strategy) {
+    Variable v = strategy.create_variable(sum_on_read());
+    count(strategy, v);
+    paths[static_cast<std::size_t>(strategy.id_in_cluster())] =
+        strategy.save({.folder = folder.path()});
+    EXPECT_TRUE(std::filesystem::exists(paths[static_cast<std::size_t>(strategy.id_in_cluster())]));
+    count(strategy, v);  // the copies are their own again
+    EXPECT_EQ(value_of(v), 6.0f);
+  });
+  EXPECT_THAT(errors, Each(""));
+  EXPECT_EQ(paths[0], paths[1]);
+  const auto made = std::filesystem::directory_iterator(folder.path());
+  EXPECT_EQ(
+      std::count_if(begin(made), end(made), [](const auto& each) { return each.is_directory(); }),
+      1);
+}
+
+TEST(MultiWorkerCheckpoint, IsIndependentOfTheNumberOfWorkers) {
+  tools::TempFolder folder;
+  std::string saved;
+  EXPECT_THAT(on_workers(2,
+                         [&](MultiWorker& strategy) {
+                           count(strategy, strategy.create_variable(sum_on_read()));
+                           const auto path = strategy.save({.folder = folder.path()});
+                           if (strategy.is_chief()) saved = path;
+                         }),
+              Each(""));
+  OneDeviceStrategy one;
+  Variable alone = one.create_variable(sum_on_read());
+  one.restore(saved).assert_consumed();
+  EXPECT_EQ(value_of(alone), 3.0f);
+  EXPECT_THAT(on_workers(3,
+                         [&](MultiWorker& strategy) {
+                           Variable v = strategy.create_variable(sum_on_read());
+                           ASSERT_TRUE(strategy.restore_newest(folder.path()));
+                           EXPECT_EQ(value_of(v), 3.0f);
+                           EXPECT_EQ(strategy.global_step(), 1);
+                         }),
+              Each(""));
+}
+
+TEST(MultiWorkerCheckpoint, ThereMayBeNoneYet) {
+  tools::TempFolder folder;
+  EXPECT_THAT(on_workers(2,
+                         [&](MultiWorker& strategy) {
+                           EXPECT_FALSE(strategy.restore_newest(folder.path()));
+                           EXPECT_EQ(strategy.global_step(), 0);
+                         }),
+              Each(""));
+}
+
+TEST(MultiWorkerCheckpoint, TheChiefsFailureIsEverybodys) {
+  const auto errors = on_workers(2, [](MultiWorker& strategy) {
+    Variable v = strategy.create_variable(sum_on_read());
+    EXPECT_THROW(strategy.save({.folder = ""}), InvalidArgumentError);
+    count(strategy, v);  // the group goes on
+    strategy.save({.folder = ""});
+  });
+  EXPECT_THAT(errors, Each(HasSubstr("a checkpoint needs a folder")));
+}
+
+TEST(MultiWorkerCheckpoint, WorkersThatReadDifferentOnesAreToldSo) {
+  tools::TempFolder folder, missing;
+  EXPECT_THAT(on_workers(2,
+                         [&](MultiWorker& strategy) {
+                           strategy.create_variable(sum_on_read());
+                           strategy.save({.folder = folder.path()});
+                         }),
+              Each(""));
+  const auto errors = on_workers(2, [&](MultiWorker& strategy) {
+    strategy.create_variable(sum_on_read());
+    const auto& own = strategy.is_chief() ? folder : missing;
+    strategy.restore(own.path() + "/ckpt-00000001");
+  });
+  EXPECT_THAT(errors[0], HasSubstr("worker 1 could not restore"));
+  EXPECT_THAT(errors[1], HasSubstr("NotFound"));
+}
+
+}  // namespace
+}  // namespace cairn
