@@ -46,7 +46,7 @@ class Engine {
   Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting);
   ~Engine();
 
-  // Connects to every task. Unavailable after options.start_timeout, naming who is missing.
+  // Connects to every task. Unavailable after options.start.timeout, naming who is missing.
   rpc::Task<void> start();
   // Lets go of everybody. Closures that run are left to their workers, their results to nobody.
   void stop();

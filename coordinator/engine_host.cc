@@ -49,7 +49,7 @@ class ThreadHost final : public EngineHost {
       });
       thread_.run([this] { control_ = serve_control(*engine_, thread_.reactor(), *network_); });
       auto started = begin([](Engine& engine) { return engine.start(); });
-      const auto& on_wait = engine_->options().on_start_wait;
+      const auto& on_wait = engine_->options().start.on_wait;
       while (started.wait_for(kLook) != std::future_status::ready)
         if (on_wait) on_wait(engine_->missing());
       started.get();

@@ -25,7 +25,7 @@ class EngineHost {
 
 // A thread of its own, real sockets, the system's clock and disk. Returns when the cluster is
 // connected; `cairn status` is answered from the beginning.
-//   Errors  Engine::start()'s; what options.on_start_wait throws.
+//   Errors  Engine::start()'s; what options.start.on_wait throws.
 std::unique_ptr<EngineHost> start_engine_thread(EngineOptions options, rpc::Transport transport);
 
 // Everything on one simulated reactor, which the caller's waits drive. The parts outlive the host.

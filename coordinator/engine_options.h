@@ -47,6 +47,14 @@ struct WaitReports {
   int signal = 0;
 };
 
+// How the engine's start waits for the cluster's tasks.
+struct StartWait {
+  Duration timeout = std::chrono::seconds(60);  // for all tasks together
+  // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
+  // that are still missing and why, each as one text. What it throws ends the waiting.
+  std::function<void(const std::vector<std::string>& missing)> on_wait = {};
+};
+
 struct EngineOptions {
   ClusterSpec cluster;
   // Tasks of another cluster are refused at the greeting, so that a wrong address connects nobody.
@@ -77,10 +85,7 @@ struct EngineOptions {
   // false: a ps that is lost is an error at once.
   bool recovery = true;
   Heartbeats heartbeats;
-  Duration start_timeout = std::chrono::seconds(60);  // for all tasks together
-  // Called by start_engine_thread() some ten times a second while it waits for tasks, with those
-  // that are still missing and why, each as one text. What it throws ends the waiting.
-  std::function<void(const std::vector<std::string>& missing)> on_start_wait = {};
+  StartWait start;
   // How long a lost ps may take to come back before the program gets an error.
   Duration ps_wait = std::chrono::minutes(10);
   // How long the program goes on without any worker before it gets an error.

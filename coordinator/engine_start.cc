@@ -88,7 +88,7 @@ void Engine::list_members() {
 
 // Everybody is dialled in turn until all are there, so that one that is away hides no other.
 rpc::Task<void> Engine::connect_everybody() {
-  const TimePoint deadline = session_.parts.clock.now() + session_.options.start_timeout;
+  const TimePoint deadline = session_.parts.clock.now() + session_.options.start.timeout;
   for (;;) {
     for (auto& ps : members_.ps)
       if (!ps->control) co_await dial_once(ps.get(), ps_group_.connect(ps.get()));
@@ -100,7 +100,7 @@ rpc::Task<void> Engine::connect_everybody() {
       std::string all;
       for (const std::string& task : missing) all += (all.empty() ? "" : "; ") + task;
       const auto seconds =
-          std::chrono::duration_cast<std::chrono::seconds>(session_.options.start_timeout).count();
+          std::chrono::duration_cast<std::chrono::seconds>(session_.options.start.timeout).count();
       throw UnavailableError(str("could not be reached in ", seconds, " s: ", all,
                                  ". Start what is missing, or correct its address in the cluster"));
     }

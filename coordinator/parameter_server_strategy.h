@@ -4,8 +4,9 @@
 //   ClusterCoordinator coordinator(strategy);              // schedules steps
 //
 // A worker is one replica, so num_replicas_in_sync() is 1; workers are not in step with one
-// another, and how far they may drift apart is ParameterServerOptions::consistency. Whatever is done outside of a scheduled function (run, call, a read or an assignment)
-// is one closure among the others, on any worker, and is waited for.
+// another, and how far they may drift apart is ParameterServerOptions::consistency. Whatever is
+// done outside of a scheduled function (run, call, a read or an assignment) is one closure among
+// the others, on any worker, and is waited for.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -281,7 +281,7 @@ int run_on_local_cluster(const TrainRequest& request) {
   strategy.engine.cluster_id = cluster.cluster_id();
   strategy.engine.token = cluster.token();
   strategy.engine.folder_lock = lock;
-  strategy.engine.on_start_wait = watch_the_start(line, raise_if_given_up);
+  strategy.engine.start.on_wait = watch_the_start(line, raise_if_given_up);
   TrainingOutcome outcome;
   {
     ParameterServerStrategy parameter_servers(
@@ -319,7 +319,7 @@ int run_on_given_cluster(const TrainRequest& request) {
   options.engine.take_over = request.take_over;
   // The coordinator that is to be ended may have the folder until it is.
   if (!request.take_over) options.engine.folder_lock = claim(request, trainer, kLockPatience);
-  options.engine.on_start_wait = watch_the_start(line, {});
+  options.engine.start.on_wait = watch_the_start(line, {});
   ParameterServerStrategy strategy(resolver, options);
   if (request.take_over)
     ClusterCoordinator(strategy).hold_folder(claim(request, trainer, kTakeOverPatience));

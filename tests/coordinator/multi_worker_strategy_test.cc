@@ -77,7 +77,7 @@ TEST(MultiWorker, RefusesClustersThatAreNotOfWorkers) {
                     HasSubstr("ParameterServerStrategy")));
   EXPECT_THAT(refused(workers, {}), AllOf(HasSubstr("InvalidArgument"), HasSubstr("\"task\"")));
   EXPECT_THAT(refused(workers, {.task_type = "worker", .task_id = 2}),
-              HasSubstr("the cluster has 2 workers"));
+              HasSubstr("this task is worker 2, and the cluster has 2 of them"));
 }
 
 TEST(MultiWorker, AMissingWorkerIsNamedWhenTheTimeIsOver) {

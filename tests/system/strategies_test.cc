@@ -22,7 +22,7 @@ using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
-constexpr int kPatienceMs = 200'000;
+constexpr int kTrainingMs = 200'000;
 constexpr int kSteps = 1500;
 
 class Strategies : public testing::Test {
@@ -37,7 +37,7 @@ class Strategies : public testing::Test {
   }
   int end_of(ChildProcess& child) {
     pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kPatienceMs), 1) << "it did not end";
+    EXPECT_EQ(::poll(&wait, 1, kTrainingMs), 1) << "it did not end";
     child.send(SIGKILL);
     return child.wait().shell_code();
   }
@@ -102,7 +102,7 @@ class Workers : public Strategies {
   }
   // Its line tells that the checkpoint of that step is there.
   void await_step(ChildProcess& worker, const std::string& output, int step) {
-    for (int i = 0; i < kPatienceMs / 5 && losses(output).count(step) == 0; ++i) {
+    for (int i = 0; i < kTrainingMs / 5 && losses(output).count(step) == 0; ++i) {
       pollfd ended{.fd = worker.pidfd(), .events = POLLIN};
       if (::poll(&ended, 1, 5) == 1) FAIL() << "it ended: " << folder_.read(output);
     }
