@@ -39,7 +39,7 @@ class Member {
   virtual void barrier() = 0;
   virtual void reduce(Tensor& value) = 0;                // alone
   virtual void reduce(std::vector<Tensor>& values) = 0;  // together, where the system can
-  // A thousand calls, begun one behind the other where the system can.
+  // A thousand calls, each begun without waiting for the one before if the library allows that.
   virtual void reduce_each(std::vector<Tensor>& values) = 0;
 };
 

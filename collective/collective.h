@@ -14,7 +14,7 @@
 //           is of no more use: every later call of every member raises that error.
 //           InvalidArgument: a dtype that has no sum, a root that is no rank; such a call was not
 //           made, and the group goes on.
-//   Thread  each member object belongs to one thread at a time, but for abort().
+//   Thread  a member object is used by one thread at a time; abort() may be called from any thread.
 #pragma once
 #include <cstdint>
 #include <vector>

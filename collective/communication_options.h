@@ -14,9 +14,9 @@ enum class CommunicationImplementation : std::uint8_t {
 };
 
 struct CommunicationOptions {
-  // Values of one all-reduce are packed, in the order given, into packs of this many bytes, which
-  // are reduced one behind the other and several at a time. 0: chosen by us, 4 MB. More than 4 MB
-  // per member is taken as that, because a message of a pack must not hold up others.
+  // The values of one all-reduce are joined, in the order given, and cut into packs of this many
+  // bytes. Packs are begun in order, and several are under way at once. 0 means 4 MB. A value above
+  // 4 MB per member counts as 4 MB, because the message of one pack must not hold up others.
   std::int64_t bytes_per_pack = 0;
   // How long a call waits for members that do not make theirs. 0: kCollectiveTimeout, since a wait
   // without a bound would hide a program whose members do not make the same calls.

@@ -8,8 +8,8 @@
 
 namespace cairn {
 
-// From its beginning to its end, on this thread; the outputs. The plan is one for group.size()
-// replicas, and `store` has already met the group where it must (GroupStore).
+// Runs the plan to its end on this thread and returns its outputs. The plan is one for group.size()
+// replicas. `store` exchanges the updates with the other members itself (GroupStore).
 //   Errors  those of the operations, of the store and of the group. The other members' runs go on
 //           until they need this one, so a member that failed must leave the group.
 std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,

@@ -3,7 +3,7 @@
 //   ParameterServerStrategy strategy(resolver, {.consistency = Consistency::bounded(4)});
 //
 //   asynchronous()  A closure starts as soon as a lane has room for it. Nothing bounds how stale an
-//                   update is; EngineStats tells how stale they were.
+//                   update is; EngineStats tells how stale the updates were.
 //   bounded(k)      A closure starts only while that makes no update staler than k steps. A step is
 //                   one update from every lane of the cluster, so that the staleness that a shard
 //                   measures is below k * lanes, whatever is lost or run again (staleness_bound.h

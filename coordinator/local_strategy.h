@@ -49,7 +49,7 @@ class LocalStrategy : public Strategy {
   explicit LocalStrategy(std::unique_ptr<LocalRuntime> runtime);
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   LocalRuntime& runtime();
-  // The function's plan for so many replicas that run it together, made at its first use.
+  // The plan of the function for this number of replicas; made when it is first asked for.
   std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
                                       int replicas);
   std::int64_t next_step();  // counts what run and call start

@@ -1,9 +1,10 @@
 // RestoreStatus: what a restore has matched and what it has not, as the status that
 // tf.train.Checkpoint.restore returns.
 //
-//   coordinator.restore(path).assert_consumed();            // once all variables are made: all,
-//   and slot for slot coordinator.restore(path).expect_partial();             // some are meant to
-//   begin anew
+//   coordinator.restore(path).assert_consumed();  // every variable and slot must match
+//   coordinator.restore(path).expect_partial();   // some may begin anew
+//
+// assert_consumed() is asked once all variables have been made.
 //
 // Variables that are made later take their rows when they are made, so that what is unmatched is
 // only known once the model's functions are traced: ask then. Nothing is sent anywhere to answer.

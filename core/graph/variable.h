@@ -111,8 +111,8 @@ class Variable {
   void scatter_add(const Array& ids, const Array& rows) const;     // equal ids accumulate
   void scatter_update(const Array& ids, const Array& rows) const;  // of equal ids the last one wins
   // An optimizer's update. Dense: `gradient` has the variable's shape; sparse: rows of
-  // `slices.ids`. With several replicas in sync it is one update by the sum of their gradients,
-  // unless that sum is what is passed (sum_over_replicas()).
+  // `slices.ids`. With several replicas in sync their gradients are summed and make one update.
+  // A caller that has already summed them (sum_over_replicas()) says so by kAllReplicas.
   enum class GradientOf : std::uint8_t { kThisReplica, kAllReplicas };
   void update(const UpdateRule& rule, const Array& gradient, const Array& learning_rate,
               GradientOf whose = GradientOf::kThisReplica) const;
