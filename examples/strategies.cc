@@ -88,9 +88,11 @@ void train(Strategy& strategy, std::int64_t steps, const std::string& folder) {
     loss = strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]).item<float>();
     ++done;
     if (done % 100 != 0 && done != steps) continue;
-    if (!folder.empty()) strategy.save({.folder = folder});
+    // Before the checkpoint: a run that is started again goes on after it and prints no step twice
+    // that was saved, so a line that came after could be lost for good.
     std::printf("step %lld: loss %.9g\n", static_cast<long long>(done), loss);
     std::fflush(stdout);
+    if (!folder.empty()) strategy.save({.folder = folder});
   }
 }
 

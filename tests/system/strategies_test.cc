@@ -41,14 +41,15 @@ class Strategies : public testing::Test {
     child.send(SIGKILL);
     return child.wait().shell_code();
   }
-  // By step, as printed.
+  // By step, as printed; a step that a run took twice printed the same loss twice.
   std::map<int, std::string> losses(const std::string& output) const {
     std::map<int, std::string> all;
     std::istringstream lines(folder_.read(output));
     for (std::string line; std::getline(lines, line);) {
       int step = 0;
       char loss[64];
-      if (std::sscanf(line.c_str(), "step %d: loss %63s", &step, loss) == 2) all[step] = loss;
+      if (std::sscanf(line.c_str(), "step %d: loss %63s", &step, loss) == 2)
+        EXPECT_EQ(all.try_emplace(step, loss).first->second, loss) << "step " << step;
     }
     return all;
   }
@@ -100,7 +101,7 @@ class Workers : public Strategies {
     for (ChildProcess& each : workers) codes.push_back(end_of(each));
     return codes;
   }
-  // Its line tells that the checkpoint of that step is there.
+  // The checkpoint of the line before it is there then: every worker waits for it.
   void await_step(ChildProcess& worker, const std::string& output, int step) {
     for (int i = 0; i < kTrainingMs / 5 && losses(output).count(step) == 0; ++i) {
       pollfd ended{.fd = worker.pidfd(), .events = POLLIN};
@@ -150,8 +151,12 @@ TEST_P(KilledWorker, EndsTheOthersWhoGoOnWhenAllAreStartedAgain) {
   }
   auto again = start_workers(count, "run", kSteps);
   ASSERT_THAT(ends_of(again), Each(0)) << folder_.read("run0");
-  for (int i = 0; i < count; ++i)
-    EXPECT_EQ(losses("run" + std::to_string(i)), losses("whole" + std::to_string(i)));
+  for (int i = 0; i < count; ++i) {
+    const std::string run = "run" + std::to_string(i);
+    EXPECT_EQ(losses(run), losses("whole" + std::to_string(i)));
+    const std::string text = folder_.read(run);
+    EXPECT_EQ(text.find("step 100:"), text.rfind("step 100:")) << "it began anew: " << text;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, KilledWorker,
