@@ -141,8 +141,10 @@ void PsStepInProcess::step() {
   const StepContext context = step_context(++next_);
   if (next_ % kSettledTogether == 0) shard_.announce(kSession, kAnnounced, next_);
   const ps::PullRequest pull{context, reads_, data.all_ids};
-  pulled_.resize(shard_.pull_bytes(pull));
-  const ps::Version version = shard_.pull(pull, pulled_.data());
+  ps::VerifiedPull& rows = shard_.pull(pull);
+  pulled_.resize(rows.bytes());
+  rows.read(pulled_.data());
+  const ps::Version version = shard_.version();
   shard_.push(
       {context, version, updates_, data.all_ids, std::as_bytes(std::span(data.all_gradients))});
 }

@@ -5,7 +5,6 @@
 
 #include "core/base/clones.h"
 #include "core/base/error.h"
-#include "core/tensor/bfloat16.h"
 #include "ps/encoding.h"
 
 namespace cairn::ps {
@@ -214,27 +213,36 @@ void Shard::verify_ids(const Table& table, std::span<const std::int64_t> ids,
 
 // ---- pull ----
 
-// All of the request is verified here, so that pull() and lend() need not look again, and the
-// answer is allocated only once it is known to be possible.
-std::size_t Shard::pull_bytes(const PullRequest& request) {
+// All of the request is verified here, so that nobody need look again, and the answer is allocated
+// only once it is known to be possible.
+VerifiedPull& Shard::pull(const PullRequest& request) {
   verify_step(request.step);
   verify_fence(request.step);
-  std::size_t bytes = 0, used = 0;
+  VerifiedPull& pull = work_.pull;
+  pull.encoding_ = request.encoding;
+  pull.next_reader_ = request.next_reader;
+  pull.bytes_ = 0;
+  pull.reads_.clear();
+  std::size_t used = 0;
   for (const ReadHeader& header : request.headers) {
-    const Table& table = find(header.variable, header.part);
+    Table& table = find(header.variable, header.part);
     if (header.whole) verify_whole_read(table.spec());
     if (header.rows > request.ids.size() - used || (header.whole && header.rows != 0))
       throw InvalidArgumentError(str("variable '", table.spec().name, "': ", header.rows,
                                      " rows are asked for",
                                      header.whole ? " besides the whole" : ", fewer ids came"));
-    verify_ids(table, request.ids.subspan(used, header.rows), false);
+    const auto ids = request.ids.subspan(used, header.rows);
+    verify_ids(table, ids, false);
     used += header.rows;
-    if (is_copied(request, header, table)) continue;
+    const bool copied =
+        header.whole && request.copies_of == incarnation_ && header.written == table.written();
+    pull.reads_.push_back({&table, ids, header.whole, copied});
+    if (copied) continue;
     const std::uint64_t rows =
         header.whole ? static_cast<std::uint64_t>(table.rows()) : header.rows;
-    bytes += rows * static_cast<std::size_t>(table.spec().dim()) *
-             wire_bytes(request.encoding, table.spec().dtype);
-    if (bytes > options_.answer_bytes_max)
+    pull.bytes_ += rows * static_cast<std::size_t>(table.spec().dim()) *
+                   wire_bytes(request.encoding, table.spec().dtype);
+    if (pull.bytes_ > options_.answer_bytes_max)
       throw InvalidArgumentError(str("a pull of more than ", options_.answer_bytes_max,
                                      " bytes, at variable '", table.spec().name,
                                      "': cut it into calls of about 4 MB"));
@@ -242,64 +250,7 @@ std::size_t Shard::pull_bytes(const PullRequest& request) {
   if (used != request.ids.size())
     throw InvalidArgumentError(
         str("a pull with ", request.ids.size(), " ids, whose headers use ", used));
-  return bytes;
-}
-
-// The caller has these values already: its copy is of this incarnation, and the part was not
-// written since.
-bool Shard::is_copied(const PullRequest& request, const ReadHeader& header,
-                      const Table& table) const {
-  return header.whole && request.copies_of == incarnation_ && header.written == table.written();
-}
-
-// Only a request of one variable, whose rows then are the whole answer, as they lie. Values that
-// are narrowed for the wire have to be written anew in any case.
-std::shared_ptr<Loan> Shard::lend(const PullRequest& request) {
-  if (request.headers.size() != 1) return nullptr;
-  const ReadHeader& header = request.headers.front();
-  Table& table = find(header.variable, header.part);
-  if (is_copied(request, header, table) || is_narrowed(request.encoding, table.spec().dtype))
-    return nullptr;
-  const std::optional<RowRange> rows =
-      header.whole ? RowRange{0, table.rows()} : as_range(request.ids);
-  auto loan = rows.has_value() ? table.lend(*rows) : nullptr;
-  if (loan != nullptr)
-    count_pull(static_cast<std::size_t>(rows->size()),
-               static_cast<std::size_t>(rows->size()) * table.row_bytes());
-  return loan;
-}
-
-void Shard::count_pull(std::size_t rows, std::size_t bytes) {
-  ShardCounters::add(counters_.pulls.calls, 1);
-  ShardCounters::add(counters_.pulls.rows, rows);
-  ShardCounters::add(counters_.pulls.bytes, bytes);
-}
-
-Version Shard::pull(const PullRequest& request, std::byte* out) {
-  std::size_t used = 0, bytes = 0, pulled = 0;
-  for (const ReadHeader& header : request.headers) {
-    Table& table = find(header.variable, header.part);
-    const auto ids = request.ids.subspan(used, header.rows);
-    used += header.rows;
-    if (is_copied(request, header, table)) continue;
-    const std::size_t rows = header.whole ? static_cast<std::size_t>(table.rows()) : header.rows;
-    const bool narrowed = is_narrowed(request.encoding, table.spec().dtype);
-    if (narrowed) scratch_.resize(std::max(scratch_.size(), rows * table.row_bytes()));
-    // Narrowed values are read by this core at once and may stay in its caches. Others may be meant
-    // for another core.
-    std::byte* to = narrowed ? scratch_.data() : out + bytes;
-    const NextReader next = narrowed ? NextReader::kThisCore : request.next_reader;
-    if (header.whole)
-      table.read_all(to, next);
-    else
-      table.read(ids, to, next);
-    const std::size_t elements = rows * static_cast<std::size_t>(table.spec().dim());
-    if (narrowed) narrow_to_bfloat16(reinterpret_cast<const float*>(to), elements, out + bytes);
-    bytes += elements * wire_bytes(request.encoding, table.spec().dtype);
-    pulled += rows;
-  }
-  count_pull(pulled, bytes);
-  return version();
+  return pull;
 }
 
 void Shard::announce(std::uint64_t session, std::uint64_t closures_below,

@@ -34,6 +34,7 @@
 #include "ps/row_waits.h"
 #include "ps/staging.h"
 #include "ps/table.h"
+#include "ps/verified_pull.h"
 
 namespace cairn::ps {
 
@@ -90,25 +91,16 @@ class Shard {
   void open();
   bool is_open() const { return open_; }
 
-  // The number of the part's last write: other values, another number, as long as this is the same
-  // incarnation.
-  std::uint64_t written(const ReadHeader& header) {
-    return find(header.variable, header.part).written();
-  }
-  // Bytes that pull() will write, the whole request verified.
-  std::size_t pull_bytes(const PullRequest& request);
+  // The whole request verified, its tables found: read it or lend it. Copied parts (copies_of) are
+  // left out: a part's last write has a number (Table::written()), another one for other values as
+  // long as this is the same incarnation.
+  //   Errors  besides those above, InvalidArgument: more than answer_bytes_max.
+  VerifiedPull& pull(const PullRequest& request);
   // Whether rows of the pull are elsewhere, or an earlier push of one of them waits: then have it
-  // wait(), and ask again when that has ended. Errors  as pull_bytes().
+  // wait(), and ask again when that has ended. Errors  as pull().
   bool must_wait(const PullRequest& request) {
     return !waits_.always_here() && rows_must_wait(request);
   }
-  // All rows as of one moment. `out` has room for pull_bytes(request), which was called just
-  // before.
-  Version pull(const PullRequest& request, std::byte* out);
-
-  // A pull of one variable's rows that lie together as they travel, answered with a loan of them;
-  // null: pull() copies them.
-  std::shared_ptr<Loan> lend(const PullRequest& request);
 
   // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the
   // version then counts it not yet). Where it has to wait for rows (PushResult::waits), it is kept,
@@ -194,8 +186,6 @@ class Shard {
   void verify_step(const StepContext& step);
   void verify_fence(const StepContext& step);
   Table& find(VariableId variable, std::uint32_t part);
-  bool is_copied(const PullRequest& request, const ReadHeader& header, const Table& table) const;
-  void count_pull(std::size_t rows, std::size_t bytes);
   void verify_ids(const Table& table, std::span<const std::int64_t> ids, bool ascending) const;
   Plan plan(std::span<const PushPiece> pieces, Encoding encoding);
   void plan(Plan& plan, const PushPiece& piece, Encoding encoding);
@@ -244,8 +234,13 @@ class Shard {
   AppliedPushes applied_;
   PieceStaging staging_;
   RowWaits waits_;
-  std::vector<WantedRows> wanted_;  // of the request under way
-  std::vector<std::byte> scratch_;
+  // Memory of the request under way, kept so that no request allocates.
+  struct Work {
+    VerifiedPull pull;
+    std::vector<WantedRows> wanted;
+    std::vector<std::byte> widened;  // values of a push that travelled narrow
+  };
+  Work work_{VerifiedPull(counters_), {}, {}};
 
   struct Mark {
     std::uint64_t attempt;

@@ -246,13 +246,13 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   // shared memory does not promise.
   if (narrowed || misaligned) {
     const std::size_t elements = update.values.size() / wire_bytes(encoding, dtype);
-    scratch_.resize(std::max(scratch_.size(), elements * dtype_bytes(dtype)));
+    work_.widened.resize(std::max(work_.widened.size(), elements * dtype_bytes(dtype)));
     if (misaligned)
-      std::memcpy(scratch_.data(), values, update.values.size());
+      std::memcpy(work_.widened.data(), values, update.values.size());
     else
       widen_from_bfloat16(update.values.data(), elements,
-                          reinterpret_cast<float*>(scratch_.data()));
-    values = scratch_.data();
+                          reinterpret_cast<float*>(work_.widened.data()));
+    values = work_.widened.data();
   }
   const std::int64_t held = table.held();
   const std::size_t bytes = table.memory_bytes();

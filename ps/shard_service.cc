@@ -201,33 +201,32 @@ class ShardService final : public wire::Shard::Server {
   void answer_pull(PullContext context, const DecodedPull& pull) {
     const TraceSpan span("gather for a pull", pull.request.step.closure);
     // Verified and counted before anything is allocated for the answer.
-    const std::size_t bytes = host_->shard.pull_bytes(pull.request);
+    VerifiedPull& rows = host_->shard.pull(pull.request);
+    const std::size_t bytes = rows.bytes();
     auto results = context.initResults(kSmallAnswer);
-    write_written(results, pull.request.headers);
+    write(results.initVersion(), host_->shard.version());
+    write_written(results, rows.reads());
     if (!pull.to.empty()) {
       if (pull.to.size() < bytes || (pull.to.size() > bytes && pull.request.copies_of == 0))
         throw InvalidArgumentError(
             str("a pull of ", bytes, " bytes of values, with room for ", pull.to.size()));
-      write(results.initVersion(), host_->shard.pull(pull.request, pull.to.data()));
+      rows.read(pull.to.data());
       return;
     }
     if (bytes <= kCopiedBytes) {
       auto values = results.initValues(static_cast<unsigned>(bytes));
-      write(results.initVersion(),
-            host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(values.begin())));
+      rows.read(reinterpret_cast<std::byte*>(values.begin()));
       return;
     }
     // Rows that lie as they travel leave from the table. Should a push change them before they have
     // left, the table copies them aside first, and the loan finds them there.
     const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
-    if (auto loan = bytes >= kLentBytesMin ? host_->shard.lend(pull.request) : nullptr) {
-      write(results.initVersion(), host_->shard.version());
+    if (auto loan = bytes >= kLentBytesMin ? rows.lend() : nullptr) {
       results.adoptValues(connection_.attach(orphanage, rpc::Attachment(std::move(loan), bytes)));
       return;
     }
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
-    write(results.initVersion(),
-          host_->shard.pull(pull.request, reinterpret_cast<std::byte*>(buffer.get())));
+    rows.read(reinterpret_cast<std::byte*>(buffer.get()));
     const void* const values = buffer.get();
     results.adoptValues(
         connection_.attach(orphanage, rpc::Attachment(values, bytes, std::move(buffer))));
@@ -235,15 +234,15 @@ class ShardService final : public wire::Shard::Server {
 
   // The number of a part's last write goes with its values, and comes back with the next pull of
   // the caller, who is then spared what has not changed.
-  void write_written(wire::Shard::PullResults::Builder& results,
-                     std::span<const ReadHeader> headers) {
-    const auto whole = std::count_if(headers.begin(), headers.end(),
-                                     [](const ReadHeader& header) { return header.whole; });
+  static void write_written(wire::Shard::PullResults::Builder& results,
+                            std::span<const VerifiedRead> reads) {
+    const auto whole = std::count_if(reads.begin(), reads.end(),
+                                     [](const VerifiedRead& read) { return read.whole; });
     if (whole == 0) return;
     auto written = results.initWritten(static_cast<unsigned>(whole));
     unsigned next = 0;
-    for (const ReadHeader& header : headers)
-      if (header.whole) written.set(next++, host_->shard.written(header));
+    for (const VerifiedRead& read : reads)
+      if (read.whole) written.set(next++, read.table->written());
   }
 
   static rpc::Task<void> save_and_answer(std::shared_ptr<ShardHost> host, SaveContext context) {

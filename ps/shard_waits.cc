@@ -7,33 +7,29 @@ namespace cairn::ps {
 // ---- pull ----
 
 bool Shard::rows_must_wait(const PullRequest& request) {
-  pull_bytes(request);  // verifies it
-  wanted_.clear();
-  std::size_t used = 0;
-  for (const ReadHeader& header : request.headers) {
-    wanted_.push_back({&find(header.variable, header.part), request.ids.subspan(used, header.rows),
-                       header.whole});
-    used += header.rows;
-  }
-  return waits_.must_wait(wanted_);
+  work_.wanted.clear();
+  for (const VerifiedRead& read : pull(request).reads())
+    work_.wanted.push_back({read.table, read.ids, read.whole});
+  return waits_.must_wait(work_.wanted);
 }
 
-// Asked once more for the sake of `wanted_`, which the next request overwrites.
+// Asked once more for the sake of `work_.wanted`, which the next request overwrites.
 std::uint64_t Shard::wait(const PullRequest& request) {
   rows_must_wait(request);
-  return waits_.wait(request.step, RowWaits::Access::kRead, wanted_, 0, {});
+  return waits_.wait(request.step, RowWaits::Access::kRead, work_.wanted, 0, {});
 }
 
 // ---- push ----
 
 bool Shard::rows_must_wait(const Plan& plan) {
-  wanted_.clear();
+  work_.wanted.clear();
   for (const PlannedUpdate& update : plan.updates) {
     const UpdateHeader& header = *update.header;
     // A table rule changes every row, but a push without rows is to reach it too.
-    wanted_.push_back({update.table, update.ids, header.whole || is_table_rule(header.rule.kind)});
+    work_.wanted.push_back(
+        {update.table, update.ids, header.whole || is_table_rule(header.rule.kind)});
   }
-  return waits_.must_wait(wanted_);
+  return waits_.must_wait(work_.wanted);
 }
 
 // A push that waits is kept as staging keeps a piece: its message may go. Its plan is not, since it
@@ -56,7 +52,7 @@ PushResult Shard::wait(const PushRequest& request, std::span<const PushPiece> pi
   std::size_t bytes = 0;
   for (const PushPiece& piece : kept->pieces) bytes += bytes_of(piece);
   PushResult result{version(), 0, false};
-  result.waits = waits_.wait(request.step, RowWaits::Access::kUpdate, wanted_, bytes,
+  result.waits = waits_.wait(request.step, RowWaits::Access::kUpdate, work_.wanted, bytes,
                              [this, kept] { return take_turn(kept->request, kept->pieces); });
   return result;
 }

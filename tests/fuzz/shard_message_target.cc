@@ -43,12 +43,13 @@ struct World {
   }
 
   void pull(const ps::PullRequest& request) {
-    std::vector<std::byte> out(shard.pull_bytes(request));
-    shard.pull(request, out.data());
+    ps::VerifiedPull& rows = shard.pull(request);
+    std::vector<std::byte> out(rows.bytes());
+    rows.read(out.data());
   }
   void pull(const ps::DecodedPull& decoded) {
-    if (!decoded.to.empty() && decoded.to.size() == shard.pull_bytes(decoded.request))
-      shard.pull(decoded.request, decoded.to.data());
+    ps::VerifiedPull& rows = shard.pull(decoded.request);
+    if (!decoded.to.empty() && decoded.to.size() == rows.bytes()) rows.read(decoded.to.data());
     pull(decoded.request);
   }
   // Whatever came before, a good peer's pull is served or told to wait.

@@ -33,13 +33,13 @@ class Loans : public testing::TestWithParam<bool> {
  protected:
   std::shared_ptr<Loan> lend(const Ids& rows) {
     const ReadHeader header{0, 0, static_cast<std::uint32_t>(rows.size()), false};
-    auto loan = shard.shard.lend({shard.step(0), {&header, 1}, rows});
+    auto loan = shard.shard.pull({shard.step(0), {&header, 1}, rows}).lend();
     if (loan != nullptr && GetParam()) loan->pin();
     return loan;
   }
   std::shared_ptr<Loan> lend_whole() {
     const ReadHeader header{0, 0, 0, true};
-    auto loan = shard.shard.lend({shard.step(0), {&header, 1}, {}});
+    auto loan = shard.shard.pull({shard.step(0), {&header, 1}, {}}).lend();
     if (loan != nullptr && GetParam()) loan->pin();
     return loan;
   }
@@ -110,7 +110,7 @@ TEST(Loan, IsNotHadOfRowsThatDoNotLieAsTheyTravel) {
   const Ids scattered{0, 2, 3}, together{2, 3};
   auto lent = [&](std::vector<ReadHeader> headers, const Ids& ids,
                   Encoding encoding = Encoding::kRaw) {
-    return shard.shard.lend({shard.step(0), headers, ids, encoding}) != nullptr;
+    return shard.shard.pull({shard.step(0), headers, ids, encoding}).lend() != nullptr;
   };
   EXPECT_TRUE(lent({{0, 0, 2}}, together));
   EXPECT_FALSE(lent({{0, 0, 3}}, scattered));

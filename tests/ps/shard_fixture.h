@@ -66,9 +66,14 @@ class ShardHarness {
     return pull_request({step(0), {&header, 1}, {}});
   }
   Floats pull_request(const PullRequest& request) {
-    Floats out(shard.pull_bytes(request) / sizeof(float));
-    shard.pull(request, reinterpret_cast<std::byte*>(out.data()));
+    VerifiedPull& pull = shard.pull(request);
+    Floats out(pull.bytes() / sizeof(float));
+    pull.read(reinterpret_cast<std::byte*>(out.data()));
     return out;
+  }
+  // The number of the whole part's last write.
+  std::uint64_t written(const ReadHeader& header) {
+    return shard.pull({step(0), {&header, 1}, {}}).reads()[0].table->written();
   }
 
   PushResult push(const StepContext& step, VariableId variable, const Ids& ids,

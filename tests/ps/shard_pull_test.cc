@@ -37,7 +37,7 @@ TEST(ShardPull, RowsAreTheSameWhoeverReadsThemNext) {
       request.next_reader = NextReader::kAnotherCore;
       Arena arena((expected.size() + from) * sizeof(float));
       auto* out = reinterpret_cast<float*>(arena.data()) + from;
-      shard.shard.pull(request, reinterpret_cast<std::byte*>(out));
+      shard.shard.pull(request).read(reinterpret_cast<std::byte*>(out));
       EXPECT_EQ(Floats(out, out + expected.size()), expected)
           << dim << " elements, " << from << " past a line";
     }
@@ -47,7 +47,7 @@ TEST(ShardPull, ValuesThatTheCallerHasStayOutOfTheAnswerUntilTheyAreWritten) {
   ShardHarness shard({whole_table(0, variable("a", {2, 2}, Initializer::constant(1)), sgd()),
                       whole_table(1, variable("b", {3}, Initializer::constant(2)), sgd())});
   ReadHeader headers[] = {{0, 0, 0, true}, {1, 0, 0, true}};
-  headers[0].written = shard.shard.written(headers[0]);
+  headers[0].written = shard.written(headers[0]);
   PullRequest request{shard.step(0), headers, {}};
   request.copies_of = shard.shard.version().incarnation;
   EXPECT_THAT(shard.pull_request(request), ElementsAre(2, 2, 2));
@@ -57,7 +57,7 @@ TEST(ShardPull, ValuesThatTheCallerHasStayOutOfTheAnswerUntilTheyAreWritten) {
 
   request.copies_of = shard.shard.version().incarnation;
   shard.push(shard.step(1), 0, {1}, {10, 20});
-  EXPECT_NE(shard.shard.written(headers[0]), headers[0].written);
+  EXPECT_NE(shard.written(headers[0]), headers[0].written);
   EXPECT_THAT(shard.pull_request(request), ElementsAre(1, 1, -9, -19, 2, 2, 2));
 }
 
@@ -75,9 +75,10 @@ TEST(ShardPull, Bfloat16HalvesTheBytesAndRoundsToNearest) {
       {whole_table(0, variable("w", {2, 2}, Initializer::constant(1.00390625f)), sgd())});
   const ReadHeader header{0, 0, 0, true};
   const PullRequest request{shard.step(0), {&header, 1}, {}, Encoding::kBfloat16};
-  std::vector<std::uint16_t> out(shard.shard.pull_bytes(request) / 2);
+  VerifiedPull& pull = shard.shard.pull(request);
+  std::vector<std::uint16_t> out(pull.bytes() / 2);
   ASSERT_EQ(out.size(), 4u);
-  shard.shard.pull(request, reinterpret_cast<std::byte*>(out.data()));
+  pull.read(reinterpret_cast<std::byte*>(out.data()));
   for (const std::uint16_t bits : out) EXPECT_EQ(bits, to_bfloat16(1.00390625f));
 }
 

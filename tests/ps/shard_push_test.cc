@@ -140,11 +140,11 @@ TEST(ShardPush, UntilOpenedAShardIsUnavailable) {
   Shard shard(clock, {.incarnation = 1});
   StepContext step;
   step.session = 7;
-  EXPECT_THROW(shard.pull_bytes({step, {}, {}}), UnavailableError);
+  EXPECT_THROW(shard.pull({step, {}, {}}), UnavailableError);
   shard.configure({7, 1, 42, {}});
-  EXPECT_THROW(shard.pull_bytes({step, {}, {}}), UnavailableError);
+  EXPECT_THROW(shard.pull({step, {}, {}}), UnavailableError);
   shard.open();
-  EXPECT_EQ(shard.pull_bytes({step, {}, {}}), 0u);
+  EXPECT_EQ(shard.pull({step, {}, {}}).bytes(), 0u);
 }
 
 TEST(ShardPush, StalenessCountsTheUpdatesOfOthersSinceThePull) {

@@ -76,11 +76,11 @@ TEST_F(ShardSlices, CountAsOnePush) {
 // A copy of what was read between two of them is not taken for what is there after.
 TEST_F(ShardSlices, ChangeWhenThePartWasWritten) {
   const ReadHeader whole{0, 0, 0, true};
-  std::uint64_t before = shard.shard.written(whole);
+  std::uint64_t before = shard.written(whole);
   for (const std::uint32_t slice : {1u, 2u, 3u}) {
     push(1, slice);
-    EXPECT_GT(shard.shard.written(whole), before);
-    before = shard.shard.written(whole);
+    EXPECT_GT(shard.written(whole), before);
+    before = shard.written(whole);
   }
 }
 
