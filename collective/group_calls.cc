@@ -21,9 +21,13 @@ constexpr std::size_t kPartBytesMin = std::size_t{16} << 10;
 // Up to here the waits of a ring cost more than the bytes that it saves.
 constexpr std::size_t kTreeBytesMax = std::size_t{64} << 10;
 constexpr std::size_t kTreePartBytesMax = std::size_t{1} << 20;
+// Members run ahead by the calls of a step or two, each with few messages before it meets the
+// others. A member that sends more is wrong, and memory is not to follow it.
 constexpr std::size_t kEarlyMax = 1 << 16;
 constexpr std::uint32_t kAnnouncement = 0xffffffff;  // in the place of a part's number
 
+// All in which the members' calls must agree, to be hashed: it goes with every message, so that two
+// calls that differ are told apart by the first one.
 std::string text_of(const CollectiveCall& call) {
   std::string text = str(static_cast<int>(call.kind), ' ', call.root, ' ');
   if (call.kind == CallKind::kReduce)
@@ -112,6 +116,8 @@ Task<void> GroupCalls::let_go() {
   }
 }
 
+// In the order in which they were begun, on every member alike: a part that waits for its place here
+// waits for parts that the other members have admitted before it too.
 Task<void> GroupCalls::admit_parts() {
   for (;;) {
     while (queue_.empty()) co_await queued_.wait();
@@ -123,6 +129,7 @@ Task<void> GroupCalls::admit_parts() {
   }
 }
 
+// Whatever ends one part for the worse ends the group: the others' parts of it will never come.
 Task<void> GroupCalls::exchange(Part part, rpc::Gate::Pass) {
   std::optional<ErrorParts> failure;
   try {
@@ -203,6 +210,8 @@ kj::Promise<void> GroupCalls::parcel(int from, Parcel parcel) {
   return inbox_.put(from, std::move(parcel));
 }
 
+// Values of a call that this member has not made yet wait in the inbox; what call it is is kept
+// here, so that a difference is found as soon as this member makes its own.
 void GroupCalls::hear_early(int from, const Parcel& parcel) {
   if (early_.size() >= kEarlyMax)
     throw ResourceExhaustedError(
@@ -220,6 +229,8 @@ void GroupCalls::compare(const Running& own, int from, std::uint64_t signature,
                 ""});
 }
 
+// A member may leave as soon as it has all that it wants. That is an error for those only who still
+// want something of it.
 void GroupCalls::left(int rank, const ErrorParts& error) {
   if (inbox_.waits_for(rank)) links_->fail(error);
 }

@@ -16,6 +16,8 @@ Inbox::Deposit::~Deposit() {
   if (found != inbox.deposits_.end() && found->second == this) inbox.deposits_.erase(found);
 }
 
+// The promise is the call's answer, and the message lives as long as the call. So values are read
+// where they arrived, and a sender whose values nobody has used is held back by its own window.
 kj::Promise<void> Inbox::put(int from, Parcel parcel) {
   const Key key{from, parcel.call, parcel.part, parcel.step};
   if (deposits_.contains(key))
@@ -48,6 +50,7 @@ bool Inbox::waits_for(int from) const {
   return first != waiters_.end() && first->first.from == from;
 }
 
+// Between the arrival and its use the sender's connection may end, and its message goes with it.
 void Inbox::taken_back(const Key& key) {
   throw UnavailableError(str("rank ", key.from, " was lost while its values were to be used"));
 }

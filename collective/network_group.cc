@@ -102,6 +102,7 @@ class NetworkGroup final : public Collective {
   }
   void barrier() override { begin({.kind = CallKind::kBarrier}).get().take(); }
 
+  // What is posted may run after close(), which the group's thread still has to do then.
   void abort(const ErrorParts& error) override {
     thread_.post([live = std::weak_ptr<Live>(live_), error] {
       if (const auto there = live.lock()) there->group.abort(error);

@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 using rpc::Task;
 
 constexpr Duration kDialDeadline = 5s;
+// Members start within moments of each other, and the last one is what all wait for: an attempt
+// costs little, so it is not put off further each time.
 constexpr Duration kRedial = 50ms;
 constexpr Duration kStillMissing = 10s;  // between two lines of the log that say so
 

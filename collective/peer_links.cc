@@ -28,6 +28,8 @@ capnp::Capability::Client PeerLinks::Impl::serve(const rpc::PeerInfo& info,
   return serve_peer(*this, from, connection);
 }
 
+// The last connection counts: a member that was started again while the group forms dials anew, and
+// its earlier connection may be seen to end only later.
 void PeerLinks::Impl::accepted(int from, rpc::Connection& connection) {
   peer(from).in = &connection;
   changed.notify_all();
@@ -39,6 +41,8 @@ void PeerLinks::Impl::accepted(int from, rpc::Connection& connection) {
   tasks.spawn(str("hearing ", name(from)), connection.on_disconnect().then(kj::mv(ended)));
 }
 
+// Rank 0's announcement: these processes, by their incarnations, are the group. It is answered when
+// this member is connected with every one of them, and so means that the group stands.
 Task<void> PeerLinks::Impl::join(std::uint64_t asked_generation, std::uint64_t asked_agreed,
                                  std::vector<ProcessIncarnation> incarnations) {
   if (asked_agreed != agreed || incarnations.size() != peers.size()) {
@@ -57,6 +61,7 @@ Task<void> PeerLinks::Impl::join(std::uint64_t asked_generation, std::uint64_t a
   begin(asked_generation);
 }
 
+// Rank 0 may have begun, and send, before its word that the group stands has come here.
 Task<void> PeerLinks::Impl::deliver(int from, rpc::Connection& connection,
                                     std::uint64_t of_generation, Parcel parcel) {
   while (generation == 0 && !error) co_await changed.wait();

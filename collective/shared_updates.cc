@@ -37,11 +37,16 @@ Tensor header_of(std::span<const Update> updates) {
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers);
 }
 
+// A header comes from another process: it is believed as far as it fits into itself.
 std::vector<SharedUpdates::Told> told_by(const Tensor& header) {
   std::vector<SharedUpdates::Told> all;
   const auto numbers = header.values<std::int64_t>();
   for (std::size_t i = 0; i < numbers.size();) {
-    const auto words = static_cast<std::size_t>(numbers[i + 2]);
+    const std::size_t left = numbers.size() - i;
+    const auto words = left < 3 ? left : static_cast<std::size_t>(numbers[i + 2]);
+    if (left < 3 || words > left - 3)
+      throw InvalidArgumentError(
+          str("a replica's list of updates ends within number ", all.size()));
     all.push_back({numbers[i], numbers[i + 1], numbers.subspan(i + 3, words)});
     i += 3 + words;
   }
@@ -52,7 +57,8 @@ bool same_update(const SharedUpdates::Told& a, const SharedUpdates::Told& b) {
   return a.variable == b.variable && a.shares == b.shares;
 }
 
-// The updates of one variable, in order: what each of them shares, and where it stands.
+// The updates of one variable, in order: what each of them shares, and where it stands. A variable
+// is the unit that is left out: half of its updates would be a value that no program asked for.
 struct OfVariable {
   std::vector<std::int64_t> shares;
   std::vector<std::size_t> places;
@@ -252,6 +258,8 @@ bool SharedUpdates::all_inline(const Places& places) const {
   return true;
 }
 
+// Every member decides by the same headers, so that all come to the same exchanges in the same order
+// without asking each other.
 std::span<Update> SharedUpdates::merged(std::span<Update> own, Role role) {
   merged_.clear();
   shared_ = false;

@@ -121,6 +121,9 @@ void Group::finish(int rank, Meeting& meeting) {
   if (!meeting.ended) raise(lock);
 }
 
+// Members claim chunks instead of having a share each: one that comes late, or whose core does
+// something else, then holds nobody up. Who sums a chunk does not change its bits, because the
+// members' values are always added by rank.
 void Group::sum_chunks(Meeting& meeting, Lock& lock) {
   ++summing_;
   lock.unlock();
@@ -163,6 +166,7 @@ void Group::sum_chunk(const Meeting& meeting, std::int64_t chunk) const {
 
 void Group::fail(const ErrorParts& error) { fail(error, Lock(mutex_)); }
 
+// The first error is the cause; those that follow are mostly members who were hit by it.
 void Group::fail(const ErrorParts& error, const Lock&) {
   if (!error_) error_ = error;
   failed_ = true;
@@ -221,6 +225,7 @@ class Member final : public Collective {
     }
   }
 
+  // The members of one process get the root's own tensor, not copies of it.
   Tensor broadcast(const Tensor& value, int root) override {
     const auto met = meet({.kind = CallKind::kBroadcast, .root = root, .value = value});
     return met->calls[static_cast<std::size_t>(root)]->value;
@@ -233,6 +238,7 @@ class Member final : public Collective {
     return all;
   }
 
+  // The root alone sums, by rank: the others go on as soon as all have come.
   Tensor reduce(ReduceOp op, const Tensor& value, int root) override {
     const auto met = meet({.kind = CallKind::kReduce, .root = root, .op = op, .value = value});
     if (root != rank_) return {};
