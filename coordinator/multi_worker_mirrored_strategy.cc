@@ -184,6 +184,9 @@ std::string MultiWorkerMirroredStrategy::save(const CheckpointPolicy& policy,
                                               const std::string& metadata) {
   if (num_workers() == 1) return InSyncStrategy::save(policy, metadata);
   const ReplicaRuntime::SavedValues as_read(replica_runtime());
+  // A checkpoint is of a step that every worker has ended: what one prints or counts for it before
+  // it saves is done, if the group goes on from there.
+  replica_runtime().group()->barrier();
   Outcome own;
   if (is_chief()) own = outcome_of([&] { return LocalStrategy::save(policy, metadata); });
   const Outcome chiefs = heard(replica_runtime().group()->broadcast(told(own), 0));
