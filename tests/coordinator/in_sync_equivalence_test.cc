@@ -9,45 +9,48 @@
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/one_device_strategy.h"
 #include "tests/coordinator/adult_model.h"
+#include "tests/coordinator/image_model.h"
 
 namespace cairn {
 namespace {
 
-using testing::adult;
 using testing::AdultModel;
+using testing::ImageModel;
 
 constexpr int kSteps = 200;
 constexpr std::uint64_t kSeed = 11;
 
-std::vector<float> losses_on_one_device() {
+template <typename Model>
+std::vector<float> losses_on_one_device(Array (Model::*train)(Iterator) const = &Model::train) {
   OneDeviceStrategy strategy(kSeed);
   auto scope = strategy.scope();
-  AdultModel model;
-  auto batches = strategy.iterate(adult().batches);
-  Function step = strategy.function([&](Iterator input) { return model.train(input); });
+  Model model;
+  auto batches = strategy.iterate(Model::batches());
+  Function step = strategy.function([&](Iterator input) { return (model.*train)(input); });
   std::vector<float> losses;
   for (int i = 0; i < kSteps; ++i)
-    losses.push_back(strategy.run(step, {batches}).front().item<float>());
+    losses.push_back(strategy.run(step, {batches}).front().template item<float>());
   return losses;
 }
 
 // By run() and reduce() of the program, or all of it in one function.
 enum class By { kRun, kCall };
 
+template <typename Model>
 std::vector<float> losses_in_sync(InSyncStrategy& strategy, By by, int steps) {
   auto scope = strategy.scope();
-  AdultModel model;
-  auto batches = strategy.iterate(strategy.experimental_distribute_dataset(adult().batches));
+  Model model;
+  auto batches = strategy.iterate(strategy.experimental_distribute_dataset(Model::batches()));
   Function step = strategy.function([&](Iterator input) { return model.train_in_sync(input); });
   Function train = strategy.function([&](Iterator input) {
     return strategy.reduce(ReduceOp::kSum, strategy.run(step, {input})[0]);
   });
   std::vector<float> losses;
   for (int i = 0; i < steps; ++i)
-    losses.push_back(
-        by == By::kCall
-            ? strategy.call(train, {batches}).front().item<float>()
-            : strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]).item<float>());
+    losses.push_back(by == By::kCall
+                         ? strategy.call(train, {batches}).front().template item<float>()
+                         : strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0])
+                               .template item<float>());
   return losses;
 }
 
@@ -62,20 +65,41 @@ std::unique_ptr<InSyncStrategy> make(const std::string& which) {
   return std::make_unique<CentralStorageStrategy>(kTwo, "cpu:0", kChecked);
 }
 
-struct InSyncTraining : ::testing::TestWithParam<std::tuple<std::string, By>> {};
+struct InSyncTraining : ::testing::TestWithParam<std::tuple<std::string, By>> {
+  template <typename Model>
+  static void gives_the_losses_of_one_device() {
+    static const std::vector<float> wanted = losses_on_one_device<Model>();
+    const auto& [which, by] = GetParam();
+    const auto losses = losses_in_sync<Model>(*make(which), by, kSteps);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      ASSERT_LE(std::abs(losses[i] - wanted[i]), 1e-5f * std::abs(wanted[i])) << "step " << i;
+    EXPECT_LT(wanted.back(), wanted.front());  // it does learn
+  }
+  template <typename Model>
+  static void repeats_bit_for_bit() {
+    const auto& [which, by] = GetParam();
+    EXPECT_EQ(losses_in_sync<Model>(*make(which), by, 20),
+              losses_in_sync<Model>(*make(which), by, 20));
+  }
+};
 
 TEST_P(InSyncTraining, LossesAreThoseOfOneDeviceWithTheGlobalBatch) {
-  static const std::vector<float> wanted = losses_on_one_device();
-  const auto& [which, by] = GetParam();
-  const auto losses = losses_in_sync(*make(which), by, kSteps);
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    ASSERT_LE(std::abs(losses[i] - wanted[i]), 1e-5f * std::abs(wanted[i])) << "step " << i;
-  EXPECT_LT(wanted.back(), wanted.front());  // it does learn
+  gives_the_losses_of_one_device<AdultModel>();
+}
+TEST_P(InSyncTraining, LossesOfAConvolutionalNetworkAreThoseOfOneDevice) {
+  gives_the_losses_of_one_device<ImageModel>();
 }
 
 TEST_P(InSyncTraining, RepeatsBitForBit) {
-  const auto& [which, by] = GetParam();
-  EXPECT_EQ(losses_in_sync(*make(which), by, 20), losses_in_sync(*make(which), by, 20));
+  repeats_bit_for_bit<AdultModel>();
+  repeats_bit_for_bit<ImageModel>();
+}
+
+// What sets replicas and one device apart is the order in which gradients are summed, and nothing
+// else.
+TEST(InSyncSums, TwoReplicasAreOneDeviceThatSumsByHalvesToTheLastBit) {
+  EXPECT_EQ(losses_in_sync<ImageModel>(*make("Mirrored2"), By::kRun, kSteps),
+            losses_on_one_device(&ImageModel::train_by_halves));
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, InSyncTraining,

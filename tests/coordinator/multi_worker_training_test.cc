@@ -8,37 +8,41 @@
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/one_device_strategy.h"
 #include "tests/coordinator/adult_model.h"
+#include "tests/coordinator/image_model.h"
 #include "tests/coordinator/workers_in_step.h"
 
 namespace cairn {
 namespace {
 
-using testing::adult;
 using testing::AdultModel;
 using ::testing::Each;
+using testing::ImageModel;
 
 constexpr int kSteps = 200;
 constexpr std::uint64_t kSeed = 11;
 using Losses = std::vector<float>;
 
+template <typename Model>
 Losses losses_of(Strategy& strategy, int steps) {
   auto scope = strategy.scope();
-  AdultModel model;
-  auto batches = strategy.iterate(strategy.experimental_distribute_dataset(adult().batches));
+  Model model;
+  auto batches = strategy.iterate(strategy.experimental_distribute_dataset(Model::batches()));
   Function step = strategy.function([&](Iterator input) { return model.train_in_sync(input); });
   Losses losses;
   for (int i = 0; i < steps; ++i)
     losses.push_back(
-        strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]).item<float>());
+        strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]).template item<float>());
   return losses;
 }
 
+template <typename Model>
 std::vector<Losses> losses_of_workers(int workers, int steps) {
   testing::SocketCluster cluster(workers);
   std::vector<Losses> losses(static_cast<std::size_t>(workers));
   const auto errors = cluster.run(
       [&](MultiWorkerMirroredStrategy& strategy) {
-        losses[static_cast<std::size_t>(strategy.id_in_cluster())] = losses_of(strategy, steps);
+        losses[static_cast<std::size_t>(strategy.id_in_cluster())] =
+            losses_of<Model>(strategy, steps);
       },
       {.seed = kSeed, .check_replicas = steps < kSteps});
   EXPECT_THAT(errors, Each(""));
@@ -51,22 +55,28 @@ void expect_close(const Losses& got, const Losses& wanted) {
     ASSERT_LE(std::abs(got[i] - wanted[i]), 1e-5f * std::abs(wanted[i])) << "step " << i;
 }
 
-TEST(MultiWorkerTraining, TwoWorkersAreTwoReplicasAreOneDevice) {
+template <typename Model>
+void train_alike() {
   OneDeviceStrategy one_device(kSeed);
   MirroredStrategy mirrored({"cpu:0", "cpu:1"}, {.seed = kSeed});
-  const Losses wanted = losses_of(one_device, kSteps);
-  const auto losses = losses_of_workers(2, kSteps);
+  const Losses wanted = losses_of<Model>(one_device, kSteps);
+  const auto losses = losses_of_workers<Model>(2, kSteps);
   EXPECT_EQ(losses[0], losses[1]);
   expect_close(losses[0], wanted);
-  expect_close(losses[0], losses_of(mirrored, kSteps));
+  expect_close(losses[0], losses_of<Model>(mirrored, kSteps));
   EXPECT_LT(wanted.back(), wanted.front());  // it does learn
+}
+
+TEST(MultiWorkerTraining, TwoWorkersAreTwoReplicasAreOneDevice) { train_alike<AdultModel>(); }
+TEST(MultiWorkerTraining, TwoWorkersTrainAConvolutionalNetworkAsOneDeviceDoes) {
+  train_alike<ImageModel>();
 }
 
 TEST(MultiWorkerTraining, RepeatsBitForBit) {
   for (int workers : {2, 3}) {
-    const auto losses = losses_of_workers(workers, 20);
+    const auto losses = losses_of_workers<AdultModel>(workers, 20);
     for (const Losses& each : losses) EXPECT_EQ(each, losses[0]);
-    EXPECT_EQ(losses_of_workers(workers, 20), losses);
+    EXPECT_EQ(losses_of_workers<AdultModel>(workers, 20), losses);
   }
 }
 
