@@ -277,9 +277,10 @@ kj::Promise<void> GroupCalls::send_piece(int to, const Running& running, std::ui
 }
 
 // Members whose exchange begins with waiting would wait for each other if their calls differ. This
-// shows the next one, at once, what this one has called.
+// shows the next one, at once, what this one has called. That one may need nothing of it, have ended
+// the call and left.
 kj::Promise<void> GroupCalls::announce(const Running& running) {
-  return links_->send((rank() + 1) % size(), parcel_of(running, kAnnouncement, 0));
+  return links_->tell((rank() + 1) % size(), parcel_of(running, kAnnouncement, 0));
 }
 
 }  // namespace cairn

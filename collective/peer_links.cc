@@ -161,15 +161,15 @@ kj::Promise<void> PeerLinks::form() {
   return impl_->form_in_time().start();
 }
 
-kj::Promise<void> PeerLinks::send(int to, const Parcel& parcel,
-                                  std::vector<rpc::ByteStream::Piece> pieces) {
-  rpc::Connection& connection = *impl_->peer(to).out;
+kj::Promise<void> PeerLinks::Impl::put(int to, const Parcel& parcel,
+                                       std::vector<rpc::ByteStream::Piece> pieces) {
+  rpc::Connection& connection = *peer(to).out;
   std::size_t bytes = 0;
   for (const auto& piece : pieces) bytes += piece.bytes.size();
-  auto request = impl_->client(to).putRequest(
-      capnp::MessageSize{(bytes <= kCopiedBytesMax ? bytes / 8 : 0) + 64, 0});
+  auto request =
+      client(to).putRequest(capnp::MessageSize{(bytes <= kCopiedBytesMax ? bytes / 8 : 0) + 64, 0});
   auto out = request.initParcel();
-  write_parcel(out, impl_->generation, parcel);
+  write_parcel(out, generation, parcel);
   if (bytes > kCopiedBytesMax) {
     out.adoptData(connection.attach(capnp::Orphanage::getForMessageContaining(out),
                                     rpc::Attachment(std::move(pieces))));
@@ -178,13 +178,25 @@ kj::Promise<void> PeerLinks::send(int to, const Parcel& parcel,
     for (const auto& piece : pieces)
       to_byte = std::copy(piece.bytes.begin(), piece.bytes.end(), to_byte);
   }
+  return request.send().ignoreResult();
+}
+
+kj::Promise<void> PeerLinks::send(int to, const Parcel& parcel,
+                                  std::vector<rpc::ByteStream::Piece> pieces) {
   // A lost connection is judged where it is watched, so that the error names the right member.
   auto unless_lost = [this, to](kj::Exception&& error) -> kj::Promise<void> {
     if (rpc::from_kj(error).code != Code::kUnavailable) return kj::mv(error);
     if (impl_->peer(to).gone) impl_->fail(*impl_->peer(to).gone);
     return kj::NEVER_DONE;
   };
-  return request.send().ignoreResult().catch_(kj::mv(unless_lost));
+  return impl_->put(to, parcel, std::move(pieces)).catch_(kj::mv(unless_lost));
+}
+
+kj::Promise<void> PeerLinks::tell(int to, const Parcel& parcel) {
+  return impl_->put(to, parcel, {}).catch_([](kj::Exception&& error) -> kj::Promise<void> {
+    if (rpc::from_kj(error).code != Code::kUnavailable) return kj::mv(error);
+    return kj::READY_NOW;
+  });
 }
 
 kj::Promise<void> PeerLinks::ask_calls() {

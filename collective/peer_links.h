@@ -47,6 +47,9 @@ class PeerLinks {
   // group fails instead.
   kj::Promise<void> send(int to, const Parcel& parcel,
                          std::vector<rpc::ByteStream::Piece> pieces = {});
+  // A parcel that only tells something. It resolves also if nobody is there to hear it: a member
+  // that has all it wants may have left.
+  kj::Promise<void> tell(int to, const Parcel& parcel);
 
   // How many calls a member is known to have made; ask_calls() asks all of them, for a moment.
   std::uint64_t calls_of(int rank) const;

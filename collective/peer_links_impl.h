@@ -68,6 +68,8 @@ struct PeerLinks::Impl final : PeerHost {
   std::uint64_t own_calls() const override { return calls; }
   void told(int from, rpc::Connection& connection, ErrorParts error, bool left) override;
 
+  kj::Promise<void> put(int to, const Parcel& parcel, std::vector<rpc::ByteStream::Piece> pieces);
+
   // ---- the end ----
   rpc::Task<void> watch_silence(int rank);
   void lost(int rank, const std::string& why);

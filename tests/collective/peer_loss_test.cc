@@ -250,6 +250,26 @@ TEST(PeerLoss, TheValuesOfAFailedGroupAreLetGoOf) {
   EXPECT_TRUE(owner.expired());
 }
 
+// Of a broadcast from rank 0, rank 1 owes rank 2 nothing but the word that it takes part.
+TEST(PeerLoss, AMemberThatHasAllItWantsMayLeaveWhileAnotherStillSpeaksToIt) {
+  SimGroup group(3);
+  group.start_and_form();
+  group.network.partition("m1", "m2");
+  std::vector<kj::Promise<std::string>> calls;
+  for (int rank = 0; rank < 3; ++rank) {
+    CollectiveCall call;
+    call.kind = CallKind::kBroadcast;
+    if (rank == 0) call.value = Tensor::zeros(DType::kInt32, {3});
+    calls.push_back(outcome_of(group.member(rank).run(std::move(call))).eagerlyEvaluate(nullptr));
+  }
+  EXPECT_EQ(group.reactor.wait(kj::mv(calls[2])), "");
+  group.reactor.wait(group.member(2).leave());
+  group.members[2].reset();
+  group.network.heal("m1", "m2");
+  EXPECT_EQ(group.reactor.wait(kj::mv(calls[1])), "");
+  EXPECT_EQ(group.reactor.wait(kj::mv(calls[0])), "");
+}
+
 TEST(PeerLoss, AMemberThatMakesNoCallIsNamedWhenTheTimeIsOver) {
   CommunicationOptions communication;
   communication.timeout = 10s;
