@@ -122,9 +122,43 @@ void draw_program(Scenario& scenario, Mix mix) {
   if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
 }
 
+// Faults strike while there is so much left to do that nobody has ended yet: a worker that is
+// started again when the others have ended would wait for them in vain.
+Scenario group_scenario(std::uint64_t seed) {
+  Draw draw(seed, "scenario of a group");
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.job = Job::kInStep;
+  scenario.ps = 0;
+  scenario.workers = static_cast<int>(draw.between(2, 5));
+  const bool large = draw.index(6) == 0;
+  scenario.wide = large ? draw.between(5'000, 40'000) : draw.between(3, 200);
+  scenario.closures = large ? draw.between(40, 60) : draw.between(60, 160);
+  scenario.checkpoint_every = draw.between(3, 20);
+  scenario.delay_max = draw.time(microseconds(60), microseconds(5'000));
+  constexpr Kind kKinds[] = {Kind::kKillWorker, Kind::kKillWorker, Kind::kKillWorker,
+                             Kind::kCut,        Kind::kPartition,  Kind::kPartitionBoth,
+                             Kind::kDropNext,   Kind::kSlow};
+  const std::int64_t faults = draw.between(1, 5);
+  for (std::int64_t i = 0; i < faults; ++i) {
+    Fault fault{.kind = kKinds[draw.index(std::size(kKinds))]};
+    fault.at_closure = draw.between(0, scenario.closures * 3 / 4);
+    fault.then = draw.time(microseconds(1), microseconds(1'000));
+    fault.lasts = draw.time(microseconds(100), microseconds(4'000'000));
+    const int from = draw.index(scenario.workers);
+    const int to = (from + 1 + draw.index(scenario.workers - 1)) % scenario.workers;
+    fault.a = fault.kind == Kind::kSlow ? 2 + draw.index(8) : from;
+    fault.from = cairn::str("worker", from);
+    fault.to = cairn::str("worker", to);
+    scenario.faults.push_back(fault);
+  }
+  return scenario;
+}
+
 }  // namespace
 
 Scenario make_scenario(std::uint64_t seed, Mix mix) {
+  if (mix == Mix::kGroups) return group_scenario(seed);
   Draw draw(seed, "scenario");
   Scenario scenario;
   scenario.seed = seed;

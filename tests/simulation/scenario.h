@@ -42,6 +42,7 @@ enum class Job : std::uint8_t {
   kNumbers,  // element n of the data is row n mod rows
   // elements are batches of the flights of 2013; a flight's row is a hash of what names it
   kFlights,
+  kInStep,  // workers in step, without ps or coordinator: group.h
 };
 
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
@@ -73,7 +74,8 @@ struct Scenario {
   std::int64_t hashed_dim = 1;  // elements per row of the hashed table
   Spread spread = Spread::kOneRow;
   Updates updates = Updates::kAssigned;
-  // elements of a variable that is large here, as messages are small; 0: there is none
+  // elements of a variable that is large here, as messages are small; 0: there is none. The only
+  // one of workers in step, of whom `closures` are the steps
   std::int64_t wide = 0;
   std::int64_t checkpoint_every = 0;  // steps; 0: none
   Duration delay_max{0};              // of the network
@@ -93,6 +95,8 @@ enum class Mix : std::uint8_t {
   kSlices,
   // kEverything under bounded(k), with workers that are slow for a while
   kBounded,
+  // workers in step: deaths, partitions, lost messages, slow hosts
+  kGroups,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

@@ -68,6 +68,13 @@ TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
   EXPECT_GE(run(scenario).staleness_max, 8u);
 }
 
+// 1,000 seeds of it: tools/simulate --mix groups --seeds 1000
+TEST(Simulation, WorkersInStepNameWhoIsLostAndGoOnFromTheirCheckpoint) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) expect_good(Mix::kGroups, "groups", seed);
+  // One has all that it wants and leaves while another still tells it of a call.
+  expect_good(Mix::kGroups, "groups", 950000462);
+}
+
 // 50 seeds of it: tools/simulate --mix flights --seeds 50
 TEST(Simulation, EachFlightIsCommittedOnce) { expect_good(Mix::kFlights, "flights", 1); }
 

@@ -1,6 +1,7 @@
 #include "tests/simulation/world.h"
 
 #include "storage/checkpoint_folder.h"
+#include "tests/simulation/group.h"
 
 namespace cairn::simulation {
 namespace {
@@ -131,6 +132,8 @@ bool World::waited_too_long() const {
   return cluster_.reactor().now() > quiet_after_ + patience;
 }
 
-Verdict run(const Scenario& scenario) { return World(scenario).run(); }
+Verdict run(const Scenario& scenario) {
+  return scenario.job == Job::kInStep ? GroupWorld(scenario).run() : World(scenario).run();
+}
 
 }  // namespace cairn::simulation
