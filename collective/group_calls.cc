@@ -116,7 +116,7 @@ Task<void> GroupCalls::let_go() {
   }
 }
 
-// In the order in which they were begun, on every member alike: a part that waits for its place here
+// In the order in which they were begun, on every member alike: a part that waits for its place
 // waits for parts that the other members have admitted before it too.
 Task<void> GroupCalls::admit_parts() {
   for (;;) {
@@ -277,8 +277,8 @@ kj::Promise<void> GroupCalls::send_piece(int to, const Running& running, std::ui
 }
 
 // Members whose exchange begins with waiting would wait for each other if their calls differ. This
-// shows the next one, at once, what this one has called. That one may need nothing of it, have ended
-// the call and left.
+// shows the next one, at once, what this one has called. That one may need nothing of it, have
+// ended the call and left.
 kj::Promise<void> GroupCalls::announce(const Running& running) {
   return links_->tell((rank() + 1) % size(), parcel_of(running, kAnnouncement, 0));
 }

@@ -258,8 +258,8 @@ bool SharedUpdates::all_inline(const Places& places) const {
   return true;
 }
 
-// Every member decides by the same headers, so that all come to the same exchanges in the same order
-// without asking each other.
+// Every member decides by the same headers, so that all come to the same exchanges in the same
+// order without asking each other.
 std::span<Update> SharedUpdates::merged(std::span<Update> own, Role role) {
   merged_.clear();
   shared_ = false;

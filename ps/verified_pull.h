@@ -1,6 +1,6 @@
-// VerifiedPull: a pull whose tables a shard has found and whose ids it has verified. What is left is
-// to copy the rows, or to lend them. It answers with the rows as they are when it is asked, and is
-// good until the shard is next called: a later call may take the tables away.
+// VerifiedPull: a pull whose tables a shard has found and whose ids it has verified. What is left
+// is to copy the rows, or to lend them. It answers with the rows as they are when it is asked, and
+// is good until the shard is next called: a later call may take the tables away.
 //
 //   VerifiedPull& pull = shard.pull(request);
 //   if (auto loan = pull.lend()) ...

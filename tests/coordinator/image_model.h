@@ -1,7 +1,7 @@
 // A small convolutional network that tells lying stripes from standing ones: the second model by
-// which strategies in step are compared. It is smooth everywhere: at a kink, of relu or of a maximum,
-// the last bit of a sum decides by which of two gradients the training goes on, and two ways of
-// summing that are equally right part by far more than by their rounding.
+// which strategies in step are compared. It is smooth everywhere: at a kink, of relu or of a
+// maximum, the last bit of a sum decides by which of two gradients the training goes on, and two
+// ways of summing that are equally right part by far more than by their rounding.
 #pragma once
 #include "core/base/random.h"
 #include "core/graph/ops.h"
