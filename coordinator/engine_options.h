@@ -30,6 +30,8 @@ struct CheckpointPolicy {
   double every_seconds = 0;
   // Older checkpoints of this run are removed once a new one is whole. At least one is kept.
   std::size_t keep_last = 5;
+  // On the folder, if a program of one process has taken it already (storage/folder_lock.h).
+  std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
 };
 
 // How a task that stands still is told from one that is busy: it counts as lost once so many

@@ -227,8 +227,7 @@ std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vecto
   }
   std::vector<RunInputs> inputs = inputs_of(calls);
   for (std::size_t i = 0; i < calls.size(); ++i) runs[i].inputs = std::move(inputs[i]);
-  StepContext step;
-  step.global_step = next_step();
+  const StepContext step = next_step(*first);
   std::vector<std::vector<Tensor>> outputs = group_->run(std::move(runs), step);
   if (check_replicas_) runtime_.require_equal_copies();
   std::vector<StepOutputs> all;

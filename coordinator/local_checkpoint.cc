@@ -241,8 +241,9 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
   const LocalStore& store = runtime.store();
   storage::Manifest manifest;
-  const auto lock =
-      storage::lock_folder(place.disk, policy.folder, system_clock(), std::chrono::seconds(2));
+  auto lock = policy.folder_lock;
+  if (!lock || lock->folder != policy.folder)
+    lock = storage::lock_folder(place.disk, policy.folder, system_clock(), std::chrono::seconds(2));
   manifest.session = session_of_this_process();
   manifest.checkpoint = next_checkpoint_id(place.disk, policy.folder);
   manifest.global_step = global_step;

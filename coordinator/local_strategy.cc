@@ -1,5 +1,6 @@
 #include "coordinator/local_strategy.h"
 
+#include <algorithm>
 #include <map>
 
 #include "coordinator/local_checkpoint.h"
@@ -38,11 +39,15 @@ struct LocalStrategy::State {
   LocalRuntime& runtime;
   Workspace workspace;
   std::unique_ptr<Offload> offload;  // made for the first iterator
-  // The second pointer keeps the function alive for as long as its address is a key here.
-  std::map<const ConcreteFunction*,
-           std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const Plan>>>
-      plans;
-  std::int64_t step = 0;
+  struct Planned {
+    // Keeps the function alive for as long as its address is a key.
+    std::shared_ptr<const ConcreteFunction> function;
+    std::shared_ptr<const Plan> plan;
+    std::int64_t steps = 0;  // that one run counts
+  };
+  std::map<const ConcreteFunction*, Planned> plans;
+  std::int64_t step = 0;         // the next one
+  std::uint64_t other_runs = 0;  // that were no step
 };
 
 LocalStrategy::LocalStrategy(std::uint64_t seed)
@@ -88,18 +93,33 @@ std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFuncti
   return iterate(dataset);
 }
 
-std::int64_t LocalStrategy::next_step() { return state_->step++; }
-std::int64_t LocalStrategy::steps() const { return state_->step; }
+std::int64_t LocalStrategy::global_step() const { return state_->step; }
+
+// Counted as under parameter servers, so that a checkpoint's step means the same wherever it was
+// made: an evaluation on the way must not make it later. A run that is no step has no number of one;
+// the count of such runs makes its random numbers others than those of the run before.
+StepContext LocalStrategy::next_step(const ConcreteFunction& function) {
+  StepContext step;
+  const std::int64_t steps = state_->plans.at(&function).steps;
+  step.global_step = steps > 0 ? state_->step : -1;
+  if (steps == 0) step.closure = ++state_->other_runs;
+  state_->step += steps;
+  return step;
+}
 
 // The plan is kept with its function: an address alone may be that of another one later.
 std::shared_ptr<const Plan> LocalStrategy::plan_of(
     const std::shared_ptr<const ConcreteFunction>& function, int replicas) {
-  auto& [kept, plan] = state_->plans[function.get()];
-  if (!plan) {
-    kept = function;
-    plan = make_plan(function->graph, state_->runtime.bind(*function), {.replicas = replicas});
+  State::Planned& planned = state_->plans[function.get()];
+  if (!planned.plan) {
+    planned.function = function;
+    planned.plan =
+        make_plan(function->graph, state_->runtime.bind(*function), {.replicas = replicas});
+    const auto taken = function->graph.elements_taken();
+    if (function->graph.updates_variables())
+      planned.steps = taken.empty() ? 1 : std::max<std::int64_t>(1, taken.front());
   }
-  return plan;
+  return planned.plan;
 }
 
 Strategy::StepOutputs LocalStrategy::run_step(Function& function,
@@ -121,8 +141,7 @@ Strategy::StepOutputs LocalStrategy::run_step(Function& function,
     auto& list = elements.emplace_back();
     for (std::int64_t i = 0; i < taken[elements.size() - 1]; ++i) list.push_back(local->next());
   }
-  StepContext step;
-  step.global_step = next_step();
+  const StepContext step = next_step(*concrete);
   StepOutputs outputs;
   for (Tensor& value : cairn::run(plan, state_->workspace, state_->runtime.store(), step,
                                   std::move(tensors), std::move(elements)))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/strategy.h"
+#include "core/rows/variable_store.h"
 
 namespace cairn {
 
@@ -37,6 +38,12 @@ class LocalStrategy : public Strategy {
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
 
+  // How many steps there have been, those before a restored checkpoint included: a run or call that
+  // changes variables is as many steps as it takes elements of its first dataset, and at least one;
+  // others, such as evaluations, are none. Where a dataset stands is not in a checkpoint: skip what
+  // these have taken.
+  std::int64_t global_step() const;
+
   // The rows themselves, to look at between steps.
   LocalStore& store();
 
@@ -52,8 +59,8 @@ class LocalStrategy : public Strategy {
   // The plan of the function for this number of replicas; made when it is first asked for.
   std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
                                       int replicas);
-  std::int64_t next_step();  // counts what run and call start
-  std::int64_t steps() const;
+  // What a run of a function that plan_of() knows is told of its step, which is counted.
+  StepContext next_step(const ConcreteFunction& function);
   Offload& reader();  // the thread that reads ahead for iterators
 
  private:

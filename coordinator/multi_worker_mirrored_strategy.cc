@@ -202,7 +202,7 @@ RestoreStatus MultiWorkerMirroredStrategy::restore(const std::string& checkpoint
   std::optional<RestoreStatus> status;
   const Outcome own = outcome_of([&] {
     status = InSyncStrategy::restore(checkpoint, options);
-    return str("step ", steps(), " and seed ", replica_runtime().store().seed());
+    return str("step ", global_step(), " and seed ", replica_runtime().store().seed());
   });
   std::vector<Outcome> all;
   for (const Tensor& each : replica_runtime().group()->all_gather(told(own)))

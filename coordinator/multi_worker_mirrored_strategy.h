@@ -92,9 +92,6 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   // nothing, if there is none. What a program does first, so that it goes on when it is started
   // again.
   std::optional<RestoreStatus> restore_newest(const std::string& folder);
-  // How many runs and calls there have been, those before the restored checkpoint included. Where a
-  // dataset stands is not in a checkpoint: skip what these have taken.
-  std::int64_t global_step() const { return steps(); }
 
  private:
   struct Parts;

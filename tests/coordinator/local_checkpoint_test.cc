@@ -59,6 +59,29 @@ void train_steps(S& strategy, const SlottedModel& model, int steps) {
   for (int i = 0; i < steps; ++i) strategy.run(step);
 }
 
+TEST(LocalCheckpoint, AnEvaluationOnTheWayIsNoStepAndABatchOfAStepIsOne) {
+  OneDeviceStrategy strategy(3);
+  SlottedModel model(strategy);
+  train_steps(strategy, model, 2);
+  Function look = strategy.function([&model] { return sum(model.dense.read()); });
+  strategy.run(look);
+  EXPECT_EQ(strategy.global_step(), 2);
+  Function two = strategy.function([&model](Iterator input) {
+    for (int i = 0; i < 2; ++i)
+      model.dense.assign(model.dense.read() +
+                         cast(sum(input.get_next().features["value"]), DType::kFloat32));
+  });
+  strategy.run(two, {strategy.iterate(Dataset::range(8).batch(2))});
+  EXPECT_EQ(strategy.global_step(), 4);
+}
+
+TEST(LocalCheckpoint, RunsThatAreNoStepsDrawOtherRandomNumbersEachTime) {
+  OneDeviceStrategy strategy(3);
+  Function draw = strategy.function([] { return random_uniform({8}); });
+  const Tensor first = strategy.run(draw).front(), second = strategy.run(draw).front();
+  EXPECT_NE(first.values<float>()[0], second.values<float>()[0]);
+}
+
 TEST(LocalCheckpoint, TrainingGoesOnInTheSameBits) {
   TempFolder folder;
   OneDeviceStrategy whole(3), first(3), second(3);
