@@ -35,6 +35,9 @@ std::unique_ptr<Collective> met(const ClusterResolver& resolver,
   group.token = options.token.empty() ? rpc::token_of_environment() : options.token;
   group.insecure = options.insecure;
   group.transport = options.transport;
+  const char* transport = std::getenv("CAIRN_TRANSPORT");
+  if (options.transport == rpc::Transport::kAuto && transport != nullptr && *transport != '\0')
+    group.transport = rpc::parse_transport(transport);
   return make_network_group(group);
 }
 

@@ -151,6 +151,7 @@ struct SaveRequest {
 // exists.
 int save(const SaveRequest& request) {
   const RunAddress run = find_running(request.run);
+  require_coordinator(run, "it saves as its job says; `cairn stop` ends it with a checkpoint");
   const auto limit =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(request.wait_seconds));
   std::printf("%s\n", ask_save(run.coordinator, limit).c_str());

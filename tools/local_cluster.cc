@@ -3,37 +3,19 @@
 // process behind.
 #include "tools/local_cluster.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "tools/run_folder.h"
+#include "tools/run_place.h"
 
 namespace cairn::tools {
 namespace {
-
-// From the kernel's generator: the token is the only thing that keeps strangers out of the cluster.
-std::string random_hex(std::size_t bytes) {
-  std::string raw(bytes, '\0'), hex;
-  if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size()))
-    throw InternalError("the system gives no random bytes for the cluster's token");
-  for (unsigned char byte : raw) {
-    hex += "0123456789abcdef"[byte >> 4];
-    hex += "0123456789abcdef"[byte & 15];
-  }
-  return hex;
-}
 
 // The bounds of job_limits.cc once more, for `cairn up`, which has no job.
 void verify(const LocalClusterOptions& options) {
@@ -59,29 +41,6 @@ void need_program(const std::string& path) {
                             ": build it (cmake --build build/dev --target cairn-ps cairn-worker)"));
 }
 
-// Created anew with mode 0600, and filled afterwards, so that nobody else can read the token at any
-// moment: changing the mode of a file that holds it already would be too late.
-void write_token(const std::string& path, const std::string& token) {
-  ::unlink(path.c_str());
-  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool written =
-      fd >= 0 && ::write(fd, token.data(), token.size()) == static_cast<ssize_t>(token.size());
-  int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (!written) throw PermissionDeniedError(str("cannot write ", path, ": ", std::strerror(error)));
-}
-
-// Reserved for the life of the cluster, so that a role comes back at the address that everybody
-// knows.
-std::vector<std::string> addresses(std::vector<ReservedPort>& ports, int count) {
-  std::vector<std::string> out;
-  for (int i = 0; i < count; ++i) {
-    ports.emplace_back();
-    out.push_back(ports.back().address());
-  }
-  return out;
-}
-
 std::string state_name(const RoleState& state) {
   if (state.given_up) return "given up";
   return state.pid > 0 ? "running" : "down";
@@ -92,23 +51,6 @@ std::string state_name(const RoleState& state) {
 std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
 }
-
-// One run per folder at a time. The kernel releases the lock when this process dies.
-struct LocalCluster::Lock {
-  int fd;
-  explicit Lock(const std::string& dir)
-      : fd(::open((dir + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (fd < 0)
-      throw PermissionDeniedError(
-          str("cannot write in the run folder ", dir, ": ", std::strerror(errno)));
-    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return;
-    ::close(fd);
-    throw FailedPreconditionError(
-        str("the run folder ", dir,
-            " is in use by another run: wait for its end, or choose another --dir"));
-  }
-  ~Lock() { ::close(fd); }
-};
 
 LocalCluster::LocalCluster(LocalClusterOptions options,
                            std::function<void(const RoleEvent&)> on_event)
@@ -125,12 +67,12 @@ LocalCluster::LocalCluster(LocalClusterOptions options,
   if (options_.dir.empty()) options_.dir = new_run_folder();
   options_.dir = std::filesystem::absolute(options_.dir).lexically_normal().string();
   system_disk().make_folder(options_.dir + "/logs");
-  lock_ = std::make_unique<Lock>(options_.dir);
+  lock_ = std::make_unique<RunLock>(options_.dir);
   write_token(token_file(), options_.token);
 
-  chief_ = addresses(ports_, 1);
-  ps_ = addresses(ports_, options_.ps);
-  workers_ = addresses(ports_, options_.workers);
+  chief_ = reserve_addresses(ports_, 1);
+  ps_ = reserve_addresses(ports_, options_.ps);
+  workers_ = reserve_addresses(ports_, options_.workers);
   std::vector<RoleSpec> roles;
   for (int i = 0; i < options_.ps; ++i) roles.push_back(spec("ps", i));
   for (int i = 0; i < options_.workers; ++i) roles.push_back(spec("worker", i));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/reserved_port.h"
+#include "tools/run_place.h"
 #include "tools/supervisor.h"
 
 namespace cairn::tools {
@@ -64,8 +64,6 @@ class LocalCluster {
   void set_chief(pid_t pid);
 
  private:
-  // Keeps a second run out of the folder.
-  struct Lock;
   RoleSpec spec(const std::string& role, int index) const;
   const std::string& address(const std::string& role, int index) const;
   std::string log_file(const std::string& role, int index) const;
@@ -77,7 +75,7 @@ class LocalCluster {
   std::string cluster_id_;
   std::vector<ReservedPort> ports_;
   std::vector<std::string> chief_, ps_, workers_;  // addresses
-  std::unique_ptr<Lock> lock_;
+  std::unique_ptr<RunLock> lock_;                  // keeps a second run out of the folder
   std::mutex mutex_;  // guards chief_pid_ and the writing of cluster.json
   pid_t chief_pid_;
   bool running_ = false;

@@ -54,6 +54,22 @@ RunAddress find_running(const RunChoice& choice) {
   return run;
 }
 
+void require_coordinator(const RunAddress& run, const std::string& cure) {
+  if (!run.coordinator.address.empty()) return;
+  throw FailedPreconditionError(str("the run in ", run.dir, " has no coordinator to ask: ", cure));
+}
+
+// The number may be that of another process by now, if the run was killed: it counts only if it is a
+// program of ours.
+pid_t process_of(const RunAddress& run) {
+  const Json& all = run.description;
+  const auto pid = all.value("supervisor_pid", all.value("coordinator_pid", std::int64_t{-1}));
+  const std::string name = str("/proc/", pid, "/comm");
+  if (pid <= 0 || !system_disk().exists(name) || !system_disk().read(name).starts_with("cairn"))
+    return -1;
+  return static_cast<pid_t>(pid);
+}
+
 std::string ended_text(const RunAddress& run) {
   const std::string logs = run.dir + "/logs";
   return str("the run in ", run.dir, " has ended",

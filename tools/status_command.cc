@@ -75,12 +75,44 @@ void print(const Json& status, const Json& description) {
   }
 }
 
+// Of a run that has no coordinator, what its folder says.
+void print_processes(const RunAddress& run) {
+  const Json tasks = run.description.value("tasks", Json::array());
+  const pid_t pid = process_of(run);
+  if (pid < 0) {
+    std::printf("the run in %s was killed: its process is there no more\n", run.dir.c_str());
+    return;
+  }
+  if (run.description.value("kind", "") != "workers")
+    std::printf("the run in %s is process %d, without a cluster; its terminal shows its progress\n",
+                run.dir.c_str(), static_cast<int>(pid));
+  else
+    std::printf(
+        "the run in %s is a group of %zu workers under process %d, without a coordinator; "
+        "the terminal of worker 0 shows its progress\n",
+        run.dir.c_str(), tasks.size(), static_cast<int>(pid));
+  for (const Json& task : tasks) {
+    const std::string log = task.value("log", "");
+    std::printf("  /job:%s/task:%lld %-22s process %lld, started again %lld times%s\n",
+                task.value("role", "").c_str(), task.value("index", 0ll),
+                task.value("address", "").c_str(), task.value("pid", -1ll),
+                task.value("restarts", 0ll), log.empty() ? "" : ("; log " + log).c_str());
+  }
+}
+
 // A run that has ended is no error: the command was asked how the run is doing, and this is the
 // answer.
 int run(const StatusRequest& request) {
   const RunAddress asked = find_run(request.run);
   if (!asked.running) {
     std::printf("%s\n", ended_text(asked).c_str());
+    return 0;
+  }
+  if (asked.coordinator.address.empty()) {
+    if (request.as_json)
+      std::printf("%s\n", json_text(asked.description).c_str());
+    else
+      print_processes(asked);
     return 0;
   }
   std::string answer = ask_status(asked.coordinator);

@@ -1,12 +1,18 @@
-// The request goes to the coordinator and not to a process as a signal: it works on a cluster of
-// other machines too, and the answer says when the run has ended.
+// The request goes to the coordinator, where there is one, and not to a process as a signal: it works
+// on a cluster of other machines too, and the answer says when the run has ended.
 #include "tools/stop_command.h"
 
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "core/base/disk.h"
 #include "storage/checkpoint_folder.h"
+#include "tools/child_process.h"
 #include "tools/run_address.h"
 
 namespace cairn::tools {
@@ -17,10 +23,33 @@ struct StopRequest {
   double wait_seconds = 600;
 };
 
+// A run without a coordinator is asked as Ctrl-C asks it; its process ends when it has saved.
+void stop_process(const RunAddress& run, Duration limit) {
+  const pid_t pid = process_of(run);
+  const int ended = pid < 0 ? -1 : open_pidfd(pid);
+  if (ended < 0)
+    throw FailedPreconditionError(
+        str("the run in ", run.dir, " was killed: its process is there no more"));
+  ::kill(pid, SIGTERM);
+  pollfd wait{.fd = ended, .events = POLLIN};
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+  const int found = ::poll(&wait, 1, static_cast<int>(std::min<std::int64_t>(ms, 1 << 30)));
+  ::close(ended);
+  if (found == 0)
+    throw DeadlineExceededError(str("the run in ", run.dir, " (process ", pid,
+                                    ") has been told to end and is still at it: wait on, or end it "
+                                    "with kill -9 ",
+                                    pid));
+}
+
 int stop(const StopRequest& request) {
   const RunAddress run = find_running(request.run);
-  ask_stop(run.coordinator, std::chrono::duration_cast<Duration>(
-                                std::chrono::duration<double>(request.wait_seconds)));
+  const auto limit =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(request.wait_seconds));
+  if (run.coordinator.address.empty())
+    stop_process(run, limit);
+  else
+    ask_stop(run.coordinator, limit);
   // The newest checkpoint is looked up in the run's own folder; a run that saves elsewhere has none
   // there, and the line goes without it.
   std::string newest;

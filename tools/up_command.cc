@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,43 +10,25 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "core/base/error.h"
 #include "tools/local_cluster.h"
+#include "tools/typed_signals.h"
+#include "tools/worker_processes.h"
 
 namespace cairn::tools {
 namespace {
 
 struct UpOptions {
   LocalClusterOptions cluster;
+  std::optional<int> ps, workers;  // as given
+  int restarts_max = WorkerProcessesOptions{}.restarts_max;
   std::vector<std::string> kills;
   std::vector<std::string> program;
 };
 
 void say(const std::string& line) { std::fprintf(stderr, "cairn up: %s\n", line.c_str()); }
-
-// SIGINT, SIGTERM and SIGHUP as something to poll. Made before any thread starts, because threads
-// inherit the mask: a thread that did not block these signals would be killed by them.
-class Signals {
- public:
-  Signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    fd_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  }
-  ~Signals() { ::close(fd_); }
-  int fd() const { return fd_; }
-  std::optional<signalfd_siginfo> next() const {
-    signalfd_siginfo info;
-    if (::read(fd_, &info, sizeof info) != sizeof info) return std::nullopt;
-    return info;
-  }
-
- private:
-  int fd_;
-};
 
 // Runs until the program ends, a role is given up or, without a program, a signal comes. Signals
 // are blocked first, before the cluster has threads, so the order of the members matters.
@@ -142,7 +123,7 @@ class Up {
       program_->send(static_cast<int>(signal.ssi_signo));
   }
 
-  Signals signals_;
+  TypedSignals signals_;
   int given_up_;
   std::atomic<bool> failed_{false};
   int requests_ = 0;
@@ -150,8 +131,37 @@ class Up {
   std::optional<ChildProcess> program_;
 };
 
+// --ps 0, or --workers without --ps: a group of workers, each of which runs the program.
+bool is_group(const UpOptions& options) {
+  return options.ps ? *options.ps == 0 : options.workers.has_value();
+}
+
+int up_group(const UpOptions& options) {
+  if (options.program.empty())
+    throw InvalidArgumentError(
+        "without ps there is a group of workers that all run one program: give it behind --; or "
+        "give --ps, to have servers for a program of your own");
+  if (options.cluster.shards > 0 || options.cluster.lanes > 0)
+    throw InvalidArgumentError(
+        str(options.cluster.shards > 0 ? "--shards" : "--lanes",
+            " is of a cluster with ps, and here all processes are workers that run the program: "
+            "give --ps, or leave it out"));
+  WorkerProcessesOptions group;
+  group.workers = options.workers.value_or(group.workers);
+  group.program = options.program;
+  group.transport = options.cluster.transport;
+  group.dir = options.cluster.dir;
+  group.token = options.cluster.token;
+  group.restarts_max = options.restarts_max;
+  for (const auto& text : options.kills) group.kills.push_back(parse_kill(text));
+  return WorkerProcesses(std::move(group)).run();
+}
+
 // Kills at a share of the run are refused here: an arbitrary program does not report its progress.
 int up(UpOptions options) {
+  if (is_group(options)) return up_group(options);
+  options.cluster.ps = options.ps.value_or(options.cluster.ps);
+  options.cluster.workers = options.workers.value_or(options.cluster.workers);
   for (const auto& text : options.kills) {
     Kill kill = parse_kill(text);
     if (kill.progress)
@@ -167,11 +177,18 @@ int up(UpOptions options) {
 
 void add_up_command(CLI::App& app, int& status) {
   auto options = std::make_shared<UpOptions>();
-  CLI::App* command =
-      app.add_subcommand("up", "Run ps and workers on this machine, and a program on them");
+  CLI::App* command = app.add_subcommand(
+      "up",
+      "Run ps and workers on this machine, and a program on them; with --workers "
+      "and no --ps, the program as every worker of a group");
   LocalClusterOptions& cluster = options->cluster;
-  command->add_option("--ps", cluster.ps, "How many ps processes")->capture_default_str();
-  command->add_option("--workers", cluster.workers, "How many worker processes")
+  command->add_option("--ps", options->ps,
+                      "How many ps processes (2; none if only --workers is given)");
+  command->add_option("--workers", options->workers, "How many worker processes (2)");
+  command
+      ->add_option("--restarts", options->restarts_max,
+                   "Without ps: how often the group is started again after a worker's death")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--shards", cluster.shards, "Shards (threads) of each ps; 0: cairn-ps chooses")
@@ -187,8 +204,10 @@ void add_up_command(CLI::App& app, int& status) {
                       "Folder of cairn-ps and cairn-worker (default: beside this program)");
   command->add_option("--kill", options->kills, "SIGKILL a role: ps:0@12s. May be repeated")
       ->allow_extra_args(false);
-  command->add_option("program", options->program,
-                      "-- PROGRAM ARGUMENTS...: run with TF_CONFIG as the chief");
+  command->add_option(
+      "program", options->program,
+      "-- PROGRAM ARGUMENTS...: run with TF_CONFIG as the chief, or, without ps, as "
+      "each worker (worker 0 is the chief)");
   command->callback([options, &status] { status = up(*options); });
 }
 
