@@ -8,31 +8,13 @@
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
-namespace {
-
-// How long a loop that waits for results stays away from the user's signals.
-constexpr Duration kLook = std::chrono::milliseconds(100);
-
-}  // namespace
-
-bool ready_soon(const RemoteValue& value) {
-  if (value.ready()) return true;
-  try {
-    value.get_all(kLook);
-    return true;
-  } catch (const DeadlineExceededError&) {
-    return false;
-  }
-}
-
-Evaluations::Evaluations(const Job& job, const FittedFeatures& features,
-                         ParameterServerStrategy& strategy, ClusterCoordinator& coordinator,
+Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
                          const JobNetwork& network)
-    : job_(job), coordinator_(coordinator) {
+    : job_(job), runner_(runner) {
   metrics_.push_back(std::make_unique<nn::Auc>());
   metrics_.push_back(std::make_unique<nn::Accuracy>());
   metrics_.push_back(std::make_unique<nn::LogLoss>());
-  make_function(network, strategy);
+  make_function(network);
   if (job.data.test.empty()) return;
   Dataset test = test_source(job, features);
   const std::int64_t batch = job.evaluation.batch;
@@ -41,12 +23,12 @@ Evaluations::Evaluations(const Job& job, const FittedFeatures& features,
   if (batches_ == 0)
     throw InvalidArgumentError(
         str("data.test holds no examples. ", skipped_rows_text(lines_, "data.test")));
-  data_ = coordinator_.create_shared_dataset(test.batch(batch).repeat(), "test");
+  data_ = runner_.test_data(test.batch(batch).repeat());
 }
 
 // A model whose output is not finite ends the run instead of being scored.
-void Evaluations::make_function(const JobNetwork& network, ParameterServerStrategy& strategy) {
-  function_ = strategy.function(
+void Evaluations::make_function(const JobNetwork& network) {
+  function_ = runner_.strategy().function(
       [this, &network](Iterator input) {
         Batch batch = input.get_next();
         Array probability =
@@ -75,7 +57,7 @@ void Evaluations::schedule_if_time(std::int64_t step) {
   const double every = job_.evaluation.every.seconds;
   if (every <= 0) return;
   const std::chrono::duration<double> since = system_clock().now() - last_at_;
-  if (since.count() > every) schedule(step);
+  if (runner_.as_the_chief_says(since.count() > every)) schedule(step);
 }
 
 void Evaluations::schedule(std::int64_t step) {
@@ -84,7 +66,7 @@ void Evaluations::schedule(std::int64_t step) {
   evaluation.step = step;
   last_at_ = system_clock().now();
   for (std::int64_t i = 0; i < batches_; ++i)
-    evaluation.parts.push_back(coordinator_.schedule(function_, {data_}));
+    evaluation.parts.push_back(runner_.schedule(function_, data_));
   scheduled_.push_back(std::move(evaluation));
 }
 
@@ -94,20 +76,20 @@ std::optional<std::string> Evaluations::next_ended(bool wait) {
   while (!scheduled_.empty()) {
     const auto& parts = scheduled_.front().parts;
     const auto waiting = std::find_if(parts.begin(), parts.end(),
-                                      [](const RemoteValue& part) { return !part.ready(); });
+                                      [](const StepResult& part) { return !part.ready(); });
     if (waiting == parts.end()) {
       const Scheduled ended = std::move(scheduled_.front());
       scheduled_.pop_front();
       return finish(ended);
     }
-    if (!wait || !ready_soon(*waiting)) return std::nullopt;
+    if (!wait || !waiting->ready_soon()) return std::nullopt;
   }
   return std::nullopt;
 }
 
 std::string Evaluations::finish(const Scheduled& evaluation) {
   for (auto& metric : metrics_) metric->reset();
-  for (const RemoteValue& part : evaluation.parts) {
+  for (const StepResult& part : evaluation.parts) {
     const auto summaries = part.get_all();
     for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i]->add(summaries[i]);
   }

@@ -1,6 +1,6 @@
-// Evaluations: the job's model judged on its test data while it trains. Each is a closure per batch
-// of the test data, scheduled at once and collected when all of them have ended, so that training
-// goes on beside it.
+// Evaluations: the job's model judged on its test data while it trains. Each is a run per batch of
+// the test data, scheduled at once and collected when all of them have ended, so that training on a
+// cluster goes on beside it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,23 +10,23 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/cluster_coordinator.h"
 #include "data/lines_read.h"
 #include "nn/metrics.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
+#include "tools/step_runner.h"
 
 namespace cairn::tools {
 
-// Thread: one, that of the coordinator's user.
+// Thread: one, that of the runner's user.
 class Evaluations {
  public:
   using Metrics = std::vector<std::pair<std::string, double>>;
 
   // All references outlive it.
   //   Errors  InvalidArgument: the job names test data that holds no example; those of the files.
-  Evaluations(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy,
-              ClusterCoordinator& coordinator, const JobNetwork& network);
+  Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
+              const JobNetwork& network);
 
   bool have_data() const { return batches_ > 0; }
   bool under_way() const { return !scheduled_.empty(); }
@@ -40,7 +40,7 @@ class Evaluations {
   void schedule(std::int64_t step);
   // What has ended is computed, oldest first; `say` gets a line for each. With `wait` it waits
   // a little for the first that has not ended.
-  //   Errors  the closure's.
+  //   Errors  the run's.
   template <typename Say>
   void collect(bool wait, Say say) {
     while (std::optional<std::string> line = next_ended(wait)) say(*line);
@@ -53,18 +53,18 @@ class Evaluations {
 
  private:
   struct Scheduled {
-    std::vector<RemoteValue> parts;
+    std::vector<StepResult> parts;
     std::int64_t step = 0;
   };
-  void make_function(const JobNetwork& network, ParameterServerStrategy& strategy);
+  void make_function(const JobNetwork& network);
   std::optional<std::string> next_ended(bool wait);
   std::string finish(const Scheduled& evaluation);
 
   const Job& job_;
-  ClusterCoordinator& coordinator_;
+  StepRunner& runner_;
   std::vector<std::unique_ptr<nn::Metric>> metrics_;
   Function function_;
-  PerWorkerDatasetHandle data_;
+  StepRunner::Data data_;
   std::int64_t batches_ = 0;  // of the test data; 0: there is none
   std::int64_t every_ = 0, next_ = 0;
   TimePoint last_at_{};
@@ -72,9 +72,5 @@ class Evaluations {
   Metrics newest_;
   LinesRead lines_;
 };
-
-// Whether the value is there, after waiting for it a little.
-//   Errors  the closure's.
-bool ready_soon(const RemoteValue& value);
 
 }  // namespace cairn::tools

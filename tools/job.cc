@@ -13,6 +13,7 @@
 
 #include "core/base/disk.h"
 #include "tools/job_limits.h"
+#include "tools/job_strategy.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -281,6 +282,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   read_model(root.table("model"), job.model);
   job.optimizer = read_optimizer(root.table("optimizer"), {});
   job.wide_optimizer = read_optimizer(root.table("wide_optimizer"), job.optimizer);
+  job.strategy = read_strategy(root.table("strategy"));
   read_cluster(root.table("cluster"), job.cluster);
   TomlTable checkpoint = root.table("checkpoint");
   checkpoint.read("folder", job.checkpoint.folder);
@@ -292,10 +294,15 @@ Job parse_job(const std::string& text, const std::string& path) {
   job.evaluation.every = read_every(evaluation, job.evaluation.every);
   evaluation.refuse_unknown();
   root.refuse_unknown();
-  verify_job(job, [&](const std::string& key) {
+  const PlaceOf place = [&](const std::string& key) {
     const toml::node* found = find(parsed, key);
     return str(found == nullptr ? path : root.place(*found), ": ", key);
-  });
+  };
+  GivenKeys given;
+  for (const char* section : {"strategy", "cluster"})
+    root.table(section).each(
+        [&](const std::string& key, const toml::node&) { given.insert(str(section, ".", key)); });
+  verify_job(job, place, given);
   return job;
 }
 

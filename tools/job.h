@@ -65,6 +65,18 @@ struct JobModel {
   bool hashed(std::int64_t rows) const { return hashed_from > 0 && rows >= hashed_from; }
 };
 
+// [strategy]: what the job runs on (job_strategy.h), and how far workers may drift apart.
+struct JobStrategy {
+  std::string kind = "parameter_server";
+  std::string consistency = "asynchronous";  // of parameter_server; or bounded
+  // Of bounded: in steps, one of which is an update from every lane. 0: nothing was said.
+  std::uint32_t max_staleness = 0;
+  int replicas = 2;  // of mirrored and central_storage: logical CPUs of one process
+
+  // Whether it takes processes beside the one that was started.
+  bool on_workers() const { return kind == "parameter_server" || kind == "multi_worker_mirrored"; }
+};
+
 // [cluster]: how many processes and threads, and how they work. Names are those of EngineOptions
 // and of the servers' flags.
 struct JobCluster {
@@ -115,6 +127,7 @@ struct Job {
   // where it says nothing.
   JobOptimizer optimizer;
   JobOptimizer wide_optimizer;
+  JobStrategy strategy;
   JobCluster cluster;
   JobCheckpoint checkpoint;
   JobEvaluation evaluation;

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "tools/job_strategy.h"
 
 namespace cairn::tools {
 namespace {
@@ -162,8 +163,9 @@ const std::vector<std::string>& model_kinds() {
   return all;
 }
 
-void verify_job(const Job& job, const PlaceOf& place) {
+void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   const Limits limits(place);
+  verify_strategy(job, given, place);
   verify_numbers(job, limits);
   verify_cluster(job.cluster, limits);
   verify_feature_numbers(job.features, limits);

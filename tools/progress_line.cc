@@ -45,9 +45,12 @@ std::string progress_text(const Progress& p, std::size_t columns) {
       {formatted("%.0f examples/s", p.examples_per_s), 2},
       {formatted("loss %.4f", p.loss), 1}};
   if (p.auc >= 0) parts.push_back({formatted("AUC %.4f", p.auc), 4});
-  parts.push_back({formatted("staleness %.1f", p.staleness), 6});
-  parts.push_back(
-      {formatted("workers %u/%u  ps %u/%u", p.workers_up, p.workers, p.ps_up, p.ps), 5});
+  if (p.ps > 0) {
+    parts.push_back({formatted("staleness %.1f", p.staleness), 6});
+    parts.push_back(
+        {formatted("workers %u/%u  ps %u/%u", p.workers_up, p.workers, p.ps_up, p.ps), 5});
+  }
+  if (p.replicas > 0) parts.push_back({formatted("replicas %u", p.replicas), 5});
   if (p.seconds_left >= 0) {
     const auto left = static_cast<long long>(p.seconds_left + 0.5);
     parts.push_back({formatted("%lld:%02lld left", left / 60, left % 60), 3});

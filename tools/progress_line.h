@@ -14,7 +14,8 @@ struct Progress {
   double examples_per_s = 0, loss = 0;
   double auc = -1;  // of the last evaluation; below 0: none yet
   double staleness = 0;
-  unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;
+  unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;  // ps 0: there is no cluster to tell of
+  unsigned replicas = 0;                                    // in step, instead of a cluster
   double seconds_left = -1;
 };
 

@@ -9,6 +9,41 @@
 namespace cairn::tools {
 namespace {
 
+// What the strategy does not have is null.
+Json strategy_json(const Job& job, const TrainingOutcome& outcome) {
+  const JobStrategy& strategy = job.strategy;
+  const bool servers = strategy.kind == "parameter_server";
+  const bool bounded = servers && strategy.consistency == "bounded";
+  return {{"kind", strategy.kind},
+          {"replicas", outcome.replicas},
+          {"consistency", servers ? Json(strategy.consistency) : Json(nullptr)},
+          {"max_staleness", bounded ? Json(strategy.max_staleness) : Json(nullptr)}};
+}
+
+Json cluster_json(const Job& job) {
+  const JobCluster& cluster = job.cluster;
+  if (!job.strategy.on_workers()) return nullptr;
+  if (job.strategy.kind != "parameter_server")
+    return {{"workers", cluster.workers}, {"transport", cluster.transport}, {"wire", cluster.wire}};
+  return {{"ps", cluster.ps},
+          {"workers", cluster.workers},
+          {"shards", cluster.shards},
+          {"lanes", cluster.lanes},
+          {"pipeline_depth", cluster.pipeline_depth},
+          {"transport", cluster.transport},
+          {"wire", cluster.wire},
+          {"arithmetic", cluster.arithmetic}};
+}
+
+Json staleness_json(const Job& job, const EngineStats& stats) {
+  if (job.strategy.kind != "parameter_server") return nullptr;
+  return {{"mean", stats.staleness_mean},
+          {"max", stats.staleness_max},
+          {"p50", stats.staleness.quantile(0.5)},
+          {"p99", stats.staleness.quantile(0.99)},
+          {"histogram", histogram_json(stats.staleness)}};
+}
+
 Json skipped_json(const LinesRead& lines) {
   return {{"rows", lines.skipped}, {"first", lines.first_skipped}};
 }
@@ -21,27 +56,15 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
   Json report{{"job", job.name},
               {"completed", !outcome.ended_early() && outcome.failure.empty()},
               {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
-              {"cluster",
-               {{"ps", job.cluster.ps},
-                {"workers", job.cluster.workers},
-                {"shards", job.cluster.shards},
-                {"lanes", job.cluster.lanes},
-                {"pipeline_depth", job.cluster.pipeline_depth},
-                {"transport", job.cluster.transport},
-                {"wire", job.cluster.wire},
-                {"arithmetic", job.cluster.arithmetic}}},
+              {"strategy", strategy_json(job, outcome)},
+              {"cluster", cluster_json(job)},
               {"metrics", Json::object()},
               {"loss", outcome.loss},
               {"steps", outcome.steps},
               {"examples", outcome.examples},
               {"seconds", outcome.seconds},
               {"examples_per_s", outcome.examples_per_s},
-              {"staleness",
-               {{"mean", stats.staleness_mean},
-                {"max", stats.staleness_max},
-                {"p50", stats.staleness.quantile(0.5)},
-                {"p99", stats.staleness.quantile(0.99)},
-                {"histogram", histogram_json(stats.staleness)}}},
+              {"staleness", staleness_json(job, stats)},
               {"restarts", Json::object()},
               {"retried_closures", stats.retried},
               {"lost_updates", stats.lost_updates},

@@ -65,9 +65,13 @@ Json saved_metadata(const std::string& checkpoint) {
   return parse_json(manifest.metadata, "the metadata of " + checkpoint);
 }
 
-Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps) {
-  return {
-      {"job", job.name}, {"steps", steps}, {"toml", job.text}, {"features", fit_json(features)}};
+Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps,
+                 std::int64_t data_began) {
+  return {{"job", job.name},
+          {"steps", steps},
+          {"data_began", data_began},
+          {"toml", job.text},
+          {"features", fit_json(features)}};
 }
 
 // A checkpoint without a job's name is of a program that uses the API; restoring compares its

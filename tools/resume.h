@@ -16,8 +16,10 @@ namespace cairn::tools {
 Json saved_metadata(const std::string& checkpoint);
 
 // What a job saves with each checkpoint. A feature's ids mean what they meant when the model was
-// trained: the vocabularies are kept, and the means and deviations.
-Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps);
+// trained: the vocabularies are kept, and the means and deviations. The first batch of its data was
+// that of step `data_began`.
+Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t steps,
+                 std::int64_t data_began);
 
 //   Errors  FailedPrecondition, which names both jobs: the checkpoint is of another one.
 void verify_job(const Json& metadata, const Job& job, const std::string& checkpoint);

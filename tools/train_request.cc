@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <set>
 
 #include "core/base/error.h"
 #include "tools/job.h"
@@ -20,6 +21,12 @@ void apply(const TrainRequest& request, Job& job) {
   if (wanted.steps && wanted.epochs)
     throw InvalidArgumentError("--steps and --epochs both say how long to train: give one");
   if (wanted.epochs) job.data.steps = 0;
+  set(wanted.strategy.kind, job.strategy.kind, "strategy.kind", "--strategy");
+  set(wanted.strategy.consistency, job.strategy.consistency, "strategy.consistency",
+      "--consistency");
+  set(wanted.strategy.max_staleness, job.strategy.max_staleness, "strategy.max_staleness",
+      "--max-staleness");
+  set(wanted.strategy.replicas, job.strategy.replicas, "strategy.replicas", "--replicas");
   set(wanted.ps, job.cluster.ps, "cluster.ps", "--ps");
   set(wanted.workers, job.cluster.workers, "cluster.workers", "--workers");
   set(wanted.shards, job.cluster.shards, "cluster.shards", "--shards");
@@ -36,15 +43,39 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.steps, job.data.steps, "data.steps", "--steps");
   set(wanted.seed, job.model.seed, "model.seed", "--seed");
   set(wanted.model, job.model.kind, "model.kind", "--model");
-  if (wanted.no_recovery) job.cluster.recovery = false;
+  if (wanted.no_recovery) {
+    job.cluster.recovery = false;
+    flags["cluster.recovery"] = "--no-recovery";
+  }
   if (wanted.checkpoint_every)
     job.checkpoint.every = parse_every(*wanted.checkpoint_every, "--checkpoint-every");
   if (wanted.evaluate_every)
     job.evaluation.every = parse_every(*wanted.evaluate_every, "--evaluate-every");
-  verify_job(job, [&](const std::string& key) {
+  GivenKeys given;
+  for (const auto& [key, flag] : flags) given.insert(key);
+  const PlaceOf place = [&](const std::string& key) {
     const auto flag = flags.find(key);
     return flag == flags.end() ? str(request.job_file, ": ", key) : flag->second;
-  });
+  };
+  verify_job(job, place, given);
+}
+
+// --dir is that of the process that starts the others, who find it in their environment.
+std::vector<std::string> job_arguments(const CLI::App& app) {
+  static const std::set<std::string> own = {"--help",   "--dir",   "--ps",  "--workers",
+                                            "--shards", "--lanes", "--kill"};
+  std::vector<std::string> arguments;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() == 0 || own.contains(name)) continue;
+    if (option->get_items_expected_max() == 0) {
+      arguments.push_back(name);
+      continue;
+    }
+    for (const std::string& value : option->results())
+      arguments.push_back(option->get_positional() ? value : name + "=" + value);
+  }
+  return arguments;
 }
 
 void add_job_flags(CLI::App& app, TrainRequest& request) {
@@ -75,6 +106,15 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                  "Closures that overlap on a worker; 1: strict order");
   app.add_option("--seed", wanted.seed, "Of initial values and shuffling");
   app.add_option("--model", wanted.model, "wide_deep, wide, deep, dlrm, dcn_v2 or deepfm");
+  app.add_option("--strategy", wanted.strategy.kind,
+                 "What it runs on: parameter_server, mirrored, multi_worker_mirrored, "
+                 "central_storage or one_device; the file's keys of its own strategy do not count");
+  app.add_option("--replicas", wanted.strategy.replicas,
+                 "Replicas of mirrored and central_storage");
+  app.add_option("--consistency", wanted.strategy.consistency,
+                 "Of parameter_server: asynchronous, or bounded with --max-staleness");
+  app.add_option("--max-staleness", wanted.strategy.max_staleness,
+                 "Steps by which an update may be stale, with --consistency bounded");
   app.add_option("--transport", wanted.transport, "auto, tcp or unix");
   app.add_option("--arithmetic", wanted.arithmetic,
                  "What matrix products are computed in: float32 or bfloat16");

@@ -15,6 +15,13 @@ struct Job;
 
 // Flags that each override a key of the job file (docs/job-file.md).
 struct JobOverrides {
+  // Of [strategy].
+  struct Strategy {
+    std::optional<std::string> kind, consistency;
+    std::optional<std::uint32_t> max_staleness;
+    std::optional<int> replicas;
+  };
+  Strategy strategy;
   std::optional<int> ps, workers, shards, lanes;
   std::optional<std::uint32_t> pipeline_depth;
   std::optional<std::int64_t> steps, steps_per_closure;
@@ -41,11 +48,16 @@ struct TrainRequest {
   std::optional<double> stuck_after_seconds;
   // of a given cluster; empty: as the environment has them
   std::string cluster_id, token_file;
+  // The job and its flags as they were typed, for processes that run it too.
+  std::vector<std::string> arguments;
 };
 
 // The flags that `cairn train` and `cairn-coordinator` both have.
 void add_job_flags(CLI::App& app, TrainRequest& request);
-// Flags override the file, and what they say is checked as the file is.
+// What of them was given to `app`, which has been parsed, but what is of `cairn train` alone.
+std::vector<std::string> job_arguments(const CLI::App& app);
+// Flags override the file, and what they say is checked as the file is. If they name a strategy,
+// what the file says for its own is not read.
 //   Errors  InvalidArgument: a value, or flags that contradict each other; names the flag.
 void apply(const TrainRequest& request, Job& job);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "coordinator/average_loss.h"
 #include "core/base/json.h"
 #include "core/graph/ops.h"
 #include "nn/losses.h"
@@ -13,11 +14,8 @@
 namespace cairn::tools {
 namespace {
 
-// scheduled and not done: enough to keep every window full
-constexpr std::int64_t kStepsAhead = 2048;
 // sums of two, and of a closure's steps, are exact whole numbers
 constexpr double kStepsMax = 0x1p50;
-constexpr Duration kDrain = std::chrono::seconds(60);  // for what runs when the user interrupts
 
 std::int64_t steps_in(const Every& every, std::int64_t total) {
   if (every.share > 0)
@@ -31,12 +29,11 @@ double seconds_since(TimePoint then) {
 
 }  // namespace
 
-Trainer::Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy,
+Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& runner,
                  TrainerOptions options)
     : job_(job),
       features_(features),
-      strategy_(strategy),
-      coordinator_(strategy),
+      runner_(runner),
       options_(std::move(options)),
       network_(job, features),
       line_(*options_.line) {
@@ -53,32 +50,39 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, ParameterServer
   // Whole closures: a run may take up to steps_per_closure - 1 steps more than asked.
   const std::int64_t unit = job.cluster.steps_per_closure;
   total_steps_ = (total_steps_ + unit - 1) / unit * unit;
-  make_dataset();
-  evaluations_.emplace(job_, features_, strategy_, coordinator_, network_);
+  make_dataset(0);
+  evaluations_.emplace(job_, features_, runner_, network_);
   outcome_.test_lines = evaluations_->lines();
   make_function();
 }
 
-void Trainer::make_dataset() {
+// A batch is left out only where the data is made to go on, since that may mean to read all of it.
+void Trainer::make_dataset(std::int64_t batches_taken) {
   const JobData& data = job_.data;
   Dataset source = train_source(job_, features_);
-  data_ = coordinator_.create_per_worker_dataset(
-      [&](const InputContext& context) {
-        Dataset mine = source.shard(context);
-        if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
-        return mine.repeat().batch(data.batch, {.drop_remainder = true}).prefetch(2);
-      },
-      "train");
+  data_ = runner_.training_data([&](const InputContext& context) {
+    Dataset mine = source.shard(context);
+    if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
+    mine = mine.repeat().batch(data.batch, {.drop_remainder = true});
+    if (batches_taken > 0) mine = mine.skip(batches_taken);
+    return mine.prefetch(2);
+  });
+}
+
+// Of a replica in step with others, its examples' part of the batch's loss, so that the sum over all
+// of them, of gradients as of losses, is that of the whole batch.
+Array Trainer::loss_of(const Batch& batch) const {
+  Array losses = nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label);
+  if (runner_.strategy().num_replicas_in_sync() == 1) return mean(losses);
+  return compute_average_loss(losses, {.global_batch_size = job_.data.batch});
 }
 
 void Trainer::make_function() {
-  train_ = strategy_.function(
+  train_ = runner_.strategy().function(
       [this](Iterator input) {
         Array total;
         for (std::int64_t i = 0; i < job_.cluster.steps_per_closure; ++i) {
-          Batch batch = input.get_next();
-          Array loss =
-              mean(nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label));
+          Array loss = loss_of(input.get_next());
           network_.minimize(loss);
           total = total.defined() ? total + loss : loss;
         }
@@ -88,23 +92,31 @@ void Trainer::make_function() {
 }
 
 std::string Trainer::metadata() const {
-  return json_text(metadata_of(job_, features_, total_steps_));
+  return json_text(metadata_of(job_, features_, total_steps_, data_began_));
 }
 
-// Variables are made when the step is traced: only then is known what the checkpoint lacks, or
-// holds beside them.
 void Trainer::resume() {
-  RestoreStatus status = coordinator_.restore(options_.resume, {.new_data = options_.new_data});
-  if (options_.partial) status.expect_partial();
-  const std::int64_t step = coordinator_.stats().global_step;
-  if (options_.new_data) total_steps_ += step;
+  restored_ = runner_.restore(options_.resume, {.new_data = options_.new_data});
+  if (options_.partial) restored_->expect_partial();
+  const std::int64_t step = runner_.stats().global_step;
+  data_began_ = options_.new_data ? step : options_.data_began;
+  total_steps_ += data_began_;
   first_step_ = scheduled_ = done_ = std::min(step, total_steps_);
-  train_.concrete({std::shared_ptr<const IteratorSource>(data_)}, strategy_);
-  if (!options_.partial) status.assert_consumed();
+  if (!runner_.keeps_positions()) make_dataset(done_ - data_began_);
   line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
                 options_.new_data ? ", with new data" : ""));
-  if (const RestoreDifferences rest = status.differences(); !rest.none())
+  if (!runner_.makes_variables(train_, data_)) return;
+  compare_with_restored();
+}
+
+// Variables are made when the step is traced, in the context that it runs in: only then is known
+// what the checkpoint lacks, or holds beside them.
+void Trainer::compare_with_restored() {
+  if (!restored_) return;
+  if (!options_.partial) restored_->assert_consumed();
+  if (const RestoreDifferences rest = restored_->differences(); !rest.none())
     line_.say(str("not taken over, variables", rest.text()));
+  restored_.reset();
 }
 
 TrainingOutcome Trainer::run() {
@@ -118,7 +130,8 @@ TrainingOutcome Trainer::run() {
   save_model();
   if (!outcome_.ended_early() && evaluations_->have_data()) evaluate_at_end();
   outcome_.metrics = evaluations_->newest();
-  outcome_.stats = coordinator_.stats();
+  outcome_.stats = runner_.stats();
+  outcome_.replicas = runner_.strategy().num_replicas_in_sync();
   return outcome_;
 }
 
@@ -126,22 +139,23 @@ void Trainer::begin() {
   const std::int64_t own_steps = total_steps_;
   if (!options_.resume.empty()) resume();
   policy_ = {options_.checkpoint_folder, steps_in(job_.checkpoint.every, own_steps),
-             job_.checkpoint.every.seconds, job_.checkpoint.keep_last};
-  coordinator_.stop_requested();  // `cairn stop` is obeyed from the first moment
+             job_.checkpoint.every.seconds, job_.checkpoint.keep_last, options_.folder_lock};
+  runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
-  coordinator_.save_automatically(policy_, metadata());
+  runner_.save_automatically(policy_, metadata());
   evaluations_->begin(scheduled_, steps_in(job_.evaluation.every, own_steps));
 }
 
 void Trainer::train() {
   started_ = system_clock().now();
   while (done_ < total_steps_ && !outcome_.ended_early()) {
-    schedule_up_to(std::min(total_steps_, done_ + kStepsAhead));
+    schedule_up_to(std::min(total_steps_, done_ + runner_.steps_ahead()));
+    compare_with_restored();
     collect();
     tell_progress();
     if (line_.due()) show(false);
     evaluations_->schedule_if_time(scheduled_);
-    outcome_.stopped = coordinator_.stop_requested();
+    outcome_.stopped = runner_.stop_requested();
     look_for_interrupt();
   }
   outcome_.seconds = seconds_since(started_);
@@ -152,16 +166,22 @@ void Trainer::train() {
 }
 
 void Trainer::look_for_interrupt() {
-  if (options_.interrupted == nullptr || outcome_.interrupted != 0) return;
-  outcome_.interrupted = *options_.interrupted;
+  if (outcome_.interrupted != 0) return;
+  outcome_.interrupted = runner_.interrupted();
   if (outcome_.interrupted == 0) return;
   line_.say(str("interrupted by SIG", ::sigabbrev_np(outcome_.interrupted), " at step ", done_,
                 ": the run is saved and ends; once more ends it at once"));
 }
 
+// If nothing was left to train, no step has made the variables: the checkpoint that was restored is
+// the model.
 void Trainer::save_model() {
+  if (restored_) {
+    outcome_.checkpoint = options_.resume;
+    return;
+  }
   try {
-    outcome_.checkpoint = coordinator_.save(policy_, metadata());
+    outcome_.checkpoint = runner_.save(policy_, metadata());
   } catch (const Error& error) {
     outcome_.failure = str("the model could not be saved at the end: ", error.what());
   }
@@ -184,7 +204,7 @@ void Trainer::evaluate_at_end() {
 // Names what the run can be taken up from again.
 void Trainer::raise_with_checkpoint() const {
   ErrorParts parts = error_parts(std::current_exception());
-  const std::string saved = coordinator_.stats().last_checkpoint;
+  const std::string saved = runner_.stats().last_checkpoint;
   if (!saved.empty())
     parts.message += str("; the newest checkpoint is ", saved,
                          ": mend the cause, then go on with --resume ", saved);
@@ -206,20 +226,19 @@ void Trainer::tell_progress() const {
 
 // What runs is finished and counted, what only waits is not begun.
 void Trainer::abandon_the_rest() {
-  coordinator_.cancel();
   running_.clear();
   evaluations_->abandon();
   try {
-    coordinator_.join(kDrain);
+    runner_.abandon();
   } catch (const Error& error) {  // it must not cost what was trained
     line_.say(str("what was still running did not end well: ", error.what()));
   }
-  done_ = std::min(total_steps_, coordinator_.stats().global_step);
+  done_ = std::min(total_steps_, runner_.stats().global_step);
 }
 
 void Trainer::schedule_up_to(std::int64_t step) {
   while (scheduled_ < step) {
-    running_.push_back(coordinator_.schedule(train_, {data_}));
+    running_.push_back(runner_.schedule_step(train_, data_));
     scheduled_ += job_.cluster.steps_per_closure;
     if (scheduled_ < total_steps_) evaluations_->schedule_if_due(scheduled_);
   }
@@ -231,19 +250,19 @@ void Trainer::collect() {
   try {
     take_results();
   } catch (const CancelledError&) {
-    coordinator_.done();  // raises the first error
+    runner_.raise_failure();
     throw;
   }
 }
 
 // Takes the results that are there, in order; waits a little for the next if none is.
 void Trainer::take_results() {
-  auto take = [&](const RemoteValue& value) {
-    const float loss = value.get().item<float>();
+  auto take = [&](const StepResult& result) {
+    const float loss = result.get_all().front().item<float>();
     outcome_.loss = done_ == first_step_ ? loss : 0.98 * outcome_.loss + 0.02 * loss;
     done_ += job_.cluster.steps_per_closure;
   };
-  if (!running_.empty() && !ready_soon(running_.front())) return;
+  if (!running_.empty() && !running_.front().ready_soon()) return;
   while (!running_.empty() && running_.front().ready()) {
     take(running_.front());
     running_.pop_front();
@@ -253,7 +272,7 @@ void Trainer::take_results() {
 }
 
 void Trainer::show(bool at_end) {
-  EngineStats stats = coordinator_.stats();
+  EngineStats stats = runner_.stats();
   Progress progress{.step = done_,
                     .steps = total_steps_,
                     .loss = outcome_.loss,
@@ -266,6 +285,8 @@ void Trainer::show(bool at_end) {
   progress.workers = stats.workers;
   progress.ps_up = stats.ps_ready;
   progress.ps = stats.ps;
+  if (stats.ps == 0)
+    progress.replicas = static_cast<unsigned>(runner_.strategy().num_replicas_in_sync());
   if (!at_end && steps_per_s > 0)
     progress.seconds_left = static_cast<double>(total_steps_ - done_) / steps_per_s;
   line_.show(progress);

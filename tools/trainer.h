@@ -1,18 +1,17 @@
-// Trainer: runs a job on a cluster: schedules its steps, evaluates and saves on the way, and
+// Trainer: runs a job under its strategy: schedules its steps, evaluates and saves on the way, and
 // reports.
 #pragma once
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <optional>
 #include <string>
 
-#include "coordinator/cluster_coordinator.h"
 #include "data/lines_read.h"
 #include "tools/evaluations.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/progress_line.h"
+#include "tools/step_runner.h"
 
 namespace cairn::tools {
 
@@ -21,10 +20,12 @@ struct TrainerOptions {
   std::string resume;     // a checkpoint's folder; empty: start anew
   bool partial = false;   // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
+  // On that folder, where steps run in this process.
+  std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
+  // The step at which the resumed run's data began; above 0 where that run had --new-data.
+  std::int64_t data_began = 0;
   // 0..1, several times a second; what it throws ends the run
   std::function<void(double)> on_progress;
-  // the number of the signal that asks for the end; 0: none
-  const std::atomic<int>* interrupted = nullptr;
   ProgressLine* line = nullptr;  // where the run shows itself; never null
 };
 
@@ -35,6 +36,7 @@ struct TrainingOutcome {
   // of training, from the first step's schedule to the last step's end
   double seconds = 0;
   std::int64_t steps = 0, examples = 0;
+  int replicas = 1;      // in sync
   int interrupted = 0;   // the signal that ended it early
   bool stopped = false;  // ended early by `cairn stop`
   // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
@@ -50,7 +52,8 @@ struct TrainingOutcome {
 // Thread: one.
 class Trainer {
  public:
-  Trainer(const Job& job, const FittedFeatures& features, ParameterServerStrategy& strategy,
+  // All outlive it but the options.
+  Trainer(const Job& job, const FittedFeatures& features, StepRunner& runner,
           TrainerOptions options);
   // Trains, saves, and only then evaluates a last time: what is bad in the test data must not cost
   // the model.
@@ -60,7 +63,8 @@ class Trainer {
 
  private:
   void make_function();
-  void make_dataset();
+  void make_dataset(std::int64_t batches_taken);
+  Array loss_of(const Batch& batch) const;
   void begin();
   void train();
   void save_model();
@@ -70,6 +74,7 @@ class Trainer {
   [[noreturn]] void raise_with_checkpoint() const;
   void tell_progress() const;
   void resume();
+  void compare_with_restored();
   void abandon_the_rest();
   void schedule_up_to(std::int64_t step);
   void collect();
@@ -79,14 +84,15 @@ class Trainer {
 
   const Job& job_;
   FittedFeatures features_;
-  ParameterServerStrategy& strategy_;
-  ClusterCoordinator coordinator_;
+  StepRunner& runner_;
   TrainerOptions options_;
   JobNetwork network_;
   Function train_;
-  PerWorkerDatasetHandle data_;
-  std::int64_t total_steps_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
-  std::deque<RemoteValue> running_;
+  StepRunner::Data data_;
+  // data_began_: the step at which the first batch of the training data was taken
+  std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
+  std::deque<StepResult> running_;
+  std::optional<RestoreStatus> restored_;   // until the variables are there to be compared
   std::optional<Evaluations> evaluations_;  // made after the training data's dataset
   CheckpointPolicy policy_;
   std::uint64_t failed_saves_told_ = 0;

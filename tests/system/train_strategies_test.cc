@@ -1,0 +1,131 @@
+// One job under every strategy, by the command itself: the same AUC, checkpoints that each takes
+// over from another, and an end in order.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include "core/base/json.h"
+#include "tests/tools/temp_folder.h"
+#include "tools/child_process.h"
+
+namespace cairn::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int kPatienceMs = 200'000;
+
+class TrainStrategies : public testing::Test {
+ protected:
+  std::string file(const std::string& name) const { return folder_.path() + "/" + name; }
+  ChildProcess start(const std::string& command, std::vector<std::string> more) {
+    std::vector<std::string> arguments{std::string(CAIRN_PROGRAMS) + "/cairn", command};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return ChildProcess({.arguments = arguments, .output_file = file("output")});
+  }
+  int end_of(ChildProcess& child) {
+    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
+    EXPECT_EQ(::poll(&wait, 1, kPatienceMs), 1) << "it did not end: " << output();
+    child.send(SIGKILL);
+    return child.wait().shell_code();
+  }
+  ChildProcess start_training(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"examples/adult.toml", "--dir", file("run"), "--report",
+                                       file("report.json")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return start("train", std::move(arguments));
+  }
+  int train(const std::vector<std::string>& more) {
+    ChildProcess child = start_training(more);
+    return end_of(child);
+  }
+  int run(const std::string& command, std::vector<std::string> more) {
+    ChildProcess child = start(command, std::move(more));
+    return end_of(child);
+  }
+  Json report() const { return parse_json(folder_.read("report.json"), "report.json"); }
+  std::string output() const { return folder_.read("output"); }
+  double auc() const { return report()["metrics"]["auc"].get<double>(); }
+  // Waits for a line of the run, or for its end.
+  void await(ChildProcess& child, const std::string& text) {
+    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
+    for (int i = 0; i < kPatienceMs / 20 && output().find(text) == std::string::npos &&
+                    ::poll(&wait, 1, 20) == 0;
+         ++i) {
+    }
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(TrainStrategies, OneJobLearnsTheSameUnderEachOfThem) {
+  ASSERT_EQ(train({"--epochs", "2", "--strategy", "one_device"}), 0) << output();
+  const double wanted = auc();
+  EXPECT_GE(wanted, 0.90);
+  EXPECT_EQ(report()["strategy"]["kind"], "one_device");
+  for (const char* kind : {"mirrored", "central_storage"}) {
+    ASSERT_EQ(train({"--epochs", "2", "--strategy", kind, "--replicas", "2", "--overwrite"}), 0)
+        << output();
+    EXPECT_NEAR(auc(), wanted, 0.0005) << kind;
+    EXPECT_EQ(report()["strategy"]["replicas"], 2);
+    EXPECT_EQ(report()["cluster"], nullptr);
+    EXPECT_EQ(report()["staleness"], nullptr);
+  }
+  ASSERT_EQ(
+      train({"--epochs", "2", "--consistency", "bounded", "--max-staleness", "2", "--overwrite"}),
+      0)
+      << output();
+  EXPECT_NEAR(auc(), wanted, 0.005);
+  EXPECT_EQ(report()["strategy"]["max_staleness"], 2);
+  EXPECT_LT(report()["staleness"]["max"].get<int>(), 4);  // 2 steps of 2 lanes
+}
+
+TEST_F(TrainStrategies, AnEpochEndsInTheSameModelWhetherItIsTrainedInOneRunOrInTwo) {
+  ASSERT_EQ(train({"--steps", "80", "--strategy", "mirrored"}), 0) << output();
+  const Json whole = report();
+  ASSERT_EQ(train({"--steps", "40", "--strategy", "mirrored", "--overwrite", "--checkpoints",
+                   file("parts"), "--evaluate-every", "20"}),
+            0)
+      << output();
+  ASSERT_EQ(train({"--steps", "80", "--strategy", "mirrored", "--checkpoints", file("parts"),
+                   "--resume", "latest"}),
+            0)
+      << output();
+  EXPECT_THAT(output(), HasSubstr("at step 40"));
+  EXPECT_EQ(report()["metrics"], whole["metrics"]);
+  EXPECT_EQ(report()["examples"], 40 * 256);
+}
+
+TEST_F(TrainStrategies, ACheckpointGoesOnUnderAnotherStrategyAndWithNothingLeftToTrain) {
+  ASSERT_EQ(train({"--steps", "40", "--strategy", "central_storage"}), 0) << output();
+  ASSERT_EQ(train({"--steps", "80", "--resume", "latest"}), 0) << output();
+  EXPECT_EQ(report()["steps"], 80);
+  const double after = auc();
+  ASSERT_EQ(train({"--steps", "80", "--resume", "latest", "--strategy", "one_device"}), 0)
+      << output();
+  EXPECT_EQ(report()["examples"], 0);
+  EXPECT_NEAR(auc(), after, 1e-6);
+  EXPECT_EQ(run("ckpt", {"verify", report()["checkpoint"].get<std::string>()}), 0) << output();
+}
+
+TEST_F(TrainStrategies, ARunInOneProcessSavesAndEndsWhenItIsInterrupted) {
+  ChildProcess child =
+      start_training({"--epochs", "500", "--evaluate-every", "50", "--strategy", "mirrored"});
+  await(child, "test data");
+  child.send(SIGINT);
+  EXPECT_EQ(end_of(child), 130) << output();
+  EXPECT_FALSE(report()["completed"].get<bool>());
+  EXPECT_EQ(run("ckpt", {"verify", report()["checkpoint"].get<std::string>()}), 0) << output();
+}
+
+TEST_F(TrainStrategies, WhatOnlyServersHaveIsRefusedBeforeAnythingIsDone) {
+  EXPECT_EQ(train({"--strategy", "mirrored", "--kill", "ps:0@40%"}), 1);
+  EXPECT_THAT(output(), AllOf(HasSubstr("--kill ps:0@40%"), HasSubstr("no ps or worker"),
+                              Not(HasSubstr("the run's folder"))));
+}
+
+}  // namespace
+}  // namespace cairn::tools

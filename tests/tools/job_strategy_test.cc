@@ -1,0 +1,122 @@
+// What [strategy] may say, alone and beside [cluster], in a file and by flags.
+#include "tools/job_strategy.h"
+
+#include <gmock/gmock.h>
+
+#include "tools/job.h"
+#include "tools/train_request.h"
+
+namespace cairn::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kData = "[data]\ntrain = 'a'\n";  // two lines
+
+std::string what_is_said_to(const std::string& job) {
+  try {
+    parse_job(kData + job, "some.toml");
+  } catch (const InvalidArgumentError& error) {
+    return error.what();
+  }
+  return "it was taken";
+}
+
+// What flags are told, over a job that says `file`.
+std::string what_is_said_to_flags(const JobOverrides& flags, const std::string& file = "") {
+  Job job = parse_job(kData + file, "some.toml");
+  try {
+    apply({.job_file = "some.toml", .overrides = flags}, job);
+  } catch (const InvalidArgumentError& error) {
+    return error.what();
+  }
+  return "it was taken";
+}
+
+TEST(JobStrategy, WithoutTheSectionItIsAsynchronousParameterServers) {
+  const Job job = parse_job(kData, "some.toml");
+  EXPECT_EQ(job.strategy.kind, "parameter_server");
+  EXPECT_EQ(job.strategy.consistency, "asynchronous");
+}
+
+TEST(JobStrategy, EveryKindIsTakenWithTheKeysThatItReads) {
+  for (const char* strategy :
+       {"kind = 'one_device'", "kind = 'mirrored'\nreplicas = 4",
+        "kind = 'central_storage'\nreplicas = 1",
+        "kind = 'multi_worker_mirrored'\n[cluster]\nworkers = 3\ntransport = 'tcp'",
+        "consistency = 'bounded'\nmax_staleness = 4\n[cluster]\nps = 3"})
+    EXPECT_EQ(what_is_said_to(std::string("[strategy]\n") + strategy), "it was taken") << strategy;
+}
+
+TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
+  const std::pair<const char*, std::vector<const char*>> cases[] = {
+      {"replicas = 2",
+       {"some.toml:4: strategy.replicas", "\"parameter_server\"", "cluster.workers and",
+        "mirrored or central_storage"}},
+      {"kind = 'multi_worker_mirrored'\nreplicas = 2",
+       {"some.toml:5: strategy.replicas", "each worker is one replica", "cluster.workers"}},
+      {"kind = 'one_device'\nreplicas = 2", {"some.toml:5: strategy.replicas", "one replica"}},
+      {"kind = 'mirrored'\n[cluster]\nps = 2",
+       {"some.toml:6: cluster.ps", "\"mirrored\"", "no servers", "remove it", "parameter_server"}},
+      {"kind = 'mirrored'\n[cluster]\nworkers = 2",
+       {"some.toml:6: cluster.workers", "parameter_server or multi_worker_mirrored"}},
+      {"kind = 'multi_worker_mirrored'\n[cluster]\nps_wait_seconds = 2",
+       {"some.toml:6: cluster.ps_wait_seconds"}},
+      {"kind = 'mirrored'\nconsistency = 'bounded'",
+       {"some.toml:5: strategy.consistency", "in step"}},
+      {"max_staleness = 4",
+       {"some.toml:4: strategy.max_staleness", "\"asynchronous\"", "\"bounded\""}},
+      {"consistency = 'bounded'",
+       {"some.toml:4: strategy.consistency", "add strategy.max_staleness"}},
+      {"consistency = 'bounded'\nmax_staleness = 0",
+       {"some.toml:5: strategy.max_staleness is 0", "from 1 to"}},
+      {"kind = 'mirrored'\nreplicas = 0", {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
+      {"kind = 'mirrored'\nreplicas = 100000", {"some.toml:5: strategy.replicas is 100000"}},
+  };
+  for (const auto& [job, said] : cases) {
+    const std::string answer = what_is_said_to(std::string("[strategy]\n") + job);
+    for (const char* part : said) EXPECT_THAT(answer, HasSubstr(part)) << job;
+  }
+}
+
+TEST(JobStrategy, NamesThatThereAreNotAreToldTheNearestOrWhatThereIs) {
+  EXPECT_THAT(what_is_said_to("[strategy]\nkind = 'mirored'"),
+              AllOf(HasSubstr("some.toml:4: strategy.kind is \"mirored\""),
+                    HasSubstr("did you mean \"mirrored\"?")));
+  EXPECT_THAT(what_is_said_to("[strategy]\nkind = 'hybrid'"),
+              AllOf(HasSubstr("does not exist yet"), HasSubstr("central_storage, one_device")));
+  EXPECT_THAT(what_is_said_to("[strategy]\nconsistency = 'synchronous'"),
+              AllOf(HasSubstr("does not exist yet"), HasSubstr("asynchronous, bounded")));
+  EXPECT_THAT(what_is_said_to("[strategy]\nreplica = 2"),
+              AllOf(HasSubstr("unknown key \"strategy.replica\""), HasSubstr("\"replicas\"?")));
+}
+
+TEST(JobStrategy, AFlagThatChoosesTheStrategyLeavesTheFilesKeysOfItsOwnOneAside) {
+  Job job = parse_job(
+      kData + "[strategy]\nconsistency = 'bounded'\nmax_staleness = 2\n" + "[cluster]\nps = 3",
+      "some.toml");
+  apply({.job_file = "some.toml", .overrides = {.strategy = {.kind = "mirrored", .replicas = 3}}},
+        job);
+  EXPECT_EQ(job.strategy.kind, "mirrored");
+  EXPECT_EQ(job.strategy.replicas, 3);
+}
+
+TEST(JobStrategy, FlagsAreNamedAsTheFlagsThatTheyWere) {
+  EXPECT_THAT(what_is_said_to_flags({.strategy = {.kind = "mirrored"}, .ps = 3}),
+              AllOf(HasSubstr("--ps is not read"), HasSubstr("\"mirrored\"")));
+  EXPECT_THAT(what_is_said_to_flags({.ps = 3}, "[strategy]\nkind = 'mirrored'"),
+              HasSubstr("--ps is not read"));
+  EXPECT_THAT(what_is_said_to_flags({.no_recovery = true}, "[strategy]\nkind = 'mirrored'"),
+              HasSubstr("--no-recovery is not read"));
+  EXPECT_THAT(what_is_said_to_flags({.strategy = {.max_staleness = 3}}),
+              HasSubstr("--max-staleness bounds nothing"));
+  EXPECT_EQ(what_is_said_to_flags({.strategy = {.consistency = "bounded", .max_staleness = 3}}),
+            "it was taken");
+  EXPECT_EQ(what_is_said_to_flags({.strategy = {.consistency = "asynchronous"}},
+                                  "[strategy]\nconsistency = 'bounded'\nmax_staleness = 2"),
+            "it was taken");
+}
+
+}  // namespace
+}  // namespace cairn::tools

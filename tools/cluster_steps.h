@@ -1,0 +1,42 @@
+// ClusterSteps: a job's steps as closures on the workers of a cluster. A thin layer over
+// ClusterCoordinator, so that a step costs what it costs any program.
+#pragma once
+#include <atomic>
+
+#include "coordinator/cluster_coordinator.h"
+#include "tools/step_runner.h"
+
+namespace cairn::tools {
+
+class ClusterSteps final : public StepRunner {
+ public:
+  // The strategy outlives it. `interrupted`: the number of the signal that asks for the end, 0
+  // without one; null: nobody asks.
+  explicit ClusterSteps(ParameterServerStrategy& strategy,
+                        const std::atomic<int>* interrupted = nullptr)
+      : coordinator_(strategy), interrupted_(interrupted) {}
+
+  Strategy& strategy() override { return coordinator_.strategy(); }
+  std::int64_t steps_ahead() const override;
+  Data training_data(const Strategy::DatasetFunction& dataset_fn) override;
+  Data test_data(const Dataset& batches) override;
+  bool keeps_positions() const override { return true; }
+  bool makes_variables(Function& step, const Data& data) override;
+  StepResult schedule_step(Function& function, const Data& data) override;
+  StepResult schedule(Function& function, const Data& data) override;
+  void raise_failure() override { coordinator_.done(); }
+  void abandon() override;
+  std::string save(const CheckpointPolicy& policy, const std::string& metadata) override;
+  void save_automatically(const CheckpointPolicy& policy, const std::string& metadata) override;
+  RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
+  bool stop_requested() override { return coordinator_.stop_requested(); }
+  EngineStats stats() const override { return coordinator_.stats(); }
+  int interrupted() const override { return interrupted_ == nullptr ? 0 : interrupted_->load(); }
+  bool as_the_chief_says(bool own) override { return own; }
+
+ private:
+  ClusterCoordinator coordinator_;
+  const std::atomic<int>* interrupted_;
+};
+
+}  // namespace cairn::tools

@@ -1,0 +1,153 @@
+#include "tools/local_steps.h"
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <utility>
+
+#include "coordinator/multi_worker_mirrored_strategy.h"
+
+namespace cairn::tools {
+namespace {
+
+double seconds_since(TimePoint then) {
+  return std::chrono::duration<double>(system_clock().now() - then).count();
+}
+
+// A value of this process alone, though the group has one in each.
+PerReplica own_value(std::vector<float> values) {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  return PerReplica(Array(Tensor::of<float>(shape, values)));
+}
+
+}  // namespace
+
+LocalSteps::LocalSteps(LocalStrategy& strategy, const std::atomic<int>* interrupted)
+    : strategy_(strategy),
+      group_(dynamic_cast<MultiWorkerMirroredStrategy*>(&strategy)),
+      interrupted_(interrupted),
+      started_(system_clock().now()),
+      saved_at_(started_) {}
+
+// ---- data ----
+
+// Global batches, of which every replica takes its piece: what one device would read, in the same
+// order.
+StepRunner::Data LocalSteps::training_data(const Strategy::DatasetFunction& dataset_fn) {
+  return test_data(dataset_fn({}));
+}
+
+StepRunner::Data LocalSteps::test_data(const Dataset& batches) {
+  return strategy_.iterate(strategy_.experimental_distribute_dataset(batches));
+}
+
+// ---- steps ----
+
+StepResult LocalSteps::schedule_step(Function& function, const Data& data) {
+  const Scope scope = strategy_.scope();
+  const RunResult losses = strategy_.run(function, {data});
+  StepResult loss(std::vector<Tensor>{agreed_loss(losses.front())});
+  if (save_agreed_) save_by_itself();
+  return loss;
+}
+
+StepResult LocalSteps::schedule(Function& function, const Data& data) {
+  const Scope scope = strategy_.scope();
+  std::vector<Tensor> sums;
+  for (const PerReplica& value : strategy_.run(function, {data})) sums.push_back(exact_sum(value));
+  return StepResult(std::move(sums));
+}
+
+// Of float32. A group gathers its values, since its sums may travel as bfloat16, in which an AUC's
+// counts would be wrong.
+Tensor LocalSteps::exact_sum(const PerReplica& value) {
+  if (group_ == nullptr) return strategy_.reduce(ReduceOp::kSum, value).tensor();
+  const RunValue all = strategy_.gather(value, 0);
+  const std::int64_t rows = value.tensor().shape()[0];
+  Tensor sum = all.tensor().rows(0, rows).clone();
+  const auto total = sum.mutable_values<float>();
+  for (int worker = 1; worker < group_->num_workers(); ++worker) {
+    const Tensor part = all.tensor().rows(worker * rows, (worker + 1) * rows);
+    std::transform(total.begin(), total.end(), part.values<float>().begin(), total.begin(),
+                   std::plus<>());
+  }
+  return sum;
+}
+
+// The loss of the batch: of one process the sum over its replicas. In a group the sum carries two
+// more numbers, of which any that is not 0 is an answer.
+Tensor LocalSteps::agreed_loss(const PerReplica& losses) {
+  if (group_ == nullptr) {
+    save_agreed_ = save_is_due();
+    return strategy_.reduce(ReduceOp::kSum, losses).tensor();
+  }
+  const int own_signal = interrupted_ == nullptr ? 0 : interrupted_->load();
+  const bool own_save = group_->is_chief() && save_is_due();
+  const RunValue sums = strategy_.reduce(
+      ReduceOp::kSum,
+      own_value({losses.item<float>(), own_signal != 0 ? 1.0f : 0.0f, own_save ? 1.0f : 0.0f}));
+  const auto all = sums.values<float>();
+  if (all[1] > 0) agreed_signal_ = own_signal != 0 ? own_signal : SIGTERM;
+  save_agreed_ = all[2] > 0;
+  return Tensor::scalar(all[0]);
+}
+
+int LocalSteps::interrupted() const {
+  if (group_ != nullptr) return agreed_signal_;
+  return interrupted_ == nullptr ? 0 : interrupted_->load();
+}
+
+bool LocalSteps::as_the_chief_says(bool own) {
+  if (group_ == nullptr) return own;
+  const bool counts = own && group_->is_chief();
+  return strategy_.reduce(ReduceOp::kSum, own_value({counts ? 1.0f : 0.0f})).values<float>()[0] > 0;
+}
+
+// ---- checkpoints ----
+
+std::string LocalSteps::save(const CheckpointPolicy& policy, const std::string& metadata) {
+  const TimePoint began = system_clock().now();
+  stats_.last_checkpoint = strategy_.save(policy, metadata);
+  stats_.last_checkpoint_seconds = seconds_since(began);
+  ++stats_.checkpoints;
+  return stats_.last_checkpoint;
+}
+
+void LocalSteps::save_automatically(const CheckpointPolicy& policy, const std::string& metadata) {
+  policy_ = policy;
+  metadata_ = metadata;
+  saved_at_step_ = strategy_.global_step();
+  saved_at_ = system_clock().now();
+}
+
+bool LocalSteps::save_is_due() const {
+  const std::int64_t step = strategy_.global_step(), every = policy_.every_steps;
+  if (every > 0 && step / every > saved_at_step_ / every) return true;
+  return policy_.every_seconds > 0 && seconds_since(saved_at_) >= policy_.every_seconds;
+}
+
+// In a group it fails for all or for none, so that all go on. If the group itself has ended, the
+// next step says so.
+void LocalSteps::save_by_itself() {
+  saved_at_step_ = strategy_.global_step();
+  saved_at_ = system_clock().now();
+  try {
+    save(policy_, metadata_);
+  } catch (const Error& error) {
+    ++stats_.checkpoints_failed;
+    stats_.checkpoint_error = error.what();
+  }
+}
+
+RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOptions& options) {
+  return strategy_.restore(checkpoint, options);
+}
+
+EngineStats LocalSteps::stats() const {
+  EngineStats stats = stats_;
+  stats.uptime_seconds = seconds_since(started_);
+  stats.global_step = strategy_.global_step();
+  return stats;
+}
+
+}  // namespace cairn::tools

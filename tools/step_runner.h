@@ -1,0 +1,90 @@
+// StepRunner: how the steps of a job run, as its Trainer sees them. Two runners serve all
+// strategies:
+//
+//   ClusterSteps  steps are closures of a ClusterCoordinator, thousands of them under way at once
+//   LocalSteps    a step runs on the replicas of this process, in step with those of other
+//                 processes if there are any, and has ended when it is scheduled
+//
+// Where several processes run one job together, each has a Trainer, and all of them must do the same
+// in the same order. So what only one of them can know (a signal, the time, that a save is due) is
+// agreed on here.
+//   Thread  one, the Trainer's.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "coordinator/closure.h"
+#include "coordinator/engine_options.h"
+#include "coordinator/restore_status.h"
+#include "coordinator/strategy.h"
+
+namespace cairn::tools {
+
+// What a step returned, or will return.
+class StepResult {
+ public:
+  StepResult(RemoteValue value)
+      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  explicit StepResult(std::vector<Tensor> values) : value_(std::move(values)) {}
+  bool ready() const;  // get_all() would not wait
+  // Whether the value is there, after waiting for it a little.
+  //   Errors  the step's.
+  bool ready_soon() const;
+  //   Errors  the step's.
+  std::vector<Tensor> get_all() const;
+
+ private:
+  std::variant<RemoteValue, std::vector<Tensor>> value_;
+};
+
+class StepRunner {
+ public:
+  // What stands for a dataset of this runner.
+  using Data = std::shared_ptr<const IteratorSource>;
+  virtual ~StepRunner() = default;
+
+  virtual Strategy& strategy() = 0;
+  // A number of steps that may be scheduled and not have ended: enough to keep everybody busy.
+  virtual std::int64_t steps_ahead() const = 0;
+
+  // Batches of `data.batch` examples; the function is called once per input pipeline.
+  virtual Data training_data(const Strategy::DatasetFunction& dataset_fn) = 0;
+  // Batches of which each goes to one run.
+  virtual Data test_data(const Dataset& batches) = 0;
+  // Whether checkpoints hold where training_data() stands. If not, it is made again to go on, with
+  // what was taken left out.
+  virtual bool keeps_positions() const = 0;
+
+  // Makes the variables of a step without running it, where that is possible; else false, and the
+  // first step makes them.
+  virtual bool makes_variables(Function& step, const Data& data) = 0;
+
+  // Begins one run of a function that takes one element of `data`; of a step the only output is the
+  // loss of the batch.
+  //   Errors  those of ClusterCoordinator::schedule(), or, where the run has ended, its own.
+  virtual StepResult schedule_step(Function& function, const Data& data) = 0;
+  // The same of a function that changes no variable: the sums of its outputs over all replicas.
+  virtual StepResult schedule(Function& function, const Data& data) = 0;
+  // Raises the error for which results were cancelled, if there is one.
+  virtual void raise_failure() = 0;
+  // What has not begun is not begun any more; waits for the rest.
+  //   Errors  the first of the rest.
+  virtual void abandon() = 0;
+
+  // As ClusterCoordinator has them.
+  virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata) = 0;
+  virtual void save_automatically(const CheckpointPolicy& policy, const std::string& metadata) = 0;
+  virtual RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) = 0;
+  virtual bool stop_requested() = 0;
+  virtual EngineStats stats() const = 0;
+
+  // The signal that asks for the end, on whichever process it came; 0: none.
+  virtual int interrupted() const = 0;
+  // The chief's answer to a question that all processes ask.
+  virtual bool as_the_chief_says(bool own) = 0;
+};
+
+}  // namespace cairn::tools

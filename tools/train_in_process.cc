@@ -1,0 +1,144 @@
+#include "tools/train_in_process.h"
+
+#include <cstdlib>
+
+#include "coordinator/central_storage_strategy.h"
+#include "coordinator/mirrored_strategy.h"
+#include "coordinator/multi_worker_mirrored_strategy.h"
+#include "coordinator/one_device_strategy.h"
+#include "coordinator/task_roles.h"
+#include "core/base/disk.h"
+#include "rpc/token.h"
+#include "storage/checkpoint_folder.h"
+#include "tools/given_cluster.h"
+#include "tools/interrupt.h"
+#include "tools/job_strategy.h"
+#include "tools/local_cluster.h"
+#include "tools/local_steps.h"
+#include "tools/resume.h"
+#include "tools/worker_processes.h"
+
+namespace cairn::tools {
+namespace {
+
+std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
+  const std::uint64_t seed = job.model.seed;
+  std::vector<std::string> devices;
+  for (int i = 0; i < job.strategy.replicas; ++i) devices.push_back(str("cpu:", i));
+  if (job.strategy.kind == "mirrored")
+    return std::make_unique<MirroredStrategy>(devices, InSyncOptions{.seed = seed});
+  if (job.strategy.kind == "central_storage")
+    return std::make_unique<CentralStorageStrategy>(devices, "", InSyncOptions{.seed = seed});
+  return std::make_unique<OneDeviceStrategy>(seed);
+}
+
+// The step at which the checkpoint's run began its data; a checkpoint of a program says nothing.
+std::int64_t data_began(const std::string& resume) {
+  if (resume.empty()) return 0;
+  const Json saved = saved_metadata(resume);
+  return saved.is_object() ? saved.value("data_began", std::int64_t{0}) : 0;
+}
+
+}  // namespace
+
+int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
+  const Job& job = prepared.job;
+  if (!request.kills.empty())
+    throw InvalidArgumentError(str("--kill ", request.kills[0], ": ", strategy_text(job),
+                                   ", so there is no ps or worker to kill; train under "
+                                   "parameter_server or multi_worker_mirrored"));
+  const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
+  ProgressLine line;
+  const GivenClusterRun run(request.dir, {});
+  line.say(str(strategy_text(job), "; the run's folder is ", run.dir()));
+  TrainerOptions options =
+      trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
+  const FittedFeatures features = features_of(prepared, request, options.resume);
+  options.folder_lock = claim(request, options);
+  options.data_began = data_began(options.resume);
+  const auto strategy = make_strategy(job);
+  LocalSteps steps(*strategy, &Interrupts::signal());
+  const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
+  tell_outcome(prepared, outcome, line);
+  return finish(prepared, request, outcome, {});
+}
+
+// ---- a group of processes ----
+
+// What a member needs of its own: those that a user gave are the parent's.
+int train_on_workers(const TrainRequest& request, const Job& job) {
+  WorkerProcessesOptions options;
+  options.workers = job.cluster.workers;
+  options.program = {program_folder() + "/cairn-coordinator"};
+  options.program.insert(options.program.end(), request.arguments.begin(), request.arguments.end());
+  options.transport = job.cluster.transport;
+  options.dir = request.dir;
+  options.speaker = "cairn train";
+  for (const auto& kill : request.kills) options.kills.push_back(parse_kill(kill));
+  return WorkerProcesses(std::move(options)).run();
+}
+
+namespace {
+
+bool started_again() {
+  const char* restarts = std::getenv("CAIRN_RESTARTS");
+  return restarts != nullptr && std::atoi(restarts) > 0;
+}
+
+// The chief's terminal and the folders are one person's; the others try nothing in them, so that no
+// two processes try the same file at once.
+TrainerOptions options_of_worker(const TrainRequest& request, const Job& job,
+                                 const std::string& folder, bool chief, ProgressLine& line) {
+  TrainRequest own = request;
+  if (started_again())
+    if (const auto newest = storage::CheckpointFolder(system_disk(), folder).latest()) {
+      own.resume = newest->path;
+      own.new_data = false;
+    }
+  TrainerOptions options =
+      trainer_options(own, job, folder, line, chief ? Trial::kYes : Trial::kNo);
+  options.data_began = own.new_data ? 0 : data_began(options.resume);
+  if (chief) options.folder_lock = claim(own, options);
+  return options;
+}
+
+}  // namespace
+
+int train_as_worker(const TrainRequest& request) {
+  if (request.take_over)
+    throw InvalidArgumentError("--take-over: a group of workers has no coordinator to replace");
+  const TFConfigClusterResolver resolver;
+  const ClusterSpec cluster = resolver.cluster_spec();
+  if (cluster.empty())
+    throw InvalidArgumentError(
+        "strategy.kind is \"multi_worker_mirrored\", and TF_CONFIG names no cluster: run the job "
+        "by "
+        "`cairn train`, or give every worker a TF_CONFIG with its task");
+  const bool chief = is_chief(cluster, resolver.task_type(), resolver.task_id());
+  TrainRequest own = request;
+  if (!chief) own.report.clear();
+  PreparedJob prepared = prepare(own);
+  Job& job = prepared.job;
+  job.cluster.workers =
+      static_cast<int>(cluster.task_count("chief") + cluster.task_count("worker"));
+  const Interrupts interrupts;
+  ProgressLine line;
+  const GivenClusterRun run(request.dir, {cluster, request.cluster_id, request.token_file});
+  line.say(str(strategy_text(job), "; the run's folder is ", run.dir()));
+  TrainerOptions options =
+      options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
+  const FittedFeatures features = features_of(prepared, own, options.resume);
+  MultiWorkerOptions group{.seed = job.model.seed,
+                           .transport = rpc::parse_transport(job.cluster.transport)};
+  if (!request.cluster_id.empty()) group.cluster_id = request.cluster_id;
+  if (!request.token_file.empty()) group.token = rpc::read_token(request.token_file);
+  CommunicationOptions communication;
+  communication.bfloat16_on_wire = job.cluster.wire == "bfloat16";
+  MultiWorkerMirroredStrategy strategy(resolver, communication, group);
+  LocalSteps steps(strategy, &Interrupts::signal());
+  const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
+  tell_outcome(prepared, outcome, line);
+  return finish(prepared, own, outcome, {});
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,162 @@
+#include "tools/train_setup.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "core/base/disk.h"
+#include "tools/checkpoint_claim.h"
+#include "tools/checkpoint_path.h"
+#include "tools/interrupt.h"
+#include "tools/job_warnings.h"
+#include "tools/preflight.h"
+#include "tools/report.h"
+#include "tools/resume.h"
+#include "tools/user_files.h"
+
+namespace cairn::tools {
+namespace {
+
+// `folder` is where this run saves. "latest" is the newest there, if the command line or the job
+// names that folder.
+std::string find_resume(const TrainRequest& request, const Job& job, const std::string& folder) {
+  if (request.resume.empty()) return "";
+  const bool named =
+      !request.dir.empty() || !request.checkpoints.empty() || !job.checkpoint.folder.empty();
+  try {
+    const bool newest = request.resume == "latest" && !named;
+    const std::string found =
+        newest ? latest_checkpoint()
+               : checkpoint_at(request.resume == "latest" ? folder : request.resume);
+    return std::filesystem::absolute(found).lexically_normal().string();
+  } catch (const NotFoundError& error) {
+    throw NotFoundError(str("--resume: ", error.what()));
+  }
+}
+
+Overwrite overwrite_of(const TrainRequest& request) {
+  return request.overwrite ? Overwrite::kYes : Overwrite::kNo;
+}
+
+}  // namespace
+
+Job job_of(const TrainRequest& request) {
+  Job job = read_job(request.job_file);
+  apply(request, job);
+  return job;
+}
+
+PreparedJob prepare(const TrainRequest& request) {
+  if (!request.report.empty()) verify_report_path(request.report, overwrite_of(request));
+  PreparedJob prepared{job_of(request), {}};
+  TimePoint before = system_clock().now();
+  prepared.features = fit_features(prepared.job);
+  try_test_data(prepared.job, prepared.features);
+  const std::int64_t skipped = prepared.features.lines.skipped;
+  const std::string bad = skipped > 0 ? str(", ", skipped, " bad rows left out") : "";
+  std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)\n",
+              prepared.job.name.c_str(), static_cast<long long>(prepared.features.examples),
+              prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",
+              bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count());
+  std::fflush(stdout);
+  for (const std::string& warning : optimizer_warnings(prepared.job, prepared.features))
+    std::fprintf(stderr, "%s\n", warning.c_str());
+  return prepared;
+}
+
+std::string checkpoint_folder(const TrainRequest& request, const Job& job,
+                              const std::string& run_dir) {
+  std::string folder = !request.checkpoints.empty()     ? request.checkpoints
+                       : !job.checkpoint.folder.empty() ? job.checkpoint.folder
+                                                        : run_dir + "/checkpoints";
+  // every process must find it under this name
+  return std::filesystem::absolute(folder).lexically_normal().string();
+}
+
+// What the end needs is tried now, and the checkpoint to go on from is found.
+TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
+                               const std::string& folder, ProgressLine& line, Trial trial) {
+  if (trial == Trial::kYes)
+    try_folder(system_disk(), folder, "checkpoints", "name another folder with --checkpoints");
+  if (trial == Trial::kYes && !request.report.empty())
+    try_file(system_disk(), request.report, "report", "name another file with --report");
+  TrainerOptions options;
+  options.checkpoint_folder = folder;
+  options.resume = find_resume(request, job, folder);
+  options.partial = request.partial;
+  options.new_data = request.new_data;
+  options.line = &line;
+  return options;
+}
+
+// Those of the checkpoint where new data goes on with its model.
+FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,
+                           const std::string& resume) {
+  if (resume.empty()) return prepared.features;
+  const Json saved = saved_metadata(resume);
+  if (!request.partial) verify_job(saved, prepared.job, resume);
+  return request.new_data ? features_as_saved(saved, prepared.job, resume) : prepared.features;
+}
+
+// Before anything is done: a run that may not save is not begun.
+std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
+                                                 const TrainerOptions& trainer, Duration patience) {
+  return claim_checkpoint_folder(system_disk(), trainer.checkpoint_folder, trainer.resume,
+                                 overwrite_of(request), patience);
+}
+
+// ---- the end ----
+
+// Before anything that may still fail: whatever comes, what was trained is known.
+void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, ProgressLine& line) {
+  line.end();
+  for (const auto& [lines, key] : {std::pair(&prepared.features.lines, "data.train"),
+                                   std::pair(&outcome.test_lines, "data.test")})
+    if (const std::string text = skipped_rows_text(*lines, key); !text.empty())
+      std::printf("%s\n", text.c_str());
+  const EngineStats& stats = outcome.stats;
+  if (stats.lost_updates > 0 || stats.retried > 0)
+    std::printf("recovered: %llu closures ran again, %llu updates were lost with a ps\n",
+                static_cast<unsigned long long>(stats.retried),
+                static_cast<unsigned long long>(stats.lost_updates));
+  if (stats.checkpoints_failed > 0)
+    std::printf("automatic checkpoints that failed: %llu, the last one so: %s\n",
+                static_cast<unsigned long long>(stats.checkpoints_failed),
+                stats.checkpoint_error.c_str());
+  std::string saved = "checkpoint " + outcome.checkpoint;
+  if (outcome.checkpoint.empty())
+    saved = stats.last_checkpoint.empty() ? "there is no checkpoint"
+                                          : str("the newest checkpoint is ", stats.last_checkpoint);
+  const char* how = outcome.stopped ? "stopped" : outcome.interrupted != 0 ? "interrupted" : "done";
+  std::printf("%s after %lld steps in %.2f s (%.0f examples/s); %s\n", how,
+              static_cast<long long>(outcome.steps), outcome.seconds, outcome.examples_per_s,
+              saved.c_str());
+  std::fflush(stdout);
+  if (!outcome.failure.empty())
+    std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, outcome.failure.c_str());
+}
+
+// Writes the report. The exit status.
+int finish(const PreparedJob& prepared, const TrainRequest& request, const TrainingOutcome& outcome,
+           const std::map<std::string, int>& restarts) {
+  if (!request.report.empty())
+    write_report(request.report,
+                 report_json(prepared.job, outcome, restarts, prepared.features.lines));
+  if (outcome.interrupted != 0 && !outcome.stopped) return 128 + outcome.interrupted;
+  return outcome.failure.empty() ? 0 : 1;
+}
+
+// Runs `work`, whose exit status it returns; of an interrupted start, that of the signal.
+int in_order(const std::function<int()>& work) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of our output may go away; the run goes on
+  try {
+    return work();
+  } catch (const CancelledError& error) {
+    if (Interrupts::signal() == 0) throw;
+    std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, error.what());
+    return 128 + Interrupts::signal();
+  }
+}
+
+}  // namespace cairn::tools

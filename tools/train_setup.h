@@ -1,0 +1,59 @@
+// What every way of running a job has in common: what is read and tried before anything starts, and
+// what is told when it has ended. In the order in which a run calls them.
+//   Thread  one.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "storage/folder_lock.h"
+#include "tools/train_request.h"
+#include "tools/trainer.h"
+
+namespace cairn::tools {
+
+// How long a run that was just killed may keep its folder.
+inline constexpr Duration kLockPatience = std::chrono::seconds(2);
+
+// A job with the flags' changes, and what its training data says of its features.
+struct PreparedJob {
+  Job job;
+  FittedFeatures features;
+};
+
+// The job with the flags' changes.
+//   Errors  those of the job file and the flags.
+Job job_of(const TrainRequest& request);
+// Reads the job and its data once, and tells what it found.
+//   Errors  those of the job file, the flags, the data, and of a report that is somebody else's.
+PreparedJob prepare(const TrainRequest& request);
+
+// Where the run saves, as an absolute path.
+std::string checkpoint_folder(const TrainRequest& request, const Job& job,
+                              const std::string& run_dir);
+// What the end needs is tried now, by one of the processes of a run, and the checkpoint to go on from
+// is found.
+enum class Trial : std::uint8_t { kYes, kNo };
+//   Errors  the disk's. NotFound: there is no such checkpoint.
+TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
+                               const std::string& folder, ProgressLine& line,
+                               Trial trial = Trial::kYes);
+// The job's features; where new data goes on with a checkpoint's model, those of the checkpoint.
+//   Errors  FailedPrecondition: the checkpoint is of another job.
+FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,
+                           const std::string& resume);
+// The claim to the folder, before anything is done: a run that may not save is not begun.
+std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
+                                                 const TrainerOptions& trainer,
+                                                 Duration patience = kLockPatience);
+
+// Before anything that may still fail: whatever comes, what was trained is known.
+void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, ProgressLine& line);
+// Writes the report, if one is wanted. The exit status.
+int finish(const PreparedJob& prepared, const TrainRequest& request, const TrainingOutcome& outcome,
+           const std::map<std::string, int>& restarts);
+// Runs `work`, whose exit status it returns; of an interrupted start, that of the signal.
+int in_order(const std::function<int()>& work);
+
+}  // namespace cairn::tools
