@@ -1,0 +1,15 @@
+// All strategies, for a program that lets its user choose one. They differ in where variables live
+// and in what a step is; the program around them does not (coordinator/strategy.h).
+//
+//   OneDeviceStrategy            one replica in this process
+//   MirroredStrategy             several, with a copy of the variables each
+//   CentralStorageStrategy       several, with the variables in one place
+//   MultiWorkerMirroredStrategy  one in each of several processes, with a copy each
+//   ParameterServerStrategy      variables on parameter servers, steps on workers
+#pragma once
+#include "coordinator/average_loss.h"
+#include "coordinator/central_storage_strategy.h"
+#include "coordinator/mirrored_strategy.h"
+#include "coordinator/multi_worker_mirrored_strategy.h"
+#include "coordinator/one_device_strategy.h"
+#include "coordinator/parameter_server_strategy.h"
