@@ -52,6 +52,16 @@ void check_summable(ReduceOp op, DType dtype) {
 
 }  // namespace
 
+std::uint64_t own_bytes(const CollectiveCall& call, int rank) {
+  std::uint64_t bytes = 0;
+  for (const Reduction& each : call.reductions)
+    bytes += static_cast<std::uint64_t>(each.elements) * dtype_bytes(each.dtype);
+  const bool passes = call.kind == CallKind::kAllGather || call.kind == CallKind::kReduce ||
+                      (call.kind == CallKind::kBroadcast && call.root == rank);
+  if (passes && call.value.defined()) bytes += call.value.bytes();
+  return bytes;
+}
+
 std::string describe(const CollectiveCall& call) {
   switch (call.kind) {
     case CallKind::kAllReduce: {

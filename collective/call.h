@@ -2,9 +2,11 @@
 // must be the same on all members.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/base/clock.h"
 #include "core/exec/reduction.h"
 #include "core/tensor/tensor.h"
 
@@ -19,14 +21,22 @@ enum class CallKind : std::uint8_t {
   kBarrier = 4,
 };
 
+// When a call met another member's: written by the group's thread before the call ends.
+struct CallTimes {
+  TimePoint met{};  // on the steady clock; as it began there, if another had made it before
+};
+
 struct CollectiveCall {
   CallKind kind = CallKind::kBarrier;
   int root = 0;                       // of broadcast and reduce
   ReduceOp op = ReduceOp::kSum;       // of reduce
   Tensor value;                       // of broadcast, on its root; of all_gather; of reduce
   std::vector<Reduction> reductions;  // of all_reduce
+  std::shared_ptr<CallTimes> times = nullptr;  // where somebody wants to know
 };
 
+// The bytes of the member's own values in it (CollectiveCounts).
+std::uint64_t own_bytes(const CollectiveCall& call, int rank);
 // "all_reduce of 3 values (20 elements)", "broadcast from rank 1": for messages.
 std::string describe(const CollectiveCall& call);
 // How two members' calls differ, "rank 0 calls barrier, rank 2 calls all_gather"; empty if they

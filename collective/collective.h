@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "collective/counts.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/exec/reduction.h"
@@ -65,6 +66,9 @@ class Collective {
   // it. Calls that are complete stay good, and of several errors the group keeps the first.
   //   Thread  any, also while the member's own thread waits in a call.
   virtual void abort(const ErrorParts& error) = 0;
+
+  // What this member's calls have come to; nothing, where a group does not count.
+  virtual CollectiveCounts counts() const { return {}; }
 };
 
 }  // namespace cairn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "collective/peer_service.h"
 #include "core/base/error.h"
@@ -71,6 +72,7 @@ kj::Promise<std::vector<Tensor>> GroupCalls::run(CollectiveCall call) {
   auto pair = kj::newPromiseAndFulfiller<void>();
   running->ended = kj::mv(pair.fulfiller);
   const auto [first, last] = early_.equal_range(running->number);
+  if (first != last || size() == 1) meets(*running);
   for (auto each = first; each != last; ++each)
     compare(*running, each->second.from, each->second.signature, each->second.asked);
   early_.erase(first, last);
@@ -199,15 +201,22 @@ Task<void> GroupCalls::too_late(std::shared_ptr<Running> running) {
 // ---- what comes ----
 
 kj::Promise<void> GroupCalls::parcel(int from, Parcel parcel) {
-  if (const auto own = running_.find(parcel.call); own != running_.end())
+  if (const auto own = running_.find(parcel.call); own != running_.end()) {
+    meets(*own->second);
     compare(*own->second, from, parcel.signature, parcel.asked);
-  else if (parcel.call >= next_)
+  } else if (parcel.call >= next_)
     hear_early(from, parcel);
   if (parcel.part == kAnnouncement) return kj::READY_NOW;
   if (parcel.call < next_ && !running_.contains(parcel.call))
     throw FailedPreconditionError(
         str("rank ", from, " sends values of call ", parcel.call, ", which has ended here"));
   return inbox_.put(from, std::move(parcel));
+}
+
+// Written before the call ends, which orders it before whoever reads it.
+void GroupCalls::meets(Running& own) {
+  if (std::exchange(own.met, true) || !own.call.times) return;
+  own.call.times->met = std::chrono::steady_clock::now();
 }
 
 // Values of a call that this member has not made yet wait in the inbox; what call it is is kept

@@ -54,6 +54,7 @@ class GroupCalls {
     std::size_t parts_left = 0;
     kj::Own<kj::PromiseFulfiller<void>> ended;
     TimePoint begun{};  // for the trace
+    bool met = false;   // something of another member's call has come
   };
   struct Part {
     std::shared_ptr<Running> of;
@@ -68,6 +69,7 @@ class GroupCalls {
   kj::Promise<void> exchange_of(const Part& part);
   void enqueue(const std::shared_ptr<Running>& running);
   void hear_early(int from, const Parcel& parcel);
+  static void meets(Running& own);
   void compare(const Running& own, int from, std::uint64_t signature, const std::string& asked);
 
   // ---- exchanges ----

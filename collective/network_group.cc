@@ -1,5 +1,6 @@
 #include "collective/network_group.h"
 
+#include <algorithm>
 #include <deque>
 #include <future>
 #include <optional>
@@ -84,23 +85,24 @@ class NetworkGroup final : public Collective {
     const TraceSpan span("all_reduce wait");
     CAIRN_CHECK(ticket < next_, "ticket ", ticket, " was not given out by this member");
     while (!begun_.empty() && begun_.front().first <= ticket) {
-      begun_.front().second.get().take();
+      end(begun_.front().second);
       begun_.pop_front();
     }
   }
 
   Tensor broadcast(const Tensor& value, int root) override {
-    return begin({.kind = CallKind::kBroadcast, .root = root, .value = value}).get().take().at(0);
+    return end(begin({.kind = CallKind::kBroadcast, .root = root, .value = value})).at(0);
   }
   std::vector<Tensor> all_gather(const Tensor& value) override {
-    return begin({.kind = CallKind::kAllGather, .value = value}).get().take();
+    return end(begin({.kind = CallKind::kAllGather, .value = value}));
   }
   Tensor reduce(ReduceOp op, const Tensor& value, int root) override {
     const Results sum =
-        begin({.kind = CallKind::kReduce, .root = root, .op = op, .value = value}).get().take();
+        end(begin({.kind = CallKind::kReduce, .root = root, .op = op, .value = value}));
     return sum.empty() ? Tensor() : sum[0];
   }
-  void barrier() override { begin({.kind = CallKind::kBarrier}).get().take(); }
+  void barrier() override { end(begin({.kind = CallKind::kBarrier})); }
+  CollectiveCounts counts() const override { return counts_; }
 
   // What is posted may run after close(), which the group's thread still has to do then.
   void abort(const ErrorParts& error) override {
@@ -110,12 +112,32 @@ class NetworkGroup final : public Collective {
   }
 
  private:
+  struct Begun {
+    std::shared_future<Outcome> outcome;
+    std::shared_ptr<const CallTimes> times;
+  };
   // Calls of one member reach the group's thread in the order in which they are posted.
-  std::shared_future<Outcome> begin(CollectiveCall call) {
+  Begun begin(CollectiveCall call) {
     check_call(call, rank_, size_);
     ++next_;
-    return ask(
-        [call = std::move(call)](PeerGroup& group) mutable { return group.run(std::move(call)); });
+    counts_.bytes += own_bytes(call, rank_);
+    const auto times = call.times = std::make_shared<CallTimes>();
+    return {ask([call = std::move(call)](PeerGroup& group) mutable {
+              return group.run(std::move(call));
+            }),
+            times};
+  }
+  // Waits for a call. How it met the others may be known from before this thread came to wait.
+  Results end(const Begun& begun) {
+    using Steady = std::chrono::steady_clock;
+    const TimePoint came = Steady::now();
+    Results results = begun.outcome.get().take();
+    const TimePoint ended = Steady::now(), met = std::clamp(begun.times->met, came, ended);
+    ++counts_.calls;
+    counts_.held_seconds += std::chrono::duration<double>(ended - came).count();
+    counts_.waited_seconds += std::chrono::duration<double>(met - came).count();
+    if (tracing() && met > came) record_span("wait for another worker", came, met, 0);
+    return results;
   }
 
   // Has the group's thread await what `request` makes there of the group.
@@ -143,7 +165,8 @@ class NetworkGroup final : public Collective {
   std::shared_ptr<Live> live_;  // made, used and destroyed on the thread
   const int rank_, size_;
   Ticket next_ = 0;
-  std::deque<std::pair<Ticket, std::shared_future<Outcome>>> begun_;  // not waited for
+  std::deque<std::pair<Ticket, Begun>> begun_;  // not waited for
+  CollectiveCounts counts_;
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ namespace {
 // nearly the same time, enough that a claim, one atomic addition, costs nothing beside the sums.
 constexpr std::int64_t kChunkElements = 32 * 1024;
 
+using Steady = std::chrono::steady_clock;
+
 // One call, from the first member that makes it to the last that lets go of it. Fields without a
 // note are guarded by the group's mutex until all have joined, and do not change afterwards.
 struct Meeting {
@@ -44,7 +46,8 @@ class Group {
   // Takes part in the call of this number.
   std::shared_ptr<Meeting> join(int rank, std::int64_t number, CollectiveCall call);
   // Returns when all have joined, and, of an all-reduce, all is summed: with this thread's help.
-  void finish(int rank, Meeting& meeting);
+  // How long it took until all had joined.
+  Duration finish(int rank, Meeting& meeting);
   // Every later call of every member, and those that wait, fail with this; the first one counts.
   void fail(const ErrorParts& error);
   // After fail(): returns when no thread sums any more.
@@ -110,15 +113,20 @@ void Group::complete(Meeting& meeting) {
   changed_.notify_all();
 }
 
-void Group::finish(int rank, Meeting& meeting) {
+Duration Group::finish(int rank, Meeting& meeting) {
   Lock lock(mutex_);
   auto moved_on = [&] { return meeting.ended || meeting.all_joined() || error_; };
+  const bool waits = !moved_on();  // else no clock is read
+  const TimePoint came = waits ? Steady::now() : TimePoint();
   if (!changed_.wait_for(lock, timeout_, moved_on))
     fail({Code::kDeadlineExceeded, late(rank, meeting)}, lock);
+  const TimePoint all_there = waits ? Steady::now() : TimePoint();
   if (!meeting.ended && !error_) sum_chunks(meeting, lock);
   if (!changed_.wait_for(lock, timeout_, [&] { return meeting.ended || error_; }))
     fail({Code::kDeadlineExceeded, late(rank, meeting)}, lock);
   if (!meeting.ended) raise(lock);
+  if (waits && tracing()) record_span("wait for the slowest replica", came, all_there, 0);
+  return all_there - came;
 }
 
 // Members claim chunks instead of having a share each: one that comes late, or whose core does
@@ -209,6 +217,7 @@ class Member final : public Collective {
 
   int rank() const override { return rank_; }
   int size() const override { return group_->size(); }
+  CollectiveCounts counts() const override { return counts_; }
 
   Ticket begin_all_reduce(std::vector<Reduction> reductions) override {
     auto meeting = join({.kind = CallKind::kAllReduce, .reductions = std::move(reductions)});
@@ -220,7 +229,7 @@ class Member final : public Collective {
     const TraceSpan span("all_reduce");
     CAIRN_CHECK(ticket < next_, "ticket ", ticket, " was not given out by this member");
     while (!begun_.empty() && begun_.front().first <= ticket) {
-      group_->finish(rank_, *begun_.front().second);
+      finish(*begun_.front().second);
       begun_.pop_front();
     }
   }
@@ -261,20 +270,30 @@ class Member final : public Collective {
 
  private:
   std::shared_ptr<Meeting> join(CollectiveCall call) {
+    const std::uint64_t bytes = own_bytes(call, rank_);
     auto meeting = group_->join(rank_, next_, std::move(call));
     ++next_;  // only now: a call that was refused was not made
+    counts_.bytes += bytes;
     return meeting;
   }
   std::shared_ptr<Meeting> meet(CollectiveCall call) {
     auto meeting = join(std::move(call));
-    group_->finish(rank_, *meeting);
+    finish(*meeting);
     return meeting;
+  }
+  void finish(Meeting& meeting) {
+    const TimePoint began = Steady::now();
+    const Duration waited = group_->finish(rank_, meeting);
+    ++counts_.calls;
+    counts_.held_seconds += std::chrono::duration<double>(Steady::now() - began).count();
+    counts_.waited_seconds += std::chrono::duration<double>(waited).count();
   }
 
   const std::shared_ptr<Group> group_;
   const int rank_;
   Ticket next_ = 0;
   std::deque<std::pair<Ticket, std::shared_ptr<Meeting>>> begun_;  // all-reduces not waited for
+  CollectiveCounts counts_;
 };
 
 }  // namespace

@@ -72,6 +72,10 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
 
 InSyncStrategy::~InSyncStrategy() = default;
 
+std::vector<CollectiveCounts> InSyncStrategy::collective_counts() const {
+  return group_ ? group_->counts() : std::vector<CollectiveCounts>();
+}
+
 LocalStore& InSyncStrategy::store_of(int replica) {
   return runtime_.store(runtime_.copies() > 1 ? replica : 0);
 }

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/counts.h"
 #include "coordinator/cross_device_ops.h"
 #include "coordinator/local_strategy.h"
 #include "core/exec/executor.h"
@@ -70,6 +71,10 @@ class InSyncStrategy : public LocalStrategy {
   // and the other way round. Variables with ON_READ are saved as a cross-replica read gives them,
   // and restored so that it gives the same.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
+
+  // What the collective calls of this process's replicas have come to, in their order; empty with
+  // one replica in all, which meets nobody. To ask between steps.
+  std::vector<CollectiveCounts> collective_counts() const;
 
   // What replica `replica` reads: its copy, or the one place. To look at between steps.
   LocalStore& store_of(int replica);

@@ -96,8 +96,8 @@ std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFuncti
 std::int64_t LocalStrategy::global_step() const { return state_->step; }
 
 // Counted as under parameter servers, so that a checkpoint's step means the same wherever it was
-// made: an evaluation on the way must not make it later. A run that is no step has no number of one;
-// the count of such runs makes its random numbers others than those of the run before.
+// made: an evaluation on the way must not make it later. A run that is no step has no number of
+// one; the count of such runs makes its random numbers others than those of the run before.
 StepContext LocalStrategy::next_step(const ConcreteFunction& function) {
   StepContext step;
   const std::int64_t steps = state_->plans.at(&function).steps;

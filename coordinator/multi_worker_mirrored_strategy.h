@@ -50,8 +50,9 @@ struct MultiWorkerOptions {
   bool check_replicas = false;  // as InSyncOptions has it: all workers' copies are compared
   // How long the workers wait for each other at the start.
   Duration start_timeout = std::chrono::minutes(5);
-  // The cluster's name and secret, and which sockets it uses. Where they are left as they are, those
-  // of the environment count: CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE, CAIRN_TRANSPORT.
+  // The cluster's name and secret, and which sockets it uses. Where they are left as they are,
+  // those of the environment count: CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE,
+  // CAIRN_TRANSPORT.
   std::string cluster_id = "cairn";
   std::string token = {};
   bool insecure = false;  // listen where other hosts can reach this one without a token

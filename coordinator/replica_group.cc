@@ -91,6 +91,7 @@ ReplicaGroup::~ReplicaGroup() = default;
 
 // The stores refer to the members, so they go first.
 void ReplicaGroup::meet() {
+  earlier_ = counts();
   stores_.clear();
   groups_ = ops_->group(static_cast<int>(members_.size()), timeout_);
   if (groups_.size() != members_.size())
@@ -98,6 +99,14 @@ void ReplicaGroup::meet() {
                                    members_.size(), " replicas"));
   for (std::size_t i = 0; i < members_.size(); ++i)
     stores_.push_back(std::make_unique<GroupStore>(*groups_[i], members_[i].rows, which_));
+}
+
+std::vector<CollectiveCounts> ReplicaGroup::counts() const {
+  std::vector<CollectiveCounts> counts = earlier_;
+  counts.resize(members_.size());
+  for (std::size_t i = 0; i < groups_.size(); ++i)
+    if (groups_[i]) counts[i] += groups_[i]->counts();
+  return counts;
 }
 
 // A replica that has failed leaves at once, so that the others need not wait for it.
@@ -113,6 +122,7 @@ std::vector<std::vector<Tensor>> ReplicaGroup::run(std::vector<Run> runs, const 
       },
       [&](int replica) {
         const auto i = static_cast<std::size_t>(replica);
+        earlier_[i] += groups_[i]->counts();
         stores_[i] = nullptr;
         groups_[i] = nullptr;
       });

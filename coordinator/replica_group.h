@@ -62,6 +62,7 @@ class ReplicaGroup final : public ReplicaRunner {
   ~ReplicaGroup() override;
 
   std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
+  std::vector<CollectiveCounts> counts() const override;
 
  private:
   void meet();
@@ -73,6 +74,7 @@ class ReplicaGroup final : public ReplicaRunner {
   std::vector<std::unique_ptr<Workspace>> workspaces_;
   std::vector<std::unique_ptr<Collective>> groups_;  // by replica; empty: it has left
   std::vector<std::unique_ptr<GroupStore>> stores_;
+  std::vector<CollectiveCounts> earlier_;  // by replica, of groups that were left
   ReplicaThreads threads_;
 };
 

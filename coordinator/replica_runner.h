@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "collective/counts.h"
 #include "core/exec/executor.h"
 
 namespace cairn {
@@ -22,6 +23,8 @@ class ReplicaRunner {
   //   Errors  the first that a replica met. What one replica pushed, all have pushed; of a push
   //           that not all came to, nobody has applied anything.
   virtual std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) = 0;
+  // What the replicas' collective calls have come to, in their order. Between two runs.
+  virtual std::vector<CollectiveCounts> counts() const = 0;
 };
 
 }  // namespace cairn

@@ -71,6 +71,7 @@ class AdvisedMember final : public Collective {
     advising([&] { member_->barrier(); });
   }
   void abort(const ErrorParts& error) override { member_->abort(error); }
+  CollectiveCounts counts() const override { return member_->counts(); }
 
  private:
   template <typename Call>

@@ -40,6 +40,7 @@ class WorkerReplica final : public ReplicaRunner {
 
   //   Errors  also Unavailable: an earlier run failed.
   std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
+  std::vector<CollectiveCounts> counts() const override { return {group_.counts()}; }
 
  private:
   Collective& group_;

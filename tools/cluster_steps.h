@@ -31,6 +31,8 @@ class ClusterSteps final : public StepRunner {
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
   bool stop_requested() override { return coordinator_.stop_requested(); }
   EngineStats stats() const override { return coordinator_.stats(); }
+  std::vector<CollectiveCounts> collectives() const override { return {}; }
+  std::vector<CollectiveCounts> all_collectives() override { return {}; }
   int interrupted() const override { return interrupted_ == nullptr ? 0 : interrupted_->load(); }
   bool as_the_chief_says(bool own) override { return own; }
 

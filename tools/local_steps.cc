@@ -103,6 +103,41 @@ bool LocalSteps::as_the_chief_says(bool own) {
   return strategy_.reduce(ReduceOp::kSum, own_value({counts ? 1.0f : 0.0f})).values<float>()[0] > 0;
 }
 
+// ---- what was reduced ----
+
+std::vector<CollectiveCounts> LocalSteps::collectives() const {
+  const auto* several = dynamic_cast<const InSyncStrategy*>(&strategy_);
+  return several == nullptr ? std::vector<CollectiveCounts>() : several->collective_counts();
+}
+
+// As whole numbers, which a group gathers without loss. One that has lost a member by now has told
+// its outcome already: what this process knows is enough.
+std::vector<CollectiveCounts> LocalSteps::all_collectives() {
+  const std::vector<CollectiveCounts> own = collectives();
+  if (group_ == nullptr || own.empty()) return own;
+  constexpr double kMicroseconds = 1e6;
+  constexpr std::size_t kNumbers = 4;
+  const CollectiveCounts& mine = own.front();
+  const std::vector<std::int64_t> numbers = {
+      static_cast<std::int64_t>(mine.calls), static_cast<std::int64_t>(mine.bytes),
+      static_cast<std::int64_t>(mine.held_seconds * kMicroseconds),
+      static_cast<std::int64_t>(mine.waited_seconds * kMicroseconds)};
+  std::vector<CollectiveCounts> all;
+  try {
+    const Tensor told = Tensor::of<std::int64_t>({kNumbers}, numbers);
+    const RunValue gathered = strategy_.gather(PerReplica(Array(told)), 0);
+    const auto values = gathered.values<std::int64_t>();
+    for (std::size_t i = 0; i + kNumbers <= values.size(); i += kNumbers)
+      all.push_back({static_cast<std::uint64_t>(values[i]),
+                     static_cast<std::uint64_t>(values[i + 1]),
+                     static_cast<double>(values[i + 2]) / kMicroseconds,
+                     static_cast<double>(values[i + 3]) / kMicroseconds});
+  } catch (const UnavailableError&) {
+    return own;
+  }
+  return all;
+}
+
 // ---- checkpoints ----
 
 std::string LocalSteps::save(const CheckpointPolicy& policy, const std::string& metadata) {

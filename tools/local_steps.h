@@ -2,8 +2,9 @@
 // MirroredStrategy and CentralStorageStrategy all there are, under MultiWorkerMirroredStrategy one
 // of a group, in which every process has such an object and makes the same calls.
 //
-//   Agreement  what a step must know of the other processes (a signal that came to one of them, that
-//              the chief's clock says to save) travels with the loss, so that it costs no message.
+//   Agreement  what a step must know of the other processes (a signal that came to one of them,
+//              that the chief's clock says to save) travels with the loss, so that it costs no
+//              message.
 //   Saves      between two steps, which wait for them: nothing else runs here.
 //   Errors     of a save that was not asked for: counted and told, as under parameter servers.
 #pragma once
@@ -38,6 +39,8 @@ class LocalSteps final : public StepRunner {
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
   bool stop_requested() override { return false; }
   EngineStats stats() const override;
+  std::vector<CollectiveCounts> collectives() const override;
+  std::vector<CollectiveCounts> all_collectives() override;
   int interrupted() const override;
   bool as_the_chief_says(bool own) override;
 

@@ -50,7 +50,10 @@ std::string progress_text(const Progress& p, std::size_t columns) {
     parts.push_back(
         {formatted("workers %u/%u  ps %u/%u", p.workers_up, p.workers, p.ps_up, p.ps), 5});
   }
-  if (p.replicas > 0) parts.push_back({formatted("replicas %u", p.replicas), 5});
+  if (p.replicas > 1) parts.push_back({formatted("replicas %u", p.replicas), 5});
+  if (p.held > 0)
+    parts.push_back(
+        {formatted("collectives %.0f %%, waiting %.0f %%", 100 * p.held, 100 * p.waited), 6});
   if (p.seconds_left >= 0) {
     const auto left = static_cast<long long>(p.seconds_left + 0.5);
     parts.push_back({formatted("%lld:%02lld left", left / 60, left % 60), 3});

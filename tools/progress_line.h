@@ -16,6 +16,8 @@ struct Progress {
   double staleness = 0;
   unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;  // ps 0: there is no cluster to tell of
   unsigned replicas = 0;                                    // in step, instead of a cluster
+  // Of the replicas' time: in collective calls, and there waiting for the slowest.
+  double held = 0, waited = 0;
   double seconds_left = -1;
 };
 

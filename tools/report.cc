@@ -44,6 +44,18 @@ Json staleness_json(const Job& job, const EngineStats& stats) {
           {"histogram", histogram_json(stats.staleness)}};
 }
 
+// By replica; null: there was nobody to meet.
+Json collectives_json(const TrainingOutcome& outcome) {
+  if (outcome.collectives.empty()) return nullptr;
+  Json all = Json::array();
+  for (const CollectiveCounts& each : outcome.collectives)
+    all.push_back({{"calls", each.calls},
+                   {"bytes", each.bytes},
+                   {"held_seconds", each.held_seconds},
+                   {"waited_seconds", each.waited_seconds}});
+  return all;
+}
+
 Json skipped_json(const LinesRead& lines) {
   return {{"rows", lines.skipped}, {"first", lines.first_skipped}};
 }
@@ -65,6 +77,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
               {"seconds", outcome.seconds},
               {"examples_per_s", outcome.examples_per_s},
               {"staleness", staleness_json(job, stats)},
+              {"collectives", collectives_json(outcome)},
               {"restarts", Json::object()},
               {"retried_closures", stats.retried},
               {"lost_updates", stats.lost_updates},

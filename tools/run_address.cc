@@ -59,8 +59,8 @@ void require_coordinator(const RunAddress& run, const std::string& cure) {
   throw FailedPreconditionError(str("the run in ", run.dir, " has no coordinator to ask: ", cure));
 }
 
-// The number may be that of another process by now, if the run was killed: it counts only if it is a
-// program of ours.
+// The number may be that of another process by now, if the run was killed: it counts only if it is
+// a program of ours.
 pid_t process_of(const RunAddress& run) {
   const Json& all = run.description;
   const auto pid = all.value("supervisor_pid", all.value("coordinator_pid", std::int64_t{-1}));

@@ -1,4 +1,5 @@
-// What a run that starts processes on this machine has to itself: its folder, its secret, its ports.
+// What a run that starts processes on this machine has to itself: its folder, its secret, its
+// ports.
 //   Thread  any.
 #pragma once
 #include <string>

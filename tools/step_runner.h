@@ -5,9 +5,9 @@
 //   LocalSteps    a step runs on the replicas of this process, in step with those of other
 //                 processes if there are any, and has ended when it is scheduled
 //
-// Where several processes run one job together, each has a Trainer, and all of them must do the same
-// in the same order. So what only one of them can know (a signal, the time, that a save is due) is
-// agreed on here.
+// Where several processes run one job together, each has a Trainer, and all of them must do the
+// same in the same order. So what only one of them can know (a signal, the time, that a save is
+// due) is agreed on here.
 //   Thread  one, the Trainer's.
 #pragma once
 #include <functional>
@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "collective/counts.h"
 #include "coordinator/closure.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/restore_status.h"
@@ -80,6 +81,11 @@ class StepRunner {
   virtual RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) = 0;
   virtual bool stop_requested() = 0;
   virtual EngineStats stats() const = 0;
+
+  // What collective calls have come to, of each replica in this process; empty: there are none.
+  virtual std::vector<CollectiveCounts> collectives() const = 0;
+  // The same of all replicas in sync, in their order: asked by all processes, at the end.
+  virtual std::vector<CollectiveCounts> all_collectives() = 0;
 
   // The signal that asks for the end, on whichever process it came; 0: none.
   virtual int interrupted() const = 0;

@@ -1,5 +1,5 @@
-// The request goes to the coordinator, where there is one, and not to a process as a signal: it works
-// on a cluster of other machines too, and the answer says when the run has ended.
+// The request goes to the coordinator, where there is one, and not to a process as a signal: it
+// works on a cluster of other machines too, and the answer says when the run has ended.
 #include "tools/stop_command.h"
 
 #include <poll.h>

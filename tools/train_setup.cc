@@ -1,5 +1,6 @@
 #include "tools/train_setup.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -108,6 +109,29 @@ std::shared_ptr<const storage::FolderLock> claim(const TrainRequest& request,
 
 // ---- the end ----
 
+namespace {
+
+// Who waits least for the others is the one that they wait for.
+void tell_collectives(const TrainingOutcome& outcome) {
+  const double replicas = static_cast<double>(outcome.collectives.size());
+  const double percent = outcome.stats.uptime_seconds * replicas / 100;
+  if (percent <= 0) return;
+  CollectiveCounts all;
+  for (const CollectiveCounts& each : outcome.collectives) all += each;
+  const auto slowest = std::min_element(
+      outcome.collectives.begin(), outcome.collectives.end(),
+      [](const auto& a, const auto& b) { return a.waited_seconds < b.waited_seconds; });
+  std::printf(
+      "%d replicas: each made %.0f collective calls of %.1f MB together, stood in them for %.0f %% "
+      "of "
+      "the time, and waited there for %.0f %% of it for the slowest, most often replica %td\n",
+      outcome.replicas, static_cast<double>(all.calls) / replicas,
+      static_cast<double>(all.bytes) / replicas / 1e6, all.held_seconds / percent,
+      all.waited_seconds / percent, slowest - outcome.collectives.begin());
+}
+
+}  // namespace
+
 // Before anything that may still fail: whatever comes, what was trained is known.
 void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, ProgressLine& line) {
   line.end();
@@ -120,6 +144,7 @@ void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, P
     std::printf("recovered: %llu closures ran again, %llu updates were lost with a ps\n",
                 static_cast<unsigned long long>(stats.retried),
                 static_cast<unsigned long long>(stats.lost_updates));
+  tell_collectives(outcome);
   if (stats.checkpoints_failed > 0)
     std::printf("automatic checkpoints that failed: %llu, the last one so: %s\n",
                 static_cast<unsigned long long>(stats.checkpoints_failed),

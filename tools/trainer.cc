@@ -69,8 +69,8 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
   });
 }
 
-// Of a replica in step with others, its examples' part of the batch's loss, so that the sum over all
-// of them, of gradients as of losses, is that of the whole batch.
+// Of a replica in step with others, its examples' part of the batch's loss, so that the sum over
+// all of them, of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
   Array losses = nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label);
   if (runner_.strategy().num_replicas_in_sync() == 1) return mean(losses);
@@ -132,6 +132,7 @@ TrainingOutcome Trainer::run() {
   outcome_.metrics = evaluations_->newest();
   outcome_.stats = runner_.stats();
   outcome_.replicas = runner_.strategy().num_replicas_in_sync();
+  outcome_.collectives = runner_.all_collectives();
   return outcome_;
 }
 
@@ -280,6 +281,12 @@ void Trainer::show(bool at_end) {
   double seconds = at_end ? outcome_.seconds : seconds_since(started_);
   double steps_per_s = static_cast<double>(done_ - first_step_) / std::max(seconds, 1e-9);
   progress.examples_per_s = steps_per_s * static_cast<double>(job_.data.batch);
+  const std::vector<CollectiveCounts> collectives = runner_.collectives();
+  for (const CollectiveCounts& each : collectives) {
+    const double all = std::max(seconds, 1e-9) * static_cast<double>(collectives.size());
+    progress.held += each.held_seconds / all;
+    progress.waited += each.waited_seconds / all;
+  }
   if (!evaluations_->newest().empty()) progress.auc = evaluations_->newest().front().second;
   progress.workers_up = stats.workers_ready;
   progress.workers = stats.workers;

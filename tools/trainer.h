@@ -36,9 +36,10 @@ struct TrainingOutcome {
   // of training, from the first step's schedule to the last step's end
   double seconds = 0;
   std::int64_t steps = 0, examples = 0;
-  int replicas = 1;      // in sync
-  int interrupted = 0;   // the signal that ended it early
-  bool stopped = false;  // ended early by `cairn stop`
+  int replicas = 1;                           // in sync
+  std::vector<CollectiveCounts> collectives;  // by replica; empty: they met in none
+  int interrupted = 0;                        // the signal that ended it early
+  bool stopped = false;                       // ended early by `cairn stop`
   // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
   std::string failure;
   std::string checkpoint;  // the one at the end; empty: it failed

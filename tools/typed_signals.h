@@ -8,8 +8,8 @@
 
 namespace cairn::tools {
 
-// Made before any thread starts, because threads inherit the mask: a thread that did not block these
-// signals would be killed by them. They stay blocked.
+// Made before any thread starts, because threads inherit the mask: a thread that did not block
+// these signals would be killed by them. They stay blocked.
 //   Thread  one.
 class TypedSignals {
  public:

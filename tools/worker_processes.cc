@@ -155,8 +155,8 @@ int WorkerProcesses::Group::run() {
   }
 }
 
-// A worker that was killed is the cause, if there is one: the others end with an exit status because
-// of it, and which of the ends is seen first is chance.
+// A worker that was killed is the cause, if there is one: the others end with an exit status
+// because of it, and which of the ends is seen first is chance.
 int WorkerProcesses::Group::wait_for_all() {
   int cause = -1;
   while (any_runs()) {

@@ -6,8 +6,9 @@
 //                CAIRN_RESTARTS: how often the group was started again. Worker 0 is the chief. It
 //                has our terminal; the others write to RUN_DIR/logs/worker-N.log.
 //   Deaths       A group cannot go on without one of its workers. If one ends with an error, the
-//                others end by themselves, or are ended after a while; then all are started again at
-//                their old addresses, and the program goes on from the checkpoint that it restores.
+//                others end by themselves, or are ended after a while; then all are started again
+//                at their old addresses, and the program goes on from the checkpoint that it
+//                restores.
 //   Bounds       Not started again: a group that has been `restarts_max` times; one that has ended
 //                three times in a row within ten seconds of its start; one of which a worker ended
 //                by itself that early, with an exit status, since it would do so again.

@@ -81,6 +81,27 @@ TEST_P(CollectiveContract, AllMembersEndWithTheSameBitsAndEveryRunRepeatsThem) {
   }
 }
 
+TEST_P(CollectiveContract, MembersCountTheirCallsTheirOwnBytesAndWhatTheyWait) {
+  constexpr int kBarriers = 1'000;  // in some of which one of them comes first
+  Members members = group(2);
+  std::vector<CollectiveCounts> counts(members.size());
+  const auto errors = on_all(members, [&](Collective& member) {
+    Tensor sum(DType::kFloat32, {10}), other(DType::kInt64, {3});
+    member.wait(member.begin_all_reduce({in_place(sum), in_place(other)}));
+    member.broadcast(Tensor(DType::kFloat32, {5}), 0);
+    member.all_gather(Tensor(DType::kFloat32, {7}));
+    for (int i = 0; i < kBarriers; ++i) member.barrier();
+    counts[static_cast<std::size_t>(member.rank())] = member.counts();
+  });
+  all_well(errors);
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    EXPECT_EQ(counts[rank].calls, 3u + kBarriers);
+    EXPECT_EQ(counts[rank].bytes, 40u + 24u + (rank == 0 ? 20u : 0u) + 28u);
+    EXPECT_GE(counts[rank].held_seconds, counts[rank].waited_seconds);
+  }
+  EXPECT_GT(counts[0].waited_seconds + counts[1].waited_seconds, 0);
+}
+
 TEST_P(CollectiveContract, SumsAndMeansOfEveryDtypeGoTogether) {
   Members members = group(3);
   const auto errors = on_all(members, [&](Collective& member) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/graph/ops.h"
 #include "tests/coordinator/in_sync_kinds.h"
 
@@ -62,6 +64,27 @@ TEST(CrossDeviceOpsOfAProgram, DoWhatReplicasMeetFor) {
   }
   EXPECT_EQ(ops->reductions, 6);
   EXPECT_EQ(ops->groups, 1);
+}
+
+TEST(CollectiveCountsOfAStrategy,
+     TellWhatEachReplicaHasReducedAndStayWhenAFailureMakesTheGroupAnew) {
+  MirroredStrategy strategy(logical_cpus(2));
+  Function step = strategy.function([](Array x) {
+    return get_replica_context().all_reduce(ReduceOp::kSum, check_numerics(x, "x"));
+  });
+  for (int i = 0; i < 3; ++i) strategy.run(step, {2.0f});
+  EXPECT_THROW(strategy.run(step, {std::numeric_limits<float>::quiet_NaN()}), Error);
+  strategy.run(step, {2.0f});
+  const std::vector<CollectiveCounts> counts = strategy.collective_counts();
+  ASSERT_EQ(counts.size(), 2u);
+  for (const CollectiveCounts& each : counts) {
+    EXPECT_EQ(each.calls, 4u);
+    EXPECT_EQ(each.bytes, 4 * sizeof(float));
+  }
+}
+
+TEST(CollectiveCountsOfAStrategy, OneReplicaMeetsNobody) {
+  EXPECT_TRUE(MirroredStrategy(logical_cpus(1)).collective_counts().empty());
 }
 
 }  // namespace

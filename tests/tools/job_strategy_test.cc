@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 const std::string kData = "[data]\ntrain = 'a'\n";  // two lines
 
-std::string what_is_said_to(const std::string& job) {
+std::string answer_to(const std::string& job) {
   try {
     parse_job(kData + job, "some.toml");
   } catch (const InvalidArgumentError& error) {
@@ -24,7 +24,7 @@ std::string what_is_said_to(const std::string& job) {
 }
 
 // What flags are told, over a job that says `file`.
-std::string what_is_said_to_flags(const JobOverrides& flags, const std::string& file = "") {
+std::string answer_to_flags(const JobOverrides& flags, const std::string& file = "") {
   Job job = parse_job(kData + file, "some.toml");
   try {
     apply({.job_file = "some.toml", .overrides = flags}, job);
@@ -46,7 +46,7 @@ TEST(JobStrategy, EveryKindIsTakenWithTheKeysThatItReads) {
         "kind = 'central_storage'\nreplicas = 1",
         "kind = 'multi_worker_mirrored'\n[cluster]\nworkers = 3\ntransport = 'tcp'",
         "consistency = 'bounded'\nmax_staleness = 4\n[cluster]\nps = 3"})
-    EXPECT_EQ(what_is_said_to(std::string("[strategy]\n") + strategy), "it was taken") << strategy;
+    EXPECT_EQ(answer_to(std::string("[strategy]\n") + strategy), "it was taken") << strategy;
 }
 
 TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
@@ -75,20 +75,20 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
       {"kind = 'mirrored'\nreplicas = 100000", {"some.toml:5: strategy.replicas is 100000"}},
   };
   for (const auto& [job, said] : cases) {
-    const std::string answer = what_is_said_to(std::string("[strategy]\n") + job);
+    const std::string answer = answer_to(std::string("[strategy]\n") + job);
     for (const char* part : said) EXPECT_THAT(answer, HasSubstr(part)) << job;
   }
 }
 
 TEST(JobStrategy, NamesThatThereAreNotAreToldTheNearestOrWhatThereIs) {
-  EXPECT_THAT(what_is_said_to("[strategy]\nkind = 'mirored'"),
+  EXPECT_THAT(answer_to("[strategy]\nkind = 'mirored'"),
               AllOf(HasSubstr("some.toml:4: strategy.kind is \"mirored\""),
                     HasSubstr("did you mean \"mirrored\"?")));
-  EXPECT_THAT(what_is_said_to("[strategy]\nkind = 'hybrid'"),
+  EXPECT_THAT(answer_to("[strategy]\nkind = 'hybrid'"),
               AllOf(HasSubstr("does not exist yet"), HasSubstr("central_storage, one_device")));
-  EXPECT_THAT(what_is_said_to("[strategy]\nconsistency = 'synchronous'"),
+  EXPECT_THAT(answer_to("[strategy]\nconsistency = 'synchronous'"),
               AllOf(HasSubstr("does not exist yet"), HasSubstr("asynchronous, bounded")));
-  EXPECT_THAT(what_is_said_to("[strategy]\nreplica = 2"),
+  EXPECT_THAT(answer_to("[strategy]\nreplica = 2"),
               AllOf(HasSubstr("unknown key \"strategy.replica\""), HasSubstr("\"replicas\"?")));
 }
 
@@ -103,18 +103,18 @@ TEST(JobStrategy, AFlagThatChoosesTheStrategyLeavesTheFilesKeysOfItsOwnOneAside)
 }
 
 TEST(JobStrategy, FlagsAreNamedAsTheFlagsThatTheyWere) {
-  EXPECT_THAT(what_is_said_to_flags({.strategy = {.kind = "mirrored"}, .ps = 3}),
+  EXPECT_THAT(answer_to_flags({.strategy = {.kind = "mirrored"}, .ps = 3}),
               AllOf(HasSubstr("--ps is not read"), HasSubstr("\"mirrored\"")));
-  EXPECT_THAT(what_is_said_to_flags({.ps = 3}, "[strategy]\nkind = 'mirrored'"),
+  EXPECT_THAT(answer_to_flags({.ps = 3}, "[strategy]\nkind = 'mirrored'"),
               HasSubstr("--ps is not read"));
-  EXPECT_THAT(what_is_said_to_flags({.no_recovery = true}, "[strategy]\nkind = 'mirrored'"),
+  EXPECT_THAT(answer_to_flags({.no_recovery = true}, "[strategy]\nkind = 'mirrored'"),
               HasSubstr("--no-recovery is not read"));
-  EXPECT_THAT(what_is_said_to_flags({.strategy = {.max_staleness = 3}}),
+  EXPECT_THAT(answer_to_flags({.strategy = {.max_staleness = 3}}),
               HasSubstr("--max-staleness bounds nothing"));
-  EXPECT_EQ(what_is_said_to_flags({.strategy = {.consistency = "bounded", .max_staleness = 3}}),
+  EXPECT_EQ(answer_to_flags({.strategy = {.consistency = "bounded", .max_staleness = 3}}),
             "it was taken");
-  EXPECT_EQ(what_is_said_to_flags({.strategy = {.consistency = "asynchronous"}},
-                                  "[strategy]\nconsistency = 'bounded'\nmax_staleness = 2"),
+  EXPECT_EQ(answer_to_flags({.strategy = {.consistency = "asynchronous"}},
+                            "[strategy]\nconsistency = 'bounded'\nmax_staleness = 2"),
             "it was taken");
 }
 

@@ -197,7 +197,7 @@ TEST(SavedFeatures, MeanWhatTheyMeantWhenTheModelWasTrained) {
   folder.write("train.csv", "1,5,red\n0,7,red\n1,9,blue\n");
   const Job job = parse_job(kJob, folder.path() + "/job.toml");
   const FittedFeatures first = fit_features(job);
-  const Json saved = parse_json(json_text(metadata_of(job, first, 3)), "metadata");
+  const Json saved = parse_json(json_text(metadata_of(job, first, 3, 0)), "metadata");
   folder.write("train.csv", "1,50,green\n0,70,green\n1,90,blue\n1,90,blue\n");
   const FittedFeatures then = features_as_saved(saved, job, "ckpt");
   EXPECT_EQ(then.columns, first.columns);
