@@ -94,6 +94,30 @@ void add(DType dtype, const std::byte* from, std::byte* to, std::int64_t n) {
   }
 }
 
+// One row into another of the same id, as one replica's rows of equal ids are combined
+// (equal_ids()).
+template <typename T, typename Unsigned = T>
+void fold(EqualIds how, const std::byte* from, std::byte* to, std::int64_t n) {
+  const T* x = reinterpret_cast<const T*>(from);
+  T* row = reinterpret_cast<T*>(to);
+  for (std::int64_t i = 0; i < n; ++i)
+    if (how == EqualIds::kProduct)
+      row[i] = static_cast<T>(static_cast<Unsigned>(row[i]) * static_cast<Unsigned>(x[i]));
+    else
+      row[i] = (how == EqualIds::kMin) == (x[i] < row[i]) ? x[i] : row[i];
+}
+void fold(EqualIds how, DType dtype, const std::byte* from, std::byte* to, std::int64_t n) {
+  if (how == EqualIds::kSum || how == EqualIds::kLast) return add(dtype, from, to, n);
+  switch (dtype) {
+    case DType::kFloat32: return fold<float>(how, from, to, n);
+    case DType::kInt32: return fold<std::int32_t, std::uint32_t>(how, from, to, n);
+    case DType::kInt64: return fold<std::int64_t, std::uint64_t>(how, from, to, n);
+    default:
+      throw UnimplementedError(str("replicas' rows of ", dtype_name(dtype),
+                                   " cannot be combined; aggregate them by ONLY_FIRST_REPLICA"));
+  }
+}
+
 void divide(Tensor& sum, int by) {
   if (sum.dtype() != DType::kFloat32)
     throw InvalidArgumentError(
@@ -132,8 +156,7 @@ struct Rows {
 
 // Each member's ids ascend and are distinct, so one walk over all lists side by side finds the
 // members that have the lowest id; their rows are added by rank.
-Rows combined_rows(const std::vector<Tensor>& ids, const std::vector<Tensor>& rows,
-                   Aggregation how) {
+Rows combined_rows(const std::vector<Tensor>& ids, const std::vector<Tensor>& rows, EqualIds how) {
   const Shape& shape = rows[0].shape();
   std::int64_t total = 0;
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -166,12 +189,26 @@ Rows combined_rows(const std::vector<Tensor>& ids, const std::vector<Tensor>& ro
       if (first)
         std::memcpy(to, from, row_bytes);
       else
-        add(rows[r].dtype(), from, to, dim);
+        fold(how, rows[r].dtype(), from, to, dim);
       first = false;
     }
   }
-  Rows combined{all_ids.rows(0, count), all_rows.rows(0, count)};
-  if (how == Aggregation::kMean) divide(combined.values, static_cast<int>(ids.size()));
+  return {all_ids.rows(0, count), all_rows.rows(0, count)};
+}
+
+// A mean of rows is the sum of all replicas' rows by their number. Factors are divided before they
+// are multiplied, as in the reference.
+Rows combined_rows(const std::vector<Tensor>& ids, std::vector<Tensor> rows, const Update& own) {
+  const EqualIds how = equal_ids(own.rule.kind);
+  const bool mean = own.shares == Aggregation::kMean;
+  const int members = static_cast<int>(ids.size());
+  if (mean && how == EqualIds::kProduct)
+    for (Tensor& each : rows) {
+      each = each.clone();
+      divide(each, members);
+    }
+  Rows combined = combined_rows(ids, rows, how);
+  if (mean && how == EqualIds::kSum) divide(combined.values, members);
   return combined;
 }
 
@@ -244,7 +281,7 @@ Update SharedUpdates::combined(const Update& own, Role role) {
     made.value = combined_dense(values, own.shares);
     return made;
   }
-  Rows rows = combined_rows(ids, values, own.shares);
+  Rows rows = combined_rows(ids, values, own);
   made.ids = std::move(rows.ids);
   made.value = std::move(rows.values);
   return made;

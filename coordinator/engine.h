@@ -60,6 +60,8 @@ class Engine {
   }
   // of the whole cluster; after start()
   std::size_t lane_count() const { return members_.lanes.size(); }
+  // The number of each lane's worker; after start().
+  std::vector<std::int64_t> workers_of_lanes() const;
   EngineStats stats() const { return status_.stats(); }
   // As of at most 200 ms ago; before start() has ended, too.
   std::string status_json() const { return status_.json(); }

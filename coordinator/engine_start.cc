@@ -125,6 +125,12 @@ void Engine::number_members() {
     }
 }
 
+std::vector<std::int64_t> Engine::workers_of_lanes() const {
+  std::vector<std::int64_t> workers;
+  for (const Lane* lane : members_.lanes) workers.push_back(lane->worker->index);
+  return workers;
+}
+
 // While others are still dialled or given their tables, those that have been joined are told that
 // we live.
 rpc::Task<void> Engine::show_life() {

@@ -74,7 +74,9 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
                                        MultiWorkerOptions options = {});
   ~MultiWorkerMirroredStrategy() override;
 
-  int num_workers() const;
+  int num_workers() const override;
+  bool workers_in_step() const override { return true; }
+  Array worker_index() override { return Tensor::scalar(std::int64_t{id_in_cluster()}); }
   int id_in_cluster() const;  // the chief, or without one worker 0, has 0
   // Writes what only one may write: checkpoints, logs.
   bool is_chief() const { return id_in_cluster() == 0; }

@@ -65,13 +65,25 @@ ParameterServerStrategy::ParameterServerStrategy(const ClusterResolver& resolver
           start_engine_thread(engine_options(resolver, options), options.transport)) {}
 
 ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> host)
-    : host_(std::move(host)) {}
+    : host_(std::move(host)) {
+  auto workers = std::make_shared<std::vector<Tensor>>();
+  for (std::int64_t worker : host_->engine().workers_of_lanes())
+    workers->push_back(Tensor::scalar(worker));
+  worker_of_lane_ = std::move(workers);
+}
 ParameterServerStrategy::~ParameterServerStrategy() = default;
 
 Variable ParameterServerStrategy::create_variable(VariableSpec spec) {
   std::string beside = colocated_.empty() ? "" : colocated_.back();
   return Variable(host_->engine().registry().create(std::move(spec), beside), this);
 }
+
+// Lanes are numbered worker by worker.
+int ParameterServerStrategy::num_workers() const {
+  return static_cast<int>(worker_of_lane_->back().item<std::int64_t>()) + 1;
+}
+
+Array ParameterServerStrategy::worker_index() { return recorded_worker_index(); }
 
 void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRule& rule) {
   host_->engine().registry().add_slots(variable.name(), rule);
@@ -83,22 +95,26 @@ RemoteValue ParameterServerStrategy::enqueue(Function& function,
                                              const std::vector<ScheduleArgument>& arguments) {
   Engine& engine = host_->engine();
   auto closure = std::make_shared<Closure>();
-  closure->function =
-      engine.register_function(function.concrete(signature_of(arguments), *this), function.name());
+  auto concrete = function.concrete(signature_of(arguments), *this);
+  const bool takes_worker_index = concrete->takes_worker_index;
+  closure->function = engine.register_function(std::move(concrete), function.name());
   closure->oldest_layout = closure->function->uses_variables ? engine.registry().version() : 0;
+  // The list runs beside the arguments and is as long as its last entry needs. The first lane's
+  // value stands in as the argument, by which the types are known.
+  auto add_values = [&](const std::shared_ptr<const std::vector<Tensor>>& of_lanes) {
+    closure->per_worker.resize(closure->arguments.size() + 1);
+    closure->per_worker.back() = of_lanes;
+    closure->arguments.push_back(of_lanes->front());
+  };
   for (const ScheduleArgument& argument : arguments) {
-    if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument)) {
+    if (auto* dataset = std::get_if<PerWorkerDatasetHandle>(&argument))
       closure->datasets.push_back(*dataset);
-    } else if (auto* values = std::get_if<PerWorkerValues>(&argument)) {
-      // The list runs beside the arguments and is as long as its last entry needs. The first lane's
-      // value stands in as the argument, by which the types are known.
-      closure->per_worker.resize(closure->arguments.size() + 1);
-      closure->per_worker.back() = values->values();
-      closure->arguments.push_back(values->values()->front());
-    } else {
+    else if (auto* values = std::get_if<PerWorkerValues>(&argument))
+      add_values(values->values());
+    else
       closure->arguments.push_back(std::get<Tensor>(argument));
-    }
   }
+  if (takes_worker_index) add_values(worker_of_lane_);
   RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
   engine.queue().put(std::move(closure));
   return value;

@@ -76,6 +76,9 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
     return Colocation(colocated_, variable.name());
   }
 
+  int num_workers() const override;
+  Array worker_index() override;
+
   // A dataset as ClusterCoordinator::create_shared_dataset makes it: each element goes to one
   // closure, whichever worker runs it. A dataset function is called once per lane, as
   // create_per_worker_dataset does, and deals the data out itself. Their positions are part of
@@ -100,8 +103,9 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   std::string next_dataset_name();
 
   std::unique_ptr<EngineHost> host_;
-  std::vector<std::string> colocated_;  // the innermost last
-  int datasets_ = 0;                    // made by iterate()
+  std::shared_ptr<const std::vector<Tensor>> worker_of_lane_;  // the number of each lane's worker
+  std::vector<std::string> colocated_;                         // the innermost last
+  int datasets_ = 0;                                           // made by iterate()
 };
 
 }  // namespace cairn

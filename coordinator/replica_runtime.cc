@@ -217,12 +217,18 @@ VariableChange ReplicaRuntime::change_here(const Variable& variable, VariableCha
 }
 
 // Rows that are assigned have no sum: which of the values would a row get that one replica names?
+// Nor have bounds, of which the reference takes neither sum nor mean.
 VariableChange ReplicaRuntime::change_of_replica(const VariableSpec& spec, VariableChange change) {
   const bool copies = rows_ == Rows::kCopies;
   const bool sums = spec.aggregation == Aggregation::kSum || spec.aggregation == Aggregation::kMean;
-  if (copies && change.sparse && sums && change.rule.kind == RuleKind::kAssign)
-    throw UnimplementedError(str("scatter_update of the variable \"", spec.name,
-                                 "\" needs aggregation NONE or ONLY_FIRST_REPLICA"));
+  const EqualIds how = equal_ids(change.rule.kind);
+  if (copies && change.sparse && sums && how != EqualIds::kSum && how != EqualIds::kProduct)
+    throw UnimplementedError(str(how == EqualIds::kLast  ? "scatter_update"
+                                 : how == EqualIds::kMin ? "scatter_min"
+                                                         : "scatter_max",
+                                 " of the variable \"", spec.name,
+                                 "\" needs aggregation NONE or ONLY_FIRST_REPLICA, and has ",
+                                 aggregation_name(spec.aggregation)));
   if (replicas_ == 1) return change;
   if (on_read(spec) || (copies && spec.aggregation == Aggregation::kNone)) {
     apart_.insert(spec.name);
@@ -252,6 +258,9 @@ VariableChange ReplicaRuntime::change_of_all(const Variable& variable, VariableC
               "\" is the sum of its copies: assign_add and assign_sub are not for cross-replica "
               "context, assign is"));
     const bool adds = change.rule.kind == RuleKind::kAssignAdd;
+    if (!adds && change.rule.kind != RuleKind::kAssignSub)
+      throw UnimplementedError(str(rule_name(change.rule.kind), " of the variable \"", spec.name,
+                                   "\", whose synchronization is ON_READ"));
     change.value = adds ? variable.read() + change.value : variable.read() - change.value;
     change.rule = {RuleKind::kAssign, {}};
   }

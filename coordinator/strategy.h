@@ -62,6 +62,16 @@ class Strategy : public VariableCreator {
   // How many replicas a global batch is dealt out to: a gradient is the mean over their batches.
   virtual int num_replicas_in_sync() const { return 1; }
 
+  // ---- workers ----
+
+  // How many run functions side by side; replicas of one process are one worker.
+  virtual int num_workers() const { return 1; }
+  // Whether they run each function together, so that a variable is one for all of them.
+  virtual bool workers_in_step() const { return false; }
+  // The number of the worker that runs what is recorded here, [0, num_workers()): an int64 scalar.
+  //   Errors  as of current_worker_index() (coordinator/per_worker_variable.h), which asks here.
+  virtual Array worker_index() { return Tensor::scalar(std::int64_t{0}); }
+
   // ---- functions ----
 
   // Wraps a callable; it is traced at its first use for each signature, in this strategy's scope.

@@ -21,7 +21,7 @@ Layout& VariableRegistry::edit() {
 }
 
 std::vector<RowRange> VariableRegistry::partition(const VariableSpec& spec) const {
-  if (!options_.partitioner || spec.shape.rank() == 0) return {{0, spec.rows()}};
+  if (!options_.partitioner || spec.shape.rank() == 0 || spec.one_part) return {{0, spec.rows()}};
   auto parts = (*options_.partitioner)(spec.shape, spec.dtype);
   if (parts.empty() || parts[0] < 1 ||
       std::any_of(parts.begin() + 1, parts.end(), [](auto n) { return n != 1; }))

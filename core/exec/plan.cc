@@ -88,14 +88,18 @@ std::vector<ValueRef> Plan::joined_ids(ValueRef ids) const {
 }
 
 // The gradient of a gather has the gather's ids, which were sorted and made distinct for the pull.
-// An update that is found to have the same ones is spared doing that again.
+// An update that is found to have the same ones is spared doing that again. A read in a later wave,
+// which sees the update, finds its ids only after it.
 void Plan::match_update_ids() {
   update_ids.resize(graph.nodes.size());
   for (std::size_t u = 0; u < graph.nodes.size(); ++u) {
     const Node& update = graph.nodes[u];
     if (!live_[u] || !is_update(update) || !update.attributes.get<bool>("sparse")) continue;
     std::vector<ValueRef> parts = joined_ids(update.inputs[0]);
-    for (std::size_t w = 0; w < waves.size(); ++w)
+    const auto updates_in = [&](const Wave& wave) {
+      return std::ranges::count(wave.updates, static_cast<std::int32_t>(u)) > 0;
+    };
+    for (std::size_t w = 0; w < waves.size() && !updates_in(waves[w]); ++w)
       for (std::size_t g = 0; g < waves[w].reads.size(); ++g) {
         const ReadGroup& group = waves[w].reads[g];
         if (group.whole || group.variable != variable_number(update) ||

@@ -1,6 +1,7 @@
 // What a step asks for: which rows it reads, how they are dealt out, and what it pushes.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "core/base/clones.h"
 #include "core/exec/step.h"
@@ -31,6 +32,55 @@ void sum_integers(const std::int32_t* places, std::int64_t n, std::int64_t dim,
   const T* from = reinterpret_cast<const T*>(rows);
   T* to = reinterpret_cast<T*>(sums);
   for (std::int64_t i = 0; i < n * dim; ++i) to[places[i / dim] * dim + i % dim] += from[i];
+}
+
+// Rows of equal ids become one, element by element, from `first` on, which leaves any other number
+// as it is.
+template <typename T, typename F>
+void fold_elements(const std::int32_t* places, std::int64_t n, std::int64_t dim,
+                   const std::byte* rows, std::byte* folded, std::int64_t count, T first, F fold) {
+  const T* from = reinterpret_cast<const T*>(rows);
+  T* const to = reinterpret_cast<T*>(folded);
+  std::fill_n(to, count * dim, first);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < dim; ++j) {
+      T& one = to[places[i] * dim + j];
+      one = fold(one, from[i * dim + j]);
+    }
+}
+
+// Products of integers wrap around, so they are computed unsigned.
+template <typename T, typename Unsigned = T>
+void fold_rows(EqualIds how, const std::int32_t* places, std::int64_t n, std::int64_t dim,
+               const std::byte* rows, std::byte* folded, std::int64_t count) {
+  using Limits = std::numeric_limits<T>;
+  constexpr bool kInfinite = Limits::has_infinity;
+  switch (how) {
+    case EqualIds::kProduct:
+      return fold_elements<Unsigned>(places, n, dim, rows, folded, count, Unsigned{1},
+                                     [](Unsigned a, Unsigned b) { return a * b; });
+    case EqualIds::kMin:
+      return fold_elements<T>(places, n, dim, rows, folded, count,
+                              kInfinite ? Limits::infinity() : Limits::max(),
+                              [](T a, T b) { return b < a ? b : a; });
+    case EqualIds::kMax:
+      return fold_elements<T>(places, n, dim, rows, folded, count,
+                              kInfinite ? -Limits::infinity() : Limits::lowest(),
+                              [](T a, T b) { return b > a ? b : a; });
+    default: CAIRN_CHECK(false, "summed rows have a loop of their own, and the last needs none");
+  }
+}
+
+void fold_rows(DType dtype, EqualIds how, const std::int32_t* places, std::int64_t n,
+               std::int64_t dim, const std::byte* rows, std::byte* folded, std::int64_t count) {
+  switch (dtype) {
+    case DType::kFloat32: return fold_rows<float>(how, places, n, dim, rows, folded, count);
+    case DType::kInt32:
+      return fold_rows<std::int32_t, std::uint32_t>(how, places, n, dim, rows, folded, count);
+    case DType::kInt64:
+      return fold_rows<std::int64_t, std::uint64_t>(how, places, n, dim, rows, folded, count);
+    default: throw UnimplementedError(str("a sparse update of rows of ", dtype_name(dtype)));
+  }
 }
 
 // Copies of known size are moves, not calls; these are the commonest rows.
@@ -238,8 +288,8 @@ Tensor Step::host_tensor(std::int32_t update, const TensorType& type) {
   return Tensor::borrowed(type.dtype, type.shape, at, std::move(place));
 }
 
-// Rows of equal ids become one: their sum, in ascending order of occurrence; of plain assignments
-// the last.
+// Rows of equal ids become one as equal_ids() says: mostly their sum, in ascending order of
+// occurrence.
 Tensor Step::sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule) {
   std::int32_t value = input(update.node, 1);
   TensorType type = bound_->type(value);
@@ -259,10 +309,16 @@ Tensor Step::sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRul
   std::byte* const sums = summed.mutable_raw();
   const std::byte* const rows = on_host(value);
   const std::int32_t* places = ids.inverse().data();
-  if (rule.kind == RuleKind::kAssign) {
+  const EqualIds how = equal_ids(rule.kind);
+  if (how == EqualIds::kLast) {
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(sums + static_cast<std::size_t>(places[i]) * row_bytes,
                   rows + static_cast<std::size_t>(i) * row_bytes, row_bytes);
+    return summed;
+  }
+  const auto count = static_cast<std::int64_t>(ids.unique().size());
+  if (how != EqualIds::kSum) {
+    fold_rows(type.dtype, how, places, n, dim, rows, sums, count);
     return summed;
   }
   std::memset(sums, 0, ids.unique().size() * row_bytes);

@@ -92,12 +92,22 @@ ConcreteFunction trace(const Function::Body& body, const std::vector<SignatureEn
   std::vector<TraceArgument> arguments;
   for (const SignatureEntry& entry : signature)
     arguments.push_back(record_argument(entry, request));
+  context.set_arguments(request.arguments.size());
   request.outputs = body(arguments);
   request.effects = context.effects();
+  if (context.takes_worker_index()) request.arguments.push_back({DType::kInt64, {}});
   ConcreteFunction made = lower(request);
+  made.takes_worker_index = context.takes_worker_index();
   made.bytes = serialize(made.graph);
   made.hash = content_hash(made.bytes);
   return made;
+}
+
+Array recorded_worker_index() {
+  if (TraceContext::current() == nullptr)
+    throw FailedPreconditionError(
+        "the number of the worker is asked for outside of a function: no worker runs this");
+  return TraceContext::current()->worker_index();
 }
 
 struct Function::State {

@@ -82,7 +82,15 @@ struct ConcreteFunction {
   std::vector<std::byte> bytes;  // serialize(graph)
   GraphHash hash{};
   std::vector<std::shared_ptr<const VariableSpec>> variables;  // beside graph.variables
+  // The graph has one argument more than the callable takes, the last: see recorded_worker_index().
+  bool takes_worker_index = false;
 };
+
+// The number of the worker that will run the function being traced, an int64 scalar: an argument
+// that the strategy fills in as it sends the function, for a traced one cannot know it. Programs
+// ask by current_worker_index() (coordinator/per_worker_variable.h).
+//   Errors  FailedPrecondition: nothing is being traced.
+Array recorded_worker_index();
 
 class Function {
  public:

@@ -131,6 +131,11 @@ void verify_whole_read(const VariableSpec& spec) {
 // A hashed table holds the rows that were updated, and a rule that moves every row would have to
 // make all of them.
 void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse) {
+  const bool whole_numbers = spec.dtype == DType::kInt32 || spec.dtype == DType::kInt64;
+  if (rule.kind == RuleKind::kAssignDiv && spec.dtype != DType::kFloat32)
+    refuse(spec, "assign_div changes float32 variables only: an integer cannot be divided by 0");
+  if (equal_ids(rule.kind) > EqualIds::kLast && spec.dtype != DType::kFloat32 && !whole_numbers)
+    refuse(spec, str(rule_name(rule.kind), " changes float32, int32 and int64 variables only"));
   if (!spec.hashed) return;
   if (!sparse) refuse(spec, "it is hashed and cannot be updated as a whole; update rows of it");
   if (is_table_rule(rule.kind))

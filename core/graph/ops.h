@@ -148,6 +148,9 @@ Array element_count(const Array& x);       // int64 scalar
 Array gather(const Array& x, const Array& ids, int axis = 0);
 // The gradient of gather: dy's slices summed into zeros shaped like `like`. Attribute axis.
 Array gather_grad(const Array& dy, const Array& ids, const Array& like, int axis = 0);
+// Where each of `keys`, int64 or string of any shape, stands among `sorted` [n], ascending and of
+// the same dtype: int64 positions, n for a key that is not there. StaticHashTable looks up by it.
+Array find_key(const Array& keys, const Array& sorted);
 // [n, d...], ids [n] -> [segments, d...]; rows with an id below 0 are dropped; an id from
 // `segments` on: InvalidArgument. Attribute segments.
 Array unsorted_segment_sum(const Array& x, const Array& ids, std::int64_t segments);

@@ -66,6 +66,18 @@ TraceContext::TraceContext()
 TraceContext::~TraceContext() { current_trace = previous_; }
 TraceContext* TraceContext::current() { return current_trace; }
 
+const Array& TraceContext::worker_index() {
+  if (!worker_index_.defined())
+    worker_index_ = Array(record_effect({"argument",
+                                         {},
+                                         {{"index", static_cast<std::int64_t>(arguments_)}},
+                                         {TensorType{DType::kInt64, {}}},
+                                         nullptr,
+                                         nullptr}),
+                          0);
+  return worker_index_;
+}
+
 Array record(std::string_view op, std::vector<Array> inputs, Attributes attributes) {
   return {make_node({op, std::move(inputs), std::move(attributes), {}, nullptr, nullptr}), 0};
 }

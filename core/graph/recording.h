@@ -45,12 +45,19 @@ class TraceContext {
   const std::vector<std::shared_ptr<const ArrayNode>>& effects() const { return effects_; }
   // random operations of a trace are numbered as recorded
   std::int64_t next_random_place() { return random_places_++; }
+  // The argument that recorded_worker_index() adds, behind the `arguments` of the callable;
+  // undefined: nobody has asked for it.
+  void set_arguments(std::size_t arguments) { arguments_ = arguments; }
+  const Array& worker_index();
+  bool takes_worker_index() const { return worker_index_.defined(); }
   void add_effect(std::shared_ptr<const ArrayNode> node) { effects_.push_back(std::move(node)); }
 
  private:
   std::uint64_t id_;
   TraceContext* previous_;
   std::int64_t random_places_ = 0;
+  std::size_t arguments_ = 0;
+  Array worker_index_;
   std::vector<std::shared_ptr<const ArrayNode>> effects_;  // updates and advances, in program order
 };
 

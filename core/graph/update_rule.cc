@@ -33,7 +33,11 @@ constexpr std::array<std::string_view, kRuleKindCount> kRuleNames = {
     "nadam",
     "adadelta",
     "adadelta_table",
-    "ftrl_table"};
+    "ftrl_table",
+    "assign_mul",
+    "assign_div",
+    "assign_min",
+    "assign_max"};
 
 // Checks one constant after another, in the order in which the kind has them.
 class Constants {
@@ -74,6 +78,10 @@ void verify_constants(const UpdateRule& rule) {
     case RuleKind::kAssign:
     case RuleKind::kAssignAdd:
     case RuleKind::kAssignSub:
+    case RuleKind::kAssignMul:
+    case RuleKind::kAssignDiv:
+    case RuleKind::kAssignMin:
+    case RuleKind::kAssignMax:
     case RuleKind::kSgd: return;
     case RuleKind::kMomentum:
     case RuleKind::kMomentumTable: c.share("momentum").flag("nesterov"); return;
@@ -134,6 +142,10 @@ std::vector<SlotSpec> rule_slots(const UpdateRule& rule) {
     case RuleKind::kAssign:
     case RuleKind::kAssignAdd:
     case RuleKind::kAssignSub:
+    case RuleKind::kAssignMul:
+    case RuleKind::kAssignDiv:
+    case RuleKind::kAssignMin:
+    case RuleKind::kAssignMax:
     case RuleKind::kSgd: return {};
     case RuleKind::kMomentum:
     case RuleKind::kMomentumTable: return {{"momentum", 0}};
@@ -191,7 +203,19 @@ bool reaches_every_part(RuleKind kind) {
 bool moves_untouched_rows(RuleKind kind) { return kind == RuleKind::kFtrlTable; }
 
 bool is_assignment(RuleKind kind) {
-  return kind == RuleKind::kAssign || kind == RuleKind::kAssignAdd || kind == RuleKind::kAssignSub;
+  return kind <= RuleKind::kAssignSub ||
+         (kind >= RuleKind::kAssignMul && kind <= RuleKind::kAssignMax);
+}
+
+EqualIds equal_ids(RuleKind kind) {
+  switch (kind) {
+    case RuleKind::kAssign: return EqualIds::kLast;
+    case RuleKind::kAssignMul:
+    case RuleKind::kAssignDiv: return EqualIds::kProduct;
+    case RuleKind::kAssignMin: return EqualIds::kMin;
+    case RuleKind::kAssignMax: return EqualIds::kMax;
+    default: return EqualIds::kSum;
+  }
 }
 
 void verify_rule(const UpdateRule& rule) {

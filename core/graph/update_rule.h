@@ -59,8 +59,14 @@ enum class RuleKind : std::uint8_t {
   kAdadeltaTable = 22,  // the same, table rule
   // As kFtrl, table rule: a row never named is made anew from its slots, so set to 0.
   kFtrlTable = 23,
+  // Assignments, of numbers. Applied on the shard as the others are, so that no change by another
+  // closure is lost between reading a row and writing it.
+  kAssignMul = 24,  // row *= value
+  kAssignDiv = 25,  // row /= value; float32 only
+  kAssignMin = 26,  // row = min(row, value), element by element
+  kAssignMax = 27,  // row = max(row, value)
 };
-inline constexpr int kRuleKindCount = 24;
+inline constexpr int kRuleKindCount = 28;
 
 struct UpdateRule {
   static constexpr int kConstants = 6;
@@ -88,6 +94,11 @@ bool moves_untouched_rows(RuleKind kind);
 // The assignments change no slot and mix freely with any optimizer; a variable has at most one rule
 // that has slots.
 bool is_assignment(RuleKind kind);
+// How rows of equal ids become the one row that is sent: gradients and what is added are summed, of
+// assigned rows the last one counts, factors and divisors are multiplied, and of bounds the lowest
+// or the highest is taken. Applied one after another, they would come to the same.
+enum class EqualIds : std::uint8_t { kSum, kLast, kProduct, kMin, kMax };
+EqualIds equal_ids(RuleKind kind);
 // An optimizer's count of its steps: adds as kAssignAdd does. A rule of its own, since a step that
 // only counts itself may overlap with others, where one that assigns may not (Graph::assigns).
 inline UpdateRule counter_rule() { return {RuleKind::kAssignAdd, {1}}; }

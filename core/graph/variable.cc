@@ -1,5 +1,10 @@
 #include "core/graph/variable.h"
 
+#include <compare>
+#include <map>
+#include <optional>
+
+#include "core/graph/cached_reads.h"
 #include "core/graph/eager.h"
 #include "core/graph/lowering.h"
 #include "core/graph/ops.h"
@@ -10,6 +15,15 @@ namespace {
 
 thread_local VariableCreator* current_creator = nullptr;
 thread_local const ScopePlace* current_place = nullptr;  // of the same scope
+
+// A read belongs to one trace, and there to one place: each replica has its own copy.
+struct CachedRead {
+  std::shared_ptr<const VariableSpec> variable;
+  std::uint64_t trace;
+  const ScopePlace* place;
+  auto operator<=>(const CachedRead&) const = default;
+};
+thread_local std::optional<std::map<CachedRead, Array>> cached_reads;  // set within CachedReads
 
 const VariableSpec& checked(const Variable& variable) {
   if (!variable.defined())
@@ -93,7 +107,12 @@ void record_scatter(const Variable& variable, RuleKind kind, const Array& ids, c
 
 Array Variable::read() const {
   verify_whole_read(checked(*this));
-  return record_read(*this, "read_variable", {});
+  if (!cached_reads) return record_read(*this, "read_variable", {});
+  const TraceContext* trace = TraceContext::current();
+  Array& cached =
+      (*cached_reads)[{spec_, trace == nullptr ? 0 : trace->id(), current_scope_place()}];
+  if (!cached.defined()) cached = record_read(*this, "read_variable", {});
+  return cached;
 }
 Array Variable::gather(const Array& ids) const {
   return record_read(*this, "gather_variable", {ids});
@@ -109,6 +128,21 @@ void Variable::assign_sub(const Array& value) const {
 }
 void Variable::scatter_add(const Array& ids, const Array& rows) const {
   record_scatter(*this, RuleKind::kAssignAdd, ids, rows);
+}
+void Variable::scatter_sub(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssignSub, ids, rows);
+}
+void Variable::scatter_mul(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssignMul, ids, rows);
+}
+void Variable::scatter_div(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssignDiv, ids, rows);
+}
+void Variable::scatter_min(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssignMin, ids, rows);
+}
+void Variable::scatter_max(const Array& ids, const Array& rows) const {
+  record_scatter(*this, RuleKind::kAssignMax, ids, rows);
 }
 void Variable::scatter_update(const Array& ids, const Array& rows) const {
   record_scatter(*this, RuleKind::kAssign, ids, rows);
@@ -128,6 +162,12 @@ void Variable::update(const UpdateRule& rule, const IndexedSlices& gradient,
   if (!is_assignment(rule.kind)) inputs.push_back(learning_rate);
   record_update(*this, {.rule = rule, .sparse = true}, std::move(inputs));
 }
+
+CachedReads::CachedReads() {
+  if (cached_reads) throw InvalidArgumentError("cache_variable_reads: one is open already");
+  cached_reads.emplace();
+}
+CachedReads::~CachedReads() { cached_reads.reset(); }
 
 // ---- several replicas ----
 

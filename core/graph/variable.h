@@ -8,6 +8,7 @@
 
 #include "core/graph/array.h"
 #include "core/graph/reduce_op.h"
+#include "core/graph/subscript.h"
 #include "core/graph/update_rule.h"
 #include "core/tensor/tensor.h"
 
@@ -66,6 +67,9 @@ struct VariableSpec {
   // many more of them than fit (ids that are hashes). Such a variable is read and updated by rows
   // alone, and by rules that leave other rows as they are.
   bool hashed = false;
+  // All rows on one shard, whatever the partitioner says, so that a closure that is run again finds
+  // there what its first run pushed, even if it names another row now.
+  bool one_part = false;
 
   std::int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
   std::int64_t dim() const { return shape.row_elements(); }  // elements a row
@@ -102,14 +106,35 @@ class Variable {
 
   Array read() const;  // the whole value
   operator Array() const { return read(); }
-  // Rows by id: ids int32 or int64 of any shape S -> [S..., row shape]. An id outside [0, rows) is
-  // an InvalidArgument when run.
+  // Rows by id: ids int32 or int64 of any shape S -> [S..., row shape], in the order asked. An id
+  // outside [0, rows) is an InvalidArgument when run.
   Array gather(const Array& ids) const;
+  // A part of it, as Python's v[...] (core/graph/subscript.h), to be read or assigned to.
+  //   Errors  InvalidArgument: an index out of bounds, a step of 0, too many subscripts.
+  class VariablePart at(const std::vector<Subscript>& subscripts) const;
   void assign(const Array& value) const;
   void assign_add(const Array& value) const;
   void assign_sub(const Array& value) const;
-  void scatter_add(const Array& ids, const Array& rows) const;     // equal ids accumulate
+  // Rows changed by id: ids int32 or int64 of any shape S, rows [S..., row shape]. Where ids are
+  // equal, the changes are made one after another. Each is made where the row lies, so that changes
+  // by others at the same time are not lost. With several replicas in sync the rows of all of them
+  // are one change: SUM takes them as they are, MEAN divides them by the number of replicas first.
+  //   Errors  InvalidArgument: rows of another shape or dtype; scatter_div of integers. When run:
+  //           an id outside [0, rows).  Unimplemented: on a variable that is combined when it is
+  //           read; scatter_update, scatter_min and scatter_max with aggregation SUM or MEAN.
+  void scatter_add(const Array& ids, const Array& rows) const;
+  void scatter_sub(const Array& ids, const Array& rows) const;
+  void scatter_mul(const Array& ids, const Array& rows) const;
+  void scatter_div(const Array& ids, const Array& rows) const;
+  void scatter_min(const Array& ids, const Array& rows) const;
+  void scatter_max(const Array& ids, const Array& rows) const;
   void scatter_update(const Array& ids, const Array& rows) const;  // of equal ids the last one wins
+  // ids [b..., k], rows [b..., k, slice shape]: at [i..., ids[i..., j]] it becomes rows[i..., j].
+  // The leading dimensions b of both are those of the variable. With ids [k] this is
+  // scatter_update(); with more it reads and assigns the whole variable, and what others change
+  // meanwhile is lost.
+  //   Errors  InvalidArgument: other shapes. When run: an id out of range.
+  void batch_scatter_update(const Array& ids, const Array& rows) const;
   // An optimizer's update. Dense: `gradient` has the variable's shape; sparse: rows of
   // `slices.ids`. With several replicas in sync their gradients are summed and make one update.
   // A caller that has already summed them (sum_over_replicas()) says so by kAllReplicas.
@@ -125,6 +150,36 @@ class Variable {
  private:
   std::shared_ptr<const VariableSpec> spec_;
   EagerRuntime* runtime_ = nullptr;
+};
+
+// Some elements of a variable: what Variable::at() gives. Only the rows that it touches are read
+// from where the variable lies, and only they are changed.
+//   Shape   value.shape() == shape(): nothing is broadcast.
+//   Cost    the numbers of the rows become part of the function, 8 bytes each; all rows in order
+//           cost nothing.
+//   Errors  those of the variable's own reads and updates. InvalidArgument: another shape.
+//           Unimplemented: assign_add and assign_sub under aggregation, as scatter_add.
+//   Thread  as the variable.
+class VariablePart {
+ public:
+  VariablePart(Variable variable, Selection selection)
+      : variable_(std::move(variable)), selection_(std::move(selection)) {}
+
+  const Shape& shape() const { return selection_.shape; }
+  Array read() const;
+  operator Array() const { return read(); }
+  // Where only a part of a row is assigned, the row is read and written: what others change in it
+  // meanwhile is lost. Whole rows, and assign_add and assign_sub, lose nothing.
+  void assign(const Array& value) const;
+  void assign_add(const Array& value) const;
+  void assign_sub(const Array& value) const;
+
+ private:
+  Array rows_of(const Array& value) const;
+  void add(const Array& value, RuleKind kind) const;
+
+  Variable variable_;
+  Selection selection_;
 };
 
 // The sum of what the replicas in sync have in place of `x`, which goes into the gradient of

@@ -51,6 +51,26 @@ inline Tensor numbers(const Json& value, const std::string& dtype) {
                     {"data", list ? value : Json::array({value})}});
 }
 
+// The methods of a variable, by the names that cases have.
+inline void assign(const Variable& v, const std::string& method, const Array& value) {
+  if (method == "assign") return v.assign(value);
+  if (method == "assign_add") return v.assign_add(value);
+  if (method == "assign_sub") return v.assign_sub(value);
+  throw InvalidArgumentError("no test knows the method " + method);
+}
+inline void scatter(const Variable& v, const std::string& method, const Array& ids,
+                    const Array& rows) {
+  if (method == "scatter_add") return v.scatter_add(ids, rows);
+  if (method == "scatter_sub") return v.scatter_sub(ids, rows);
+  if (method == "scatter_mul") return v.scatter_mul(ids, rows);
+  if (method == "scatter_div") return v.scatter_div(ids, rows);
+  if (method == "scatter_min") return v.scatter_min(ids, rows);
+  if (method == "scatter_max") return v.scatter_max(ids, rows);
+  if (method == "scatter_update") return v.scatter_update(ids, rows);
+  if (method == "batch_scatter_update") return v.batch_scatter_update(ids, rows);
+  throw InvalidArgumentError("no test knows the method " + method);
+}
+
 // A strategy by the name and the number of replicas that a case has.
 class RecordedStrategy {
  public:

@@ -6,6 +6,7 @@
 namespace cairn {
 namespace {
 
+using testing::assign;
 using testing::expect_value;
 using testing::fail_unknown;
 using testing::logical_cpus;
@@ -38,13 +39,6 @@ Variable variable_of(Strategy& strategy, const Json& in) {
        .initializer = Initializer::from(initial),
        .aggregation = aggregation_of(in.at("aggregation")),
        .synchronization = synchronization_of(in.at("synchronization"))});
-}
-
-void assign(const Variable& v, const std::string& method, const Array& value) {
-  if (method == "assign") return v.assign(value);
-  if (method == "assign_add") return v.assign_add(value);
-  if (method == "assign_sub") return v.assign_sub(value);
-  throw InvalidArgumentError("no test knows the method " + method);
 }
 
 // What was recorded of the variable afterwards: what a cross-replica read gives, at once and in a
@@ -132,27 +126,11 @@ void is_refused_when_made(const Json& test) {
   EXPECT_THROW(variable_of(*named, in), InvalidArgumentError);
 }
 
-// Methods that a Variable does not have (docs/differences.md).
-bool is_missing(const std::string& method) {
-  for (const char* name : {"scatter_mul", "scatter_div", "scatter_min", "scatter_max"})
-    if (method == name) return true;
-  return false;
-}
-
-void scatter(const Variable& v, const std::string& method, const Array& ids, const Array& rows) {
-  if (method == "scatter_add") return v.scatter_add(ids, rows);
-  if (method == "scatter_update") return v.scatter_update(ids, rows);
-  if (method == "scatter_sub")
-    return v.update({RuleKind::kAssignSub, {}}, IndexedSlices{ids, rows}, 0.0f);
-  throw InvalidArgumentError("no test knows the method " + method);
-}
-
 void is_scattered_to(const Json& test) {
   const Json& in = test.at("in");
   const std::string method = in.at("method");
   if (in.at("slices") != "replica i: row [0,2,0][i], value [2,3]*(i+1)")
     return fail_unknown(test, "the slices");
-  if (is_missing(method)) return;
   const int replicas = in.at("replicas");
   MirroredStrategy strategy(logical_cpus(replicas));
   auto scope = strategy.scope();
@@ -170,7 +148,8 @@ void is_scattered_to(const Json& test) {
     ids.emplace_back(Tensor::of<std::int64_t>({1}, id));
     rows.emplace_back(Tensor::of<float>({1, 2}, std::vector<float>{2 * factor, 3 * factor}));
   }
-  Function step = strategy.function([&](Array id, Array row) { scatter(v, method, id, row); });
+  Function step =
+      strategy.function([&](Array id, Array row) { testing::scatter(v, method, id, row); });
   expect_change(test.at("out"), strategy, v, [&] {
     strategy.run(step, {PerReplica(ids), PerReplica(rows)});
   });

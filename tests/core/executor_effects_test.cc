@@ -136,6 +136,17 @@ TEST_F(Executor, AReadBeforeAnUpdateDoesNotSeeIt) {
   EXPECT_THAT(store.kinds(), ElementsAre("pull", "pull", "push"));
 }
 
+TEST_F(Executor, AnUpdateBeforeAReadOfTheSameIdsFindsItsOwn) {
+  Variable table = variable("table", tensor({3, 1}, {1, 2, 3}));
+  for (std::int64_t id : {2, 0}) {
+    auto out = run_function({ints({kAny})}, {ids_of({id})}, [&](const auto& in) {
+      table.scatter_add(arg(in, 0), tensor({1, 1}, {10}));
+      return table.gather(arg(in, 0));
+    });
+    EXPECT_EQ(out[0].item<float>(), static_cast<float>(id) + 11);
+  }
+}
+
 TEST_F(Executor, OfEqualIdsScatteredTheLastRowWins) {
   Variable v = variable("v", tensor({3, 1}, {0, 0, 0}));
   auto out = run_function({}, {}, [&](const auto&) {

@@ -132,6 +132,7 @@ TEST(Gradient, EveryOperationOfFloatsHasOneOrIsKnownToPassNone) {
                                          "gather_variable",
                                          "update_shared",
                                          "update_variable",
+                                         "find_key",
                                          "string_hash_bucket",
                                          "step_key",
                                          "is_last_of_id",

@@ -33,6 +33,27 @@ TEST(UpdateRule, AssignmentsServeIntegersAndWrapAround) {
   EXPECT_EQ(rows, (std::vector<std::int32_t>{1, 2, std::numeric_limits<std::int32_t>::max(), 4}));
 }
 
+TEST(UpdateRule, FactorsDivisorsAndBoundsChangeRowsElementByElement) {
+  const std::vector<std::int64_t> second = {1};
+  const std::vector<float> value = {-2, 4};
+  auto changed = [&](RuleKind kind) {
+    std::vector<float> rows = {1, 2, 3, 5};
+    apply_rule({kind, {}}, {}, block_of(rows, 2, 2), second, raw(value));
+    return rows;
+  };
+  EXPECT_EQ(changed(RuleKind::kAssignMul), (std::vector<float>{1, 2, -6, 20}));
+  EXPECT_EQ(changed(RuleKind::kAssignDiv), (std::vector<float>{1, 2, -1.5f, 1.25f}));
+  EXPECT_EQ(changed(RuleKind::kAssignMin), (std::vector<float>{1, 2, -2, 4}));
+  EXPECT_EQ(changed(RuleKind::kAssignMax), (std::vector<float>{1, 2, 3, 5}));
+  std::vector<std::int64_t> whole = {3, -5}, by = {-2, 4};
+  apply_rule_dense({RuleKind::kAssignMul, {}}, {}, block_of(whole, 2, 1), raw(by));
+  EXPECT_EQ(whole, (std::vector<std::int64_t>{-6, -20}));
+  apply_rule_dense({RuleKind::kAssignMax, {}}, {}, block_of(whole, 2, 1), raw(by));
+  EXPECT_EQ(whole, by) << "signed: -6 is below -2";
+  EXPECT_THROW(apply_rule_dense({RuleKind::kAssignDiv, {}}, {}, block_of(whole, 2, 1), raw(by)),
+               InvalidArgumentError);
+}
+
 TEST(UpdateRule, AssignCopiesRowsOfEveryWidth) {
   std::vector<std::uint8_t> bytes(6, 0), value = {7, 8, 9};
   apply_rule({RuleKind::kAssign, {}}, {}, block_of(bytes, 2, 3), std::vector<std::int64_t>{1},

@@ -28,10 +28,11 @@ OpTypes infer_gather_variable(const OpInputs& in) {
   return {{variable.dtype, Shape(std::move(dims))}};
 }
 
-// Optimizers calculate in float32; adding and subtracting is defined for integers too, and plain
-// assignment for every dtype.
+// Optimizers calculate in float32; the assignments that calculate are defined for integers too,
+// but for division, and plain assignment for every dtype.
 void check_rule_dtype(RuleKind kind, DType dtype) {
   bool arithmetic = dtype == DType::kFloat32 || dtype == DType::kInt32 || dtype == DType::kInt64;
+  if (kind == RuleKind::kAssignDiv) arithmetic = dtype == DType::kFloat32;
   if (kind == RuleKind::kAssign || (is_assignment(kind) ? arithmetic : dtype == DType::kFloat32))
     return;
   infer::fail("the rule \"", rule_name(kind), "\" cannot update a variable of ", dtype_name(dtype));

@@ -1,4 +1,4 @@
-// Operations of recommendation models, and the one that turns text into ids.
+// Operations of recommendation models, and those that turn text and keys into ids.
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
@@ -35,6 +35,13 @@ OpTypes infer_string_hash(const OpInputs& in) {
   return {{DType::kInt64, in.types[0].shape}};
 }
 
+OpTypes infer_find_key(const OpInputs& in) {
+  infer::want_dtype(in, 0, {DType::kInt64, DType::kString});
+  infer::want_dtype(in, 1, {in.types[0].dtype});
+  infer::want_rank(in, 1, 1);
+  return {{DType::kInt64, in.types[0].shape}};
+}
+
 // y_k = x_i . x_j for each pair i > j, so dx_i is the sum of dy_k x_j over the pairs that i is in.
 std::vector<Array> grad_dot_interaction(const Array& y, const Array& dy) {
   return {dot_interaction_grad(dy, y.node()->inputs[0])};
@@ -46,6 +53,7 @@ std::vector<Array> grad_dot_interaction_grad(const Array&, const Array&) {
 const OpDef kRecommendationOps[] = {
     {"dot_interaction", 1, 1, "", infer_dot_interaction, grad_dot_interaction},
     {"dot_interaction_grad", 2, 2, "", infer_dot_interaction_grad, grad_dot_interaction_grad},
+    {"find_key", 2, 2, "", infer_find_key},
     {"string_hash_bucket", 1, 1, "buckets", infer_string_hash},
 };
 
@@ -56,6 +64,9 @@ std::span<const OpDef> recommendation_ops() { return kRecommendationOps; }
 Array dot_interaction(const Array& vectors) { return record("dot_interaction", {vectors}); }
 Array dot_interaction_grad(const Array& dy, const Array& vectors) {
   return record("dot_interaction_grad", {dy, vectors});
+}
+Array find_key(const Array& keys, const Array& sorted) {
+  return record("find_key", {keys, sorted});
 }
 Array string_hash_bucket(const Array& text, std::int64_t buckets) {
   return record("string_hash_bucket", {text}, {{"buckets", buckets}});

@@ -4,6 +4,9 @@
 // Every update of every variable comes through here, on the shard's thread or in a local store.
 // Kernels are chosen once per call, not per row; the loops are in rules_adaptive.cc and
 // rules_moments.cc.
+#include <algorithm>
+#include <type_traits>
+
 #include "core/base/error.h"
 #include "core/kernels/cpu/rule_pass.h"
 #include "core/memory/bulk_copy.h"
@@ -16,11 +19,28 @@ CAIRN_CLONES void assign_add_pass(const Pass& pass, float sign) {
   named_rows<0>(pass, [=](float& p, float&, float&, float&, float g) { p += sign * g; });
 }
 
+CAIRN_CLONES void assign_mul_pass(const Pass& pass) {
+  named_rows<0>(pass, [](float& p, float&, float&, float&, float g) { p *= g; });
+}
+CAIRN_CLONES void assign_div_pass(const Pass& pass) {
+  named_rows<0>(pass, [](float& p, float&, float&, float&, float g) { p /= g; });
+}
+CAIRN_CLONES void assign_min_pass(const Pass& pass) {
+  named_rows<0>(pass, [](float& p, float&, float&, float&, float g) { p = g < p ? g : p; });
+}
+CAIRN_CLONES void assign_max_pass(const Pass& pass) {
+  named_rows<0>(pass, [](float& p, float&, float&, float&, float g) { p = g > p ? g : p; });
+}
+
 void apply_float(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
   switch (rule.kind) {
     case RuleKind::kAssign: break;
     case RuleKind::kAssignAdd: return assign_add_pass(pass, 1);
     case RuleKind::kAssignSub: return assign_add_pass(pass, -1);
+    case RuleKind::kAssignMul: return assign_mul_pass(pass);
+    case RuleKind::kAssignDiv: return assign_div_pass(pass);
+    case RuleKind::kAssignMin: return assign_min_pass(pass);
+    case RuleKind::kAssignMax: return assign_max_pass(pass);
     case RuleKind::kSgd: return assign_add_pass(pass, -in.learning_rate);
     case RuleKind::kMomentum:
     case RuleKind::kMomentumTable: return apply_momentum(rule, in, pass);
@@ -46,16 +66,36 @@ void apply_float(const UpdateRule& rule, const RuleInputs& in, const Pass& pass)
   CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no arithmetic");
 }
 
-// Integers wrap around, as in the reference: computed unsigned, where overflow is defined.
-template <typename T>
-void add_integers(const RowBlock& block, const std::int64_t* numbers, std::size_t count,
-                  const std::byte* values, T sign) {
+template <typename T, typename F>
+void change_integers(const RowBlock& block, const std::int64_t* numbers, std::size_t count,
+                     const std::byte* values, F change) {
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t row = numbers != nullptr ? numbers[i] : static_cast<std::int64_t>(i);
     T* p = reinterpret_cast<T*>(block.base) + row * block.row_stride;
     const T* v = reinterpret_cast<const T*>(values) + static_cast<std::int64_t>(i) * block.dim;
-    for (std::int64_t j = 0; j < block.dim; ++j) p[j] = static_cast<T>(p[j] + sign * v[j]);
+    for (std::int64_t j = 0; j < block.dim; ++j) p[j] = change(p[j], v[j]);
   }
+}
+
+// Sums and products wrap around, as in the reference: computed unsigned, where overflow is defined.
+template <typename T>
+void apply_to_integers(RuleKind kind, const RowBlock& block, const std::int64_t* numbers,
+                       std::size_t count, const std::byte* values) {
+  using U = std::make_unsigned_t<T>;
+  auto by = [&](auto change) { change_integers<T>(block, numbers, count, values, change); };
+  switch (kind) {
+    case RuleKind::kAssignAdd:
+      return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) + static_cast<U>(v)); });
+    case RuleKind::kAssignSub:
+      return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) - static_cast<U>(v)); });
+    case RuleKind::kAssignMul:
+      return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) * static_cast<U>(v)); });
+    case RuleKind::kAssignMin: return by([](T p, T v) { return std::min(p, v); });
+    case RuleKind::kAssignMax: return by([](T p, T v) { return std::max(p, v); });
+    default: break;
+  }
+  throw InvalidArgumentError(str("update rule ", rule_name(kind), " cannot change a variable of ",
+                                 dtype_name(block.dtype), ": it wants float32"));
 }
 
 // Copies serve every dtype; copy_bulk() passes the caches where a row is megabytes.
@@ -71,15 +111,15 @@ void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t
 
 void apply_integers(const UpdateRule& rule, const RowBlock& block, const std::int64_t* numbers,
                     std::size_t count, const std::byte* values) {
-  bool minus = rule.kind == RuleKind::kAssignSub;
-  if (is_assignment(rule.kind) && block.dtype == DType::kInt32)
-    return add_integers<std::uint32_t>(block, numbers, count, values, minus ? ~0u : 1u);
-  if (is_assignment(rule.kind) && block.dtype == DType::kInt64)
-    return add_integers<std::uint64_t>(block, numbers, count, values,
-                                       minus ? ~std::uint64_t{0} : std::uint64_t{1});
-  if (is_assignment(rule.kind) && block.dtype == DType::kUint8)
-    return add_integers<std::uint8_t>(block, numbers, count, values,
-                                      static_cast<std::uint8_t>(minus ? 255 : 1));
+  switch (block.dtype) {
+    case DType::kInt32:
+      return apply_to_integers<std::int32_t>(rule.kind, block, numbers, count, values);
+    case DType::kInt64:
+      return apply_to_integers<std::int64_t>(rule.kind, block, numbers, count, values);
+    case DType::kUint8:
+      return apply_to_integers<std::uint8_t>(rule.kind, block, numbers, count, values);
+    default: break;
+  }
   throw InvalidArgumentError(
       str("update rule ", rule_name(rule.kind), " cannot change a variable of ",
           dtype_name(block.dtype),

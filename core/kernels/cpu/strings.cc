@@ -1,3 +1,5 @@
+// Text and keys to numbers.
+#include <algorithm>
 #include <string>
 
 #include "core/kernels/cpu/kernel_table.h"
@@ -25,7 +27,29 @@ KernelRun prepare_hash(const KernelTypes& types) {
   };
 }
 
-constexpr CpuKernel kStringsKernels[] = {{"string_hash_bucket", prepare_hash}};
+// Whoever sent the graph may not have sorted the keys: then a key may be missed, and the position
+// is within bounds all the same.
+template <typename Key>
+KernelRun find_key(std::int64_t n, std::int64_t sorted) {
+  return [n, sorted](const KernelCall& call) {
+    const Key *asked = input_of<Key>(call, 0), *begin = input_of<Key>(call, 1);
+    const Key* const end = begin + sorted;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Key* const at = std::lower_bound(begin, end, asked[i]);
+      output_of<std::int64_t>(call)[i] = at != end && *at == asked[i] ? at - begin : sorted;
+    }
+  };
+}
+
+KernelRun prepare_find_key(const KernelTypes& types) {
+  const std::int64_t n = types.inputs[0].shape.elements();
+  const std::int64_t sorted = types.inputs[1].shape.elements();
+  return types.inputs[0].dtype == DType::kString ? find_key<std::string>(n, sorted)
+                                                 : find_key<std::int64_t>(n, sorted);
+}
+
+constexpr CpuKernel kStringsKernels[] = {{"string_hash_bucket", prepare_hash},
+                                         {"find_key", prepare_find_key}};
 
 }  // namespace
 
