@@ -12,5 +12,6 @@
 #include "nn/losses.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
+#include "nn/safe_lookup.h"
 #include "nn/schedule.h"
 #include "nn/wide.h"
