@@ -1,73 +1,29 @@
 // sharded_variable.json: a variable in several parts, as one: what lies where, lookups, subscripts,
 // assignments. What programs see of it is the same under every strategy, so every case runs on
 // parameter servers, on one device and on two replicas.
-#include <numeric>
 #include <type_traits>
 
 #include "core/graph/ops.h"
 #include "tests/coordinator/recorded_strategies.h"
-#include "tests/coordinator/turns.h"
+#include "tests/coordinator/several_strategies.h"
 
 namespace cairn {
 namespace {
 
+using testing::arange;
 using testing::expect_value;
 using testing::fail_unknown;
 using testing::refused;
+using testing::SeveralStrategies;
 using testing::tensor_of;
 using testing::Turns;
-
-Tensor arange(const Shape& shape) {
-  Tensor made(DType::kFloat32, shape);
-  auto values = made.mutable_values<float>();
-  std::iota(values.begin(), values.end(), 0.0f);
-  return made;
-}
 
 Tensor ids_of(const Json& ids) {
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())},
                                   ids.get<std::vector<std::int64_t>>());
 }
 
-// The other strategies for all cases, and a cluster for those with the same number of parts: a
-// thread has one simulated cluster at a time.
-class Strategies {
- public:
-  Turns& cluster(std::int64_t parts) {
-    if (parts_ != parts) {
-      release();
-      cluster_ = std::make_unique<Turns>(3, FixedShardsPartitioner(parts));
-      parts_ = parts;
-    }
-    return *cluster_;
-  }
-  void release() {
-    cluster_.reset();
-    parts_ = 0;
-  }
-  // Calls `use` with a new variable of each strategy, which holds an arange.
-  void each(const Json& in, const std::function<void(Strategy&, const Variable&)>& use) {
-    const Shape shape = testing::shape_of(in.at("shape"));
-    Strategy* const all[] = {&cluster(in.at("num_shards")).cluster.strategy(), &one_, &two_};
-    for (Strategy* strategy : all) {
-      SCOPED_TRACE(strategy == all[0]  ? "on ps"
-                   : strategy == &one_ ? "one device"
-                                       : "two replicas");
-      auto scope = strategy->scope();
-      use(*strategy, strategy->create_variable({.name = "v",
-                                                .shape = shape,
-                                                .initializer = Initializer::from(arange(shape)),
-                                                .aggregation = Aggregation::kSum}));
-    }
-  }
-
- private:
-  std::unique_ptr<Turns> cluster_;
-  std::int64_t parts_ = 0;
-  OneDeviceStrategy one_;
-  MirroredStrategy two_{testing::logical_cpus(2)};
-};
-Strategies* strategies = nullptr;  // while the test runs
+SeveralStrategies* strategies = nullptr;  // while the test runs
 
 // The call has the recorded outcome under every strategy. Whatever the reference's class, what it
 // refuses is an InvalidArgument here.
@@ -384,7 +340,7 @@ void is_one_variable(const Json& test) {
 }
 
 TEST(Vectors, ShardedVariable) {
-  Strategies made;
+  SeveralStrategies made;
   strategies = &made;
   testing::run_cases("sharded_variable", {{"shards", is_cut},
                                           {"lookup", looks_up},
