@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
@@ -56,12 +57,7 @@ class EndOfRun : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return start(arguments);
   }
-  ExitStatus end_of(ChildProcess& child) const {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kEndMs), 1) << "it did not end: " << output();
-    child.send(SIGKILL);
-    return child.wait();
-  }
+  ExitStatus end_of(ChildProcess& child) const { return end_in_time(child, kEndMs, output()); }
   int train(const std::vector<std::string>& more) const {
     ChildProcess child = start_training(more);
     return end_of(child).shell_code();

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
@@ -35,10 +36,7 @@ class MainJob : public testing::Test {
   }
   // The exit status, as a shell has it.
   int end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kPatienceMs), 1) << "it did not end: " << folder_.read("output");
-    child.send(SIGKILL);
-    return child.wait().shell_code();
+    return end_in_time(child, kPatienceMs, folder_.read("output")).shell_code();
   }
   int run(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
     ChildProcess child = start(std::move(arguments), std::move(environment));

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 #include "tools/reserved_port.h"
@@ -35,12 +36,7 @@ class Strategies : public testing::Test {
                          .environment = std::move(environment),
                          .output_file = folder_.path() + "/" + output});
   }
-  int end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kTrainingMs), 1) << "it did not end";
-    child.send(SIGKILL);
-    return child.wait().shell_code();
-  }
+  int end_of(ChildProcess& child) { return end_in_time(child, kTrainingMs, "").shell_code(); }
   // By step, as printed; a step that a run took twice printed the same loss twice.
   std::map<int, std::string> losses(const std::string& output) const {
     std::map<int, std::string> all;

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
@@ -27,10 +28,7 @@ class TrainStrategies : public testing::Test {
     return ChildProcess({.arguments = arguments, .output_file = file("output")});
   }
   int end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kEndsWithinMs), 1) << "it did not end: " << output();
-    child.send(SIGKILL);
-    return child.wait().shell_code();
+    return end_in_time(child, kEndsWithinMs, output()).shell_code();
   }
   ChildProcess start_training(const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"examples/adult.toml", "--dir", file("run"), "--report",

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
@@ -42,10 +43,7 @@ class Waits : public testing::Test {
     return false;
   }
   int end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, kWaitMs * kWaits), 1) << "it did not end";
-    child.send(SIGKILL);
-    return child.wait().shell_code();
+    return end_in_time(child, kWaitMs * kWaits, folder_.read("output")).shell_code();
   }
   pid_t pid_of(const std::string& role) const {
     const Json cluster = parse_json(folder_.read("run/cluster.json"), "run/cluster.json");

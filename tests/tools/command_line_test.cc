@@ -1,8 +1,8 @@
 // What the programs say to their command lines, as a shell sees it.
 #include <gmock/gmock.h>
-#include <poll.h>
 #include <signal.h>
 
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
@@ -19,10 +19,7 @@ Said say(const std::string& program, std::vector<std::string> arguments) {
   const TempFolder folder;
   arguments.insert(arguments.begin(), std::string(CAIRN_PROGRAMS) + "/" + program);
   ChildProcess child({.arguments = arguments, .output_file = folder.path() + "/output"});
-  pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-  EXPECT_EQ(::poll(&wait, 1, 60'000), 1) << program << " did not end";
-  child.send(SIGKILL);
-  const int code = child.wait().shell_code();
+  const int code = end_in_time(child, 60'000, program).shell_code();
   return {code, folder.read("output")};
 }
 

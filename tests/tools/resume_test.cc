@@ -1,10 +1,10 @@
 // Going on from a checkpoint, by the command itself: what does not match is an error with names,
 // new data is new data.
 #include <gmock/gmock.h>
-#include <poll.h>
 
 #include "core/base/json.h"
 #include "storage/checkpoint_folder.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 #include "tools/resume.h"
@@ -73,12 +73,7 @@ class ResumeTest : public ::testing::Test {
     ChildProcess child = start(arguments);
     return end_of(child);
   }
-  int end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, 120'000), 1) << "the command did not end: " << output();
-    child.send(SIGKILL);
-    return child.wait().code;
-  }
+  int end_of(ChildProcess& child) { return end_in_time(child, 120'000, output()).code; }
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
   std::string output() const { return folder_.read(str("output", outputs_)); }
   std::string newest() const {

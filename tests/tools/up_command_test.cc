@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
@@ -26,12 +27,7 @@ class UpTest : public testing::Test {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return ChildProcess({.arguments = arguments, .output_file = folder_.path() + "/output"});
   }
-  ExitStatus end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, 30'000), 1) << "cairn up did not end: " << output();
-    child.send(SIGKILL);
-    return child.wait();
-  }
+  ExitStatus end_of(ChildProcess& child) { return end_in_time(child, 30'000, output()); }
   std::string output() const { return folder_.read("output"); }
   // What the program says first: the test meets it there, and knows that the cluster runs.
   std::string first_word() {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
 
@@ -18,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// Which worker a script is: the number at the end of its TF_CONFIG.
+// Sets $i to the index of the worker that the script runs as, which its TF_CONFIG ends with.
 constexpr const char* kIndex = "i=${TF_CONFIG##*:}; i=${i%%\\}*}; ";
 
 class UpGroup : public testing::Test {
@@ -33,12 +34,7 @@ class UpGroup : public testing::Test {
   ChildProcess group(int workers, const std::string& script) {
     return up({"--workers", std::to_string(workers), "--", "sh", "-c", kIndex + script});
   }
-  ExitStatus end_of(ChildProcess& child) {
-    pollfd wait{.fd = child.pidfd(), .events = POLLIN};
-    EXPECT_EQ(::poll(&wait, 1, 60'000), 1) << "cairn up did not end: " << output();
-    child.send(SIGKILL);
-    return child.wait();
-  }
+  ExitStatus end_of(ChildProcess& child) { return end_in_time(child, 60'000, output()); }
   std::string output() const { return folder_.read("output"); }
   std::string in(const std::string& name) const { return folder_.path() + "/" + name; }
   // What the workers say first, in any order: the test meets them there, and knows that they run.
