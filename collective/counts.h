@@ -1,6 +1,6 @@
 // CollectiveCounts: what a member's collective calls have come to, for reports and progress lines.
 //
-//   calls    of whatever kind, each counted once it has ended
+//   calls    of any kind; a call counts when it ends
 //   bytes    of this member's own values in them: what an all-reduce sums, a broadcast's value on
 //            its root, what a member passes to all_gather and reduce. On a network a member sends
 //            up to twice as much.

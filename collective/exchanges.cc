@@ -77,8 +77,8 @@ kj::Promise<void> all_of(std::vector<kj::Promise<void>> promises) {
 // Steps 0 .. n-2 sum: slice s starts on rank s+1 and goes around until rank s has the whole sum.
 // Steps n-1 .. 2n-3 pass the sums around. Each member sends and receives 2 (n-1)/n of the bytes,
 // which is the least there can be: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
-// clusters of workstations", 2009. A slice is always summed along the same way around, so that its
-// bits do not depend on who was fast.
+// clusters of workstations", 2009. Each slice is always summed in the same order around the ring,
+// so its bits do not depend on which member was faster.
 Task<void> GroupCalls::ring(Part part) {
   const int n = size(), r = rank(), next = (r + 1) % n, before = (r + n - 1) % n;
   FlatValues& values = part.of->values;

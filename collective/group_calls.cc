@@ -118,8 +118,8 @@ Task<void> GroupCalls::let_go() {
   }
 }
 
-// In the order in which they were begun, on every member alike: a part that waits for its place
-// waits for parts that the other members have admitted before it too.
+// Every member admits parts in the order in which their calls were made. So a part that waits for
+// room here waits only for parts that the other members have admitted before it as well.
 Task<void> GroupCalls::admit_parts() {
   for (;;) {
     while (queue_.empty()) co_await queued_.wait();
@@ -219,8 +219,8 @@ void GroupCalls::meets(Running& own) {
   own.call.times->met = std::chrono::steady_clock::now();
 }
 
-// Values of a call that this member has not made yet wait in the inbox; what call it is is kept
-// here, so that a difference is found as soon as this member makes its own.
+// The values of a call that this member has not made yet wait in the inbox. Which call it was is
+// noted here, so that a mismatch is found as soon as this member makes its own call.
 void GroupCalls::hear_early(int from, const Parcel& parcel) {
   if (early_.size() >= kEarlyMax)
     throw ResourceExhaustedError(

@@ -104,7 +104,7 @@ class NetworkGroup final : public Collective {
   void barrier() override { end(begin({.kind = CallKind::kBarrier})); }
   CollectiveCounts counts() const override { return counts_; }
 
-  // What is posted may run after close(), which the group's thread still has to do then.
+  // The work may reach the group's thread only after close(): it does nothing then.
   void abort(const ErrorParts& error) override {
     thread_.post([live = std::weak_ptr<Live>(live_), error] {
       if (const auto there = live.lock()) there->group.abort(error);

@@ -295,8 +295,8 @@ bool SharedUpdates::all_inline(const Places& places) const {
   return true;
 }
 
-// Every member decides by the same headers, so that all come to the same exchanges in the same
-// order without asking each other.
+// All members look at the same headers, so they take part in the same exchanges in the same order
+// without having to agree on them first.
 std::span<Update> SharedUpdates::merged(std::span<Update> own, Role role) {
   merged_.clear();
   shared_ = false;

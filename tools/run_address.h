@@ -24,8 +24,8 @@ struct RunAddress {
   std::string dir;                    // empty: an address was given
   Json description = Json::object();  // the folder's cluster.json
   bool running = true;
-  ControlAddress
-      coordinator;  // its address is empty in a run that has none: one process, or workers
+  // Its address is empty in a run that has none: one process, or a group of workers.
+  ControlAddress coordinator;
 };
 // Finds the run, ended or not.
 //   Errors  NotFound: there is no such run. Those of reading its files.

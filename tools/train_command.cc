@@ -22,7 +22,7 @@
 namespace cairn::tools {
 namespace {
 
-// for a run that ends because its cluster was taken from it
+// For a run that ends because its cluster was taken from it.
 constexpr Duration kTakeOverPatience = std::chrono::seconds(60);
 // for tasks at the start, before they are named
 constexpr Duration kSilentWait = std::chrono::seconds(2);

@@ -112,8 +112,7 @@ int train_as_worker(const TrainRequest& request) {
   if (cluster.empty())
     throw InvalidArgumentError(
         "strategy.kind is \"multi_worker_mirrored\", and TF_CONFIG names no cluster: run the job "
-        "by "
-        "`cairn train`, or give every worker a TF_CONFIG with its task");
+        "by `cairn train`, or give every worker a TF_CONFIG with its task");
   const bool chief = is_chief(cluster, resolver.task_type(), resolver.task_id());
   TrainRequest own = request;
   if (!chief) own.report.clear();

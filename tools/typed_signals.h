@@ -8,8 +8,8 @@
 
 namespace cairn::tools {
 
-// Made before any thread starts, because threads inherit the mask: a thread that did not block
-// these signals would be killed by them. They stay blocked.
+// Make it before any thread starts: threads inherit the signal mask, and a thread in which one of
+// these signals is not blocked would take it, which ends the process. They stay blocked.
 //   Thread  one.
 class TypedSignals {
  public:
