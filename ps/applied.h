@@ -44,6 +44,8 @@ class AppliedPushes {
   // of the push came first.
   void add(std::uint64_t closure, std::uint32_t push_number, std::uint32_t slice,
            std::uint64_t counter);
+  // All of its pushes, however many it has: it was a member of a round that was applied.
+  void add_whole(std::uint64_t closure) { add(closure, kEveryPush, 0, 0); }
   // As at the cut, where every closure is in whole or not at all.
   AppliedSet snapshot() const;
   // `set` alone, or besides what was applied.

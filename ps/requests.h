@@ -100,6 +100,18 @@ struct PushResult {
   std::uint64_t waits = 0;
 };
 
+// A closure whose share is part of a round's sum, and the layout by which its last run was sent.
+struct RoundMember {
+  std::uint64_t closure = 0;
+  std::uint64_t sent_layout = 0;
+};
+
+struct RoundRequest {
+  std::uint64_t session = 0;
+  std::uint64_t round = 0;
+  std::span<const RoundMember> members;  // in the order in which their shares are summed
+};
+
 struct PartConfig {
   std::uint32_t index = 0;
   RowRange rows;

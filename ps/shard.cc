@@ -32,7 +32,8 @@ Shard::Shard(const Clock& clock, ShardOptions options)
       incarnation_(options.incarnation),
       staging_(options.staging, counters_.staged_bytes),
       waits_(options.row_source, options.waits,
-             [this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); }) {
+             [this](Table& table, const storage::StoredRows& rows) { put_fetched(table, rows); }),
+      rounds_(options.staging.bytes_max, counters_.staged_bytes) {
   CAIRN_CHECK(incarnation_ != 0, "incarnation 0 means none");
   ShardCounters::set(counters_.incarnation, incarnation_.number);
 }
@@ -131,6 +132,7 @@ void Shard::start_session(const Configuration& configuration) {
   refuse_waiting();  // before the tables go whose rows they wait for
   for (const auto& [key, table] : tables_) waits_.reset(*table);
   staging_.clear();
+  rounds_.clear();
   applied_.clear();
   fence_.clear();
   tables_.clear();

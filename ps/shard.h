@@ -31,6 +31,7 @@
 #include "ps/counters.h"
 #include "ps/fence.h"
 #include "ps/requests.h"
+#include "ps/rounds.h"
 #include "ps/row_waits.h"
 #include "ps/staging.h"
 #include "ps/table.h"
@@ -43,7 +44,10 @@ class PushObserver {
  public:
   virtual void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) = 0;
   // not applied: it was a duplicate. `staleness` as the push is answered it.
+  // A share of a round counts as applied when it is kept.
   virtual void pushed(const StepContext& step, bool applied, std::uint64_t staleness) = 0;
+  // `applied`: now, and not before.
+  virtual void applied_round(const RoundRequest&, bool /*applied*/) {}
 
  protected:
   ~PushObserver() = default;
@@ -106,6 +110,17 @@ class Shard {
   // version then counts it not yet). Where it has to wait for rows (PushResult::waits), it is kept,
   // verified once more in its turn, and then applied as a whole.
   PushResult push(const PushRequest& request);
+
+  // Sums what the members have pushed as shares of the round (StepContext::round), in the order of
+  // the members, and applies the sum as one push: each rule sees one update of each table. Then the
+  // members count as applied, and shares of this round and earlier ones go. A member that has
+  // pushed nothing has no rows here. Again: nothing is done.
+  //   Errors  Unavailable: not open. FailedPrecondition: another session, or rows that are
+  //           elsewhere. Aborted: shares of the members are gone, with a process or a restore; run
+  //           all of them again, as another round. InvalidArgument: members that update a variable
+  //           differently, or of whom some are applied and others not.
+  //   Cost    a pass over all shares; memory for their sum.
+  Version apply_round(const RoundRequest& request);
 
   // ---- requests that wait for rows: see RowWaits ----
   // The pull's rows are fetched. Returns the number of its wait.
@@ -207,6 +222,11 @@ class Shard {
   std::uint64_t count_push(const PushRequest& request);  // its staleness
   PushResult finish_push(const PushRequest& request, const Plan& plan);
   PushResult duplicate(const PushRequest& request);
+  PushResult keep_share(const PushRequest& request, std::span<const PushPiece> pieces);
+  bool verify_round(const RoundRequest& request);  // true: it was applied before
+  struct RoundSum;
+  void add_share(RoundSum& sum, const Share& share);
+  void apply_sum(const Plan& plan);
   void start_session(const Configuration& configuration);
   void verify_table(const TableConfig& config) const;
   void verify_room(const Configuration& configuration) const;
@@ -234,6 +254,7 @@ class Shard {
   AppliedPushes applied_;
   PieceStaging staging_;
   RowWaits waits_;
+  Rounds rounds_;
   // Memory of the request under way, kept so that no request allocates.
   struct Work {
     VerifiedPull pull;

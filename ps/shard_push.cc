@@ -12,7 +12,8 @@ namespace cairn::ps {
 PushResult Shard::push(const PushRequest& request) {
   // A duplicate is acknowledged like a push that was applied: an earlier run of the closure has
   // brought it here, and this run goes on to the shards that still lack theirs.
-  if (applied_before(request)) return duplicate(request);
+  if (applied_before(request) || (request.step.round != 0 && rounds_.over(request.step.round)))
+    return duplicate(request);
   if (request.slice != 0) verify_slice(request);
   if (request.pieces == 1) {
     const PushPiece alone{request.headers, request.ids, request.values, nullptr};
@@ -51,6 +52,7 @@ bool Shard::applied_before(const PushRequest& request) {
 }
 
 PushResult Shard::apply_or_wait(const PushRequest& request, std::span<const PushPiece> pieces) {
+  if (request.step.round != 0) return keep_share(request, pieces);
   const Plan plan = this->plan(pieces, request.encoding);
   if (!waits_.always_here() && rows_must_wait(plan)) return wait(request, pieces);
   return finish_push(request, plan);

@@ -109,6 +109,15 @@ class ShardService final : public wire::Shard::Server {
                             params.getSettledBelow());
     });
   }
+  kj::Promise<void> applyRound(ApplyRoundContext context) override {
+    return rpc::at_once([&] {
+      from_coordinator("Shard.applyRound");
+      const DecodedRound round = read_round(context.getParams());
+      const TraceSpan span("apply a round", round.request.round);
+      const Version version = host_->shard.apply_round(round.request);
+      write(context.initResults(kSmallAnswer).initVersion(), version);
+    });
+  }
   kj::Promise<void> save(SaveContext context) override {
     try {
       from_coordinator("Shard.save");

@@ -86,6 +86,7 @@ StepContext read_step(wire::Step::Reader in) {
   step.replica = in.getReplica();
   step.replicas = in.getReplicas();
   step.push_number = in.getPushNumber();
+  step.round = in.getRound();
   return step;
 }
 
@@ -155,6 +156,16 @@ std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in) {
        wire::bounded(in.getAlive(), kHeadersMax, "lanes that live"))
     alive.emplace_back(incarnation);
   return alive;
+}
+
+DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in) {
+  DecodedRound out;
+  const auto members = wire::bounded(in.getMembers(), kHeadersMax, "members of a round");
+  out.members.reserve(members.size());
+  for (const auto member : members)
+    out.members.push_back({member.getClosure(), member.getSentLayout()});
+  out.request = {in.getSession(), in.getRound(), out.members};
+  return out;
 }
 
 AppliedSet read_applied(wire::AppliedSet::Reader in) {

@@ -35,6 +35,11 @@ struct DecodedPush {
   PushRequest request;
 };
 
+struct DecodedRound {
+  std::vector<RoundMember> members;
+  RoundRequest request;
+};
+
 // Errors InvalidArgument: a malformed blob, an unknown encoding or rule, a place that is not in the
 // shared memory. Thread: any.
 StepContext read_step(wire::Step::Reader in);
@@ -42,6 +47,7 @@ DecodedPull read_pull(wire::Shard::PullParams::Reader in, SharedBulk& shared);
 DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
+DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
 // Of a checkpoint: one absolute path without "..", so that no two processes take it for two
 // folders.

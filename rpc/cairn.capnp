@@ -20,6 +20,7 @@ struct Step {
   replica @6 :Int32;
   replicas @7 :Int32 = 1;
   pushNumber @8 :UInt32;
+  round @9 :UInt64;            # of which a push is a share, kept until `applyRound`; 0: it is applied when it comes
 }
 
 # A shard's state: another incarnation always reads as changed.
@@ -76,6 +77,12 @@ struct Range {                 # of closure sequence numbers, half-open
 struct AppliedSet {
   lowWatermark @0 :UInt64;
   closures @1 :List(Range);
+}
+
+# A closure whose share is part of a round's sum, and the layout's version by which its last run was sent.
+struct RoundMember {
+  closure @0 :UInt64;
+  sentLayout @1 :UInt64;
 }
 
 struct FileInfo {
@@ -159,6 +166,11 @@ interface Shard {
   # have ended. A push of a closure at or above the one is refused with InvalidArgument, of one below the other it is a duplicate.
   # Neither ever goes back. Said before `open`, and again well before the numbers are used up.
   announce @9 (session :UInt64, closuresBelow :UInt64, settledBelow :UInt64) -> ();
+
+  # Sums what the members have pushed as shares of this round, in the order of `members`, and applies the sum once; forgets every
+  # share of this round and of those before it. A push that comes later as a share of one of them is a duplicate. Again: nothing, as
+  # the members are known to be applied. Aborted: shares of theirs are gone with a process or a restore (run all of them again).
+  applyRound @10 (session :UInt64, round :UInt64, members :List(RoundMember)) -> (version :Version);
 }
 
 # ---- worker ----
@@ -207,6 +219,8 @@ struct Closure {
   retired @4 :UInt64;
   globalStep @5 :Int64;
   sentLayout @6 :UInt64;                # the version of the layout by which it was sent
+  round @7 :UInt64;                     # its pushes are shares of this round; 0: applied when they come
+  member @8 :Int32;                     # its number in the round: the replica whose random values it draws
 }
 
 struct IteratorState {

@@ -30,6 +30,9 @@ struct Closure {
   std::vector<Take> takes;  // one an iterator argument
   std::int64_t global_step = 0;
   std::uint64_t sent_layout = 0;  // by which it was sent: the lane needs this one, or a newer one
+  // Its pushes are shares of this round, in which it has this number; round 0: of none.
+  std::uint64_t round = 0;
+  std::int32_t member = 0;
 };
 
 // A pipeline's position after a take.

@@ -244,6 +244,8 @@ StepContext Lane::context(const Closure& closure) const {
   step.closure = closure.sequence;
   step.incarnation = config_.incarnation;
   step.global_step = closure.global_step;
+  step.round = closure.round;
+  step.replica = closure.member;
   return step;
 }
 

@@ -68,6 +68,8 @@ Closure read(wire::Closure::Reader in) {
   out.function = in.getFunction();
   out.global_step = in.getGlobalStep();
   out.sent_layout = in.getSentLayout();
+  out.round = in.getRound();
+  out.member = in.getMember();
   if (in.hasArguments()) {
     const auto arguments =
         wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");

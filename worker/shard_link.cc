@@ -53,6 +53,7 @@ void write(wire::Step::Builder out, const StepContext& step) {
   out.setReplica(step.replica);
   out.setReplicas(step.replicas);
   out.setPushNumber(step.push_number);
+  out.setRound(step.round);
 }
 
 template <typename Builder>

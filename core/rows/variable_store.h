@@ -28,6 +28,9 @@ struct StepContext {
   std::int32_t replicas = 1;
   // A ps knows a push that is repeated by the closure and this number.
   std::uint32_t push_number = 0;  // which push of this closure
+  // 0: a push is applied when it comes. Else it is a share of this round, which a ps keeps until
+  // the coordinator has the round applied (ps/rounds.h).
+  std::uint64_t round = 0;
 };
 
 // A variable, or rows of it. The store fills `value`.

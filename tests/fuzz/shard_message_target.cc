@@ -76,7 +76,7 @@ struct World {
 };
 
 void serve(World& world, unsigned choice, Message& message) {
-  switch (choice % 6) {
+  switch (choice % 7) {
     case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>(), world.shared));
     case 1:
       world.shard.push(
@@ -91,6 +91,10 @@ void serve(World& world, unsigned choice, Message& message) {
       const auto fence = message.root<wire::Shard::FenceParams>();
       return world.shard.fence(fence.getSession(), fence.getNewest(), ps::read_alive(fence));
     }
+    case 6:
+      world.shard.apply_round(
+          ps::read_round(message.root<wire::Shard::ApplyRoundParams>()).request);
+      return;
   }
 }
 

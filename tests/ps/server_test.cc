@@ -82,6 +82,7 @@ TEST(ShardService, AWorkerPullsAndPushesAndNothingElse) {
               refused("PermissionDenied: Shard.configure"));
   EXPECT_THAT(refusal(client, client.shard.openRequest()), refused("Shard.open"));
   EXPECT_THAT(refusal(client, client.shard.announceRequest()), refused("Shard.announce"));
+  EXPECT_THAT(refusal(client, client.shard.applyRoundRequest()), refused("Shard.applyRound"));
   EXPECT_THAT(refusal(client, client.shard.fenceRequest()), refused("Shard.fence"));
   EXPECT_THAT(refusal(client, client.shard.markRequest()), refused("Shard.mark"));
   EXPECT_THAT(refusal(client, client.shard.saveRequest()), refused("Shard.save"));
