@@ -44,6 +44,11 @@ std::vector<Tensor> RemoteValue::get_all(Duration limit) const {
   closure_->awaited = true;
   auto settled = [this] { return closure_->outcome != Closure::Outcome::kPending; };
   if (!settled()) {
+    if (board_->waiting_begins) {
+      hold.unlock();
+      board_->waiting_begins();
+      hold.lock();
+    }
     waiting_->fetch_begins();
     waiting_->wait(hold, board_->changed, limit, settled);
     waiting_->fetch_ended();
@@ -83,8 +88,13 @@ std::shared_ptr<const std::vector<std::string>> RemoteValue::output_names() cons
 }
 
 bool RemoteValue::ready() const {
-  std::lock_guard hold(board_->mutex);
-  return closure_->outcome != Closure::Outcome::kPending;
+  {
+    std::lock_guard hold(board_->mutex);
+    if (closure_->outcome != Closure::Outcome::kPending) return true;
+    closure_->awaited = true;
+  }
+  if (board_->waiting_begins) board_->waiting_begins();
+  return false;
 }
 
 std::exception_ptr RemoteValue::cause() const {

@@ -45,6 +45,9 @@ struct RegisteredFunction {
   bool updates = false;
   // A function without variables runs even while ps are away.
   bool uses_variables = false;
+  bool assigns = false;  // Graph::assigns()
+  // How often it pushes to a shard; 0: not counted (FunctionRegistry).
+  std::uint64_t pushes = 0;
   // How many elements one run takes from each iterator argument.
   std::vector<std::int64_t> elements;
   // How many steps one run counts: the elements of the first iterator, or 1 without any.
@@ -64,6 +67,9 @@ struct TakeRecord {
 struct Board {
   std::mutex mutex;
   std::condition_variable changed;
+  // Called, without the mutex, when the program begins to wait; set before the first closure is
+  // put. Null: the engine does not want to know.
+  std::function<void()> waiting_begins;
 };
 
 // The fields are in three groups, by who may touch them: those that are fixed once the closure is
@@ -83,11 +89,17 @@ struct Closure {
   // The engine's thread only.
   std::vector<TakeRecord> takes;
   // Given as the closure first leaves the queue, and kept for as often as it runs; -1: not yet, or
-  // it updates nothing.
+  // it updates nothing. One that was left out of its round is given that of the next.
   std::int64_t global_step = -1;
   std::uint32_t attempts = 0;
   // The layout by which its last attempt was sent.
   std::uint64_t sent_layout = 0;
+  // Under synchronous(b).
+  struct Share {
+    std::uint64_t round = 0;  // the last one that it was a member of (rounds.h); 0: of none
+    std::int32_t member = 0;  // its number there
+  };
+  Share share;
   // It was sent to a worker or met a ps that was lost: some shards may have its push and others
   // not.
   bool maybe_torn = false;
@@ -98,7 +110,7 @@ struct Closure {
   std::vector<Tensor> outputs;
   std::exception_ptr error;
   std::exception_ptr cause;  // of one that was cancelled: the error for which it was
-  // Somebody waits for this closure, and is woken as it ends.
+  // Somebody waits for this closure, or has asked whether it is done, and is woken as it ends.
   bool awaited = false;
   std::uint64_t generation = 0;  // of the queue when it was scheduled
   // It was sent once and came back, so that it holds elements of its datasets.

@@ -44,6 +44,7 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
     settled_.push_back(false);
     ++counts_.scheduled;
     was_empty = queue_.empty();
+    done_asked_ = false;
     queue_.push_back(std::move(closure));
   }
   // Outside of the mutex, which the engine takes first of all. A queue that was not empty needs no
@@ -53,8 +54,15 @@ void ClosureQueue::put(std::shared_ptr<Closure> closure) {
 
 void ClosureQueue::join(Duration limit) {
   std::unique_lock hold(board_->mutex);
+  ++joins_;
+  if (board_->waiting_begins) {
+    hold.unlock();
+    board_->waiting_begins();
+    hold.lock();
+  }
   bool idle = waiting_->wait(hold, board_->changed, limit,
                              [this] { return (queue_.empty() && inflight_ == 0) || error_; });
+  --joins_;
   raise_if_failed(hold);
   if (!idle)
     throw DeadlineExceededError(str("join: ", queue_.size(), " closures are queued and ", inflight_,
@@ -64,7 +72,30 @@ void ClosureQueue::join(Duration limit) {
 bool ClosureQueue::done() {
   std::unique_lock hold(board_->mutex);
   raise_if_failed(hold);
-  return queue_.empty() && inflight_ == 0;
+  if (queue_.empty() && inflight_ == 0) return true;
+  done_asked_ = true;
+  hold.unlock();
+  if (board_->waiting_begins) board_->waiting_begins();
+  return false;
+}
+
+bool ClosureQueue::program_waits(const std::vector<const Closure*>& closures) const {
+  std::lock_guard hold(board_->mutex);
+  if (!queue_.empty()) return false;
+  return error_ || joins_ > 0 || done_asked_ ||
+         std::any_of(closures.begin(), closures.end(),
+                     [](const Closure* closure) { return closure->awaited; });
+}
+
+// Those that came back stand near the front, before all that never left.
+bool ClosureQueue::bring_forward(const std::function<bool(const Closure&)>& wanted) {
+  std::lock_guard hold(board_->mutex);
+  for (auto at = queue_.begin(); at != queue_.end() && (*at)->returned; ++at) {
+    if (!wanted(**at)) continue;
+    std::rotate(queue_.begin(), at, at + 1);
+    return true;
+  }
+  return false;
 }
 
 void ClosureQueue::cancel() {

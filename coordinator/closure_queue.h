@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "coordinator/closure.h"
 
@@ -48,6 +49,13 @@ class ClosureQueue {
   // engine's thread: what pop() would give, unless it is cancelled meanwhile
   std::shared_ptr<const Closure> front() const;
   std::size_t size() const;  // as of now
+  // The first of those that came back and are `wanted` goes to the front. False: there is none.
+  bool bring_forward(const std::function<bool(const Closure&)>& wanted);
+  // The engine is woken whenever the program begins to wait. Before the first closure is put.
+  void watch_waits() { board_->waiting_begins = wake_; }
+  // Whether the program waits for one of these closures (get, ready), or for all (join, done), with
+  // nothing scheduled since; or is to be told an error.
+  bool program_waits(const std::vector<const Closure*>& closures) const;
   // To the front, keeping the order of sequence numbers; cancelled if its generation has failed,
   // unless it is half pushed.
   void put_back(std::shared_ptr<Closure> closure);
@@ -81,6 +89,8 @@ class ClosureQueue {
   std::uint64_t watermark_ = 1;
   std::uint64_t next_sequence_ = 1;
   std::size_t inflight_ = 0;
+  std::size_t joins_ = 0;    // under way
+  bool done_asked_ = false;  // since the last closure was put
   std::uint64_t generation_ = 0;
   std::exception_ptr error_;  // of this generation
   // What is cancelled now is told: the error of the newest generation that failed, and a Cancelled

@@ -134,6 +134,16 @@ std::vector<ClosureSight> StatusReporter::see_closures() {
     all.push_back(sight_of(*front));
     all.back().waits_for = queued_for(*front);
   }
+  // Those that have answered wait for the round alike: one of them stands for all.
+  for (const auto& [number, member] : gate_.rounds().members()) {
+    if (member.lane == nullptr) continue;
+    all.push_back(sight_of(*member.closure));
+    all.back().stage = Stage::kHeld;
+    all.back().worker = member.lane->worker->name;
+    all.back().lane = member.lane->index;
+    all.back().waits_for = gate_.rounds().waits_for();
+    break;
+  }
   for (const auto& worker : members_.workers) {
     if (!worker->ready) continue;
     const auto lanes = lanes_of(worker->status);

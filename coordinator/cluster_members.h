@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -43,8 +44,11 @@ struct Lane {
   std::shared_ptr<Closure> preparing;            // it is being sent what this closure needs
   InFlight inflight;                             // sent, or about to be in this turn of the loop
   std::vector<std::shared_ptr<Closure>> outbox;  // the latter
-  std::size_t calls = 0;                         // that wait there for results
-  std::uint64_t answers = 0;                     // closures that this connection has answered
+  // Of rounds that were applied without them: it is still at work for those, and what it answers is
+  // of no interest.
+  std::set<std::uint64_t> late;
+  std::size_t calls = 0;      // that wait there for results
+  std::uint64_t answers = 0;  // closures that this connection has answered
   // It came while pushes were held: it is sent nothing until they are released.
   bool kept_out = false;
   bool due = false;  // something is to be sent to it at the end of this turn

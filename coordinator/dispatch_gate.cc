@@ -26,7 +26,7 @@ std::string DispatchGate::obstacle(const Closure& closure) const {
 
 std::string DispatchGate::bound_obstacle(const Closure& closure) const {
   const auto oldest = bound_.holder(closure);
-  if (!oldest) return "";
+  if (!oldest) return rounds_.holder(closure);
   return str("waiting for the bound: closure ", oldest->sequence, " ",
              place_of(oldest->sequence, members_), " is ", oldest->landed, " updates behind, with ",
              oldest->under_way, " more under way; bounded(", bound_.steps(), ") allows ",

@@ -45,8 +45,14 @@ void Dispatcher::pump() {
     progress_.spend_elements(*closure);
     not_torn(*closure);
     gate_.bound().ended(*closure);
+    gate_.rounds().gone(*closure);
   }
-  dispatch_queued();
+  if (gate_.rounds().on()) {
+    settle_round();
+    dispatch_in_rounds();
+  } else {
+    dispatch_queued();
+  }
   send_dispatched();
   if (announcer_.due()) announcer_.hurry();
 }
@@ -72,7 +78,14 @@ void Dispatcher::dispatch_next(Lane& lane) {
   if (!closure) return;
   if (!gate_.bound().admits(*closure)) return queue_.put_back(std::move(closure));
   // In the queue's order, whichever lane is ready first.
-  if (closure->function->updates && closure->global_step < 0) {
+  if (gate_.rounds().on() && closure->function->updates) {
+    // What was seen at the front may have been cancelled since: the lane was chosen for that one.
+    const auto room = [&lane](const Lane& one) { return &one == &lane; };
+    if (!gate_.rounds().admits(*closure) || gate_.rounds().lane_for(*closure, room) == nullptr)
+      return queue_.put_back(std::move(closure));
+    gate_.rounds().begins(
+        closure, lane, [this, &closure] { return progress_.give_step(closure->function->steps); });
+  } else if (closure->function->updates && closure->global_step < 0) {
     gate_.bound().began(*closure);
     closure->global_step = progress_.give_step(closure->function->steps);
   }
@@ -120,7 +133,9 @@ rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure
     error = std::current_exception();
   }
   lane->preparing = nullptr;
-  if (error) {
+  if (gate_.rounds().takes(*closure) && !gate_.rounds().has(*closure)) {
+    queue_.put_back(closure);  // its round was applied without it
+  } else if (error) {
     lane->inflight.add(closure);
     went_wrong(*lane, closure, error);
   } else {
@@ -184,7 +199,8 @@ void Dispatcher::send_dispatched() {
   for (Lane* lane : std::exchange(due_, {})) {
     lane->due = false;
     if (!lane->ready) continue;  // Workers puts back what was dispatched
-    while (!lane->outbox.empty() || lane->calls < std::min(kCallsWaiting, lane->inflight.size()))
+    const std::size_t owed = lane->inflight.size() + lane->late.size();
+    while (!lane->outbox.empty() || lane->calls < std::min(kCallsWaiting, owed))
       lane->tasks->spawn("closures", run_on(lane, next_message(*lane)));
   }
 }

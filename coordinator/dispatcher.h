@@ -3,6 +3,7 @@
 //
 //   dispatcher.cc          queue -> lane
 //   dispatcher_results.cc  lane -> result, or another run
+//   dispatcher_rounds.cc   lane -> the sum of a round -> shards, under synchronous(b)
 //   dispatcher_lanes.cc    lanes that come, go, and hold their pushes for a cut
 //
 // Exactly once, on this side:
@@ -74,6 +75,9 @@ class Dispatcher {
   bool all_committed(const AppliedClosures& applied) const;
 
  private:
+  // A closure that is aborted again and again is our bug or the user's, not a recovery.
+  static constexpr std::uint32_t kAttemptsMax = 1000;
+
   void dispatch_queued();
   void dispatch_next(Lane& lane);
   bool has_room(const Lane& lane) const;
@@ -88,6 +92,7 @@ class Dispatcher {
 
   rpc::Task<void> run_on(Lane* lane, LaneMessage message);
   void answered(Lane& lane, LaneReply reply);
+  void answered_late(Lane& lane, const LaneReply& reply);
   void succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply);
   void commit_elements(const Closure& closure, LaneReply& reply);
   void count_update(Lane& lane, const Closure& closure, const LaneReply& reply);
@@ -97,6 +102,14 @@ class Dispatcher {
   rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);
   void torn(Closure& closure);
   void not_torn(Closure& closure);
+
+  void dispatch_in_rounds();
+  void settle_round();
+  void leave_out(const std::shared_ptr<Closure>& closure);
+  rpc::Task<void> apply_round();
+  void commit_round();
+  void round_failed(const std::exception_ptr& error);
+  void begin_torn(Closure& closure);
 
   rpc::Task<void> hold_lane(Lane* lane);
 

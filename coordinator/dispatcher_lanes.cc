@@ -15,6 +15,7 @@ void Dispatcher::renew(Lane& lane) {
   lane.newest_layout = 0;
   lane.functions.clear();
   lane.pipelines.clear();
+  lane.late.clear();
   lane.calls = 0;
   lane.answers = 0;
   lane.window = SendWindow(session_.options.pipeline_depth,
@@ -35,6 +36,7 @@ void Dispatcher::abandon(Lane& lane, std::vector<std::shared_ptr<Closure>>& inte
   auto had = lane.inflight.take_all();
   if (lane.preparing) had.insert(had.begin(), std::exchange(lane.preparing, nullptr));
   lane.outbox.clear();
+  lane.late.clear();
   for (auto& closure : had) {
     torn(*closure);
     interrupted.push_back(std::move(closure));

@@ -8,8 +8,6 @@
 
 namespace cairn {
 namespace {
-// A closure that is aborted again and again is our bug or the user's, not a recovery.
-constexpr std::uint32_t kAttemptsMax = 1000;
 constexpr Duration kRetryPause = std::chrono::milliseconds(20);
 }  // namespace
 
@@ -53,6 +51,7 @@ rpc::Task<void> Dispatcher::run_on(Lane* lane, LaneMessage message) {
 void Dispatcher::answered(Lane& lane, LaneReply reply) {
   // A lane that answers what it was not sent cannot be believed about the rest either.
   const std::shared_ptr<Closure> closure = lane.inflight.find(reply.sequence);
+  if (!closure && lane.late.erase(reply.sequence) > 0) return answered_late(lane, reply);
   if (!closure) {
     log_error(lane.worker->name, " answers closure ", reply.sequence,
               ", which it does not have; its connection is ended");
@@ -68,14 +67,30 @@ void Dispatcher::answered(Lane& lane, LaneReply reply) {
   }
 }
 
+// Its round was applied without it: what became of this run is of no interest, but that the lane
+// has time again.
+void Dispatcher::answered_late(Lane& lane, const LaneReply& reply) {
+  lane.window.answered(clock_.now());
+  if (reply.error && error_parts(reply.error).code == Code::kCancelled)
+    lane.client->connection().close();  // the lane is fenced
+}
+
 // All books are kept in one go, without a wait in between: a cut finds the closure committed in
 // each of them, or in none.
 void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
   lane.inflight.remove(closure->sequence);
+  // A member ends with its round.
+  if (gate_.rounds().takes(*closure))
+    return gate_.rounds().answered(*closure, lane, std::move(reply));
   if (!closure->takes.empty()) commit_elements(*closure, reply);
   not_torn(*closure);
   gate_.bound().ended(*closure);
-  if (closure->function->updates) count_update(lane, *closure, reply);
+  gate_.rounds().gone(*closure);
+  if (closure->function->updates) {
+    progress_.commit_steps(closure->function->steps);
+    count_update(lane, *closure, reply);
+    if (progress_.save_due()) save_is_due_();
+  }
   queue_.finish(*closure, std::move(reply.outputs));
 }
 
@@ -95,7 +110,6 @@ void Dispatcher::commit_elements(const Closure& closure, LaneReply& reply) {
 }
 
 void Dispatcher::count_update(Lane& lane, const Closure& closure, const LaneReply& reply) {
-  progress_.commit_steps(closure.function->steps);
   bool news = losses_.commit(closure.sequence, closure.sent_layout);
   if (lane.worker->ready && lane.worker->absence)
     news |= losses_.first_push(lane.worker->absence, session_.uptime());
@@ -109,7 +123,6 @@ void Dispatcher::count_update(Lane& lane, const Closure& closure, const LaneRepl
     stats.staleness_max = stats.staleness.max();
     stats.staleness_mean = stats.staleness.mean();
   });
-  if (progress_.save_due()) save_is_due_();
 }
 
 void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
@@ -151,6 +164,7 @@ void Dispatcher::fail(Closure& closure, std::exception_ptr error) {
   progress_.spend_elements(closure);
   not_torn(closure);
   gate_.bound().ended(closure);
+  gate_.rounds().gone(closure);
   queue_.fail(closure, error);
 }
 
@@ -170,12 +184,11 @@ rpc::Task<void> Dispatcher::run_again_later(std::shared_ptr<Closure> closure) {
   queue_.put_back(std::move(closure));
 }
 
-// From this moment on, not only once it runs again: a cut in between would hold half of it.
+// From this moment on, not only once it runs again: a cut in between would hold half of it. Of a
+// member nothing is applied before its round is.
 void Dispatcher::torn(Closure& closure) {
-  if (!closure.function->updates || closure.attempts == 0 ||
-      std::exchange(closure.maybe_torn, true))
-    return;
-  ++torn_;
+  if (!closure.function->updates || closure.attempts == 0 || gate_.rounds().takes(closure)) return;
+  begin_torn(closure);
 }
 
 void Dispatcher::not_torn(Closure& closure) {

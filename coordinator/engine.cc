@@ -11,6 +11,7 @@ namespace cairn {
 // queued, and nobody has the queue before the constructor has ended.
 Engine::Engine(Parts parts, EngineOptions options, std::shared_ptr<Waiting> waiting)
     : session_(parts, std::move(options), std::move(waiting), [this] { dispatcher_.wake(); }),
+      functions_(session_.options.consistency.in_rounds()),
       table_lock_(session_.changed),
       announcer_(session_, members_, [this] { dispatcher_.pump(); }),
       tables_(session_, members_, sources_, table_lock_, [this] { dispatcher_.pump(); }),

@@ -2,8 +2,21 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "core/exec/plan.h"
 
 namespace cairn {
+
+// The numbers that variables have in a store do not matter to the cut.
+std::uint64_t count_pushes(const Graph& graph) {
+  std::vector<VariableId> numbers(graph.variables.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<VariableId>(i);
+  const Plan plan(graph, std::move(numbers), {});
+  std::uint64_t pushes = 0;
+  for (const Wave& wave : plan.waves) pushes += wave.updates.empty() ? 0 : 1;
+  return std::max<std::uint64_t>(pushes, 1);
+}
 
 std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
@@ -17,6 +30,8 @@ std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
     made->id = static_cast<std::uint32_t>(functions_.size() - 1);
     made->name = name;
     made->updates = concrete->graph.updates_variables();
+    made->assigns = concrete->graph.assigns();
+    if (counts_pushes_ && made->updates) made->pushes = count_pushes(concrete->graph);
     made->uses_variables = !concrete->graph.variables.empty();
     made->elements = concrete->graph.elements_taken();
     if (!made->elements.empty()) made->steps = std::max<std::int64_t>(1, made->elements.front());

@@ -13,13 +13,21 @@
 
 namespace cairn {
 
+// How often a step of this graph pushes to a shard: once for each wave of its updates, as a
+// worker's plan cuts it; at least 1.
+std::uint64_t count_pushes(const Graph& graph);
+
 class FunctionRegistry {
  public:
+  // Whether the pushes of functions that update are counted, which takes a plan for each.
+  explicit FunctionRegistry(bool counts_pushes = false) : counts_pushes_(counts_pushes) {}
+
   // The function whose graph is `concrete`'s. `name` is used if there was none yet.
   std::shared_ptr<const RegisteredFunction> add(std::shared_ptr<const ConcreteFunction> concrete,
                                                 const std::string& name);
 
  private:
+  const bool counts_pushes_;
   std::mutex mutex_;  // guards functions_
   // by the hash of the graph
   std::unordered_map<std::string, std::shared_ptr<const RegisteredFunction>> functions_;

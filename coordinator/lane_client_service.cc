@@ -66,6 +66,8 @@ void write_closure(wire::Closure::Builder out, const Closure& closure,
   out.setFunction(closure.function->id);
   out.setGlobalStep(closure.global_step);
   out.setSentLayout(message.sent_layout);
+  out.setRound(closure.share.round);
+  out.setMember(closure.share.member);
   if (!closure.arguments.empty()) {
     auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
     for (unsigned i = 0; i < arguments.size(); ++i)

@@ -3,8 +3,8 @@
 //   ParameterServerStrategy strategy(TFConfigClusterResolver{});
 //   ClusterCoordinator coordinator(strategy);              // schedules steps
 //
-// A worker is one replica, so num_replicas_in_sync() is 1; workers are not in step with one
-// another, and how far they may drift apart is ParameterServerOptions::consistency. Whatever is
+// A worker is one replica, so num_replicas_in_sync() is 1; how far workers may drift apart, or
+// whether they take steps together, is ParameterServerOptions::consistency. Whatever is
 // done outside of a scheduled function (run, call, a read or an assignment) is one closure among
 // the others, on any worker, and is waited for.
 #pragma once
@@ -32,7 +32,7 @@ struct ParameterServerOptions {
   Placement placement = Placement::kSizeAware;
   std::uint64_t seed = 0;  // of initial values
   rpc::Transport transport = rpc::Transport::kAuto;
-  // How far workers may run ahead of one another: asynchronous(), or bounded(k).
+  // How far workers may run ahead of one another: asynchronous(), bounded(k), or synchronous(b).
   Consistency consistency = {};
   // its cluster, variables and consistency come from the resolver and the fields above
   EngineOptions engine = {};

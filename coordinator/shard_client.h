@@ -29,6 +29,11 @@ struct AppliedClosures {
   void merge(const AppliedClosures& other);
 };
 
+// A closure that is applied with a round, and the layout by which its last run was sent.
+struct AppliedMember {
+  std::uint64_t closure = 0, sent_layout = 0;
+};
+
 struct ShardMark {
   ShardVersion version;
   AppliedClosures applied;
@@ -56,6 +61,11 @@ class ShardClient {
                            std::uint64_t settled_below);
   rpc::Task<void> fence(std::uint64_t session, LaneIncarnation newest,
                         std::vector<LaneIncarnation> alive);
+  // Has the shard apply what the members have pushed for the round, as one sum in their order; safe
+  // to repeat.
+  //   Errors  Aborted: shares of theirs are gone there; all members are to run again.
+  rpc::Task<void> apply_round(std::uint64_t session, std::uint64_t round,
+                              std::vector<AppliedMember> members);
   rpc::Task<ShardMark> mark(std::uint64_t attempt);
   rpc::Task<ShardSaved> save(std::uint64_t attempt, std::string folder);
   rpc::Task<void> drop_mark(std::uint64_t attempt);

@@ -114,6 +114,19 @@ rpc::Task<void> ShardClient::fence(std::uint64_t session, LaneIncarnation newest
   co_await request.send().ignoreResult();
 }
 
+rpc::Task<void> ShardClient::apply_round(std::uint64_t session, std::uint64_t round,
+                                         std::vector<AppliedMember> members) {
+  auto request = stub_->shard.applyRoundRequest();
+  request.setSession(session);
+  request.setRound(round);
+  auto list = request.initMembers(static_cast<unsigned>(members.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setClosure(members[i].closure);
+    list[i].setSentLayout(members[i].sent_layout);
+  }
+  co_await request.send().ignoreResult();
+}
+
 rpc::Task<ShardMark> ShardClient::mark(std::uint64_t attempt) {
   auto request = stub_->shard.markRequest();
   request.setAttempt(attempt);

@@ -1,6 +1,6 @@
 #include "coordinator/staleness_bound.h"
 
-#include "core/exec/plan.h"
+#include "coordinator/function_registry.h"
 
 namespace cairn {
 
@@ -29,19 +29,11 @@ std::optional<StalenessBound::Oldest> StalenessBound::holder(const Closure& next
   return Oldest{sequence, landed, begun_ - oldest.ended_before - landed - oldest.pushes};
 }
 
-// As a worker's plan cuts the graph, once for each function. The numbers that variables have in a
-// store do not matter to the cut.
+// Once for each function.
 std::uint64_t StalenessBound::pushes_of(const RegisteredFunction& function) const {
   if (function.id >= pushes_.size()) pushes_.resize(function.id + 1);
   std::uint64_t& pushes = pushes_[function.id];
-  if (pushes == 0) {
-    const Graph& graph = function.concrete->graph;
-    std::vector<VariableId> numbers(graph.variables.size());
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<VariableId>(i);
-    const Plan plan(graph, std::move(numbers), {});
-    for (const Wave& wave : plan.waves) pushes += wave.updates.empty() ? 0 : 1;
-    pushes = std::max<std::uint64_t>(pushes, 1);
-  }
+  if (pushes == 0) pushes = count_pushes(function.concrete->graph);
   return pushes;
 }
 

@@ -64,7 +64,14 @@ class FakeLane {
     answer(sequence, rpc::error_text(std::make_exception_ptr(E(message))));
   }
 
+  struct Share {
+    std::uint64_t round = 0;
+    int member = 0;
+    bool operator==(const Share&) const = default;
+  };
+
   std::vector<Received> received;
+  std::vector<Share> shares;                // beside `received`
   std::vector<std::size_t> messages;        // closures in each call that brought some
   std::vector<std::string> prepared;        // "layout", "function 3", ...
   std::vector<std::uint64_t> incarnations;  // that it was configured with, one per connection
@@ -103,6 +110,7 @@ class FakeLane {
         Received received{closure.getSequence(), closure.getGlobalStep(), {}};
         for (auto take : closure.getTakes()) received.ordinals.push_back(take.getOrdinal());
         lane.received.push_back(received);
+        lane.shares.push_back({closure.getRound(), closure.getMember()});
       }
       auto paf = kj::newPromiseAndFulfiller<void>();
       lane.waiting_.push_back(kj::mv(paf.fulfiller));

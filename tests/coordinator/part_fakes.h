@@ -131,6 +131,11 @@ class FakePs {
       const std::string folder = context.getParams().getFolder();
       return noted(folder.empty() ? "begin anew" : "restore " + folder);
     }
+    kj::Promise<void> applyRound(ApplyRoundContext context) override {
+      std::string call = str("apply ", context.getParams().getRound(), ":");
+      for (auto member : context.getParams().getMembers()) call += str(" ", member.getClosure());
+      return noted(call);
+    }
     kj::Promise<void> mark(MarkContext context) override {
       auto applied = context.getResults().initApplied();
       applied.setLowWatermark(ps.applied.low_watermark);

@@ -1,0 +1,119 @@
+// Rounds: the gate of synchronous(b), and what it knows of the open round. Which closures are its
+// members, who of them has answered, and when its sum is applied (consistency.h has the rules).
+//
+// A member's number is that of the lane to which it was sent first. The n-th closure in the queue
+// goes to the n-th lane, so that the sum's order is that of the queue as well, and one history
+// gives one sum. A member that is lost keeps its number, whichever lane runs it again.
+//
+// Why each closure is applied once. Shards keep the shares of a round, and apply those of the
+// members that the dispatcher names, once, since they know the closures that they have applied. A
+// closure that is left out is not named; what its lane still sends for it is a share of a round
+// that is over. It is a member of one round at a time, and what a lane answers counts only if the
+// lane ran it for that round: a lane that is late (Lane::late) is not asked.
+// When some shard may have applied a round and another one has not, because it lost its shares, all
+// members run again, as a new round of the same closures: nobody joins it, and nobody is left out.
+// The members are torn until that is done, as any closure is that some shards have and others not.
+//
+// Why nothing waits for ever. Members that run again go before all else in the queue; each round
+// ends when its members have answered, and can wait for the program only while nothing is queued
+// and the program itself waits for nothing. A closure that was left out is waited for in the next
+// round.
+//   Thread  the engine's.
+//   Cost    without rounds: one comparison a closure. In rounds: a pass over the lanes for each.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coordinator/closure.h"
+#include "coordinator/cluster_members.h"
+#include "coordinator/consistency.h"
+
+namespace cairn {
+
+class Rounds {
+ public:
+  struct Member {
+    std::shared_ptr<Closure> closure;
+    bool waited_for = false;  // it was left out of its last round
+    Lane* lane = nullptr;     // that has answered; null: none has
+    LaneReply reply;
+  };
+  using Members = std::map<std::int32_t, Member>;  // by their numbers
+
+  // `members` outlives it; their lanes are complete when the first closure is sent.
+  Rounds(Consistency consistency, const ClusterMembers& members)
+      : on_(consistency.in_rounds()), backups_(consistency.backup_workers()), cluster_(members) {}
+
+  bool on() const { return on_; }
+  // ---- closures that leave the queue ----
+  bool admits(const Closure& next) const { return !on_ || !next.function->updates || fits(next); }
+  // Does it become, or is it, a member? Not where it runs alone, or pushes nothing.
+  bool takes(const Closure& next) const {
+    return on_ && next.function->updates && !next.function->assigns;
+  }
+  // Which lane should run it, of those that have room; null: none yet.
+  Lane* lane_for(const Closure& next, const std::function<bool(const Lane&)>& has_room) const;
+  // It is at work from now on, or again. `give_step` is asked for the round's step.
+  void begins(const std::shared_ptr<Closure>& closure, const Lane& lane,
+              const std::function<std::int64_t()>& give_step);
+  bool has(const Closure& closure) const;  // a member of the open round
+  // It has to be run again before anything else is begun.
+  bool goes_first(const Closure& closure) const {
+    return has(closure) || closure.sequence == alone_;
+  }
+  // Nobody runs it again: it ended alone, failed, or was cancelled. Nothing if it never began.
+  void gone(const Closure& closure) {
+    if (on_) end(closure);
+  }
+
+  // ---- the open round ----
+  void answered(const Closure& closure, Lane& lane, LaneReply reply);
+  // Whether the round is to be applied. `front`: of the queue, and `program_waits`: for one of
+  // these closures, or for all.
+  using Waits = std::function<bool(const std::vector<const Closure*>&)>;
+  bool complete(const Closure* front, const Waits& program_waits) const;
+  // The round is being applied. Returns those who are left out.
+  std::vector<std::shared_ptr<Closure>> begin_to_apply();
+  bool applying() const { return applying_; }
+  std::uint64_t number() const { return number_; }
+  const Members& members() const { return open_; }
+  // It was applied everywhere: what its members brought.
+  Members take();
+  // Not everywhere: all members, which have answered, are to run again as a new round.
+  std::vector<std::shared_ptr<Closure>> run_again();
+  // Those that have answered are to run again, as the same round: nobody can apply it now.
+  std::vector<std::shared_ptr<Closure>> forget_answers();
+
+  // For people: for whom the round waits. Empty: no round is open.
+  std::string waits_for() const;
+  // The same of `next`, if it is held back.
+  std::string holder(const Closure& next) const;
+
+ private:
+  void end(const Closure& closure);
+  bool fits(const Closure& next) const;
+  bool may_join(const Lane& lane) const;
+  bool any_may_join() const;
+  bool can_join(const Closure& next) const;
+  std::size_t spare_lanes() const;
+  std::string place_of(const Closure& closure) const;
+
+  const bool on_;
+  const std::uint32_t backups_;
+  const ClusterMembers& cluster_;
+  Members open_;
+  std::uint64_t number_ = 0;  // of the newest round
+  std::int64_t step_ = -1;    // all members'
+  std::uint64_t alone_ = 0;   // the closure that runs between two rounds; 0: none
+  bool applying_ = false;
+  bool again_ = false;  // the round is another one's members, run again
+};
+
+}  // namespace cairn
