@@ -30,9 +30,11 @@ struct AdultData {
     for (const auto& column : columns) rows.push_back(column.ids());
     columns.push_back(FeatureColumn::hashed("education", kHashedRows, "education of many"));
     batches = raw.features(columns).shuffle(1000, 7).repeat().batch(kAdultBatch);
+    halves = raw.features(columns).shuffle(1000, 7).repeat().batch(kAdultBatch / 2);
     test = raw.features(columns).batch(2000);
   }
   Dataset batches, test;
+  Dataset halves;  // of the batches, one after the other
   std::vector<std::int64_t> rows;
 };
 
