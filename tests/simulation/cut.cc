@@ -22,7 +22,11 @@ class CutJudge {
  public:
   CutJudge(const Scenario& scenario, const storage::Manifest& manifest, const Layout& layout,
            const std::set<int>& may_lack)
-      : scenario_(scenario), manifest_(manifest), layout_(layout), may_lack_(may_lack) {}
+      : scenario_(scenario),
+        manifest_(manifest),
+        layout_(layout),
+        may_lack_(may_lack),
+        updates_(elements_committed(manifest)) {}
 
   void judge(const Values& values) {
     const Due committed = committed_at(manifest_, scenario_);
@@ -44,17 +48,17 @@ class CutJudge {
   // What every closure adds one to.
   void judge_number(const std::string& what, const Part& part, std::int64_t value) {
     const int ps = ps_of(part.shard, layout_);
-    const std::int64_t lacks = manifest_.global_step - value;
+    const std::int64_t lacks = updates_ - value;
     const auto known = verdict_.lacks.try_emplace(ps, lacks).first;
     if (lacks != known->second)
-      complain(str("torn on ps ", ps, ": ", what, " lacks ", lacks, " of ", manifest_.global_step,
+      complain(str("torn on ps ", ps, ": ", what, " lacks ", lacks, " of ", updates_,
                    " updates, something else there ", known->second));
     else if (lacks < 0)
-      complain(str(what, " on ps ", ps, " holds ", value, " updates, more than the ",
-                   manifest_.global_step, " steps"));
+      complain(str(what, " on ps ", ps, " holds ", value, " updates, more than the ", updates_,
+                   " that are committed"));
     else if (lacks > 0 && !may_lack_.contains(ps))
-      complain(str(what, " on ps ", ps, ", which was never lost, lacks ", lacks, " of ",
-                   manifest_.global_step, " updates"));
+      complain(str(what, " on ps ", ps, ", which was never lost, lacks ", lacks, " of ", updates_,
+                   " updates"));
   }
 
   void judge_wide(const std::vector<std::int64_t>& wide) {
@@ -109,6 +113,7 @@ class CutJudge {
   const storage::Manifest& manifest_;
   const Layout& layout_;
   const std::set<int>& may_lack_;
+  const std::int64_t updates_;  // that are committed
   std::map<int, std::int64_t> at_least_;
   CutVerdict verdict_;
 };
@@ -126,13 +131,18 @@ Due committed_at(const storage::Manifest& manifest, const Scenario& scenario) {
   return due(scenario, committed_elements(manifest));
 }
 
-CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest,
-                     const Values& values, const Layout& layout, const std::set<int>& may_lack) {
-  CutJudge judge(scenario, manifest, layout, may_lack);
+std::int64_t elements_committed(const storage::Manifest& manifest) {
   std::int64_t elements = 0;
   for (const auto& [begin, end] : committed_elements(manifest))
     elements += static_cast<std::int64_t>(end - begin);
-  if (elements != manifest.global_step)
+  return elements;
+}
+
+CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest,
+                     const Values& values, const Layout& layout, const std::set<int>& may_lack) {
+  CutJudge judge(scenario, manifest, layout, may_lack);
+  const std::int64_t elements = elements_committed(manifest);
+  if (scenario.backups ? elements < manifest.global_step : elements != manifest.global_step)
     judge.complain(
         str(elements, " elements of the data are committed at step ", manifest.global_step));
   judge.judge(values);

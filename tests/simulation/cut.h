@@ -18,6 +18,9 @@ int ps_of(ShardId shard, const Layout& layout);
 // What the elements that the checkpoint counts as committed add to the tables.
 Due committed_at(const storage::Manifest& manifest, const Scenario& scenario);
 
+// How many that are: each is one closure's.
+std::int64_t elements_committed(const storage::Manifest& manifest);
+
 struct CutVerdict {
   std::vector<std::string> complaints;
   std::map<int, std::int64_t> lacks;  // updates by ps; only of those whose values tell it exactly
@@ -25,7 +28,8 @@ struct CutVerdict {
 
 // Judges the values that were restored from a checkpoint, under a layout that has the same shards
 // as when it was saved.
-//   - as many elements of the data are committed as there are steps
+//   - as many elements of the data are committed as there are steps; in rounds, of which each has
+//     one member at least, as many or more
 //   - of these, a ps lacks the same number in v, w, wide and, where each closure reaches each
 //     shard, in the rows of every shard; nothing on a ps that was never lost (`may_lack`); no row
 //     was added to more often than the committed elements ask for

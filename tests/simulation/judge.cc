@@ -24,13 +24,29 @@ void World::pushed(const StepContext& step, bool applied, std::uint64_t stalenes
     complain(str("a push of closure ", step.closure, " was applied ", staleness,
                  " updates late, and bounded(", scenario_.bound, ") of ", lanes,
                  " lanes was promised"));
-  Pushed& last = last_pushed_[step.closure];
+  Pushed& last = seen_.last_pushed[step.closure];
   const auto fence = fenced_.find(step.incarnation);
   if (applied && fence != fenced_.end() && last.incarnation != step.incarnation &&
       last.at > fence->second)
     complain(str("closure ", step.closure, " was applied for lane incarnation ", step.incarnation,
                  ", which is fenced, after ", last.incarnation, " had begun on it"));
   last = {step.incarnation, watched_};
+}
+
+// Every shard is to sum the same members, in the same order, of whom none is another round's as
+// well, unless all of them are: then they run again, because a shard lost their shares.
+void World::applied_round(const ps::RoundRequest& request, bool applied) {
+  std::vector<std::uint64_t> members;
+  for (const ps::RoundMember& member : request.members) members.push_back(member.closure);
+  const auto [known, fresh] = seen_.rounds.try_emplace(request.round, members);
+  if (known->second != members)
+    complain(str("round ", request.round, " is applied with other members than on another shard"));
+  if (!applied || !fresh) return;
+  for (const auto& [round, others] : seen_.rounds)
+    if (round != request.round && others != members &&
+        std::find_first_of(members.begin(), members.end(), others.begin(), others.end()) !=
+            members.end())
+      complain(str("round ", request.round, " applies a closure of round ", round));
 }
 
 std::vector<std::uint64_t> World::lost_in_this_life() const {

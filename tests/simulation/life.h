@@ -16,7 +16,7 @@ namespace cairn::simulation {
 struct Base {
   Values values;
   Due due;
-  std::int64_t step = 0;
+  std::int64_t step = 0;  // closures committed
 };
 Base fresh_base(const Scenario& scenario);
 

@@ -28,6 +28,8 @@ struct Verdict {
 //   - what a fenced lane still sends for a closure that another has taken over is not
 //     applied
 //   - under bounded(k) no push that a shard applies is as stale as k * lanes
+//   - under synchronous(b) each shard that applies a round sums the same members, and no closure is
+//     a member of two that are applied
 //   - of workers in step, every value is at every checkpoint and at the end what all steps' shares
 //     come to, each once; a group ends only because a worker was lost, whom every survivor names,
 //     within a second if nothing else is wrong; a checkpoint is of a step that all have ended

@@ -48,7 +48,8 @@ std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (scenario.workers > 1 && scenario.ps > 1) kinds.push_back(Kind::kZombie);
   if (mix == Mix::kExactlyOnce) return kinds;
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
-  if (mix == Mix::kBounded) kinds.insert(kinds.end(), {Kind::kSlow, Kind::kSlow, Kind::kSlow});
+  if (mix == Mix::kBounded || mix == Mix::kSynchronous)
+    kinds.insert(kinds.end(), {Kind::kSlow, Kind::kSlow, Kind::kSlow});
   if (scenario.checkpoint_every > 0)
     kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
   return kinds;
@@ -118,6 +119,8 @@ void draw_program(Scenario& scenario, Mix mix) {
   // what pulls nothing is never stale
   if (mix == Mix::kBounded) scenario.updates = Updates::kByRule;
   if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
+  // now and then what assigns, and so runs alone
+  if (mix == Mix::kSynchronous && draw.index(4) != 0) scenario.updates = Updates::kByRule;
   // a closure has hundreds of rows anyway
   if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
 }
@@ -153,6 +156,12 @@ Scenario group_scenario(std::uint64_t seed) {
     scenario.faults.push_back(fault);
   }
   return scenario;
+}
+
+// At least one worker is waited for.
+void draw_rounds(Scenario& scenario, Draw& draw) {
+  scenario.backups = static_cast<std::uint32_t>(draw.between(0, std::min(2, scenario.workers - 1)));
+  scenario.wide = draw.index(3) == 0 ? draw.between(20, 400) : 0;
 }
 
 }  // namespace
@@ -193,6 +202,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
     scenario.wide = draw.between(20, 400);
   else if (mix == Mix::kBounded)
     scenario.bound = static_cast<std::uint32_t>(draw.between(1, 8));
+  else if (mix == Mix::kSynchronous)
+    draw_rounds(scenario, draw);
   else if (mix != Mix::kEverything)
     scenario.checkpoint_every = 0;
   draw_program(scenario, mix);
@@ -200,7 +211,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   for (std::int64_t i = 0; i < faults; ++i)
     scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   Draw blows(seed, "blow");
-  const bool everything = mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded;
+  const bool everything = mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded ||
+                          mix == Mix::kSynchronous;
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -244,8 +256,9 @@ std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards
       << " shards and " << workers << " workers of " << lanes << " lanes, depth " << pipeline_depth
-      << ", window " << send_window << ", bound " << bound << ", " << rows << " rows"
-      << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
+      << ", window " << send_window << ", bound " << bound
+      << (backups ? cairn::str(", in rounds with ", *backups, " backup workers, ") : ", ") << rows
+      << " rows" << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
       << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
       << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "

@@ -2,6 +2,7 @@
 // from one seed.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,7 +69,9 @@ struct Scenario {
   Job job = Job::kNumbers;
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
-  std::uint32_t bound = 0;  // k of bounded(k); 0: asynchronous
+  std::uint32_t bound = 0;  // k of bounded(k); 0: none
+  // b of synchronous(b); none, and no bound: asynchronous
+  std::optional<std::uint32_t> backups;
   std::int64_t closures = 100;
   std::int64_t rows = 50;       // of the dense table
   std::int64_t hashed_dim = 1;  // elements per row of the hashed table
@@ -95,6 +98,8 @@ enum class Mix : std::uint8_t {
   kSlices,
   // kEverything under bounded(k), with workers that are slow for a while
   kBounded,
+  // the same under synchronous(b), sometimes with an update in slices
+  kSynchronous,
   // workers in step: deaths, partitions, lost messages, slow hosts
   kGroups,
 };

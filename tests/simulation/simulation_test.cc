@@ -51,6 +51,12 @@ TEST(Simulation, NoUpdateIsStalerThanItsBoundWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kBounded, "bounded", seed);
 }
 
+// 1,000 seeds of it: tools/simulate --mix synchronous --seeds 1000
+TEST(Simulation, EachClosureIsAppliedWithOneRoundWhateverIsLostOrSlow) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    expect_good(Mix::kSynchronous, "synchronous", seed);
+}
+
 // What the bound holds back is there to be held back: the same job without it is staler.
 TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
   set_log_level(LogLevel::kOff);

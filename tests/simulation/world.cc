@@ -43,6 +43,7 @@ SimulatedClusterOptions World::options(const Scenario& scenario) {
   options.strategy.engine.pipeline_depth = scenario.pipeline_depth;
   options.strategy.engine.send_window = scenario.send_window;
   if (scenario.bound > 0) options.strategy.consistency = Consistency::bounded(scenario.bound);
+  if (scenario.backups) options.strategy.consistency = Consistency::synchronous(*scenario.backups);
   options.network = {.seed = scenario.seed,
                      .delay_min = std::chrono::microseconds(50),
                      .delay_max = scenario.delay_max};
@@ -82,7 +83,7 @@ void World::begin_life() {
       if (waited_too_long()) throw;
     }
   }
-  last_pushed_.clear();
+  seen_ = {};
   fenced_.clear();
   program_ = std::make_unique<Program>(cluster_.strategy(), scenario_);
   base_ = fresh_base(scenario_);
@@ -113,7 +114,7 @@ void World::resume() {
     }
   }
   base_ = {values_of(*program_, due_), committed_at(manifest, scenario_),
-           program_->coordinator.stats().global_step};
+           elements_committed(manifest)};
   base_lacks_ = judge_restored(base_checkpoint_, manifest, base_.values);
 }
 

@@ -42,6 +42,7 @@ class World final : private ps::PushObserver {
   void complain(std::string what) { verdict_.complaints.push_back(std::move(what)); }
   void pushed(const StepContext& step, bool applied, std::uint64_t staleness) override;
   void fenced(LaneIncarnation newest, std::span<const LaneIncarnation> alive) override;
+  void applied_round(const ps::RoundRequest& request, bool applied) override;
   std::vector<std::uint64_t> lost_in_this_life() const;
   void note_losses();
   std::map<int, std::int64_t> judge_restored(const std::string& checkpoint,
@@ -61,7 +62,11 @@ class World final : private ps::PushObserver {
     LaneIncarnation incarnation;
     std::uint64_t at = 0;  // of watched_
   };
-  std::map<std::uint64_t, Pushed> last_pushed_;  // by closure
+  struct Seen {                                                  // in this life
+    std::map<std::uint64_t, Pushed> last_pushed;                 // by closure
+    std::map<std::uint64_t, std::vector<std::uint64_t>> rounds;  // their members
+  };
+  Seen seen_;
   // incarnations of lanes, and where in watched_ a shard first refused each
   std::map<LaneIncarnation, std::uint64_t> fenced_;
   std::uint64_t watched_ = 0;  // pushes and fences so far
