@@ -6,6 +6,11 @@
 namespace cairn::worker {
 namespace {
 
+// What opening an iterator is taken to cost, in elements that could be skipped meanwhile: a shuffle
+// fills its buffer again, a compressed file is read from its beginning. Lanes that take turns at
+// one pipeline would otherwise open one for each element: the other's state is always the nearest.
+constexpr std::uint64_t kOpeningCost = 32;
+
 std::string described(const Take& wanted) {
   return str("elements [", wanted.ordinal, ", ", wanted.ordinal + wanted.count, ") of pipeline ",
              wanted.pipeline);
@@ -52,11 +57,12 @@ const ElementSpec& Pipelines::element_spec(PipelineId pipeline) const {
   return dataset(pipeline).element_spec();
 }
 
-// The iterator that has the fewest elements to skip, and none that would skip more than one opened
-// at the state that came with the closure. An iterator that stands behind the element is of no use.
+// The iterator that has the fewest elements to skip, if it gets there sooner than one that is
+// opened at the state that came with the closure. One that stands behind the element is of no use.
 std::list<Pipelines::Open>::iterator Pipelines::find(const Take& wanted) {
   auto best = open_.end();
-  std::uint64_t best_distance = wanted.ordinal - std::min(wanted.ordinal, wanted.state_ordinal);
+  std::uint64_t best_distance =
+      wanted.ordinal - std::min(wanted.ordinal, wanted.state_ordinal) + kOpeningCost;
   for (auto it = open_.begin(); it != open_.end(); ++it) {
     if (it->pipeline != wanted.pipeline || stands_at(*it->iterator) > wanted.ordinal) continue;
     const std::uint64_t distance = wanted.ordinal - stands_at(*it->iterator);

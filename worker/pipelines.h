@@ -30,8 +30,8 @@ class Pipelines {
   void define(PipelineId pipeline, Dataset dataset);
   void clear();
 
-  // The elements asked for. Goes on with an iterator that stands there, or skips with one behind it
-  // if that is no further than from the state given; otherwise opens one at the state.
+  // The elements asked for. Goes on with an iterator that stands there, or skips with one before
+  // it, unless one that is opened at the state given would be nearer by many elements.
   //   Errors  FailedPrecondition: the pipeline was not defined. OutOfRange: the data ends before;
   //           names pipeline and position. ClosureInput, with the code of the dataset's own error:
   //           it could not be read; names the elements wanted.

@@ -74,6 +74,25 @@ TEST(LaneData, ARetryDoesNotCostALaneThePlaceInItsOwnPipeline) {
   EXPECT_THAT(taken(harness.run(3, 3, {}, {{1, 1, 1, 1, damaged}})), ElementsAre(4, 5, 6, 7));
 }
 
+TEST(LaneData, LanesThatTakeTurnsAtOnePipelineEachGoOnWithTheirIterator) {
+  FakeCluster cluster(1, kReadTable);
+  LaneHarness harness(cluster);
+  add_reader(harness, 1, numbers());
+  harness.run(1, 3, {}, {{1, 0, 1, 0, {}}});
+  const std::vector<std::byte> damaged(3, std::byte{0xff});  // would be refused if it were opened
+  EXPECT_THAT(taken(harness.run(2, 3, {}, {{1, 2, 1, 2, damaged}})), ElementsAre(8, 9, 10, 11));
+  EXPECT_THAT(taken(harness.run(3, 3, {}, {{1, 4, 1, 4, damaged}})), ElementsAre(16, 17, 18, 19));
+}
+
+TEST(LaneData, AnIteratorThatIsFarBehindGivesWayToOneThatIsOpenedAtTheState) {
+  FakeCluster cluster(1, kReadTable);
+  LaneHarness harness(cluster);
+  add_reader(harness, 1, Dataset::range(1000).batch(4));
+  harness.run(1, 3, {}, {{1, 0, 1, 0, {}}});
+  const std::vector<std::byte> damaged(3, std::byte{0xff});
+  EXPECT_THAT(harness.error_of(2, 3, {}, {{1, 200, 1, 200, damaged}}), HasSubstr("pipeline 1"));
+}
+
 TEST(LaneData, TheEndOfTheDataIsOutOfRangeWithPipelineAndPosition) {
   FakeCluster cluster(1, kReadTable);
   LaneHarness harness(cluster);
