@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "coordinator/engine.h"
+#include "coordinator/engine_host.h"
+
 namespace cairn::tools {
 namespace {
 
@@ -9,11 +12,24 @@ namespace {
 constexpr std::int64_t kStepsAhead = 2048;
 constexpr Duration kDrain = std::chrono::seconds(60);  // for what runs when the user interrupts
 
+// In rounds each lane has one.
+std::int64_t shares_of_a_step(ParameterServerStrategy& strategy) {
+  Engine& engine = strategy.host().engine();
+  if (!engine.options().consistency.in_rounds()) return 1;
+  return static_cast<std::int64_t>(engine.workers_of_lanes().size());
+}
+
 }  // namespace
+
+ClusterSteps::ClusterSteps(ParameterServerStrategy& strategy, const std::atomic<int>* interrupted)
+    : coordinator_(strategy), shares_(shares_of_a_step(strategy)), interrupted_(interrupted) {}
 
 std::int64_t ClusterSteps::steps_ahead() const { return kStepsAhead; }
 
 StepRunner::Data ClusterSteps::training_data(const Strategy::DatasetFunction& dataset_fn) {
+  if (shares_ > 1)
+    return coordinator_.create_shared_dataset(dataset_fn({.num_replicas_in_sync = shares_}),
+                                              "train");
   return coordinator_.create_per_worker_dataset(dataset_fn, "train");
 }
 
@@ -27,11 +43,13 @@ bool ClusterSteps::makes_variables(Function& step, const Data& data) {
 }
 
 StepResult ClusterSteps::schedule_step(Function& function, const Data& data) {
-  return schedule(function, data);
+  std::vector<RemoteValue> shares;
+  for (std::int64_t i = 0; i < shares_; ++i) shares.push_back(run(function, data));
+  return StepResult(std::move(shares));
 }
 
 // All data here was made above.
-StepResult ClusterSteps::schedule(Function& function, const Data& data) {
+RemoteValue ClusterSteps::run(Function& function, const Data& data) {
   return coordinator_.schedule(function, {std::static_pointer_cast<const PerWorkerDataset>(data)});
 }
 

@@ -1,5 +1,9 @@
 // ClusterSteps: a job's steps as closures on the workers of a cluster. A thin layer over
 // ClusterCoordinator, so that a step costs what it costs any program.
+//
+// A step is one closure, whose data is its lane's; in rounds it is a closure for each lane, and the
+// lanes are dealt their shares of one batch after another, so that data is read in the order in
+// which one device would read it.
 #pragma once
 #include <atomic>
 
@@ -13,17 +17,19 @@ class ClusterSteps final : public StepRunner {
   // The strategy outlives it. `interrupted`: the number of the signal that asks for the end, 0
   // without one; null: nobody asks.
   explicit ClusterSteps(ParameterServerStrategy& strategy,
-                        const std::atomic<int>* interrupted = nullptr)
-      : coordinator_(strategy), interrupted_(interrupted) {}
+                        const std::atomic<int>* interrupted = nullptr);
 
   Strategy& strategy() override { return coordinator_.strategy(); }
   std::int64_t steps_ahead() const override;
+  std::int64_t shares() const override { return shares_; }
   Data training_data(const Strategy::DatasetFunction& dataset_fn) override;
   Data test_data(const Dataset& batches) override;
   bool keeps_positions() const override { return true; }
   bool makes_variables(Function& step, const Data& data) override;
   StepResult schedule_step(Function& function, const Data& data) override;
-  StepResult schedule(Function& function, const Data& data) override;
+  StepResult schedule(Function& function, const Data& data) override {
+    return StepResult(std::vector<RemoteValue>{run(function, data)});
+  }
   void raise_failure() override { coordinator_.done(); }
   void abandon() override;
   std::string save(const CheckpointPolicy& policy, const std::string& metadata) override;
@@ -37,7 +43,10 @@ class ClusterSteps final : public StepRunner {
   bool as_the_chief_says(bool own) override { return own; }
 
  private:
+  RemoteValue run(Function& function, const Data& data);
+
   ClusterCoordinator coordinator_;
+  std::int64_t shares_;
   const std::atomic<int>* interrupted_;
 };
 

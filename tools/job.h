@@ -68,7 +68,7 @@ struct JobModel {
 // [strategy]: what the job runs on (job_strategy.h), and how far workers may drift apart.
 struct JobStrategy {
   std::string kind = "parameter_server";
-  std::string consistency = "asynchronous";  // of parameter_server; or bounded
+  std::string consistency = "asynchronous";  // of parameter_server; or bounded, synchronous
   // Of bounded: in steps, one of which is an update from every lane. 0: nothing was said.
   std::uint32_t max_staleness = 0;
   int replicas = 2;  // of mirrored and central_storage: logical CPUs of one process

@@ -79,7 +79,7 @@ void refuse_unread(const JobStrategy& strategy, const GivenKeys& given, const Pl
 }
 
 void verify_name(const std::string& place, const std::string& value,
-                 const std::vector<std::string>& known, const std::string& planned) {
+                 const std::vector<std::string>& known, const std::string& planned = "") {
   if (std::find(known.begin(), known.end(), value) == known.end())
     refuse_name(place, value, known, value == planned);
 }
@@ -115,8 +115,13 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
   refuse_unread(strategy, given, place);
   verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
   if (strategy.kind != "parameter_server") return;
-  verify_name(place("strategy.consistency"), strategy.consistency, {"asynchronous", "bounded"},
-              "synchronous");
+  verify_name(place("strategy.consistency"), strategy.consistency,
+              {"asynchronous", "bounded", "synchronous"});
+  if (strategy.consistency == "synchronous" && job.cluster.steps_per_closure != 1)
+    throw InvalidArgumentError(
+        str(place("cluster.steps_per_closure"), " is ", job.cluster.steps_per_closure,
+            ": under strategy.consistency = \"synchronous\" every lane has one share of each step, "
+            "so that a closure takes 1; remove it"));
   const bool bounded = strategy.consistency == "bounded";
   if (!bounded && given.contains("strategy.max_staleness"))
     throw InvalidArgumentError(

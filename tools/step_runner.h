@@ -10,10 +10,10 @@
 // due) is agreed on here.
 //   Thread  one, the Trainer's.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "collective/counts.h"
@@ -24,12 +24,12 @@
 
 namespace cairn::tools {
 
-// What a step returned, or will return.
+// What a step returned, or will return: of one that is computed in several shares, the sum of what
+// they return, float32 each.
 class StepResult {
  public:
-  StepResult(RemoteValue value)
-      : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  explicit StepResult(std::vector<Tensor> values) : value_(std::move(values)) {}
+  explicit StepResult(std::vector<RemoteValue> shares) : shares_(std::move(shares)) {}
+  explicit StepResult(std::vector<Tensor> values) : values_(std::move(values)) {}
   bool ready() const;  // get_all() would not wait
   // Whether the value is there, after waiting for it a little.
   //   Errors  the step's.
@@ -38,7 +38,8 @@ class StepResult {
   std::vector<Tensor> get_all() const;
 
  private:
-  std::variant<RemoteValue, std::vector<Tensor>> value_;
+  std::vector<RemoteValue> shares_;
+  std::vector<Tensor> values_;  // where there are no shares
 };
 
 class StepRunner {
@@ -50,8 +51,12 @@ class StepRunner {
   virtual Strategy& strategy() = 0;
   // A number of steps that may be scheduled and not have ended: enough to keep everybody busy.
   virtual std::int64_t steps_ahead() const = 0;
+  // How many runs of the step's function one step is made of. Each has its share of the batch, and
+  // their gradients and losses add up.
+  virtual std::int64_t shares() const = 0;
 
-  // Batches of `data.batch` examples; the function is called once per input pipeline.
+  // Batches of `data.batch` examples, divided by the context's num_replicas_in_sync; the function
+  // is called once per input pipeline.
   virtual Data training_data(const Strategy::DatasetFunction& dataset_fn) = 0;
   // Batches of which each goes to one run.
   virtual Data test_data(const Dataset& batches) = 0;

@@ -41,6 +41,7 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.recovery = job.cluster.recovery;
   if (job.strategy.consistency == "bounded")
     options.consistency = Consistency::bounded(job.strategy.max_staleness);
+  if (job.strategy.consistency == "synchronous") options.consistency = Consistency::synchronous();
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.cluster.ps_wait_seconds));
   return options;

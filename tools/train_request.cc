@@ -112,7 +112,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--replicas", wanted.strategy.replicas,
                  "Replicas of mirrored and central_storage");
   app.add_option("--consistency", wanted.strategy.consistency,
-                 "Of parameter_server: asynchronous, or bounded with --max-staleness");
+                 "Of parameter_server: asynchronous, bounded with --max-staleness, or synchronous");
   app.add_option("--max-staleness", wanted.strategy.max_staleness,
                  "Steps by which an update may be stale, with --consistency bounded");
   app.add_option("--transport", wanted.transport, "auto, tcp or unix");

@@ -63,17 +63,22 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
   data_ = runner_.training_data([&](const InputContext& context) {
     Dataset mine = source.shard(context);
     if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
-    mine = mine.repeat().batch(data.batch, {.drop_remainder = true});
+    const std::int64_t shares = context.num_replicas_in_sync;
+    if (data.batch % shares != 0)
+      throw InvalidArgumentError(str("data.batch is ", data.batch, ", and each of the ", shares,
+                                     " lanes (cluster.workers times cluster.lanes) computes an ",
+                                     "equal share of it: choose a multiple of ", shares));
+    mine = mine.repeat().batch(data.batch / shares, {.drop_remainder = true});
     if (batches_taken > 0) mine = mine.skip(batches_taken);
     return mine.prefetch(2);
   });
 }
 
-// Of a replica in step with others, its examples' part of the batch's loss, so that the sum over
-// all of them, of gradients as of losses, is that of the whole batch.
+// Of a share of a step, its examples' part of the batch's loss, so that the sum over all of them,
+// of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
   Array losses = nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label);
-  if (runner_.strategy().num_replicas_in_sync() == 1) return mean(losses);
+  if (runner_.shares() == 1) return mean(losses);
   return compute_average_loss(losses, {.global_batch_size = job_.data.batch});
 }
 

@@ -81,6 +81,20 @@ TEST_F(TrainStrategies, OneJobLearnsTheSameUnderEachOfThem) {
   EXPECT_LT(report()["staleness"]["max"].get<int>(), 4);  // 2 steps of 2 lanes
 }
 
+TEST_F(TrainStrategies, WorkersInRoundsLearnWhatOneDeviceDoes) {
+  ASSERT_EQ(train({"--steps", "80", "--strategy", "one_device"}), 0) << output();
+  const Json alone = report();
+  ASSERT_EQ(train({"--steps", "80", "--consistency", "synchronous", "--overwrite"}), 0) << output();
+  EXPECT_NEAR(auc(), alone["metrics"]["auc"].get<double>(), 1e-4);
+  EXPECT_NEAR(report()["loss"].get<double>(), alone["loss"].get<double>(), 1e-4);
+  EXPECT_EQ(report()["steps"], 80);
+  EXPECT_EQ(report()["staleness"]["max"], 0);
+  EXPECT_EQ(train({"--steps", "80", "--consistency", "synchronous", "--workers", "3", "--lanes",
+                   "2", "--overwrite"}),
+            1);
+  EXPECT_THAT(output(), AllOf(HasSubstr("data.batch is 256"), HasSubstr("a multiple of 6")));
+}
+
 TEST_F(TrainStrategies, AnEpochEndsInTheSameModelWhetherItIsTrainedInOneRunOrInTwo) {
   ASSERT_EQ(train({"--steps", "80", "--strategy", "mirrored"}), 0) << output();
   const Json whole = report();

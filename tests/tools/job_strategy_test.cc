@@ -71,6 +71,10 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
        {"some.toml:4: strategy.consistency", "add strategy.max_staleness"}},
       {"consistency = 'bounded'\nmax_staleness = 0",
        {"some.toml:5: strategy.max_staleness is 0", "from 1 to"}},
+      {"consistency = 'synchronous'\n[cluster]\nsteps_per_closure = 2",
+       {"some.toml:6: cluster.steps_per_closure is 2", "one share of each step", "remove it"}},
+      {"consistency = 'synchronous'\nmax_staleness = 2",
+       {"some.toml:5: strategy.max_staleness", "bounds nothing"}},
       {"kind = 'mirrored'\nreplicas = 0", {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
       {"kind = 'mirrored'\nreplicas = 100000", {"some.toml:5: strategy.replicas is 100000"}},
   };
@@ -86,8 +90,9 @@ TEST(JobStrategy, NamesThatThereAreNotAreToldTheNearestOrWhatThereIs) {
                     HasSubstr("did you mean \"mirrored\"?")));
   EXPECT_THAT(answer_to("[strategy]\nkind = 'hybrid'"),
               AllOf(HasSubstr("does not exist yet"), HasSubstr("central_storage, one_device")));
-  EXPECT_THAT(answer_to("[strategy]\nconsistency = 'synchronous'"),
-              AllOf(HasSubstr("does not exist yet"), HasSubstr("asynchronous, bounded")));
+  EXPECT_THAT(answer_to("[strategy]\nconsistency = 'synchronos'"),
+              AllOf(HasSubstr("asynchronous, bounded, synchronous"),
+                    HasSubstr("did you mean \"synchronous\"?")));
   EXPECT_THAT(answer_to("[strategy]\nreplica = 2"),
               AllOf(HasSubstr("unknown key \"strategy.replica\""), HasSubstr("\"replicas\"?")));
 }
@@ -113,6 +118,7 @@ TEST(JobStrategy, FlagsAreNamedAsTheFlagsThatTheyWere) {
               HasSubstr("--max-staleness bounds nothing"));
   EXPECT_EQ(answer_to_flags({.strategy = {.consistency = "bounded", .max_staleness = 3}}),
             "it was taken");
+  EXPECT_EQ(answer_to_flags({.strategy = {.consistency = "synchronous"}}), "it was taken");
   EXPECT_EQ(answer_to_flags({.strategy = {.consistency = "asynchronous"}},
                             "[strategy]\nconsistency = 'bounded'\nmax_staleness = 2"),
             "it was taken");
