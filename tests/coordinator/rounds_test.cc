@@ -361,14 +361,19 @@ Duration time_with_a_slow_worker(Consistency consistency) {
   const Duration from = cluster.reactor().now();
   update(400);
   EXPECT_EQ(coordinator.stats().updates, 440u);
+  if (consistency.steps() > 0) {
+    EXPECT_LT(coordinator.stats().staleness_max, 4 * consistency.steps());
+  }
   return cluster.reactor().now() - from;
 }
 
-TEST(SynchronousRounds, WithABackupWorkerASlowOneHoldsNobodyUp) {
+TEST(SynchronousRounds, ASlowWorkerCostsLessWithABackupWorkerOrABoundOnStaleness) {
   const Duration all = time_with_a_slow_worker(Consistency::synchronous());
   const Duration without_the_slowest = time_with_a_slow_worker(Consistency::synchronous(1));
+  const Duration bounded = time_with_a_slow_worker(Consistency::bounded(4));
   EXPECT_LE(without_the_slowest, all / 2)
       << without_the_slowest.count() << " ns of " << all.count();
+  EXPECT_LE(bounded, all * 6 / 10) << bounded.count() << " ns of " << all.count();
 }
 
 }  // namespace

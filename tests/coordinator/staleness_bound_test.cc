@@ -199,37 +199,5 @@ TEST(BoundedStaleness, AClosureThatStandsStillIsNamedInTheStatus) {
   EXPECT_FALSE(status().contains("held_by_bound"));
 }
 
-// How long 400 updates take in virtual time with one of four workers four times slower.
-Duration time_with_a_slow_worker(Consistency consistency, bool in_steps) {
-  SimulatedClusterOptions options = cluster_of(4, consistency);
-  options.network.delay_min = options.network.delay_max = milliseconds(1);
-  if (in_steps) options.strategy.engine.send_window = 1;
-  SimulatedCluster cluster(options);
-  ClusterCoordinator coordinator(cluster.strategy());
-  Counters counters(cluster.strategy());
-  Function train = step_of(cluster.strategy(), counters);
-  cluster.network().slow("worker3", 4);
-  const auto update = [&](int times) {
-    for (int i = 0; i < times; ++i) coordinator.schedule(train);
-    coordinator.join(kPatience);
-  };
-  update(40);  // everybody is connected, and has the function
-  const Duration from = cluster.reactor().now();
-  if (in_steps)
-    for (int i = 0; i < 100; ++i) update(4);
-  else
-    update(400);
-  if (consistency.steps() > 0) {
-    EXPECT_LT(coordinator.stats().staleness_max, 4 * consistency.steps());
-  }
-  return cluster.reactor().now() - from;
-}
-
-TEST(BoundedStaleness, ASlowWorkerHoldsUpABoundedRunFarLessThanOneInStep) {
-  const Duration in_step = time_with_a_slow_worker(Consistency::asynchronous(), true);
-  const Duration bounded = time_with_a_slow_worker(Consistency::bounded(4), false);
-  EXPECT_LE(bounded, in_step * 6 / 10) << bounded.count() << " ns of " << in_step.count();
-}
-
 }  // namespace
 }  // namespace cairn
