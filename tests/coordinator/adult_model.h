@@ -46,6 +46,7 @@ inline const AdultData& adult() {
 // Wide & Deep with the optimizers of both kinds: row rules, a table rule, and a schedule.
 struct AdultModel {
   static const Dataset& batches() { return adult().batches; }
+  static const Dataset& halves() { return adult().halves; }
   AdultModel() {
     for (std::size_t i = 0; i < kCategories.size(); ++i) {
       embeddings.emplace_back(

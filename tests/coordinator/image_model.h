@@ -15,30 +15,34 @@ namespace cairn::testing {
 inline constexpr std::int64_t kImageBatch = 16;
 
 // [8, 8, 1] of noise, with one row or one column that is brighter.
-inline const Dataset& images() {
-  static const Dataset made = [] {
-    constexpr std::int64_t kImages = 512, kSide = 8;
-    Tensor image = noise({kImages, kSide, kSide, 1}, 1), label(DType::kFloat32, {kImages, 1});
-    Random random(2);
-    for (std::int64_t i = 0; i < kImages; ++i) {
-      const bool stands = random.below(2) == 1;
-      const auto at = static_cast<std::int64_t>(random.below(kSide));
-      for (std::int64_t k = 0; k < kSide; ++k) {
-        const std::int64_t pixel = stands ? k * kSide + at : at * kSide + k;
-        image.mutable_values<float>()[static_cast<std::size_t>(i * kSide * kSide + pixel)] += 1;
-      }
-      label.mutable_values<float>()[static_cast<std::size_t>(i)] = stands ? 1.0f : 0.0f;
+inline Dataset images(std::int64_t batch) {
+  constexpr std::int64_t kImages = 512, kSide = 8;
+  Tensor image = noise({kImages, kSide, kSide, 1}, 1), label(DType::kFloat32, {kImages, 1});
+  Random random(2);
+  for (std::int64_t i = 0; i < kImages; ++i) {
+    const bool stands = random.below(2) == 1;
+    const auto at = static_cast<std::int64_t>(random.below(kSide));
+    for (std::int64_t k = 0; k < kSide; ++k) {
+      const std::int64_t pixel = stands ? k * kSide + at : at * kSide + k;
+      image.mutable_values<float>()[static_cast<std::size_t>(i * kSide * kSide + pixel)] += 1;
     }
-    return Dataset::from_tensors({{"image", image}, {"label", label}}, "label")
-        .shuffle(kImages, 3)
-        .repeat()
-        .batch(kImageBatch);
-  }();
-  return made;
+    label.mutable_values<float>()[static_cast<std::size_t>(i)] = stands ? 1.0f : 0.0f;
+  }
+  return Dataset::from_tensors({{"image", image}, {"label", label}}, "label")
+      .shuffle(kImages, 3)
+      .repeat()
+      .batch(batch);
 }
 
 struct ImageModel {
-  static const Dataset& batches() { return images(); }
+  static const Dataset& batches() {
+    static const Dataset made = images(kImageBatch);
+    return made;
+  }
+  static const Dataset& halves() {
+    static const Dataset made = images(kImageBatch / 2);
+    return made;
+  }
 
   Array losses(const Array& image, const Array& label) const {
     const Array seen = tanh(conv2d(image, filter.read()));

@@ -7,35 +7,37 @@
 #include "coordinator/one_device_strategy.h"
 #include "rpc/reactor_thread.h"
 #include "tests/coordinator/adult_model.h"
+#include "tests/coordinator/image_model.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn {
 namespace {
 
-using testing::adult;
 using testing::AdultModel;
+using testing::ImageModel;
 
 constexpr int kSteps = 200;
 constexpr std::uint64_t kSeed = 11;
 
+template <typename Model>
 std::vector<float> losses_on_one_device() {
   OneDeviceStrategy strategy(kSeed);
   auto scope = strategy.scope();
-  AdultModel model;
-  auto batches = strategy.iterate(adult().batches);
+  Model model;
+  auto batches = strategy.iterate(Model::batches());
   Function step = strategy.function([&](Iterator input) { return model.train(input); });
   std::vector<float> losses;
   for (int i = 0; i < kSteps; ++i)
-    losses.push_back(strategy.run(step, {batches}).front().item<float>());
+    losses.push_back(strategy.run(step, {batches}).front().template item<float>());
   return losses;
 }
 
+template <typename Model>
 std::vector<float> losses_in_rounds(ParameterServerStrategy& strategy, int steps) {
   auto scope = strategy.scope();
   ClusterCoordinator coordinator(strategy);
-  AdultModel model;
-  auto halves = coordinator.create_per_worker_dataset(
-      [](const InputContext& context) { return adult().halves.shard(context); }, "adult");
+  Model model;
+  auto halves = coordinator.create_shared_dataset(Model::halves());
   Function step = strategy.function([&](Iterator input) { return model.train_in_sync(input); });
   std::vector<RemoteValue> shares;
   for (int i = 0; i < 2 * steps; ++i) shares.push_back(coordinator.schedule(step, {halves}));
@@ -47,6 +49,7 @@ std::vector<float> losses_in_rounds(ParameterServerStrategy& strategy, int steps
 }
 
 // `network` is the seed of the delays: which worker is faster differs from step to step.
+template <typename Model>
 std::vector<float> losses_in_rounds(int steps, std::uint64_t network) {
   SimulatedClusterOptions options{.ps = 2, .workers = 2};
   options.network.seed = network;
@@ -54,7 +57,7 @@ std::vector<float> losses_in_rounds(int steps, std::uint64_t network) {
   options.strategy.partitioner = FixedShardsPartitioner(2);
   options.strategy.consistency = Consistency::synchronous();
   SimulatedCluster cluster(options);
-  return losses_in_rounds(cluster.strategy(), steps);
+  return losses_in_rounds<Model>(cluster.strategy(), steps);
 }
 
 // The same over sockets, with threads of their own for each shard, each lane and the engine.
@@ -86,7 +89,7 @@ std::vector<float> losses_over_sockets(int steps) {
   std::vector<float> losses;
   {
     ParameterServerStrategy strategy(start_engine_thread(options, rpc::Transport::kAuto));
-    losses = losses_in_rounds(strategy, steps);
+    losses = losses_in_rounds<AdultModel>(strategy, steps);
   }
   servers.run([&] {
     workers.clear();
@@ -95,20 +98,30 @@ std::vector<float> losses_over_sockets(int steps) {
   return losses;
 }
 
-TEST(TrainingInRounds, LossesAreThoseOfOneDeviceWithTheGlobalBatch) {
-  const std::vector<float> wanted = losses_on_one_device(), losses = losses_in_rounds(kSteps, 1);
+template <typename Model>
+void train_as_one_device_does() {
+  const std::vector<float> wanted = losses_on_one_device<Model>(),
+                           losses = losses_in_rounds<Model>(kSteps, 1);
   ASSERT_EQ(losses.size(), wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i)
     ASSERT_LE(std::abs(losses[i] - wanted[i]), 1e-5f * std::abs(wanted[i])) << "step " << i;
   EXPECT_LT(wanted.back(), wanted.front());  // it does learn
 }
 
+TEST(TrainingInRounds, LossesAreThoseOfOneDeviceWithTheGlobalBatch) {
+  train_as_one_device_does<AdultModel>();
+}
+TEST(TrainingInRounds, LossesOfAConvolutionalNetworkAreThoseOfOneDevice) {
+  train_as_one_device_does<ImageModel>();
+}
+
 TEST(TrainingInRounds, RepeatsBitForBitWhicheverWorkerIsFaster) {
-  EXPECT_EQ(losses_in_rounds(40, 1), losses_in_rounds(40, 2));
+  EXPECT_EQ(losses_in_rounds<AdultModel>(40, 1), losses_in_rounds<AdultModel>(40, 2));
+  EXPECT_EQ(losses_in_rounds<ImageModel>(40, 1), losses_in_rounds<ImageModel>(40, 2));
 }
 
 TEST(TrainingInRounds, OverSocketsAndThreadsTheBitsAreThoseOfTheSimulation) {
-  EXPECT_EQ(losses_over_sockets(40), losses_in_rounds(40, 1));
+  EXPECT_EQ(losses_over_sockets(40), losses_in_rounds<AdultModel>(40, 1));
 }
 
 }  // namespace
