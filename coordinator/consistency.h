@@ -32,7 +32,8 @@
 //     draw different random values (the member's number is the replica's).
 //   - A round waits for a member for each lane. It is completed with fewer if the next closure in
 //     the queue can be none of it, or if the program itself waits (join, done, get or ready of a
-//     member) and nothing is queued. So schedule all closures of a step before you ask for one.
+//     member) and nothing is queued. So schedule all closures of a step before you ask for one;
+//     and ask: to look at counts() or stats() is not to wait.
 //   - A closure that assigns (other than by an optimizer) runs alone, between two rounds.
 //   - A function that pushes more than once, because it reads variables again after updating
 //     others, has no single sum: schedule() refuses it with FailedPrecondition.

@@ -40,6 +40,7 @@ struct Options {
   int harm = 20, depth = 1;
   std::uint64_t seed = 1;
   std::string places;
+  std::string bound, backups;  // as the exerciser takes them; empty: asynchronous
   std::int64_t closures = 10'000;
   int patience_s = 120;
 };
@@ -280,12 +281,18 @@ int main(int argc, char** argv) {
   app.add_option("--harm", options.harm, "How often; with recovery: to each role");
   app.add_option("--places", options.places, "With failpoints: those whose names begin so");
   app.add_option("--depth", options.depth);
+  app.add_option("--bound", options.bound, "k of bounded(k)");
+  app.add_option("--backups", options.backups, "b of synchronous(b)");
   app.add_option("--ps", cluster.ps);
   app.add_option("--workers", cluster.workers);
   app.add_option("--closures", options.closures);
   CLI11_PARSE(app, argc, argv);
   cluster.exerciser = {"--depth", std::to_string(options.depth), "--ps",
                        std::to_string(cluster.ps)};
+  if (!options.bound.empty())
+    cluster.exerciser.insert(cluster.exerciser.end(), {"--bound", options.bound});
+  if (!options.backups.empty())
+    cluster.exerciser.insert(cluster.exerciser.end(), {"--backups", options.backups});
   if (options.mode == "once")
     cluster.exerciser.insert(cluster.exerciser.end(),
                              {"--closures", std::to_string(options.closures)});

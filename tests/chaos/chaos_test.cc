@@ -39,6 +39,13 @@ TEST_F(ChaosTest, CheckpointsAreWholeAtDepthFour) {
   expect_good({"--mode", "saving", "--harm", "12", "--depth", "4", "--seed", "2"});
 }
 
+TEST_F(ChaosTest, CheckpointsAreWholeInRounds) {
+  expect_good({"--mode", "saving", "--harm", "12", "--backups", "0", "--seed", "4"});
+}
+TEST_F(ChaosTest, CheckpointsAreWholeInRoundsWithABackupWorker) {
+  expect_good({"--mode", "saving", "--harm", "12", "--backups", "1", "--seed", "5"});
+}
+
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverAPsDies) {
   expect_good({"--mode", "failpoints", "--workers", "1", "--places", "rows."});
 }

@@ -1,6 +1,6 @@
 // A user's program for tests: closures that count, so that whatever is lost or done twice shows.
 //
-//   cairn-exerciser --closures N [--flights] [--depth D]
+//   cairn-exerciser --closures N [--flights] [--depth D] [--bound K | --backups B]
 //     runs them all; ends with 0 if every count is exact
 //   cairn-exerciser --checkpoints FOLDER --finish-when FILE
 //     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with
@@ -81,8 +81,9 @@ simulation::Base resume(Program& program, const Scenario& scenario, const std::s
   const auto manifest = storage::read_manifest(system_disk(), newest->path);
   program.coordinator.restore(newest->path);
   const Values values = simulation::values_of(program, simulation::due(scenario, {}));
-  const std::int64_t acknowledged = std::stoll(manifest.metadata), step = manifest.global_step;
-  std::printf("restored %s: step %lld, %s, %llu lost, %lld were acknowledged\n",
+  const std::int64_t acknowledged = std::stoll(manifest.metadata);
+  const std::int64_t step = simulation::elements_committed(manifest);
+  std::printf("restored %s: %lld closures, %s, %llu lost, %lld were acknowledged\n",
               newest->path.c_str(), static_cast<long long>(step), text(values).c_str(),
               static_cast<unsigned long long>(manifest.lost_updates),
               static_cast<long long>(acknowledged));
@@ -111,6 +112,8 @@ void run_and_save(Program& program, const Scenario& scenario, const std::string&
       last = std::min(last, scheduled);
     for (; scheduled < std::min(last, finished() + kAhead); ++scheduled)
       program.coordinator.schedule(program.add, {program.data});
+    // To ask is to wait: in rounds the last closures may be too few for a round.
+    if (scheduled >= last) program.coordinator.done();
     const std::int64_t acknowledged = finished();
     const std::string saved =
         program.coordinator.save({.folder = folder, .keep_last = 3}, std::to_string(acknowledged));
@@ -171,12 +174,15 @@ int main(int argc, char** argv) {
   app.add_flag("--flights", flights);
   app.add_option("--depth", scenario.pipeline_depth,
                  "Deeper than 1: closures update by a rule, so that they overlap");
+  app.add_option("--bound", scenario.bound, "Under bounded(k)");
+  app.add_option("--backups", scenario.backups, "Under synchronous(b); updates by a rule");
   app.add_option("--ps", scenario.ps, "How many there are in the cluster");
   app.add_option("--checkpoints", checkpoints);
   app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
-  if (scenario.pipeline_depth > 1) scenario.updates = simulation::Updates::kByRule;
+  if (scenario.pipeline_depth > 1 || scenario.backups)
+    scenario.updates = simulation::Updates::kByRule;
   if (!recovery.empty()) scenario.rows = kLargeRows;
   if (flights) {
     scenario.job = simulation::Job::kFlights;
@@ -188,6 +194,8 @@ int main(int argc, char** argv) {
     ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
                                    .placement = Placement::kRoundRobin};
     options.engine.pipeline_depth = scenario.pipeline_depth;
+    if (scenario.bound > 0) options.consistency = Consistency::bounded(scenario.bound);
+    if (scenario.backups) options.consistency = Consistency::synchronous(*scenario.backups);
     report("begun");
     ParameterServerStrategy strategy(TFConfigClusterResolver(), options);
     Program program(strategy, scenario);
