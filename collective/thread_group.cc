@@ -30,6 +30,7 @@ struct Meeting {
   std::vector<std::optional<CollectiveCall>> calls;  // by rank; empty: has not joined
   int joined = 0;
   std::vector<std::int64_t> begins;       // of each reduction, in the elements of all of them
+  std::int64_t elements = 0;              // of all of them
   std::int64_t chunks = 0;                // of an all-reduce
   std::atomic<std::int64_t> claimed = 0;  // chunks
   std::int64_t summed = 0;                // chunks; guarded by the mutex
@@ -40,8 +41,9 @@ struct Meeting {
 
 class Group {
  public:
-  Group(int size, Duration timeout) : size_(size), timeout_(timeout) {}
+  Group(int size, const ThreadGroupOptions& options) : size_(size), options_(options) {}
   int size() const { return size_; }
+  int adds() const { return options_.adds; }
 
   // Takes part in the call of this number.
   std::shared_ptr<Meeting> join(int rank, std::int64_t number, CollectiveCall call);
@@ -50,6 +52,8 @@ class Group {
   Duration finish(int rank, Meeting& meeting);
   // Every later call of every member, and those that wait, fail with this; the first one counts.
   void fail(const ErrorParts& error);
+  // The sum, or the mean, of what all have passed to a reduce that all have joined.
+  Tensor reduced(const Meeting& meeting) const;
   // After fail(): returns when no thread sums any more.
   void wait_until_still();
 
@@ -63,7 +67,7 @@ class Group {
   std::string late(int rank, const Meeting& meeting) const;
 
   const int size_;
-  const Duration timeout_;
+  const ThreadGroupOptions options_;
   std::mutex mutex_;  // guards what is below, and the meetings
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Meeting>> open_;  // those that some have not joined yet
@@ -103,12 +107,11 @@ std::shared_ptr<Meeting> Group::join(int rank, std::int64_t number, CollectiveCa
 void Group::complete(Meeting& meeting) {
   open_.pop_front();
   ++first_open_;
-  std::int64_t elements = 0;
   for (const Reduction& each : meeting.calls[0]->reductions) {
-    meeting.begins.push_back(elements);
-    elements += each.elements;
+    meeting.begins.push_back(meeting.elements);
+    meeting.elements += each.elements;
   }
-  meeting.chunks = (elements + kChunkElements - 1) / kChunkElements;
+  meeting.chunks = (meeting.elements + kChunkElements - 1) / kChunkElements;
   meeting.ended = meeting.chunks == 0;
   changed_.notify_all();
 }
@@ -118,11 +121,12 @@ Duration Group::finish(int rank, Meeting& meeting) {
   auto moved_on = [&] { return meeting.ended || meeting.all_joined() || error_; };
   const bool waits = !moved_on();  // else no clock is read
   const TimePoint came = waits ? Steady::now() : TimePoint();
-  if (!changed_.wait_for(lock, timeout_, moved_on))
+  if (!changed_.wait_for(lock, options_.timeout, moved_on))
     fail({Code::kDeadlineExceeded, late(rank, meeting)}, lock);
   const TimePoint all_there = waits ? Steady::now() : TimePoint();
-  if (!meeting.ended && !error_) sum_chunks(meeting, lock);
-  if (!changed_.wait_for(lock, timeout_, [&] { return meeting.ended || error_; }))
+  const bool adds = options_.adds == ThreadGroupOptions::kAllMembers || options_.adds == rank;
+  if (adds && !meeting.ended && !error_) sum_chunks(meeting, lock);
+  if (!changed_.wait_for(lock, options_.timeout, [&] { return meeting.ended || error_; }))
     fail({Code::kDeadlineExceeded, late(rank, meeting)}, lock);
   if (!meeting.ended) raise(lock);
   if (waits && tracing()) record_span("wait for the slowest replica", came, all_there, 0);
@@ -130,8 +134,8 @@ Duration Group::finish(int rank, Meeting& meeting) {
 }
 
 // Members claim chunks instead of having a share each: one that comes late, or whose core does
-// something else, then holds nobody up. Who sums a chunk does not change its bits, because the
-// members' values are always added by rank.
+// something else, then holds nobody up. Who sums a chunk does not change its bits, because where it
+// lies among the call's values says in which order the members' are added.
 void Group::sum_chunks(Meeting& meeting, Lock& lock) {
   ++summing_;
   lock.unlock();
@@ -168,8 +172,30 @@ void Group::sum_chunk(const Meeting& meeting, std::int64_t chunk) const {
     for (std::size_t rank = 0; rank < arrays.size(); ++rank)
       arrays[rank] = meeting.calls[rank]->reductions[i].values +
                      static_cast<std::size_t>(from) * dtype_bytes(each.dtype);
-    reduce_all(each.op, each.dtype, arrays, static_cast<std::size_t>(to - from));
+    reduce_range(options_.order, each.op, each.dtype, arrays,
+                 {meeting.begins[i] + from, to - from, meeting.elements});
   }
+}
+
+// By rank one copy will do: the others are added to it from where they lie. The other orders
+// overwrite what they add up, and these are the members' own values.
+Tensor Group::reduced(const Meeting& meeting) const {
+  const CollectiveCall& call = *meeting.calls[0];
+  Tensor sum = call.value.clone();
+  const std::int64_t elements = sum.elements();
+  if (options_.order != SumOrder::kRanks) {
+    std::vector<Tensor> copies;
+    std::vector<std::byte*> arrays{sum.mutable_raw()};
+    for (std::size_t rank = 1; rank < meeting.calls.size(); ++rank)
+      arrays.push_back(copies.emplace_back(meeting.calls[rank]->value.clone()).mutable_raw());
+    reduce_range(options_.order, call.op, sum.dtype(), arrays, {0, elements, elements});
+    return sum;
+  }
+  const auto count = static_cast<std::size_t>(elements);
+  for (std::size_t rank = 1; rank < meeting.calls.size(); ++rank)
+    add_to(sum.dtype(), sum.mutable_raw(), meeting.calls[rank]->value.raw(), count);
+  if (call.op == ReduceOp::kMean) divide_by(static_cast<float>(size_), sum.mutable_raw(), count);
+  return sum;
 }
 
 void Group::fail(const ErrorParts& error) { fail(error, Lock(mutex_)); }
@@ -200,10 +226,12 @@ std::string Group::late(int rank, const Meeting& meeting) const {
   for (int other = 0; other < size_; ++other)
     if (!meeting.calls[static_cast<std::size_t>(other)])
       missing += str(missing.empty() ? "" : ", ", other);
-  const auto seconds = std::chrono::duration<double>(timeout_).count();
+  const auto seconds = std::chrono::duration<double>(options_.timeout).count();
+  const std::string sum = options_.adds == ThreadGroupOptions::kAllMembers
+                              ? "a sum that another member had begun"
+                              : str("the sum, which rank ", options_.adds, " makes for all");
   return str("rank ", rank, " waited ", seconds, " s in ", describe(own), " for ",
-             missing.empty() ? std::string("a sum that another member had begun")
-                             : str("rank ", missing, ", which did not make the call"),
+             missing.empty() ? sum : str("rank ", missing, ", which did not make the call"),
              "; if it only takes longer, give the group a longer timeout");
 }
 
@@ -247,17 +275,10 @@ class Member final : public Collective {
     return all;
   }
 
-  // The root alone sums, by rank: the others go on as soon as all have come.
+  // The root alone sums: the others go on as soon as all have come.
   Tensor reduce(ReduceOp op, const Tensor& value, int root) override {
     const auto met = meet({.kind = CallKind::kReduce, .root = root, .op = op, .value = value});
-    if (root != rank_) return {};
-    Tensor sum = met->calls[0]->value.clone();
-    const auto elements = static_cast<std::size_t>(sum.elements());
-    for (int other = 1; other < size(); ++other)
-      add_to(sum.dtype(), sum.mutable_raw(),
-             met->calls[static_cast<std::size_t>(other)]->value.raw(), elements);
-    if (op == ReduceOp::kMean) divide_by(static_cast<float>(size()), sum.mutable_raw(), elements);
-    return sum;
+    return root == rank_ ? group_->reduced(*met) : Tensor();
   }
 
   void barrier() override { meet({.kind = CallKind::kBarrier}); }
@@ -276,7 +297,10 @@ class Member final : public Collective {
     counts_.bytes += bytes;
     return meeting;
   }
+  // One that adds for all does it before it waits for them in another call: where the members'
+  // graphs differ, another may wait for the sum before it makes that call.
   std::shared_ptr<Meeting> meet(CollectiveCall call) {
+    if (group_->adds() == rank_) wait(next_ - 1);
     auto meeting = join(std::move(call));
     finish(*meeting);
     return meeting;
@@ -299,11 +323,21 @@ class Member final : public Collective {
 }  // namespace
 
 std::vector<std::unique_ptr<Collective>> make_thread_group(int size, Duration timeout) {
+  return make_thread_group(size, ThreadGroupOptions{.timeout = timeout});
+}
+
+std::vector<std::unique_ptr<Collective>> make_thread_group(int size,
+                                                           const ThreadGroupOptions& options) {
   if (size < 1) throw InvalidArgumentError(str("a group has at least one member, not ", size));
-  if (timeout <= Duration(0))
+  if (options.adds != ThreadGroupOptions::kAllMembers && (options.adds < 0 || options.adds >= size))
+    throw InvalidArgumentError(str("rank ", options.adds, " is to add for a group of ", size,
+                                   " members: it must be one of them, 0 to ", size - 1));
+  if (options.timeout <= Duration(0))
     throw InvalidArgumentError("a group's timeout must be positive: every wait is bounded");
   // Longer ones would overflow where the system adds them to its clock.
-  auto group = std::make_shared<Group>(size, std::min<Duration>(timeout, std::chrono::hours(9000)));
+  ThreadGroupOptions bounded = options;
+  bounded.timeout = std::min<Duration>(options.timeout, std::chrono::hours(9000));
+  auto group = std::make_shared<Group>(size, bounded);
   std::vector<std::unique_ptr<Collective>> members;
   for (int rank = 0; rank < size; ++rank) members.push_back(std::make_unique<Member>(group, rank));
   return members;

@@ -5,13 +5,32 @@
 //       ...  members that count what they are asked, and ask those of ThreadOps
 //     }
 //   };
-//   MirroredStrategy strategy({"cpu:0", "cpu:1"},
-//                             {.cross_device_ops = std::make_shared<Counting>()});
+//   MirroredStrategy own({"cpu:0", "cpu:1"}, std::make_shared<Counting>());
+//   MirroredStrategy ring({"cpu:0", "cpu:1"}, "Ring");      one of ours, by its name
 //
 // The reference's CrossDeviceOps is given the values of all replicas by one thread. Here each
 // replica has a thread, and a member object of a group that does it (collective/collective.h).
+//
+// Ours differ in who adds, and in which order (collective/sum_order.h), so in the last bits of sums
+// of floats. Each repeats bit for bit, and leaves the same bits on all replicas.
+//
+//   name                       who adds                     order           same bits as ThreadOps
+//   ThreadOps                  all replicas that wait       of replicas
+//   ReductionToOneDevice       one replica, for all         of replicas     always
+//   HierarchicalCopyAllReduce  all replicas that wait       of pairs        with up to 3 replicas
+//   Ring                       all replicas that wait       around a ring   with up to 2 replicas
+//
+// On logical CPUs nothing else is different: all read and write the one memory there is, and have
+// no links that a hierarchy of copies or a ring would spare, as they do between GPUs. A program
+// takes another one than ThreadOps for the bits: those of a ring between processes, or the smaller
+// rounding error of pairs.
+//
+//   What they do not touch  Rows (sparse gradients) and the changes of variables by aggregation are
+//                           added in the order of replicas under all of them, as is what
+//                           Strategy::reduce() adds of values at hand.
 #pragma once
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "collective/collective.h"
@@ -28,9 +47,36 @@ class CrossDeviceOps {
   virtual std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) = 0;
 };
 
+// By the name of its class, one of those below.
+//   Errors  InvalidArgument: another name.  FailedPrecondition: NcclAllReduce, which needs GPUs.
+std::shared_ptr<CrossDeviceOps> cross_device_ops_of(std::string_view name);
+
 // What strategies use unless told otherwise: values are summed where they lie, by the replicas'
 // threads themselves, in the order of replicas.
 class ThreadOps final : public CrossDeviceOps {
+ public:
+  std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;
+};
+
+// One replica adds the values of all, and gives each of them the sum; the others wait for it.
+class ReductionToOneDevice final : public CrossDeviceOps {
+ public:
+  explicit ReductionToOneDevice(int replica = 0) : replica_(replica) {}
+  //   Errors  InvalidArgument, from the strategy's constructor: there is no such replica.
+  std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;
+
+ private:
+  const int replica_;
+};
+
+// Neighbours are added first, then their sums, and so on.
+class HierarchicalCopyAllReduce final : public CrossDeviceOps {
+ public:
+  std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;
+};
+
+// Each replica's slice of the values is added around the ring, beginning behind it.
+class Ring final : public CrossDeviceOps {
  public:
   std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;
 };

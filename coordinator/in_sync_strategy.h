@@ -47,7 +47,8 @@ struct InSyncOptions {
   // For debugging: after every run all copies of each variable are compared.
   //   Errors  FailedPrecondition, from run() and call(): a copy differs; names the variable.
   bool check_replicas = false;
-  // How replicas' values become one; null: ThreadOps.
+  // How replicas' values become one: the program's own, or cross_device_ops_of("Ring"); null:
+  // ThreadOps.
   std::shared_ptr<CrossDeviceOps> cross_device_ops = nullptr;
   // How long a replica waits for the others where they meet: longer than one of them may compute
   // between two meetings. One that has failed is not waited for.

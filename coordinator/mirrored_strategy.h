@@ -26,7 +26,9 @@
 //
 // An optimizer changes all copies, whatever the aggregation.
 #pragma once
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coordinator/in_sync_strategy.h"
@@ -42,6 +44,13 @@ class MirroredStrategy final : public InSyncStrategy {
   //   Errors  InvalidArgument: a device that there is not, or one that is named twice.
   explicit MirroredStrategy(const std::vector<std::string>& devices = {},
                             const InSyncOptions& options = {});
+  // The same; how replicas' values become one is the program's own choice, or one of Cairn's by its
+  // name (coordinator/cross_device_ops.h), instead of that of the options.
+  //   Errors  as above, and those of cross_device_ops_of().
+  MirroredStrategy(const std::vector<std::string>& devices,
+                   std::shared_ptr<CrossDeviceOps> cross_device_ops, InSyncOptions options = {});
+  MirroredStrategy(const std::vector<std::string>& devices, std::string_view cross_device_ops,
+                   InSyncOptions options = {});
 };
 
 }  // namespace cairn

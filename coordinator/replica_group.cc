@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "collective/group_run.h"
-#include "collective/thread_group.h"
 
 namespace cairn {
 
@@ -70,10 +69,6 @@ void ReplicaThreads::run(const std::function<void(int)>& body,
 }
 
 // ---- the group ----
-
-std::vector<std::unique_ptr<Collective>> ThreadOps::group(int replicas, Duration timeout) {
-  return make_thread_group(replicas, timeout);
-}
 
 ReplicaGroup::ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
                            std::shared_ptr<CrossDeviceOps> ops, std::chrono::milliseconds timeout)

@@ -24,6 +24,13 @@ struct Kind {
   MakeGroup make;
 };
 
+MakeGroup threads(ThreadGroupOptions options) {
+  return [options](int size, Duration timeout) mutable {
+    options.timeout = timeout;
+    return make_thread_group(size, options);
+  };
+}
+
 // Each member as a process would make it, at a Unix socket.
 Members make_socket_group(int size, Duration timeout) {
   char folder[] = "/tmp/cairn-collective-XXXXXX";
@@ -52,10 +59,14 @@ class CollectiveContract : public ::testing::TestWithParam<Kind> {
   static Members group(int size, Duration timeout = 1min) { return GetParam().make(size, timeout); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Groups, CollectiveContract,
-                         ::testing::Values(Kind{"Threads", make_thread_group},
-                                           Kind{"Sockets", make_socket_group}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Groups, CollectiveContract,
+    ::testing::Values(Kind{"Threads", threads({})},
+                      Kind{"ThreadsInPairs", threads({.order = SumOrder::kPairs})},
+                      Kind{"ThreadsInARing", threads({.order = SumOrder::kRing})},
+                      Kind{"ThreadsOfWhichOneAdds", threads({.adds = 0})},
+                      Kind{"Sockets", make_socket_group}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(CollectiveContract, AllMembersEndWithTheSameBitsAndEveryRunRepeatsThem) {
   const std::vector<std::int64_t> sizes = {1, 0, 100'000, 3, 32 * 1024};
