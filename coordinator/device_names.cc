@@ -9,9 +9,7 @@
 #include "core/base/error.h"
 
 namespace cairn {
-namespace {
 
-// The number of a logical CPU.
 int logical_cpu(const std::string& name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -33,8 +31,6 @@ int logical_cpu(const std::string& name) {
                                    "\"; there are \"cpu:0\" to \"cpu:", kLogicalCpusMax - 1, "\""));
   return number;
 }
-
-}  // namespace
 
 std::vector<Device*> devices_of(const std::vector<std::string>& names) {
   if (names.empty()) return {&cpu_device()};

@@ -37,7 +37,7 @@ namespace cairn {
 
 //   Memory   one copy of all variables and their slots for each device.
 //   Failures, repetition, batches, threads: see InSyncStrategy.
-class MirroredStrategy final : public InSyncStrategy {
+class MirroredStrategy : public InSyncStrategy {
  public:
   // A replica for each device: "cpu:0", "cpu:1", ... are logical CPUs, each computing on a thread
   // of its own. None named: all devices that there are; today that is one, the processor.

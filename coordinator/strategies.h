@@ -3,12 +3,14 @@
 //
 //   OneDeviceStrategy            one replica in this process
 //   MirroredStrategy             several, with a copy of the variables each
+//   MeshStrategy                 the same, each with several logical devices
 //   CentralStorageStrategy       several, with the variables in one place
 //   MultiWorkerMirroredStrategy  one in each of several processes, with a copy each
 //   ParameterServerStrategy      variables on parameter servers, steps on workers
 #pragma once
 #include "coordinator/average_loss.h"
 #include "coordinator/central_storage_strategy.h"
+#include "coordinator/mesh_strategy.h"
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/multi_worker_mirrored_strategy.h"
 #include "coordinator/one_device_strategy.h"
