@@ -3,7 +3,7 @@
 //
 //   kRanks  ((r0 + r1) + r2) + r3: what a program that adds in a loop gets.
 //   kPairs  (r0 + r1) + (r2 + r3), neighbours first and then their sums, as a tree of copies adds.
-//           The rounding error grows with the logarithm of the number of members, not with it.
+//           The rounding error grows with the logarithm of the number of members alone.
 //           With up to three members it is the same as kRanks.
 //           Source  Higham, "The accuracy of floating point summation", 1993.
 //   kRing   The elements of all values of a call, one after another, are cut into one slice per

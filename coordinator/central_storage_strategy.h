@@ -25,6 +25,12 @@ class CentralStorageStrategy final : public InSyncStrategy {
   explicit CentralStorageStrategy(const std::vector<std::string>& compute_devices = {},
                                   const std::string& parameter_device = "",
                                   const InSyncOptions& options = {});
+
+ protected:
+  std::vector<std::string> parameter_devices() const override { return {parameter_device_}; }
+
+ private:
+  std::string parameter_device_;
 };
 
 }  // namespace cairn

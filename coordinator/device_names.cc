@@ -32,15 +32,16 @@ int logical_cpu(const std::string& name) {
   return number;
 }
 
-std::vector<Device*> devices_of(const std::vector<std::string>& names) {
-  if (names.empty()) return {&cpu_device()};
+std::vector<NamedDevice> devices_of(const std::vector<std::string>& names) {
+  if (names.empty()) return {{"cpu:0", &cpu_device()}};
   std::set<int> seen;
-  std::vector<Device*> devices;
+  std::vector<NamedDevice> devices;
   for (const std::string& name : names) {
-    if (!seen.insert(logical_cpu(name)).second)
+    const int number = logical_cpu(name);
+    if (!seen.insert(number).second)
       throw InvalidArgumentError(
           str("the device \"", name, "\" is named twice; each replica needs one of its own"));
-    devices.push_back(&cpu_device());
+    devices.push_back({str("cpu:", number), &cpu_device()});
   }
   return devices;
 }

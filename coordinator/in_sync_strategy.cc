@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "coordinator/dealt_iterator.h"
+#include "coordinator/device_names.h"
 #include "coordinator/replica_group.h"
 #include "coordinator/replica_runtime.h"
 #include "core/graph/op_def.h"
@@ -47,14 +48,17 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
       local_(runtime_.local_replicas()),
       first_(runtime_.first_replica()),
       check_replicas_(check_replicas),
+      device_names_(static_cast<std::size_t>(local_), "cpu:0"),
       group_(std::move(runner)) {
   runtime_.serve(*this);
   for (int i = 0; i < local_; ++i) cross_parts_.emplace_back(*this, nullptr, first_ + i);
 }
 
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
-                               std::vector<Device*> devices, const InSyncOptions& options)
+                               const std::vector<NamedDevice>& devices,
+                               const InSyncOptions& options)
     : InSyncStrategy(std::move(runtime), nullptr, options.check_replicas) {
+  for (std::size_t i = 0; i < devices.size(); ++i) device_names_[i] = devices[i].name;
   if (replicas_ == 1) return;
   const bool copies = runtime_.copies() > 1;
   if (!copies) one_place_ = std::make_unique<OneAtATime>(runtime_.store());
@@ -62,7 +66,7 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
   for (int i = 0; i < replicas_; ++i) {
     VariableStore* rows =
         copies ? static_cast<VariableStore*>(&runtime_.store(i)) : one_place_.get();
-    members.push_back({*devices[static_cast<std::size_t>(i)], *rows});
+    members.push_back({*devices[static_cast<std::size_t>(i)].device, *rows});
   }
   group_ = std::make_unique<ReplicaGroup>(
       std::move(members), copies ? GroupStore::Rows::kCopies : GroupStore::Rows::kOnePlace,

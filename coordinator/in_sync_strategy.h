@@ -36,11 +36,11 @@
 
 namespace cairn {
 
-class Device;
 class OneAtATime;
 class DealtIterator;
 class ReplicaRunner;
 class ReplicaRuntime;
+struct NamedDevice;
 
 struct InSyncOptions {
   std::uint64_t seed = 0;  // of initial values and of random operations
@@ -82,7 +82,7 @@ class InSyncStrategy : public LocalStrategy {
 
  protected:
   // `devices`: one per replica; they outlive it.
-  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, std::vector<Device*> devices,
+  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, const std::vector<NamedDevice>& devices,
                  const InSyncOptions& options);
   // Of replicas of which others run elsewhere: `runtime` says which are here, and `runner` runs
   // them; null: there is one replica in all.
@@ -95,6 +95,7 @@ class InSyncStrategy : public LocalStrategy {
   virtual std::vector<Element> elements_of(const DealtIterator& data);
 
   ReplicasHere replicas_of_process() const override { return {first_, local_}; }
+  std::vector<std::string> worker_devices() const override { return device_names_; }
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   RunResult call_for_each_replica(Function& function,
                                   const std::vector<RunArgument>& arguments) override;
@@ -124,6 +125,7 @@ class InSyncStrategy : public LocalStrategy {
   ReplicaRuntime& runtime_;
   const int replicas_, local_, first_;  // in all, of this process, and its first one
   const bool check_replicas_;
+  std::vector<std::string> device_names_;  // by replica of this process
   // Pairs of functions that were found to meet alike; kept, so that their addresses stay theirs.
   std::set<
       std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const ConcreteFunction>>>

@@ -64,6 +64,7 @@ void LocalStrategy::add_slots(const Variable& variable, const UpdateRule& rule) 
   state_->runtime.add_slots(variable, rule);
 }
 LocalRuntime& LocalStrategy::runtime() { return state_->runtime; }
+const EagerRuntime* LocalStrategy::eager_runtime() const { return &state_->runtime; }
 LocalStore& LocalStrategy::store() { return state_->runtime.store(); }
 
 std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {

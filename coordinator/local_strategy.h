@@ -56,6 +56,7 @@ class LocalStrategy : public Strategy {
   explicit LocalStrategy(std::unique_ptr<LocalRuntime> runtime);
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   LocalRuntime& runtime();
+  const EagerRuntime* eager_runtime() const override;
   // The plan of the function for this number of replicas; made when it is first asked for.
   std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
                                       int replicas);

@@ -95,6 +95,25 @@ int ParameterServerStrategy::num_workers() const {
   return static_cast<int>(worker_of_lane_->back().item<std::int64_t>()) + 1;
 }
 
+namespace {
+
+std::vector<std::string> devices_of_job(const ClusterSpec& cluster, const std::string& job) {
+  std::vector<std::string> names;
+  for (const auto& [task, address] : cluster.tasks(job))
+    names.push_back(str("/job:", job, "/task:", task, "/cpu:0"));
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> ParameterServerStrategy::worker_devices() const {
+  return devices_of_job(host_->engine().options().cluster, "worker");
+}
+
+std::vector<std::string> ParameterServerStrategy::parameter_devices() const {
+  return devices_of_job(host_->engine().options().cluster, "ps");
+}
+
 Array ParameterServerStrategy::worker_index() { return recorded_worker_index(); }
 
 void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRule& rule) {

@@ -38,21 +38,6 @@ struct ParameterServerOptions {
   EngineOptions engine = {};
 };
 
-// While it lives, variables made by the strategy lie on the shard of another one, in one part; they
-// take no turn of a round-robin placement. Nests; ends before its strategy.
-class [[nodiscard]] Colocation {
- public:
-  Colocation(std::vector<std::string>& names, const std::string& beside) : names_(names) {
-    names_.push_back(beside);
-  }
-  ~Colocation() { names_.pop_back(); }
-  Colocation(const Colocation&) = delete;
-  Colocation& operator=(const Colocation&) = delete;
-
- private:
-  std::vector<std::string>& names_;
-};
-
 //   Thread  scheduling: any; all else one at a time.
 class ParameterServerStrategy : public Strategy, private EagerRuntime {
  public:
@@ -70,6 +55,7 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   // Cut by the partitioner and placed; its rows are made before the first closure that needs them.
   Variable create_variable(VariableSpec spec) override;
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
+  // As extended() has it.
   // auto beside = strategy.colocate_vars_with(table);
   //   Errors  when a variable is made: `variable` is in several parts.
   Colocation colocate_vars_with(const Variable& variable) {
@@ -100,11 +86,13 @@ class ParameterServerStrategy : public Strategy, private EagerRuntime {
   // Errors  those of enqueue() and of the closure.
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
+  std::vector<std::string> worker_devices() const override;
+  std::vector<std::string> parameter_devices() const override;
+  const EagerRuntime* eager_runtime() const override { return this; }
   std::string next_dataset_name();
 
   std::unique_ptr<EngineHost> host_;
   std::shared_ptr<const std::vector<Tensor>> worker_of_lane_;  // the number of each lane's worker
-  std::vector<std::string> colocated_;                         // the innermost last
   int datasets_ = 0;                                           // made by iterate()
 };
 

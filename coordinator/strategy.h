@@ -39,12 +39,15 @@
 #include "coordinator/replica_context.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/run_values.h"
+#include "coordinator/strategy_extended.h"
 #include "core/graph/function.h"
 #include "core/graph/variable.h"
 #include "data/dataset.h"
 #include "data/input_context.h"
 
 namespace cairn {
+
+class EagerRuntime;
 
 class Strategy : public VariableCreator {
  public:
@@ -119,6 +122,9 @@ class Strategy : public VariableCreator {
   // A per-replica value of what `value_fn` returns for each replica of this process.
   PerReplica experimental_distribute_values_from_function(
       const std::function<Array(const ValueContext&)>& value_fn);
+
+  // What code that must know how it is distributed asks (coordinator/strategy_extended.h).
+  StrategyExtended extended() { return StrategyExtended(*this); }
 
   // ---- data ----
 
@@ -206,8 +212,17 @@ class Strategy : public VariableCreator {
   // The outputs of all replicas, each a per-replica value. InvalidArgument: their numbers differ.
   static RunResult regrouped(std::vector<StepOutputs> of_replicas);
 
+  // What StrategyExtended tells: the devices of this process's replicas, those that have variables,
+  // and who keeps these (nullptr: the strategy makes none).
+  virtual std::vector<std::string> worker_devices() const { return {"cpu:0"}; }
+  virtual std::vector<std::string> parameter_devices() const { return worker_devices(); }
+  virtual const EagerRuntime* eager_runtime() const { return nullptr; }
+  // The variables beside which others are to lie that are made now, by name; the innermost last.
+  std::vector<std::string> colocated_;
+
  private:
   friend class ReplicaContext;
+  friend class StrategyExtended;
   bool bare_is_own_value() const;
   friend const ReplicaContext& get_replica_context();
   // One replica's run, or a call, in the scope that is open: recorded or now.
