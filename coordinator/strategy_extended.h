@@ -6,7 +6,8 @@
 //       [&](Strategy& strategy, const PerReplica& gradient) {
 //         const StrategyExtended extended = strategy.extended();
 //         const RunValue sum = extended.reduce_to(ReduceOp::kSum, gradient, w);
-//         extended.update(w, [&](const Variable& v, const Array& g) { v.assign_sub(g * 0.1f); }, sum);
+//         extended.update(
+//             w, [](const Variable& v, const Array& g) { v.assign_sub(g * 0.1f); }, sum);
 //         ...
 //
 //   Source  tf.distribute.StrategyExtended of TensorFlow 2.21. What of it Cairn has no use for, and
@@ -87,8 +88,8 @@ class StrategyExtended {
 
   // What Strategy::reduce() gives; wherever it is to be, it is one value, which a host's memory
   // holds once for all its devices.
-  //   Errors  those of reduce(). InvalidArgument: the destination is a variable of another strategy,
-  //           or a device that there is not.
+  //   Errors  those of reduce(). InvalidArgument: the destination is a variable of another
+  //           strategy, or a device that there is not.
   RunValue reduce_to(ReduceOp op, const PerReplica& value, const Destinations& destinations) const;
   // The same for each pair, in their order.
   std::vector<RunValue> batch_reduce_to(
@@ -96,11 +97,11 @@ class StrategyExtended {
       const std::vector<std::pair<PerReplica, Destinations>>& value_destination_pairs) const;
 
   // Calls change(variable, arguments...) in cross-replica context, so that what it assigns is
-  // assigned to all copies of the variable, and returns what it returns. The reference calls it once
-  // for each copy; all copies here take the same change, which is therefore computed once.
+  // assigned to all copies of the variable, and returns what it returns. The reference calls it
+  // once for each copy; all copies here take the same change, which is therefore computed once.
   //   Errors  FailedPrecondition: called in replica context (use merge_call). InvalidArgument: the
-  //           variable is another strategy's; an argument is one value per replica, of which no copy
-  //           could say which is its own: reduce it first.
+  //           variable is another strategy's; an argument is one value per replica, of which no
+  //           copy could say which is its own: reduce it first.
   template <typename F, typename... A>
   auto update(const Variable& variable, F&& change, const A&... arguments) const {
     const std::vector<Array> own = update_arguments(variable, {PerReplica(arguments)...});
