@@ -2,6 +2,7 @@
 //
 //   build/dev/bin/strategies --strategy=one_device
 //   build/dev/bin/strategies --strategy=mirrored
+//   build/dev/bin/strategies --strategy=mesh
 //   build/dev/bin/strategies --strategy=central_storage
 //   build/dev/bin/strategies --strategy=multi_worker_mirrored      on every worker of TF_CONFIG
 //   build/dev/bin/cairn up --ps 2 --workers 1 --
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "coordinator/central_storage_strategy.h"
+#include "coordinator/mesh_strategy.h"
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/multi_worker_mirrored_strategy.h"
 #include "coordinator/one_device_strategy.h"
@@ -36,6 +38,10 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name) {
   if (name == "one_device") return std::make_unique<OneDeviceStrategy>(kSeed);
   if (name == "mirrored")
     return std::make_unique<MirroredStrategy>(two, InSyncOptions{.seed = kSeed});
+  if (name == "mesh")
+    return std::make_unique<MeshStrategy>(
+        DeviceAssignment::build({.num_replicas = 2, .num_logical_devices = 2}),
+        InSyncOptions{.seed = kSeed});
   if (name == "central_storage")
     return std::make_unique<CentralStorageStrategy>(two, "", InSyncOptions{.seed = kSeed});
   if (name == "multi_worker_mirrored")
@@ -44,7 +50,8 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name) {
   if (name == "parameter_server")
     return std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(),
                                                      ParameterServerOptions{.seed = kSeed});
-  throw InvalidArgumentError("there is no strategy \"" + name + "\": it is one_device, mirrored, " +
+  throw InvalidArgumentError("there is no strategy \"" + name +
+                             "\": it is one_device, mirrored, mesh, " +
                              "central_storage, multi_worker_mirrored or parameter_server");
 }
 

@@ -112,6 +112,7 @@ TEST_F(Workers, EveryStrategyTrainsTheModelToTheSameLosses) {
   const auto wanted = alone("one_device");
   EXPECT_LT(std::stof(wanted.at(200)), std::stof(wanted.at(100)));
   expect_close(alone("mirrored"), wanted);
+  EXPECT_EQ(alone("mesh"), alone("mirrored"));
   expect_close(alone("central_storage"), wanted);
   expect_close(on_servers(), wanted);
   auto workers = start_workers(2, "workers", 200);
