@@ -68,7 +68,7 @@ class Checkpointer final : public CheckpointSaver {
   rpc::Task<void> commit(std::shared_ptr<Cut> cut, std::string name, CheckpointPolicy policy,
                          std::string metadata);
   rpc::Task<void> restore_all(std::string checkpoint, RestoreOptions options);
-  rpc::Task<void> until(std::function<bool()> condition);
+  rpc::Task<void> change();
   void go_on_from(std::shared_ptr<CheckpointView> source);
   void become_heir_of(const CheckpointView& source);
   rpc::Task<void> on_disk_thread(std::function<void()> work);

@@ -41,8 +41,10 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
     *source = read_manifest(*disk, checkpoint);
   };
   co_await on_disk_thread(read);
-  std::function<bool()> all_there = [this] { return !lock_.held() && members_.all_ps_ready(); };
-  co_await until(all_there);
+  // Conditions are asked here and not where the wait is: a coroutine goes on a turn of the loop
+  // after what it waited for has ended, and by then another may have taken the lock.
+  const auto all_there = [this] { return !lock_.held() && members_.all_ps_ready(); };
+  while (!all_there()) co_await change();
   // All fit, or nothing changes.
   verify_types(variables_of(*tables_.registry().layout()), source->variables, checkpoint);
   if (options.new_data) source->positions.clear();
@@ -52,10 +54,7 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   for (auto& ps : members_.ps) ps->needs_rows = true;
   // A ps that is lost on the way is restored when it is attached again.
   for (auto& ps : members_.ps) {
-    std::function<bool()> may_be_asked = [this, one = ps.get()] {
-      return !one->needs_rows || (!lock_.held() && one->ready);
-    };
-    co_await until(may_be_asked);
+    while (ps->needs_rows && (lock_.held() || !ps->ready)) co_await change();
     if (!ps->needs_rows) continue;
     try {
       const TableLock::Hold hold(lock_);
@@ -71,22 +70,20 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
   }
   // A ps may count as ready for some turns of the loop after its call has failed: that it is
   // restored is told by `needs_rows`.
-  std::function<bool()> all_restored = [this, all_there] {
+  const auto all_restored = [&] {
     return all_there() && std::none_of(members_.ps.begin(), members_.ps.end(),
                                        [](const auto& ps) { return ps->needs_rows; });
   };
-  co_await until(all_restored);
+  while (!all_restored()) co_await change();
 }
 
 // Errors  Unavailable: a ps that is away was given up, so that nothing is left to wait for.
-rpc::Task<void> Checkpointer::until(std::function<bool()> condition) {
-  while (!condition()) {
-    for (const auto& ps : members_.ps)
-      if (!ps->ready && ps->lost_for_good)
-        throw UnavailableError(
-            str("no checkpoint can be restored without ", ps->name, ": ", ps->trouble), ps->name);
-    co_await session_.changed.wait();
-  }
+rpc::Task<void> Checkpointer::change() {
+  for (const auto& ps : members_.ps)
+    if (!ps->ready && ps->lost_for_good)
+      throw UnavailableError(
+          str("no checkpoint can be restored without ", ps->name, ": ", ps->trouble), ps->name);
+  co_await session_.changed.wait();
 }
 
 // The run goes on where `source` was saved. Within the session that saved it, datasets stay where

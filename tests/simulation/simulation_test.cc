@@ -57,6 +57,13 @@ TEST(Simulation, EachClosureIsAppliedWithOneRoundWhateverIsLostOrSlow) {
     expect_good(Mix::kSynchronous, "synchronous", seed);
 }
 
+// Somebody else took the lock on the tables between a restore's question whether it is free and its
+// own taking it.
+TEST(Simulation, APsThatComesBackWhileACheckpointIsRestoredIsAttachedBeforeOrAfter) {
+  expect_good(Mix::kEverything, "everything", 1'030'013'884);
+  expect_good(Mix::kBounded, "bounded", 1'030'000'751);
+}
+
 // What the bound holds back is there to be held back: the same job without it is staler.
 TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
   set_log_level(LogLevel::kOff);
