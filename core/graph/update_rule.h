@@ -131,7 +131,8 @@ struct RuleInputs {
 // them, [n, dim] in the block's dtype. Optimizers want float32; assignments serve every dtype of 1,
 // 4 or 8 bytes an element.
 //   A table rule works on every row of the block; rows not named have gradient zero.
-//   A row's result depends on that row alone, not on which others come with it.
+//   A row's result depends on that row alone, to the bit: not on which others come with it, nor on
+//   the processor's instruction set.
 //   Thread  the block's owner.
 //   Cost  one pass over the rows named, prefetched ahead (a table rule: over the block).
 void apply_rule(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,

@@ -108,6 +108,41 @@ TEST(UpdateRule, ARowsResultDoesNotDependOnWhichRowsComeWithIt) {
   EXPECT_EQ(together, apart);
 }
 
+// The same with more terms in a row of the arithmetic, whose roundings a compiler may join in the
+// body of a loop otherwise than in what is left over.
+TEST(UpdateRule, EveryWidthOfARowRoundsAlike) {
+  const UpdateRule rules[] = {
+      {RuleKind::kMomentum, {0.9f, 1}},
+      {RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}},
+      {RuleKind::kNadam, {0.9f, 0.999f, 1e-7f, 0.004f, 1}},
+      {RuleKind::kFtrl, {-0.5f, 0.1f, 0.01f, 0.02f, 0.1f, 0.03f}},
+      {RuleKind::kRmsPropCentered, {0.9f, 1e-7f, 0, 0}},
+      {RuleKind::kRmsPropCenteredMomentum, {0.9f, 1e-7f, 0.8f, 0}},
+      {RuleKind::kRmsPropCenteredMomentumTable, {0.9f, 1e-7f, 0.8f, 0}},
+      {RuleKind::kAdadelta, {0.95f, 1e-7f, 0}},
+  };
+  for (const UpdateRule& rule : rules)
+    for (const std::int64_t dim : {1, 3, 7, 12, 33}) {
+      const std::int64_t rows = 1000, count = rows * dim;
+      const std::size_t slots = rule_slots(rule).size();
+      std::vector<float> gradient(static_cast<std::size_t>(count)), together;
+      for (std::size_t i = 0; i < gradient.size(); ++i)
+        gradient[i] = std::sin(0.37f * static_cast<float>(i));
+      together.resize((1 + slots) * gradient.size(), 0.5f);
+      std::vector<float> apart = together;
+      std::vector<std::int64_t> every(static_cast<std::size_t>(rows));
+      std::iota(every.begin(), every.end(), 0);
+      for (std::int64_t t = 1; t <= 3; ++t) {
+        RowBlock planes{
+            DType::kFloat32, reinterpret_cast<std::byte*>(together.data()), rows, dim, dim, count};
+        apply_rule_dense(rule, {0.1f, t}, planes, raw(gradient));
+        planes.base = reinterpret_cast<std::byte*>(apart.data());
+        apply_rule(rule, {0.1f, t}, planes, every, raw(gradient));
+      }
+      EXPECT_TRUE(together == apart) << rule_name(rule.kind) << ", " << dim << " a row";
+    }
+}
+
 TEST(UpdateRule, ALargeVariableChangesAsItsRowsWould) {
   const UpdateRule rules[] = {{RuleKind::kAssign, {}},
                               {RuleKind::kSgd, {}},
