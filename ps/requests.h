@@ -112,6 +112,15 @@ struct RoundRequest {
   std::span<const RoundMember> members;  // in the order in which their shares are summed
 };
 
+// Local rows [begin, begin + rows) of one part of a dense variable, with their slots.
+struct StateRequest {
+  std::uint64_t session = 0;
+  VariableId variable = 0;
+  std::uint32_t part = 0;
+  std::int64_t begin = 0;
+  std::uint32_t rows = 0;
+};
+
 struct PartConfig {
   std::uint32_t index = 0;
   RowRange rows;

@@ -36,6 +36,7 @@
 #include "ps/staging.h"
 #include "ps/table.h"
 #include "ps/verified_pull.h"
+#include "ps/verified_state.h"
 
 namespace cairn::ps {
 
@@ -105,6 +106,14 @@ class Shard {
   bool must_wait(const PullRequest& request) {
     return !waits_.always_here() && rows_must_wait(request);
   }
+
+  // Rows of a dense part with their slots, verified: read them. Two answers of one incarnation with
+  // the same written() are of one state of the part.
+  //   Errors  as pull(), though no fence is looked at: the request names no lane. InvalidArgument
+  //           also: a hashed variable, rows that the part has not, more than kStateBytesMax of
+  //           several rows. FailedPrecondition also: rows of the part are elsewhere (RowSource).
+  VerifiedState read_state(const StateRequest& request);
+  static constexpr std::size_t kStateBytesMax = std::size_t{4} << 20;
 
   // Applies the push, or a slice of it, in the order of its headers, or takes in a piece of it (the
   // version then counts it not yet). Where it has to wait for rows (PushResult::waits), it is kept,

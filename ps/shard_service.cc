@@ -62,6 +62,23 @@ class ShardService final : public wire::Shard::Server {
     if (!unused.has_value()) return answered;
     return answered.then([until = kj::mv(*unused)]() mutable { return kj::mv(until); });
   }
+  kj::Promise<void> readState(ReadStateContext context) override {
+    return rpc::at_once([&] {
+      connection_.allow({rpc::Role::kWorker}, "Shard.readState");
+      connection_.verify_reading();
+      const VerifiedState state = host_->shard.read_state(read_state(context.getParams()));
+      auto results = context.initResults(kSmallAnswer);
+      results.setUpdates(state.updates());
+      results.setWritten(state.written());
+      write(results.initVersion(), host_->shard.version());
+      const std::size_t bytes = state.bytes();
+      if (bytes <= kCopiedBytes)
+        return state.read(
+            reinterpret_cast<std::byte*>(results.initRows(static_cast<unsigned>(bytes)).begin()));
+      const auto orphanage = capnp::Orphanage::getForMessageContaining(results);
+      results.adoptRows(gathered(orphanage, bytes, state));
+    });
+  }
   kj::Promise<void> configure(ConfigureContext context) override {
     return rpc::at_once([&] {
       connection_.allow_coordinator("Shard.configure", context.getParams().getSession());
@@ -234,11 +251,16 @@ class ShardService final : public wire::Shard::Server {
       results.adoptValues(connection_.attach(orphanage, rpc::Attachment(std::move(loan), bytes)));
       return;
     }
+    results.adoptValues(gathered(orphanage, bytes, rows));
+  }
+
+  // `rows` are copied to a pooled buffer, which the answer refers to.
+  template <typename Rows>
+  capnp::Orphan<capnp::Data> gathered(capnp::Orphanage orphanage, std::size_t bytes, Rows& rows) {
     rpc::BufferPool::Buffer buffer = connection_.buffers().take(bytes);
     rows.read(reinterpret_cast<std::byte*>(buffer.get()));
     const void* const values = buffer.get();
-    results.adoptValues(
-        connection_.attach(orphanage, rpc::Attachment(values, bytes, std::move(buffer))));
+    return connection_.attach(orphanage, rpc::Attachment(values, bytes, std::move(buffer)));
   }
 
   // The number of a part's last write goes with its values, and comes back with the next pull of

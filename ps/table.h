@@ -38,7 +38,8 @@ class Table {
   const UpdateRule& rule() const { return memory_.rule(); }
   // of a row's parameters, as they travel
   std::size_t row_bytes() const { return memory_.layout().row_bytes(); }
-  std::int64_t updates() const { return memory_.updates(); }  // t
+  std::size_t saved_row_bytes() const { return memory_.layout().saved_row_bytes(); }  // with slots
+  std::int64_t updates() const { return memory_.updates(); }                          // t
   void set_updates(std::int64_t updates) { memory_.set_updates(updates); }
   // at first 1, and one more after each push, or slice of one, that reached it
   std::uint64_t written() const { return written_; }
@@ -58,6 +59,8 @@ class Table {
   void read_all(std::byte* out, NextReader next = NextReader::kThisCore) const {
     memory_.read_all(out, next);
   }
+  // Local rows of a table that is not hashed, each with its slots: saved_row_bytes() a row.
+  void save(RowRange rows, std::byte* out) const { memory_.save(rows, out); }
   // See Lending::lend().
   std::shared_ptr<Loan> lend(RowRange rows) { return lending_.lend(memory_, rows); }
 

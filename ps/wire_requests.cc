@@ -168,6 +168,10 @@ DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in) {
   return out;
 }
 
+StateRequest read_state(wire::Shard::ReadStateParams::Reader in) {
+  return {in.getSession(), in.getVariable(), in.getPart(), in.getBegin(), in.getRows()};
+}
+
 AppliedSet read_applied(wire::AppliedSet::Reader in) {
   AppliedSet set{in.getLowWatermark(), {}};
   for (const auto range : wire::bounded(in.getClosures(), kHeadersMax, "ranges of closures"))

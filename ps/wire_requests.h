@@ -48,6 +48,7 @@ DecodedPush read_push(wire::Shard::PushParams::Reader in, SharedBulk& shared);
 Configuration read_configuration(wire::Shard::ConfigureParams::Reader in);
 std::vector<LaneIncarnation> read_alive(wire::Shard::FenceParams::Reader in);
 DecodedRound read_round(wire::Shard::ApplyRoundParams::Reader in);
+StateRequest read_state(wire::Shard::ReadStateParams::Reader in);
 AppliedSet read_applied(wire::AppliedSet::Reader in);
 // Of a checkpoint: one absolute path without "..", so that no two processes take it for two
 // folders.

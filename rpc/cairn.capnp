@@ -171,6 +171,12 @@ interface Shard {
   # share of this round and of those before it. A push that comes later as a share of one of them is a duplicate. Again: nothing, as
   # the members are known to be applied. Aborted: shares of theirs are gone with a process or a restore (run all of them again).
   applyRound @10 (session :UInt64, round :UInt64, members :List(RoundMember)) -> (version :Version);
+
+  # Rows [begin, begin + rows) of a dense part by local number, each with its slots behind it, as a checkpoint holds them; and how many
+  # updates by optimizers the part has had. At most 4 MB of rows a call, or one row. `version` and `written` say as of which write:
+  # calls that tell both alike have read one state of the part.
+  readState @11 (session :UInt64, variable :UInt32, part :UInt32, begin :Int64, rows :UInt32)
+      -> (updates :Int64, rows :Data, version :Version, written :UInt64);
 }
 
 # ---- worker ----

@@ -187,14 +187,21 @@ std::span<const std::int64_t> RowMemory::rows_held() const {
   return hashed() && index_->size() > 0 ? index_->ids() : std::span<const std::int64_t>();
 }
 
-void RowMemory::save(std::span<const std::int64_t> places, std::byte* out) const {
+std::byte* RowMemory::save_row(std::int64_t place, std::byte* out) const {
   const std::size_t row_bytes = layout_.row_bytes(), slot_bytes = layout_.slot_bytes();
-  for (const std::int64_t place : places) {
-    std::memcpy(out, parameters(place), row_bytes);
-    out += row_bytes;
-    for (std::uint32_t k = 0; k < layout_.slots; ++k, out += slot_bytes)
-      std::memcpy(out, slot(place, k), slot_bytes);
-  }
+  std::memcpy(out, parameters(place), row_bytes);
+  out += row_bytes;
+  for (std::uint32_t k = 0; k < layout_.slots; ++k, out += slot_bytes)
+    std::memcpy(out, slot(place, k), slot_bytes);
+  return out;
+}
+
+void RowMemory::save(std::span<const std::int64_t> places, std::byte* out) const {
+  for (const std::int64_t place : places) out = save_row(place, out);
+}
+
+void RowMemory::save(RowRange places, std::byte* out) const {
+  for (std::int64_t place = places.begin; place < places.end; ++place) out = save_row(place, out);
 }
 
 void RowMemory::restore(std::int64_t place, const std::byte* saved, std::uint32_t slots,

@@ -96,6 +96,7 @@ class RowMemory {
   std::span<const std::int64_t> rows_held() const;
   // Copies the rows at `places` with their slots, each as RowLayout::saved_row_bytes() says.
   void save(std::span<const std::int64_t> places, std::byte* out) const;
+  void save(RowRange places, std::byte* out) const;
   // Sets the row at `place` and its first `slots` slots from `saved`, laid out in that way, or the
   // slots alone.
   enum class Take : std::uint8_t { kRowsAndSlots, kSlots };
@@ -110,6 +111,7 @@ class RowMemory {
   std::byte* parameters(std::int64_t place) const {
     return arena_->data() + static_cast<std::size_t>(place) * layout_.stride_bytes();
   }
+  std::byte* save_row(std::int64_t place, std::byte* out) const;  // returns where the next one goes
   std::byte* slot(std::int64_t place, std::uint32_t index) const {
     return parameters(place) +
            static_cast<std::size_t>((index + 1) * layout_.slot_offset) * layout_.element_bytes;

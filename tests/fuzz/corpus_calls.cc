@@ -94,6 +94,13 @@ void shard_messages() {
          out.setNewest(5);
          out.initAlive(1).set(0, 4);
        }));
+  seed("shard_message", "read-state", message<S::ReadStateParams>(7, [](auto out) {
+         out.setSession(7);
+         out.setVariable(1);
+         out.setPart(1);
+         out.setBegin(1);
+         out.setRows(1);
+       }));
 }
 
 void fill_closure(wire::Closure::Builder out, std::uint32_t function) {

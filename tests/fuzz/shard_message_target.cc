@@ -60,6 +60,11 @@ struct World {
     request.step.incarnation = 5;
     may_refuse([&] { pull(request); });
   }
+  void read_state(const ps::StateRequest& request) {
+    const ps::VerifiedState state = shard.read_state(request);
+    std::vector<std::byte> out(state.bytes());
+    state.read(out.data());
+  }
   void restore(wire::Shard::RestoreParams::Reader in) {
     std::vector<VariableId> only;
     for (const auto id : in.getVariables()) only.push_back(id);
@@ -76,7 +81,7 @@ struct World {
 };
 
 void serve(World& world, unsigned choice, Message& message) {
-  switch (choice % 7) {
+  switch (choice % 8) {
     case 0: return world.pull(ps::read_pull(message.root<wire::Shard::PullParams>(), world.shared));
     case 1:
       world.shard.push(
@@ -95,6 +100,7 @@ void serve(World& world, unsigned choice, Message& message) {
       world.shard.apply_round(
           ps::read_round(message.root<wire::Shard::ApplyRoundParams>()).request);
       return;
+    case 7: return world.read_state(ps::read_state(message.root<wire::Shard::ReadStateParams>()));
   }
 }
 
