@@ -290,6 +290,38 @@ rpc::Task<PullReply> ShardLink::pull(PullCall call) {
   }
 }
 
+rpc::Task<StateReply> ShardLink::read_state(StateCall call) {
+  auto self = shared_from_this();
+  if (!connected()) co_await connect();
+  auto live = live_;
+  try {
+    auto leave = live->connection->acquire_credit(rpc::Way::kIn, call.bytes + kCallBytes);
+    const rpc::Credit credit = co_await kj::mv(leave);
+    auto request = live->shard.readStateRequest(capnp::MessageSize{kCallBytes / 8, 0});
+    request.setSession(call.session);
+    request.setVariable(call.variable);
+    request.setPart(call.part);
+    request.setBegin(call.begin);
+    request.setRows(call.rows);
+    kj::Promise<capnp::Response<wire::Shard::ReadStateResults>> sent = request.send();
+    auto answered =
+        reactor_.with_deadline(kj::mv(sent), options_.call_deadline, "the reading of rows");
+    auto reply = co_await kj::mv(answered);
+    // The rows stay in the received message, which lives as long as somebody refers to it.
+    auto kept = std::make_shared<capnp::Response<wire::Shard::ReadStateResults>>(kj::mv(reply));
+    const auto rows = kept->getRows();
+    co_return StateReply{kept->getUpdates(),
+                         read(kept->getVersion()),
+                         kept->getWritten(),
+                         {reinterpret_cast<const std::byte*>(rows.begin()), rows.size()},
+                         kept};
+  } catch (const UnavailableError& error) {
+    lost("reading the state of variables from", error);
+  } catch (const DeadlineExceededError& error) {
+    lost("reading the state of variables from", error);
+  }
+}
+
 rpc::Task<PushReply> ShardLink::push(PushCall call) {
   auto self = shared_from_this();
   if (!connected()) co_await connect();

@@ -59,6 +59,26 @@ struct PullReply {
   std::shared_ptr<const void> owner;  // of that
 };
 
+// Rows of one dense part, local numbers, with their slots.
+struct StateCall {
+  std::uint64_t session = 0;
+  VariableId variable = 0;
+  std::uint32_t part = 0;
+  std::int64_t begin = 0;
+  std::uint32_t rows = 0;
+  std::size_t bytes = 0;  // that they should come to, slots included
+};
+
+struct StateReply {
+  std::int64_t updates = 0;  // by optimizers that the part has had
+  // Replies that tell both alike are of one state of the part.
+  Version version;
+  std::uint64_t written = 0;
+  // in the received message, 8-byte aligned; not always of the size that the call expected
+  std::span<const std::byte> rows;
+  std::shared_ptr<const void> owner;  // of that
+};
+
 struct PartUpdate {
   PartRows rows;
   UpdateRule rule;
@@ -135,6 +155,9 @@ class ShardLink final : public BlobMemory, public std::enable_shared_from_this<S
   // may have landed nevertheless.
   rpc::Task<PullReply> pull(PullCall call);
   rpc::Task<PushReply> push(PushCall call);
+  // Errors and cancel as pull(). Connects, and waits for its own credit to pull: the rows always
+  // travel, so that it needs some where a pull needs none.
+  rpc::Task<StateReply> read_state(StateCall call);
 
   // Memory for the blobs of this link's calls.
   bool shares(std::size_t bytes) const override;
