@@ -40,7 +40,8 @@ namespace cairn {
 struct GroupMember {
   std::string job = "worker";  // "chief", "worker" or "ps"
   std::uint32_t index = 0;
-  std::string address;  // "host:port", as all members reach it
+  std::string address;         // "host:port", as all members reach it
+  std::uint32_t endpoint = 0;  // that the others dial there
 
   std::string task() const;  // "/job:worker/task:0"
 };
@@ -60,6 +61,18 @@ struct NetworkGroupOptions {
   bool insecure = false;          // listen at an address that other hosts can reach without a token
   std::uint64_t incarnation = 0;  // of this object; 0: random
   rpc::Transport transport = rpc::Transport::kAuto;
+
+  // The next two are for a PeerGroup alone; they are the same on all members.
+  //
+  // False: an acceptor that is there already listens at this member's address, with this
+  // `incarnation`, and its owner passes the connections of the others to PeerGroup::serve().
+  bool listens = true;
+  // Which of the groups that these processes form one after the other this is, a number that none
+  // of them has been given before. Every connection says it (Hello::session), parcels carry it as
+  // their generation, and those of another number are refused. The group is formed once: what ends
+  // the forming of one member ends it for all. 0: the group has no number; its generation is rank
+  // 0's incarnation.
+  std::uint64_t group = 0;
 };
 
 // Returns when the group is formed.

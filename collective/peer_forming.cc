@@ -16,6 +16,8 @@ constexpr Duration kDialDeadline = 5s;
 // Members start within moments of each other, and the last one is what all wait for: an attempt
 // costs little, so it is not put off further each time.
 constexpr Duration kRedial = 50ms;
+// Where the processes are there already and are only told of their group one after the other.
+constexpr Duration kRedialSoon = 10ms;
 constexpr Duration kStillMissing = 10s;  // between two lines of the log that say so
 
 std::uint64_t random_number() {
@@ -55,15 +57,22 @@ PeerLinks::Impl::Impl(rpc::Reactor& reactor, rpc::Network& network, NetworkGroup
   auto pair = kj::newPromiseAndFulfiller<void>();
   failing = kj::mv(pair.fulfiller);
   failed = pair.promise.fork();
+  if (options.listens) listen();
+  for (int to = 0; to < size(); ++to)
+    if (to != options.rank) tasks.spawn(str("connecting to ", name(to)), keep_dialling(to));
+}
 
-  rpc::AcceptorOptions door;
-  door.cluster = options.cluster;
-  door.role = role_of(member(options.rank));
-  door.task = member(options.rank).index;
-  door.incarnation = options.incarnation;
-  door.token = options.token;
-  door.insecure = options.insecure;
-  door.admit = [this](const rpc::Hello& hello) -> std::optional<std::string> {
+// ---- dialling ----
+
+void PeerLinks::Impl::listen() {
+  rpc::AcceptorOptions own;
+  own.cluster = options.cluster;
+  own.role = role_of(member(options.rank));
+  own.task = member(options.rank).index;
+  own.incarnation = options.incarnation;
+  own.token = options.token;
+  own.insecure = options.insecure;
+  own.admit = [this](const rpc::Hello& hello) -> std::optional<std::string> {
     if (rank_of(hello.role, hello.task) >= 0) return std::nullopt;
     return str("it is none of the ", size(), " members of this group");
   };
@@ -71,17 +80,15 @@ PeerLinks::Impl::Impl(rpc::Reactor& reactor, rpc::Network& network, NetworkGroup
     return serve(peer, connection);
   };
   acceptor = std::make_unique<rpc::Acceptor>(
-      network, rpc::Address::parse(member(options.rank).address), std::move(door),
+      network, rpc::Address::parse(member(options.rank).address), std::move(own),
       std::vector<rpc::Endpoint>{{&reactor, serve_peer}});
-  for (int to = 0; to < size(); ++to)
-    if (to != options.rank) tasks.spawn(str("connecting to ", name(to)), keep_dialling(to));
 }
 
-// ---- dialling ----
-
-rpc::Hello PeerLinks::Impl::hello() const {
+rpc::Hello PeerLinks::Impl::hello(int to) const {
   rpc::Hello hello;
   hello.cluster = options.cluster;
+  hello.session = options.group;
+  hello.endpoint = member(to).endpoint;
   hello.role = role_of(member(options.rank));
   hello.task = member(options.rank).index;
   hello.incarnation = options.incarnation;
@@ -95,8 +102,17 @@ int PeerLinks::Impl::rank_of(rpc::Role role, std::uint32_t task) const {
   return -1;
 }
 
-bool PeerLinks::Impl::same_task(int rank, const rpc::PeerInfo& peer) const {
-  return rank_of(peer.role, peer.task) == rank;
+void PeerLinks::Impl::verify_task(int to, const rpc::PeerInfo& peer) const {
+  if (rank_of(peer.role, peer.task) == to) return;
+  throw FailedPreconditionError(str(name(to), " answers as ", peer.name(),
+                                    ": all members must be given the same list of addresses"));
+}
+
+// An acceptor that serves more than this group lets in whoever greets it: only an answer shows that
+// the member behind it has been told of this group.
+kj::Promise<void> PeerLinks::Impl::admission(int to, rpc::Connection& connection) {
+  auto answer = connection.bootstrap<wire::Member>().pingRequest().send().ignoreResult();
+  return reactor.with_deadline(kj::mv(answer), kDialDeadline, str("asking ", name(to)));
 }
 
 // The reason why there is no connection; empty: there is one.
@@ -105,26 +121,31 @@ Task<std::string> PeerLinks::Impl::dial(int to) {
   std::optional<ErrorParts> refused;
   std::unique_ptr<rpc::Connection> made;
   try {
-    made = co_await network.connect(reactor, rpc::Address::parse(member(to).address), hello(),
+    made = co_await network.connect(reactor, rpc::Address::parse(member(to).address), hello(to),
                                     kDialDeadline);
+    verify_task(to, made->peer());
+    if (!options.listens || options.group != 0) co_await admission(to, *made);
   } catch (const Error&) {
     refused = error_parts(std::current_exception());
   }
   if (refused) {
+    drop(std::move(made));
     const bool for_good =
         refused->code != Code::kUnavailable && refused->code != Code::kDeadlineExceeded;
     if (for_good) throw_error(refused->code, refused->message, member(to).task());
     co_return refused->message;
   }
-  if (!same_task(to, made->peer()))
-    throw FailedPreconditionError(str(name(to), " answers as ", made->peer().name(),
-                                      ": all members must be given the same list of addresses"),
-                                  member(to).task());
   peer(to).out = std::move(made);
   co_return std::string();
 }
 
+// Later: a connection is not destroyed by an event of its own.
+void PeerLinks::Impl::drop(std::unique_ptr<rpc::Connection> ended) {
+  if (ended) reactor.post([last = std::shared_ptr<rpc::Connection>(std::move(ended))] {});
+}
+
 Task<void> PeerLinks::Impl::keep_dialling(int to) {
+  const Duration pause = options.listens ? kRedial : kRedialSoon;
   for (;;) {
     std::optional<ErrorParts> for_good;
     try {
@@ -134,7 +155,7 @@ Task<void> PeerLinks::Impl::keep_dialling(int to) {
     }
     if (for_good) co_return fail(*for_good);
     if (peer(to).out == nullptr) {
-      co_await reactor.sleep(kRedial);
+      co_await reactor.sleep(pause);
       continue;
     }
     changed.notify_all();
@@ -143,10 +164,9 @@ Task<void> PeerLinks::Impl::keep_dialling(int to) {
       co_await reactor.sleep(kGrace);
       co_return lost(to, "its connection ended");
     }
-    // Not here: a connection is not destroyed by an event of its own.
-    reactor.post([ended = std::shared_ptr<rpc::Connection>(std::move(peer(to).out))] {});
+    drop(std::move(peer(to).out));
     peer(to).trouble = "its connection ended";
-    co_await reactor.sleep(kRedial);
+    co_await reactor.sleep(pause);
   }
 }
 
@@ -221,12 +241,12 @@ Task<void> PeerLinks::Impl::announce() {
   for (int to = 1; to < size(); ++to) told.add(announce_to(to));
   // Parcels of those that are told early wait until this one is through: see deliver().
   co_await kj::joinPromises(told.releaseAsArray());
-  if (!error) begin(options.incarnation);
+  if (!error) begin(generation_to_be());
 }
 
 Task<void> PeerLinks::Impl::announce_to(int to) {
   auto request = client(to).formRequest();
-  request.setGeneration(options.incarnation);
+  request.setGeneration(generation_to_be());
   request.setAgreed(agreed);
   auto list = request.initIncarnations(static_cast<unsigned>(size()));
   for (int rank = 0; rank < size(); ++rank)

@@ -21,11 +21,16 @@ constexpr std::size_t kCopiedBytesMax = 4096;
 capnp::Capability::Client PeerLinks::Impl::serve(const rpc::PeerInfo& info,
                                                  rpc::Connection& connection) {
   const int from = rank_of(info.role, info.task);
-  CAIRN_CHECK(from >= 0, "a stranger was admitted");
+  if (from < 0 || from == options.rank || info.session != options.group)
+    return rpc::to_kj(Code::kUnavailable,
+                      str(info.name(), " is none of the other members of this group, which has ",
+                          size(), " and the number ", options.group));
+  // A group with a number is not formed again.
+  if (error && options.group != 0) return rpc::to_kj(Code::kAborted, error->message, error->task);
   // A member that was started again finds the earlier group still here: it waits in its own
   // forming until this one has ended and a new one listens.
   if (generation == 0 && !error) accepted(from, connection);
-  return serve_peer(*this, from, connection);
+  return serve_peer(door, from, connection);
 }
 
 // The last connection counts: a member that was started again while the group forms dials anew, and
@@ -33,12 +38,17 @@ capnp::Capability::Client PeerLinks::Impl::serve(const rpc::PeerInfo& info,
 void PeerLinks::Impl::accepted(int from, rpc::Connection& connection) {
   peer(from).in = &connection;
   changed.notify_all();
-  auto ended = [this, from, which = &connection] {
-    if (peer(from).in != which) return;
+  auto ended = [this, from, number = ++peer(from).accepted] {
+    if (peer(from).accepted != number) return;
     peer(from).in = nullptr;
     if (generation != 0) lost(from, "its connection ended");
   };
   tasks.spawn(str("hearing ", name(from)), connection.on_disconnect().then(kj::mv(ended)));
+}
+
+// Before it is known to have ended, where its owner ends it.
+void PeerLinks::Impl::closed(int from, rpc::Connection& connection) {
+  if (peer(from).in == &connection) peer(from).in = nullptr;
 }
 
 // Rank 0's announcement: these processes, by their incarnations, are the group. It is answered when
@@ -52,6 +62,9 @@ Task<void> PeerLinks::Impl::join(std::uint64_t asked_generation, std::uint64_t a
           member(options.rank).task()});
     throw_error(*error);
   }
+  if (options.group != 0 && asked_generation != options.group)
+    throw FailedPreconditionError(str(name(0), " announces group ", asked_generation, ", and ",
+                                      name(options.rank), " is to be in group ", options.group));
   if (incarnations[static_cast<std::size_t>(options.rank)].number != options.incarnation)
     throw UnavailableError(str(name(options.rank), " was started again while the group formed"));
   while (!all(incarnations)) co_await changed.wait();
@@ -75,6 +88,8 @@ Task<void> PeerLinks::Impl::deliver(int from, rpc::Connection& connection,
 
 void PeerLinks::Impl::told(int from, rpc::Connection& connection, ErrorParts parts, bool left) {
   if (peer(from).in != &connection) return;
+  // A group with a number is formed once, and not without this one.
+  if (generation == 0 && options.group != 0) return fail(std::move(parts));
   if (!left) {
     // A member that could not form its group will try again, and this one waits for that.
     const bool may_heal = parts.code == Code::kUnavailable || parts.code == Code::kDeadlineExceeded;
@@ -155,6 +170,10 @@ void PeerLinks::fail(ErrorParts error) { impl_->fail(std::move(error)); }
 const std::optional<ErrorParts>& PeerLinks::error() const { return impl_->error; }
 kj::Promise<void> PeerLinks::failure() { return impl_->failed.addBranch(); }
 const std::optional<ErrorParts>& PeerLinks::gone(int rank) const { return impl_->peer(rank).gone; }
+
+capnp::Capability::Client PeerLinks::serve(const rpc::PeerInfo& peer, rpc::Connection& connection) {
+  return impl_->serve(peer, connection);
+}
 
 kj::Promise<void> PeerLinks::form() {
   impl_->tasks.spawn("waiting for members", impl_->log_missing());

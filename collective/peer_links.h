@@ -1,11 +1,12 @@
 // PeerLinks: the other members of a group that spans processes: connecting with them, sending them
 // parcels, and noticing when one is lost.
 //
-// A member's own calls go out on the connections that it dialled; on those that it accepted it
-// hears the others. States: forming (connections come and go, and are dialled again), formed (the
-// loss of one is the end), failed.
+// A member's own calls go out on the connections that it dialled; on those that it accepted, or was
+// given by whoever accepts connections for it, it hears the others. States: forming (connections
+// come and go, and are dialled again), formed (the loss of one is the end), failed.
 //   Thread  the reactor's.
 #pragma once
+#include <capnp/capability.h>
 #include <kj/async.h>
 
 #include <functional>
@@ -17,6 +18,7 @@
 #include "collective/inbox.h"
 #include "collective/network_group.h"
 #include "rpc/byte_stream.h"
+#include "rpc/connection.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
 
@@ -31,7 +33,7 @@ class PeerLinks {
     std::function<void(int rank, const ErrorParts& error)> left;
   };
 
-  // Listens, and begins to dial, at once.
+  // Listens, unless its options say that another does, and begins to dial, at once.
   //   Errors  those of rpc::Acceptor and of addresses.
   PeerLinks(rpc::Reactor& reactor, rpc::Network& network, NetworkGroupOptions options,
             Events events);
@@ -43,6 +45,11 @@ class PeerLinks {
 
   // Resolves when the group is formed; see make_network_group() for its errors.
   kj::Promise<void> form();
+  // The service for a connection that somebody else's acceptor has accepted. For one that is of no
+  // other member of this group, by its task and the group's number, a capability whose calls fail
+  // with Unavailable; once the group has failed, with Aborted and the group's message.
+  //   Life  the connection may outlive this object: its calls fail with Unavailable then.
+  capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection);
   // Resolves when the parcel was used. It does not resolve if the connection is lost: then the
   // group fails instead.
   kj::Promise<void> send(int to, const Parcel& parcel,

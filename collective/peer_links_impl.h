@@ -20,7 +20,8 @@ namespace cairn {
 // What is known of another member.
 struct Peer {
   std::unique_ptr<rpc::Connection> out;  // that this member dialled
-  rpc::Connection* in = nullptr;         // that the other one dialled
+  rpc::Connection* in = nullptr;         // that the other one dialled,
+  std::uint64_t accepted = 0;            // after so many others
   std::string trouble = "nobody answers";
   std::uint64_t calls = 0;
   std::optional<ErrorParts> gone;
@@ -37,14 +38,18 @@ struct PeerLinks::Impl final : PeerHost {
   Impl(rpc::Reactor& reactor, rpc::Network& network, NetworkGroupOptions given, Events events);
   ~Impl() noexcept override {
     tasks.cancel_all();
+    door->close();
     acceptor.reset();
   }
 
   // ---- dialling ----
+  void listen();
   rpc::Task<void> keep_dialling(int to);
   rpc::Task<std::string> dial(int to);
-  rpc::Hello hello() const;
-  bool same_task(int rank, const rpc::PeerInfo& peer) const;
+  void verify_task(int to, const rpc::PeerInfo& peer) const;
+  kj::Promise<void> admission(int to, rpc::Connection& connection);
+  rpc::Hello hello(int to) const;
+  void drop(std::unique_ptr<rpc::Connection> ended);
   int rank_of(rpc::Role role, std::uint32_t task) const;
 
   // ---- forming ----
@@ -57,6 +62,9 @@ struct PeerLinks::Impl final : PeerHost {
   bool all(const std::vector<ProcessIncarnation>& incarnations) const;
   std::string missing() const;
   void begin(std::uint64_t announced);
+  std::uint64_t generation_to_be() const {  // if this is rank 0
+    return options.group != 0 ? options.group : options.incarnation;
+  }
 
   // ---- what others ask of this one (PeerHost) ----
   capnp::Capability::Client serve(const rpc::PeerInfo& peer, rpc::Connection& connection);
@@ -67,6 +75,7 @@ struct PeerLinks::Impl final : PeerHost {
                           Parcel parcel) override;
   std::uint64_t own_calls() const override { return calls; }
   void told(int from, rpc::Connection& connection, ErrorParts error, bool left) override;
+  void closed(int from, rpc::Connection& connection) override;
 
   kj::Promise<void> put(int to, const Parcel& parcel, std::vector<rpc::ByteStream::Piece> pieces);
 
@@ -95,6 +104,8 @@ struct PeerLinks::Impl final : PeerHost {
   rpc::Signal changed;
   kj::Own<kj::PromiseFulfiller<void>> failing;
   kj::ForkedPromise<void> failed = nullptr, telling = nullptr;
+  std::shared_ptr<PeerDoor> door = std::make_shared<PeerDoor>(*this);
+  // null: another one listens
   std::unique_ptr<rpc::Acceptor> acceptor;
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // their errors are fail()'s
 };

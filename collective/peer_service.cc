@@ -8,8 +8,9 @@ namespace {
 
 class MemberService final : public wire::Member::Server {
  public:
-  MemberService(PeerHost& host, int from, rpc::Connection& connection)
-      : host_(host), from_(from), connection_(connection) {}
+  MemberService(std::shared_ptr<PeerDoor> door, int from, rpc::Connection& connection)
+      : door_(std::move(door)), from_(from), connection_(connection) {}
+  ~MemberService() noexcept(false) { door_->closed(from_, connection_); }
 
  private:
   kj::Promise<void> form(FormContext context) override {
@@ -18,15 +19,15 @@ class MemberService final : public wire::Member::Server {
   kj::Promise<void> put(PutContext context) override { return connection_.guard(used(context)); }
 
   kj::Promise<void> ping(PingContext context) override {
-    context.getResults().setCalls(host_.own_calls());
-    return kj::READY_NOW;
+    return rpc::at_once([&] { context.getResults().setCalls(door_->host().own_calls()); });
   }
 
   kj::Promise<void> abort(AbortContext context) override {
-    const auto params = context.getParams();
-    host_.told(from_, connection_, rpc::from_error_text(params.getError().cStr()),
-               params.getLeft());
-    return kj::READY_NOW;
+    return rpc::at_once([&] {
+      const auto params = context.getParams();
+      door_->host().told(from_, connection_, rpc::from_error_text(params.getError().cStr()),
+                         params.getLeft());
+    });
   }
 
   rpc::Task<void> formed(FormContext context) {
@@ -34,24 +35,39 @@ class MemberService final : public wire::Member::Server {
     const auto params = context.getParams();
     std::vector<ProcessIncarnation> incarnations;
     for (const std::uint64_t each : params.getIncarnations()) incarnations.emplace_back(each);
-    co_await host_.join(params.getGeneration(), params.getAgreed(), std::move(incarnations));
+    auto joined = door_->guard(
+        door_->host().join(params.getGeneration(), params.getAgreed(), std::move(incarnations)));
+    co_await kj::mv(joined);
   }
 
   // The message lives as long as the call, which is answered when its values were used.
   rpc::Task<void> used(PutContext context) {
     const auto in = context.getParams().getParcel();
-    co_await host_.deliver(from_, connection_, in.getGeneration(), read_parcel(in));
+    auto delivered = door_->guard(
+        door_->host().deliver(from_, connection_, in.getGeneration(), read_parcel(in)));
+    co_await kj::mv(delivered);
   }
 
-  PeerHost& host_;
+  const std::shared_ptr<PeerDoor> door_;
   const int from_;
   rpc::Connection& connection_;
 };
 
 }  // namespace
 
-capnp::Capability::Client serve_peer(PeerHost& host, int from, rpc::Connection& connection) {
-  return kj::heap<MemberService>(host, from, connection);
+PeerHost& PeerDoor::host() const {
+  if (host_ == nullptr) throw UnavailableError("this member has left the group");
+  return *host_;
+}
+
+void PeerDoor::close() {
+  host_ = nullptr;
+  calls_.cancel(rpc::to_kj(Code::kUnavailable, "this member has left the group"));
+}
+
+capnp::Capability::Client serve_peer(std::shared_ptr<PeerDoor> door, int from,
+                                     rpc::Connection& connection) {
+  return kj::heap<MemberService>(std::move(door), from, connection);
 }
 
 void write_parcel(wire::Parcel::Builder out, std::uint64_t generation, const Parcel& parcel) {
