@@ -257,6 +257,11 @@ interface WorkerControl {
   join @3 (claim :Claim) -> (answer :ClaimAnswer);
 }
 
+struct GroupMember {
+  task @0 :UInt32;                      # the worker's index
+  address @1 :Text;
+}
+
 interface Lane {
   # `pipelineDepth` closures overlap; 1 is strict read-compute-write order. `incarnation`: the one that this lane's pushes carry
   # from now on, new at every connection, so that fencing a lost lane does not fence the one that comes back.
@@ -275,6 +280,10 @@ interface Lane {
   # results of all of them have come.
   holdPushes @6 () -> (ended :UInt64);
   releasePushes @7 () -> ();
+  # This lane's closures all-reduce with the lanes 0 of these workers, listed by rank, of which this one has number `rank`. Answered
+  # when the group has formed; it leaves the one that it was in. Members find each other by `group`, which is never given twice: it is
+  # the session in the hello of a worker that dials a lane, where `Member` of collective/peer.capnp is served to it. No members: leave.
+  joinGroup @8 (group :UInt64, rank :UInt32, members :List(GroupMember)) -> ();
 }
 
 # ---- coordinator ----

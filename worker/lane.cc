@@ -113,6 +113,16 @@ void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const c
   books.bytes = all;
 }
 
+LaneGroupOptions group_options(const LaneOptions& lane) {
+  LaneGroupOptions options;
+  options.cluster = lane.cluster;
+  options.token = lane.token;
+  options.task = lane.task;
+  options.incarnation = lane.incarnation;
+  options.lane = lane.data.lane;
+  return options;
+}
+
 }  // namespace
 
 Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
@@ -121,7 +131,10 @@ Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
       remote_(reactor, network, options_.link),
       stores_{{StoreKind::kParameterServers, &remote_}},
       pipelines_(options_.data),
-      computing_(reactor) {}
+      computing_(reactor),
+      group_(reactor, network, group_options(options_)) {
+  if (options_.collective == nullptr) options_.collective = &group_;
+}
 
 Lane::~Lane() = default;
 

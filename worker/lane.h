@@ -27,6 +27,7 @@
 #include "worker/closure.h"
 #include "worker/collective.h"
 #include "worker/doing.h"
+#include "worker/lane_group.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
 #include "worker/remote_step.h"
@@ -41,7 +42,7 @@ struct LaneOptions {
   OpenOptions data;
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
   LinkOptions link;
-  Collective* collective = nullptr;  // outlives the lane; null: its steps are of one replica
+  Collective* collective = nullptr;  // outlives the lane; null: the lane's own group
 };
 
 struct LaneConfig {
@@ -109,6 +110,8 @@ class Lane {
 
   const LaneStats& stats() const { return stats_; }
   rpc::Reactor& reactor() { return reactor_; }
+  // The lanes that this one's closures all-reduce with, unless its options name another collective.
+  LaneGroup& group() { return group_; }
 
   static constexpr std::uint32_t kDepthMax = 64;
   // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
@@ -157,6 +160,7 @@ class Lane {
   Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;
   ComputeTurns computing_;
+  LaneGroup group_;
 };
 
 }  // namespace cairn::worker

@@ -32,9 +32,11 @@ class LaneService final : public wire::Lane::Server {
       connection_.allow_coordinator("Lane.configure", in.getSession());
       const auto encoding =
           in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
+      const bool another = in.getSession() != lane_->stats().session;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
                         in.getIncarnation(),
                         in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32});
+      if (another) lane_->group().leave();  // a session forms groups of its own
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {
@@ -92,6 +94,14 @@ class LaneService final : public wire::Lane::Server {
       from_coordinator("Lane.releasePushes");
       lane_->release_pushes(this);
     });
+  }
+  kj::Promise<void> joinGroup(JoinGroupContext context) override {
+    try {
+      from_coordinator("Lane.joinGroup");
+      return lane_->group().join(read(context.getParams()));
+    } catch (...) {
+      return rpc::to_kj(std::current_exception());
+    }
   }
 
  private:

@@ -96,6 +96,14 @@ std::shared_ptr<const Layout> read(wire::Layout::Reader in) {
   return out;
 }
 
+GroupConfig read(wire::Lane::JoinGroupParams::Reader in) {
+  GroupConfig out{in.getGroup(), in.getRank(), {}};
+  for (auto member :
+       wire::bounded(in.getMembers(), LaneGroup::kMembersMax, "members of a group of lanes"))
+    out.members.push_back({member.getTask(), wire::read_name(member.getAddress())});
+  return out;
+}
+
 // A result with an error carries nothing else: whatever was computed before it is of no use.
 void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
   out.setSequence(result.sequence);

@@ -131,9 +131,12 @@ rpc::Endpoint WorkerServer::control_endpoint() {
 }
 
 rpc::Endpoint WorkerServer::lane_endpoint(const LaneSeat& seat) {
-  auto serve = [weak = seat.lane](const rpc::PeerInfo&, rpc::Connection& connection) {
+  auto serve = [weak = seat.lane](const rpc::PeerInfo& peer,
+                                  rpc::Connection& connection) -> capnp::Capability::Client {
     auto lane = weak.lock();
     if (!lane) throw UnavailableError("this lane has ended");
+    // Workers only ask what members of a group ask of each other.
+    if (peer.role == rpc::Role::kWorker) return lane->group().serve(peer, connection);
     return make_lane_service(std::move(lane), connection);
   };
   return {seat.reactor, serve};

@@ -17,8 +17,8 @@ struct Placed {
 };
 
 // The layout of a variable "w" of 8 rows in these parts, over a wire.
-std::shared_ptr<const Layout> layout_of(const std::vector<Placed>& parts,
-                                        std::uint32_t shards = 2) {
+std::shared_ptr<const Layout> layout_of_parts(const std::vector<Placed>& parts,
+                                              std::uint32_t shards = 2) {
   capnp::MallocMessageBuilder message;
   auto layout = message.initRoot<wire::Layout>();
   auto server = layout.initServers(1)[0];
@@ -37,7 +37,7 @@ std::shared_ptr<const Layout> layout_of(const std::vector<Placed>& parts,
 }
 
 TEST(LayoutWire, PartsThatCoverTheRowsAreTaken) {
-  EXPECT_EQ(layout_of({{0, 0, 3}, {1, 3, 8}})->variables.at(0).parts.size(), 2u);
+  EXPECT_EQ(layout_of_parts({{0, 0, 3}, {1, 3, 8}})->variables.at(0).parts.size(), 2u);
 }
 
 TEST(LayoutWire, PartsWithGapsOverlapsOrNoEndAreRefusedByName) {
@@ -50,7 +50,7 @@ TEST(LayoutWire, PartsWithGapsOverlapsOrNoEndAreRefusedByName) {
                                                   {{0, -1, 8}}};
   for (const auto& parts : wrong) {
     try {
-      layout_of(parts);
+      layout_of_parts(parts);
       ADD_FAILURE() << parts.size() << " parts were taken";
     } catch (const InvalidArgumentError& error) {
       EXPECT_THAT(error.what(), HasSubstr("\"w\""));
@@ -59,8 +59,8 @@ TEST(LayoutWire, PartsWithGapsOverlapsOrNoEndAreRefusedByName) {
 }
 
 TEST(LayoutWire, ShardsThatNoClusterHasAreRefused) {  // a lane keeps a place for each
-  EXPECT_THROW(layout_of({{0xffffffff, 0, 8}}), InvalidArgumentError);
-  EXPECT_THROW(layout_of({{0, 0, 8}}, 0xffffffff), InvalidArgumentError);
+  EXPECT_THROW(layout_of_parts({{0xffffffff, 0, 8}}), InvalidArgumentError);
+  EXPECT_THROW(layout_of_parts({{0, 0, 8}}, 0xffffffff), InvalidArgumentError);
 }
 
 }  // namespace

@@ -83,18 +83,17 @@ TEST_F(WorkerServerTest, WhenTheCoordinatorGoesItsClosuresGoAndItsFunctionsStay)
 }
 
 TEST_F(WorkerServerTest, OnlyTheCoordinatorOfItsSessionSpeaksToALane) {
-  auto connection = connect(1), worker = connect(1, rpc::Role::kWorker),
+  auto connection = connect(1), tool = connect(1, rpc::Role::kTool),
        later = connect(1, rpc::Role::kCoordinator, 6);
-  auto lane = connection->bootstrap<wire::Lane>(), stranger = worker->bootstrap<wire::Lane>(),
+  auto lane = connection->bootstrap<wire::Lane>(), stranger = tool->bootstrap<wire::Lane>(),
        successor = later->bootstrap<wire::Lane>();
   configure(lane);
   auto refused = [this](auto request) {
     return error_of([&] { wait(request.send().ignoreResult()); });
   };
 
-  EXPECT_THAT(
-      refused(stranger.configureRequest()),
-      HasSubstr("PermissionDenied: Lane.configure is for the chief: /job:worker/task:0 at "));
+  EXPECT_THAT(refused(stranger.configureRequest()),
+              HasSubstr("PermissionDenied: Lane.configure is for the chief: /job:tool/task:0 at "));
   EXPECT_THAT(refused(stranger.setLayoutRequest()), HasSubstr("Lane.setLayout is for the chief"));
   EXPECT_THAT(refused(stranger.registerRequest()), HasSubstr("Lane.register is for the chief"));
   EXPECT_THAT(refused(stranger.openPipelineRequest()),
