@@ -148,5 +148,42 @@ TEST_F(LaneGroupWire, AMemberThatIsNotToldIsNamed) {
               AllOf(StartsWith("DeadlineExceeded: "), HasSubstr("/job:worker/task:4")));
 }
 
+// Each lane on its own thread, and the servers end while the group stands.
+TEST(LaneGroupThreads, LanesOfSeveralProcessesFormGroupsOverSockets) {
+  auto reactor = rpc::make_reactor();
+  auto network = rpc::make_socket_network();
+  std::vector<std::unique_ptr<WorkerServer>> servers;
+  std::vector<std::unique_ptr<rpc::Connection>> connections;
+  for (std::uint32_t task = 0; task < 3; ++task) {
+    WorkerOptions options;
+    options.index = task;
+    options.address = rpc::Address::parse("127.0.0.1:0");
+    options.cluster = "test";
+    servers.push_back(std::make_unique<WorkerServer>(*reactor, *network, options));
+    rpc::Hello hello;
+    hello.cluster = "test";
+    hello.role = rpc::Role::kCoordinator;
+    hello.session = 5;
+    hello.endpoint = 1;
+    connections.push_back(
+        reactor->wait(network->connect(*reactor, servers.back()->address(), hello, 30s)));
+  }
+  for (const std::uint64_t group : {7, 8}) {
+    std::vector<kj::Promise<void>> joined;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      auto request = connections[rank]->bootstrap<wire::Lane>().joinGroupRequest();
+      request.setGroup(group);
+      request.setRank(rank);
+      auto members = request.initMembers(3);
+      for (unsigned i = 0; i < 3; ++i) {
+        members[i].setTask(i);
+        members[i].setAddress(servers[i]->address().str());
+      }
+      joined.push_back(request.send().ignoreResult());
+    }
+    for (auto& each : joined) EXPECT_NO_THROW(reactor->wait(kj::mv(each)));
+  }
+}
+
 }  // namespace
 }  // namespace cairn::worker
