@@ -152,6 +152,13 @@ void lane_messages() {
          out.setPipeline(9);
          out.setDescription(data_of(bytes.data(), bytes.size()));
        }));
+  seed("lane_message", "join", message<L::JoinGroupParams>(4, [](auto out) {
+         out.setGroup(7);
+         auto members = out.initMembers(2);
+         members[0].setAddress("sim://worker");
+         members[1].setTask(1);
+         members[1].setAddress("sim://other");
+       }));
 }
 
 void replies() {

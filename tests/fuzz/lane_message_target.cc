@@ -13,6 +13,8 @@ namespace {
 constexpr unsigned kClosuresMax = 16;  // here each is waited for
 // virtual: the shards that a layout names are not there
 constexpr auto kPatience = std::chrono::seconds(60);
+// Nor are the members of a group, which are dialled every few milliseconds.
+constexpr auto kShortPatience = std::chrono::milliseconds(200);
 
 Graph traced(const std::vector<SignatureEntry>& signature,
              const std::function<Array(const std::vector<TraceArgument>&)>& body) {
@@ -74,7 +76,7 @@ std::span<const std::byte> bytes(capnp::Data::Reader in) {
 }
 
 void serve(World& world, unsigned choice, Message& message) {
-  switch (choice % 4) {
+  switch (choice % 5) {
     case 0:
       return world.set_layout(
           worker::read(message.root<wire::Lane::SetLayoutParams>().getLayout()));
@@ -92,6 +94,12 @@ void serve(World& world, unsigned choice, Message& message) {
       const auto in = message.root<wire::Lane::OpenPipelineParams>();
       return world.lane.open_pipeline(in.getPipeline(), parse_dataset(bytes(in.getDescription())),
                                       in.getDescription().size());
+    }
+    case 4: {
+      auto joined =
+          world.lane.group().join(worker::read(message.root<wire::Lane::JoinGroupParams>()));
+      return world.reactor.wait(
+          world.reactor.with_deadline(kj::mv(joined), kShortPatience, "the group"));
     }
   }
 }
