@@ -113,16 +113,6 @@ void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const c
   books.bytes = all;
 }
 
-LaneGroupOptions group_options(const LaneOptions& lane) {
-  LaneGroupOptions options;
-  options.cluster = lane.cluster;
-  options.token = lane.token;
-  options.task = lane.task;
-  options.incarnation = lane.incarnation;
-  options.lane = lane.data.lane;
-  return options;
-}
-
 }  // namespace
 
 Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
@@ -132,7 +122,12 @@ Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
       stores_{{StoreKind::kParameterServers, &remote_}},
       pipelines_(options_.data),
       computing_(reactor),
-      group_(reactor, network, group_options(options_)) {
+      group_(reactor, network,
+             {.cluster = options_.cluster,
+              .token = options_.token,
+              .task = options_.task,
+              .incarnation = options_.incarnation,
+              .lane = static_cast<std::uint32_t>(options_.data.lane)}) {
   if (options_.collective == nullptr) options_.collective = &group_;
 }
 
