@@ -60,6 +60,7 @@ rpc::Task<void> Checkpointer::restore_all(std::string checkpoint, RestoreOptions
       const TableLock::Hold hold(lock_);
       std::vector<std::shared_ptr<CheckpointView>> sources{source};
       co_await tables_.restore(ps.get(), tables_.synced(), 0, sources);
+      ++members_.restores;
       for (std::size_t s = 0; s < ps->shards.size(); ++s) co_await ps->shards[s]->open();
       ps->needs_rows = false;
     } catch (const UnavailableError&) {

@@ -94,10 +94,14 @@ struct Closure {
   std::uint32_t attempts = 0;
   // The layout by which its last attempt was sent.
   std::uint64_t sent_layout = 0;
-  // Under synchronous(b).
+  // Under synchronous(b) and HybridStrategy.
   struct Share {
     std::uint64_t round = 0;  // the last one that it was a member of (rounds.h); 0: of none
     std::int32_t member = 0;  // its number there
+    // Under HybridStrategy: of its lane, and the round after which copies of what is mirrored are
+    // as the ps have it; 0: no copy is.
+    std::uint64_t group = 0;
+    std::uint64_t base = 0;
   };
   Share share;
   // It was sent to a worker or met a ps that was lost: some shards may have its push and others

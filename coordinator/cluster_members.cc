@@ -28,6 +28,12 @@ std::vector<std::uint64_t> ClusterMembers::times_attached() const {
   return all;
 }
 
+std::uint64_t ClusterMembers::rows_epoch() const {
+  std::uint64_t epoch = restores;
+  for (const auto& one : ps) epoch += one->attached;
+  return epoch;
+}
+
 std::vector<std::string> ClusterMembers::not_connected() const {
   std::vector<std::string> missing;
   const auto add = [&](const auto& member) {

@@ -49,6 +49,7 @@ struct Lane {
   std::set<std::uint64_t> late;
   std::size_t calls = 0;      // that wait there for results
   std::uint64_t answers = 0;  // closures that this connection has answered
+  std::uint64_t group = 0;    // the last one that this connection joined (RoundGroup); 0: none
   // It came while pushes were held: it is sent nothing until they are released.
   bool kept_out = false;
   bool due = false;  // something is to be sent to it at the end of this turn
@@ -99,7 +100,8 @@ struct Ps {
 struct ClusterMembers {
   std::vector<std::unique_ptr<Ps>> ps;
   std::vector<std::unique_ptr<Worker>> workers;
-  std::vector<Lane*> lanes;  // of all workers, by their number; complete once the engine started
+  std::vector<Lane*> lanes;    // of all workers, by their number; complete once the engine started
+  std::uint64_t restores = 0;  // how often rows went back to a checkpoint (by Checkpointer)
 
   bool all_ps_ready() const;
   bool any_ps_given_up() const;
@@ -107,6 +109,8 @@ struct ClusterMembers {
   std::vector<ShardClient*> all_shards() const;
   // How often each ps became part of the session, by ps.
   std::vector<std::uint64_t> times_attached() const;
+  // Another number whenever rows may have changed otherwise than by updates.
+  std::uint64_t rows_epoch() const;
   // Tasks without a connection, each with its address and what is wrong, as one text.
   std::vector<std::string> not_connected() const;
 };

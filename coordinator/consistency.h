@@ -95,13 +95,22 @@ class Consistency {
     made.backup_workers_ = backup_workers;
     return made;
   }
+  // What HybridStrategy uses: rounds in which the members all-reduce what is mirrored, and rows of
+  // tables are applied when they come.
+  static Consistency hybrid() {
+    Consistency made = synchronous();
+    made.mirrors_ = true;
+    return made;
+  }
 
   // Of bounded(k): k. 0: nothing is bounded.
   std::uint32_t steps() const { return steps_; }
-  bool in_rounds() const { return backup_workers_.has_value(); }  // synchronous(b)
+  bool in_rounds() const { return backup_workers_.has_value(); }  // synchronous(b), hybrid
+  bool mirrors() const { return mirrors_; }                       // hybrid
   std::uint32_t backup_workers() const { return backup_workers_.value_or(0); }
-  // "asynchronous", "bounded(4)", "synchronous(1)".
+  // "asynchronous", "bounded(4)", "synchronous(1)", "hybrid".
   std::string text() const {
+    if (mirrors()) return "hybrid";
     if (in_rounds()) return str("synchronous(", backup_workers(), ")");
     return steps_ == 0 ? "asynchronous" : str("bounded(", steps_, ")");
   }
@@ -109,6 +118,7 @@ class Consistency {
 
  private:
   std::uint32_t steps_ = 0;
+  bool mirrors_ = false;
   std::optional<std::uint32_t> backup_workers_;  // none: there are no rounds
 };
 

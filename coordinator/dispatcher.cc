@@ -49,6 +49,7 @@ void Dispatcher::pump() {
   }
   if (gate_.rounds().on()) {
     settle_round();
+    settle_group();
     dispatch_in_rounds();
   } else {
     dispatch_queued();

@@ -4,6 +4,7 @@
 //   dispatcher.cc          queue -> lane
 //   dispatcher_results.cc  lane -> result, or another run
 //   dispatcher_rounds.cc   lane -> the sum of a round -> shards, under synchronous(b)
+//   dispatcher_group.cc    which lanes take a round together, under HybridStrategy
 //   dispatcher_lanes.cc    lanes that come, go, and hold their pushes for a cut
 //
 // Exactly once, on this side:
@@ -100,6 +101,7 @@ class Dispatcher {
   void fail(Closure& closure, std::exception_ptr error);
   std::exception_ptr input_error(const ErrorParts& parts, const Lane& lane) const;
   rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);
+  rpc::Task<void> pump_later();
   void torn(Closure& closure);
   void not_torn(Closure& closure);
 
@@ -108,8 +110,17 @@ class Dispatcher {
   void leave_out(const std::shared_ptr<Closure>& closure);
   rpc::Task<void> apply_round();
   void commit_round();
+  void verify_copies(const Rounds::Members& members);
   void round_failed(const std::exception_ptr& error);
+  void round_lacks_shares(const std::exception_ptr& error, bool anywhere, bool all_answered);
   void begin_torn(Closure& closure);
+
+  void settle_group();
+  void form_group(std::vector<Lane*> lanes);
+  rpc::Task<void> join_group(std::uint64_t number, std::vector<Lane*> lanes,
+                             std::vector<Lane*> others);
+  void break_group();
+  void faltered(const Closure& closure);
 
   rpc::Task<void> hold_lane(Lane* lane);
 

@@ -18,6 +18,7 @@ void Dispatcher::renew(Lane& lane) {
   lane.late.clear();
   lane.calls = 0;
   lane.answers = 0;
+  lane.group = 0;
   lane.window = SendWindow(session_.options.pipeline_depth,
                            gate_.bound().lane_window(session_.options.send_window));
 }

@@ -79,9 +79,11 @@ void Dispatcher::answered_late(Lane& lane, const LaneReply& reply) {
 // each of them, or in none.
 void Dispatcher::succeeded(Lane& lane, const std::shared_ptr<Closure>& closure, LaneReply reply) {
   lane.inflight.remove(closure->sequence);
-  // A member ends with its round.
-  if (gate_.rounds().takes(*closure))
+  // A member ends with its round. Under HybridStrategy its rows of tables are applied by now.
+  if (gate_.rounds().takes(*closure)) {
+    if (gate_.rounds().mirrors()) begin_torn(*closure);
     return gate_.rounds().answered(*closure, lane, std::move(reply));
+  }
   if (!closure->takes.empty()) commit_elements(*closure, reply);
   not_torn(*closure);
   gate_.bound().ended(*closure);
@@ -131,6 +133,7 @@ void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
   // Workers finds the loss, fences the lane and only then queues what was in flight. To queue it
   // here would run it elsewhere while the lost lane can still push.
   if (!lane.ready || !lane.client || !lane.client->connection().connected()) return;
+  faltered(*closure);
   // Whatever its code, this is the fault of the data and not of the worker: to run it again
   // elsewhere would meet it again.
   if (parts.input_pipeline) {
@@ -184,10 +187,17 @@ rpc::Task<void> Dispatcher::run_again_later(std::shared_ptr<Closure> closure) {
   queue_.put_back(std::move(closure));
 }
 
+rpc::Task<void> Dispatcher::pump_later() {
+  co_await session_.parts.reactor.sleep(kRetryPause);
+  pump();
+}
+
 // From this moment on, not only once it runs again: a cut in between would hold half of it. Of a
-// member nothing is applied before its round is.
+// member nothing is applied before its round is, but, under HybridStrategy, rows of tables.
 void Dispatcher::torn(Closure& closure) {
-  if (!closure.function->updates || closure.attempts == 0 || gate_.rounds().takes(closure)) return;
+  const Rounds& rounds = gate_.rounds();
+  if (!closure.function->updates || closure.attempts == 0) return;
+  if (rounds.takes(closure) && !rounds.mirrors()) return;
   begin_torn(closure);
 }
 

@@ -69,10 +69,16 @@ void Dispatcher::leave_out(const std::shared_ptr<Closure>& closure) {
 rpc::Task<void> Dispatcher::apply_round() {
   Rounds& rounds = gate_.rounds();
   std::vector<AppliedMember> members;
-  for (const auto& [number, member] : rounds.members())
+  // Under HybridStrategy all of them stand and fall with the share of the first. None has pushed
+  // rows before that one was sent, so that what a shard lacks of it, it lacks of all.
+  const std::uint64_t sent_first = rounds.members().begin()->second.closure->sent_layout;
+  for (const auto& [number, member] : rounds.members()) {
+    if (rounds.mirrors()) member.closure->sent_layout = sent_first;
     members.push_back({member.closure->sequence, member.closure->sent_layout});
+  }
   std::vector<kj::Promise<void>> calls;
   std::exception_ptr error;
+  bool anywhere = false, all_answered = members_.all_ps_ready();
   // Without one of the shards the round would count as applied where it is not.
   if (!members_.all_ps_ready())
     error = std::make_exception_ptr(UnavailableError("a ps was lost before it was applied"));
@@ -88,13 +94,17 @@ rpc::Task<void> Dispatcher::apply_round() {
   for (auto& call : calls) {
     try {
       co_await kj::mv(call);
+      anywhere = true;
     } catch (...) {
+      all_answered &= error_parts(std::current_exception()).code == Code::kAborted;
       // An error that no repetition mends is the one to be told.
       if (!error || !may_run_again(std::current_exception())) error = std::current_exception();
     }
   }
   if (!error)
     commit_round();
+  else if (rounds.mirrors() && may_run_again(error))
+    round_lacks_shares(error, anywhere, all_answered);
   else
     round_failed(error);
   pump();
@@ -103,6 +113,7 @@ rpc::Task<void> Dispatcher::apply_round() {
 // All books are kept in one go, without a wait in between, as those of a single closure are.
 void Dispatcher::commit_round() {
   Rounds::Members members = gate_.rounds().take();
+  if (session_.options.check_replicas) verify_copies(members);
   progress_.commit_steps(members.begin()->second.closure->function->steps);
   for (auto& [number, member] : members) {
     Closure& closure = *member.closure;
@@ -112,6 +123,17 @@ void Dispatcher::commit_round() {
     queue_.finish(closure, std::move(member.reply.outputs));
   }
   if (progress_.save_due()) save_is_due_();
+}
+
+// Copies that drift are a fault of ours: whatever has been trained since is worth nothing.
+void Dispatcher::verify_copies(const Rounds::Members& members) {
+  const Rounds::Member& first = members.begin()->second;
+  for (const auto& [number, member] : members)
+    if (member.reply.copies != first.reply.copies)
+      return queue_.fail_all(std::make_exception_ptr(FailedPreconditionError(
+          str("the copies of what is mirrored differ after step ", first.closure->global_step,
+              ": those of ", member.lane->worker->name, " are not those of ",
+              first.lane->worker->name))));
 }
 
 void Dispatcher::round_failed(const std::exception_ptr& error) {
@@ -126,6 +148,25 @@ void Dispatcher::round_failed(const std::exception_ptr& error) {
       session_.tasks.spawn("run a closure again", run_again_later(std::move(closure)));
     else
       queue_.put_back(std::move(closure));
+  }
+}
+
+// Under HybridStrategy a round may be of other company when it runs again, so that one that some
+// shard has applied is over: on a shard that was rebuilt meanwhile it is lost with all else that
+// the rebuilt rows lack, and counted with that (LossLedger::commit).
+void Dispatcher::round_lacks_shares(const std::exception_ptr& error, bool anywhere,
+                                    bool all_answered) {
+  Rounds& rounds = gate_.rounds();
+  if (!all_answered) {
+    rounds.apply_later();
+    session_.tasks.spawn("apply a round once more", pump_later());
+  } else if (anywhere) {
+    commit_round();
+    rounds.forget_copies();
+  } else {
+    log_info("round ", rounds.number(), " is run again: ", error_parts(error).message);
+    rounds.apply_later();
+    for (auto& closure : rounds.dissolve()) queue_.put_back(std::move(closure));
   }
 }
 

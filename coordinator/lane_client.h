@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "coordinator/claim.h"
@@ -43,6 +44,13 @@ struct LaneReply {
   std::vector<State> states;  // beside the takes
   std::uint64_t staleness = 0;
   bool updated = false;
+  std::uint64_t copies = 0;  // a hash of the lane's copies of what is mirrored; 0: not asked
+};
+
+// Of a group that all-reduces, by rank.
+struct LaneGroupMember {
+  std::uint32_t task = 0;
+  std::string address;
 };
 
 struct LaneConfiguration {
@@ -52,6 +60,7 @@ struct LaneConfiguration {
   LaneIncarnation incarnation;
   bool bfloat16_wire = false;
   bool bfloat16_products = false;
+  bool check_copies = false;
 };
 
 class LaneClient {
@@ -75,6 +84,10 @@ class LaneClient {
   // what ended before.
   rpc::Task<std::uint64_t> hold_pushes();
   rpc::Task<void> release_pushes();
+  // Resolves when the lane is in the group, as the member of that rank, and in no other. No
+  // members: it leaves the one that it is in.
+  rpc::Task<void> join_group(std::uint64_t number, std::uint32_t rank,
+                             std::vector<LaneGroupMember> members);
   rpc::Connection& connection() { return *connection_; }
 
  private:

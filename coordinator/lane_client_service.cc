@@ -68,6 +68,8 @@ void write_closure(wire::Closure::Builder out, const Closure& closure,
   out.setSentLayout(message.sent_layout);
   out.setRound(closure.share.round);
   out.setMember(closure.share.member);
+  out.setGroup(closure.share.group);
+  out.setBase(closure.share.base);
   if (!closure.arguments.empty()) {
     auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
     for (unsigned i = 0; i < arguments.size(); ++i)
@@ -95,6 +97,7 @@ rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
   request.setPipelineDepth(configuration.pipeline_depth);
   request.setIncarnation(configuration.incarnation.number);
   request.setBfloat16Products(configuration.bfloat16_products);
+  request.setCheckCopies(configuration.check_copies);
   request.setEncoding(configuration.bfloat16_wire ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW);
   co_await request.send().ignoreResult();
 }
@@ -172,6 +175,19 @@ rpc::Task<std::uint64_t> LaneClient::hold_pushes() {
 }
 rpc::Task<void> LaneClient::release_pushes() {
   co_await stub_->lane.releasePushesRequest().send().ignoreResult();
+}
+
+rpc::Task<void> LaneClient::join_group(std::uint64_t number, std::uint32_t rank,
+                                       std::vector<LaneGroupMember> members) {
+  auto request = stub_->lane.joinGroupRequest();
+  request.setGroup(number);
+  request.setRank(rank);
+  auto list = request.initMembers(static_cast<unsigned>(members.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setTask(members[i].task);
+    list[i].setAddress(members[i].address.c_str());
+  }
+  co_await request.send().ignoreResult();
 }
 
 struct WorkerControlClient::Stub {

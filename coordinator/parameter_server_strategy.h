@@ -39,7 +39,7 @@ struct ParameterServerOptions {
 };
 
 //   Thread  scheduling: any; all else one at a time.
-class ParameterServerStrategy : public Strategy, private EagerRuntime {
+class ParameterServerStrategy : public Strategy, protected EagerRuntime {
  public:
   // Connects to every task of the cluster. Where options leave them open, the cluster's id and
   // token are those of the environment (CAIRN_CLUSTER_ID, CAIRN_TOKEN or CAIRN_TOKEN_FILE), as

@@ -52,6 +52,7 @@ LaneReply read_reply(wire::ClosureResult::Reader in, const std::string& worker) 
   }
   reply.staleness = in.getStaleness();
   reply.updated = in.getUpdated();
+  reply.copies = in.getCopies();
   return reply;
 }
 

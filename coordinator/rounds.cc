@@ -12,8 +12,10 @@ bool Rounds::has(const Closure& closure) const {
 bool Rounds::fits(const Closure& next) const {
   if (applying_) return false;
   if (alone_ != 0) return next.sequence == alone_;
-  if (has(next)) return true;
+  // Under HybridStrategy one that is to run again waits for the others, which do so with it.
+  if (has(next)) return !mirrors_;
   if (next.function->assigns) return open_.empty();
+  if (mirrors_ && (group_.forming() || !group_.stands() || broken())) return false;
   return can_join(next) && any_may_join();
 }
 
@@ -25,7 +27,7 @@ bool Rounds::can_join(const Closure& next) const {
 
 // A lane that is still at work for a round that is over would be late again.
 bool Rounds::may_join(const Lane& lane) const {
-  return lane.ready && !lane.kept_out && lane.late.empty() &&
+  return lane.ready && !lane.kept_out && lane.late.empty() && (!mirrors_ || group_.has(lane)) &&
          !open_.contains(static_cast<std::int32_t>(lane.number));
 }
 
@@ -54,14 +56,21 @@ void Rounds::begins(const std::shared_ptr<Closure>& closure, const Lane& lane,
   if (has(*closure)) return;
   if (closure->function->assigns) {
     alone_ = closure->sequence;
+    forget_copies();
     if (closure->global_step < 0) closure->global_step = give_step();
     return;
   }
   if (open_.empty()) {
     ++number_;
-    step_ = give_step();
+    if (!std::exchange(dissolved_, false)) step_ = give_step();
+    const std::uint64_t epoch = cluster_.rows_epoch();
+    if (std::exchange(base_epoch_, epoch) != epoch) forget_copies();
+    whole_ = group_.size();
+    of_group_ = group_.number();
   }
   const bool left_out = closure->share.round != 0;
+  closure->share.group = of_group_;
+  closure->share.base = base_;
   closure->share.round = number_;
   closure->share.member = static_cast<std::int32_t>(lane.number);
   closure->global_step = step_;
@@ -91,21 +100,24 @@ bool Rounds::complete(const Closure* front, const Waits& program_waits) const {
   if (open_.empty() || applying_) return false;
   std::size_t answered = 0, lanes = 0;
   bool owed = false;  // the answer of one that was left out before
-  std::vector<const Closure*> closures;
   for (const auto& [number, member] : open_) {
     answered += member.lane != nullptr ? 1 : 0;
     owed |= member.lane == nullptr && member.waited_for;
-    closures.push_back(member.closure.get());
   }
   for (const Lane* lane : cluster_.lanes) lanes += lane->ready ? 1 : 0;
   const bool all = answered == open_.size();
-  if (again_) return all;
+  if (again_ || (mirrors_ && open_.size() >= whole_)) return all;
   const std::size_t whole = std::max(lanes, open_.size()), spare = spare_lanes();
   if (!owed && answered >= (whole > spare ? whole - spare : 1)) return true;
   // A round that is short of members waits for more, as long as some may come.
-  if (!all) return false;
+  return all && none_to_come(front, program_waits);
+}
+
+bool Rounds::none_to_come(const Closure* front, const Waits& program_waits) const {
   if (!any_may_join()) return true;
   if (front != nullptr) return front->function->updates && !can_join(*front) && !has(*front);
+  std::vector<const Closure*> closures;
+  for (const auto& [number, member] : open_) closures.push_back(member.closure.get());
   return program_waits(closures);
 }
 
@@ -123,8 +135,10 @@ std::vector<std::shared_ptr<Closure>> Rounds::begin_to_apply() {
   return left_out;
 }
 
+// Rows that changed otherwise while it was open make its copies those of nobody else.
 Rounds::Members Rounds::take() {
   applying_ = again_ = false;
+  base_ = cluster_.rows_epoch() == base_epoch_ ? number_ : 0;
   return std::exchange(open_, {});
 }
 
@@ -144,6 +158,40 @@ std::vector<std::shared_ptr<Closure>> Rounds::forget_answers() {
     all.push_back(member.closure);
   }
   return all;
+}
+
+bool Rounds::broken() const {
+  if (!mirrors_ || open_.empty() || (group_.stands() && group_.number() == of_group_)) return false;
+  return std::any_of(open_.begin(), open_.end(),
+                     [](const auto& each) { return each.second.lane == nullptr; });
+}
+
+bool Rounds::at_work() const {
+  const auto on = [](const Lane& lane, const Member& member) {
+    return lane.inflight.find(member.closure->sequence) || lane.preparing == member.closure;
+  };
+  for (const auto& [number, member] : open_)
+    for (const Lane* lane : cluster_.lanes)
+      if (member.lane == nullptr && on(*lane, member)) return true;
+  return false;
+}
+
+bool Rounds::short_of_members(const Closure* front, const Waits& program_waits) const {
+  return mirrors_ && !open_.empty() && open_.size() < whole_ && none_to_come(front, program_waits);
+}
+
+std::vector<Lane*> Rounds::lanes_of_members() const {
+  std::vector<Lane*> lanes;
+  for (const auto& [number, member] : open_)
+    lanes.push_back(cluster_.lanes[static_cast<std::size_t>(number)]);
+  return lanes;
+}
+
+std::vector<std::shared_ptr<Closure>> Rounds::dissolve() {
+  auto answered = forget_answers();
+  dissolved_ = true;
+  open_.clear();
+  return answered;
 }
 
 std::string Rounds::place_of(const Closure& closure) const {
@@ -166,6 +214,10 @@ std::string Rounds::waits_for() const {
              " members: for further closures, or until the program waits for one of these");
 }
 
-std::string Rounds::holder(const Closure& next) const { return admits(next) ? "" : waits_for(); }
+std::string Rounds::holder(const Closure& next) const {
+  if (admits(next)) return "";
+  if (mirrors_ && !group_.stands()) return "waiting for the workers to form a group";
+  return waits_for();
+}
 
 }  // namespace cairn

@@ -1,5 +1,6 @@
-// Rounds: the gate of synchronous(b), and what it knows of the open round. Which closures are its
-// members, who of them has answered, and when its sum is applied (consistency.h has the rules).
+// Rounds: the gate of synchronous(b) and of HybridStrategy, and what it knows of the open round.
+// Which closures are its members, who of them has answered, and when its sum is applied
+// (consistency.h has the rules).
 //
 // A member's number is that of the lane to which it was sent first. The n-th closure in the queue
 // goes to the n-th lane, so that the sum's order is that of the queue as well, and one history
@@ -13,6 +14,13 @@
 // When some shard may have applied a round and another one has not, because it lost its shares, all
 // members run again, as a new round of the same closures: nobody joins it, and nobody is left out.
 // The members are torn until that is done, as any closure is that some shards have and others not.
+//
+// Under HybridStrategy the members all-reduce among themselves before any of them pushes, so that
+// each lane of a group (round_group.h) has one, and all of them wait for each other. Where one of
+// them fails, or its lane is lost, or no closure is left for a lane of the group, all come back
+// from their lanes, the round is dissolved, and its closures are members of later rounds, in any
+// company: nothing of the round was applied but rows of tables, once for each closure. From the
+// moment at which all have answered its company is fixed, and it is applied.
 //
 // Why nothing waits for ever. Members that run again go before all else in the queue; each round
 // ends when its members have answered, and can wait for the program only while nothing is queued
@@ -34,6 +42,7 @@
 #include "coordinator/closure.h"
 #include "coordinator/cluster_members.h"
 #include "coordinator/consistency.h"
+#include "coordinator/round_group.h"
 
 namespace cairn {
 
@@ -49,9 +58,14 @@ class Rounds {
 
   // `members` outlives it; their lanes are complete when the first closure is sent.
   Rounds(Consistency consistency, const ClusterMembers& members)
-      : on_(consistency.in_rounds()), backups_(consistency.backup_workers()), cluster_(members) {}
+      : on_(consistency.in_rounds()),
+        mirrors_(consistency.mirrors()),
+        backups_(consistency.backup_workers()),
+        cluster_(members),
+        group_(members) {}
 
   bool on() const { return on_; }
+  bool mirrors() const { return mirrors_; }  // HybridStrategy
   // ---- closures that leave the queue ----
   bool admits(const Closure& next) const { return !on_ || !next.function->updates || fits(next); }
   // Does it become, or is it, a member? Not where it runs alone, or pushes nothing.
@@ -73,6 +87,22 @@ class Rounds {
     if (on_) end(closure);
   }
 
+  // ---- the group, under HybridStrategy ----
+  RoundGroup& group() { return group_; }
+  const RoundGroup& group() const { return group_; }
+  // The group of the open round is no more, and not all members have answered: none of them can
+  // end well.
+  bool broken() const;
+  // One of the open round's members is on a lane.
+  bool at_work() const;
+  // Fewer closures than the group has lanes, and no more to come: the members wait in vain.
+  bool short_of_members(const Closure* front,
+                        const std::function<bool(const std::vector<const Closure*>&)>& waits) const;
+  std::vector<Lane*> lanes_of_members() const;
+  // The round is over, nothing of it is applied. Returns those that have answered; the others are
+  // in the queue, or on their way there.
+  std::vector<std::shared_ptr<Closure>> dissolve();
+
   // ---- the open round ----
   void answered(const Closure& closure, Lane& lane, LaneReply reply);
   // Whether the round is to be applied. `front`: of the queue, and `program_waits`: for one of
@@ -88,6 +118,10 @@ class Rounds {
   Members take();
   // Not everywhere: all members, which have answered, are to run again as a new round.
   std::vector<std::shared_ptr<Closure>> run_again();
+  // Some shards may have to be asked once more.
+  void apply_later() { applying_ = false; }
+  // Copies on lanes are not what the ps have, whatever they are of.
+  void forget_copies() { base_ = 0; }
   // Those that have answered are to run again, as the same round: nobody can apply it now.
   std::vector<std::shared_ptr<Closure>> forget_answers();
 
@@ -100,20 +134,30 @@ class Rounds {
   void end(const Closure& closure);
   bool fits(const Closure& next) const;
   bool may_join(const Lane& lane) const;
+  bool none_to_come(const Closure* front,
+                    const std::function<bool(const std::vector<const Closure*>&)>& waits) const;
   bool any_may_join() const;
   bool can_join(const Closure& next) const;
   std::size_t spare_lanes() const;
   std::string place_of(const Closure& closure) const;
 
-  const bool on_;
+  const bool on_, mirrors_;
   const std::uint32_t backups_;
   const ClusterMembers& cluster_;
+  RoundGroup group_;
   Members open_;
   std::uint64_t number_ = 0;  // of the newest round
   std::int64_t step_ = -1;    // all members'
   std::uint64_t alone_ = 0;   // the closure that runs between two rounds; 0: none
   bool applying_ = false;
-  bool again_ = false;  // the round is another one's members, run again
+  bool again_ = false;      // the round is another one's members, run again
+  bool dissolved_ = false;  // the newest round was: its step is still to be used
+  // Under HybridStrategy, of the open round: how many lanes its group has, and its number.
+  std::size_t whole_ = 0;
+  std::uint64_t of_group_ = 0;
+  // The last round that was applied everywhere, and ClusterMembers::rows_epoch() since it began:
+  // copies of it are as the ps have it. 0: none is.
+  std::uint64_t base_ = 0, base_epoch_ = 0;
 };
 
 }  // namespace cairn

@@ -7,9 +7,11 @@
 //   CentralStorageStrategy       several, with the variables in one place
 //   MultiWorkerMirroredStrategy  one in each of several processes, with a copy each
 //   ParameterServerStrategy      variables on parameter servers, steps on workers
+//   HybridStrategy               tables on parameter servers, a copy of all else on each worker
 #pragma once
 #include "coordinator/average_loss.h"
 #include "coordinator/central_storage_strategy.h"
+#include "coordinator/hybrid_strategy.h"
 #include "coordinator/mesh_strategy.h"
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/multi_worker_mirrored_strategy.h"

@@ -227,6 +227,8 @@ struct Closure {
   sentLayout @6 :UInt64;                # the version of the layout by which it was sent
   round @7 :UInt64;                     # its pushes are shares of this round; 0: applied when they come
   member @8 :Int32;                     # its number in the round: the replica whose random values it draws
+  group @9 :UInt64;                     # of lanes (joinGroup), that all-reduce in it; only the shares of what is mirrored are kept. 0: in none
+  base @10 :UInt64;                     # the round after which copies of what is mirrored are as the ps have it; 0: no copy is
 }
 
 struct IteratorState {
@@ -241,6 +243,7 @@ struct ClosureResult {
   states @2 :List(IteratorState);       # beside Closure.takes: after the elements taken
   staleness @3 :UInt64;
   updated @4 :Bool;                     # it pushed
+  copies @6 :UInt64;                    # with checkCopies: a hash of this lane's copies of what its group updated, parameters and slots; 0: none
   error @5 :Text;                       # it failed, alone: the text of a failed call (docs/wire-protocol.md); the rest is then void
 }
 
@@ -266,7 +269,7 @@ interface Lane {
   # `pipelineDepth` closures overlap; 1 is strict read-compute-write order. `incarnation`: the one that this lane's pushes carry
   # from now on, new at every connection, so that fencing a lost lane does not fence the one that comes back.
   configure @0 (session :UInt64, lane :UInt32, pipelineDepth :UInt32, encoding :Encoding, incarnation :UInt64,
-                bfloat16Products :Bool) -> ();
+                bfloat16Products :Bool, checkCopies :Bool) -> ();
   setLayout @1 (layout :Layout) -> ();
   register @2 (function :UInt32, graph :Data) -> ();   # refused if it does not verify
   openPipeline @3 (pipeline :UInt64, description :Data) -> ();

@@ -33,6 +33,10 @@ struct Closure {
   // Its pushes are shares of this round, in which it has this number; round 0: of none.
   std::uint64_t round = 0;
   std::int32_t member = 0;
+  // It runs as a member of this group of lanes, which keeps variables in step; copies of round
+  // `base` are as the ps have them, 0: none is. Group 0: in none.
+  std::uint64_t group = 0;
+  std::uint64_t base = 0;
 };
 
 // A pipeline's position after a take.
@@ -50,6 +54,7 @@ struct ClosureResult {
   std::vector<Position> positions;  // beside Closure::takes
   std::uint64_t staleness = 0;      // the largest over the shards it pushed to
   bool updated = false;             // it pushed
+  std::uint64_t copies = 0;         // StepStore::fingerprint_of_copies(), if it is asked for
 };
 
 }  // namespace cairn::worker

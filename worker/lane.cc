@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "core/base/trace.h"
+#include "worker/mirrored_step.h"
 
 namespace cairn::worker {
 
@@ -17,6 +19,8 @@ struct Lane::Function {
   bool immediate = false;
   StepStores* stores = nullptr;
   std::vector<VariableId> variables;  // their numbers in the store, for which `plan` is made
+  std::int32_t replicas = 1;          // and so is this
+  std::set<VariableId> mirrored;      // by a group that runs it
   std::shared_ptr<const Plan> plan;
   std::vector<std::unique_ptr<Workspace>> workspaces;  // those not in use
 
@@ -96,25 +100,6 @@ struct Lane::Held {
   std::size_t bytes = 0;
 };
 
-namespace {
-
-// Books `bytes` under `id`, instead of what was booked there before.
-template <typename Books, typename Id>
-void book(Books& books, Id id, std::size_t bytes, std::size_t count_max, const char* what) {
-  const auto known = books.sizes.find(id);
-  const std::size_t all = books.bytes + bytes - (known == books.sizes.end() ? 0 : known->second);
-  if (all > Lane::kDescriptionBytesMax ||
-      (books.sizes.size() >= count_max && known == books.sizes.end()))
-    throw ResourceExhaustedError(
-        str(what, " ", id, ": with it this lane would keep ", books.sizes.size() + 1,
-            " of its kind in ", all, " bytes; at most ", count_max, " in ",
-            Lane::kDescriptionBytesMax, " bytes are kept: register fewer or smaller ones"));
-  books.sizes[id] = bytes;
-  books.bytes = all;
-}
-
-}  // namespace
-
 Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
     : reactor_(reactor),
       options_(std::move(options)),
@@ -122,13 +107,13 @@ Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
       stores_{{StoreKind::kParameterServers, &remote_}},
       pipelines_(options_.data),
       computing_(reactor),
-      group_(reactor, network,
-             {.cluster = options_.cluster,
-              .token = options_.token,
-              .task = options_.task,
-              .incarnation = options_.incarnation,
-              .lane = static_cast<std::uint32_t>(options_.data.lane)}) {
-  if (options_.collective == nullptr) options_.collective = &group_;
+      seat_(reactor, network,
+            {.cluster = options_.cluster,
+             .token = options_.token,
+             .task = options_.task,
+             .incarnation = options_.incarnation,
+             .lane = static_cast<std::uint32_t>(options_.data.lane)}) {
+  if (options_.collective == nullptr) options_.collective = &seat_.group();
 }
 
 Lane::~Lane() = default;
@@ -144,10 +129,11 @@ void Lane::configure(const LaneConfig& config) {
         str("pipeline depth ", config.pipeline_depth, " is outside 1 to ", kDepthMax));
   if (config.session != config_.session) {
     functions_.clear();
-    function_books_ = {};
+    function_books_.clear();
     pipelines_.clear();
-    pipeline_books_ = {};
+    pipeline_books_.clear();
     remote_.forget_layout();
+    seat_.leave();
     stats_.functions = 0;
   }
   config_ = config;
@@ -168,6 +154,7 @@ void Lane::configure(const LaneConfig& config) {
 }
 
 void Lane::set_layout(std::shared_ptr<const Layout> layout) {
+  seat_.forget_copies();
   remote_.set_layout(std::move(layout));
 }
 
@@ -178,7 +165,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes, Stor
   if (stores == stores_.end())
     throw FailedPreconditionError(str("function ", id, " keeps its variables in a store of kind ",
                                       static_cast<int>(kind), ", which this lane does not have"));
-  book(function_books_, id, bytes, kFunctionsMax, "function");
+  function_books_.book(id, bytes);
   auto function = std::make_shared<Function>();
   function->id = id;
   function->graph = std::move(graph);
@@ -193,7 +180,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes, Stor
 }
 
 void Lane::open_pipeline(PipelineId pipeline, Dataset dataset, std::size_t bytes) {
-  book(pipeline_books_, pipeline, bytes, kPipelinesMax, "pipeline");
+  pipeline_books_.book(pipeline, bytes);
   pipelines_.define(pipeline, std::move(dataset));
 }
 
@@ -209,12 +196,17 @@ bool Lane::immediate(FunctionId id) const {
   return found != functions_.end() && found->second->immediate;
 }
 
-// A plan stays while its variables keep their numbers in the store.
-void Lane::make_ready(Function& function, std::uint64_t sent_layout) const {
-  if (function.plan && function.graph.variables.empty()) return;
-  std::vector<VariableId> variables = function.stores->resolve(function.graph, sent_layout);
-  if (function.plan && variables == function.variables) return;
-  function.plan = make_plan(function.graph, variables, {.products = config_.products});
+// A plan stays while its variables keep their numbers in the store, and its group its size.
+void Lane::make_ready(Function& function, const Closure& closure) const {
+  const std::int32_t replicas = seat_.replicas_of(closure);
+  const bool fits = function.plan && function.replicas == replicas;
+  if (fits && function.graph.variables.empty()) return;
+  std::vector<VariableId> variables = function.stores->resolve(function.graph, closure.sent_layout);
+  if (fits && variables == function.variables) return;
+  function.plan =
+      make_plan(function.graph, variables, {.products = config_.products, .replicas = replicas});
+  function.mirrored = mirrored_variables(function.graph, variables);
+  function.replicas = replicas;
   function.variables = std::move(variables);
   function.workspaces.clear();
 }
@@ -254,6 +246,7 @@ StepContext Lane::context(const Closure& closure) const {
   step.global_step = closure.global_step;
   step.round = closure.round;
   step.replica = closure.member;
+  step.replicas = seat_.replicas_of(closure);
   return step;
 }
 
@@ -293,7 +286,8 @@ ClosureResult Lane::run_now(Closure closure) {
 void Lane::make_step(Run& run, const Closure& closure) {
   run.plan = run.function->plan;
   run.workspace = run.function->workspace();
-  run.store = run.function->stores->open(run.slot);
+  run.store = closure.group == 0 ? run.function->stores->open(run.slot)
+                                 : seat_.open(remote_, run.slot, closure, run.function->mirrored);
   run.step.emplace(run.plan, *run.workspace, *run.store, context(closure),
                    RunInputs{closure.arguments, std::move(run.elements)});
 }
@@ -361,6 +355,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   auto what = function(closure.function);
   check_arguments(closure, *what);
   if (what->immediate) co_return run_now(std::move(closure));
+  GroupSeat::Member in_group(seat_, closure);
   // Three gates, each first come first served: a few closures have their elements ready, one reads
   // at a time, and as many as the lookahead says are between their first pull and their last push.
   const Held held(*this, closure);
@@ -380,7 +375,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   run.held_back = reactor_.now() - from;
   if (config_.session != begun.session || config_.incarnation != begun.incarnation)
     throw CancelledError("another session, or another connection, has taken over this lane");
-  make_ready(*what, closure.sent_layout);
+  make_ready(*what, closure);
   make_step(run, closure);
   co_await drive(run);
   ClosureResult result;
@@ -388,7 +383,9 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   result.positions = std::move(run.positions);
   result.staleness = run.store->staleness();
   result.updated = run.store->updated();
+  if (config_.check_copies) result.copies = run.store->fingerprint_of_copies();
   run.finished = true;
+  in_group.ended_well();
   co_return result;
 }
 

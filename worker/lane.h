@@ -26,8 +26,9 @@
 #include "worker/admission.h"
 #include "worker/closure.h"
 #include "worker/collective.h"
+#include "worker/description_books.h"
 #include "worker/doing.h"
-#include "worker/lane_group.h"
+#include "worker/group_seat.h"
 #include "worker/lookahead.h"
 #include "worker/pipelines.h"
 #include "worker/remote_step.h"
@@ -52,6 +53,7 @@ struct LaneConfig {
   Encoding encoding = Encoding::kRaw;
   LaneIncarnation incarnation;  // what pushes carry
   Arithmetic products = Arithmetic::kFloat32;
+  bool check_copies = false;  // results tell what a group's copies are
 };
 
 // Read by other threads while the lane works: each number is right, together they may be a moment
@@ -111,13 +113,13 @@ class Lane {
   const LaneStats& stats() const { return stats_; }
   rpc::Reactor& reactor() { return reactor_; }
   // The lanes that this one's closures all-reduce with, unless its options name another collective.
-  LaneGroup& group() { return group_; }
+  LaneGroup& group() { return seat_.group(); }
 
   static constexpr std::uint32_t kDepthMax = 64;
   // What a coordinator may make a lane keep. Beyond it: ResourceExhausted.
   static constexpr std::size_t kFunctionsMax = 1 << 16, kPipelinesMax = 1 << 16;
   // of each kind together
-  static constexpr std::size_t kDescriptionBytesMax = std::size_t{1} << 30;
+  static constexpr std::size_t kDescriptionBytesMax = DescriptionBooks::kBytesMax;
   // here at once, running or waiting,
   static constexpr std::size_t kClosuresMax = 1 << 16;
   // and their arguments together
@@ -128,7 +130,7 @@ class Lane {
   struct Run;
   struct Held;  // a closure that is here
   std::shared_ptr<Function> function(FunctionId id) const;
-  void make_ready(Function& function, std::uint64_t sent_layout) const;
+  void make_ready(Function& function, const Closure& closure) const;
   void check_arguments(const Closure& closure, const Function& function) const;
   StepContext context(const Closure& closure) const;
   void take_elements(const Closure& closure, const Function& function, Run& run);
@@ -144,13 +146,8 @@ class Lane {
   std::map<StoreKind, StepStores*> stores_;
   Pipelines pipelines_;
   std::map<FunctionId, std::shared_ptr<Function>> functions_;
-  template <typename Id>
-  struct Books {  // of descriptions kept
-    std::map<Id, std::size_t> sizes;
-    std::size_t bytes = 0;
-  };
-  Books<FunctionId> function_books_;
-  Books<PipelineId> pipeline_books_;
+  DescriptionBooks function_books_{"function", kFunctionsMax};
+  DescriptionBooks pipeline_books_{"pipeline", kPipelinesMax};
   std::size_t closures_ = 0, argument_bytes_ = 0;  // of the closures that are here
   LaneStats stats_;
   rpc::Gate prepared_{1};  // have, or get, their elements
@@ -160,7 +157,7 @@ class Lane {
   Duration idle_before_{0};  // the loop's, at the end of the last turn of computing
   PushGate pushes_;
   ComputeTurns computing_;
-  LaneGroup group_;
+  GroupSeat seat_;
 };
 
 }  // namespace cairn::worker

@@ -136,6 +136,8 @@ std::uint64_t LaneGroup::number() const {
 
 int LaneGroup::size() const { return number() == 0 ? 0 : current_->group.size(); }
 
+int LaneGroup::rank() const { return number() == 0 ? -1 : current_->group.rank(); }
+
 kj::Promise<void> LaneGroup::all_reduce(const StepContext&, std::vector<Reduction> reductions) {
   try {
     if (current_ == nullptr)

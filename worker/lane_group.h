@@ -74,6 +74,7 @@ class LaneGroup final : public Collective {
   // Of the group that it is in; 0: none, or one that has not formed yet or has ended.
   std::uint64_t number() const;
   int size() const;  // its members; 0 likewise
+  int rank() const;  // of this lane in it; -1 likewise
 
   // Sums are taken in the order that collective/network_group.h has, and hold the same bits on all
   // members.

@@ -32,11 +32,10 @@ class LaneService final : public wire::Lane::Server {
       connection_.allow_coordinator("Lane.configure", in.getSession());
       const auto encoding =
           in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
-      const bool another = in.getSession() != lane_->stats().session;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
                         in.getIncarnation(),
-                        in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32});
-      if (another) lane_->group().leave();  // a session forms groups of its own
+                        in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32,
+                        in.getCheckCopies()});
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {

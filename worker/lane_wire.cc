@@ -70,6 +70,8 @@ Closure read(wire::Closure::Reader in) {
   out.sent_layout = in.getSentLayout();
   out.round = in.getRound();
   out.member = in.getMember();
+  out.group = in.getGroup();
+  out.base = in.getBase();
   if (in.hasArguments()) {
     const auto arguments =
         wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");
@@ -124,6 +126,7 @@ void write(wire::ClosureResult::Builder out, const ClosureResult& result) {
   }
   out.setStaleness(result.staleness);
   out.setUpdated(result.updated);
+  out.setCopies(result.copies);
 }
 
 namespace {

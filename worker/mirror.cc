@@ -134,10 +134,16 @@ void Mirror::apply(std::span<const Update> updates, std::uint64_t round, Encodin
   ++changes_;
 }
 
-std::uint64_t Mirror::fingerprint() const {
+std::uint64_t Mirror::fingerprint(const std::set<VariableId>& variables) const {
   std::uint64_t hash = 0;
-  for (const auto& [variable, copy] : copies_) hash = copy.fingerprint(hash + variable + 1);
+  for (const auto& [variable, copy] : copies_)
+    if (variables.contains(variable)) hash = copy.fingerprint(hash + variable + 1);
   return hash;
+}
+std::uint64_t Mirror::fingerprint() const {
+  std::set<VariableId> all;
+  for (const auto& [variable, copy] : copies_) all.insert(variable);
+  return fingerprint(all);
 }
 
 }  // namespace cairn::worker

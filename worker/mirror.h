@@ -15,6 +15,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -58,8 +59,10 @@ class Mirror {
   void apply(std::span<const Update> updates, std::uint64_t round,
              Encoding encoding = Encoding::kRaw);
 
-  // Of all parameters and slots, in the order of the variables' ids: equal copies, equal numbers,
-  // however the variables are cut into parts. Cost  a pass over them.
+  // Of all parameters and slots of these variables, or of all that there are, in the order of the
+  // variables' ids: equal copies, equal numbers, however the variables are cut into parts. Cost  a
+  // pass over them.
+  std::uint64_t fingerprint(const std::set<VariableId>& variables) const;
   std::uint64_t fingerprint() const;
 
  private:

@@ -127,11 +127,23 @@ std::shared_ptr<std::byte> RemoteStep::update_place(VariableId variable, std::si
 
 // A closure counts its pushes, so that a shard can tell one that is repeated from the next one.
 rpc::Task<void> RemoteStep::push(StepContext step, std::span<Update> updates) {
-  const std::vector<ShardRequest> requests = routing_->updates(updates);
+  std::vector<ShardRequest> requests = routing_->updates(updates);
+  step.push_number = pushes_;
+  pushes_ += requests.empty() ? 0 : 1;
+  co_await push_all(step, updates, std::move(requests));
+}
+
+rpc::Task<void> RemoteStep::push_as(StepContext step, std::span<Update> updates,
+                                    std::uint32_t number) {
+  step.push_number = number;
+  co_await push_all(step, updates, routing_->updates(updates));
+}
+
+rpc::Task<void> RemoteStep::push_all(StepContext step, std::span<Update> updates,
+                                     std::vector<ShardRequest> requests) {
   if (requests.empty()) co_return;
   const TraceSpan span("push", step.closure, TraceSpan::Kind::kOverlapping);
   updated_ = true;
-  step.push_number = pushes_++;
   const UpdateGather gather(*routing_, updates, store_.reactor().buffers());
   bool failed = false;
   std::vector<kj::Promise<void>> calls;

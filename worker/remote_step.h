@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "worker/doing.h"
 #include "worker/read_scatter.h"
@@ -31,6 +32,8 @@ class RemoteStep final : public StepStore {
 
   rpc::Task<void> pull(StepContext step, std::span<Read> reads) override;
   rpc::Task<void> push(StepContext step, std::span<Update> updates) override;
+  // As the closure's push of that number, which several calls at once may be, each of another.
+  rpc::Task<void> push_as(StepContext step, std::span<Update> updates, std::uint32_t number);
   // Memory shared with the one shard that holds the variable, if the values are large enough to lie
   // there.
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
@@ -45,6 +48,8 @@ class RemoteStep final : public StepStore {
   };
   rpc::Task<void> pull_one(StepContext step, ReadScatter& scatter, const ShardRequest& request,
                            bool& failed);
+  rpc::Task<void> push_all(StepContext step, std::span<Update> updates,
+                           std::vector<ShardRequest> requests);
   rpc::Task<void> push_one(StepContext step, const UpdateGather& gather,
                            const ShardRequest& request, Piece piece, bool& failed);
   std::shared_ptr<ShardLink> link(ShardId shard);

@@ -41,6 +41,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::string places;
   std::string bound, backups;  // as the exerciser takes them; empty: asynchronous
+  bool hybrid = false;
   std::int64_t closures = 10'000;
   int patience_s = 120;
 };
@@ -283,6 +284,7 @@ int main(int argc, char** argv) {
   app.add_option("--depth", options.depth);
   app.add_option("--bound", options.bound, "k of bounded(k)");
   app.add_option("--backups", options.backups, "b of synchronous(b)");
+  app.add_flag("--hybrid", options.hybrid, "Under HybridStrategy");
   app.add_option("--ps", cluster.ps);
   app.add_option("--workers", cluster.workers);
   app.add_option("--closures", options.closures);
@@ -293,6 +295,7 @@ int main(int argc, char** argv) {
     cluster.exerciser.insert(cluster.exerciser.end(), {"--bound", options.bound});
   if (!options.backups.empty())
     cluster.exerciser.insert(cluster.exerciser.end(), {"--backups", options.backups});
+  if (options.hybrid) cluster.exerciser.push_back("--hybrid");
   if (options.mode == "once")
     cluster.exerciser.insert(cluster.exerciser.end(),
                              {"--closures", std::to_string(options.closures)});

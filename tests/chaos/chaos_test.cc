@@ -46,6 +46,13 @@ TEST_F(ChaosTest, CheckpointsAreWholeInRoundsWithABackupWorker) {
   expect_good({"--mode", "saving", "--harm", "12", "--backups", "1", "--seed", "5"});
 }
 
+TEST_F(ChaosTest, CheckpointsAreWholeUnderHybridStrategy) {
+  expect_good({"--mode", "saving", "--harm", "12", "--hybrid", "--seed", "6"});
+}
+TEST_F(ChaosTest, ClosuresCountOnceUnderHybridStrategy) {
+  expect_good({"--mode", "once", "--harm", "15", "--hybrid", "--closures", "3000", "--seed", "7"});
+}
+
 TEST_F(ChaosTest, CheckpointsAreWholeWhereverAPsDies) {
   expect_good({"--mode", "failpoints", "--workers", "1", "--places", "rows."});
 }

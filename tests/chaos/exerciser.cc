@@ -1,6 +1,6 @@
 // A user's program for tests: closures that count, so that whatever is lost or done twice shows.
 //
-//   cairn-exerciser --closures N [--flights] [--depth D] [--bound K | --backups B]
+//   cairn-exerciser --closures N [--flights] [--depth D] [--bound K | --backups B | --hybrid]
 //     runs them all; ends with 0 if every count is exact
 //   cairn-exerciser --checkpoints FOLDER --finish-when FILE
 //     goes on from the newest checkpoint, and saves all the time; once the file is there, ends with
@@ -11,11 +11,14 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
+#include "coordinator/hybrid_strategy.h"
 #include "core/base/disk.h"
 #include "core/graph/ops.h"
 #include "storage/checkpoint_folder.h"
@@ -161,6 +164,14 @@ void run_and_report(Program& program, const std::string& folder) {
   }
 }
 
+std::unique_ptr<ParameterServerStrategy> make_strategy(ParameterServerOptions options,
+                                                       const Consistency& consistency) {
+  const TFConfigClusterResolver resolver;
+  if (consistency.mirrors()) return std::make_unique<HybridStrategy>(resolver, std::move(options));
+  options.consistency = consistency;
+  return std::make_unique<ParameterServerStrategy>(resolver, std::move(options));
+}
+
 int main(int argc, char** argv) {
   Scenario scenario;
   scenario.rows = 1000;
@@ -168,20 +179,25 @@ int main(int argc, char** argv) {
   scenario.spread = simulation::Spread::kEveryShard;
   scenario.ps = 2;
   std::string checkpoints, recovery, finish_when;
-  bool flights = false;
+  bool flights = false, hybrid = false;
+  std::optional<std::uint32_t> bound, backups;
   CLI::App app("Closures that count, for tests", "cairn-exerciser");
   app.add_option("--closures", scenario.closures);
   app.add_flag("--flights", flights);
   app.add_option("--depth", scenario.pipeline_depth,
                  "Deeper than 1: closures update by a rule, so that they overlap");
-  app.add_option("--bound", scenario.bound, "Under bounded(k)");
-  app.add_option("--backups", scenario.backups, "Under synchronous(b); updates by a rule");
+  app.add_option("--bound", bound, "Under bounded(k)");
+  app.add_option("--backups", backups, "Under synchronous(b); updates by a rule");
+  app.add_flag("--hybrid", hybrid, "Under HybridStrategy; updates by a rule");
   app.add_option("--ps", scenario.ps, "How many there are in the cluster");
   app.add_option("--checkpoints", checkpoints);
   app.add_option("--finish-when", finish_when, "With --checkpoints: ends once this file is there");
   app.add_option("--recovery", recovery, "Checkpoints of 100 MB here; runs until it is killed");
   CLI11_PARSE(app, argc, argv);
-  if (scenario.pipeline_depth > 1 || scenario.backups)
+  if (bound) scenario.consistency = Consistency::bounded(*bound);
+  if (backups) scenario.consistency = Consistency::synchronous(*backups);
+  if (hybrid) scenario.consistency = Consistency::hybrid();
+  if (scenario.pipeline_depth > 1 || scenario.consistency.in_rounds())
     scenario.updates = simulation::Updates::kByRule;
   if (!recovery.empty()) scenario.rows = kLargeRows;
   if (flights) {
@@ -194,11 +210,10 @@ int main(int argc, char** argv) {
     ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
                                    .placement = Placement::kRoundRobin};
     options.engine.pipeline_depth = scenario.pipeline_depth;
-    if (scenario.bound > 0) options.consistency = Consistency::bounded(scenario.bound);
-    if (scenario.backups) options.consistency = Consistency::synchronous(*scenario.backups);
+    options.engine.check_replicas = hybrid;
     report("begun");
-    ParameterServerStrategy strategy(TFConfigClusterResolver(), options);
-    Program program(strategy, scenario);
+    const auto strategy = make_strategy(std::move(options), scenario.consistency);
+    Program program(*strategy, scenario);
     std::puts("running");
     std::fflush(stdout);
     report("connected");

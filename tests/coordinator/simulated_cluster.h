@@ -8,6 +8,7 @@
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
+#include "coordinator/hybrid_strategy.h"
 #include "core/base/memory_disk.h"
 #include "ps/ps_server.h"
 #include "rpc/sim_network.h"
@@ -114,14 +115,18 @@ class SimulatedCluster {
     options.variables = {options_.strategy.partitioner, options_.strategy.placement,
                          options_.strategy.seed};
     options.consistency = options_.strategy.consistency;
+    options.check_replicas = true;
     options.cluster.add_task("chief", "sim://chief");
     for (int i = 0; i < options_.ps; ++i)
       options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
     for (int i = 0; i < options_.workers; ++i)
       options.cluster.add_task("worker", "sim://worker" + std::to_string(i));
     chief_offload_ = make_offload();
-    strategy_ = std::make_unique<ParameterServerStrategy>(start_simulated_engine(
-        options, {reactor_, network_.host("chief"), *chief_offload_, disk_}));
+    auto engine =
+        start_simulated_engine(options, {reactor_, network_.host("chief"), *chief_offload_, disk_});
+    strategy_ = options.consistency.mirrors()
+                    ? std::make_unique<HybridStrategy>(std::move(engine))
+                    : std::make_unique<ParameterServerStrategy>(std::move(engine));
   }
   void slow_disks(Duration by) {
     if (chief_offload_) chief_offload_->slow_down(by);

@@ -142,7 +142,8 @@ CutVerdict judge_cut(const Scenario& scenario, const storage::Manifest& manifest
                      const Values& values, const Layout& layout, const std::set<int>& may_lack) {
   CutJudge judge(scenario, manifest, layout, may_lack);
   const std::int64_t elements = elements_committed(manifest);
-  if (scenario.backups ? elements < manifest.global_step : elements != manifest.global_step)
+  const bool in_rounds = scenario.consistency.in_rounds();
+  if (in_rounds ? elements < manifest.global_step : elements != manifest.global_step)
     judge.complain(
         str(elements, " elements of the data are committed at step ", manifest.global_step));
   judge.judge(values);

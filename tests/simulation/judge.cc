@@ -20,10 +20,11 @@ void World::pushed(const StepContext& step, bool applied, std::uint64_t stalenes
   watched_ += 1;
   verdict_.staleness_max = std::max(verdict_.staleness_max, staleness);
   const auto lanes = static_cast<std::uint64_t>(scenario_.workers) * scenario_.lanes;
-  if (scenario_.bound > 0 && staleness >= scenario_.bound * lanes)
+  const Consistency& promised = scenario_.consistency;
+  const std::uint64_t bound = promised.mirrors() ? 1 : promised.steps();
+  if (bound > 0 && staleness >= bound * lanes)
     complain(str("a push of closure ", step.closure, " was applied ", staleness,
-                 " updates late, and bounded(", scenario_.bound, ") of ", lanes,
-                 " lanes was promised"));
+                 " updates late, and bounded(", bound, ") of ", lanes, " lanes was promised"));
   Pushed& last = seen_.last_pushed[step.closure];
   const auto fence = fenced_.find(step.incarnation);
   if (applied && fence != fenced_.end() && last.incarnation != step.incarnation &&
@@ -42,6 +43,8 @@ void World::applied_round(const ps::RoundRequest& request, bool applied) {
   if (known->second != members)
     complain(str("round ", request.round, " is applied with other members than on another shard"));
   if (!applied || !fresh) return;
+  // A round that a ps has lost is run again by others.
+  if (scenario_.consistency.mirrors() && !lost_ever_.empty()) return;
   for (const auto& [round, others] : seen_.rounds)
     if (round != request.round && others != members &&
         std::find_first_of(members.begin(), members.end(), others.begin(), others.end()) !=

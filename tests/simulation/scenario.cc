@@ -41,6 +41,8 @@ std::string host(Draw& draw, const Scenario& scenario) {
   return cairn::str("worker", which - 1 - scenario.ps);
 }
 
+bool in_rounds(Mix mix) { return mix == Mix::kSynchronous || mix == Mix::kHybrid; }
+
 std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (mix == Mix::kFlights) return {Kind::kKillWorker};
   std::vector<Kind> kinds{Kind::kKillWorker,    Kind::kKillWorker, Kind::kCut,     Kind::kPartition,
@@ -48,7 +50,7 @@ std::vector<Kind> kinds_of(Mix mix, const Scenario& scenario) {
   if (scenario.workers > 1 && scenario.ps > 1) kinds.push_back(Kind::kZombie);
   if (mix == Mix::kExactlyOnce) return kinds;
   kinds.insert(kinds.end(), {Kind::kKillPs, Kind::kKillPs, Kind::kKillChief});
-  if (mix == Mix::kBounded || mix == Mix::kSynchronous)
+  if (mix == Mix::kBounded || in_rounds(mix))
     kinds.insert(kinds.end(), {Kind::kSlow, Kind::kSlow, Kind::kSlow});
   if (scenario.checkpoint_every > 0)
     kinds.insert(kinds.end(), {Kind::kDiskFull, Kind::kDiskDown, Kind::kDiskSlow});
@@ -120,7 +122,7 @@ void draw_program(Scenario& scenario, Mix mix) {
   if (mix == Mix::kBounded) scenario.updates = Updates::kByRule;
   if (mix == Mix::kSlices) scenario.hashed_dim = wide ? kPieceRow : 1;
   // now and then what assigns, and so runs alone
-  if (mix == Mix::kSynchronous && draw.index(4) != 0) scenario.updates = Updates::kByRule;
+  if (in_rounds(mix) && draw.index(4) != 0) scenario.updates = Updates::kByRule;
   // a closure has hundreds of rows anyway
   if (mix == Mix::kFlights) scenario.spread = Spread::kOneRow;
 }
@@ -160,7 +162,15 @@ Scenario group_scenario(std::uint64_t seed) {
 
 // At least one worker is waited for.
 void draw_rounds(Scenario& scenario, Draw& draw) {
-  scenario.backups = static_cast<std::uint32_t>(draw.between(0, std::min(2, scenario.workers - 1)));
+  scenario.consistency = Consistency::synchronous(
+      static_cast<std::uint32_t>(draw.between(0, std::min(2, scenario.workers - 1))));
+  scenario.wide = draw.index(3) == 0 ? draw.between(20, 400) : 0;
+}
+
+// A worker has one lane.
+void draw_hybrid(Scenario& scenario, Draw& draw) {
+  scenario.consistency = Consistency::hybrid();
+  scenario.lanes = 1;
   scenario.wide = draw.index(3) == 0 ? draw.between(20, 400) : 0;
 }
 
@@ -201,9 +211,11 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kSlices)
     scenario.wide = draw.between(20, 400);
   else if (mix == Mix::kBounded)
-    scenario.bound = static_cast<std::uint32_t>(draw.between(1, 8));
+    scenario.consistency = Consistency::bounded(static_cast<std::uint32_t>(draw.between(1, 8)));
   else if (mix == Mix::kSynchronous)
     draw_rounds(scenario, draw);
+  else if (mix == Mix::kHybrid)
+    draw_hybrid(scenario, draw);
   else if (mix != Mix::kEverything)
     scenario.checkpoint_every = 0;
   draw_program(scenario, mix);
@@ -211,8 +223,8 @@ Scenario make_scenario(std::uint64_t seed, Mix mix) {
   for (std::int64_t i = 0; i < faults; ++i)
     scenario.faults.push_back(draw_fault(draw, scenario, kinds));
   Draw blows(seed, "blow");
-  const bool everything = mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded ||
-                          mix == Mix::kSynchronous;
+  const bool everything =
+      mix == Mix::kEverything || mix == Mix::kSlices || mix == Mix::kBounded || in_rounds(mix);
   if (everything && blows.index(3) == 0) {
     const std::vector<Fault> blow = draw_blow(blows, scenario);
     scenario.faults.insert(scenario.faults.end(), blow.begin(), blow.end());
@@ -256,9 +268,8 @@ std::string Scenario::str() const {
   std::ostringstream out;
   out << "seed " << seed << ": " << closures << " closures on " << ps << " ps of " << shards
       << " shards and " << workers << " workers of " << lanes << " lanes, depth " << pipeline_depth
-      << ", window " << send_window << ", bound " << bound
-      << (backups ? cairn::str(", in rounds with ", *backups, " backup workers, ") : ", ") << rows
-      << " rows" << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
+      << ", window " << send_window << ", " << consistency.text() << ", " << rows << " rows"
+      << (spread == Spread::kEveryShard ? ", one of each shard's per closure, " : ", ")
       << (updates == Updates::kByRule ? "updated by a rule, " : "assigned to, ") << hashed_dim
       << " elements per hashed row, " << wide << " wide, a checkpoint every " << checkpoint_every
       << " steps, network delays up to " << ms(delay_max) << ", disk delays up to "

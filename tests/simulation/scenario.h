@@ -2,10 +2,10 @@
 // from one seed.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "coordinator/consistency.h"
 #include "core/base/clock.h"
 
 namespace cairn::simulation {
@@ -69,9 +69,7 @@ struct Scenario {
   Job job = Job::kNumbers;
   int ps = 2, workers = 2;
   std::uint32_t shards = 1, lanes = 1, pipeline_depth = 1, send_window = 16;
-  std::uint32_t bound = 0;  // k of bounded(k); 0: none
-  // b of synchronous(b); none, and no bound: asynchronous
-  std::optional<std::uint32_t> backups;
+  Consistency consistency;  // under hybrid(), v, w and wide are mirrored
   std::int64_t closures = 100;
   std::int64_t rows = 50;       // of the dense table
   std::int64_t hashed_dim = 1;  // elements per row of the hashed table
@@ -100,6 +98,8 @@ enum class Mix : std::uint8_t {
   kBounded,
   // the same under synchronous(b), sometimes with an update in slices
   kSynchronous,
+  // the same under HybridStrategy
+  kHybrid,
   // workers in step: deaths, partitions, lost messages, slow hosts
   kGroups,
 };

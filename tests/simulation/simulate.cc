@@ -71,10 +71,10 @@ int main(int argc, char** argv) {
   bool verbose = false, until_bad = false;
   Mix mix = Mix::kEverything;
   const std::map<std::string, Mix> mixes{
-      {"everything", Mix::kEverything},  {"exactly-once", Mix::kExactlyOnce},
-      {"flights", Mix::kFlights},        {"slices", Mix::kSlices},
-      {"bounded", Mix::kBounded},        {"groups", Mix::kGroups},
-      {"synchronous", Mix::kSynchronous}};
+      {"everything", Mix::kEverything},   {"exactly-once", Mix::kExactlyOnce},
+      {"flights", Mix::kFlights},         {"slices", Mix::kSlices},
+      {"bounded", Mix::kBounded},         {"groups", Mix::kGroups},
+      {"synchronous", Mix::kSynchronous}, {"hybrid", Mix::kHybrid}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   auto* one = app.add_option("--seed", seed, "Run this seed again, and tell its story");
   app.add_option("--mix", mix, "What is simulated")
       ->transform(CLI::CheckedTransformer(mixes))
-      ->option_text("everything|exactly-once|flights|slices|bounded|groups|synchronous");
+      ->option_text("everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

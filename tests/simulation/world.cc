@@ -42,8 +42,7 @@ SimulatedClusterOptions World::options(const Scenario& scenario) {
   options.strategy.placement = Placement::kRoundRobin;
   options.strategy.engine.pipeline_depth = scenario.pipeline_depth;
   options.strategy.engine.send_window = scenario.send_window;
-  if (scenario.bound > 0) options.strategy.consistency = Consistency::bounded(scenario.bound);
-  if (scenario.backups) options.strategy.consistency = Consistency::synchronous(*scenario.backups);
+  options.strategy.consistency = scenario.consistency;
   options.network = {.seed = scenario.seed,
                      .delay_min = std::chrono::microseconds(50),
                      .delay_max = scenario.delay_max};

@@ -1,0 +1,112 @@
+// Under HybridStrategy: which lanes take a round together.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "coordinator/dispatcher.h"
+#include "core/base/log.h"
+
+namespace cairn {
+namespace {
+// What lanes wait for each other, and a little: they can say who is missing, which a deadline here
+// could not.
+constexpr Duration kJoinDeadline = std::chrono::seconds(40);
+}  // namespace
+
+// Called whenever something changed that the group may have waited for. All members are back from
+// their lanes before a round is given up, so that what a lane answers is of the round that it is
+// taken for.
+void Dispatcher::settle_group() {
+  Rounds& rounds = gate_.rounds();
+  if (!rounds.mirrors() || rounds.applying()) return;
+  if (rounds.broken()) {
+    if (rounds.at_work()) return break_group();
+    for (auto& closure : rounds.dissolve()) queue_.put_back(std::move(closure));
+  }
+  if (rounds.group().forming()) return;
+  const auto front = queue_.front();
+  if (!rounds.members().empty()) {
+    // To join another group ends what the members wait for.
+    const auto waits = [this](const auto& closures) { return queue_.program_waits(closures); };
+    if (rounds.short_of_members(front.get(), waits)) form_group(rounds.lanes_of_members());
+    return;
+  }
+  if (!front || !rounds.takes(*front)) return;
+  const RoundGroup& group = rounds.group();
+  auto lanes = group.candidates();
+  // One of fewer lanes, as it was made for fewer closures, serves for as long as there are no more.
+  if (lanes.empty() ||
+      (group.stands() && (group.size() == lanes.size() || queue_.size() <= group.size())))
+    return;
+  form_group(std::move(lanes));
+}
+
+void Dispatcher::form_group(std::vector<Lane*> lanes) {
+  RoundGroup& group = gate_.rounds().group();
+  std::vector<Lane*> others;
+  for (Lane* lane : group.broke())
+    if (std::find(lanes.begin(), lanes.end(), lane) == lanes.end()) others.push_back(lane);
+  const std::uint64_t number = group.begin_to_form(session_.number);
+  session_.tasks.spawn("form a group", join_group(number, std::move(lanes), std::move(others)));
+}
+
+// Those that are not in the new group leave the old one, so that nobody waits there for them.
+rpc::Task<void> Dispatcher::join_group(std::uint64_t number, std::vector<Lane*> lanes,
+                                       std::vector<Lane*> others) {
+  std::vector<LaneGroupMember> members;
+  for (Lane* lane : lanes)
+    members.push_back({lane->ready ? lane->client->connection().peer().task : lane->worker->index,
+                       lane->worker->address});
+  for (Lane* lane : others)
+    if (lane->ready) lane->tasks->spawn("leave a group", lane->client->join_group(number, 0, {}));
+  std::vector<kj::Promise<void>> joins;
+  std::vector<LaneIncarnation> incarnations;
+  for (std::uint32_t rank = 0; rank < lanes.size(); ++rank) {
+    Lane* lane = lanes[rank];
+    incarnations.push_back(lane->incarnation);
+    if (!lane->ready) continue;
+    std::string what = str(lane->worker->name, " joining a group of ", lanes.size(), " workers");
+    joins.push_back(session_.parts.reactor.with_deadline(
+        lane->client->join_group(number, rank, members), kJoinDeadline, std::move(what)));
+  }
+  std::optional<ErrorParts> error;
+  if (joins.size() < lanes.size()) error = ErrorParts{Code::kUnavailable, "a worker was lost", {}};
+  for (auto& join : joins) {
+    try {
+      co_await kj::mv(join);
+    } catch (...) {
+      if (!error) error = error_parts(std::current_exception());
+    }
+  }
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    if (lanes[i]->ready && lanes[i]->incarnation == incarnations[i])
+      lanes[i]->group = number;
+    else if (!error)
+      error = ErrorParts{Code::kUnavailable, str(lanes[i]->worker->name, " was lost"), {}};
+  }
+  RoundGroup& group = gate_.rounds().group();
+  if (error) {
+    log_warning("the workers form no group yet: ", error->message);
+    group.formed({});
+    co_await pump_later();
+    co_return;
+  }
+  group.formed(std::move(lanes));
+  pump();
+}
+
+// What waits in the group on a lane that is still there ends.
+void Dispatcher::break_group() {
+  RoundGroup& group = gate_.rounds().group();
+  const std::uint64_t number = group.number();
+  for (Lane* lane : group.broke())
+    lane->tasks->spawn("leave a group", lane->client->join_group(number, 0, {}));
+}
+
+// A member that failed has left its group, whose others may wait for it.
+void Dispatcher::faltered(const Closure& closure) {
+  if (gate_.rounds().mirrors() && gate_.rounds().has(closure)) break_group();
+}
+
+}  // namespace cairn

@@ -1,0 +1,81 @@
+#include "worker/mirrored_step.h"
+
+#include <kj/async.h>
+
+#include <utility>
+
+#include "core/graph/op_def.h"
+
+namespace cairn::worker {
+namespace {
+
+// By these numbers shards know the two pushes of a closure again, whichever member tells them of
+// what is mirrored.
+constexpr std::uint32_t kShare = 0, kRows = 1;
+
+bool of_all(const Update& update) { return update.shares == Aggregation::kOnlyFirstReplica; }
+
+}  // namespace
+
+std::set<VariableId> mirrored_variables(const Graph& graph,
+                                        const std::vector<VariableId>& variables) {
+  std::set<VariableId> mirrored;
+  for (const Node& node : graph.nodes)
+    if (node.op->name == "update_shared" && parse_aggregation(node.attributes.get<std::string>(
+                                                "shares")) == Aggregation::kOnlyFirstReplica)
+      mirrored.insert(
+          variables[static_cast<std::size_t>(node.attributes.get<std::int64_t>("variable"))]);
+  return mirrored;
+}
+
+// While a round is open no ps changes what is mirrored, so that what is fetched is as the copies
+// are that were here.
+rpc::Task<void> MirroredStep::have(StepContext step, std::vector<VariableId> variables) {
+  if (!std::exchange(settled_, true) && (base_ == 0 || mirror_.round() != base_)) mirror_.forget();
+  std::erase_if(variables, [this](VariableId one) { return mirror_.has(one); });
+  if (!variables.empty()) co_await mirror_.fetch(store_, step, std::move(variables));
+}
+
+rpc::Task<void> MirroredStep::pull(StepContext step, std::span<Read> reads) {
+  std::vector<Read> copied, remote;
+  for (const Read& read : reads)
+    (mirrored_.contains(read.variable) ? copied : remote).push_back(read);
+  std::vector<VariableId> wanted;
+  for (const Read& read : copied) wanted.push_back(read.variable);
+  kj::Promise<void> pulled = remote_.pull(step, remote).start();
+  co_await have(step, std::move(wanted));
+  co_await kj::mv(pulled);
+  mirror_.read(copied);
+  auto from_copy = copied.begin(), from_ps = remote.begin();
+  for (Read& read : reads)
+    read = std::move(mirrored_.contains(read.variable) ? *from_copy++ : *from_ps++);
+}
+
+// The copies change while the pushes travel: a step that fails after that breaks its group, and the
+// copies of a round that was not applied are of no use to the next.
+rpc::Task<void> MirroredStep::push(StepContext step, std::span<Update> updates) {
+  std::vector<Update> shared, rows;
+  for (const Update& update : updates) (of_all(update) ? shared : rows).push_back(update);
+  updated_ = updated_ || !updates.empty();
+  StepContext at_once = step;
+  at_once.round = 0;
+  const std::uint64_t round = step.round;
+  std::vector<VariableId> wanted;
+  for (const Update& update : shared) wanted.push_back(update.variable);
+  co_await have(step, std::move(wanted));
+  kj::Promise<void> pushed = kj::READY_NOW;
+  if (!rows.empty()) pushed = remote_.push_as(at_once, rows, kRows).start();
+  kj::Promise<void> told = kj::READY_NOW;
+  if (first_ && !shared.empty()) told = remote_.push_as(step, shared, kShare).start();
+  mirror_.apply(shared, round, store_.routing()->encoding());
+  co_await kj::mv(pushed);
+  co_await kj::mv(told);
+}
+
+// What no ps is sent from here is as well anywhere.
+std::shared_ptr<std::byte> MirroredStep::update_place(VariableId variable, std::size_t bytes) {
+  if (mirrored_.contains(variable) && !first_) return nullptr;
+  return remote_.update_place(variable, bytes);
+}
+
+}  // namespace cairn::worker
