@@ -6,7 +6,7 @@
 //   build/dev/bin/strategies --strategy=central_storage
 //   build/dev/bin/strategies --strategy=multi_worker_mirrored      on every worker of TF_CONFIG
 //   build/dev/bin/cairn up --ps 2 --workers 1 --
-//       build/dev/bin/strategies --strategy=parameter_server       in one line
+//       build/dev/bin/strategies --strategy=parameter_server       in one line; or hybrid
 //
 // With --checkpoints=FOLDER it saves on its way, and workers that are started again go on from
 // there.
@@ -17,6 +17,7 @@
 #include <string>
 
 #include "coordinator/central_storage_strategy.h"
+#include "coordinator/hybrid_strategy.h"
 #include "coordinator/mesh_strategy.h"
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/multi_worker_mirrored_strategy.h"
@@ -50,9 +51,12 @@ std::unique_ptr<Strategy> make_strategy(const std::string& name) {
   if (name == "parameter_server")
     return std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(),
                                                      ParameterServerOptions{.seed = kSeed});
+  if (name == "hybrid")
+    return std::make_unique<HybridStrategy>(TFConfigClusterResolver(),
+                                            ParameterServerOptions{.seed = kSeed});
   throw InvalidArgumentError("there is no strategy \"" + name +
                              "\": it is one_device, mirrored, mesh, " +
-                             "central_storage, multi_worker_mirrored or parameter_server");
+                             "central_storage, multi_worker_mirrored, parameter_server or hybrid");
 }
 
 // Points inside and outside of a sphere, which no plane tells apart.

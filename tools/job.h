@@ -73,8 +73,10 @@ struct JobStrategy {
   std::uint32_t max_staleness = 0;
   int replicas = 2;  // of mirrored and central_storage: logical CPUs of one process
 
+  // Whether variables live on parameter servers, all of them or the tables.
+  bool on_servers() const { return kind == "parameter_server" || kind == "hybrid"; }
   // Whether it takes processes beside the one that was started.
-  bool on_workers() const { return kind == "parameter_server" || kind == "multi_worker_mirrored"; }
+  bool on_workers() const { return on_servers() || kind == "multi_worker_mirrored"; }
 };
 
 // [cluster]: how many processes and threads, and how they work. Names are those of EngineOptions

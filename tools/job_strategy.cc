@@ -18,22 +18,23 @@ struct KeyOf {
 };
 
 const std::vector<KeyOf>& keys_of_kinds() {
-  static const std::string ps = "parameter_server", workers = "multi_worker_mirrored";
+  static const std::string ps = "parameter_server", workers = "multi_worker_mirrored",
+                           hybrid = "hybrid";
   static const std::string none = "it starts no servers";
   static const std::vector<KeyOf> all = {
-      {"cluster.ps", {ps}, none},
-      {"cluster.shards", {ps}, none},
-      {"cluster.lanes", {ps}, none},
-      {"cluster.pipeline_depth", {ps}, "its steps come one after another"},
-      {"cluster.send_window", {ps}, "its steps come one after another"},
-      {"cluster.steps_per_closure", {ps}, "it has no closures that travel"},
-      {"cluster.partition_min_bytes", {ps}, "it does not split variables"},
-      {"cluster.ps_wait_seconds", {ps}, none},
-      {"cluster.recovery", {ps}, none},
-      {"cluster.arithmetic", {ps}, "it computes in float32"},
-      {"cluster.workers", {ps, workers}, "it starts no workers"},
-      {"cluster.transport", {ps, workers}, "it is one process"},
-      {"cluster.wire", {ps, workers}, "it is one process"},
+      {"cluster.ps", {ps, hybrid}, none},
+      {"cluster.shards", {ps, hybrid}, none},
+      {"cluster.lanes", {ps}, "each worker, if there are any, is one replica"},
+      {"cluster.pipeline_depth", {ps, hybrid}, "its steps come one after another"},
+      {"cluster.send_window", {ps, hybrid}, "its steps come one after another"},
+      {"cluster.steps_per_closure", {ps}, "every replica has one share of each step"},
+      {"cluster.partition_min_bytes", {ps, hybrid}, "it does not split variables"},
+      {"cluster.ps_wait_seconds", {ps, hybrid}, none},
+      {"cluster.recovery", {ps, hybrid}, none},
+      {"cluster.arithmetic", {ps, hybrid}, "it computes in float32"},
+      {"cluster.workers", {ps, hybrid, workers}, "it starts no workers"},
+      {"cluster.transport", {ps, hybrid, workers}, "it is one process"},
+      {"cluster.wire", {ps, hybrid, workers}, "it is one process"},
       {"strategy.consistency", {ps}, "its replicas are in step, or there is only one"},
       {"strategy.max_staleness", {ps}, "its replicas are in step, or there is only one"},
       {"strategy.replicas", {"mirrored", "central_storage"}, ""}};
@@ -52,7 +53,7 @@ std::string instead_of_replicas(const std::string& kind) {
   if (kind == "parameter_server")
     return "its workers compute steps each at its own pace: cluster.workers and cluster.lanes say "
            "how many at once";
-  if (kind == "multi_worker_mirrored")
+  if (kind == "multi_worker_mirrored" || kind == "hybrid")
     return "each worker is one replica: cluster.workers says how many";
   return "it has one replica";
 }
@@ -70,18 +71,13 @@ void refuse_unread(const JobStrategy& strategy, const GivenKeys& given, const Pl
   }
 }
 
-[[noreturn]] void refuse_name(const std::string& place, const std::string& value,
-                              const std::vector<std::string>& known, bool planned) {
-  const std::string near = planned ? "" : nearest_name(value, known);
-  throw InvalidArgumentError(str(
-      place, " is \"", value, "\", ", planned ? "which does not exist yet: " : "", "one of ",
-      listed(known, ", "), " is wanted", near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-}
-
 void verify_name(const std::string& place, const std::string& value,
-                 const std::vector<std::string>& known, const std::string& planned = "") {
-  if (std::find(known.begin(), known.end(), value) == known.end())
-    refuse_name(place, value, known, value == planned);
+                 const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  const std::string near = nearest_name(value, known);
+  throw InvalidArgumentError(str(place, " is \"", value, "\", one of ", listed(known, ", "),
+                                 " is wanted",
+                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
 }
 
 void verify_whole(const std::string& place, std::int64_t value, std::int64_t most) {
@@ -93,8 +89,9 @@ void verify_whole(const std::string& place, std::int64_t value, std::int64_t mos
 }  // namespace
 
 const std::vector<std::string>& strategy_kinds() {
-  static const std::vector<std::string> all = {
-      "parameter_server", "mirrored", "multi_worker_mirrored", "central_storage", "one_device"};
+  static const std::vector<std::string> all = {"parameter_server", "hybrid",
+                                               "mirrored",         "multi_worker_mirrored",
+                                               "central_storage",  "one_device"};
   return all;
 }
 
@@ -111,7 +108,7 @@ JobStrategy read_strategy(TomlTable table) {
 // The kind first: what else may be given depends on it.
 void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place) {
   const JobStrategy& strategy = job.strategy;
-  verify_name(place("strategy.kind"), strategy.kind, strategy_kinds(), "hybrid");
+  verify_name(place("strategy.kind"), strategy.kind, strategy_kinds());
   refuse_unread(strategy, given, place);
   verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
   if (strategy.kind != "parameter_server") return;
@@ -140,8 +137,8 @@ std::string strategy_text(const Job& job) {
   if (!strategy.on_workers())
     return str(strategy.kind, ": ", strategy.replicas, " replicas in this process");
   const std::string workers = str(job.cluster.workers, " workers");
-  return strategy.kind == "parameter_server" ? str(job.cluster.ps, " ps and ", workers)
-                                             : str(strategy.kind, ": ", workers);
+  if (!strategy.on_servers()) return str(strategy.kind, ": ", workers);
+  return str(strategy.kind == "hybrid" ? "hybrid: " : "", job.cluster.ps, " ps and ", workers);
 }
 
 }  // namespace cairn::tools

@@ -2,6 +2,7 @@
 // a job gives a key to a kind that does not read it.
 //
 //   parameter_server       variables on ps, steps on workers: processes of their own
+//   hybrid                 the same with tables on ps, and a copy of all else on each worker
 //   mirrored               replicas as threads of one process, a copy of the variables for each
 //   multi_worker_mirrored  the same with a process for each replica
 //   central_storage        replicas as threads of one process, the variables in one place

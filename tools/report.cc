@@ -12,7 +12,7 @@ namespace {
 // What the strategy does not have is null.
 Json strategy_json(const Job& job, const TrainingOutcome& outcome) {
   const JobStrategy& strategy = job.strategy;
-  const bool servers = strategy.kind == "parameter_server";
+  const bool servers = strategy.kind == "parameter_server";  // of hybrid it is not asked
   const bool bounded = servers && strategy.consistency == "bounded";
   return {{"kind", strategy.kind},
           {"replicas", outcome.replicas},
@@ -23,7 +23,7 @@ Json strategy_json(const Job& job, const TrainingOutcome& outcome) {
 Json cluster_json(const Job& job) {
   const JobCluster& cluster = job.cluster;
   if (!job.strategy.on_workers()) return nullptr;
-  if (job.strategy.kind != "parameter_server")
+  if (!job.strategy.on_servers())
     return {{"workers", cluster.workers}, {"transport", cluster.transport}, {"wire", cluster.wire}};
   return {{"ps", cluster.ps},
           {"workers", cluster.workers},
@@ -36,7 +36,7 @@ Json cluster_json(const Job& job) {
 }
 
 Json staleness_json(const Job& job, const EngineStats& stats) {
-  if (job.strategy.kind != "parameter_server") return nullptr;
+  if (!job.strategy.on_servers()) return nullptr;
   return {{"mean", stats.staleness_mean},
           {"max", stats.staleness_max},
           {"p50", stats.staleness.quantile(0.5)},

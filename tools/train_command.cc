@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 
+#include "coordinator/hybrid_strategy.h"
 #include "coordinator/task_roles.h"
 #include "core/base/log.h"
 #include "rpc/token.h"
@@ -45,6 +46,14 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.ps_wait = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(job.cluster.ps_wait_seconds));
   return options;
+}
+
+std::unique_ptr<ParameterServerStrategy> strategy_on_servers(const Job& job,
+                                                             const ClusterResolver& resolver,
+                                                             ParameterServerOptions options) {
+  if (job.strategy.kind == "hybrid")
+    return std::make_unique<HybridStrategy>(resolver, std::move(options));
+  return std::make_unique<ParameterServerStrategy>(resolver, std::move(options));
 }
 
 // Says which tasks are missing at the start, and lets the wait be interrupted.
@@ -143,9 +152,9 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   strategy.engine.start.on_wait = watch_the_start(line, raise_if_given_up);
   TrainingOutcome outcome;
   {
-    ParameterServerStrategy parameter_servers(
-        TFConfigClusterResolver(cluster.tf_config("chief", 0)), strategy);
-    outcome = train(prepared, features, parameter_servers, std::move(trainer));
+    const auto on_servers = strategy_on_servers(
+        prepared.job, TFConfigClusterResolver(cluster.tf_config("chief", 0)), std::move(strategy));
+    outcome = train(prepared, features, *on_servers, std::move(trainer));
     tell_outcome(prepared, outcome, line);
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")},
@@ -176,10 +185,10 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   // The coordinator that is to be ended may have the folder until it is.
   if (!request.take_over) options.engine.folder_lock = claim(request, trainer);
   options.engine.start.on_wait = watch_the_start(line, {});
-  ParameterServerStrategy strategy(resolver, options);
+  const auto strategy = strategy_on_servers(prepared.job, resolver, std::move(options));
   if (request.take_over)
-    ClusterCoordinator(strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
-  const TrainingOutcome outcome = train(prepared, features, strategy, std::move(trainer));
+    ClusterCoordinator(*strategy).hold_folder(claim(request, trainer, kTakeOverPatience));
+  const TrainingOutcome outcome = train(prepared, features, *strategy, std::move(trainer));
   tell_outcome(prepared, outcome, line);
   return finish(prepared, request, outcome, {});
 }

@@ -46,7 +46,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   if (!request.kills.empty())
     throw InvalidArgumentError(str("--kill ", request.kills[0], ": ", strategy_text(job),
                                    ", so there is no ps or worker to kill; train under "
-                                   "parameter_server or multi_worker_mirrored"));
+                                   "parameter_server, hybrid or multi_worker_mirrored"));
   const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
   ProgressLine line;
   const GivenClusterRun run(request.dir, {});

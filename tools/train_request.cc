@@ -107,7 +107,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--seed", wanted.seed, "Of initial values and shuffling");
   app.add_option("--model", wanted.model, "wide_deep, wide, deep, dlrm, dcn_v2 or deepfm");
   app.add_option("--strategy", wanted.strategy.kind,
-                 "What it runs on: parameter_server, mirrored, multi_worker_mirrored, "
+                 "What it runs on: parameter_server, hybrid, mirrored, multi_worker_mirrored, "
                  "central_storage or one_device; the file's keys of its own strategy do not count");
   app.add_option("--replicas", wanted.strategy.replicas,
                  "Replicas of mirrored and central_storage");

@@ -43,7 +43,7 @@ void verify(const WorkerProcessesOptions& options) {
   for (const Kill& kill : options.kills)
     if (kill.progress)
       throw InvalidArgumentError(str("--kill ", kill.str(),
-                                     ": how much of a run is done is known under parameter_server "
+                                     ": how much of a run is done is known where there are ps "
                                      "only; of a group of workers give a time, as worker:",
                                      kill.index, "@12s"));
 }

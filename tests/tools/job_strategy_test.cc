@@ -45,6 +45,7 @@ TEST(JobStrategy, EveryKindIsTakenWithTheKeysThatItReads) {
        {"kind = 'one_device'", "kind = 'mirrored'\nreplicas = 4",
         "kind = 'central_storage'\nreplicas = 1",
         "kind = 'multi_worker_mirrored'\n[cluster]\nworkers = 3\ntransport = 'tcp'",
+        "kind = 'hybrid'\n[cluster]\nps = 1\nworkers = 3\npipeline_depth = 1",
         "consistency = 'bounded'\nmax_staleness = 4\n[cluster]\nps = 3"})
     EXPECT_EQ(answer_to(std::string("[strategy]\n") + strategy), "it was taken") << strategy;
 }
@@ -56,11 +57,18 @@ TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
         "mirrored or central_storage"}},
       {"kind = 'multi_worker_mirrored'\nreplicas = 2",
        {"some.toml:5: strategy.replicas", "each worker is one replica", "cluster.workers"}},
+      {"kind = 'hybrid'\nreplicas = 2", {"some.toml:5: strategy.replicas", "cluster.workers"}},
+      {"kind = 'hybrid'\n[cluster]\nlanes = 2",
+       {"some.toml:6: cluster.lanes", "each worker", "is one replica", "parameter_server"}},
+      {"kind = 'hybrid'\n[cluster]\nsteps_per_closure = 2",
+       {"some.toml:6: cluster.steps_per_closure", "one share of each step"}},
+      {"kind = 'hybrid'\nconsistency = 'synchronous'",
+       {"some.toml:5: strategy.consistency", "in step", "parameter_server"}},
       {"kind = 'one_device'\nreplicas = 2", {"some.toml:5: strategy.replicas", "one replica"}},
       {"kind = 'mirrored'\n[cluster]\nps = 2",
        {"some.toml:6: cluster.ps", "\"mirrored\"", "no servers", "remove it", "parameter_server"}},
       {"kind = 'mirrored'\n[cluster]\nworkers = 2",
-       {"some.toml:6: cluster.workers", "parameter_server or multi_worker_mirrored"}},
+       {"some.toml:6: cluster.workers", "parameter_server, hybrid or multi_worker_mirrored"}},
       {"kind = 'multi_worker_mirrored'\n[cluster]\nps_wait_seconds = 2",
        {"some.toml:6: cluster.ps_wait_seconds"}},
       {"kind = 'mirrored'\nconsistency = 'bounded'",
@@ -88,8 +96,8 @@ TEST(JobStrategy, NamesThatThereAreNotAreToldTheNearestOrWhatThereIs) {
   EXPECT_THAT(answer_to("[strategy]\nkind = 'mirored'"),
               AllOf(HasSubstr("some.toml:4: strategy.kind is \"mirored\""),
                     HasSubstr("did you mean \"mirrored\"?")));
-  EXPECT_THAT(answer_to("[strategy]\nkind = 'hybrid'"),
-              AllOf(HasSubstr("does not exist yet"), HasSubstr("central_storage, one_device")));
+  EXPECT_THAT(answer_to("[strategy]\nkind = 'tpu'"),
+              AllOf(HasSubstr("parameter_server, hybrid"), HasSubstr("one_device is wanted")));
   EXPECT_THAT(answer_to("[strategy]\nconsistency = 'synchronos'"),
               AllOf(HasSubstr("asynchronous, bounded, synchronous"),
                     HasSubstr("did you mean \"synchronous\"?")));
