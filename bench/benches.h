@@ -13,6 +13,7 @@ void bench_latency(const Options& options, Limits& limits, Report& report);
 void bench_scheduling(const Options& options, Limits& limits, Report& report);
 void bench_wide_deep(const Options& options, Limits& limits, Report& report);
 void bench_dlrm(const Options& options, Limits& limits, Report& report);
+void bench_hybrid(const Options& options, Limits& limits, Report& report);
 void bench_collective(const Options& options, Limits& limits, Report& report);
 void bench_dense(const Options& options, Limits& limits, Report& report);
 void bench_growth(const Options& options, Limits& limits, Report& report);

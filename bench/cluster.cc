@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "coordinator/hybrid_strategy.h"
+
 namespace cairn::bench {
 
 TemporaryFolder::TemporaryFolder() {
@@ -21,12 +23,13 @@ TemporaryFolder::~TemporaryFolder() {
 
 Cluster::Cluster(const Options& options, const ClusterChoice& choice)
     : transport_(str(choice.transport, options.bfloat16_wire ? ", bf16 wire" : "",
-                     options.bfloat16_products ? ", bf16 products" : "")) {
+                     options.bfloat16_products ? ", bf16 products" : "",
+                     choice.hybrid ? ", hybrid" : "")) {
   tools::LocalClusterOptions wanted;
   wanted.ps = options.ps;
   wanted.workers = options.workers;
   wanted.shards = options.shards;
-  wanted.lanes = options.lanes;
+  wanted.lanes = choice.hybrid ? 1 : options.lanes;
   wanted.transport = choice.transport;
   wanted.dir = folder_.path() + "/run";
   servers_ = std::make_unique<tools::LocalCluster>(wanted);
@@ -37,11 +40,15 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice)
   strategy.partitioner = choice.partitioner;
   strategy.engine.pipeline_depth = choice.depth;
   strategy.engine.bfloat16_wire = options.bfloat16_wire;
+  strategy.engine.check_replicas = options.check_replicas;
   if (options.bfloat16_products) strategy.engine.products = Arithmetic::kBfloat16;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();
-  strategy_ = std::make_unique<ParameterServerStrategy>(
-      TFConfigClusterResolver(servers_->tf_config("chief", 0)), strategy);
+  const TFConfigClusterResolver resolver(servers_->tf_config("chief", 0));
+  if (choice.hybrid)
+    strategy_ = std::make_unique<HybridStrategy>(resolver, strategy);
+  else
+    strategy_ = std::make_unique<ParameterServerStrategy>(resolver, strategy);
   coordinator_.emplace(*strategy_);
 }
 

@@ -27,6 +27,7 @@ constexpr Benchmark kBenchmarks[] = {{"limits", bench_limits},
                                      {"scheduling", bench_scheduling},
                                      {"wide-deep", bench_wide_deep},
                                      {"dlrm", bench_dlrm},
+                                     {"hybrid", bench_hybrid},
                                      {"ps-step", bench_ps_step},
                                      {"dense", bench_dense},
                                      {"collective", bench_collective},
@@ -79,6 +80,8 @@ void add_flags(CLI::App& app, Options& options) {
       ->check(CLI::ExistingFile);
   app.add_option("--one-device", options.one_device, "wide-deep, dlrm: measure one process as well")
       ->capture_default_str();
+  app.add_flag("--check-replicas", options.check_replicas,
+               "hybrid: compare the workers' copies after each step, which costs time");
   app.add_option("--seed", options.seed, "Of data and initial values")->capture_default_str();
 }
 
