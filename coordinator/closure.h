@@ -102,6 +102,7 @@ struct Closure {
     // as the ps have it; 0: no copy is.
     std::uint64_t group = 0;
     std::uint64_t base = 0;
+    bool ahead = false;  // the ps have not applied that round yet
   };
   Share share;
   // It was sent to a worker or met a ps that was lost: some shards may have its push and others

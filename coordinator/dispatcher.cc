@@ -51,6 +51,7 @@ void Dispatcher::pump() {
     settle_round();
     settle_group();
     dispatch_in_rounds();
+    settle_group();  // what was just sent may be all that there is for its round
   } else {
     dispatch_queued();
   }

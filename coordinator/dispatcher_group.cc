@@ -19,9 +19,13 @@ constexpr Duration kJoinDeadline = std::chrono::seconds(40);
 // taken for.
 void Dispatcher::settle_group() {
   Rounds& rounds = gate_.rounds();
-  if (!rounds.mirrors() || rounds.applying()) return;
+  if (!rounds.mirrors()) return;
+  rounds.note_queued(queue_.size());
+  if (rounds.applying()) return;
   if (rounds.broken()) {
-    if (rounds.at_work()) return break_group();
+    // The new group, where there is one already, goes on.
+    if (rounds.at_work() && rounds.of_group(rounds.group().number())) return break_group();
+    if (rounds.at_work()) return;
     for (auto& closure : rounds.dissolve()) queue_.put_back(std::move(closure));
   }
   if (rounds.group().forming()) return;
@@ -33,13 +37,9 @@ void Dispatcher::settle_group() {
     return;
   }
   if (!front || !rounds.takes(*front)) return;
-  const RoundGroup& group = rounds.group();
-  auto lanes = group.candidates();
-  // One of fewer lanes, as it was made for fewer closures, serves for as long as there are no more.
-  if (lanes.empty() ||
-      (group.stands() && (group.size() == lanes.size() || queue_.size() <= group.size())))
-    return;
-  form_group(std::move(lanes));
+  if (rounds.group().serves(queue_.size())) return;
+  auto lanes = rounds.group().candidates();
+  if (!lanes.empty()) form_group(std::move(lanes));
 }
 
 void Dispatcher::form_group(std::vector<Lane*> lanes) {
@@ -104,9 +104,12 @@ void Dispatcher::break_group() {
     lane->tasks->spawn("leave a group", lane->client->join_group(number, 0, {}));
 }
 
-// A member that failed has left its group, whose others may wait for it.
+// A member that failed has left its group, whose others may wait for it. That may have been for
+// another group, which goes on.
 void Dispatcher::faltered(const Closure& closure) {
-  if (gate_.rounds().mirrors() && gate_.rounds().has(closure)) break_group();
+  const Rounds& rounds = gate_.rounds();
+  if (rounds.mirrors() && rounds.has(closure) && closure.share.group == rounds.group().number())
+    break_group();
 }
 
 }  // namespace cairn

@@ -166,7 +166,8 @@ void Dispatcher::round_lacks_shares(const std::exception_ptr& error, bool anywhe
   } else {
     log_info("round ", rounds.number(), " is run again: ", error_parts(error).message);
     rounds.apply_later();
-    for (auto& closure : rounds.dissolve()) queue_.put_back(std::move(closure));
+    for (auto& closure : rounds.forget_answers()) queue_.put_back(std::move(closure));
+    break_group();  // also for those that are ahead, on copies of what was not applied
   }
 }
 

@@ -16,10 +16,10 @@
 //
 // What it asks of the program is what synchronous(0) asks (consistency.h): a step is a round with a
 // closure for each worker; gradients are added up, so scale a closure's loss by
-// 1 / (its batch * workers); a function pushes once; one that assigns runs alone. No update of a
-// table is staler than the closures of its own step, so that asynchronous() and bounded(k) are the
-// same here. Rows of a table are updated by each closure for itself, and not by the sum over the
-// step.
+// 1 / (its batch * workers); a function pushes once; one that assigns runs alone. Rows of a table
+// are updated by each closure for itself, and not by the sum over the step. A worker reads the rows
+// of its next step while it computes, so that no update of a table is more than two steps late:
+// asynchronous() and bounded(k >= 2) are the same here.
 //
 //   A worker is lost  its closure goes to the next step, and the others repeat this one without
 //                     it, in a smaller group. Back again, it fetches the copies and joins in.

@@ -70,6 +70,7 @@ void write_closure(wire::Closure::Builder out, const Closure& closure,
   out.setMember(closure.share.member);
   out.setGroup(closure.share.group);
   out.setBase(closure.share.base);
+  out.setAhead(closure.share.ahead);
   if (!closure.arguments.empty()) {
     auto arguments = out.initArguments(static_cast<unsigned>(closure.arguments.size()));
     for (unsigned i = 0; i < arguments.size(); ++i)

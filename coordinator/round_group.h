@@ -38,6 +38,14 @@ class RoundGroup {
     return lanes;
   }
 
+  // Another round may begin in it with so many closures in the queue. One of fewer lanes than there
+  // are was made for a round of as few closures; it serves for that one, and then for as long as
+  // there are no more.
+  bool serves(std::size_t queued) const {
+    return !forming_ && stands() && (fresh_ || queued <= size() || candidates().size() == size());
+  }
+  void round_begins() { fresh_ = false; }
+
   bool forming() const { return forming_; }
   // The number of the group that is being formed from now on. The first is that of the session,
   // which is drawn at random, since workers remember the groups of earlier sessions.
@@ -49,6 +57,7 @@ class RoundGroup {
   // Each of `lanes` has its number. Empty: nothing came of it.
   void formed(std::vector<Lane*> lanes) {
     forming_ = false;
+    fresh_ = true;
     number_ = lanes.empty() ? 0 : newest_;
     lanes_ = std::move(lanes);
   }
@@ -65,7 +74,7 @@ class RoundGroup {
   const ClusterMembers& members_;
   std::vector<Lane*> lanes_;  // by rank
   std::uint64_t number_ = 0, newest_ = 0;
-  bool forming_ = false;
+  bool forming_ = false, fresh_ = false;
 };
 
 }  // namespace cairn

@@ -22,6 +22,10 @@
 // company: nothing of the round was applied but rows of tables, once for each closure. From the
 // moment at which all have answered its company is fixed, and it is applied.
 //
+// A second round is ahead there, once the open one is whole: a lane reads the data and the rows of
+// tables of its next member while it computes the one before, and goes on when that has ended. It
+// takes the copies to be of the open round. Where that comes to another end, it is dissolved.
+//
 // Why nothing waits for ever. Members that run again go before all else in the queue; each round
 // ends when its members have answered, and can wait for the program only while nothing is queued
 // and the program itself waits for nothing. A closure that was left out is waited for in the next
@@ -31,6 +35,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -88,19 +93,24 @@ class Rounds {
   }
 
   // ---- the group, under HybridStrategy ----
+  // How many closures are in the queue.
+  void note_queued(std::size_t closures) { queued_ = closures; }
   RoundGroup& group() { return group_; }
   const RoundGroup& group() const { return group_; }
-  // The group of the open round is no more, and not all members have answered: none of them can
-  // end well.
+  // The group of a round is no more, or its members were told of copies that turned out wrong, and
+  // not all of them have answered: none of the others is to end well.
   bool broken() const;
-  // One of the open round's members is on a lane.
+  // A member is on a lane.
   bool at_work() const;
+  bool of_group(std::uint64_t number) const {
+    return number != 0 && (open_.group == number || ahead_.group == number);
+  }
   // Fewer closures than the group has lanes, and no more to come: the members wait in vain.
   bool short_of_members(const Closure* front,
                         const std::function<bool(const std::vector<const Closure*>&)>& waits) const;
   std::vector<Lane*> lanes_of_members() const;
-  // The round is over, nothing of it is applied. Returns those that have answered; the others are
-  // in the queue, or on their way there.
+  // Rounds of which not all have answered are over, nothing of them is applied. Returns those that
+  // have answered; the others are in the queue, or on their way there.
   std::vector<std::shared_ptr<Closure>> dissolve();
 
   // ---- the open round ----
@@ -112,8 +122,8 @@ class Rounds {
   // The round is being applied. Returns those who are left out.
   std::vector<std::shared_ptr<Closure>> begin_to_apply();
   bool applying() const { return applying_; }
-  std::uint64_t number() const { return number_; }
-  const Members& members() const { return open_; }
+  std::uint64_t number() const { return open_.number; }
+  const Members& members() const { return open_.members; }
   // It was applied everywhere: what its members brought.
   Members take();
   // Not everywhere: all members, which have answered, are to run again as a new round.
@@ -131,13 +141,31 @@ class Rounds {
   std::string holder(const Closure& next) const;
 
  private:
+  struct Round {
+    Members members;
+    std::uint64_t number = 0;
+    std::int64_t step = -1;  // all members'
+    // Under HybridStrategy: its group, how many lanes that has, the round of which the members take
+    // copies to be (Closure::Share), and ClusterMembers::rows_epoch() as it began.
+    std::uint64_t group = 0, base = 0, epoch = 0;
+    std::size_t whole = 0;
+  };
   void end(const Closure& closure);
+  const Member* find(const Closure& closure) const;
   bool fits(const Closure& next) const;
-  bool may_join(const Lane& lane) const;
+  bool all_sent() const;
+  bool ahead_is_next() const;
+  const Round& next_round() const { return ahead_is_next() ? ahead_ : open_; }
+  bool may_join(const Round& round, const Lane& lane) const;
+  bool any_may_join(const Round& round) const;
+  bool can_join(const Round& round, const Closure& next) const;
+  void open(Round& round, const std::function<std::int64_t()>& give_step);
   bool none_to_come(const Closure* front,
                     const std::function<bool(const std::vector<const Closure*>&)>& waits) const;
-  bool any_may_join() const;
-  bool can_join(const Closure& next) const;
+  static bool all_answered(const Round& round);
+  bool stands(const Round& round) const;
+  bool at_work(const Round& round) const;
+  void dissolve(Round& round, std::vector<std::shared_ptr<Closure>>& answered);
   std::size_t spare_lanes() const;
   std::string place_of(const Closure& closure) const;
 
@@ -145,19 +173,18 @@ class Rounds {
   const std::uint32_t backups_;
   const ClusterMembers& cluster_;
   RoundGroup group_;
-  Members open_;
-  std::uint64_t number_ = 0;  // of the newest round
-  std::int64_t step_ = -1;    // all members'
-  std::uint64_t alone_ = 0;   // the closure that runs between two rounds; 0: none
+  Round open_;
+  Round ahead_;               // begins as soon as the open one is whole; under HybridStrategy only
+  std::uint64_t newest_ = 0;  // number of a round
+  std::deque<std::int64_t> unused_steps_;  // of rounds that were dissolved
+  std::uint64_t alone_ = 0;                // the closure that runs between two rounds; 0: none
+  std::size_t queued_ = 0;
   bool applying_ = false;
-  bool again_ = false;      // the round is another one's members, run again
-  bool dissolved_ = false;  // the newest round was: its step is still to be used
-  // Under HybridStrategy, of the open round: how many lanes its group has, and its number.
-  std::size_t whole_ = 0;
-  std::uint64_t of_group_ = 0;
-  // The last round that was applied everywhere, and ClusterMembers::rows_epoch() since it began:
-  // copies of it are as the ps have it. 0: none is.
+  bool again_ = false;  // the round is another one's members, run again
+  // The last round that was applied, if copies of it are as the ps have it, and rows_epoch() as it
+  // began; 0: none is.
   std::uint64_t base_ = 0, base_epoch_ = 0;
+  std::uint64_t restores_ = 0;  // ClusterMembers::restores, when the newest round began
 };
 
 }  // namespace cairn

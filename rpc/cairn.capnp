@@ -229,6 +229,7 @@ struct Closure {
   member @8 :Int32;                     # its number in the round: the replica whose random values it draws
   group @9 :UInt64;                     # of lanes (joinGroup), that all-reduce in it; only the shares of what is mirrored are kept. 0: in none
   base @10 :UInt64;                     # the round after which copies of what is mirrored are as the ps have it; 0: no copy is
+  ahead @11 :Bool;                      # the ps have not applied that round yet: a lane that has no copy of it answers Aborted
 }
 
 struct IteratorState {

@@ -37,6 +37,7 @@ struct Closure {
   // `base` are as the ps have them, 0: none is. Group 0: in none.
   std::uint64_t group = 0;
   std::uint64_t base = 0;
+  bool ahead = false;  // that round is not applied yet: only copies of it will do
 };
 
 // A pipeline's position after a take.

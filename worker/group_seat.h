@@ -3,13 +3,16 @@
 //   Thread  the lane's.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <set>
 #include <utility>
 
+#include "rpc/signal.h"
 #include "worker/closure.h"
 #include "worker/lane_group.h"
 #include "worker/mirror.h"
+#include "worker/mirrored_step.h"
 #include "worker/remote_store.h"
 
 namespace cairn::worker {
@@ -29,31 +32,41 @@ class GroupSeat {
   //   Errors  Aborted: it was sent for another group than the lane is in. It must not meet that
   //           one's calls.
   std::int32_t replicas_of(const Closure& closure) const;
-  // The closure's variables, of which its group keeps those of the numbers `mirrored` in step. One
-  // closure of a group at a time.
+  class Member;
+  // The closure's variables, of which its group keeps those of the numbers `mirrored` in step.
   std::unique_ptr<StepStore> open(RemoteStore& store, DoingSlot* slot, const Closure& closure,
-                                  const std::set<VariableId>& mirrored);
+                                  Member& member, const std::set<VariableId>& mirrored,
+                                  bool check_copies);
 
   // Of a closure, while it runs: if it fails, in whatever way, the others of its group wait for it
   // no longer.
-  class Member {
+  class Member final : public CopiesTurn {
    public:
-    Member(GroupSeat& seat, const Closure& closure)
-        : group_(seat.group_), number_(closure.group), sequence_(closure.sequence) {}
+    // In the order in which they have come.
+    Member(GroupSeat& seat, const Closure& closure);
     ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
-    void ended_well() { number_ = 0; }
+    // When it may reduce, and use the copies: those that came before it have passed on, or ended.
+    //   Errors  Aborted: the group has ended.
+    rpc::Task<void> turn() override;
+    void pass_on() override;
+    // Nothing is computed after what it pushes next.
+    void pushes_last() { last_ = true; }
+    void ended_well() { well_ = true; }
 
    private:
-    LaneGroup& group_;
-    std::uint64_t number_;  // 0: it is of none, or has ended well
+    GroupSeat& seat_;
+    const std::uint64_t number_;  // of its group; 0: it is of none
     const std::uint64_t sequence_;
+    bool last_ = false, well_ = false;
   };
 
  private:
   LaneGroup group_;
   Mirror mirror_;
+  std::deque<const Member*> line_;  // those of a group that have not passed on
+  rpc::Signal changed_;
 };
 
 }  // namespace cairn::worker

@@ -73,7 +73,8 @@ struct Lane::Run {
   std::unique_ptr<Workspace> workspace;
   std::optional<Step> step;
   std::unique_ptr<StepStore> store;
-  Duration held_back{0};  // ready, and as many as may be were at work
+  GroupSeat::Member* member = nullptr;  // null: of no group
+  Duration held_back{0};                // ready, and as many as may be were at work
   bool finished = false;
 };
 
@@ -287,7 +288,8 @@ void Lane::make_step(Run& run, const Closure& closure) {
   run.plan = run.function->plan;
   run.workspace = run.function->workspace();
   run.store = closure.group == 0 ? run.function->stores->open(run.slot)
-                                 : seat_.open(remote_, run.slot, closure, run.function->mirrored);
+                                 : seat_.open(remote_, run.slot, closure, *run.member,
+                                              run.function->mirrored, config_.check_copies);
   run.step.emplace(run.plan, *run.workspace, *run.store, context(closure),
                    RunInputs{closure.arguments, std::move(run.elements)});
 }
@@ -314,8 +316,10 @@ rpc::Task<void> Lane::drive(Run& run) {
         if (pushes_.held()) run.now(Doing::kHeld);
         co_await pushes_.pass(run.pushes_as);
       }
+      if (run.member != nullptr && !run.step->computes_next()) run.member->pushes_last();
       co_await run.store->push(context, push->updates);
     } else if (const auto* begun = std::get_if<Step::AllReduce>(&needed)) {
+      if (run.member != nullptr) co_await run.member->turn();
       reductions.push_back(all_reduce(context, *begun));
     } else if (const auto* await = std::get_if<Step::Await>(&needed)) {
       for (const auto end = static_cast<std::size_t>(await->ticket) + 1; awaited < end; ++awaited)
@@ -373,6 +377,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   const Duration from = reactor_.now();
   rpc::Gate::Pass work = co_await at_work_.enter(1, what->company);
   run.held_back = reactor_.now() - from;
+  if (closure.group != 0) run.member = &in_group;
   if (config_.session != begun.session || config_.incarnation != begun.incarnation)
     throw CancelledError("another session, or another connection, has taken over this lane");
   make_ready(*what, closure);
@@ -383,7 +388,7 @@ rpc::Task<ClosureResult> Lane::run(Closure closure, const void* caller) {
   result.positions = std::move(run.positions);
   result.staleness = run.store->staleness();
   result.updated = run.store->updated();
-  if (config_.check_copies) result.copies = run.store->fingerprint_of_copies();
+  result.copies = run.store->fingerprint_of_copies();
   run.finished = true;
   in_group.ended_well();
   co_return result;

@@ -72,6 +72,7 @@ Closure read(wire::Closure::Reader in) {
   out.member = in.getMember();
   out.group = in.getGroup();
   out.base = in.getBase();
+  out.ahead = in.getAhead();
   if (in.hasArguments()) {
     const auto arguments =
         wire::bounded(in.getArguments(), wire::kListMax, "arguments of a closure");

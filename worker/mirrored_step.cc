@@ -31,8 +31,13 @@ std::set<VariableId> mirrored_variables(const Graph& graph,
 // While a round is open no ps changes what is mirrored, so that what is fetched is as the copies
 // are that were here.
 rpc::Task<void> MirroredStep::have(StepContext step, std::vector<VariableId> variables) {
-  if (!std::exchange(settled_, true) && (base_ == 0 || mirror_.round() != base_)) mirror_.forget();
+  co_await turn_.turn();
+  if (!std::exchange(settled_, true) && (role_.base == 0 || mirror_.round() != role_.base))
+    mirror_.forget();
   std::erase_if(variables, [this](VariableId one) { return mirror_.has(one); });
+  if (!variables.empty() && role_.ahead)
+    throw AbortedError(str("closure ", step.closure, " needs copies of round ", role_.base,
+                           ", which are not here: run it again when that is applied"));
   if (!variables.empty()) co_await mirror_.fetch(store_, step, std::move(variables));
 }
 
@@ -66,15 +71,17 @@ rpc::Task<void> MirroredStep::push(StepContext step, std::span<Update> updates) 
   kj::Promise<void> pushed = kj::READY_NOW;
   if (!rows.empty()) pushed = remote_.push_as(at_once, rows, kRows).start();
   kj::Promise<void> told = kj::READY_NOW;
-  if (first_ && !shared.empty()) told = remote_.push_as(step, shared, kShare).start();
+  if (role_.first && !shared.empty()) told = remote_.push_as(step, shared, kShare).start();
   mirror_.apply(shared, round, store_.routing()->encoding());
+  if (role_.check_copies) fingerprint_ = mirror_.fingerprint(mirrored_);
+  turn_.pass_on();
   co_await kj::mv(pushed);
   co_await kj::mv(told);
 }
 
 // What no ps is sent from here is as well anywhere.
 std::shared_ptr<std::byte> MirroredStep::update_place(VariableId variable, std::size_t bytes) {
-  if (mirrored_.contains(variable) && !first_) return nullptr;
+  if (mirrored_.contains(variable) && !role_.first) return nullptr;
   return remote_.update_place(variable, bytes);
 }
 

@@ -24,18 +24,38 @@ namespace cairn::worker {
 std::set<VariableId> mirrored_variables(const Graph& graph,
                                         const std::vector<VariableId>& variables);
 
+// When a step may use the copies, among others that do.
+class CopiesTurn {
+ public:
+  // Resolves when all steps before this one are done with the copies.
+  //   Errors  Aborted: they will not be, or the copies are of no use any more.
+  virtual rpc::Task<void> turn() = 0;
+  // This one is done with them, if its updates are the last of what it has to do.
+  virtual void pass_on() = 0;
+
+ protected:
+  ~CopiesTurn() = default;
+};
+
 class MirroredStep final : public StepStore {
  public:
-  // The copies of round `base` are as the ps have what is `mirrored`; 0: none is. `first`: this
-  // member tells the ps. The mirror outlives it, and no other step uses it meanwhile.
+  struct Role {
+    // The round of which copies are as the ps have what is mirrored; 0: none is. If it is not
+    // applied yet, nothing can be fetched.
+    std::uint64_t base = 0;
+    bool ahead = false;
+    bool first = false;         // this member tells the ps
+    bool check_copies = false;  // fingerprint_of_copies() is asked for
+  };
+  // The mirror and the turn outlive it; other steps use the mirror too, each in its turn.
   MirroredStep(RemoteStore& store, DoingSlot* slot, Mirror& mirror, std::set<VariableId> mirrored,
-               std::uint64_t base, bool first)
+               Role role, CopiesTurn& turn)
       : store_(store),
         remote_(store, slot),
         mirror_(mirror),
         mirrored_(std::move(mirrored)),
-        base_(base),
-        first_(first) {}
+        role_(role),
+        turn_(turn) {}
 
   rpc::Task<void> pull(StepContext step, std::span<Read> reads) override;
   // Once: `step.round` is the round of which it is.
@@ -43,7 +63,8 @@ class MirroredStep final : public StepStore {
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override;
   std::uint64_t staleness() const override { return remote_.staleness(); }
   bool updated() const override { return updated_; }
-  std::uint64_t fingerprint_of_copies() const override { return mirror_.fingerprint(mirrored_); }
+  // As they were after this step: another one may have changed them since.
+  std::uint64_t fingerprint_of_copies() const override { return fingerprint_; }
 
  private:
   rpc::Task<void> have(StepContext step, std::vector<VariableId> variables);
@@ -52,9 +73,10 @@ class MirroredStep final : public StepStore {
   RemoteStep remote_;
   Mirror& mirror_;
   const std::set<VariableId> mirrored_;
-  const std::uint64_t base_;
-  const bool first_;
+  const Role role_;
+  CopiesTurn& turn_;
   bool updated_ = false;
+  std::uint64_t fingerprint_ = 0;
   bool settled_ = false;  // whether the copies that are there are the ones that this step needs
 };
 

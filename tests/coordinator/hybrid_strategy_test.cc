@@ -184,6 +184,27 @@ TEST(HybridStrategy, WorkersThatCannotReachEachOtherAreWaitedFor) {
   counting.expect_all_once();
 }
 
+// A new layout may have other slots, so that lanes fetch their copies anew, while rounds go on.
+TEST(HybridStrategy, VariablesThatAreMadeMeanwhileLeaveTheCopiesEqual) {
+  SimulatedCluster cluster(hybrid(3));
+  ClusterCoordinator coordinator(cluster.strategy());
+  Counting counting(cluster.strategy());
+  auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
+  Function add = cluster.strategy().function([&](Iterator input) { counting.add_one(input); });
+  for (int i = 0; i < Counters::kRows; ++i) {
+    coordinator.schedule(add, {data});
+    if (i % 20 != 10) continue;
+    Variable late = cluster.strategy().create_variable(
+        {.name = "late", .shape = {3}, .initializer = Initializer::zeros()});
+    Function other = cluster.strategy().function(
+        [&] { late.update({.kind = RuleKind::kSgd}, late.read() - Array(1.0f), Array(1.0f)); });
+    for (int k = 0; k < 3; ++k) coordinator.schedule(other, {});
+    cluster.run_for(std::chrono::milliseconds(4));
+  }
+  coordinator.join(kPatience);
+  counting.expect_all_once();
+}
+
 TEST(HybridStrategy, AStepThatFailsEndsNothingButItself) {
   SimulatedCluster cluster(hybrid(2));
   ClusterCoordinator coordinator(cluster.strategy());

@@ -30,7 +30,7 @@ struct Verdict {
 //   - under bounded(k) no push that a shard applies is as stale as k * lanes
 //   - under synchronous(b) each shard that applies a round sums the same members, and no closure is
 //     a member of two that are applied
-//   - under HybridStrategy the same, and no push is as stale as there are lanes
+//   - under HybridStrategy the same, and no push is as stale as two rounds
 //   - of workers in step, every value is at every checkpoint and at the end what all steps' shares
 //     come to, each once; a group ends only because a worker was lost, whom every survivor names,
 //     within a second if nothing else is wrong; a checkpoint is of a step that all have ended
