@@ -40,7 +40,7 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice)
   strategy.partitioner = choice.partitioner;
   strategy.engine.pipeline_depth = choice.depth;
   strategy.engine.bfloat16_wire = options.bfloat16_wire;
-  strategy.engine.check_replicas = options.check_replicas;
+  strategy.engine.variables.check_replicas = options.check_replicas;
   if (options.bfloat16_products) strategy.engine.products = Arithmetic::kBfloat16;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();

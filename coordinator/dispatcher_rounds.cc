@@ -113,7 +113,7 @@ rpc::Task<void> Dispatcher::apply_round() {
 // All books are kept in one go, without a wait in between, as those of a single closure are.
 void Dispatcher::commit_round() {
   Rounds::Members members = gate_.rounds().take();
-  if (session_.options.check_replicas) verify_copies(members);
+  if (session_.options.variables.check_replicas) verify_copies(members);
   progress_.commit_steps(members.begin()->second.closure->function->steps);
   for (auto& [number, member] : members) {
     Closure& closure = *member.closure;

@@ -81,9 +81,6 @@ struct EngineOptions {
   // Rows and gradients travel as bfloat16, at half the bytes; the ps keep float32.
   bool bfloat16_wire = false;
   Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
-  // HybridStrategy: after each step the workers' copies are compared, bit by bit. Copies that
-  // differ, which would be a bug, are a FailedPrecondition naming two of the workers.
-  bool check_replicas = false;
   // If another coordinator is at work at a task of the cluster, its session there is ended instead
   // of this start being refused.
   bool take_over = false;

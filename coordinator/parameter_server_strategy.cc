@@ -21,7 +21,8 @@ EngineOptions engine_options(const ClusterResolver& resolver,
   verify_parameter_server_cluster(resolver);
   EngineOptions engine = options.engine;
   engine.cluster = resolver.cluster_spec();
-  engine.variables = {options.partitioner, options.placement, options.seed};
+  engine.variables = {options.partitioner, options.placement, options.seed,
+                      options.engine.variables.check_replicas};
   engine.consistency = options.consistency;
   // What the program sets goes before the environment, in which `cairn up` leaves the cluster's
   // name and token.

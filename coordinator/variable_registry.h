@@ -21,6 +21,9 @@ struct RegistryOptions {
   // How parts are dealt out to shards: by default to the one with the fewest bytes.
   Placement placement = Placement::kSizeAware;
   std::uint64_t seed = 0;
+  // HybridStrategy: after each step the workers' copies are compared, bit by bit. Copies that
+  // differ, which would be a bug, are a FailedPrecondition naming two of the workers.
+  bool check_replicas = false;
 };
 
 class VariableRegistry {

@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
     ParameterServerOptions options{.partitioner = FixedShardsPartitioner(scenario.ps),
                                    .placement = Placement::kRoundRobin};
     options.engine.pipeline_depth = scenario.pipeline_depth;
-    options.engine.check_replicas = hybrid;
+    options.engine.variables.check_replicas = hybrid;
     report("begun");
     const auto strategy = make_strategy(std::move(options), scenario.consistency);
     Program program(*strategy, scenario);

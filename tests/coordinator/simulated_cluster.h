@@ -115,7 +115,7 @@ class SimulatedCluster {
     options.variables = {options_.strategy.partitioner, options_.strategy.placement,
                          options_.strategy.seed};
     options.consistency = options_.strategy.consistency;
-    options.check_replicas = true;
+    options.variables.check_replicas = true;
     options.cluster.add_task("chief", "sim://chief");
     for (int i = 0; i < options_.ps; ++i)
       options.cluster.add_task("ps", "sim://ps" + std::to_string(i));
