@@ -16,7 +16,7 @@ constexpr Duration kDialDeadline = 5s;
 // Members start within moments of each other, and the last one is what all wait for: an attempt
 // costs little, so it is not put off further each time.
 constexpr Duration kRedial = 50ms;
-// Where the processes are there already and are only told of their group one after the other.
+// For processes that run already: they hear of their group within milliseconds of each other.
 constexpr Duration kRedialSoon = 10ms;
 constexpr Duration kStillMissing = 10s;  // between two lines of the log that say so
 

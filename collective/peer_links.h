@@ -1,8 +1,8 @@
 // PeerLinks: the other members of a group that spans processes: connecting with them, sending them
 // parcels, and noticing when one is lost.
 //
-// A member's own calls go out on the connections that it dialled; on those that it accepted, or was
-// given by whoever accepts connections for it, it hears the others. States: forming (connections
+// A member makes its own calls on the connections that it dialled, and hears the others on those
+// that were accepted, by itself or by somebody else for it. States: forming (connections
 // come and go, and are dialled again), formed (the loss of one is the end), failed.
 //   Thread  the reactor's.
 #pragma once

@@ -95,8 +95,8 @@ class Consistency {
     made.backup_workers_ = backup_workers;
     return made;
   }
-  // What HybridStrategy uses: rounds in which the members all-reduce what is mirrored, and rows of
-  // tables are applied when they come.
+  // For HybridStrategy: the workers take steps together, in rounds, and all-reduce the gradients of
+  // mirrored variables; updates of tables are applied as they arrive.
   static Consistency hybrid() {
     Consistency made = synchronous();
     made.mirrors_ = true;

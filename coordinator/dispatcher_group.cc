@@ -14,9 +14,9 @@ namespace {
 constexpr Duration kJoinDeadline = std::chrono::seconds(40);
 }  // namespace
 
-// Called whenever something changed that the group may have waited for. All members are back from
-// their lanes before a round is given up, so that what a lane answers is of the round that it is
-// taken for.
+// Called after every change that may let the group go on. A round is dissolved only when none of
+// its members is on a lane any more; otherwise a late answer could be taken for one of the next
+// round.
 void Dispatcher::settle_group() {
   Rounds& rounds = gate_.rounds();
   if (!rounds.mirrors()) return;

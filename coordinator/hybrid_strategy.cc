@@ -30,7 +30,7 @@ HybridStrategy::HybridStrategy(std::unique_ptr<EngineHost> host)
     throw InvalidArgumentError("HybridStrategy on an engine that was started for another one");
 }
 
-// Copies would miss what goes past them to the ps.
+// The workers' copies would never see an update that goes straight to the ps, as one of rows does.
 void HybridStrategy::settle_kind(const VariableSpec& spec, bool table) {
   std::lock_guard hold(mutex_);
   if ((table ? mirrored_ : tables_).contains(spec.name))

@@ -15,16 +15,17 @@
 // members run again, as a new round of the same closures: nobody joins it, and nobody is left out.
 // The members are torn until that is done, as any closure is that some shards have and others not.
 //
-// Under HybridStrategy the members all-reduce among themselves before any of them pushes, so that
-// each lane of a group (round_group.h) has one, and all of them wait for each other. Where one of
-// them fails, or its lane is lost, or no closure is left for a lane of the group, all come back
-// from their lanes, the round is dissolved, and its closures are members of later rounds, in any
-// company: nothing of the round was applied but rows of tables, once for each closure. From the
-// moment at which all have answered its company is fixed, and it is applied.
+// Under HybridStrategy each lane of a group (round_group.h) runs one member, and the members
+// all-reduce their gradients before any of them pushes, so they wait for each other. If one fails,
+// if its lane is lost, or if there are fewer closures than lanes, the round is dissolved: all
+// members come back first, and then join later rounds, with whichever others. Of the dissolved
+// round only rows of tables were applied, and those once for each closure. Once all members have
+// answered, the round is no longer dissolved but applied.
 //
-// A second round is ahead there, once the open one is whole: a lane reads the data and the rows of
-// tables of its next member while it computes the one before, and goes on when that has ended. It
-// takes the copies to be of the open round. Where that comes to another end, it is dissolved.
+// As soon as the open round is whole, the next one may begin ahead of it. Its members read their
+// data and their rows of tables at once, and continue when the member before them on the lane has
+// updated the lane's copies. They assume that the open round will be applied; if it is not, they
+// are dissolved with it.
 //
 // Why nothing waits for ever. Members that run again go before all else in the queue; each round
 // ends when its members have answered, and can wait for the program only while nothing is queued
@@ -145,8 +146,8 @@ class Rounds {
     Members members;
     std::uint64_t number = 0;
     std::int64_t step = -1;  // all members'
-    // Under HybridStrategy: its group, how many lanes that has, the round of which the members take
-    // copies to be (Closure::Share), and ClusterMembers::rows_epoch() as it began.
+    // Under HybridStrategy: the number of its group; the round whose copies its members use; what
+    // ClusterMembers::rows_epoch() was when it began; and how many lanes the group has.
     std::uint64_t group = 0, base = 0, epoch = 0;
     std::size_t whole = 0;
   };

@@ -1,5 +1,4 @@
-// Shard's rows with their slots, for a lane that keeps a copy of a whole variable and of its
-// optimizer's state.
+// Reads rows together with their optimizer slots, for a lane that keeps a copy of a variable.
 #include <algorithm>
 
 #include "core/base/error.h"
