@@ -117,7 +117,8 @@ void Rounds::end(const Closure& closure) {
 }
 
 void Rounds::answered(const Closure& closure, Lane& lane, LaneReply reply) {
-  Member& member = const_cast<Member&>(*find(closure));
+  Round& round = closure.share.round == open_.number ? open_ : ahead_;
+  Member& member = round.members.at(closure.share.member);
   member.lane = &lane;
   member.reply = std::move(reply);
 }
