@@ -13,7 +13,7 @@
 namespace cairn::bench {
 namespace {
 
-constexpr std::int64_t kBatch = 2048, kExamples = 200 * kBatch;
+constexpr std::int64_t kClicksPerBatch = 2048, kExamples = 200 * kClicksPerBatch;
 
 std::shared_ptr<nn::ClickModel> dlrm() {
   nn::ClickModelOptions model{.dim = 16, .bottom = {64}, .top = {256, 64}};
@@ -32,7 +32,7 @@ class Clicks {
   // A model of its own each time.
   TrainedModel model() const {
     TrainedModel trained{.bench = "dlrm",
-                         .batch = options_.batch > 0 ? options_.batch : kBatch,
+                         .batch = options_.batch > 0 ? options_.batch : kClicksPerBatch,
                          .optimizer = {.learning_rate = 0.02f}};
     // the last: all pairs
     trained.products =
