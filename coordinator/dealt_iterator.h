@@ -18,18 +18,11 @@
 #include <vector>
 
 #include "core/graph/function.h"
+#include "data/batch_pieces.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 
 namespace cairn {
-
-// Examples [begin, end) of a batch; of a ragged column their values, numbered from 0.
-Element cut_batch(const ElementSpec& spec, const Element& batch, std::int64_t begin,
-                  std::int64_t end);
-// A batch of no examples.
-Element empty_batch(const ElementSpec& spec);
-// How many examples a batch has.
-std::int64_t batch_size(const ElementSpec& spec, const Element& batch);
 
 class DealtIterator final : public IteratorSource {
  public:

@@ -82,6 +82,12 @@ struct Count {
     if (n == kInfiniteCardinality) return n;
     return n / batch.n + (n % batch.n != 0 && !batch.drop_remainder ? 1 : 0);
   }
+  std::int64_t operator()(const DealSpec& deal) {
+    const std::int64_t n = below(), replicas = deal.replicas;
+    if (n == kInfiniteCardinality) return n;
+    if (n > INT64_MAX / replicas) return INT64_MAX;
+    return deal.cut ? n * replicas : (n + replicas - 1) / replicas * replicas;
+  }
   std::int64_t operator()(const RepeatSpec& repeat) {
     std::int64_t n = repeat.count == 0 ? 0 : below();
     if (n <= 0 || repeat.count < 0) return n == 0 ? 0 : kInfiniteCardinality;

@@ -3,6 +3,7 @@
 // that exists has been checked.
 #include "data/dataset.h"
 
+#include "data/batch_pieces.h"
 #include "data/dataset_wire.h"
 #include "data/stage_spec.h"
 
@@ -13,6 +14,7 @@ namespace {
 // travels with each element and must fit into kIteratorStateBytesMax.
 constexpr std::int64_t kCycleLengthMax = 256, kInterleavedStagesMax = 2048;
 constexpr std::size_t kCacheNameMax = 4000;
+constexpr std::int64_t kDealtReplicasMax = 1024;
 
 Dataset source(StageKind kind, ElementSpec element) {
   auto spec = std::make_shared<StageSpec>();
@@ -231,6 +233,21 @@ Dataset Dataset::map_graph(std::vector<std::byte> graph) const {
   MapSpec spec{std::move(graph)};
   ElementSpec element = map_element(below.element, spec);
   return over(*this, std::move(spec), std::move(element), true);
+}
+
+Dataset Dataset::deal(std::int64_t replicas, Deal how) const {
+  check_at_least("deal: replicas", replicas, 1);
+  if (replicas > kDealtReplicasMax)
+    throw InvalidArgumentError(
+        str("deal: replicas is ", replicas, ", at most ", kDealtReplicasMax, " are possible"));
+  const StageSpec& below = input_of(*this, "deal");
+  if (!below.batched)
+    throw InvalidArgumentError(
+        "the dataset's elements are single examples, which cannot be dealt out to several "
+        "replicas: batch() it, by the global batch size");
+  const bool cut = how == Deal::kCut;
+  return over(*this, DealSpec{replicas, cut},
+              cut ? pieces_spec(below.element, replicas) : any_size_spec(below.element), true);
 }
 
 const ElementSpec& Dataset::element_spec() const { return input_of(*this, "element_spec").element; }

@@ -48,6 +48,12 @@ struct CacheOptions {
   std::string file;
 };
 
+// How replicas in sync share a dataset of batches; see Dataset::deal().
+enum class Deal : std::uint8_t {
+  kCut,     // each batch is a global one, and every replica gets a piece of it
+  kInTurn,  // each batch was made for one replica, and they take turns
+};
+
 class Dataset {
  public:
   Dataset() = default;  // no dataset: only defined() may be asked
@@ -136,6 +142,12 @@ class Dataset {
   // The same for a graph that was traced before: serialize(Graph) of one iterator argument, one
   // element taken.
   Dataset map_graph(std::vector<std::byte> graph) const;
+
+  // What `replicas` replicas that run a step together take, one after another and always all of
+  // them. kCut: the pieces of each batch, of ceil(size / replicas) examples; the last ones may have
+  // fewer, or none. kInTurn: batches as they are, and at the end as many of no examples as the last
+  // step lacks. Strategies call it last, and programs need not. After batch() only.
+  Dataset deal(std::int64_t replicas, Deal how) const;
 
   const ElementSpec& element_spec() const;
   bool batched() const;  // an element is a batch

@@ -68,6 +68,9 @@ struct OpenOver {
     return make_prefetch_stage(std::move(input), prefetch, spec->batched, options);
   }
   StagePtr operator()(const CacheSpec&) { return make_cache_stage(std::move(input), *spec); }
+  StagePtr operator()(const DealSpec& deal) {
+    return make_deal_stage(std::move(input), deal, spec->input->element);
+  }
   template <typename Source>
   StagePtr operator()(const Source&) {
     CAIRN_CHECK(false, "a source above another stage");

@@ -26,6 +26,7 @@ struct Stage {
     prefetch @12 :Int64;
     interleave @13 :Interleave;
     cache @14 :Cache;
+    deal @15 :Deal;
   }
 }
 
@@ -123,4 +124,9 @@ struct Interleave {
 struct Cache {
   bytesMax @0 :Int64;
   file @1 :Text;
+}
+
+struct Deal {
+  replicas @0 :Int64;
+  cut @1 :Bool;                # each batch is cut among them; else they take batches in turn
 }

@@ -244,6 +244,11 @@ void write_kind(pipeline::Stage::Builder stage, const InterleaveSpec& spec) {
   out.setCycleLength(spec.cycle_length);
   out.setBlockLength(spec.block_length);
 }
+void write_kind(pipeline::Stage::Builder stage, const DealSpec& spec) {
+  auto out = stage.initDeal();
+  out.setReplicas(spec.replicas);
+  out.setCut(spec.cut);
+}
 void write_kind(pipeline::Stage::Builder stage, const CacheSpec& spec) {
   auto out = stage.initCache();
   out.setBytesMax(spec.bytes_max);
@@ -293,6 +298,9 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::INTERLEAVE:
       return below.interleave(in.getInterleave().getCycleLength(),
                               in.getInterleave().getBlockLength());
+    case pipeline::Stage::DEAL:
+      return below.deal(in.getDeal().getReplicas(),
+                        in.getDeal().getCut() ? Deal::kCut : Deal::kInTurn);
     case pipeline::Stage::CACHE:
       return below.cache({in.getCache().getBytesMax(), read_text(in.getCache().getFile())});
   }

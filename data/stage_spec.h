@@ -86,6 +86,11 @@ struct PrefetchSpec {
 struct InterleaveSpec {
   std::int64_t cycle_length = 1, block_length = 1;
 };
+// What so many replicas take one after another: pieces of each batch, or batches in turn.
+struct DealSpec {
+  std::int64_t replicas = 1;
+  bool cut = true;
+};
 // Keeps the elements of a pass, up to so many bytes.
 struct CacheSpec {
   std::int64_t bytes_max = 1;
@@ -96,7 +101,7 @@ struct CacheSpec {
 // counting, writing) lives in the files that do it.
 using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec,
                                ShuffleSpec, BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec,
-                               PrefetchSpec, InterleaveSpec, CacheSpec>;
+                               PrefetchSpec, InterleaveSpec, CacheSpec, DealSpec>;
 
 // A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.

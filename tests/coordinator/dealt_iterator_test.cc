@@ -43,6 +43,14 @@ TEST(CutBatch, APieceMayHaveNoExample) {
   EXPECT_EQ(batch_size(ragged.spec, none), 0);
 }
 
+TEST(EmptyBatch, HasNoExampleAndTheOneSplitThatSaysSo) {
+  const Ragged ragged;
+  const Element none = empty_batch(ragged.spec);
+  EXPECT_THAT(none[1].values<std::int64_t>(), ElementsAre(0));
+  EXPECT_THAT(none[2].string_values(), IsEmpty());
+  EXPECT_EQ(none[3].shape(), Shape({0, 2}));
+}
+
 struct Dealt {
   std::unique_ptr<Offload> offload = make_thread_offload(1);
   DealtIterator iterator;

@@ -117,6 +117,9 @@ class RandomPipeline {
         std::int64_t num = 1 + below(4);
         return dataset.shard(num, below(static_cast<std::uint64_t>(num)));
       }
+      case 8:
+        return dataset.batched() ? dataset.deal(1 + below(4), below(2) ? Deal::kCut : Deal::kInTurn)
+                                 : dataset;
       default: return dataset.prefetch(1 + below(5));
     }
   }

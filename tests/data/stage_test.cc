@@ -70,6 +70,26 @@ TEST(TakeSkipShard, PickByPlace) {
               ElementsAre(3, 7));
 }
 
+TEST(Deal, CutsEachBatchIntoAPieceForEveryReplica) {
+  const Dataset dealt = Dataset::range(9).batch(5).deal(3, Deal::kCut);
+  EXPECT_THAT(read_all(dealt), ElementsAre("int64[2]{0, 1} ", "int64[2]{2, 3} ", "int64[1]{4} ",
+                                           "int64[2]{5, 6} ", "int64[2]{7, 8} ", "int64[0]{} "));
+  const Dataset even = Dataset::range(8).batch(4, {.drop_remainder = true}).deal(2, Deal::kCut);
+  EXPECT_EQ(even.element_spec().columns[0].type.shape, Shape{2});
+  EXPECT_EQ(dealt.element_spec().columns[0].type.shape, Shape{Shape::kUnknown});
+}
+
+TEST(Deal, FillsUpTheLastTurnWithBatchesOfNoExamples) {
+  EXPECT_THAT(read_all(Dataset::range(8).batch(2).deal(3, Deal::kInTurn)),
+              ElementsAre("int64[2]{0, 1} ", "int64[2]{2, 3} ", "int64[2]{4, 5} ",
+                          "int64[2]{6, 7} ", "int64[0]{} ", "int64[0]{} "));
+  EXPECT_THAT(read_all(Dataset::range(4).batch(2).deal(2, Deal::kInTurn)),
+              ElementsAre("int64[2]{0, 1} ", "int64[2]{2, 3} "));
+  EXPECT_EQ(error_of([] { Dataset::range(4).deal(2, Deal::kCut); }),
+            "InvalidArgument: the dataset's elements are single examples, which cannot be dealt "
+            "out to several replicas: batch() it, by the global batch size");
+}
+
 TEST(Repeat, OfNothingEnds) {
   EXPECT_THAT(values_of(Dataset::range(0).repeat()), IsEmpty());
   EXPECT_THAT(values_of(Dataset::range(3).repeat(0)), IsEmpty());
@@ -144,7 +164,9 @@ TEST(Cardinality, AgreesWithReading) {
   for (const Dataset& dataset :
        {csv, csv.shard(2, 1), csv.shuffle(2).batch(3), csv.repeat(3).skip(2).take(7),
         Dataset::range(10).shard(4, 3).repeat(2).batch(4, {true}),
-        Dataset::range(10).repeat().take(25).batch(4), Dataset::range(0).repeat()})
+        Dataset::range(10).repeat().take(25).batch(4), Dataset::range(0).repeat(),
+        Dataset::range(10).batch(4).deal(3, Deal::kCut),
+        Dataset::range(10).batch(4).deal(2, Deal::kInTurn)})
     EXPECT_EQ(cardinality(dataset), static_cast<std::int64_t>(read_all(dataset).size()));
   EXPECT_EQ(cardinality(csv.repeat()), kInfiniteCardinality);
 }

@@ -32,7 +32,7 @@ std::vector<Dataset> one_of_each() {
               .batch(32, {true})
               .prefetch(4)
               .repeat(),
-          Dataset::records("r.bin", records).skip(3).take(9).batch(2),
+          Dataset::records("r.bin", records).skip(3).take(9).batch(2).deal(3, Deal::kCut),
           Dataset::records({"r.bin", "s.bin"}, records)
               .shuffle(9)
               .interleave(7, 5)
@@ -44,7 +44,7 @@ std::vector<Dataset> one_of_each() {
                                  {"s", Tensor::strings({2}, {"p", ""})}},
                                 "x")
               .repeat(2),
-          Dataset::range(5)};
+          Dataset::range(5).batch(2).deal(2, Deal::kInTurn)};
 }
 
 // A body under a checksum that fits, so that the checks behind it are met.
