@@ -120,15 +120,24 @@ QueueCounts ClosureQueue::counts() const {
 // as running.
 bool ClosureQueue::running() const { return inflight_ > 0 || (error_ && !queue_.empty()); }
 
-void ClosureQueue::raise_if_failed(std::unique_lock<std::mutex>& hold) {
-  if (!error_) return;
+// Null: there is none. Several threads may wait here. The one that is first takes the error and
+// begins the next generation; closures of the old one that still run end no later schedule or join.
+std::exception_ptr ClosureQueue::take_error(std::unique_lock<std::mutex>& hold) {
+  if (!error_) return nullptr;
   waiting_->wait(hold, board_->changed, kDrainLimit, [this] { return !running(); });
-  // Several threads may wait here. The one that is first takes the error and begins the next
-  // generation; closures of the old one that still run end no later schedule or join.
-  if (!error_) return;
+  if (!error_) return nullptr;
   ++generation_;
   hopeless_ = false;
-  std::rethrow_exception(std::exchange(error_, nullptr));
+  return std::exchange(error_, nullptr);
+}
+
+void ClosureQueue::raise_if_failed(std::unique_lock<std::mutex>& hold) {
+  if (auto error = take_error(hold)) std::rethrow_exception(error);
+}
+
+void ClosureQueue::told(const std::exception_ptr& error) {
+  std::unique_lock hold(board_->mutex);
+  if (error_ == error) take_error(hold);
 }
 
 // After an error the queue holds nothing but closures that must finish.

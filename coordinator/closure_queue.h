@@ -37,6 +37,9 @@ class ClosureQueue {
   // Until nothing is queued or running. Errors: the first error; DeadlineExceeded after `limit`,
   // naming what is left.
   void join(Duration limit);
+  // The caller has it from the closure that it waited for: it is not raised once more, if it is the
+  // one that would be.
+  void told(const std::exception_ptr& error);
   bool done();    // would join() return at once? Raises as it does
   void cancel();  // what is queued is cancelled, without an error; what runs goes on
   QueueCounts counts() const;
@@ -76,6 +79,7 @@ class ClosureQueue {
   void cancel_queued();
   void cancel_one(const std::shared_ptr<Closure>& closure);
   bool running() const;
+  std::exception_ptr take_error(std::unique_lock<std::mutex>& hold);
   void raise_if_failed(std::unique_lock<std::mutex>& hold);
   void settle(std::uint64_t sequence);
 

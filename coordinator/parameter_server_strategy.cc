@@ -58,14 +58,17 @@ std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& argument
   return signature;
 }
 
-// For who waits for one value: what it was cancelled for is raised (and so is told), not that it
-// was.
+// For who waits for one value: what it was cancelled for is raised, not that it was; and what is
+// raised here is told, and not raised again by what the program does next.
 std::vector<Tensor> outputs_of(const RemoteValue& value, ClosureQueue& queue) {
   try {
     return value.get_all();
   } catch (const CancelledError&) {
     queue.done();  // raises the first error, unless another caller has it
     if (auto cause = value.cause()) std::rethrow_exception(cause);
+    throw;
+  } catch (...) {
+    queue.told(std::current_exception());
     throw;
   }
 }

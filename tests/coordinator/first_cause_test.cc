@@ -66,6 +66,22 @@ TEST_F(AnotherShape, RunAndEagerReadsRaiseTheFirstErrorItself) {
   EXPECT_THAT(told<FailedPreconditionError>([&] { table.read().eval(); }), HasSubstr("[10, 3]"));
 }
 
+// What run() has raised is not raised again by what the program does next.
+TEST(FirstCause, OfARunIsToldOnce) {
+  SimulatedCluster cluster({.ps = 1, .workers = 1});
+  ParameterServerStrategy& strategy = cluster.strategy();
+  Variable v = strategy.create_variable({.name = "v", .shape = {}});
+  auto batches = strategy.iterate(numbers(1));
+  Function step = strategy.function([&](Iterator input) {
+    v.assign_add(cast(sum(input.get_next().features["value"]), DType::kFloat32) + 1.0f);
+  });
+  strategy.run(step, {batches});
+  EXPECT_THROW(strategy.run(step, {batches}), OutOfRangeError);
+  EXPECT_EQ(v.read().eval().item<float>(), 1.0f);
+  EXPECT_THROW(v.gather(Array(std::int64_t{7})).eval(), InvalidArgumentError);
+  EXPECT_EQ(v.read().eval().item<float>(), 1.0f);
+}
+
 TEST_F(AnotherShape, TheCoordinatorLogsTheFirstError) {
   std::string log;
   log_to([&log](LogLevel level, const std::string& text) {

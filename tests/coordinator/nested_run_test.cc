@@ -47,9 +47,6 @@ struct OnServers : Place {
   RunArgument range(std::int64_t n) override {
     return coordinator.create_shared_dataset(Dataset::range(n).batch(1));
   }
-  void hear_the_error_of_a_closure() override {
-    EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
-  }
 };
 struct Scheduled : OnServers {
   std::vector<Tensor> call(Function& function, const std::vector<RunArgument>& arguments) override {
@@ -61,6 +58,9 @@ struct Scheduled : OnServers {
         scheduled.emplace_back(std::dynamic_pointer_cast<const PerWorkerDataset>(
             std::get<std::shared_ptr<const IteratorSource>>(argument)));
     return coordinator.schedule(function, scheduled).get_all(kPatience);
+  }
+  void hear_the_error_of_a_closure() override {
+    EXPECT_THROW(coordinator.join(kPatience), InvalidArgumentError);
   }
 };
 
