@@ -56,7 +56,7 @@ class Engine {
   VariableRegistry& registry() { return tables_.registry(); }  // after start()
   std::shared_ptr<const RegisteredFunction> register_function(
       std::shared_ptr<const ConcreteFunction> concrete, const std::string& name) {
-    return functions_.add(std::move(concrete), name);
+    return functions_.add(std::move(concrete), name, registry());
   }
   // of the whole cluster; after start()
   std::size_t lane_count() const { return members_.lanes.size(); }

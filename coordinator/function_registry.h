@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "coordinator/closure.h"
+#include "coordinator/variable_registry.h"
 
 namespace cairn {
 
@@ -23,8 +24,10 @@ class FunctionRegistry {
   explicit FunctionRegistry(bool counts_pushes = false) : counts_pushes_(counts_pushes) {}
 
   // The function whose graph is `concrete`'s. `name` is used if there was none yet.
+  //   Errors  FailedPrecondition: it uses a variable that is none of `variables`.
   std::shared_ptr<const RegisteredFunction> add(std::shared_ptr<const ConcreteFunction> concrete,
-                                                const std::string& name);
+                                                const std::string& name,
+                                                const VariableRegistry& variables);
 
  private:
   const bool counts_pushes_;

@@ -123,6 +123,19 @@ std::shared_ptr<const Layout> VariableRegistry::layout() const {
   return layout_;
 }
 
+// Compared by the specification's address: another strategy may have a variable of the same name.
+void VariableRegistry::require_own(
+    const std::vector<std::shared_ptr<const VariableSpec>>& variables) const {
+  const std::shared_ptr<const Layout> here = layout();
+  for (const auto& spec : variables) {
+    const VariableLayout* found = here->find(spec->name);
+    if (found == nullptr || found->spec != spec)
+      throw FailedPreconditionError(
+          str("Mixing different tf.distribute.Strategy objects: the variable \"", spec->name,
+              "\" was made by another strategy; open its scope instead"));
+  }
+}
+
 std::uint64_t VariableRegistry::version() const {
   std::lock_guard hold(mutex_);
   return layout_->version;

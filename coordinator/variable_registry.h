@@ -38,6 +38,8 @@ class VariableRegistry {
   std::shared_ptr<const VariableSpec> create(VariableSpec spec, const std::string& beside = {});
   // FailedPrecondition: the variable has another rule with slots already.
   void add_slots(const std::string& name, const UpdateRule& rule);
+  // FailedPrecondition naming a variable that another strategy made.
+  void require_own(const std::vector<std::shared_ptr<const VariableSpec>>& variables) const;
   // The newest version. Who holds it goes on seeing that version, whatever is made later.
   std::shared_ptr<const Layout> layout() const;
   std::uint64_t version() const;
