@@ -57,10 +57,15 @@ InputContext ClusterCoordinator::context(std::size_t pipeline) const {
 
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
     const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name) {
+  return create_per_worker_dataset(dataset_fn, std::move(name), Deal::kInTurn);
+}
+
+PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
+    const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name, Deal how) {
   std::vector<std::vector<std::byte>> descriptions;
   ElementSpec spec;
   for (std::size_t i = 0; i < engine_of(strategy_).lane_count(); ++i) {
-    Dataset dataset = described(dataset_fn, context(i), name);
+    const Dataset dataset = strategy_.dealt(described(dataset_fn, context(i), name), how);
     if (i > 0 && !(dataset.element_spec() == spec))
       throw InvalidArgumentError(
           str("the dataset function gave pipeline ", i, " other columns than pipeline 0"));
@@ -80,14 +85,15 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const Dataset& dataset,
                                                                      std::string name) {
   return create_per_worker_dataset([&dataset](const InputContext&) { return dataset; },
-                                   std::move(name));
+                                   std::move(name), Deal::kCut);
 }
 
 PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Dataset& dataset,
                                                                  std::string name) {
+  const Dataset dealt = strategy_.dealt(dataset, Deal::kCut);
   PerWorkerDatasetHandle made;
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
-    made = engine.add_dataset(std::move(name), {serialize(dataset)}, dataset.element_spec(), true);
+    made = engine.add_dataset(std::move(name), {serialize(dealt)}, dealt.element_spec(), true);
     co_return;
   });
   return made;

@@ -88,13 +88,14 @@ class ClusterCoordinator {
   // `dataset_fn` is called once per lane of each worker, with the pipeline's true number. Its
   // position is kept over a worker's death; files must be visible to the workers under the same
   // names. Each pipeline shuffles in an order of its own (Dataset::for_pipeline), whether or not
-  // dataset_fn shards.
+  // dataset_fn shards. Where a worker is several replicas, its batches are made for one of them
+  // each, and they take them in turn.
   //   Errors  ClosureInput: the function threw, or returned nothing; with the code of its error. A
   //           dataset that can be described and not read is a ClosureInput of the closures that
   //           take from it. InvalidArgument: pipelines with other columns.
   PerWorkerDatasetHandle create_per_worker_dataset(
       const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
-  // The same dataset for each: everybody reads all of it.
+  // The same dataset for each: everybody reads all of it. A worker's replicas share each batch.
   PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset,
                                                    std::string name = "dataset");
   // One stream that all workers draw from: each element goes to one closure.
@@ -132,6 +133,8 @@ class ClusterCoordinator {
 
  private:
   InputContext context(std::size_t pipeline) const;
+  PerWorkerDatasetHandle create_per_worker_dataset(
+      const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name, Deal how);
   [[noreturn]] static RemoteValue schedule_nothing();  // behind calls that do not compile
   ParameterServerStrategy& strategy_;
 };

@@ -36,7 +36,7 @@ std::shared_ptr<const RegisteredFunction> FunctionRegistry::add(
   made->uses_variables = !concrete->graph.variables.empty();
   made->elements = concrete->graph.elements_taken();
   if (!made->elements.empty())
-    made->steps = std::max<std::int64_t>(1, made->elements.front());
+    made->steps = std::max<std::int64_t>(1, made->elements.front() / concrete->replicas);
   made->concrete = std::move(concrete);
   return functions_[std::move(key)] = std::move(made);
 }

@@ -15,6 +15,10 @@ ParameterServerOptions in_step(ParameterServerOptions options) {
         str("HybridStrategy: what is mirrored is in step anyway, and tables are asynchronous or "
             "bounded, not ",
             options.consistency.text(), "; with ParameterServerStrategy tables can be in step"));
+  if (options.devices.size() > 1)
+    throw InvalidArgumentError(str("HybridStrategy: a worker is one replica, and ",
+                                   options.devices.size(),
+                                   " devices are named; start more workers instead"));
   options.consistency = Consistency::hybrid();
   return options;
 }

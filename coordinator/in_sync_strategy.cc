@@ -8,6 +8,7 @@
 #include "coordinator/device_names.h"
 #include "coordinator/replica_group.h"
 #include "coordinator/replica_runtime.h"
+#include "core/graph/join_replicas.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
@@ -49,9 +50,9 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
       first_(runtime_.first_replica()),
       check_replicas_(check_replicas),
       device_names_(static_cast<std::size_t>(local_), "cpu:0"),
+      recording_(*this, variable_creator(), replicas_, first_, local_),
       group_(std::move(runner)) {
   runtime_.serve(*this);
-  for (int i = 0; i < local_; ++i) cross_parts_.emplace_back(*this, nullptr, first_ + i);
 }
 
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
@@ -86,19 +87,12 @@ LocalStore& InSyncStrategy::store_of(int replica) {
 
 // ---- running ----
 
-// Within a function that is being traced, this trace is one replica's, which records its own part
-// alone; the other replicas' traces come before or after it. Otherwise all replicas run now.
+// Within a function that is being traced, this trace is one replica's; the others' come before or
+// after it. Otherwise all replicas run now.
 RunResult InSyncStrategy::call_for_each_replica(Function& function,
                                                 const std::vector<RunArgument>& arguments) {
   if (replicas_ == 1) return LocalStrategy::call_for_each_replica(function, arguments);
-  if (within_trace()) {
-    const int part = part_here("run");
-    const Scope open = replica_scope(part);
-    StepOutputs own = recorded(function, arguments, part);
-    std::vector<PerReplica> values;
-    for (Array& value : own.values) values.push_back(spread(std::move(value), part));
-    return RunResult(std::move(values), std::move(own.names));
-  }
+  if (within_trace()) return recorded_part(recording_, function, arguments);
   std::vector<Call> calls;
   for (int i = 0; i < local_; ++i)
     calls.push_back({&replica(first_ + i), arguments_now(arguments, i)});
@@ -119,7 +113,7 @@ Strategy::StepOutputs InSyncStrategy::run_step(Function& function,
                                                const std::vector<Argument>& arguments) {
   if (replicas_ == 1) return LocalStrategy::run_step(function, arguments);
   std::vector<Call> calls;
-  for (const StrategyPlace& place : cross_parts_) calls.push_back({&place, arguments});
+  for (const StrategyPlace& place : recording_.cross_places()) calls.push_back({&place, arguments});
   trace_all(function, calls);
   return std::move(run_together(calls).front());
 }
@@ -135,41 +129,13 @@ void InSyncStrategy::trace_all(Function& function, std::vector<Call>& calls) {
   require_meetings(calls);
 }
 
-namespace {
-
-// Where the replica needs the others, in order.
-std::vector<std::string> meetings_of(const Graph& graph) {
-  std::vector<std::string> all;
-  for (const Node& node : graph.nodes) {
-    if (node.op->effect == Effect::kAllReduce) {
-      std::string text = str("all_reduce ", node.attributes.get<std::string>("reduction"));
-      for (const TensorType& type : node.outputs) text += " " + type.to_string();
-      all.push_back(std::move(text));
-    } else if (is_update(node)) {
-      const auto variable = node.attributes.get<std::int64_t>("variable");
-      all.push_back(str("an update of \"", graph.variables[static_cast<std::size_t>(variable)].name,
-                        "\", ", node.attributes.get_or<std::string>("shares", "its own")));
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
-// A function may ask which replica it is, and then do something else; but where one meets the
-// others, all must. Otherwise one of them would wait for a meeting to which the others do not come.
+// Graphs that were compared are kept, so that their addresses stay theirs.
 void InSyncStrategy::require_meetings(const std::vector<Call>& calls) {
   const auto& first = calls.front().function;
   for (std::size_t i = 1; i < calls.size(); ++i) {
     const auto& own = calls[i].function;
     if (own->hash == first->hash || meet_.count({first, own}) > 0) continue;
-    const auto a = meetings_of(first->graph), b = meetings_of(own->graph);
-    const auto [of_first, of_own] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-    if (of_first != a.end() || of_own != b.end())
-      throw InvalidArgumentError(
-          str("the replicas' functions must meet in the same places: replica 0 has ",
-              of_first == a.end() ? "nothing more" : *of_first, " where replica ", i, " has ",
-              of_own == b.end() ? "nothing more" : *of_own));
+    require_same_meetings(first->graph, own->graph, i);
     meet_.emplace(first, own);
   }
 }
@@ -249,92 +215,38 @@ std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vecto
 
 // ---- recording a function that all replicas run ----
 
-int InSyncStrategy::part_here(const char* what) const {
-  const auto* place = dynamic_cast<const StrategyPlace*>(current_scope_place());
-  if (place != nullptr && &place->strategy() == this && place->part() != StrategyPlace::kNoPart)
-    return place->part();
-  throw FailedPreconditionError(
-      str(what,
-          " is recorded into a function that this strategy does not run: pass that function "
-          "to the strategy's run() or call()"));
-}
-
-// A value per replica of which this trace has one: the others record theirs.
-PerReplica InSyncStrategy::spread(Array own, int part) const {
-  std::vector<Array> values(static_cast<std::size_t>(replicas_));
-  values[static_cast<std::size_t>(part)] = std::move(own);
-  return PerReplica(std::move(values));
-}
-
 // Values at hand are all here, whoever has them.
 std::vector<Array> InSyncStrategy::replicas_here(const PerReplica& value) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::replicas_here(value);
-  return {value.of_replica(static_cast<std::size_t>(part_here("reduce")))};
+  return {value.of_replica(static_cast<std::size_t>(recording_.part_here("reduce")))};
 }
-
-namespace {
-
-// The effect knows no mean of integers, whose sum is divided instead.
-Array reduced_over_all(ReduceOp op, const Array& own, int replicas) {
-  if (op == ReduceOp::kSum || own.dtype() == DType::kFloat32) return cairn::all_reduce(op, own);
-  return cast(cairn::all_reduce(ReduceOp::kSum, own), DType::kFloat32) /
-         Array(static_cast<float>(replicas));
-}
-
-}  // namespace
 
 Array InSyncStrategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::reduce_replicas(op, values);
-  return reduced_over_all(op, values.front(), replicas_);
+  return recording_.reduced(op, values.front());
 }
 
-// Each replica adds its value, with zeros in the others' places. So their sizes must be equal when
-// it runs; the replicas' meeting says if they are not.
 Array InSyncStrategy::gather_replicas(const std::vector<Array>& values, int axis) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::gather_replicas(values, axis);
-  const Array& own = values.front();
-  const DType dtype = own.dtype();
-  if (dtype != DType::kFloat32 && dtype != DType::kInt32 && dtype != DType::kInt64)
-    throw UnimplementedError(str("gather of ", dtype_name(dtype),
-                                 " in a function being traced: do it on what the run returns"));
-  std::vector<Array> parts(static_cast<std::size_t>(replicas_), zeros_like(own));
-  parts[static_cast<std::size_t>(part_here("gather"))] = own;
-  return cairn::all_reduce(ReduceOp::kSum, concat(parts, axis));
+  return recording_.gathered(values.front(), axis);
 }
 
 std::vector<RunValue> InSyncStrategy::experimental_local_results(const PerReplica& value) const {
-  if (replicas_ > 1 && within_trace() && value.is_per_replica())
-    throw UnimplementedError(
-        "experimental_local_results in a function being traced, where each replica has its own "
-        "value alone: reduce or gather it there, or return it from run()");
+  if (replicas_ > 1) recording_.require_at_hand(value);
   return LocalStrategy::experimental_local_results(value);
 }
 
 std::vector<Array> InSyncStrategy::all_reduce(const ReplicaContext& replica, ReduceOp op,
                                               const std::vector<Array>& values) const {
   if (replicas_ == 1) return LocalStrategy::all_reduce(replica, op, values);
-  const bool floats = std::all_of(values.begin(), values.end(), [](const Array& value) {
-    return value.dtype() == DType::kFloat32;
-  });
-  if (values.empty()) return values;
-  if (op == ReduceOp::kSum || floats) return cairn::all_reduce(op, values);
-  std::vector<Array> reduced;
-  for (const Array& value : values) reduced.push_back(reduced_over_all(op, value, replicas_));
-  return reduced;
+  return recording_.reduced(op, values);
 }
 
-// What the reference does once for all replicas, each does here for itself: the arguments are
-// values per replica of which it has its own, so that a reduction of them is a meeting, and the
-// rest is computed alike everywhere.
 PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
                                  const ReplicaContext::MergeBody& body,
                                  const std::vector<Array>& arguments) {
   if (replicas_ == 1) return LocalStrategy::merge(replica, body, arguments);
-  const int part = replica.replica_id_in_sync_group();
-  const Scope open(variable_creator(), &cross_parts_[static_cast<std::size_t>(part - first_)]);
-  std::vector<PerReplica> values;
-  for (const Array& own : arguments) values.push_back(spread(own, part));
-  return body(*this, values);
+  return recording_.merged(replica, body, arguments);
 }
 
 // ---- data, checkpoints ----

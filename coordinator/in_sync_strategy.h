@@ -22,7 +22,6 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,6 +31,7 @@
 #include "collective/counts.h"
 #include "coordinator/cross_device_ops.h"
 #include "coordinator/local_strategy.h"
+#include "coordinator/replica_recording.h"
 #include "core/exec/executor.h"
 
 namespace cairn {
@@ -119,8 +119,6 @@ class InSyncStrategy : public LocalStrategy {
   static const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output);
   std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
   std::vector<StepOutputs> run_together(const std::vector<Call>& calls);
-  PerReplica spread(Array own, int part) const;
-  int part_here(const char* what) const;
 
   ReplicaRuntime& runtime_;
   const int replicas_, local_, first_;  // in all, of this process, and its first one
@@ -130,7 +128,7 @@ class InSyncStrategy : public LocalStrategy {
   std::set<
       std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const ConcreteFunction>>>
       meet_;
-  std::deque<StrategyPlace> cross_parts_;  // cross-replica context, by whose graph is recorded
+  const ReplicaRecording recording_;
   std::unique_ptr<OneAtATime> one_place_;  // null: each replica has a copy
   std::unique_ptr<ReplicaRunner> group_;   // null: there is one replica
 };

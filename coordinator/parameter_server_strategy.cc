@@ -3,9 +3,13 @@
 #include <cstdlib>
 
 #include "coordinator/cluster_coordinator.h"
+#include "coordinator/device_names.h"
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 #include "coordinator/task_roles.h"
+#include "coordinator/worker_replicas.h"
+#include "core/graph/op_def.h"
+#include "core/graph/recording.h"
 #include "rpc/token.h"
 
 namespace cairn {
@@ -78,10 +82,14 @@ std::vector<Tensor> outputs_of(const RemoteValue& value, ClosureQueue& queue) {
 ParameterServerStrategy::ParameterServerStrategy(const ClusterResolver& resolver,
                                                  ParameterServerOptions options)
     : ParameterServerStrategy(
-          start_engine_thread(engine_options(resolver, options), options.transport)) {}
+          start_engine_thread(engine_options(resolver, options), options.transport),
+          options.devices) {}
 
-ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> host)
+ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> host,
+                                                 const std::vector<std::string>& devices)
     : host_(std::move(host)) {
+  const std::size_t replicas = devices_of(devices).size();
+  if (replicas > 1) replicas_ = std::make_unique<WorkerReplicas>(*this, static_cast<int>(replicas));
   auto workers = std::make_shared<std::vector<Tensor>>();
   for (std::int64_t worker : host_->engine().workers_of_lanes())
     workers->push_back(Tensor::scalar(worker));
@@ -90,8 +98,15 @@ ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> hos
 ParameterServerStrategy::~ParameterServerStrategy() = default;
 
 Variable ParameterServerStrategy::create_variable(VariableSpec spec) {
-  std::string beside = colocated_.empty() ? "" : colocated_.back();
-  return Variable(host_->engine().registry().create(std::move(spec), beside), this);
+  auto create = [this](VariableSpec own) {
+    const std::string beside = colocated_.empty() ? "" : colocated_.back();
+    return Variable(host_->engine().registry().create(std::move(own), beside), this);
+  };
+  return replicas_ ? replicas_->make(std::move(spec), create) : create(std::move(spec));
+}
+
+int ParameterServerStrategy::num_replicas_in_sync() const {
+  return replicas_ ? replicas_->count() : 1;
 }
 
 // Lanes are numbered worker by worker.
@@ -101,21 +116,23 @@ int ParameterServerStrategy::num_workers() const {
 
 namespace {
 
-std::vector<std::string> devices_of_job(const ClusterSpec& cluster, const std::string& job) {
+std::vector<std::string> devices_of_job(const ClusterSpec& cluster, const std::string& job,
+                                        int devices) {
   std::vector<std::string> names;
   for (const auto& [task, address] : cluster.tasks(job))
-    names.push_back(str("/job:", job, "/task:", task, "/cpu:0"));
+    for (int i = 0; i < devices; ++i)
+      names.push_back(str("/job:", job, "/task:", task, "/cpu:", i));
   return names;
 }
 
 }  // namespace
 
 std::vector<std::string> ParameterServerStrategy::worker_devices() const {
-  return devices_of_job(host_->engine().options().cluster, "worker");
+  return devices_of_job(host_->engine().options().cluster, "worker", num_replicas_in_sync());
 }
 
 std::vector<std::string> ParameterServerStrategy::parameter_devices() const {
-  return devices_of_job(host_->engine().options().cluster, "ps");
+  return devices_of_job(host_->engine().options().cluster, "ps", 1);
 }
 
 Array ParameterServerStrategy::worker_index() { return recorded_worker_index(); }
@@ -124,15 +141,23 @@ void ParameterServerStrategy::add_slots(const Variable& variable, const UpdateRu
   host_->engine().registry().add_slots(variable.name(), rule);
 }
 
+RemoteValue ParameterServerStrategy::enqueue(Function& function,
+                                             const std::vector<ScheduleArgument>& arguments) {
+  const std::vector<Argument> signature = signature_of(arguments);
+  return enqueue(
+      replicas_ ? replicas_->called(function, signature) : function.concrete(signature, *this),
+      function.name(), arguments);
+}
+
 // The layout's version is read after the function was traced: tracing makes variables, and the
 // closure must not be sent to a lane that knows an older layout than theirs.
-RemoteValue ParameterServerStrategy::enqueue(Function& function,
+RemoteValue ParameterServerStrategy::enqueue(std::shared_ptr<const ConcreteFunction> concrete,
+                                             const std::string& name,
                                              const std::vector<ScheduleArgument>& arguments) {
   Engine& engine = host_->engine();
   auto closure = std::make_shared<Closure>();
-  auto concrete = function.concrete(signature_of(arguments), *this);
   const bool takes_worker_index = concrete->takes_worker_index;
-  closure->function = engine.register_function(std::move(concrete), function.name());
+  closure->function = engine.register_function(std::move(concrete), name);
   verify_has_one_sum(*closure->function, engine.options().consistency);
   closure->oldest_layout = closure->function->uses_variables ? engine.registry().version() : 0;
   // The list runs beside the arguments and is as long as its last entry needs. The first lane's
@@ -156,28 +181,160 @@ RemoteValue ParameterServerStrategy::enqueue(Function& function,
   return value;
 }
 
+namespace {
+
+ScheduleArgument scheduled_argument(const Argument& argument) {
+  if (auto* tensor = std::get_if<Tensor>(&argument)) return *tensor;
+  auto dataset = std::dynamic_pointer_cast<const PerWorkerDataset>(
+      std::get<std::shared_ptr<const IteratorSource>>(argument));
+  if (!dataset)
+    throw InvalidArgumentError(
+        "run: an iterator argument must be a dataset that this strategy's iterate() or its "
+        "ClusterCoordinator made");
+  return dataset;
+}
+
+}  // namespace
+
 Strategy::StepOutputs ParameterServerStrategy::run_step(Function& function,
                                                         const std::vector<Argument>& arguments) {
   std::vector<ScheduleArgument> scheduled;
-  for (const Argument& argument : arguments) {
-    if (auto* tensor = std::get_if<Tensor>(&argument)) {
-      scheduled.emplace_back(*tensor);
-      continue;
-    }
-    auto dataset = std::dynamic_pointer_cast<const PerWorkerDataset>(
-        std::get<std::shared_ptr<const IteratorSource>>(argument));
-    if (!dataset)
-      throw InvalidArgumentError(
-          "run: an iterator argument must be a dataset that this strategy's iterate() or its "
-          "ClusterCoordinator made");
-    scheduled.emplace_back(std::move(dataset));
-  }
+  for (const Argument& argument : arguments) scheduled.push_back(scheduled_argument(argument));
   const RemoteValue value = enqueue(function, scheduled);
   StepOutputs outputs;
   for (Tensor& tensor : outputs_of(value, host_->engine().queue()))
     outputs.values.emplace_back(std::move(tensor));
   outputs.names = value.output_names();
   return outputs;
+}
+
+// ---- several replicas of a worker ----
+
+RunResult ParameterServerStrategy::call_for_each_replica(
+    Function& function, const std::vector<RunArgument>& arguments) {
+  if (!replicas_) return Strategy::call_for_each_replica(function, arguments);
+  if (records_replicas()) return recorded_part(replicas_->recording(), function, arguments);
+  return run_replicas(function, arguments);
+}
+
+namespace {
+
+// The constant that output i of `count` replicas is, on all of them; nullptr: it is computed, or
+// they differ. The joined graph has equal constants once.
+const Tensor* common_constant(const Graph& joined, std::size_t i, std::size_t count) {
+  const std::size_t each = joined.outputs.size() / count;
+  for (std::size_t replica = 1; replica < count; ++replica)
+    if (joined.outputs[replica * each + i] != joined.outputs[i]) return nullptr;
+  const Node& node = joined.nodes[static_cast<std::size_t>(joined.outputs[i].node)];
+  return node.op->has(OpFlags::kConstant) ? &node.attributes.get<Tensor>("value") : nullptr;
+}
+
+}  // namespace
+
+// A value per replica is an argument for each of them, anything else one for all.
+RunResult ParameterServerStrategy::run_replicas(Function& function,
+                                                const std::vector<RunArgument>& arguments) {
+  const auto count = static_cast<std::size_t>(replicas_->count());
+  std::vector<WorkerReplicas::Call> calls(count);
+  std::vector<std::vector<Argument>> own;
+  for (std::size_t i = 0; i < count; ++i) {
+    calls[i].place = &replica(static_cast<int>(i));
+    calls[i].arguments = arguments_now(arguments, static_cast<int>(i));
+  }
+  std::vector<ScheduleArgument> scheduled;
+  std::size_t tensors = 0;
+  for (std::size_t a = 0; a < arguments.size(); ++a) {
+    const auto* value = std::get_if<PerReplica>(&arguments[a]);
+    const bool apart = value != nullptr && value->is_per_replica();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Argument& argument = calls[i].arguments[a];
+      const bool first = apart || i == 0;
+      if (first) scheduled.push_back(scheduled_argument(argument));
+      if (!std::holds_alternative<Tensor>(argument)) continue;
+      tensors += first ? 1 : 0;
+      calls[i].places.push_back(tensors - 1);
+    }
+  }
+  const auto joined = replicas_->joined(function, calls, JoinedOutputs::kOfAll);
+  const RemoteValue value = enqueue(joined, function.name(), scheduled);
+  std::vector<Tensor> outputs = outputs_of(value, host_->engine().queue());
+  const std::size_t each = outputs.size() / count;
+  auto names = std::make_shared<std::vector<std::string>>(
+      joined->graph.output_names.begin(),
+      joined->graph.output_names.begin() + static_cast<std::ptrdiff_t>(each));
+  std::vector<PerReplica> values;
+  for (std::size_t i = 0; i < each; ++i) {
+    if (const Tensor* constant = common_constant(joined->graph, i, count)) {
+      values.emplace_back(Array(*constant));
+      continue;
+    }
+    std::vector<Array> of_replicas;
+    for (std::size_t r = 0; r < count; ++r)
+      of_replicas.emplace_back(std::move(outputs[r * each + i]));
+    values.emplace_back(std::move(of_replicas));
+  }
+  return RunResult(std::move(values), std::move(names));
+}
+
+bool ParameterServerStrategy::records_replicas() const {
+  return replicas_ && TraceContext::current() != nullptr;
+}
+
+std::vector<Array> ParameterServerStrategy::replicas_here(const PerReplica& value) const {
+  if (!records_replicas()) return Strategy::replicas_here(value);
+  const int part = replicas_->recording().part_here("reduce");
+  return {value.of_replica(static_cast<std::size_t>(part))};
+}
+
+Array ParameterServerStrategy::reduce_replicas(ReduceOp op,
+                                               const std::vector<Array>& values) const {
+  if (!records_replicas()) return Strategy::reduce_replicas(op, values);
+  return replicas_->recording().reduced(op, values.front());
+}
+
+Array ParameterServerStrategy::gather_replicas(const std::vector<Array>& values, int axis) const {
+  if (!records_replicas()) return Strategy::gather_replicas(values, axis);
+  return replicas_->recording().gathered(values.front(), axis);
+}
+
+std::vector<RunValue> ParameterServerStrategy::experimental_local_results(
+    const PerReplica& value) const {
+  if (replicas_) replicas_->recording().require_at_hand(value);
+  return Strategy::experimental_local_results(value);
+}
+
+std::vector<Array> ParameterServerStrategy::all_reduce(const ReplicaContext& replica, ReduceOp op,
+                                                       const std::vector<Array>& values) const {
+  if (!replicas_) return Strategy::all_reduce(replica, op, values);
+  return replicas_->recording().reduced(op, values);
+}
+
+PerReplica ParameterServerStrategy::merge(const ReplicaContext& replica,
+                                          const ReplicaContext::MergeBody& body,
+                                          const std::vector<Array>& arguments) {
+  if (!replicas_) return Strategy::merge(replica, body, arguments);
+  return replicas_->recording().merged(replica, body, arguments);
+}
+
+VariableChange ParameterServerStrategy::change_here(const Variable& variable,
+                                                    VariableChange change) {
+  return replicas_ ? replicas_->change_here(variable, std::move(change)) : change;
+}
+
+int ParameterServerStrategy::gradients_here() const {
+  return replicas_ ? replicas_->gradients_here() : 1;
+}
+
+Dataset ParameterServerStrategy::dealt(const Dataset& dataset, Deal how) const {
+  return replicas_ && dataset.defined() ? dataset.deal(replicas_->count(), how) : dataset;
+}
+
+// ---- data, checkpoints ----
+
+// It is dealt where it becomes a source, so that what is asked of it here is said here.
+Dataset ParameterServerStrategy::experimental_distribute_dataset(const Dataset& dataset) const {
+  dealt(dataset, Deal::kCut);
+  return dataset;
 }
 
 // A checkpoint knows positions by the dataset's name, so that the same program finds them again:

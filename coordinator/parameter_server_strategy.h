@@ -3,10 +3,12 @@
 //   ParameterServerStrategy strategy(TFConfigClusterResolver{});
 //   ClusterCoordinator coordinator(strategy);              // schedules steps
 //
-// A worker is one replica, so num_replicas_in_sync() is 1; how far workers may drift apart, or
-// whether they take steps together, is ParameterServerOptions::consistency. Whatever is
-// done outside of a scheduled function (run, call, a read or an assignment) is one closure among
-// the others, on any worker, and is waited for.
+// A worker is as many replicas as it has devices, which num_replicas_in_sync() says: by default
+// one. Several run each closure together, each with its piece of the batch, read what it reads
+// once, and push once: the sum of their gradients. How far workers may drift apart, or whether they
+// take steps together, is ParameterServerOptions::consistency. Whatever is done outside of a
+// scheduled function (run, call, a read or an assignment) is one closure among the others, on any
+// worker, and is waited for.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -23,6 +25,7 @@
 namespace cairn {
 
 class EngineHost;
+class WorkerReplicas;
 class RemoteValue;
 struct ScheduleArgument;
 
@@ -34,6 +37,9 @@ struct ParameterServerOptions {
   rpc::Transport transport = rpc::Transport::kAuto;
   // How far workers may run ahead of one another: asynchronous(), bounded(k), or synchronous(b).
   Consistency consistency = {};
+  // Of each worker, named as for MirroredStrategy; none: one. A lane computes the replicas of a
+  // closure one after another, so that the processors of a worker are used by its lanes.
+  std::vector<std::string> devices = {};
   // its cluster, variables and consistency come from the resolver and the fields above
   EngineOptions engine = {};
 };
@@ -49,7 +55,8 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
   explicit ParameterServerStrategy(const ClusterResolver& resolver,
                                    ParameterServerOptions options = {});
   // On an engine that runs already (the simulation's).
-  explicit ParameterServerStrategy(std::unique_ptr<EngineHost> host);
+  explicit ParameterServerStrategy(std::unique_ptr<EngineHost> host,
+                                   const std::vector<std::string>& devices = {});
   ~ParameterServerStrategy() override;
 
   // Cut by the partitioner and placed; its rows are made before the first closure that needs them.
@@ -62,13 +69,21 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
     return Colocation(colocated_, variable.name());
   }
 
+  int num_replicas_in_sync() const override;
   int num_workers() const override;
   Array worker_index() override;
 
+  // In a traced function.
+  //   Errors  Unimplemented: the value is one per replica.
+  std::vector<RunValue> experimental_local_results(const PerReplica& value) const override;
+
+  //   Errors  InvalidArgument: a worker is several replicas, and elements are single examples.
+  Dataset experimental_distribute_dataset(const Dataset& dataset) const override;
   // A dataset as ClusterCoordinator::create_shared_dataset makes it: each element goes to one
   // closure, whichever worker runs it. A dataset function is called once per lane, as
-  // create_per_worker_dataset does, and deals the data out itself. Their positions are part of
-  // checkpoints, under names by the order of these calls.
+  // create_per_worker_dataset does, and deals the data out itself. Several replicas of a worker
+  // share an element of a dataset, and take those of a dataset function in turn. Their positions
+  // are part of checkpoints, under names by the order of these calls.
   std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
   std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
 
@@ -78,11 +93,31 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
 
   EngineHost& host() { return *host_; }
 
+ protected:
+  VariableChange change_here(const Variable& variable, VariableChange change) override;
+  int gradients_here() const override;
+
  private:
   friend class ClusterCoordinator;
   // Queues a closure of `function`, traced in the scope that is open.
   //   Errors  as of ClusterCoordinator::schedule().
   RemoteValue enqueue(Function& function, const std::vector<ScheduleArgument>& arguments);
+  RemoteValue enqueue(std::shared_ptr<const ConcreteFunction> concrete, const std::string& name,
+                      const std::vector<ScheduleArgument>& arguments);
+  // As the replicas of a closure take its elements.
+  Dataset dealt(const Dataset& dataset, Deal how) const;
+  RunResult call_for_each_replica(Function& function,
+                                  const std::vector<RunArgument>& arguments) override;
+  // Is this a trace of one of several replicas?
+  bool records_replicas() const;
+  RunResult run_replicas(Function& function, const std::vector<RunArgument>& arguments);
+  Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const override;
+  Array gather_replicas(const std::vector<Array>& values, int axis) const override;
+  std::vector<Array> replicas_here(const PerReplica& value) const override;
+  std::vector<Array> all_reduce(const ReplicaContext& replica, ReduceOp op,
+                                const std::vector<Array>& values) const override;
+  PerReplica merge(const ReplicaContext& replica, const ReplicaContext::MergeBody& body,
+                   const std::vector<Array>& arguments) override;
   // Errors  those of enqueue() and of the closure.
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
@@ -92,6 +127,7 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
   std::string next_dataset_name();
 
   std::unique_ptr<EngineHost> host_;
+  std::unique_ptr<WorkerReplicas> replicas_;                   // null: a worker is one
   std::shared_ptr<const std::vector<Tensor>> worker_of_lane_;  // the number of each lane's worker
   int datasets_ = 0;                                           // made by iterate()
 };

@@ -11,10 +11,6 @@
 namespace cairn {
 namespace {
 
-const StrategyPlace* place_here() {
-  return dynamic_cast<const StrategyPlace*>(current_scope_place());
-}
-
 bool being_traced() { return TraceContext::current() != nullptr; }
 
 Tensor evaluated(Array value) { return value.eval(); }
@@ -28,14 +24,6 @@ InvalidArgumentError nothing_combines(const VariableSpec& spec) {
 
 }  // namespace
 
-// Without a scope a program is in no replica, and sees the variable as a whole.
-ReplicaRuntime::Context ReplicaRuntime::context() const {
-  const StrategyPlace* place = place_here();
-  if (place == nullptr) return Context::kCross;
-  if (&place->strategy() != strategy_) return Context::kElsewhere;
-  return place->replica() != nullptr ? Context::kReplica : Context::kCross;
-}
-
 ReplicaRuntime::ReplicaRuntime(std::uint64_t seed, int replicas, Rows rows,
                                std::unique_ptr<Collective> group)
     : LocalRuntime(seed, cpu_device(), rows == Rows::kCopies ? replicas : 1),
@@ -47,9 +35,6 @@ ReplicaRuntime::ReplicaRuntime(std::uint64_t seed, int replicas, Rows rows,
 
 // ---- making ----
 
-// A function's body runs once for each replica while it is traced, and what it makes, it makes as
-// often. The first replica's variables are kept under the name that was asked for, and the others
-// are given the same in the same order. A layer's are made once in any case: it remembers them.
 Variable ReplicaRuntime::create_variable(VariableSpec spec) {
   if (rows_ == Rows::kCopies && spec.synchronization == Synchronization::kNone)
     throw InvalidArgumentError(
@@ -63,25 +48,10 @@ Variable ReplicaRuntime::create_variable(VariableSpec spec) {
     throw InvalidArgumentError(
         str("the variable \"", spec.name,
             "\" is hashed, and cannot be combined when it is read: leave synchronization at AUTO"));
-  const StrategyPlace* place = place_here();
-  const int part = place != nullptr && being_traced() ? place->part() : StrategyPlace::kNoPart;
-  if (part == StrategyPlace::kNoPart || part == first_) agree(spec);
-  if (part == StrategyPlace::kNoPart) return LocalRuntime::create_variable(std::move(spec));
-  Made& made = made_in_traces_[spec.name];
-  if (part == first_)
-    return made.variables.emplace_back(LocalRuntime::create_variable(std::move(spec)));
-  std::size_t& next = made.claimed[part];
-  if (next == made.variables.size())
-    throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name,
-                                   "\", and replica ", first_,
-                                   " does not: all replicas must make the same"));
-  const Variable& same = made.variables[next++];
-  if (same.spec().dtype != spec.dtype || same.shape() != spec.shape)
-    throw InvalidArgumentError(str("replica ", part, " makes the variable \"", spec.name, "\" as ",
-                                   TensorType{spec.dtype, spec.shape}.to_string(), ", and replica ",
-                                   first_, " as ",
-                                   TensorType{same.spec().dtype, same.shape()}.to_string()));
-  return same;
+  if (!traced_.given_here()) agree(spec);
+  return traced_.make(std::move(spec), [this](VariableSpec own) {
+    return LocalRuntime::create_variable(std::move(own));
+  });
 }
 
 // What makes the initial value travels, not the value: tables that no message could hold are made
@@ -177,7 +147,7 @@ ReplicaRuntime::SavedValues::~SavedValues() {
 // function meets the other replicas whenever it runs.
 Array ReplicaRuntime::read_here(const Variable& variable, const Array& own) {
   const VariableSpec& spec = variable.spec();
-  if (!on_read(spec) || context() != Context::kCross) return own;
+  if (!on_read(spec) || context() != ContextHere::kCross) return own;
   if (spec.aggregation == Aggregation::kNone) throw nothing_combines(spec);
   if (replicas_ == 1) return own;
   if (!being_traced()) return Array(combined_copies(number(variable)));
@@ -191,20 +161,12 @@ Array ReplicaRuntime::read_here(const Variable& variable, const Array& own) {
   }
 }
 
-// In the cross-replica context of several replicas a gradient would be one of code that all of them
-// compute alike, and summing it would count it as often. The reference refuses it as well.
-int ReplicaRuntime::gradients_here() const {
-  if (context() == Context::kElsewhere || replicas_ == 1) return 1;
-  if (context() == Context::kReplica) return replicas_;
-  throw FailedPreconditionError(
-      "an optimizer is applied in cross-replica context, where no replica has a gradient of its "
-      "own: do it in a function that Strategy::run runs");
-}
+int ReplicaRuntime::gradients_here() const { return gradients_of(context(), replicas_); }
 
 // An optimizer's update is the same for all aggregations: the sum of all replicas' gradients. Dense
 // gradients come summed, rows are summed when they are pushed.
 VariableChange ReplicaRuntime::change_here(const Variable& variable, VariableChange change) {
-  if (context() == Context::kElsewhere) return change;
+  if (context() == ContextHere::kElsewhere) return change;
   if (!is_assignment(change.rule.kind)) {
     if (gradients_here() > 1 && !change.of_all_replicas) change.shares = Aggregation::kSum;
     return change;
@@ -212,8 +174,8 @@ VariableChange ReplicaRuntime::change_here(const Variable& variable, VariableCha
   if (on_read(variable.spec()) && change.sparse)
     throw UnimplementedError(str("rows of the variable \"", variable.name(),
                                  "\" cannot be changed: its synchronization is ON_READ"));
-  return context() == Context::kReplica ? change_of_replica(variable.spec(), std::move(change))
-                                        : change_of_all(variable, std::move(change));
+  return context() == ContextHere::kReplica ? change_of_replica(variable.spec(), std::move(change))
+                                            : change_of_all(variable, std::move(change));
 }
 
 // Rows that are assigned have no sum: which of the values would a row get that one replica names?
@@ -234,15 +196,7 @@ VariableChange ReplicaRuntime::change_of_replica(const VariableSpec& spec, Varia
     apart_.insert(spec.name);
     return change;
   }
-  if (spec.aggregation == Aggregation::kNone)
-    throw InvalidArgumentError(
-        str("You must specify an aggregation method to update the variable \"", spec.name,
-            "\" in replica context: its ", replicas_, " replicas have one variable between them"));
-  if (spec.aggregation == Aggregation::kMean && spec.dtype != DType::kFloat32)
-    throw InvalidArgumentError(str("the variable \"", spec.name, "\" is ", dtype_name(spec.dtype),
-                                   ", and the mean of the replicas' values is float32"));
-  change.shares = spec.aggregation;
-  return change;
+  return shared_by_replicas(spec, std::move(change), replicas_);
 }
 
 // Adding to a variable that is combined when it is read changes what is read, and so assigns to all

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "collective/group_store.h"
+#include "coordinator/replica_recording.h"
 #include "core/exec/local_runtime.h"
 
 namespace cairn {
@@ -54,7 +55,7 @@ class ReplicaRuntime final : public LocalRuntime {
 
   // A function is about to be traced for each replica. A variable that its body makes is made for
   // the first of them, and the others get the same one.
-  void begin_traces() { made_in_traces_.clear(); }
+  void begin_traces() { traced_.begin(first_); }
   // FailedPrecondition naming a variable of which two copies differ although all of their changes
   // were made in step, and, of copies in one process, the first row.
   void require_equal_copies();
@@ -66,8 +67,7 @@ class ReplicaRuntime final : public LocalRuntime {
   void restored(VariableId id) override;
 
  private:
-  enum class Context : std::uint8_t { kElsewhere, kReplica, kCross };
-  Context context() const;
+  ContextHere context() const { return context_here(strategy_); }
   bool on_read(const VariableSpec& spec) const {
     return rows_ == Rows::kCopies && spec.synchronization == Synchronization::kOnRead;
   }
@@ -86,11 +86,7 @@ class ReplicaRuntime final : public LocalRuntime {
   const Rows rows_;
   const Strategy* strategy_ = nullptr;
   std::set<std::string> apart_;  // variables that replicas change each for itself
-  struct Made {
-    std::vector<Variable> variables;     // for part 0, in order
-    std::map<int, std::size_t> claimed;  // by part: how many of them
-  };
-  std::map<std::string, Made> made_in_traces_;  // by the name that was asked for
+  TracedVariables traced_;
 };
 
 class [[nodiscard]] ReplicaRuntime::SavedValues {

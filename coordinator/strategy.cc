@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/replica_recording.h"
 #include "core/graph/ops.h"
 #include "core/graph/recording.h"
 
@@ -150,6 +151,16 @@ Strategy::StepOutputs Strategy::recorded(Function& function,
     values.push_back(std::move(value));
   }
   return {std::move(values), std::move(names)};
+}
+
+RunResult Strategy::recorded_part(const ReplicaRecording& recording, Function& function,
+                                  const std::vector<RunArgument>& arguments) {
+  const int part = recording.part_here("run");
+  const Scope open = replica_scope(part);
+  StepOutputs own = recorded(function, arguments, part);
+  std::vector<PerReplica> values;
+  for (Array& value : own.values) values.push_back(recording.spread(std::move(value), part));
+  return RunResult(std::move(values), std::move(own.names));
 }
 
 // Outputs come by replica and are given back by place: one value for each output, with those of all

@@ -48,6 +48,7 @@
 namespace cairn {
 
 class EagerRuntime;
+class ReplicaRecording;
 
 class Strategy : public VariableCreator {
  public:
@@ -189,6 +190,9 @@ class Strategy : public VariableCreator {
   static constexpr int kNoReplica = -1;
   static StepOutputs recorded(Function& function, const std::vector<RunArgument>& arguments,
                               int replica);
+  // A run within the trace of one of several replicas: its own part of it.
+  RunResult recorded_part(const ReplicaRecording& recording, Function& function,
+                          const std::vector<RunArgument>& arguments);
   // The arguments of a run that happens now.
   static std::vector<Argument> arguments_now(const std::vector<RunArgument>& arguments,
                                              int replica);

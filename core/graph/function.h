@@ -84,6 +84,8 @@ struct ConcreteFunction {
   std::vector<std::shared_ptr<const VariableSpec>> variables;  // beside graph.variables
   // The graph has one argument more than the callable takes, the last: see recorded_worker_index().
   bool takes_worker_index = false;
+  // How many replicas in sync it runs (core/graph/join_replicas.h), each of which takes elements.
+  int replicas = 1;
 };
 
 // The number of the worker that will run the function being traced, an int64 scalar: an argument

@@ -1,4 +1,4 @@
-// Strategies of several replicas in one process, for tests that hold for both of them.
+// Strategies of several replicas, for tests that hold for all of them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 
 #include "coordinator/central_storage_strategy.h"
 #include "coordinator/mirrored_strategy.h"
+#include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn::testing {
 
@@ -27,13 +28,28 @@ struct Central {
     return std::make_unique<CentralStorageStrategy>(logical_cpus(replicas), "", options);
   }
 };
-using InSyncKinds = ::testing::Types<Mirrored, Central>;
+// A cluster of one worker, which has several devices.
+class WorkerDevices {
+ public:
+  WorkerDevices(int replicas, std::uint64_t seed)
+      : cluster_({.ps = 2,
+                  .workers = 1,
+                  .strategy = {.seed = seed, .devices = logical_cpus(replicas)}}) {}
+  static std::unique_ptr<WorkerDevices> make(int replicas, const InSyncOptions& options = {}) {
+    return std::make_unique<WorkerDevices>(replicas, options.seed);
+  }
+  operator Strategy&() { return cluster_.strategy(); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  SimulatedCluster cluster_;
+};
+using InSyncKinds = ::testing::Types<Mirrored, Central, WorkerDevices>;
 
 // With three replicas.
 template <typename Kind>
 struct ThreeInSync : ::testing::Test {
-  std::unique_ptr<InSyncStrategy> owned = Kind::make(3);
-  InSyncStrategy& strategy = *owned;
+  decltype(Kind::make(3)) owned = Kind::make(3);
+  Strategy& strategy = *owned;
   Variable scalar(float value, Aggregation aggregation = Aggregation::kSum) {
     return strategy.create_variable({.name = "scalar",
                                      .shape = {},

@@ -56,7 +56,7 @@ TYPED_TEST_SUITE(InSync, testing::InSyncKinds);
 // ---- replicas ----
 
 TYPED_TEST(InSync, RunsAFunctionOnEveryReplicaInItsContext) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   Function step = strategy.function([&](Array own, Array all) {
     EXPECT_EQ(&get_strategy(), &strategy);
     EXPECT_EQ(get_replica_context().num_replicas_in_sync(), 3);
@@ -83,7 +83,7 @@ TYPED_TEST(InSync, AConstantOutputIsBare) {
 }
 
 TYPED_TEST(InSync, ReducesAndGathersWithinAFunctionThatItCalls) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   Function replica = strategy.function([](Array x) {
     const Array own = x * cast(replica_id() + 1, DType::kFloat32);
     return std::vector<Array>{own, replica_id()};
@@ -106,7 +106,7 @@ TYPED_TEST(InSync, ReducesAndGathersWithinAFunctionThatItCalls) {
 }
 
 TYPED_TEST(InSync, ReplicasMeetInAllReduceAndMergeCall) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   Variable v = this->scalar(1);
   Function step = strategy.function([&](Array x) {
     const ReplicaContext& replica = get_replica_context();
@@ -138,7 +138,7 @@ TYPED_TEST(InSync, RandomNumbersDifferByReplica) {
 }
 
 TYPED_TEST(InSync, AVariableThatTheFunctionMakesIsOneForAllReplicas) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   std::vector<std::string> names;
   Function step = strategy.function([&] {
     Variable made = get_strategy().create_variable(
@@ -163,7 +163,7 @@ TYPED_TEST(InSync, AnotherStrategysVariableIsRefused) {
 // ---- data ----
 
 TYPED_TEST(InSync, CutsGlobalBatchesIntoPiecesOfWhichTheLastMayBeShort) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   auto batches =
       strategy.iterate(strategy.experimental_distribute_dataset(Dataset::range(10).batch(4)));
   Function step =
@@ -178,7 +178,7 @@ TYPED_TEST(InSync, CutsGlobalBatchesIntoPiecesOfWhichTheLastMayBeShort) {
 }
 
 TYPED_TEST(InSync, ADatasetFunctionsBatchesGoToTheReplicasInTurn) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   const Strategy::DatasetFunction dataset_fn = [](const InputContext& context) {
     EXPECT_EQ(context.num_replicas_in_sync, 3);
     return Dataset::range(8).batch(context.get_per_replica_batch_size(6));
@@ -193,7 +193,7 @@ TYPED_TEST(InSync, ADatasetFunctionsBatchesGoToTheReplicasInTurn) {
 }
 
 TYPED_TEST(InSync, ReplicasTakeEquallyManyElements) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   auto batches = strategy.iterate(Dataset::range(10).batch(4));
   Function step = strategy.function([](Iterator input) {
     const Array own = input.get_next().features["value"];
@@ -205,7 +205,7 @@ TYPED_TEST(InSync, ReplicasTakeEquallyManyElements) {
 }
 
 TYPED_TEST(InSync, ElementsAreTakenOnReplicasAlone) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   auto batches = strategy.iterate(Dataset::range(10).batch(4));
   Function train = strategy.function([](Iterator input) { input.get_next(); });
   EXPECT_THAT(message_of<FailedPreconditionError>([&] { strategy.call(train, {batches}); }),
@@ -215,7 +215,7 @@ TYPED_TEST(InSync, ElementsAreTakenOnReplicasAlone) {
 // ---- failures ----
 
 TYPED_TEST(InSync, ReplicasThatDoNotMeetInTheSamePlacesAreRefusedBeforeTheyRun) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   Variable v = this->scalar(1);
   Function step = strategy.function([&](Array x) {
     const ReplicaContext& replica = get_replica_context();
@@ -229,7 +229,7 @@ TYPED_TEST(InSync, ReplicasThatDoNotMeetInTheSamePlacesAreRefusedBeforeTheyRun) 
 
 // Replica 1's value is not finite: it stops before its push, and the others at theirs.
 TYPED_TEST(InSync, AReplicasFailureIsTheRunsAndNobodyIsAhead) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   auto scope = strategy.scope();
   Variable v = this->scalar(1);
   nn::Sgd optimizer({.learning_rate = 0.5f});

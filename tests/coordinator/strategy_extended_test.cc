@@ -111,7 +111,7 @@ struct ExtendedInSync : testing::ThreeInSync<Kind> {};
 TYPED_TEST_SUITE(ExtendedInSync, testing::InSyncKinds);
 
 TYPED_TEST(ExtendedInSync, ReducesToVariablesAndDevices) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   const Variable v = this->scalar(1);
   const StrategyExtended extended = strategy.extended();
   const PerReplica values(std::vector<Array>{1.0f, 2.0f, 6.0f});
@@ -135,7 +135,7 @@ TYPED_TEST(ExtendedInSync, ReducesToVariablesAndDevices) {
 
 // The way in which the reference's own optimizers update variables.
 TYPED_TEST(ExtendedInSync, AMergeUpdatesAVariableByWhatItHasReduced) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   const Variable v = this->scalar(100);
   Function step = strategy.function([&](Array gradient) {
     return get_replica_context().merge_call(
@@ -159,7 +159,7 @@ TYPED_TEST(ExtendedInSync, AMergeUpdatesAVariableByWhatItHasReduced) {
 }
 
 TYPED_TEST(ExtendedInSync, UpdatesAllCopiesAtOnceOutsideOfAFunction) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   const Variable v = this->scalar(1);
   strategy.extended().update(v, [](const Variable& variable) { variable.assign(7.0f); });
   Function read = strategy.function([&] { return v.read() + 0.0f; });
@@ -168,7 +168,7 @@ TYPED_TEST(ExtendedInSync, UpdatesAllCopiesAtOnceOutsideOfAFunction) {
 }
 
 TYPED_TEST(ExtendedInSync, RefusesAnUpdateOfWhichNoCopyCouldTellWhatItIs) {
-  InSyncStrategy& strategy = this->strategy;
+  Strategy& strategy = this->strategy;
   const Variable v = this->scalar(1);
   const auto assign = [](const Variable& variable, const Array& x) { variable.assign(x); };
   const PerReplica values(std::vector<Array>{1.0f, 2.0f, 6.0f});
