@@ -2,33 +2,42 @@
 
 namespace cairn {
 
+namespace {
+
+const Dataset& of_batches(const Dataset& dataset) {
+  if (dataset.batched()) return dataset;
+  throw InvalidArgumentError(
+      "the dataset's elements are single examples, which cannot be dealt out to several replicas: "
+      "batch() it, by the global batch size");
+}
+
+}  // namespace
+
 DealtIterator::DealtIterator(const Dataset& dataset, Deal deal, int replicas, Offload& offload)
-    : whole_(dataset.element_spec()), spec_(whole_), deal_(deal), replicas_(replicas) {
-  if (!dataset.batched())
-    throw InvalidArgumentError(
-        "the dataset's elements are single examples, which cannot be dealt out to several "
-        "replicas: "
-        "batch() it, by the global batch size");
-  fixed_size_ = has_fixed_size(whole_);
+    : whole_(of_batches(dataset).element_spec()),
+      spec_(whole_),
+      deal_(deal),
+      replicas_(replicas),
+      fixed_size_(has_fixed_size(whole_)),
+      cursor_(dataset, offload) {
   if (deal_ == Deal::kCut) spec_ = pieces_spec(whole_, replicas_);
   if (deal_ == Deal::kInTurnOfSome) spec_ = any_size_spec(whole_);
-  iterator_ = open(dataset, {}, {.offload = &offload});
 }
 
 std::vector<Element> DealtIterator::next() const { return deal_ == Deal::kCut ? cut() : in_turn(); }
 
 namespace {
 
-OutOfRangeError end_of_data(const DatasetIterator& iterator) {
-  return OutOfRangeError(str("the data ended after ", iterator.ordinal(), " batches"));
+OutOfRangeError end_of_data(const DataCursor& cursor) {
+  return OutOfRangeError(str("the data ended after ", cursor.ordinal(), " batches"));
 }
 
 }  // namespace
 
 // A short last batch is cut by its own size.
 std::vector<Element> DealtIterator::cut() const {
-  const auto batch = iterator_->next();
-  if (!batch) throw end_of_data(*iterator_);
+  const auto batch = cursor_.next();
+  if (!batch) throw end_of_data(cursor_);
   return cut_in_pieces(whole_, *batch, replicas_);
 }
 
@@ -36,13 +45,13 @@ std::vector<Element> DealtIterator::cut() const {
 std::vector<Element> DealtIterator::in_turn() const {
   std::vector<Element> elements;
   for (int i = 0; i < replicas_; ++i) {
-    auto element = iterator_->next();
+    auto element = cursor_.next();
     if (!element) break;
     elements.push_back(std::move(*element));
   }
   const bool fixed_size = fixed_size_ && deal_ == Deal::kInTurn;
   const bool some = !elements.empty(), all = elements.size() == static_cast<std::size_t>(replicas_);
-  if (!some || (!all && fixed_size)) throw end_of_data(*iterator_);
+  if (!some || (!all && fixed_size)) throw end_of_data(cursor_);
   while (elements.size() < static_cast<std::size_t>(replicas_))
     elements.push_back(cut_batch(whole_, elements.front(), 0, 0));
   return elements;

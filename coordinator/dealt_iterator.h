@@ -17,10 +17,10 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/data_cursor.h"
 #include "core/graph/function.h"
 #include "data/batch_pieces.h"
 #include "data/dataset.h"
-#include "data/dataset_iterator.h"
 
 namespace cairn {
 
@@ -34,6 +34,8 @@ class DealtIterator final : public IteratorSource {
   const ElementSpec& element_spec() const override { return spec_; }
   // The next element of every replica. Const, as is what steps share.
   std::vector<Element> next() const;
+  // In global batches, or batches of a replica.
+  DataCursor& cursor() const { return cursor_; }
 
  private:
   std::vector<Element> cut() const;
@@ -43,8 +45,8 @@ class DealtIterator final : public IteratorSource {
   ElementSpec spec_;
   const Deal deal_;
   const int replicas_;
-  bool fixed_size_ = false;
-  std::unique_ptr<DatasetIterator> iterator_;
+  const bool fixed_size_;
+  mutable DataCursor cursor_;
 };
 
 }  // namespace cairn

@@ -261,7 +261,7 @@ Dataset InSyncStrategy::experimental_distribute_dataset(const Dataset& dataset) 
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const Dataset& dataset) {
   if (replicas_ == 1) return LocalStrategy::iterate(dataset);
-  return std::make_shared<DealtIterator>(dataset, DealtIterator::Deal::kCut, replicas_, reader());
+  return dealt(dataset, DealtIterator::Deal::kCut, replicas_);
 }
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunction& dataset_fn) {
@@ -269,8 +269,15 @@ std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunct
   const Dataset dataset = dataset_fn({.num_replicas_in_sync = replicas_});
   if (!dataset.defined())
     throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return std::make_shared<DealtIterator>(dataset, DealtIterator::Deal::kInTurn, replicas_,
-                                         reader());
+  return dealt(dataset, DealtIterator::Deal::kInTurn, replicas_);
+}
+
+std::shared_ptr<const IteratorSource> InSyncStrategy::dealt(const Dataset& dataset,
+                                                            DealtIterator::Deal deal, int replicas,
+                                                            DataPositions::Pipeline pipeline) {
+  auto made = std::make_shared<DealtIterator>(dataset, deal, replicas, reader());
+  DataCursor& cursor = made->cursor();
+  return positioned(std::move(made), cursor, pipeline);
 }
 
 // Copy 0 is what is saved. Of a variable that is combined when it is read it holds a part only, so

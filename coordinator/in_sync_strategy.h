@@ -30,6 +30,7 @@
 
 #include "collective/counts.h"
 #include "coordinator/cross_device_ops.h"
+#include "coordinator/dealt_iterator.h"
 #include "coordinator/local_strategy.h"
 #include "coordinator/replica_recording.h"
 #include "core/exec/executor.h"
@@ -37,7 +38,6 @@
 namespace cairn {
 
 class OneAtATime;
-class DealtIterator;
 class ReplicaRunner;
 class ReplicaRuntime;
 struct NamedDevice;
@@ -91,6 +91,8 @@ class InSyncStrategy : public LocalStrategy {
 
   ReplicaRuntime& replica_runtime() { return runtime_; }
   const ReplicaRuntime& replica_runtime() const { return runtime_; }
+  std::shared_ptr<const IteratorSource> dealt(const Dataset& dataset, DealtIterator::Deal deal,
+                                              int replicas, DataPositions::Pipeline pipeline = {});
   // The next elements of the replicas of this process.
   virtual std::vector<Element> elements_of(const DealtIterator& data);
 

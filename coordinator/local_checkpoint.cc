@@ -237,7 +237,7 @@ LocalPlace LocalPlace::of_this_machine() {
 
 std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
                        const CheckpointPolicy& policy, const std::string& metadata,
-                       std::int64_t global_step) {
+                       const LocalProgress& progress) {
   if (policy.folder.empty()) throw InvalidArgumentError("a checkpoint needs a folder");
   const LocalStore& store = runtime.store();
   storage::Manifest manifest;
@@ -246,7 +246,9 @@ std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
     lock = storage::lock_folder(place.disk, policy.folder, system_clock(), std::chrono::seconds(2));
   manifest.session = session_of_this_process();
   manifest.checkpoint = next_checkpoint_id(place.disk, policy.folder);
-  manifest.global_step = global_step;
+  manifest.global_step = progress.global_step;
+  for (const PipelinePosition& position : progress.positions)
+    manifest.datasets.push_back(to_manifest(position));
   manifest.saved_at_us = system_clock().wall_microseconds();
   manifest.seed = store.seed();
   manifest.metadata = metadata;
@@ -275,8 +277,11 @@ LocalRestore restore_local(LocalRuntime& runtime, const LocalPlace& place,
   verify_types(variables_of(runtime), source->saved(), checkpoint);
   runtime.restore(source, manifest.seed);
   auto differences = [&runtime, source] { return compare(variables_of(runtime), source->saved()); };
+  LocalProgress progress{manifest.global_step, {}};
+  for (const auto& position : manifest.datasets)
+    progress.positions.push_back(from_manifest(position));
   return {RestoreStatus(checkpoint, differences, [source] { source->accept_partial(); }),
-          manifest.global_step};
+          std::move(progress)};
 }
 
 }  // namespace cairn

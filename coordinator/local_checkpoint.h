@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "coordinator/engine_options.h"
+#include "coordinator/pipelines.h"
 #include "coordinator/restore_status.h"
 #include "core/base/disk.h"
 #include "core/exec/local_runtime.h"
@@ -20,16 +22,21 @@ struct LocalPlace {
   static LocalPlace of_this_machine();
 };
 
-// All variables with their slots, and the step; the folder of the checkpoint. There are no dataset
-// positions in it: iterators of this process have no names.
+// How far a program has come.
+struct LocalProgress {
+  std::int64_t global_step = 0;
+  std::vector<PipelinePosition> positions;  // in its data
+};
+
+// All variables with their slots, and the progress; the folder of the checkpoint.
 //   Errors  InvalidArgument: no folder, or metadata that is no JSON. The disk's.
 std::string save_local(LocalRuntime& runtime, const LocalPlace& place,
                        const CheckpointPolicy& policy, const std::string& metadata,
-                       std::int64_t global_step);
+                       const LocalProgress& progress);
 
 struct LocalRestore {
   RestoreStatus status;
-  std::int64_t global_step = 0;
+  LocalProgress progress;
 };
 // Variables that are made later take their rows when they are made.
 //   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. FailedPrecondition:

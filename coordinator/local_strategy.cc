@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "coordinator/local_checkpoint.h"
 #include "core/base/offload.h"
 #include "core/exec/local_runtime.h"
-#include "data/dataset_iterator.h"
 
 namespace cairn {
 namespace {
@@ -14,19 +14,19 @@ namespace {
 // Prefetching runs on the strategy's one thread, which the iterator does not own.
 class LocalIterator final : public IteratorSource {
  public:
-  LocalIterator(const Dataset& dataset, Offload& offload)
-      : iterator_(open(dataset, {}, {.offload = &offload})) {}
-  const ElementSpec& element_spec() const override { return iterator_->element_spec(); }
+  LocalIterator(const Dataset& dataset, Offload& offload) : cursor_(dataset, offload) {}
+  const ElementSpec& element_spec() const override { return cursor_.element_spec(); }
   // The cursor moves: an iterator is shared by the steps that it is passed to.
   Element next() const {
-    auto element = iterator_->next();
+    auto element = cursor_.next();
     if (!element)
-      throw OutOfRangeError(str("the data ended after ", iterator_->ordinal(), " elements"));
+      throw OutOfRangeError(str("the data ended after ", cursor_.ordinal(), " elements"));
     return std::move(*element);
   }
+  DataCursor& cursor() const { return cursor_; }
 
  private:
-  std::unique_ptr<DatasetIterator> iterator_;
+  mutable DataCursor cursor_;
 };
 
 }  // namespace
@@ -39,6 +39,8 @@ struct LocalStrategy::State {
   LocalRuntime& runtime;
   Workspace workspace;
   std::unique_ptr<Offload> offload;  // made for the first iterator
+  DataPositions positions;
+  std::set<std::string> saved;  // the checkpoints that this strategy wrote
   struct Planned {
     // Keeps the function alive for as long as its address is a key.
     std::shared_ptr<const ConcreteFunction> function;
@@ -68,17 +70,37 @@ const EagerRuntime* LocalStrategy::eager_runtime() const { return &state_->runti
 LocalStore& LocalStrategy::store() { return state_->runtime.store(); }
 
 std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
-  return save_local(state_->runtime, LocalPlace::of_this_machine(), policy, metadata, state_->step);
+  std::string saved = save_local(state_->runtime, LocalPlace::of_this_machine(), policy, metadata,
+                                 {state_->step, positions_to_save()});
+  state_->saved.insert(saved);
+  return saved;
 }
 
-RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const RestoreOptions&) {
+// What was taken since this strategy itself saved the checkpoint is not taken again, as under
+// parameter servers.
+RestoreStatus LocalStrategy::restore(const std::string& checkpoint, const RestoreOptions& options) {
   LocalRestore restored = restore_local(state_->runtime, LocalPlace::of_this_machine(), checkpoint);
-  state_->step = restored.global_step;
+  state_->step = restored.progress.global_step;
+  const bool stays = options.new_data || state_->saved.contains(checkpoint);
+  state_->positions.restore(stays ? std::vector<PipelinePosition>{}
+                                  : std::move(restored.progress.positions));
   return restored.status;
 }
 
+std::vector<PipelinePosition> LocalStrategy::positions_to_save() const {
+  return state_->positions.positions();
+}
+
+std::shared_ptr<const IteratorSource> LocalStrategy::positioned(
+    std::shared_ptr<const IteratorSource> source, DataCursor& cursor,
+    DataPositions::Pipeline pipeline) {
+  return state_->positions.add(std::move(source), cursor, pipeline);
+}
+
 std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const Dataset& dataset) {
-  return std::make_shared<LocalIterator>(dataset, reader());
+  auto made = std::make_shared<LocalIterator>(dataset, reader());
+  DataCursor& cursor = made->cursor();
+  return positioned(std::move(made), cursor);
 }
 
 // One thread reads ahead for all iterators; the default strategy of most programs needs none.

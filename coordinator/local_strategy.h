@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/data_positions.h"
 #include "coordinator/strategy.h"
 #include "core/rows/variable_store.h"
 
@@ -17,8 +18,6 @@ class LocalStore;
 class Offload;
 class Plan;
 
-// Iterators have no names here: where they stand is not in a checkpoint, and positions that one has
-// are left alone.
 //   Thread  one at a time.
 class LocalStrategy : public Strategy {
  public:
@@ -31,7 +30,10 @@ class LocalStrategy : public Strategy {
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
 
   // To be passed to run() and call() of this strategy, which draw from it one after another. A
-  // dataset function is asked for the only pipeline.
+  // dataset function is asked for the only pipeline. Where each stands is part of checkpoints,
+  // under names by the order of these calls; after restore() it goes on from there.
+  //   Errors  also InvalidArgument: a restored checkpoint has a position in another dataset under
+  //           that name.
   std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
   std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
 
@@ -40,8 +42,7 @@ class LocalStrategy : public Strategy {
 
   // How many steps there have been, those before a restored checkpoint included: a run or call that
   // changes variables is as many steps as it takes elements of its first dataset, and at least one;
-  // others, such as evaluations, are none. Where a dataset stands is not in a checkpoint: skip what
-  // these have taken.
+  // others, such as evaluations, are none.
   std::int64_t global_step() const;
 
   // The rows themselves, to look at between steps.
@@ -63,6 +64,12 @@ class LocalStrategy : public Strategy {
   // What a run of a function that plan_of() knows is told of its step, which is counted.
   StepContext next_step(const ConcreteFunction& function);
   Offload& reader();  // the thread that reads ahead for iterators
+  // The iterator, with its place in checkpoints. `cursor` is within it.
+  std::shared_ptr<const IteratorSource> positioned(std::shared_ptr<const IteratorSource> source,
+                                                   DataCursor& cursor,
+                                                   DataPositions::Pipeline pipeline = {});
+  // Of all iterators here, those of other processes included.
+  virtual std::vector<PipelinePosition> positions_to_save() const;
 
  private:
   struct State;

@@ -9,11 +9,25 @@
 namespace cairn {
 namespace {
 
-using storage::DatasetPosition;
+storage::VariableInfo to_manifest(const VariableLayout& variable) {
+  storage::VariableInfo made{variable.spec->name,
+                             variable.spec->dtype,
+                             variable.spec->shape,
+                             variable.spec->trainable,
+                             variable.rule,
+                             {},
+                             {},
+                             variable.spec->hashed};
+  for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
+  for (const Part& part : variable.parts) made.parts.push_back(part.rows);
+  return made;
+}
+
+}  // namespace
 
 // What was taken and is not open any more is committed: the gaps between the open elements.
-DatasetPosition to_manifest(const PipelinePosition& position) {
-  DatasetPosition made;
+storage::DatasetPosition to_manifest(const PipelinePosition& position) {
+  storage::DatasetPosition made;
   made.pipeline = position.name;
   made.ordinal = position.next;
   auto open = position.open;
@@ -34,7 +48,7 @@ DatasetPosition to_manifest(const PipelinePosition& position) {
 
 // The inverse: what lies between the committed ranges, from the state on, was taken and never
 // committed, so that the resumed run takes it first.
-PipelinePosition from_manifest(const DatasetPosition& saved) {
+PipelinePosition from_manifest(const storage::DatasetPosition& saved) {
   PipelinePosition position;
   position.name = saved.pipeline;
   position.next = saved.ordinal;
@@ -51,22 +65,6 @@ PipelinePosition from_manifest(const DatasetPosition& saved) {
   open_until(saved.ordinal);
   return position;
 }
-
-storage::VariableInfo to_manifest(const VariableLayout& variable) {
-  storage::VariableInfo made{variable.spec->name,
-                             variable.spec->dtype,
-                             variable.spec->shape,
-                             variable.spec->trainable,
-                             variable.rule,
-                             {},
-                             {},
-                             variable.spec->hashed};
-  for (const SlotSpec& slot : rule_slots(variable.rule)) made.slots.emplace_back(slot.name);
-  for (const Part& part : variable.parts) made.parts.push_back(part.rows);
-  return made;
-}
-
-}  // namespace
 
 std::uint64_t next_checkpoint_id(Disk& disk, const std::string& folder) {
   disk.make_folder(folder);

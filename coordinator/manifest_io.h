@@ -5,6 +5,7 @@
 #include <string>
 
 #include "coordinator/checkpoint_view.h"
+#include "coordinator/pipelines.h"
 #include "core/base/disk.h"
 #include "storage/manifest.h"
 
@@ -17,6 +18,9 @@ std::string checkpoint_path(const std::string& folder, std::uint64_t id);
 // Commits the checkpoint: before this it does not exist.
 void write_manifest(Disk& disk, const std::string& path, const CheckpointView& checkpoint,
                     const Cut& cut, const std::string& metadata, std::int64_t wall_microseconds);
+// Where a pipeline stands.
+storage::DatasetPosition to_manifest(const PipelinePosition& position);
+PipelinePosition from_manifest(const storage::DatasetPosition& saved);
 // The one database that a shard wrote.
 storage::DatabaseInfo database_of(const ShardSaved& shard);
 // NotFound, DataLoss: as storage has them.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <set>
+#include <span>
+#include <sstream>
 
 #include "coordinator/dealt_iterator.h"
 #include "coordinator/replica_runtime.h"
@@ -123,8 +126,8 @@ std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(
                                       .num_replicas_in_sync = num_replicas_in_sync()});
   if (!dataset.defined())
     throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return std::make_shared<DealtIterator>(dataset, DealtIterator::Deal::kInTurnOfSome,
-                                         replica_runtime().local_replicas(), reader());
+  return dealt(dataset, DealtIterator::Deal::kInTurnOfSome, replica_runtime().local_replicas(),
+               {id_in_cluster(), num_workers()});
 }
 
 // Piece j of a global batch goes to worker j modulo their number, as in the reference. Pipelines of
@@ -183,6 +186,51 @@ Outcome outcome_of(const std::function<std::string()>& act) {
 
 }  // namespace
 
+namespace {
+
+// A position as texts, which a group gathers.
+constexpr std::size_t kTextsOfPosition = 5;
+void append(std::vector<std::string>& texts, const PipelinePosition& position) {
+  const auto& [ordinal, state] = *position.states.begin();
+  std::string open;
+  for (const auto& each : position.open) open += str(each.ordinal, " ", each.count, " ");
+  texts.insert(
+      texts.end(),
+      {position.name, std::to_string(position.next), std::move(open), std::to_string(ordinal),
+       std::string(reinterpret_cast<const char*>(state.data()), state.size())});
+}
+
+PipelinePosition position_of(std::span<const std::string> texts) {
+  PipelinePosition position{texts[0], std::stoull(texts[1]), {}, {}};
+  std::istringstream open(texts[2]);
+  for (PipelinePosition::Open each{}; open >> each.ordinal >> each.count;)
+    position.open.push_back(each);
+  const auto* state = reinterpret_cast<const std::byte*>(texts[4].data());
+  position.states[std::stoull(texts[3])] = {state, state + texts[4].size()};
+  return position;
+}
+
+}  // namespace
+
+// Each worker has pipelines of its own of the dataset functions; of datasets all stand alike.
+void MultiWorkerMirroredStrategy::gather_positions() {
+  std::vector<std::string> own;
+  for (const PipelinePosition& each : InSyncStrategy::positions_to_save()) append(own, each);
+  const Tensor told = Tensor::strings({static_cast<std::int64_t>(own.size())}, own);
+  positions_.clear();
+  std::set<std::string> names;
+  for (const Tensor& of_worker : replica_runtime().group()->all_gather(told)) {
+    const auto texts = of_worker.string_values();
+    for (std::size_t i = 0; i + kTextsOfPosition <= texts.size(); i += kTextsOfPosition)
+      if (names.insert(texts[i]).second)
+        positions_.push_back(position_of(std::span(texts).subspan(i, kTextsOfPosition)));
+  }
+}
+
+std::vector<PipelinePosition> MultiWorkerMirroredStrategy::positions_to_save() const {
+  return num_workers() == 1 ? InSyncStrategy::positions_to_save() : positions_;
+}
+
 std::string MultiWorkerMirroredStrategy::save(const CheckpointPolicy& policy,
                                               const std::string& metadata) {
   if (num_workers() == 1) return InSyncStrategy::save(policy, metadata);
@@ -190,6 +238,7 @@ std::string MultiWorkerMirroredStrategy::save(const CheckpointPolicy& policy,
   // A checkpoint is of a step that every worker has ended: what one prints or counts for it before
   // it saves is done, if the group goes on from there.
   replica_runtime().group()->barrier();
+  gather_positions();
   Outcome own;
   if (is_chief()) own = outcome_of([&] { return LocalStrategy::save(policy, metadata); });
   const Outcome chiefs = heard(replica_runtime().group()->broadcast(told(own), 0));

@@ -104,6 +104,10 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const override;
   Array gather_replicas(const std::vector<Array>& values, int axis) const override;
   std::vector<Element> elements_of(const DealtIterator& data) override;
+  std::vector<PipelinePosition> positions_to_save() const override;
+  void gather_positions();
+
+  std::vector<PipelinePosition> positions_;  // of all workers, as they were last gathered
 };
 
 }  // namespace cairn

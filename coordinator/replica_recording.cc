@@ -12,8 +12,8 @@ namespace {
 bool within_trace() { return TraceContext::current() != nullptr; }
 
 bool all_float(const std::vector<Array>& values) {
-  return std::ranges::all_of(
-      values, [](const Array& value) { return value.dtype() == DType::kFloat32; });
+  return std::ranges::all_of(values,
+                             [](const Array& value) { return value.dtype() == DType::kFloat32; });
 }
 
 }  // namespace

@@ -149,11 +149,13 @@ class Strategy : public VariableCreator {
 
   // ---- checkpoints ----
 
-  // What `Checkpoint` asks for: all variables with their slots, and the step, below
-  // `policy.folder`; returns the checkpoint's own folder. One format for all strategies.
+  // What `Checkpoint` asks for: all variables with their slots, the step, and where what iterate()
+  // made stands in its data, below `policy.folder`; returns the checkpoint's own folder. One format
+  // for all strategies.
   //   Errors  InvalidArgument: no folder, or metadata that is no JSON. The disk's.
   virtual std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") = 0;
-  // Variables that are made later take their rows when they are made; the status says what fits.
+  // Variables that are made later take their rows when they are made, and iterators their places;
+  // the status says what fits.
   //   Errors  NotFound, DataLoss: the checkpoint is not there, or damaged. FailedPrecondition: a
   //           variable made so far has another dtype or shape there. Then nothing has changed.
   virtual RestoreStatus restore(const std::string& checkpoint,

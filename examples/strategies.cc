@@ -93,7 +93,7 @@ void train(Strategy& strategy, std::int64_t steps, const std::string& folder) {
   if (workers != nullptr && !folder.empty() && workers->restore_newest(folder))
     done = workers->global_step();
   auto batches = strategy.iterate(strategy.experimental_distribute_dataset(
-      points().shuffle(kExamples, kSeed).repeat().batch(kGlobalBatch).skip(done)));
+      points().shuffle(kExamples, kSeed).repeat().batch(kGlobalBatch)));
   float loss = 0;
   while (done < steps) {
     loss = strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]).item<float>();

@@ -174,8 +174,10 @@ void LocalSteps::save_by_itself() {
   }
 }
 
-RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOptions& options) {
-  return strategy_.restore(checkpoint, options);
+// A job's checkpoint goes on under any kind, whose data has other names: its place follows from the
+// steps.
+RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOptions&) {
+  return strategy_.restore(checkpoint, {.new_data = true});
 }
 
 EngineStats LocalSteps::stats() const {

@@ -124,7 +124,8 @@ class Joiner {
 
   Array argument(std::size_t replica) const {
     const ReplicaPart& part = parts_[replica];
-    const auto index = static_cast<std::size_t>(node(replica).attributes.get<std::int64_t>("index"));
+    const auto index =
+        static_cast<std::size_t>(node(replica).attributes.get<std::int64_t>("index"));
     if (index == part.arguments.size()) return recorded_worker_index();
     return std::get<Array>((*arguments_)[part.arguments[index]]);
   }
@@ -148,9 +149,9 @@ class Joiner {
     const bool reads = is_read(node);
     std::vector<TensorType> subject = node.outputs;
     if (reads) subject = {{variable(replica)->dtype, variable(replica)->shape}};
-    auto made = record_effect({node.op->name, std::move(inputs),
-                               reads ? Attributes() : node.attributes, std::move(subject),
-                               reads ? variable(replica) : nullptr, nullptr});
+    auto made =
+        record_effect({node.op->name, std::move(inputs), reads ? Attributes() : node.attributes,
+                       std::move(subject), reads ? variable(replica) : nullptr, nullptr});
     std::vector<Array> outputs;
     for (std::size_t k = 0; k < node.outputs.size(); ++k)
       outputs.emplace_back(made, static_cast<int>(k));
@@ -165,13 +166,12 @@ class Joiner {
   Array count() const { return Array(static_cast<float>(parts_.size())); }
 
   void all_reduce() {
-    const bool mean = parse_reduce_op(node(0).attributes.get<std::string>("reduction")) ==
-                      ReduceOp::kMean;
+    const bool mean =
+        parse_reduce_op(node(0).attributes.get<std::string>("reduction")) == ReduceOp::kMean;
     std::vector<Array> reduced;
     for (std::size_t k = 0; k < node(0).inputs.size(); ++k) {
       std::vector<Array> shares;
-      for (std::size_t i = 0; i < parts_.size(); ++i)
-        shares.push_back(value(i, node(i).inputs[k]));
+      for (std::size_t i = 0; i < parts_.size(); ++i) shares.push_back(value(i, node(i).inputs[k]));
       reduced.push_back(mean ? sum_of(shares) / count() : sum_of(shares));
     }
     for (std::size_t i = 0; i < parts_.size(); ++i) done(i, reduced);
@@ -181,8 +181,7 @@ class Joiner {
     const Node& first = node(0);
     const auto rule = first.attributes.get<UpdateRule>("rule");
     const bool sparse = first.attributes.get<bool>("sparse");
-    const auto shares =
-        parse_aggregation(first.attributes.get_or<std::string>("shares", "none"));
+    const auto shares = parse_aggregation(first.attributes.get_or<std::string>("shares", "none"));
     std::vector<std::vector<Array>> all;
     for (std::size_t i = 0; i < parts_.size(); ++i) all.push_back(inputs(i));
     std::vector<Array> one = all[0];  // with the learning rate, which is the same for all
@@ -194,8 +193,12 @@ class Joiner {
         one[0] = shared_value(all, mean);
     }
     wait_for_all(all, one.back());
-    record_effect({"update_variable", std::move(one), {{"rule", rule}, {"sparse", sparse}},
-                   {{variable(0)->dtype, variable(0)->shape}}, variable(0), nullptr});
+    record_effect({"update_variable",
+                   std::move(one),
+                   {{"rule", rule}, {"sparse", sparse}},
+                   {{variable(0)->dtype, variable(0)->shape}},
+                   variable(0),
+                   nullptr});
     for (std::size_t i = 0; i < parts_.size(); ++i) done(i, {});
   }
 

@@ -78,6 +78,42 @@ TEST(MultiWorkerCheckpoint, IsIndependentOfTheNumberOfWorkers) {
               Each(""));
 }
 
+// A dataset that all read alike, and a pipeline of each worker's own, which end apart.
+TEST(MultiWorkerCheckpoint, WorkersStartedAgainTakeTheRestOfTheirData) {
+  tools::TempFolder folder;
+  using Sums = std::vector<std::vector<std::int64_t>>;
+  auto sums_of = [&folder](bool resumes, int steps, bool saves) {
+    Sums sums(2);
+    const auto errors = on_workers(2, [&](MultiWorker& strategy) {
+      Variable v = strategy.create_variable(sum_on_read());
+      if (resumes) ASSERT_TRUE(strategy.restore_newest(folder.path()));
+      auto shared = strategy.iterate(Dataset::range(24).shuffle(24, 5).batch(4));
+      auto own = strategy.iterate([](const InputContext& context) {
+        return Dataset::range(context.input_pipeline_id == 0 ? 20 : 8)
+            .shuffle(20, 3 + static_cast<std::uint64_t>(context.input_pipeline_id))
+            .batch(2);
+      });
+      Function step = strategy.function([](Iterator a, Iterator b) {
+        return sum(a.get_next().features["value"]) * 100 + sum(b.get_next().features["value"]);
+      });
+      for (int i = 0; i < steps; ++i)
+        sums[static_cast<std::size_t>(strategy.id_in_cluster())].push_back(
+            strategy.run(step, {shared, own})[0].item<std::int64_t>());
+      if (saves) strategy.save({.folder = folder.path()});
+      (void)v;
+    });
+    EXPECT_THAT(errors, Each(""));
+    return sums;
+  };
+  Sums whole = sums_of(false, 6, false);
+  const Sums first = sums_of(false, 3, true), rest = sums_of(true, 3, false);
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    std::vector<std::int64_t> both = first[worker];
+    both.insert(both.end(), rest[worker].begin(), rest[worker].end());
+    EXPECT_EQ(both, whole[worker]) << worker;
+  }
+}
+
 TEST(MultiWorkerCheckpoint, ThereMayBeNoneYet) {
   tools::TempFolder folder;
   EXPECT_THAT(on_workers(2,

@@ -48,7 +48,8 @@ std::vector<float> losses_by_workers(const SimulatedClusterOptions& options, con
   });
   const int workers = options.workers;
   std::vector<RemoteValue> closures;
-  for (int i = 0; i < workers * steps; ++i) closures.push_back(coordinator.schedule(step, {batches}));
+  for (int i = 0; i < workers * steps; ++i)
+    closures.push_back(coordinator.schedule(step, {batches}));
   coordinator.join(kPatience);
   std::vector<float> losses(static_cast<std::size_t>(steps), 0);
   for (std::size_t i = 0; i < closures.size(); ++i)
@@ -130,9 +131,8 @@ TEST(WorkerReplicas, TakeTheBatchesOfADatasetFunctionInTurnAndMissNone) {
   auto batches = coordinator.create_per_worker_dataset([](const InputContext& context) {
     return Dataset::range(8).batch(context.get_per_replica_batch_size(6));
   });
-  Function replica = strategy.function([](Iterator input) {
-    return expand_dims(sum(input.get_next().features["value"]), 0);
-  });
+  Function replica = strategy.function(
+      [](Iterator input) { return expand_dims(sum(input.get_next().features["value"]), 0); });
   Function step = strategy.function(
       [&](Iterator input) { return strategy.gather(strategy.run(replica, {input})[0], 0); });
   auto sums = [&] {

@@ -35,10 +35,11 @@ class Joined : public Executor {
                           JoinedOutputs outputs = JoinedOutputs::kOfAll) {
     std::vector<ReplicaPart> parts;
     for (std::size_t replica = 0; replica < 2; ++replica)
-      parts.push_back({std::make_shared<const ConcreteFunction>(trace_function(
-                           {type},
-                           [&](const auto& in) { return body(static_cast<int>(replica), arg(in, 0)); })),
-                       {replica}});
+      parts.push_back(
+          {std::make_shared<const ConcreteFunction>(trace_function(
+               {type},
+               [&](const auto& in) { return body(static_cast<int>(replica), arg(in, 0)); })),
+           {replica}});
     return join_replicas(parts, outputs);
   }
   std::vector<Tensor> run_joined(const ConcreteFunction& function, const Tensor& of_first,
@@ -145,9 +146,9 @@ TEST_F(Joined, ACheckThatFailsOnOneReplicaStopsTheUpdateOfAll) {
     v.update(kSgd, Array(1.0f), rate);
     return x;
   });
-  EXPECT_THROW(run_joined(function, tensor({}, {1}),
-                          tensor({}, {std::numeric_limits<float>::infinity()})),
-               InvalidArgumentError);
+  EXPECT_THROW(
+      run_joined(function, tensor({}, {1}), tensor({}, {std::numeric_limits<float>::infinity()})),
+      InvalidArgumentError);
   EXPECT_EQ(value_of(v), 0.0f);
   run_joined(function, tensor({}, {1}), tensor({}, {2}));
   EXPECT_EQ(value_of(v), -0.5f);

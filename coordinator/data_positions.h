@@ -1,0 +1,49 @@
+// DataPositions: where the iterators of a strategy of this process stand in their data. They are
+// named by the order in which a program makes them, "iterated 0", "iterated 1" and so on, as under
+// parameter servers, so that the same program finds its places again.
+//   Thread  one at a time.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "coordinator/data_cursor.h"
+#include "coordinator/pipelines.h"
+#include "core/graph/function.h"
+
+namespace cairn {
+
+class DataPositions {
+ public:
+  // Which of several processes' pipelines it is, of one dataset function.
+  struct Pipeline {
+    int number = 0, of = 1;
+  };
+  // Where the iterator stands is known from now on, and kept when it has gone: the iterator as
+  // programs hold it. `cursor` is within `source`. It begins where a restored checkpoint had it, if
+  // one was restored that knows it.
+  //   Errors  InvalidArgument: there it was another dataset.
+  std::shared_ptr<const IteratorSource> add(std::shared_ptr<const IteratorSource> source,
+                                            DataCursor& cursor, Pipeline pipeline);
+
+  std::vector<PipelinePosition> positions() const;
+  // Iterators that are there go where the checkpoint had them; those that are made later begin
+  // there.
+  //   Errors  as of add().
+  void restore(std::vector<PipelinePosition> positions);
+
+ private:
+  struct Entry {
+    std::string dataset;
+    Pipeline pipeline;
+    DataCursor* cursor = nullptr;  // null: it has gone
+    PipelinePosition last;         // where it stood then
+  };
+  void place(const Entry& entry) const;
+
+  // shared with the iterators, which may go later than this
+  std::shared_ptr<std::vector<Entry>> entries_ = std::make_shared<std::vector<Entry>>();
+  std::vector<PipelinePosition> restored_;
+};
+
+}  // namespace cairn
