@@ -1,5 +1,7 @@
 #include "coordinator/cut.h"
 
+#include <kj/common.h>
+
 #include "core/base/log.h"
 
 namespace cairn {
@@ -26,13 +28,16 @@ bool CutMaker::may_be_made() const {
 // What a lost worker left half done is completed first, by its retry.
 rpc::Task<Cut> CutMaker::make(std::uint64_t checkpoint) {
   for (;;) {
+    const auto waits_no_more = kj::defer([this] { dispatcher_.cut_waits(false); });
     while (!may_be_made()) {
+      dispatcher_.cut_waits(true);
       for (auto& ps : members_.ps)
         if (ps->lost_for_good)
           throw UnavailableError(
               str("no checkpoint can be made without ", ps->name, ": ", ps->trouble), ps->name);
       co_await session_.changed.wait();
     }
+    dispatcher_.cut_waits(false);
     const TimePoint held = session_.parts.clock.now();
     Cut cut;
     cut.id = checkpoint;

@@ -67,6 +67,9 @@ class Dispatcher {
   // ---- for a cut; called by CutMaker ----
   // Are there closures that some shards may have and others not?
   bool any_torn() const { return torn_ > 0; }
+  // A cut waits for them, from now on or no more. A round that one of them belongs to waits for no
+  // further members then: the program may be waiting for the checkpoint, and schedule none.
+  void cut_waits(bool waits);
   // Ends when no push is under way on any lane, and what became of the closures that have ended is
   // known here. Errors: a lane was lost, or did not answer in time; release_pushes() all the same.
   rpc::Task<void> hold_pushes();
@@ -106,6 +109,7 @@ class Dispatcher {
   void not_torn(Closure& closure);
 
   void dispatch_in_rounds();
+  bool nobody_brings_more(const std::vector<const Closure*>& closures) const;
   void settle_round();
   void leave_out(const std::shared_ptr<Closure>& closure);
   rpc::Task<void> apply_round();
@@ -140,6 +144,7 @@ class Dispatcher {
   std::vector<Lane*> due_;  // lanes that something is to be sent to at the end of pump()
   std::size_t torn_ = 0;    // closures that some shards may have and others not
   bool holding_ = false;    // pushes are held on the lanes, or about to be
+  bool cut_waits_ = false;  // for torn closures
 };
 
 }  // namespace cairn

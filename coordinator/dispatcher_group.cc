@@ -32,7 +32,7 @@ void Dispatcher::settle_group() {
   const auto front = queue_.front();
   if (!rounds.members().empty()) {
     // To join another group ends what the members wait for.
-    const auto waits = [this](const auto& closures) { return queue_.program_waits(closures); };
+    const auto waits = [this](const auto& closures) { return nobody_brings_more(closures); };
     if (rounds.short_of_members(front.get(), waits)) form_group(rounds.lanes_of_members());
     return;
   }

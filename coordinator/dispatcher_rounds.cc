@@ -32,6 +32,16 @@ void Dispatcher::dispatch_in_rounds() {
   }
 }
 
+void Dispatcher::cut_waits(bool waits) {
+  if (std::exchange(cut_waits_, waits) != waits) wake();
+}
+
+// For the round that these belong to.
+bool Dispatcher::nobody_brings_more(const std::vector<const Closure*>& closures) const {
+  if (cut_waits_ && any_torn() && queue_.size() == 0) return true;
+  return queue_.program_waits(closures);
+}
+
 // Called whenever something changed that the round may have waited for. What a cut has marked must
 // not change before all shards have, so that no round is applied while pushes are held; and a ps
 // that is away could not apply it.
@@ -45,7 +55,7 @@ void Dispatcher::settle_round() {
   }
   if (holding_ || !gate_.ps_serve()) return;
   const auto front = queue_.front();
-  const auto waits = [this](const auto& closures) { return queue_.program_waits(closures); };
+  const auto waits = [this](const auto& closures) { return nobody_brings_more(closures); };
   if (!rounds.complete(front.get(), waits)) return;
   for (const auto& closure : rounds.begin_to_apply()) leave_out(closure);
   if (rounds.members().empty()) return (void)rounds.take();

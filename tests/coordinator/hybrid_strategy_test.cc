@@ -166,6 +166,25 @@ TEST(HybridStrategy, AWorkersDeathLeavesTheOthersAtWorkAndItsSuccessorJoinsThem)
   }
 }
 
+// The program waits for the checkpoint, and schedules nothing meanwhile; and the checkpoint for the
+// rows that members have pushed, of a round that has become too large for the closures that are left.
+TEST(HybridStrategy, ACheckpointNeedsNoFurtherClosuresWhenAWorkerIsLost) {
+  for (int at = 3800; at < 5600; at += 50) {
+    SCOPED_TRACE(at);
+    SimulatedCluster cluster(hybrid(3, static_cast<std::uint64_t>(at)));
+    ClusterCoordinator coordinator(cluster.strategy());
+    Counting counting(cluster.strategy());
+    auto data = coordinator.create_shared_dataset(numbers(Counters::kRows));
+    Function add = cluster.strategy().function([&](Iterator input) { counting.add_one(input); });
+    for (int i = 0; i < 3; ++i) coordinator.schedule(add, {data});
+    cluster.run_for(std::chrono::microseconds(at));
+    cluster.kill_worker(1);
+    coordinator.save({.folder = "/checkpoints"});
+    coordinator.join(kPatience);
+    EXPECT_EQ(coordinator.counts().finished, 3u);
+  }
+}
+
 // Two workers that do not reach each other are a group of nobody: the run waits, and says so.
 TEST(HybridStrategy, WorkersThatCannotReachEachOtherAreWaitedFor) {
   SimulatedCluster cluster(hybrid(2));
