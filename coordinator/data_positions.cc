@@ -54,9 +54,9 @@ void DataPositions::place(const Entry& entry) const {
   try {
     entry.cursor->go_to(*own);
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(
-        str("dataset \"", entry.dataset, "\" is not the one that the checkpoint has a position in: ",
-            error.what(), "; restore with RestoreOptions::new_data to begin at its start"));
+    throw InvalidArgumentError(str(
+        "dataset \"", entry.dataset, "\" is not the one that the checkpoint has a position in: ",
+        error.what(), "; restore with RestoreOptions::new_data to begin at its start"));
   }
 }
 

@@ -8,8 +8,6 @@
 #include "coordinator/engine_host.h"
 #include "coordinator/task_roles.h"
 #include "coordinator/worker_replicas.h"
-#include "core/graph/op_def.h"
-#include "core/graph/recording.h"
 #include "rpc/token.h"
 
 namespace cairn {
@@ -60,21 +58,6 @@ std::vector<Argument> signature_of(const std::vector<ScheduleArgument>& argument
       signature.emplace_back(std::get<Tensor>(argument));
   }
   return signature;
-}
-
-// For who waits for one value: what it was cancelled for is raised, not that it was; and what is
-// raised here is told, and not raised again by what the program does next.
-std::vector<Tensor> outputs_of(const RemoteValue& value, ClosureQueue& queue) {
-  try {
-    return value.get_all();
-  } catch (const CancelledError&) {
-    queue.done();  // raises the first error, unless another caller has it
-    if (auto cause = value.cause()) std::rethrow_exception(cause);
-    throw;
-  } catch (...) {
-    queue.told(std::current_exception());
-    throw;
-  }
 }
 
 }  // namespace
@@ -181,9 +164,22 @@ RemoteValue ParameterServerStrategy::enqueue(std::shared_ptr<const ConcreteFunct
   return value;
 }
 
-namespace {
+// For who waits for one value: what it was cancelled for is raised, not that it was; and what is
+// raised here is told, and not raised again by what the program does next.
+std::vector<Tensor> ParameterServerStrategy::outputs_of(const RemoteValue& value) {
+  try {
+    return value.get_all();
+  } catch (const CancelledError&) {
+    host_->engine().queue().done();  // raises the first error, unless another caller has it
+    if (auto cause = value.cause()) std::rethrow_exception(cause);
+    throw;
+  } catch (...) {
+    host_->engine().queue().told(std::current_exception());
+    throw;
+  }
+}
 
-ScheduleArgument scheduled_argument(const Argument& argument) {
+ScheduleArgument ParameterServerStrategy::scheduled_argument(const Argument& argument) {
   if (auto* tensor = std::get_if<Tensor>(&argument)) return *tensor;
   auto dataset = std::dynamic_pointer_cast<const PerWorkerDataset>(
       std::get<std::shared_ptr<const IteratorSource>>(argument));
@@ -194,142 +190,16 @@ ScheduleArgument scheduled_argument(const Argument& argument) {
   return dataset;
 }
 
-}  // namespace
-
 Strategy::StepOutputs ParameterServerStrategy::run_step(Function& function,
                                                         const std::vector<Argument>& arguments) {
   std::vector<ScheduleArgument> scheduled;
   for (const Argument& argument : arguments) scheduled.push_back(scheduled_argument(argument));
   const RemoteValue value = enqueue(function, scheduled);
   StepOutputs outputs;
-  for (Tensor& tensor : outputs_of(value, host_->engine().queue()))
-    outputs.values.emplace_back(std::move(tensor));
+  for (Tensor& tensor : outputs_of(value)) outputs.values.emplace_back(std::move(tensor));
   outputs.names = value.output_names();
   return outputs;
 }
-
-// ---- several replicas of a worker ----
-
-RunResult ParameterServerStrategy::call_for_each_replica(
-    Function& function, const std::vector<RunArgument>& arguments) {
-  if (!replicas_) return Strategy::call_for_each_replica(function, arguments);
-  if (records_replicas()) return recorded_part(replicas_->recording(), function, arguments);
-  return run_replicas(function, arguments);
-}
-
-namespace {
-
-// The constant that output i of `count` replicas is, on all of them; nullptr: it is computed, or
-// they differ. The joined graph has equal constants once.
-const Tensor* common_constant(const Graph& joined, std::size_t i, std::size_t count) {
-  const std::size_t each = joined.outputs.size() / count;
-  for (std::size_t replica = 1; replica < count; ++replica)
-    if (joined.outputs[replica * each + i] != joined.outputs[i]) return nullptr;
-  const Node& node = joined.nodes[static_cast<std::size_t>(joined.outputs[i].node)];
-  return node.op->has(OpFlags::kConstant) ? &node.attributes.get<Tensor>("value") : nullptr;
-}
-
-}  // namespace
-
-// A value per replica is an argument for each of them, anything else one for all.
-RunResult ParameterServerStrategy::run_replicas(Function& function,
-                                                const std::vector<RunArgument>& arguments) {
-  const auto count = static_cast<std::size_t>(replicas_->count());
-  std::vector<WorkerReplicas::Call> calls(count);
-  std::vector<std::vector<Argument>> own;
-  for (std::size_t i = 0; i < count; ++i) {
-    calls[i].place = &replica(static_cast<int>(i));
-    calls[i].arguments = arguments_now(arguments, static_cast<int>(i));
-  }
-  std::vector<ScheduleArgument> scheduled;
-  std::size_t tensors = 0;
-  for (std::size_t a = 0; a < arguments.size(); ++a) {
-    const auto* value = std::get_if<PerReplica>(&arguments[a]);
-    const bool apart = value != nullptr && value->is_per_replica();
-    for (std::size_t i = 0; i < count; ++i) {
-      const Argument& argument = calls[i].arguments[a];
-      const bool first = apart || i == 0;
-      if (first) scheduled.push_back(scheduled_argument(argument));
-      if (!std::holds_alternative<Tensor>(argument)) continue;
-      tensors += first ? 1 : 0;
-      calls[i].places.push_back(tensors - 1);
-    }
-  }
-  const auto joined = replicas_->joined(function, calls, JoinedOutputs::kOfAll);
-  const RemoteValue value = enqueue(joined, function.name(), scheduled);
-  std::vector<Tensor> outputs = outputs_of(value, host_->engine().queue());
-  const std::size_t each = outputs.size() / count;
-  auto names = std::make_shared<std::vector<std::string>>(
-      joined->graph.output_names.begin(),
-      joined->graph.output_names.begin() + static_cast<std::ptrdiff_t>(each));
-  std::vector<PerReplica> values;
-  for (std::size_t i = 0; i < each; ++i) {
-    if (const Tensor* constant = common_constant(joined->graph, i, count)) {
-      values.emplace_back(Array(*constant));
-      continue;
-    }
-    std::vector<Array> of_replicas;
-    for (std::size_t r = 0; r < count; ++r)
-      of_replicas.emplace_back(std::move(outputs[r * each + i]));
-    values.emplace_back(std::move(of_replicas));
-  }
-  return RunResult(std::move(values), std::move(names));
-}
-
-bool ParameterServerStrategy::records_replicas() const {
-  return replicas_ && TraceContext::current() != nullptr;
-}
-
-std::vector<Array> ParameterServerStrategy::replicas_here(const PerReplica& value) const {
-  if (!records_replicas()) return Strategy::replicas_here(value);
-  const int part = replicas_->recording().part_here("reduce");
-  return {value.of_replica(static_cast<std::size_t>(part))};
-}
-
-Array ParameterServerStrategy::reduce_replicas(ReduceOp op,
-                                               const std::vector<Array>& values) const {
-  if (!records_replicas()) return Strategy::reduce_replicas(op, values);
-  return replicas_->recording().reduced(op, values.front());
-}
-
-Array ParameterServerStrategy::gather_replicas(const std::vector<Array>& values, int axis) const {
-  if (!records_replicas()) return Strategy::gather_replicas(values, axis);
-  return replicas_->recording().gathered(values.front(), axis);
-}
-
-std::vector<RunValue> ParameterServerStrategy::experimental_local_results(
-    const PerReplica& value) const {
-  if (replicas_) replicas_->recording().require_at_hand(value);
-  return Strategy::experimental_local_results(value);
-}
-
-std::vector<Array> ParameterServerStrategy::all_reduce(const ReplicaContext& replica, ReduceOp op,
-                                                       const std::vector<Array>& values) const {
-  if (!replicas_) return Strategy::all_reduce(replica, op, values);
-  return replicas_->recording().reduced(op, values);
-}
-
-PerReplica ParameterServerStrategy::merge(const ReplicaContext& replica,
-                                          const ReplicaContext::MergeBody& body,
-                                          const std::vector<Array>& arguments) {
-  if (!replicas_) return Strategy::merge(replica, body, arguments);
-  return replicas_->recording().merged(replica, body, arguments);
-}
-
-VariableChange ParameterServerStrategy::change_here(const Variable& variable,
-                                                    VariableChange change) {
-  return replicas_ ? replicas_->change_here(variable, std::move(change)) : change;
-}
-
-int ParameterServerStrategy::gradients_here() const {
-  return replicas_ ? replicas_->gradients_here() : 1;
-}
-
-Dataset ParameterServerStrategy::dealt(const Dataset& dataset, Deal how) const {
-  return replicas_ && dataset.defined() ? dataset.deal(replicas_->count(), how) : dataset;
-}
-
-// ---- data, checkpoints ----
 
 // It is dealt where it becomes a source, so that what is asked of it here is said here.
 Dataset ParameterServerStrategy::experimental_distribute_dataset(const Dataset& dataset) const {
@@ -391,7 +261,7 @@ std::vector<Tensor> ParameterServerStrategy::run_now(const ConcreteFunction& fun
   closure->oldest_layout = engine.registry().version();
   RemoteValue value(closure, engine.queue().board(), engine.queue().waiting());
   engine.queue().put(std::move(closure));
-  return outputs_of(value, engine.queue());
+  return outputs_of(value);
 }
 
 }  // namespace cairn

@@ -118,6 +118,9 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
                                 const std::vector<Array>& values) const override;
   PerReplica merge(const ReplicaContext& replica, const ReplicaContext::MergeBody& body,
                    const std::vector<Array>& arguments) override;
+  static ScheduleArgument scheduled_argument(const Argument& argument);
+  // Errors  the closure's.
+  std::vector<Tensor> outputs_of(const RemoteValue& value);
   // Errors  those of enqueue() and of the closure.
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   std::vector<Tensor> run_now(const ConcreteFunction& function) override;
