@@ -1,12 +1,11 @@
 // What every Collective promises, whatever lies between its members.
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <filesystem>
+#include <deque>
 
-#include "collective/network_group.h"
+#include "collective/hierarchical_group.h"
 #include "collective/thread_group.h"
-#include "tests/collective/collective_testing.h"
+#include "tests/collective/socket_group.h"
 
 namespace cairn {
 namespace {
@@ -18,45 +17,34 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-using MakeGroup = std::function<Members(int size, Duration timeout)>;
+// `processes`: of which a member is made of others, which must outlive it.
+using MakeGroup = std::function<Members(int size, Duration timeout, Members& processes)>;
 struct Kind {
   const char* name;
   MakeGroup make;
 };
 
 MakeGroup threads(ThreadGroupOptions options) {
-  return [options](int size, Duration timeout) mutable {
+  return [options](int size, Duration timeout, Members&) mutable {
     options.timeout = timeout;
     return make_thread_group(size, options);
   };
 }
 
-// Each member as a process would make it, at a Unix socket.
-Members make_socket_group(int size, Duration timeout) {
-  char folder[] = "/tmp/cairn-collective-XXXXXX";
-  EXPECT_NE(::mkdtemp(folder), nullptr);
-  NetworkGroupOptions options;
-  options.communication.timeout = timeout;
-  options.start_timeout = 1min;
-  for (int rank = 0; rank < size; ++rank)
-    options.members.push_back(
-        {"worker", static_cast<std::uint32_t>(rank), str("unix:", folder, "/", rank)});
-  Members members(static_cast<std::size_t>(size));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&members, options, rank]() mutable {
-      options.rank = rank;
-      members[static_cast<std::size_t>(rank)] = make_network_group(options);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  std::filesystem::remove_all(folder);  // connected sockets need their names no more
-  return members;
+// The only process of its group: what its replicas promise one another.
+Members replicas_of_one_process(int size, Duration timeout, Members& processes) {
+  processes = make_thread_group(1, timeout);
+  return make_hierarchical_group(*processes[0], size, timeout);
 }
 
 class CollectiveContract : public ::testing::TestWithParam<Kind> {
  protected:
-  static Members group(int size, Duration timeout = 1min) { return GetParam().make(size, timeout); }
+  Members group(int size, Duration timeout = 1min) {
+    return GetParam().make(size, timeout, *processes_.emplace(processes_.end()));
+  }
+
+ private:
+  std::deque<Members> processes_;
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -65,7 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Kind{"ThreadsInPairs", threads({.order = SumOrder::kPairs})},
                       Kind{"ThreadsInARing", threads({.order = SumOrder::kRing})},
                       Kind{"ThreadsOfWhichOneAdds", threads({.adds = 0})},
-                      Kind{"Sockets", make_socket_group}),
+                      Kind{"Sockets", [](int size, Duration timeout,
+                                         Members&) { return make_socket_group(size, timeout); }},
+                      Kind{"ReplicasOfOneProcess", replicas_of_one_process}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(CollectiveContract, AllMembersEndWithTheSameBitsAndEveryRunRepeatsThem) {
