@@ -42,6 +42,7 @@ bool within_trace() { return TraceContext::current() != nullptr; }
 // One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
 // graphs, and no thread is made.
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
+                               const std::vector<NamedDevice>& devices,
                                std::unique_ptr<ReplicaRunner> runner, bool check_replicas)
     : LocalStrategy(std::move(runtime)),
       runtime_(static_cast<ReplicaRuntime&>(LocalStrategy::runtime())),
@@ -49,17 +50,16 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
       local_(runtime_.local_replicas()),
       first_(runtime_.first_replica()),
       check_replicas_(check_replicas),
-      device_names_(static_cast<std::size_t>(local_), "cpu:0"),
       recording_(*this, variable_creator(), replicas_, first_, local_),
       group_(std::move(runner)) {
+  for (const NamedDevice& device : devices) device_names_.push_back(device.name);
   runtime_.serve(*this);
 }
 
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
                                const std::vector<NamedDevice>& devices,
                                const InSyncOptions& options)
-    : InSyncStrategy(std::move(runtime), nullptr, options.check_replicas) {
-  for (std::size_t i = 0; i < devices.size(); ++i) device_names_[i] = devices[i].name;
+    : InSyncStrategy(std::move(runtime), devices, nullptr, options.check_replicas) {
   if (replicas_ == 1) return;
   const bool copies = runtime_.copies() > 1;
   if (!copies) one_place_ = std::make_unique<OneAtATime>(runtime_.store());
@@ -140,8 +140,10 @@ void InSyncStrategy::require_meetings(const std::vector<Call>& calls) {
   }
 }
 
-// The constant that output i is, on every replica; nullptr: it is computed, or they differ.
-const Tensor* InSyncStrategy::common_constant(const std::vector<Call>& calls, std::size_t i) {
+// The constant that output i is, on every replica; nullptr: it is computed, or they differ. Another
+// process may have another one: whether reduce() must ask it cannot depend on what is here.
+const Tensor* InSyncStrategy::common_constant(const std::vector<Call>& calls, std::size_t i) const {
+  if (local_ < replicas_) return nullptr;
   const Tensor* first = nullptr;
   for (const Call& call : calls) {
     const Graph& graph = call.function->graph;

@@ -1,6 +1,6 @@
 // InSyncStrategy: what the strategies of several replicas in step share: MirroredStrategy and
 // CentralStorageStrategy, whose replicas are in one process, and MultiWorkerMirroredStrategy, which
-// has one in each of several.
+// has some in each of several.
 //
 // Every replica is a thread with a device, and runs the function as a graph of its own, traced in
 // its own context. Replicas meet where the function says so: in the sum of gradients that an
@@ -18,6 +18,7 @@
 //             each replica, of ceil(batch / replicas) examples, the last ones shorter or empty. Of
 //             distribute_datasets_from_function() the batches go to the replicas in turn.
 //   Outputs   A value that is the same constant on all replicas is bare, others are per replica.
+//             What replicas of other processes have is not known here, so none is bare there.
 //   Thread    one at a time.
 #pragma once
 #include <chrono>
@@ -77,17 +78,18 @@ class InSyncStrategy : public LocalStrategy {
   // one replica in all, which meets nobody. To ask between steps.
   std::vector<CollectiveCounts> collective_counts() const;
 
-  // What replica `replica` reads: its copy, or the one place. To look at between steps.
+  // What replica `replica` of this process reads: its copy, or the one place. To look at between
+  // steps.
   LocalStore& store_of(int replica);
 
  protected:
   // `devices`: one per replica; they outlive it.
   InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, const std::vector<NamedDevice>& devices,
                  const InSyncOptions& options);
-  // Of replicas of which others run elsewhere: `runtime` says which are here, and `runner` runs
-  // them; null: there is one replica in all.
-  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, std::unique_ptr<ReplicaRunner> runner,
-                 bool check_replicas);
+  // Of replicas of which others may run elsewhere: `runtime` says which are here, on a device each,
+  // and `runner` runs them; null: there is one replica in all.
+  InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime, const std::vector<NamedDevice>& devices,
+                 std::unique_ptr<ReplicaRunner> runner, bool check_replicas);
 
   ReplicaRuntime& replica_runtime() { return runtime_; }
   const ReplicaRuntime& replica_runtime() const { return runtime_; }
@@ -118,7 +120,7 @@ class InSyncStrategy : public LocalStrategy {
   };
   void trace_all(Function& function, std::vector<Call>& calls);
   void require_meetings(const std::vector<Call>& calls);
-  static const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output);
+  const Tensor* common_constant(const std::vector<Call>& calls, std::size_t output) const;
   std::vector<RunInputs> inputs_of(const std::vector<Call>& calls);
   std::vector<StepOutputs> run_together(const std::vector<Call>& calls);
 

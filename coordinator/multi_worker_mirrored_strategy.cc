@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "coordinator/dealt_iterator.h"
+#include "coordinator/device_names.h"
 #include "coordinator/replica_runtime.h"
 #include "coordinator/worker_group.h"
 #include "core/graph/ops.h"
@@ -24,6 +25,7 @@ bool within_trace() { return TraceContext::current() != nullptr; }
 std::unique_ptr<Collective> met(const ClusterResolver& resolver,
                                 const CommunicationOptions& communication,
                                 const MultiWorkerOptions& options) {
+  devices_of(options.devices);  // what is wrong here is told before anybody is waited for
   const WorkerPlace place = worker_place(resolver);
   if (place.members.size() < 2) return nullptr;
   NetworkGroupOptions group;
@@ -48,40 +50,69 @@ std::unique_ptr<Collective> met(const ClusterResolver& resolver,
 
 struct MultiWorkerMirroredStrategy::Parts {
   std::unique_ptr<ReplicaRuntime> runtime;
-  std::unique_ptr<ReplicaRunner> runner;  // null: this process is alone
+  std::vector<NamedDevice> devices;
+  std::unique_ptr<ReplicaRunner> runner;  // null: there is one replica in all
   bool check_replicas = false;
 };
 
+namespace {
+
+// All learn of it alike, whichever two they are.
+void require_as_many_devices(Collective& group, std::size_t own) {
+  const std::vector<std::int64_t> all = told_by_all(group, static_cast<std::int64_t>(own));
+  for (std::size_t worker = 1; worker < all.size(); ++worker)
+    if (all[worker] != all[0])
+      throw InvalidArgumentError(str(
+          "worker 0 has ", all[0], all[0] == 1 ? " device" : " devices", ", and worker ", worker,
+          " has ", all[worker], ": all must have the same number (MultiWorkerOptions::devices)"));
+}
+
+}  // namespace
+
 // The seed first: initial values are made from it.
 MultiWorkerMirroredStrategy::Parts MultiWorkerMirroredStrategy::parts_of(
-    std::unique_ptr<Collective> member, const MultiWorkerOptions& options) {
+    std::unique_ptr<Collective> member, const MultiWorkerOptions& options, Duration timeout) {
   const bool alone = member == nullptr || member->size() == 1;
   std::uint64_t seed = options.seed;
+  const std::vector<NamedDevice> devices = devices_of(options.devices);
   std::unique_ptr<Collective> group = alone ? nullptr : with_advice(std::move(member));
   if (group) {
-    const auto own = static_cast<std::int64_t>(seed);
+    require_as_many_devices(*group, devices.size());
     seed = static_cast<std::uint64_t>(
-        group->broadcast(Tensor::of<std::int64_t>({1}, std::vector<std::int64_t>{own}), 0)
-            .values<std::int64_t>()[0]);
+        group->broadcast(Tensor::scalar(static_cast<std::int64_t>(seed)), 0).item<std::int64_t>());
   }
-  Parts parts{
-      std::make_unique<ReplicaRuntime>(seed, 1, ReplicaRuntime::Rows::kCopies, std::move(group)),
-      nullptr, options.check_replicas};
+  Parts parts{std::make_unique<ReplicaRuntime>(seed, static_cast<int>(devices.size()),
+                                               ReplicaRuntime::Rows::kCopies, std::move(group)),
+              devices, nullptr, options.check_replicas};
+  std::vector<ReplicaGroup::Member> replicas;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    replicas.push_back({*devices[i].device, parts.runtime->store(static_cast<int>(i))});
+  const auto bound = std::chrono::ceil<std::chrono::milliseconds>(timeout);
   if (!alone)
-    parts.runner = std::make_unique<WorkerReplica>(cpu_device(), parts.runtime->store(),
-                                                   *parts.runtime->group());
+    parts.runner =
+        std::make_unique<WorkerRunner>(std::move(replicas), *parts.runtime->group(), bound);
+  else if (devices.size() > 1)
+    parts.runner = std::make_unique<ReplicaGroup>(std::move(replicas), GroupStore::Rows::kCopies,
+                                                  std::make_shared<ThreadOps>(), bound);
   return parts;
 }
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Parts parts)
-    : InSyncStrategy(std::move(parts.runtime), std::move(parts.runner), parts.check_replicas) {}
+    : InSyncStrategy(std::move(parts.runtime), parts.devices, std::move(parts.runner),
+                     parts.check_replicas) {}
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member,
+                                                         const MultiWorkerOptions& options,
+                                                         Duration timeout)
+    : MultiWorkerMirroredStrategy(parts_of(std::move(member), options, timeout)) {}
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member,
                                                          MultiWorkerOptions options)
-    : MultiWorkerMirroredStrategy(parts_of(std::move(member), options)) {}
+    : MultiWorkerMirroredStrategy(std::move(member), options, kCollectiveTimeout) {}
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(const ClusterResolver& resolver,
                                                          const CommunicationOptions& communication,
                                                          MultiWorkerOptions options)
-    : MultiWorkerMirroredStrategy(met(resolver, communication, options), options) {}
+    : MultiWorkerMirroredStrategy(
+          met(resolver, communication, options), options,
+          communication.timeout == Duration(0) ? kCollectiveTimeout : communication.timeout) {}
 MultiWorkerMirroredStrategy::~MultiWorkerMirroredStrategy() = default;
 
 int MultiWorkerMirroredStrategy::num_workers() const {
@@ -93,11 +124,22 @@ int MultiWorkerMirroredStrategy::id_in_cluster() const {
 
 // ---- values ----
 
+// What the replicas here come to. What fails here alone would have the others wait for this worker.
+template <typename Act>
+Tensor MultiWorkerMirroredStrategy::here(const Act& act) const {
+  try {
+    return act().eval();
+  } catch (const Error&) {
+    replica_runtime().group()->abort(error_parts(std::current_exception()));
+    throw;
+  }
+}
+
 Array MultiWorkerMirroredStrategy::reduce_replicas(ReduceOp op,
                                                    const std::vector<Array>& values) const {
   if (num_workers() == 1 || within_trace()) return InSyncStrategy::reduce_replicas(op, values);
-  const Array here = InSyncStrategy::reduce_replicas(ReduceOp::kSum, values);
-  const Array sum(sum_of_members(*replica_runtime().group(), here.eval()));
+  const Tensor own = here([&] { return InSyncStrategy::reduce_replicas(ReduceOp::kSum, values); });
+  const Array sum(sum_of_members(*replica_runtime().group(), own));
   if (op == ReduceOp::kSum) return sum;
   return cast(sum, DType::kFloat32) / Array(static_cast<float>(num_replicas_in_sync()));
 }
@@ -105,10 +147,9 @@ Array MultiWorkerMirroredStrategy::reduce_replicas(ReduceOp op,
 Array MultiWorkerMirroredStrategy::gather_replicas(const std::vector<Array>& values,
                                                    int axis) const {
   if (num_workers() == 1 || within_trace()) return InSyncStrategy::gather_replicas(values, axis);
-  const Array here = InSyncStrategy::gather_replicas(values, axis);
+  const Tensor own = here([&] { return InSyncStrategy::gather_replicas(values, axis); });
   std::vector<Array> all;
-  for (const Tensor& each : replica_runtime().group()->all_gather(here.eval()))
-    all.emplace_back(each);
+  for (const Tensor& each : replica_runtime().group()->all_gather(own)) all.emplace_back(each);
   return concat(all, axis);
 }
 
@@ -133,6 +174,7 @@ std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(
 // Piece j of a global batch goes to worker j modulo their number, as in the reference. Pipelines of
 // workers are of different lengths: whether any of them goes on is asked at every step.
 std::vector<Element> MultiWorkerMirroredStrategy::elements_of(const DealtIterator& data) {
+  if (num_workers() == 1) return InSyncStrategy::elements_of(data);
   if (data.deal() == DealtIterator::Deal::kCut) {
     const std::vector<Element> pieces = data.next();
     std::vector<Element> own;

@@ -1,32 +1,36 @@
-// MultiWorkerMirroredStrategy: synchronous training by several processes, each with a copy of every
-// variable. The same program runs on every worker of the cluster; there is no coordinator, and
-// there are no parameter servers.
+// MultiWorkerMirroredStrategy: synchronous training by several processes, on one or several
+// replicas in each, which have a copy of every variable each. The same program runs on every worker
+// of the cluster; there is no coordinator, and there are no parameter servers.
 //
 //   MultiWorkerMirroredStrategy strategy;                    // the cluster is that of TF_CONFIG
 //   auto scope = strategy.scope();
 //   Function step = strategy.function([&](Iterator batches) {
-//     auto [features, label] = batches.get_next();           this worker's part of a global batch
+//     auto [features, label] = batches.get_next();           this replica's part of a global batch
 //     Array loss = sum(losses(features, label)) / global_batch_size;
-//     optimizer.minimize(loss);                              by the sum of all workers' gradients
+//     optimizer.minimize(loss);                              by the sum of all replicas' gradients
 //     return loss;
 //   });
 //   auto batches = strategy.iterate(strategy.experimental_distribute_dataset(dataset));
 //   RunValue loss = strategy.reduce(ReduceOp::kSum, strategy.run(step, {batches})[0]);
 //
-// A process is one replica. What run() returns is what this one has; reduce() and gather() combine
-// it with what the others have, and so must be called by all of them. So must all that is written
-// here as collective: making a variable, run() and call(), a read of an ON_READ variable outside of
-// a replica, save(), restore(). A program that does these by is_chief() hangs the others, until the
-// timeout of CommunicationOptions ends the group.
+// A process has a replica on each of its devices (MultiWorkerOptions::devices), all processes as
+// many: replica i of worker w is number w * devices + i. What run() returns is what those here
+// have; reduce() and gather() combine it with what the others have, and so must be called by all
+// processes. So must all that is written here as collective: making a variable, run() and call(), a
+// read of an ON_READ variable outside of a replica, save(), restore(). A program that does these by
+// is_chief() hangs the others, until the timeout of CommunicationOptions ends the group.
 //
-//   Variables  as under MirroredStrategy (mirrored_strategy.h), with workers for devices. Initial
-//              values are the chief's.
-//   Data       every worker reads all of a dataset, and takes its piece of each global batch. So
+//   Variables  as under MirroredStrategy (mirrored_strategy.h), whose devices are those of all
+//              workers. Initial values are the chief's.
+//   Data       every worker reads all of a dataset, and takes its pieces of each global batch. So
 //              the order must be the same on all: a shuffle needs a seed. Of a dataset function
-//              each worker is asked for a pipeline of its own; a step happens while any of them has
-//              data, and those without get a batch of no examples.
-//   Repeats    The order of all sums is fixed: a run of the same seed on as many workers repeats
-//              bit for bit, and the workers' copies stay bit-equal.
+//              each worker is asked for a pipeline of its own, whose batches go to its replicas in
+//              turn; a step happens while any of them has data, and those without get a batch of no
+//              examples.
+//   Repeats    The order of all sums is fixed (collective/hierarchical_group.h): a run of the same
+//              seed on as many workers and devices repeats bit for bit, and the copies stay
+//              bit-equal.
+//   Alone      without other workers it is a MirroredStrategy on its devices.
 //   Failures   A worker's death is Unavailable naming its task, on all others, within a second; a
 //              step that fails on one fails on all. The group is over then: start the program again
 //              on all workers. They meet again, and go on from the checkpoint that they restore.
@@ -48,6 +52,9 @@ namespace cairn {
 struct MultiWorkerOptions {
   std::uint64_t seed = 0;       // of initial values and of random operations; the chief's counts
   bool check_replicas = false;  // as InSyncOptions has it: all workers' copies are compared
+  // A replica for each, as MirroredStrategy takes them; none: one, on "cpu:0". As many on all
+  // workers.
+  std::vector<std::string> devices = {};
   // How long the workers wait for each other at the start.
   Duration start_timeout = std::chrono::minutes(5);
   // The cluster's name and secret, and which sockets it uses. Where they are left as they are,
@@ -63,12 +70,14 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
  public:
   // Returns when all workers are there. With no cluster, and as an evaluator, which is none of the
   // workers, this process is alone.
-  //   Errors  InvalidArgument: the cluster has a job "ps", or this process is none of its tasks.
-  //           DeadlineExceeded: workers are missing; names them. Those of make_network_group().
+  //   Errors  InvalidArgument: the cluster has a job "ps", this process is none of its tasks, a
+  //           device that there is not or that is named twice; on all workers: they have different
+  //           numbers of devices, naming two. DeadlineExceeded: workers are missing; names them.
+  //           Those of make_network_group().
   explicit MultiWorkerMirroredStrategy(const ClusterResolver& resolver = TFConfigClusterResolver(),
                                        const CommunicationOptions& communication = {},
                                        MultiWorkerOptions options = {});
-  // With a group that has met already; each member belongs to the strategy of one replica. Its
+  // With a group that has met already; each member belongs to the strategy of one process. Its
   // member 0 is the chief.
   explicit MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member,
                                        MultiWorkerOptions options = {});
@@ -99,8 +108,13 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
  private:
   struct Parts;
   explicit MultiWorkerMirroredStrategy(Parts parts);
-  static Parts parts_of(std::unique_ptr<Collective> member, const MultiWorkerOptions& options);
+  MultiWorkerMirroredStrategy(std::unique_ptr<Collective> member, const MultiWorkerOptions& options,
+                              Duration timeout);
+  static Parts parts_of(std::unique_ptr<Collective> member, const MultiWorkerOptions& options,
+                        Duration timeout);
 
+  template <typename Act>
+  Tensor here(const Act& act) const;
   Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const override;
   Array gather_replicas(const std::vector<Array>& values, int axis) const override;
   std::vector<Element> elements_of(const DealtIterator& data) override;

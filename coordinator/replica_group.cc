@@ -104,7 +104,8 @@ std::vector<CollectiveCounts> ReplicaGroup::counts() const {
   return counts;
 }
 
-// A replica that has failed leaves at once, so that the others need not wait for it.
+// A replica that has failed says why and leaves at once, so that the others, here or in other
+// processes, need not wait for it.
 std::vector<std::vector<Tensor>> ReplicaGroup::run(std::vector<Run> runs, const StepContext& step) {
   if (!std::all_of(groups_.begin(), groups_.end(), [](const auto& one) { return one != nullptr; }))
     meet();
@@ -117,6 +118,7 @@ std::vector<std::vector<Tensor>> ReplicaGroup::run(std::vector<Run> runs, const 
       },
       [&](int replica) {
         const auto i = static_cast<std::size_t>(replica);
+        groups_[i]->abort(error_parts(std::current_exception()));
         earlier_[i] += groups_[i]->counts();
         stores_[i] = nullptr;
         groups_[i] = nullptr;

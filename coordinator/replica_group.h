@@ -1,4 +1,5 @@
-// ReplicaGroup: the replicas of one process, a thread each, and the group in which they meet.
+// ReplicaGroup: the replicas of one process, a thread each, and the group in which they meet, alone
+// or with those of other processes.
 //
 // Replica 0 runs on the caller's thread. If a run fails on one replica, the others' runs fail where
 // they need it; the group is then made anew, so that the next run begins as the first one did.
@@ -31,7 +32,8 @@ class ReplicaThreads {
   ReplicaThreads& operator=(const ReplicaThreads&) = delete;
 
   // body(i) for every replica i, at once; returns when all have returned. `failed(i)` is called on
-  // the thread of a replica whose body throws, once its error is known to be the first or not.
+  // the thread of a replica whose body throws, where its error is the current exception, once it is
+  // known to be the first or not.
   //   Errors  the one that was thrown first.
   void run(const std::function<void(int)>& body, const std::function<void(int)>& failed);
 

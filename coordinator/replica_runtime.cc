@@ -283,9 +283,12 @@ void ReplicaRuntime::require_equal_copies() {
       while (row < rows && same_row(first, other, store().rule(id), row)) ++row;
       const bool counted = store().updates(id) == store(copy).updates(id);
       if (row == rows && first.rows == other.rows && counted) continue;
-      throw FailedPreconditionError(str("replica ", copy, "'s copy of the variable \"", spec.name,
-                                        "\" differs from replica 0's at row ", row,
-                                        ": something changed one of them alone"));
+      const FailedPreconditionError differs(str("replica ", first_ + copy,
+                                                "'s copy of the variable \"", spec.name,
+                                                "\" differs from replica ", first_, "'s at row ",
+                                                row, ": something changed one of them alone"));
+      if (group_) group_->abort({differs.code(), differs.what(), {}});
+      throw differs;
     }
   if (group_) require_equal_processes();
 }

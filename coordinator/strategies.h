@@ -5,7 +5,7 @@
 //   MirroredStrategy             several, with a copy of the variables each
 //   MeshStrategy                 the same, each with several logical devices
 //   CentralStorageStrategy       several, with the variables in one place
-//   MultiWorkerMirroredStrategy  one in each of several processes, with a copy each
+//   MultiWorkerMirroredStrategy  some in each of several processes, with a copy each
 //   ParameterServerStrategy      variables on parameter servers, steps on workers
 //   HybridStrategy               tables on parameter servers, a copy of all else on each worker
 #pragma once

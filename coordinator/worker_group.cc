@@ -2,7 +2,8 @@
 
 #include <string_view>
 
-#include "collective/group_run.h"
+#include "collective/hierarchical_group.h"
+#include "coordinator/cross_device_ops.h"
 #include "coordinator/task_roles.h"
 
 namespace cairn {
@@ -100,19 +101,45 @@ Tensor sum_of_members(Collective& group, const Tensor& own) {
   return sum;
 }
 
+std::vector<std::int64_t> told_by_all(Collective& group, std::int64_t own) {
+  std::vector<std::int64_t> all;
+  for (const Tensor& each : group.all_gather(Tensor::scalar(own)))
+    all.push_back(each.item<std::int64_t>());
+  return all;
+}
+
 // ---- a step ----
 
-std::vector<std::vector<Tensor>> WorkerReplica::run(std::vector<Run> runs,
-                                                    const StepContext& step) {
+namespace {
+
+// The replicas of this process and those of the others, in one group.
+class AmongWorkers final : public CrossDeviceOps {
+ public:
+  explicit AmongWorkers(Collective& processes) : processes_(processes) {}
+  std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override {
+    return make_hierarchical_group(processes_, replicas, timeout);
+  }
+
+ private:
+  Collective& processes_;
+};
+
+}  // namespace
+
+WorkerRunner::WorkerRunner(std::vector<ReplicaGroup::Member> replicas, Collective& processes,
+                           std::chrono::milliseconds timeout)
+    : replicas_(std::move(replicas), GroupStore::Rows::kCopies,
+                std::make_shared<AmongWorkers>(processes), timeout) {}
+
+// The replica that failed has told the processes.
+std::vector<std::vector<Tensor>> WorkerRunner::run(std::vector<Run> runs, const StepContext& step) {
   if (failed_)
     throw UnavailableError(str("an earlier run failed: ", advised(*failed_).message),
                            failed_->task);
   try {
-    return {
-        run_in_group(runs[0].plan, workspace_, store_, group_, step, std::move(runs[0].inputs))};
+    return replicas_.run(std::move(runs), step);
   } catch (...) {
     failed_ = error_parts(std::current_exception());
-    group_.abort(*failed_);
     throw;
   }
 }

@@ -1,13 +1,13 @@
 // The processes of MultiWorkerMirroredStrategy: who they are, how they meet, and how a step runs on
-// one of them.
+// the replicas of one of them.
 #pragma once
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "collective/group_store.h"
 #include "collective/network_group.h"
 #include "coordinator/cluster_resolver.h"
+#include "coordinator/replica_group.h"
 #include "coordinator/replica_runner.h"
 
 namespace cairn {
@@ -29,23 +29,27 @@ std::unique_ptr<Collective> with_advice(std::unique_ptr<Collective> member);
 //   Errors  those of the group. InvalidArgument: a dtype that has no sum.
 Tensor sum_of_members(Collective& group, const Tensor& own);
 
-// Runs steps of a process's only replica. A step that fails here ends the group, so that the others
-// do not wait for it: their copies of the variables may have gone on without this one's.
+// What each process has of something, told to all, by rank.
+//   Errors  those of the group.
+std::vector<std::int64_t> told_by_all(Collective& group, std::int64_t own);
+
+// Runs steps on the replicas of a process. A step that fails here ends the group of processes, so
+// that the others do not wait for it: their copies of the variables may have gone on without those
+// here.
 //   Thread  one at a time.
-class WorkerReplica final : public ReplicaRunner {
+class WorkerRunner final : public ReplicaRunner {
  public:
-  // All outlive it.
-  WorkerReplica(Device& device, VariableStore& rows, Collective& group)
-      : group_(group), workspace_(device), store_(group, rows, GroupStore::Rows::kCopies) {}
+  // `processes`, which outlives it: this process's member. Others have as many replicas. `timeout`:
+  // how long a replica waits for the others here.
+  WorkerRunner(std::vector<ReplicaGroup::Member> replicas, Collective& processes,
+               std::chrono::milliseconds timeout);
 
   //   Errors  also Unavailable: an earlier run failed.
   std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
-  std::vector<CollectiveCounts> counts() const override { return {group_.counts()}; }
+  std::vector<CollectiveCounts> counts() const override { return replicas_.counts(); }
 
  private:
-  Collective& group_;
-  Workspace workspace_;
-  GroupStore store_;
+  ReplicaGroup replicas_;
   std::optional<ErrorParts> failed_;  // with what
 };
 

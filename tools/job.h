@@ -71,7 +71,12 @@ struct JobStrategy {
   std::string consistency = "asynchronous";  // of parameter_server; or bounded, synchronous
   // Of bounded: in steps, one of which is an update from every lane. 0: nothing was said.
   std::uint32_t max_staleness = 0;
-  int replicas = 2;  // of mirrored and central_storage: logical CPUs of one process
+  int replicas = 0;  // of each process, on its logical CPUs. 0: nothing was said
+
+  // Of a kind whose processes have several, or may have.
+  int replicas_of_process() const {
+    return replicas > 0 ? replicas : kind == "multi_worker_mirrored" ? 1 : 2;
+  }
 
   // Whether variables live on parameter servers, all of them or the tables.
   bool on_servers() const { return kind == "parameter_server" || kind == "hybrid"; }

@@ -24,7 +24,7 @@ const std::vector<KeyOf>& keys_of_kinds() {
   static const std::vector<KeyOf> all = {
       {"cluster.ps", {ps, hybrid}, none},
       {"cluster.shards", {ps, hybrid}, none},
-      {"cluster.lanes", {ps}, "each worker, if there are any, is one replica"},
+      {"cluster.lanes", {ps}, "its replicas take every step together, and lanes do not"},
       {"cluster.pipeline_depth", {ps, hybrid}, "its steps come one after another"},
       {"cluster.send_window", {ps, hybrid}, "its steps come one after another"},
       {"cluster.steps_per_closure", {ps}, "every replica has one share of each step"},
@@ -37,7 +37,7 @@ const std::vector<KeyOf>& keys_of_kinds() {
       {"cluster.wire", {ps, hybrid, workers}, "it is one process"},
       {"strategy.consistency", {ps}, "its replicas are in step, or there is only one"},
       {"strategy.max_staleness", {ps}, "its replicas are in step, or there is only one"},
-      {"strategy.replicas", {"mirrored", "central_storage"}, ""}};
+      {"strategy.replicas", {"mirrored", workers, "central_storage"}, ""}};
   return all;
 }
 
@@ -53,8 +53,7 @@ std::string instead_of_replicas(const std::string& kind) {
   if (kind == "parameter_server")
     return "its workers compute steps each at its own pace: cluster.workers and cluster.lanes say "
            "how many at once";
-  if (kind == "multi_worker_mirrored" || kind == "hybrid")
-    return "each worker is one replica: cluster.workers says how many";
+  if (kind == "hybrid") return "each worker is one replica: cluster.workers says how many";
   return "it has one replica";
 }
 
@@ -110,7 +109,8 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
   const JobStrategy& strategy = job.strategy;
   verify_name(place("strategy.kind"), strategy.kind, strategy_kinds());
   refuse_unread(strategy, given, place);
-  verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
+  if (given.contains("strategy.replicas"))
+    verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
   if (strategy.kind != "parameter_server") return;
   verify_name(place("strategy.consistency"), strategy.consistency,
               {"asynchronous", "bounded", "synchronous"});
@@ -134,10 +134,13 @@ void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& plac
 std::string strategy_text(const Job& job) {
   const JobStrategy& strategy = job.strategy;
   if (strategy.kind == "one_device") return "one_device: this process";
+  const int replicas = strategy.replicas_of_process();
   if (!strategy.on_workers())
-    return str(strategy.kind, ": ", strategy.replicas, " replicas in this process");
+    return str(strategy.kind, ": ", replicas, " replicas in this process");
   const std::string workers = str(job.cluster.workers, " workers");
-  if (!strategy.on_servers()) return str(strategy.kind, ": ", workers);
+  if (!strategy.on_servers())
+    return str(strategy.kind, ": ", workers,
+               replicas > 1 ? str(" of ", replicas, " replicas") : "");
   return str(strategy.kind == "hybrid" ? "hybrid: " : "", job.cluster.ps, " ps and ", workers);
 }
 

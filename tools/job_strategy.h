@@ -4,7 +4,7 @@
 //   parameter_server       variables on ps, steps on workers: processes of their own
 //   hybrid                 the same with tables on ps, and a copy of all else on each worker
 //   mirrored               replicas as threads of one process, a copy of the variables for each
-//   multi_worker_mirrored  the same with a process for each replica
+//   multi_worker_mirrored  the same in several processes, with one or several replicas each
 //   central_storage        replicas as threads of one process, the variables in one place
 //   one_device             one process, one replica
 //

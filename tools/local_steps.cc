@@ -14,12 +14,6 @@ double seconds_since(TimePoint then) {
   return std::chrono::duration<double>(system_clock().now() - then).count();
 }
 
-// A value of this process alone, though the group has one in each.
-PerReplica own_value(std::vector<float> values) {
-  const Shape shape{static_cast<std::int64_t>(values.size())};
-  return PerReplica(Array(Tensor::of<float>(shape, values)));
-}
-
 }  // namespace
 
 LocalSteps::LocalSteps(LocalStrategy& strategy, const std::atomic<int>* interrupted)
@@ -28,6 +22,15 @@ LocalSteps::LocalSteps(LocalStrategy& strategy, const std::atomic<int>* interrup
       interrupted_(interrupted),
       started_(system_clock().now()),
       saved_at_(started_) {}
+
+// What this process adds to a sum over the group: its first replica has it, its others zeros.
+PerReplica LocalSteps::own_value(const std::vector<float>& values) const {
+  const Shape shape{static_cast<std::int64_t>(values.size())};
+  const int here = strategy_.num_replicas_in_sync() / group_->num_workers();
+  std::vector<Array> all(static_cast<std::size_t>(here), Tensor::zeros(DType::kFloat32, shape));
+  all.front() = Tensor::of<float>(shape, values);
+  return PerReplica(std::move(all));
+}
 
 // ---- data ----
 
@@ -63,11 +66,11 @@ StepResult LocalSteps::schedule(Function& function, const Data& data) {
 Tensor LocalSteps::exact_sum(const PerReplica& value) {
   if (group_ == nullptr) return strategy_.reduce(ReduceOp::kSum, value).tensor();
   const RunValue all = strategy_.gather(value, 0);
-  const std::int64_t rows = value.tensor().shape()[0];
+  const std::int64_t rows = value.of_replica(0).shape()[0];
   Tensor sum = all.tensor().rows(0, rows).clone();
   const auto total = sum.mutable_values<float>();
-  for (int worker = 1; worker < group_->num_workers(); ++worker) {
-    const Tensor part = all.tensor().rows(worker * rows, (worker + 1) * rows);
+  for (int replica = 1; replica < strategy_.num_replicas_in_sync(); ++replica) {
+    const Tensor part = all.tensor().rows(replica * rows, (replica + 1) * rows);
     std::transform(total.begin(), total.end(), part.values<float>().begin(), total.begin(),
                    std::plus<>());
   }
@@ -83,9 +86,11 @@ Tensor LocalSteps::agreed_loss(const PerReplica& losses) {
   }
   const int own_signal = interrupted_ == nullptr ? 0 : interrupted_->load();
   const bool own_save = group_->is_chief() && save_is_due();
+  float own_loss = 0;
+  for (const RunValue& loss : strategy_.experimental_local_results(losses))
+    own_loss += loss.item<float>();
   const RunValue sums = strategy_.reduce(
-      ReduceOp::kSum,
-      own_value({losses.item<float>(), own_signal != 0 ? 1.0f : 0.0f, own_save ? 1.0f : 0.0f}));
+      ReduceOp::kSum, own_value({own_loss, own_signal != 0 ? 1.0f : 0.0f, own_save ? 1.0f : 0.0f}));
   const auto all = sums.values<float>();
   if (all[1] > 0) agreed_signal_ = own_signal != 0 ? own_signal : SIGTERM;
   save_agreed_ = all[2] > 0;
@@ -117,15 +122,17 @@ std::vector<CollectiveCounts> LocalSteps::all_collectives() {
   if (group_ == nullptr || own.empty()) return own;
   constexpr double kMicroseconds = 1e6;
   constexpr std::size_t kNumbers = 4;
-  const CollectiveCounts& mine = own.front();
-  const std::vector<std::int64_t> numbers = {
-      static_cast<std::int64_t>(mine.calls), static_cast<std::int64_t>(mine.bytes),
-      static_cast<std::int64_t>(mine.held_seconds * kMicroseconds),
-      static_cast<std::int64_t>(mine.waited_seconds * kMicroseconds)};
+  std::vector<Array> told;
+  for (const CollectiveCounts& each : own) {
+    const std::vector<std::int64_t> numbers = {
+        static_cast<std::int64_t>(each.calls), static_cast<std::int64_t>(each.bytes),
+        static_cast<std::int64_t>(each.held_seconds * kMicroseconds),
+        static_cast<std::int64_t>(each.waited_seconds * kMicroseconds)};
+    told.emplace_back(Tensor::of<std::int64_t>({kNumbers}, numbers));
+  }
   std::vector<CollectiveCounts> all;
   try {
-    const Tensor told = Tensor::of<std::int64_t>({kNumbers}, numbers);
-    const RunValue gathered = strategy_.gather(PerReplica(Array(told)), 0);
+    const RunValue gathered = strategy_.gather(PerReplica(std::move(told)), 0);
     const auto values = gathered.values<std::int64_t>();
     for (std::size_t i = 0; i + kNumbers <= values.size(); i += kNumbers)
       all.push_back({static_cast<std::uint64_t>(values[i]),

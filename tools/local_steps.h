@@ -1,6 +1,6 @@
 // LocalSteps: a job's steps on the replicas of this process: under OneDeviceStrategy,
-// MirroredStrategy and CentralStorageStrategy all there are, under MultiWorkerMirroredStrategy one
-// of a group, in which every process has such an object and makes the same calls.
+// MirroredStrategy and CentralStorageStrategy all there are, under MultiWorkerMirroredStrategy
+// those of one process of a group, in which each has such an object and makes the same calls.
 //
 //   Agreement  what a step must know of the other processes (a signal that came to one of them,
 //              that the chief's clock says to save) travels with the loss, so that it costs no
@@ -50,6 +50,7 @@ class LocalSteps final : public StepRunner {
   void save_by_itself();
   Tensor agreed_loss(const PerReplica& losses);
   Tensor exact_sum(const PerReplica& value);
+  PerReplica own_value(const std::vector<float>& values) const;
 
   LocalStrategy& strategy_;
   MultiWorkerMirroredStrategy* const group_;  // null: this process is alone

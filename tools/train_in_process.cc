@@ -21,10 +21,16 @@
 namespace cairn::tools {
 namespace {
 
+// A replica for each.
+std::vector<std::string> devices_of(const Job& job) {
+  std::vector<std::string> devices;
+  for (int i = 0; i < job.strategy.replicas_of_process(); ++i) devices.push_back(str("cpu:", i));
+  return devices;
+}
+
 std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
   const std::uint64_t seed = job.model.seed;
-  std::vector<std::string> devices;
-  for (int i = 0; i < job.strategy.replicas; ++i) devices.push_back(str("cpu:", i));
+  const std::vector<std::string> devices = devices_of(job);
   if (job.strategy.kind == "mirrored")
     return std::make_unique<MirroredStrategy>(devices, InSyncOptions{.seed = seed});
   if (job.strategy.kind == "central_storage")
@@ -128,6 +134,7 @@ int train_as_worker(const TrainRequest& request) {
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
   const FittedFeatures features = features_of(prepared, own, options.resume);
   MultiWorkerOptions group{.seed = job.model.seed,
+                           .devices = devices_of(job),
                            .transport = rpc::parse_transport(job.cluster.transport)};
   if (!request.cluster_id.empty()) group.cluster_id = request.cluster_id;
   if (!request.token_file.empty()) group.token = rpc::read_token(request.token_file);

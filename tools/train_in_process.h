@@ -1,4 +1,4 @@
-// Running a job without servers: on replicas of this process, or as one of a group of processes.
+// Running a job without servers: on replicas of this process, alone or in a group of processes.
 //   Thread  one.
 #pragma once
 #include "tools/train_setup.h"

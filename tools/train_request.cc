@@ -109,8 +109,9 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--strategy", wanted.strategy.kind,
                  "What it runs on: parameter_server, hybrid, mirrored, multi_worker_mirrored, "
                  "central_storage or one_device; the file's keys of its own strategy do not count");
-  app.add_option("--replicas", wanted.strategy.replicas,
-                 "Replicas of mirrored and central_storage");
+  app.add_option(
+      "--replicas", wanted.strategy.replicas,
+      "Replicas of mirrored and central_storage, and of each multi_worker_mirrored worker");
   app.add_option("--consistency", wanted.strategy.consistency,
                  "Of parameter_server: asynchronous, bounded with --max-staleness, or synchronous");
   app.add_option("--max-staleness", wanted.strategy.max_staleness,

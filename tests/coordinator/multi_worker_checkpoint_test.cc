@@ -6,6 +6,7 @@
 
 #include "coordinator/one_device_strategy.h"
 #include "core/graph/ops.h"
+#include "nn/nn.h"
 #include "tests/coordinator/workers_in_step.h"
 #include "tests/tools/temp_folder.h"
 
@@ -79,12 +80,12 @@ TEST(MultiWorkerCheckpoint, IsIndependentOfTheNumberOfWorkers) {
 }
 
 // A dataset that all read alike, and a pipeline of each worker's own, which end apart.
-TEST(MultiWorkerCheckpoint, WorkersStartedAgainTakeTheRestOfTheirData) {
+void workers_started_again_take_the_rest_of_their_data(int replicas) {
   tools::TempFolder folder;
   using Sums = std::vector<std::vector<std::int64_t>>;
-  auto sums_of = [&folder](bool resumes, int steps, bool saves) {
+  auto sums_of = [&](bool resumes, int steps, bool saves) {
     Sums sums(2);
-    const auto errors = on_workers(2, [&](MultiWorker& strategy) {
+    const auto body = [&](MultiWorker& strategy) {
       Variable v = strategy.create_variable(sum_on_read());
       if (resumes) ASSERT_TRUE(strategy.restore_newest(folder.path()));
       auto shared = strategy.iterate(Dataset::range(24).shuffle(24, 5).batch(4));
@@ -97,12 +98,14 @@ TEST(MultiWorkerCheckpoint, WorkersStartedAgainTakeTheRestOfTheirData) {
         return sum(a.get_next().features["value"]) * 100 + sum(b.get_next().features["value"]);
       });
       for (int i = 0; i < steps; ++i)
-        sums[static_cast<std::size_t>(strategy.id_in_cluster())].push_back(
-            strategy.run(step, {shared, own})[0].item<std::int64_t>());
+        for (const RunValue& each :
+             strategy.experimental_local_results(strategy.run(step, {shared, own})[0]))
+          sums[static_cast<std::size_t>(strategy.id_in_cluster())].push_back(
+              each.item<std::int64_t>());
       if (saves) strategy.save({.folder = folder.path()});
       (void)v;
-    });
-    EXPECT_THAT(errors, Each(""));
+    };
+    EXPECT_THAT(on_workers(2, body, {.devices = testing::devices(replicas)}), Each(""));
     return sums;
   };
   Sums whole = sums_of(false, 6, false);
@@ -112,6 +115,13 @@ TEST(MultiWorkerCheckpoint, WorkersStartedAgainTakeTheRestOfTheirData) {
     both.insert(both.end(), rest[worker].begin(), rest[worker].end());
     EXPECT_EQ(both, whole[worker]) << worker;
   }
+}
+
+TEST(MultiWorkerCheckpoint, WorkersStartedAgainTakeTheRestOfTheirData) {
+  workers_started_again_take_the_rest_of_their_data(1);
+}
+TEST(MultiWorkerCheckpoint, WorkersOfTwoReplicasStartedAgainTakeTheRestOfTheirData) {
+  workers_started_again_take_the_rest_of_their_data(2);
 }
 
 TEST(MultiWorkerCheckpoint, ThereMayBeNoneYet) {
@@ -149,6 +159,99 @@ TEST(MultiWorkerCheckpoint, WorkersThatReadDifferentOnesAreToldSo) {
   });
   EXPECT_THAT(errors[0], HasSubstr("worker 1 could not restore"));
   EXPECT_THAT(errors[1], HasSubstr("NotFound"));
+}
+
+// ---- several replicas of a worker ----
+
+VariableSpec weight() {
+  return {.name = "weight", .shape = {3}, .initializer = Initializer::uniform(-1, 1)};
+}
+Array loss_of(const Variable& weight, const Array& x) { return sum(square(weight.read() * x)); }
+
+std::vector<float> floats_of(const Variable& variable) {
+  const Tensor value = variable.read().eval();
+  const auto all = value.values<float>();
+  return {all.begin(), all.end()};
+}
+
+// A step of Adam, whose slots are in the checkpoint too, of which each replica has the n-th part.
+void train(Strategy& strategy, const Variable& weight, nn::Adam& optimizer) {
+  const auto replicas = static_cast<float>(strategy.num_replicas_in_sync());
+  Function step = strategy.function([&] {
+    const Array loss = loss_of(weight, Array(2.0f)) / Array(replicas);
+    optimizer.minimize(loss);
+    return loss;
+  });
+  strategy.run(step);
+}
+
+TEST(MultiWorkerCheckpoint, OfSeveralReplicasOfAWorkerIsThatOfOneDevice) {
+  tools::TempFolder folder;
+  std::string saved;
+  std::vector<float> trained;
+  EXPECT_THAT(on_workers(2,
+                         [&](MultiWorker& strategy) {
+                           auto scope = strategy.scope();
+                           Variable w = strategy.create_variable(weight());
+                           Variable sum = strategy.create_variable(sum_on_read());
+                           nn::Adam optimizer({.learning_rate = 0.1f});
+                           train(strategy, w, optimizer);
+                           count(strategy, sum);
+                           const auto path = strategy.save({.folder = folder.path()});
+                           train(strategy, w, optimizer);
+                           if (!strategy.is_chief()) return;
+                           saved = path;
+                           trained = floats_of(w);
+                         },
+                         {.check_replicas = true, .devices = testing::devices(2)}),
+              Each(""));
+  OneDeviceStrategy one;
+  auto scope = one.scope();
+  Variable w = one.create_variable(weight());
+  Variable sum = one.create_variable(sum_on_read());
+  nn::Adam optimizer({.learning_rate = 0.1f});
+  train(one, w, optimizer);  // makes the slots
+  one.restore(saved).assert_consumed();
+  EXPECT_EQ(value_of(sum), 10.0f);
+  EXPECT_EQ(one.global_step(), 2);
+  train(one, w, optimizer);
+  EXPECT_THAT(floats_of(w), ::testing::Pointwise(::testing::FloatNear(1e-6f), trained));
+}
+
+TEST(MultiWorkerCheckpoint, OfOneDeviceRestoresOnAllReplicasOfAllWorkers) {
+  tools::TempFolder folder;
+  OneDeviceStrategy one;
+  std::vector<float> saved;
+  {
+    auto scope = one.scope();
+    Variable w = one.create_variable(weight());
+    Variable sum = one.create_variable(sum_on_read());
+    nn::Adam optimizer({.learning_rate = 0.1f});
+    train(one, w, optimizer);
+    sum.assign(Array(12.0f));
+    one.save({.folder = folder.path()});
+    train(one, w, optimizer);
+    saved = floats_of(w);
+  }
+  EXPECT_THAT(on_workers(2,
+                         [&](MultiWorker& strategy) {
+                           auto scope = strategy.scope();
+                           Variable w = strategy.create_variable(weight());
+                           Variable sum = strategy.create_variable(sum_on_read());
+                           nn::Adam optimizer({.learning_rate = 0.1f});
+                           train(strategy, w, optimizer);
+                           ASSERT_TRUE(strategy.restore_newest(folder.path()));
+                           EXPECT_EQ(value_of(sum), 12.0f);
+                           Function share = strategy.function([&] { return sum.read(); });
+                           for (const RunValue& each :
+                                strategy.experimental_local_results(strategy.run(share)[0]))
+                             EXPECT_EQ(each.item<float>(), 3.0f);
+                           train(strategy, w, optimizer);
+                           EXPECT_THAT(floats_of(w),
+                                       ::testing::Pointwise(::testing::FloatNear(1e-6f), saved));
+                         },
+                         {.check_replicas = true, .devices = testing::devices(2)}),
+              Each(""));
 }
 
 }  // namespace

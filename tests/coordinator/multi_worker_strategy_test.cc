@@ -14,6 +14,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 using ::testing::Not;
 using testing::on_workers;
 using testing::SocketCluster;
@@ -27,16 +28,6 @@ std::vector<T> values_of(const Tensor& tensor) {
 }
 Tensor floats(const std::vector<float>& values) {
   return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, values);
-}
-
-template <typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return str(code_name(error.code()), ": ", error.what());
-  }
-  return "";
 }
 
 // ---- who is there ----

@@ -35,8 +35,9 @@ Losses losses_of(Strategy& strategy, int steps) {
   return losses;
 }
 
+// By worker.
 template <typename Model>
-std::vector<Losses> losses_of_workers(int workers, int steps) {
+std::vector<Losses> losses_of_workers(int workers, int replicas, int steps) {
   testing::SocketCluster cluster(workers);
   std::vector<Losses> losses(static_cast<std::size_t>(workers));
   const auto errors = cluster.run(
@@ -44,7 +45,7 @@ std::vector<Losses> losses_of_workers(int workers, int steps) {
         losses[static_cast<std::size_t>(strategy.id_in_cluster())] =
             losses_of<Model>(strategy, steps);
       },
-      {.seed = kSeed, .check_replicas = steps < kSteps});
+      {.seed = kSeed, .check_replicas = steps < kSteps, .devices = testing::devices(replicas)});
   EXPECT_THAT(errors, Each(""));
   return losses;
 }
@@ -55,28 +56,35 @@ void expect_close(const Losses& got, const Losses& wanted) {
     ASSERT_LE(std::abs(got[i] - wanted[i]), 1e-5f * std::abs(wanted[i])) << "step " << i;
 }
 
+// Of as many workers, with so many replicas each.
 template <typename Model>
-void train_alike() {
+void train_alike(int workers, int replicas) {
   OneDeviceStrategy one_device(kSeed);
-  MirroredStrategy mirrored({"cpu:0", "cpu:1"}, {.seed = kSeed});
+  MirroredStrategy mirrored(testing::devices(workers * replicas), {.seed = kSeed});
   const Losses wanted = losses_of<Model>(one_device, kSteps);
-  const auto losses = losses_of_workers<Model>(2, kSteps);
+  const auto losses = losses_of_workers<Model>(workers, replicas, kSteps);
   EXPECT_EQ(losses[0], losses[1]);
   expect_close(losses[0], wanted);
   expect_close(losses[0], losses_of<Model>(mirrored, kSteps));
   EXPECT_LT(wanted.back(), wanted.front());  // it does learn
 }
 
-TEST(MultiWorkerTraining, TwoWorkersAreTwoReplicasAreOneDevice) { train_alike<AdultModel>(); }
+TEST(MultiWorkerTraining, TwoWorkersAreTwoReplicasAreOneDevice) { train_alike<AdultModel>(2, 1); }
 TEST(MultiWorkerTraining, TwoWorkersTrainAConvolutionalNetworkAsOneDeviceDoes) {
-  train_alike<ImageModel>();
+  train_alike<ImageModel>(2, 1);
+}
+TEST(MultiWorkerTraining, TwoWorkersOfTwoReplicasAreFourReplicasAreOneDevice) {
+  train_alike<AdultModel>(2, 2);
+}
+TEST(MultiWorkerTraining, TwoWorkersOfTwoReplicasTrainAConvolutionalNetworkAsOneDeviceDoes) {
+  train_alike<ImageModel>(2, 2);
 }
 
 TEST(MultiWorkerTraining, RepeatsBitForBit) {
-  for (int workers : {2, 3}) {
-    const auto losses = losses_of_workers<AdultModel>(workers, 20);
+  for (const auto& [workers, replicas] : {std::pair(2, 1), {3, 1}, {2, 2}, {3, 2}}) {
+    const auto losses = losses_of_workers<AdultModel>(workers, replicas, 20);
     for (const Losses& each : losses) EXPECT_EQ(each, losses[0]);
-    EXPECT_EQ(losses_of_workers<AdultModel>(workers, 20), losses);
+    EXPECT_EQ(losses_of_workers<AdultModel>(workers, replicas, 20), losses);
   }
 }
 

@@ -33,6 +33,24 @@ inline std::vector<std::string> on_threads(int workers, const std::function<void
   return errors;
 }
 
+// "cpu:0", "cpu:1", ...: a replica of a worker on each.
+inline std::vector<std::string> devices(int replicas) {
+  std::vector<std::string> names;
+  for (int i = 0; i < replicas; ++i) names.push_back(str("cpu:", i));
+  return names;
+}
+
+// What the call throws, the same way.
+template <typename Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return str(code_name(error.code()), ": ", error.what());
+  }
+  return "";
+}
+
 inline float value_of(const Variable& variable) { return variable.read().eval().item<float>(); }
 
 // Through shared memory: the strategy alone is looked at.

@@ -45,21 +45,33 @@ TEST(JobStrategy, EveryKindIsTakenWithTheKeysThatItReads) {
        {"kind = 'one_device'", "kind = 'mirrored'\nreplicas = 4",
         "kind = 'central_storage'\nreplicas = 1",
         "kind = 'multi_worker_mirrored'\n[cluster]\nworkers = 3\ntransport = 'tcp'",
+        "kind = 'multi_worker_mirrored'\nreplicas = 2\n[cluster]\nworkers = 3",
         "kind = 'hybrid'\n[cluster]\nps = 1\nworkers = 3\npipeline_depth = 1",
         "consistency = 'bounded'\nmax_staleness = 4\n[cluster]\nps = 3"})
     EXPECT_EQ(answer_to(std::string("[strategy]\n") + strategy), "it was taken") << strategy;
+}
+
+TEST(JobStrategy, AProcessHasTheReplicasOfItsKindWhereNothingIsSaid) {
+  const auto replicas = [](const std::string& strategy) {
+    return parse_job(kData + "[strategy]\n" + strategy, "some.toml").strategy.replicas_of_process();
+  };
+  EXPECT_EQ(replicas("kind = 'mirrored'"), 2);
+  EXPECT_EQ(replicas("kind = 'central_storage'"), 2);
+  EXPECT_EQ(replicas("kind = 'multi_worker_mirrored'"), 1);
+  EXPECT_EQ(replicas("kind = 'multi_worker_mirrored'\nreplicas = 3"), 3);
 }
 
 TEST(JobStrategy, WhatDoesNotFitIsNamedWithItsLineTheThingAndTheCure) {
   const std::pair<const char*, std::vector<const char*>> cases[] = {
       {"replicas = 2",
        {"some.toml:4: strategy.replicas", "\"parameter_server\"", "cluster.workers and",
-        "mirrored or central_storage"}},
-      {"kind = 'multi_worker_mirrored'\nreplicas = 2",
+        "mirrored, multi_worker_mirrored or central_storage"}},
+      {"kind = 'multi_worker_mirrored'\nreplicas = 0",
+       {"some.toml:5: strategy.replicas is 0", "from 1 to"}},
+      {"kind = 'hybrid'\nreplicas = 2",
        {"some.toml:5: strategy.replicas", "each worker is one replica", "cluster.workers"}},
-      {"kind = 'hybrid'\nreplicas = 2", {"some.toml:5: strategy.replicas", "cluster.workers"}},
       {"kind = 'hybrid'\n[cluster]\nlanes = 2",
-       {"some.toml:6: cluster.lanes", "each worker", "is one replica", "parameter_server"}},
+       {"some.toml:6: cluster.lanes", "every step together", "parameter_server"}},
       {"kind = 'hybrid'\n[cluster]\nsteps_per_closure = 2",
        {"some.toml:6: cluster.steps_per_closure", "one share of each step"}},
       {"kind = 'hybrid'\nconsistency = 'synchronous'",
