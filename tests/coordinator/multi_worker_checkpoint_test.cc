@@ -87,10 +87,12 @@ void workers_started_again_take_the_rest_of_their_data(int replicas) {
     Sums sums(2);
     const auto body = [&](MultiWorker& strategy) {
       Variable v = strategy.create_variable(sum_on_read());
-      if (resumes) ASSERT_TRUE(strategy.restore_newest(folder.path()));
+      if (resumes) {
+        ASSERT_TRUE(strategy.restore_newest(folder.path()));
+      }
       auto shared = strategy.iterate(Dataset::range(24).shuffle(24, 5).batch(4));
-      auto own = strategy.iterate([](const InputContext& context) {
-        return Dataset::range(context.input_pipeline_id == 0 ? 20 : 8)
+      auto own = strategy.iterate([=](const InputContext& context) {
+        return Dataset::range((context.input_pipeline_id == 0 ? 20 : 8) * replicas)
             .shuffle(20, 3 + static_cast<std::uint64_t>(context.input_pipeline_id))
             .batch(2);
       });

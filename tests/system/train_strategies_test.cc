@@ -148,6 +148,24 @@ TEST_F(TrainStrategies, AGroupOfWorkersLearnsWhatOneDeviceDoesAndOnlyTheChiefWri
   EXPECT_EQ(run("ckpt", {"verify", file("run/checkpoints")}), 0) << output();
 }
 
+TEST_F(TrainStrategies, WorkersOfSeveralReplicasLearnWhatOneDeviceDoesAndEachIsCounted) {
+  ASSERT_EQ(train({"--steps", "60", "--strategy", "one_device"}), 0) << output();
+  const double wanted = auc();
+  ASSERT_EQ(train({"--steps", "60", "--strategy", "multi_worker_mirrored", "--workers", "2",
+                   "--replicas", "2", "--overwrite"}),
+            0)
+      << output();
+  EXPECT_THAT(output(), HasSubstr("multi_worker_mirrored: 2 workers of 2 replicas"));
+  EXPECT_NEAR(auc(), wanted, 0.0005);
+  EXPECT_EQ(report()["strategy"]["replicas"], 4);
+  ASSERT_EQ(report()["collectives"].size(), 4u);
+  for (const Json& each : report()["collectives"]) {
+    EXPECT_EQ(each["calls"], report()["collectives"][0]["calls"]);
+    EXPECT_GT(each["bytes"].get<std::int64_t>(), 60 * 1000);
+  }
+  EXPECT_EQ(run("ckpt", {"verify", file("run/checkpoints")}), 0) << output();
+}
+
 TEST_F(TrainStrategies, AGroupThatLosesAWorkerGoesOnFromItsNewestCheckpointAndEndsInOrder) {
   ChildProcess child =
       start_training({"--epochs", "500", "--evaluate-every", "50", "--checkpoint-every", "20",
