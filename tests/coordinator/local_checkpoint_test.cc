@@ -130,7 +130,7 @@ TEST(LocalCheckpoint, WhatCannotBeReadChangesNothing) {
   const LocalPlace place{disk, storage::make_memory_row_store(disk)};
   LocalRuntime runtime;
   Variable v = runtime.create_variable({.name = "v", .shape = {2}});
-  const std::string checkpoint = save_local(runtime, place, {.folder = "/checkpoints"}, "{}", 0);
+  const std::string checkpoint = save_local(runtime, place, {.folder = "/checkpoints"}, "{}", {});
   v.assign(v.read() + Array(3.0f));
   const std::string file = checkpoint + "/one-device/rows";
   disk.truncate(file, disk.size(file) / 2);
@@ -155,7 +155,7 @@ TEST(LocalCheckpoint, OfParameterServersRestoresOnOneDeviceAndBack) {
   SlottedModel local(runtime);
   status.assert_consumed();
   EXPECT_EQ(local.values(), values);
-  on_one_device = save_local(runtime, place, {.folder = "/local"}, "{}", 3);
+  on_one_device = save_local(runtime, place, {.folder = "/local"}, "{}", {.global_step = 3});
 
   cluster.kill_chief();
   cluster.start_chief();
@@ -171,7 +171,7 @@ TEST(LocalCheckpoint, OfAnotherShapeIsRefusedByNameUnlessItIsExpected) {
   const LocalPlace place{disk, storage::make_memory_row_store(disk)};
   LocalRuntime saved, runtime;
   saved.create_variable({.name = "v", .shape = {2}});
-  const std::string checkpoint = save_local(saved, place, {.folder = "/checkpoints"}, "{}", 0);
+  const std::string checkpoint = save_local(saved, place, {.folder = "/checkpoints"}, "{}", {});
   RestoreStatus status = restore_local(runtime, place, checkpoint).status;
   try {
     runtime.create_variable({.name = "v", .shape = {3}});
