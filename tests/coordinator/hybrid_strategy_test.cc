@@ -166,8 +166,8 @@ TEST(HybridStrategy, AWorkersDeathLeavesTheOthersAtWorkAndItsSuccessorJoinsThem)
   }
 }
 
-// The program waits for the checkpoint, and schedules nothing meanwhile; and the checkpoint for the
-// rows that members have pushed, of a round that has become too large for the closures that are left.
+// The program waits for the checkpoint and schedules nothing meanwhile. The checkpoint waits for
+// the pushed rows of a round that has become too large for the closures that are left.
 TEST(HybridStrategy, ACheckpointNeedsNoFurtherClosuresWhenAWorkerIsLost) {
   for (int at = 3800; at < 5600; at += 50) {
     SCOPED_TRACE(at);
