@@ -73,7 +73,7 @@ void Shard::verify_slice(const PushRequest& request) const {
 }
 
 PushResult Shard::duplicate(const PushRequest& request) {
-  if (request.slice == 0) staging_.forget(request.step.closure, request.step.push_number);
+  if (request.slice == 0) staging_.forget(request.step);
   ShardCounters::add(counters_.duplicates, 1);
   if (options_.observer != nullptr) options_.observer->pushed(request.step, false, 0);
   return {version(), 0, true};
@@ -91,7 +91,7 @@ PushResult Shard::finish_push(const PushRequest& request, const Plan& plan) {
   const std::uint64_t staleness = counted ? 0 : count_push(request);
   applied_.add(step.closure, step.push_number, request.slice, counted ? 0 : counter_);
   if (options_.observer != nullptr) options_.observer->pushed(step, true, staleness);
-  if (request.slice == 0) staging_.forget(step.closure, step.push_number);
+  if (request.slice == 0) staging_.forget(step);
   return {version(), staleness, false};
 }
 

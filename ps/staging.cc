@@ -51,7 +51,8 @@ std::vector<PushPiece> PieceStaging::add(const PushRequest& piece, TimePoint now
     throw ResourceExhaustedError(str("pieces of pushes that wait for the rest would take ",
                                      bytes_ + bytes_of(piece), " bytes, above the bound of ",
                                      options_.bytes_max, "; push less at a time"));
-  const Key key{piece.step.closure, piece.step.push_number, piece.step.incarnation};
+  const Key key{piece.step.closure, piece.step.push_number, piece.step.round,
+                piece.step.incarnation};
   // Part of this push was given up. If its later pieces were taken in, they would wait for ever, or
   // be completed by pieces of a second attempt; the caller is told to send all of it anew, once.
   if (let_go_.erase(key) != 0)
@@ -96,11 +97,11 @@ void PieceStaging::drop(std::map<Key, Waiting>::iterator at) {
   waiting_.erase(at);
 }
 
-void PieceStaging::forget(std::uint64_t closure, std::uint32_t push_number) {
+void PieceStaging::forget(const StepContext& step) {
   if (waiting_.empty()) return;
-  auto at = waiting_.lower_bound({closure, push_number, 0});
-  while (at != waiting_.end() && at->first.closure == closure &&
-         at->first.push_number == push_number)
+  auto at = waiting_.lower_bound({step.closure, step.push_number, 0, 0});
+  while (at != waiting_.end() && at->first.closure == step.closure &&
+         at->first.push_number == step.push_number && at->first.round <= step.round)
     drop(at++);
 }
 

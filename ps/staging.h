@@ -56,8 +56,9 @@ class PieceStaging {
   //           before with another size: send all of them again.
   //   Cost    keep()
   std::vector<PushPiece> add(const PushRequest& piece, TimePoint now);
-  // Lets go of what waits of this push, from any worker.
-  void forget(std::uint64_t closure, std::uint32_t push_number);
+  // Lets go of what waits of this push, from any worker; not of what a later round's run of the
+  // closure has begun to push.
+  void forget(const StepContext& step);
   void forget_fenced(const Fence& fence);
   void expire(TimePoint now);
   void let_go_of_all();  // their senders are told at the next piece
@@ -67,6 +68,7 @@ class PieceStaging {
   struct Key {
     std::uint64_t closure;
     std::uint32_t push_number;
+    std::uint64_t round;          // a run that was left out may still push beside its next one
     LaneIncarnation incarnation;  // a retry by another worker begins afresh
     auto operator<=>(const Key&) const = default;
   };

@@ -145,6 +145,29 @@ TEST_F(ShardRounds, ABackupThatComesLateIsADuplicate) {
   EXPECT_THAT(w(), ElementsAre(-3, -3, -3, -3));
 }
 
+// Its next run, on another lane, has begun to push in pieces. If the late push had them let go, the
+// second piece would be acknowledged, and the share would never be whole.
+TEST_F(ShardRounds, ABackupThatComesLateTakesNothingFromItsNextRun) {
+  const auto piece = [&](std::uint32_t number, const StepContext& step) {
+    const UpdateHeader header{0, 0, 2, false, sgd(), 1};
+    const std::vector<std::int64_t> rows{2 * number, 2 * number + 1};
+    const Floats ones{1, 1};
+    PushRequest request{step, {}, {&header, 1}, rows, std::as_bytes(std::span(ones))};
+    request.piece = number;
+    request.pieces = 2;
+    return shard.shard.push(request);
+  };
+  shard.push_whole(share(1), 0, {1, 1, 1, 1});
+  apply({1});
+  piece(0, share(2, 2, 1));
+  EXPECT_TRUE(piece(0, share(2, 1, 2)).duplicate);
+  piece(1, share(2, 2, 1));
+  EXPECT_TRUE(piece(1, share(2, 1, 2)).duplicate);
+  apply({2}, 2);
+  EXPECT_THAT(w(), ElementsAre(-2, -2, -2, -2));
+  EXPECT_EQ(staged(), 0u);
+}
+
 TEST_F(ShardRounds, AppliedAgainNothingHappens) {
   shard.push_whole(share(1), 0, {1, 1, 1, 1});
   apply({1});
