@@ -32,8 +32,10 @@ void Dispatcher::dispatch_in_rounds() {
   }
 }
 
+// Only a wait that begins is news to a round. One may also end because the engine does, which runs
+// nothing any more that is posted.
 void Dispatcher::cut_waits(bool waits) {
-  if (std::exchange(cut_waits_, waits) != waits) wake();
+  if (std::exchange(cut_waits_, waits) != waits && waits) wake();
 }
 
 // For the round that these belong to.
