@@ -107,6 +107,15 @@ TEST(Simulation, AnEarlierAttemptElsewhereDoesNotForbidALostWorkersLastPush) {
   expect_good(Mix::kEverything, "everything", 7646);
 }
 
+TEST(Simulation, ALateShareOfARoundTakesNothingFromItsNextOne) {
+  expect_good(Mix::kSynchronous, "synchronous", 1'080'000'736);
+}
+
+// To be seen under AddressSanitizer.
+TEST(Simulation, ACoordinatorThatIsKilledWhileACheckpointWaitsLeavesNothingToRun) {
+  expect_good(Mix::kSlices, "slices", 1'090'000'000);
+}
+
 TEST(Simulation, ASeedReplaysIdentically) {
   set_log_level(LogLevel::kOff);
   for (std::uint64_t seed : {3, 17, 42})
