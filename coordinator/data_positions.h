@@ -10,21 +10,18 @@
 #include "coordinator/data_cursor.h"
 #include "coordinator/pipelines.h"
 #include "core/graph/function.h"
+#include "data/input_context.h"
 
 namespace cairn {
 
 class DataPositions {
  public:
-  // Which of several processes' pipelines it is, of one dataset function.
-  struct Pipeline {
-    int number = 0, of = 1;
-  };
   // Where the iterator stands is known from now on, and kept when it has gone: the iterator as
   // programs hold it. `cursor` is within `source`. It begins where a restored checkpoint had it, if
-  // one was restored that knows it.
+  // one was restored that knows it. `pipeline` says which one of several it reads.
   //   Errors  InvalidArgument: there it was another dataset.
   std::shared_ptr<const IteratorSource> add(std::shared_ptr<const IteratorSource> source,
-                                            DataCursor& cursor, Pipeline pipeline);
+                                            DataCursor& cursor, const InputContext& pipeline);
 
   std::vector<PipelinePosition> positions() const;
   // Iterators that are there go where the checkpoint had them; those that are made later begin
@@ -35,7 +32,7 @@ class DataPositions {
  private:
   struct Entry {
     std::string dataset;
-    Pipeline pipeline;
+    InputContext pipeline;
     DataCursor* cursor = nullptr;  // null: it has gone
     PipelinePosition last;         // where it stood then
   };

@@ -13,18 +13,20 @@ const Dataset& of_batches(const Dataset& dataset) {
 
 }  // namespace
 
-DealtIterator::DealtIterator(const Dataset& dataset, Deal deal, int replicas, Offload& offload)
+DealtIterator::DealtIterator(const Dataset& dataset, Dealing how, int replicas, Offload& offload)
     : whole_(of_batches(dataset).element_spec()),
       spec_(whole_),
-      deal_(deal),
+      how_(how),
       replicas_(replicas),
       fixed_size_(has_fixed_size(whole_)),
       cursor_(dataset, offload) {
-  if (deal_ == Deal::kCut) spec_ = pieces_spec(whole_, replicas_);
-  if (deal_ == Deal::kInTurnOfSome) spec_ = any_size_spec(whole_);
+  if (how_ == Dealing::kCut) spec_ = pieces_spec(whole_, replicas_);
+  if (how_ == Dealing::kInTurnOfSome) spec_ = any_size_spec(whole_);
 }
 
-std::vector<Element> DealtIterator::next() const { return deal_ == Deal::kCut ? cut() : in_turn(); }
+std::vector<Element> DealtIterator::next() const {
+  return how_ == Dealing::kCut ? cut() : in_turn();
+}
 
 namespace {
 
@@ -49,7 +51,7 @@ std::vector<Element> DealtIterator::in_turn() const {
     if (!element) break;
     elements.push_back(std::move(*element));
   }
-  const bool fixed_size = fixed_size_ && deal_ == Deal::kInTurn;
+  const bool fixed_size = fixed_size_ && how_ == Dealing::kInTurn;
   const bool some = !elements.empty(), all = elements.size() == static_cast<std::size_t>(replicas_);
   if (!some || (!all && fixed_size)) throw end_of_data(cursor_);
   while (elements.size() < static_cast<std::size_t>(replicas_))

@@ -24,12 +24,13 @@
 
 namespace cairn {
 
+enum class Dealing : std::uint8_t { kCut, kInTurn, kInTurnOfSome };
+
 class DealtIterator final : public IteratorSource {
  public:
-  enum class Deal : std::uint8_t { kCut, kInTurn, kInTurnOfSome };
-  DealtIterator(const Dataset& dataset, Deal deal, int replicas, Offload& offload);
+  DealtIterator(const Dataset& dataset, Dealing how, int replicas, Offload& offload);
 
-  Deal deal() const { return deal_; }
+  Dealing how() const { return how_; }
   // Of what each replica gets.
   const ElementSpec& element_spec() const override { return spec_; }
   // The next element of every replica. Const, as is what steps share.
@@ -43,7 +44,7 @@ class DealtIterator final : public IteratorSource {
 
   const ElementSpec whole_;
   ElementSpec spec_;
-  const Deal deal_;
+  const Dealing how_;
   const int replicas_;
   const bool fixed_size_;
   mutable DataCursor cursor_;

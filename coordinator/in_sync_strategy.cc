@@ -7,6 +7,7 @@
 #include "coordinator/dealt_iterator.h"
 #include "coordinator/device_names.h"
 #include "coordinator/replica_group.h"
+#include "coordinator/replica_recording.h"
 #include "coordinator/replica_runtime.h"
 #include "core/graph/join_replicas.h"
 #include "core/graph/op_def.h"
@@ -50,7 +51,8 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
       local_(runtime_.local_replicas()),
       first_(runtime_.first_replica()),
       check_replicas_(check_replicas),
-      recording_(*this, variable_creator(), replicas_, first_, local_),
+      recording_(
+          std::make_unique<ReplicaRecording>(*this, variable_creator(), replicas_, first_, local_)),
       group_(std::move(runner)) {
   for (const NamedDevice& device : devices) device_names_.push_back(device.name);
   runtime_.serve(*this);
@@ -92,7 +94,7 @@ LocalStore& InSyncStrategy::store_of(int replica) {
 RunResult InSyncStrategy::call_for_each_replica(Function& function,
                                                 const std::vector<RunArgument>& arguments) {
   if (replicas_ == 1) return LocalStrategy::call_for_each_replica(function, arguments);
-  if (within_trace()) return recorded_part(recording_, function, arguments);
+  if (within_trace()) return recorded_part(*recording_, function, arguments);
   std::vector<Call> calls;
   for (int i = 0; i < local_; ++i)
     calls.push_back({&replica(first_ + i), arguments_now(arguments, i)});
@@ -113,7 +115,8 @@ Strategy::StepOutputs InSyncStrategy::run_step(Function& function,
                                                const std::vector<Argument>& arguments) {
   if (replicas_ == 1) return LocalStrategy::run_step(function, arguments);
   std::vector<Call> calls;
-  for (const StrategyPlace& place : recording_.cross_places()) calls.push_back({&place, arguments});
+  for (const StrategyPlace& place : recording_->cross_places())
+    calls.push_back({&place, arguments});
   trace_all(function, calls);
   return std::move(run_together(calls).front());
 }
@@ -220,35 +223,35 @@ std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vecto
 // Values at hand are all here, whoever has them.
 std::vector<Array> InSyncStrategy::replicas_here(const PerReplica& value) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::replicas_here(value);
-  return {value.of_replica(static_cast<std::size_t>(recording_.part_here("reduce")))};
+  return {value.of_replica(static_cast<std::size_t>(recording_->part_here("reduce")))};
 }
 
 Array InSyncStrategy::reduce_replicas(ReduceOp op, const std::vector<Array>& values) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::reduce_replicas(op, values);
-  return recording_.reduced(op, values.front());
+  return recording_->reduced(op, values.front());
 }
 
 Array InSyncStrategy::gather_replicas(const std::vector<Array>& values, int axis) const {
   if (replicas_ == 1 || !within_trace()) return LocalStrategy::gather_replicas(values, axis);
-  return recording_.gathered(values.front(), axis);
+  return recording_->gathered(values.front(), axis);
 }
 
 std::vector<RunValue> InSyncStrategy::experimental_local_results(const PerReplica& value) const {
-  if (replicas_ > 1) recording_.require_at_hand(value);
+  if (replicas_ > 1) recording_->require_at_hand(value);
   return LocalStrategy::experimental_local_results(value);
 }
 
 std::vector<Array> InSyncStrategy::all_reduce(const ReplicaContext& replica, ReduceOp op,
                                               const std::vector<Array>& values) const {
   if (replicas_ == 1) return LocalStrategy::all_reduce(replica, op, values);
-  return recording_.reduced(op, values);
+  return recording_->reduced(op, values);
 }
 
 PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
                                  const ReplicaContext::MergeBody& body,
                                  const std::vector<Array>& arguments) {
   if (replicas_ == 1) return LocalStrategy::merge(replica, body, arguments);
-  return recording_.merged(replica, body, arguments);
+  return recording_->merged(replica, body, arguments);
 }
 
 // ---- data, checkpoints ----
@@ -263,7 +266,7 @@ Dataset InSyncStrategy::experimental_distribute_dataset(const Dataset& dataset) 
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const Dataset& dataset) {
   if (replicas_ == 1) return LocalStrategy::iterate(dataset);
-  return dealt(dataset, DealtIterator::Deal::kCut, replicas_);
+  return dealt(dataset, Dealing::kCut, replicas_);
 }
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunction& dataset_fn) {
@@ -271,13 +274,13 @@ std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunct
   const Dataset dataset = dataset_fn({.num_replicas_in_sync = replicas_});
   if (!dataset.defined())
     throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return dealt(dataset, DealtIterator::Deal::kInTurn, replicas_);
+  return dealt(dataset, Dealing::kInTurn, replicas_);
 }
 
-std::shared_ptr<const IteratorSource> InSyncStrategy::dealt(const Dataset& dataset,
-                                                            DealtIterator::Deal deal, int replicas,
-                                                            DataPositions::Pipeline pipeline) {
-  auto made = std::make_shared<DealtIterator>(dataset, deal, replicas, reader());
+std::shared_ptr<const IteratorSource> InSyncStrategy::dealt(const Dataset& dataset, Dealing how,
+                                                            int replicas,
+                                                            const InputContext& pipeline) {
+  auto made = std::make_shared<DealtIterator>(dataset, how, replicas, reader());
   DataCursor& cursor = made->cursor();
   return positioned(std::move(made), cursor, pipeline);
 }

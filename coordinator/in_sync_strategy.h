@@ -31,16 +31,17 @@
 
 #include "collective/counts.h"
 #include "coordinator/cross_device_ops.h"
-#include "coordinator/dealt_iterator.h"
 #include "coordinator/local_strategy.h"
-#include "coordinator/replica_recording.h"
 #include "core/exec/executor.h"
 
 namespace cairn {
 
+class DealtIterator;
 class OneAtATime;
+class ReplicaRecording;
 class ReplicaRunner;
 class ReplicaRuntime;
+enum class Dealing : std::uint8_t;
 struct NamedDevice;
 
 struct InSyncOptions {
@@ -93,8 +94,8 @@ class InSyncStrategy : public LocalStrategy {
 
   ReplicaRuntime& replica_runtime() { return runtime_; }
   const ReplicaRuntime& replica_runtime() const { return runtime_; }
-  std::shared_ptr<const IteratorSource> dealt(const Dataset& dataset, DealtIterator::Deal deal,
-                                              int replicas, DataPositions::Pipeline pipeline = {});
+  std::shared_ptr<const IteratorSource> dealt(const Dataset& dataset, Dealing how, int replicas,
+                                              const InputContext& pipeline = {});
   // The next elements of the replicas of this process.
   virtual std::vector<Element> elements_of(const DealtIterator& data);
 
@@ -132,7 +133,7 @@ class InSyncStrategy : public LocalStrategy {
   std::set<
       std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const ConcreteFunction>>>
       meet_;
-  const ReplicaRecording recording_;
+  const std::unique_ptr<const ReplicaRecording> recording_;
   std::unique_ptr<OneAtATime> one_place_;  // null: each replica has a copy
   std::unique_ptr<ReplicaRunner> group_;   // null: there is one replica
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "coordinator/data_positions.h"
 #include "coordinator/local_checkpoint.h"
 #include "core/base/offload.h"
 #include "core/exec/local_runtime.h"
@@ -93,7 +94,7 @@ std::vector<PipelinePosition> LocalStrategy::positions_to_save() const {
 
 std::shared_ptr<const IteratorSource> LocalStrategy::positioned(
     std::shared_ptr<const IteratorSource> source, DataCursor& cursor,
-    DataPositions::Pipeline pipeline) {
+    const InputContext& pipeline) {
   return state_->positions.add(std::move(source), cursor, pipeline);
 }
 

@@ -7,16 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/data_positions.h"
 #include "coordinator/strategy.h"
 #include "core/rows/variable_store.h"
+#include "data/input_context.h"
 
 namespace cairn {
 
+class DataCursor;
 class LocalRuntime;
 class LocalStore;
 class Offload;
 class Plan;
+struct PipelinePosition;
 
 //   Thread  one at a time.
 class LocalStrategy : public Strategy {
@@ -67,7 +69,7 @@ class LocalStrategy : public Strategy {
   // The iterator, with its place in checkpoints. `cursor` is within it.
   std::shared_ptr<const IteratorSource> positioned(std::shared_ptr<const IteratorSource> source,
                                                    DataCursor& cursor,
-                                                   DataPositions::Pipeline pipeline = {});
+                                                   const InputContext& pipeline = {});
   // Of all iterators here, those of other processes included.
   virtual std::vector<PipelinePosition> positions_to_save() const;
 

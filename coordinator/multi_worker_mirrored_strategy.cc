@@ -167,15 +167,15 @@ std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(
                                       .num_replicas_in_sync = num_replicas_in_sync()});
   if (!dataset.defined())
     throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return dealt(dataset, DealtIterator::Deal::kInTurnOfSome, replica_runtime().local_replicas(),
-               {id_in_cluster(), num_workers()});
+  return dealt(dataset, Dealing::kInTurnOfSome, replica_runtime().local_replicas(),
+               {.num_input_pipelines = num_workers(), .input_pipeline_id = id_in_cluster()});
 }
 
 // Piece j of a global batch goes to worker j modulo their number, as in the reference. Pipelines of
 // workers are of different lengths: whether any of them goes on is asked at every step.
 std::vector<Element> MultiWorkerMirroredStrategy::elements_of(const DealtIterator& data) {
   if (num_workers() == 1) return InSyncStrategy::elements_of(data);
-  if (data.deal() == DealtIterator::Deal::kCut) {
+  if (data.how() == Dealing::kCut) {
     const std::vector<Element> pieces = data.next();
     std::vector<Element> own;
     for (int i = 0; i < replica_runtime().local_replicas(); ++i)

@@ -54,22 +54,21 @@ TEST(EmptyBatch, HasNoExampleAndTheOneSplitThatSaysSo) {
 struct Dealt {
   std::unique_ptr<Offload> offload = make_thread_offload(1);
   DealtIterator iterator;
-  Dealt(const Dataset& dataset, DealtIterator::Deal deal, int replicas)
+  Dealt(const Dataset& dataset, Dealing deal, int replicas)
       : iterator(dataset, deal, replicas, *offload) {}
   const Shape& spec() const { return iterator.element_spec().columns[0].type.shape; }
 };
 
 TEST(DealtIterator, KnowsASizeThatDividesEvenly) {
   const Dataset fixed = Dataset::range(8).batch(4, {.drop_remainder = true});
-  using Deal = DealtIterator::Deal;
-  EXPECT_EQ(Dealt(fixed, Deal::kCut, 2).spec(), Shape({2}));
-  EXPECT_EQ(Dealt(fixed, Deal::kCut, 3).spec(), Shape({Shape::kUnknown}));
-  EXPECT_EQ(Dealt(fixed, Deal::kInTurn, 3).spec(), Shape({4}));
+  EXPECT_EQ(Dealt(fixed, Dealing::kCut, 2).spec(), Shape({2}));
+  EXPECT_EQ(Dealt(fixed, Dealing::kCut, 3).spec(), Shape({Shape::kUnknown}));
+  EXPECT_EQ(Dealt(fixed, Dealing::kInTurn, 3).spec(), Shape({4}));
 }
 
 // Whose shape nobody could give an empty batch.
 TEST(DealtIterator, LeavesOutALastRoundOfBatchesOfFixedSizeThatIsNotFull) {
-  Dealt dealt(Dataset::range(3).batch(1, {.drop_remainder = true}), DealtIterator::Deal::kInTurn,
+  Dealt dealt(Dataset::range(3).batch(1, {.drop_remainder = true}), Dealing::kInTurn,
               2);
   EXPECT_EQ(dealt.iterator.next().size(), 2u);
   EXPECT_THROW(dealt.iterator.next(), OutOfRangeError);
