@@ -108,6 +108,22 @@ ElementSpec pieces_spec(const ElementSpec& batches, std::int64_t count) {
   return pieces;
 }
 
+ElementSpec rebatched_spec(const ElementSpec& batches, const std::vector<std::int64_t>& sizes,
+                           bool drop_remainder) {
+  ElementSpec rebatched = any_size_spec(batches);
+  const std::int64_t size = sizes.front();
+  if (!std::ranges::all_of(sizes, [&](std::int64_t each) { return each == size; }))
+    return rebatched;
+  for (std::size_t i = 0; i < rebatched.columns.size(); ++i) {
+    const ColumnSpec& whole = batches.columns[i];
+    const std::int64_t from = whole.type.shape[0];
+    const bool fits = drop_remainder || (from != Shape::kUnknown && from % size == 0);
+    if (is_of_examples(batches, whole) && fits)
+      rebatched.columns[i].type.shape = whole.type.shape.with_dim(0, size);
+  }
+  return rebatched;
+}
+
 ElementSpec any_size_spec(const ElementSpec& batches) {
   ElementSpec any = batches;
   for (ColumnSpec& column : any.columns)

@@ -24,6 +24,10 @@ Element empty_batch(const ElementSpec& spec);
 bool has_fixed_size(const ElementSpec& batches);
 // Of such pieces: of any size, but where every batch has one that divides evenly.
 ElementSpec pieces_spec(const ElementSpec& batches, std::int64_t count);
+// Of what rebatch() makes: of any size, but where all batches, and all new ones, have one that is
+// known and fits.
+ElementSpec rebatched_spec(const ElementSpec& batches, const std::vector<std::int64_t>& sizes,
+                           bool drop_remainder);
 // Of batches that may have any size.
 ElementSpec any_size_spec(const ElementSpec& batches);
 

@@ -13,6 +13,7 @@ namespace {
 using SpecPtr = std::shared_ptr<const StageSpec>;
 
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines);
+std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines);
 
 // A CSV source takes over a shard() and features() above it (data/open.cc), so the three are
 // counted together: its shard deals out lines, bad ones included.
@@ -88,6 +89,10 @@ struct Count {
     if (n > INT64_MAX / replicas) return INT64_MAX;
     return deal.cut ? n * replicas : (n + replicas - 1) / replicas * replicas;
   }
+  // How many examples the batches below have together is known to their reader alone.
+  std::int64_t operator()(const RebatchSpec&) {
+    return below() == kInfiniteCardinality ? kInfiniteCardinality : count_by_reading(spec, lines);
+  }
   std::int64_t operator()(const RepeatSpec& repeat) {
     std::int64_t n = repeat.count == 0 ? 0 : below();
     if (n <= 0 || repeat.count < 0) return n == 0 ? 0 : kInfiniteCardinality;
@@ -103,12 +108,13 @@ struct Count {
   }
   std::int64_t operator()(const ShardSpec& shard) {
     std::int64_t n = below();
+    if (shard.is_hint()) return n;
     if (n == kInfiniteCardinality) return n;
     return n <= shard.index ? 0 : (n - shard.index - 1) / shard.num + 1;
   }
 };
 
-std::int64_t count_lines(const SpecPtr& spec, LinesRead& lines) {
+std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines) {
   const StagePtr stage = open_stages(spec, {.line_events = keep_in(lines)});
   const std::int64_t count = stage->skip(INT64_MAX);
   lines.skipped += stage->skipped();
@@ -116,7 +122,7 @@ std::int64_t count_lines(const SpecPtr& spec, LinesRead& lines) {
 }
 
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines) {
-  if (is_of_csv(spec)) return count_lines(spec, lines);
+  if (is_of_csv(spec)) return count_by_reading(spec, lines);
   return std::visit(Count{spec, lines}, spec->kind);
 }
 

@@ -3,6 +3,8 @@
 // that exists has been checked.
 #include "data/dataset.h"
 
+#include <algorithm>
+
 #include "data/batch_pieces.h"
 #include "data/dataset_wire.h"
 #include "data/stage_spec.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr std::int64_t kCycleLengthMax = 256, kInterleavedStagesMax = 2048;
 constexpr std::size_t kCacheNameMax = 4000;
 constexpr std::int64_t kDealtReplicasMax = 1024;
+constexpr std::size_t kRebatchSizesMax = 1 << 16;
 
 Dataset source(StageKind kind, ElementSpec element) {
   auto spec = std::make_shared<StageSpec>();
@@ -54,6 +57,11 @@ Dataset same_elements(const Dataset& input, const char* call, StageKind kind) {
 void check_at_least(const char* what, std::int64_t value, std::int64_t least) {
   if (value < least)
     throw InvalidArgumentError(str(what, " is ", value, ", it must be at least ", least));
+}
+
+void check_batch_size(const char* call, std::int64_t n) {
+  if (n > (std::int64_t{1} << 31))
+    throw InvalidArgumentError(str(call, ": n is ", n, ", at most 2^31 is possible"));
 }
 
 void check_paths(const std::vector<std::string>& paths) {
@@ -164,6 +172,10 @@ Dataset Dataset::shard(std::int64_t num, std::int64_t index) const {
   return same_elements(*this, "shard", ShardSpec{num, index});
 }
 
+Dataset Dataset::shard_hint() const {
+  return same_elements(*this, "shard_hint", ShardSpec{.num = 0, .index = 0});
+}
+
 Dataset Dataset::prefetch(std::int64_t n) const {
   check_at_least("prefetch: n", n, 1);
   return same_elements(*this, "prefetch", PrefetchSpec{n});
@@ -190,9 +202,7 @@ Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length
       throw InvalidArgumentError(
           "interleave() works file by file, and a cache keeps them all: put cache() above "
           "interleave()");
-    const bool files = std::holds_alternative<CsvSpec>(spec->kind) ||
-                       std::holds_alternative<RecordsSpec>(spec->kind);
-    if (!spec->input && !files)
+    if (!spec->input && !reads_files(*spec))
       throw InvalidArgumentError(
           "interleave() reads several files at once; begin with csv() or records()");
   }
@@ -209,8 +219,7 @@ Dataset Dataset::cache(CacheOptions options) const {
 
 Dataset Dataset::batch(std::int64_t n, BatchOptions options) const {
   check_at_least("batch: n", n, 1);
-  if (n > (std::int64_t{1} << 31))
-    throw InvalidArgumentError(str("batch: n is ", n, ", at most 2^31 is possible"));
+  check_batch_size("batch", n);
   const StageSpec& below = input_of(*this, "batch");
   if (below.batched)
     throw InvalidArgumentError(
@@ -248,6 +257,24 @@ Dataset Dataset::deal(std::int64_t replicas, Deal how) const {
   const bool cut = how == Deal::kCut;
   return over(*this, DealSpec{replicas, cut},
               cut ? pieces_spec(below.element, replicas) : any_size_spec(below.element), true);
+}
+
+Dataset Dataset::rebatch(std::vector<std::int64_t> sizes, BatchOptions options) const {
+  if (sizes.size() > kRebatchSizesMax)
+    throw InvalidArgumentError(
+        str("rebatch: ", sizes.size(), " sizes, at most ", kRebatchSizesMax, " are possible"));
+  for (const std::int64_t size : sizes) {
+    check_at_least("rebatch: a size", size, 0);
+    check_batch_size("rebatch", size);
+  }
+  if (std::ranges::none_of(sizes, [](std::int64_t size) { return size > 0; }))
+    throw InvalidArgumentError("rebatch: one of the sizes must be above 0");
+  const StageSpec& below = input_of(*this, "rebatch");
+  if (!below.batched)
+    throw InvalidArgumentError("rebatch(): the elements are single examples: batch() them first");
+  ElementSpec element = rebatched_spec(below.element, sizes, options.drop_remainder);
+  return over(*this, RebatchSpec{std::move(sizes), options.drop_remainder}, std::move(element),
+              true);
 }
 
 const ElementSpec& Dataset::element_spec() const { return input_of(*this, "element_spec").element; }

@@ -112,6 +112,9 @@ class Dataset {
   Dataset shard(const InputContext& context) const {
     return shard(context.num_input_pipelines, context.input_pipeline_id);
   }
+  // Where AutoShardPolicy::kHint puts a shard() (data/auto_shard.h). Until then the dataset cannot
+  // be read: FailedPrecondition.
+  Dataset shard_hint() const;
   // Reads cycle_length of the source's files at once, and takes a block of block_length elements
   // from each in turn; when a file has ended, the next one takes its place. Each file goes through
   // the stages below on its own: a shuffle() there shuffles within files, and a repeat() repeats a
@@ -148,6 +151,12 @@ class Dataset {
   // fewer, or none. kInTurn: batches as they are, and at the end as many of no examples as the last
   // step lacks. Strategies call it last, and programs need not. After batch() only.
   Dataset deal(std::int64_t replicas, Deal how) const;
+
+  // The same examples in batches of `sizes`, again and again, whatever batches they came in. A size
+  // of 0 is a batch of no examples. The last batch may have fewer, unless drop_remainder leaves it
+  // out; nothing follows it. After batch() only.
+  //   Errors  InvalidArgument: no sizes, more than 65536, one below 0, or none above.
+  Dataset rebatch(std::vector<std::int64_t> sizes, BatchOptions options = {}) const;
 
   const ElementSpec& element_spec() const;
   bool batched() const;  // an element is a batch

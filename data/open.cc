@@ -23,6 +23,13 @@ bool holds(const Chain& chain, std::size_t at) {
   return at < chain.size() && std::holds_alternative<Spec>(chain[at]->kind);
 }
 
+void require_no_hint(const ShardSpec& shard) {
+  if (shard.is_hint())
+    throw FailedPreconditionError(
+        "the dataset has a shard_hint(), which says where it is to be dealt out, and nobody has: "
+        "distribute it with AutoShardPolicy::kHint, or use shard()");
+}
+
 // A CSV source takes over a shard() and a features() directly above it, in either order: it then
 // parses only its own lines, and makes ids from text that is never copied. `at` moves past the
 // stages that it took over.
@@ -33,6 +40,7 @@ StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events)
   for (at = 1; at < chain.size(); ++at) {
     if (holds<ShardSpec>(chain, at) && !sharded) {
       shard = std::get<ShardSpec>(chain[at]->kind);
+      require_no_hint(shard);
       sharded = true;
     } else if (holds<FeaturesSpec>(chain, at) && !features) {
       features = chain[at];
@@ -63,13 +71,19 @@ struct OpenOver {
   }
   StagePtr operator()(const TakeSpec& take) { return make_take_stage(std::move(input), take); }
   StagePtr operator()(const SkipSpec& skip) { return make_skip_stage(std::move(input), skip); }
-  StagePtr operator()(const ShardSpec& shard) { return make_shard_stage(std::move(input), shard); }
+  StagePtr operator()(const ShardSpec& shard) {
+    require_no_hint(shard);
+    return make_shard_stage(std::move(input), shard);
+  }
   StagePtr operator()(const PrefetchSpec& prefetch) {
     return make_prefetch_stage(std::move(input), prefetch, spec->batched, options);
   }
   StagePtr operator()(const CacheSpec&) { return make_cache_stage(std::move(input), *spec); }
   StagePtr operator()(const DealSpec& deal) {
     return make_deal_stage(std::move(input), deal, spec->input->element);
+  }
+  StagePtr operator()(const RebatchSpec& rebatch) {
+    return make_rebatch_stage(std::move(input), rebatch, spec->input->element);
   }
   template <typename Source>
   StagePtr operator()(const Source&) {

@@ -27,6 +27,7 @@ struct Stage {
     interleave @13 :Interleave;
     cache @14 :Cache;
     deal @15 :Deal;
+    rebatch @16 :Rebatch;
   }
 }
 
@@ -112,7 +113,7 @@ struct Batch {
 }
 
 struct Shard {
-  num @0 :Int64;
+  num @0 :Int64;               # 0: a hint, to be replaced
   index @1 :Int64;
 }
 
@@ -124,6 +125,11 @@ struct Interleave {
 struct Cache {
   bytesMax @0 :Int64;
   file @1 :Text;
+}
+
+struct Rebatch {
+  sizes @0 :List(Int64);
+  dropRemainder @1 :Bool;
 }
 
 struct Deal {

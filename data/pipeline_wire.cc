@@ -249,6 +249,12 @@ void write_kind(pipeline::Stage::Builder stage, const DealSpec& spec) {
   out.setReplicas(spec.replicas);
   out.setCut(spec.cut);
 }
+void write_kind(pipeline::Stage::Builder stage, const RebatchSpec& spec) {
+  auto out = stage.initRebatch();
+  auto sizes = out.initSizes(static_cast<unsigned>(spec.sizes.size()));
+  for (unsigned i = 0; i < sizes.size(); ++i) sizes.set(i, spec.sizes[i]);
+  out.setDropRemainder(spec.drop_remainder);
+}
 void write_kind(pipeline::Stage::Builder stage, const CacheSpec& spec) {
   auto out = stage.initCache();
   out.setBytesMax(spec.bytes_max);
@@ -293,6 +299,7 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::TAKE: return below.take(in.getTake());
     case pipeline::Stage::SKIP: return below.skip(in.getSkip());
     case pipeline::Stage::SHARD:
+      if (in.getShard().getNum() == 0) return below.shard_hint();
       return below.shard(in.getShard().getNum(), in.getShard().getIndex());
     case pipeline::Stage::PREFETCH: return below.prefetch(in.getPrefetch());
     case pipeline::Stage::INTERLEAVE:
@@ -301,6 +308,11 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::DEAL:
       return below.deal(in.getDeal().getReplicas(),
                         in.getDeal().getCut() ? Deal::kCut : Deal::kInTurn);
+    case pipeline::Stage::REBATCH: {
+      std::vector<std::int64_t> sizes;
+      for (const std::int64_t size : in.getRebatch().getSizes()) sizes.push_back(size);
+      return below.rebatch(std::move(sizes), {in.getRebatch().getDropRemainder()});
+    }
     case pipeline::Stage::CACHE:
       return below.cache({in.getCache().getBytesMax(), read_text(in.getCache().getFile())});
   }

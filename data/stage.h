@@ -76,6 +76,8 @@ using OpenFile = std::function<StagePtr(std::size_t file)>;
 StagePtr make_interleave_stage(std::size_t files, const InterleaveSpec& spec, OpenFile open);
 // `batches`: what the input yields.
 StagePtr make_deal_stage(StagePtr input, const DealSpec& spec, const ElementSpec& batches);
+// `batches`: what the input yields.
+StagePtr make_rebatch_stage(StagePtr input, const RebatchSpec& spec, const ElementSpec& batches);
 StagePtr make_cache_stage(StagePtr input, const StageSpec& spec);
 
 // Keeps in `lines` what happens; `lines` must outlive the stages. Only the first lines that were

@@ -73,9 +73,11 @@ struct TakeSpec {
 struct SkipSpec {
   std::int64_t count = 0;
 };
-// Every num-th element: index, index + num, index + 2 num, and so on.
+// Every num-th element: index, index + num, index + 2 num, and so on. num 0: a hint, which is to be
+// replaced before the dataset is read.
 struct ShardSpec {
   std::int64_t num = 1, index = 0;
+  bool is_hint() const { return num == 0; }
 };
 // n: elements read ahead at most.
 struct PrefetchSpec {
@@ -91,6 +93,11 @@ struct DealSpec {
   std::int64_t replicas = 1;
   bool cut = true;
 };
+// The same examples in batches of these sizes, again and again.
+struct RebatchSpec {
+  std::vector<std::int64_t> sizes;
+  bool drop_remainder = false;
+};
 // Keeps the elements of a pass, up to so many bytes.
 struct CacheSpec {
   std::int64_t bytes_max = 1;
@@ -101,7 +108,7 @@ struct CacheSpec {
 // counting, writing) lives in the files that do it.
 using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec,
                                ShuffleSpec, BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec,
-                               PrefetchSpec, InterleaveSpec, CacheSpec, DealSpec>;
+                               PrefetchSpec, InterleaveSpec, CacheSpec, DealSpec, RebatchSpec>;
 
 // A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
@@ -114,8 +121,11 @@ struct StageSpec {
 };
 
 // ---- Sources that read files ----
-// The files of a csv() or records() source.
+bool reads_files(const StageSpec& source);
+// The files of a source that does.
 const std::vector<std::string>& paths_of(const StageSpec& source);
+// The same source over other files.
+std::shared_ptr<StageSpec> source_of_files(const StageSpec& source, std::vector<std::string> paths);
 // The same source over one of its files, for the stages below interleave(), which run for each file
 // on its own.
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);

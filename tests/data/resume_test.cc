@@ -99,7 +99,7 @@ class RandomPipeline {
       interleavable_ = false;
       return dataset.interleave(1 + below(3), 1 + below(4));
     }
-    switch (below(10)) {
+    switch (below(11)) {
       case 6: interleavable_ = false; return dataset.cache({1 << 20, ""});
       case 7:
         interleavable_ = false;
@@ -120,6 +120,7 @@ class RandomPipeline {
       case 8:
         return dataset.batched() ? dataset.deal(1 + below(4), below(2) ? Deal::kCut : Deal::kInTurn)
                                  : dataset;
+      case 9: return dataset.batched() ? dataset.rebatch({below(4), 1 + below(5)}) : dataset;
       default: return dataset.prefetch(1 + below(5));
     }
   }

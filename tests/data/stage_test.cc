@@ -166,7 +166,8 @@ TEST(Cardinality, AgreesWithReading) {
         Dataset::range(10).shard(4, 3).repeat(2).batch(4, {true}),
         Dataset::range(10).repeat().take(25).batch(4), Dataset::range(0).repeat(),
         Dataset::range(10).batch(4).deal(3, Deal::kCut),
-        Dataset::range(10).batch(4).deal(2, Deal::kInTurn)})
+        Dataset::range(10).batch(4).deal(2, Deal::kInTurn),
+        Dataset::range(10).batch(4).rebatch({3, 0, 2})})
     EXPECT_EQ(cardinality(dataset), static_cast<std::int64_t>(read_all(dataset).size()));
   EXPECT_EQ(cardinality(csv.repeat()), kInfiniteCardinality);
 }

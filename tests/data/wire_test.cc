@@ -44,7 +44,8 @@ std::vector<Dataset> one_of_each() {
                                  {"s", Tensor::strings({2}, {"p", ""})}},
                                 "x")
               .repeat(2),
-          Dataset::range(5).batch(2).deal(2, Deal::kInTurn)};
+          Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
+          Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }
 
 // A body under a checksum that fits, so that the checks behind it are met.
