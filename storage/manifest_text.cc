@@ -8,10 +8,10 @@
 #include <concepts>
 #include <utility>
 
+#include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "storage/base64.h"
-#include "storage/checksum.h"
 #include "storage/manifest.h"
 
 namespace cairn::storage {

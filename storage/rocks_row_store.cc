@@ -13,9 +13,9 @@
 
 #include <filesystem>
 
+#include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/failpoint.h"
-#include "storage/checksum.h"
 #include "storage/row_store.h"
 
 namespace cairn::storage {

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "storage/checksum.h"
+#include "core/base/checksum.h"
 
 namespace cairn::storage {
 namespace {

@@ -4,13 +4,13 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/checksum.h"
 #include "core/graph/ops.h"
 #include "core/graph/wire.h"
 #include "data/dataset.h"
 #include "data/dataset_iterator.h"
 #include "data/dataset_wire.h"
 #include "data/state.h"
-#include "storage/checksum.h"
 #include "storage/manifest.h"
 #include "storage/row_block.h"
 #include "tests/core/graph_testing.h"

@@ -1,4 +1,4 @@
-#include "storage/checksum.h"
+#include "core/base/checksum.h"
 #include "storage/manifest.h"
 #include "tests/fuzz/refusal.h"
 
@@ -9,8 +9,8 @@ void manifest(Bytes input) {
   may_refuse([&] { storage::parse_manifest(text(input), "MANIFEST.json"); });
   const std::string body = std::string(text(input)) + "\n";
   may_refuse([&] {
-    const storage::Manifest read = storage::parse_manifest(
-        str(body, "checksum ", storage::crc32c(body), "\n"), "MANIFEST.json");
+    const storage::Manifest read =
+        storage::parse_manifest(str(body, "checksum ", crc32c(body), "\n"), "MANIFEST.json");
     CAIRN_CHECK(storage::parse_manifest(storage::to_text(read), "MANIFEST.json") == read,
                 "a manifest changes when it is written again");
   });

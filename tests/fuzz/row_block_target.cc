@@ -1,4 +1,4 @@
-#include "storage/checksum.h"
+#include "core/base/checksum.h"
 #include "storage/row_block.h"
 #include "tests/fuzz/refusal.h"
 
@@ -6,7 +6,7 @@ namespace cairn::fuzz {
 namespace {
 
 std::string sealed(std::string_view key, std::string_view value) {
-  const std::uint32_t sum = storage::crc32c(value, storage::crc32c(key));
+  const std::uint32_t sum = crc32c(value, crc32c(key));
   return std::string(value).append(reinterpret_cast<const char*>(&sum), sizeof sum);
 }
 

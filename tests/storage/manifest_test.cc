@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/memory_disk.h"
 #include "storage/base64.h"
-#include "storage/checksum.h"
 
 namespace cairn::storage {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/checksum.h"
 #include "core/base/error.h"
-#include "storage/checksum.h"
 #include "tests/storage/fixture.h"
 
 namespace cairn::storage {

@@ -1,4 +1,4 @@
-#include "storage/checksum.h"
+#include "core/base/checksum.h"
 
 #include <array>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace cairn::storage {
+namespace cairn {
 namespace {
 
 using Tables = std::array<std::array<std::uint32_t, 256>, 8>;
@@ -71,4 +71,4 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t crc) {
   return ~portable(bytes.data(), bytes.size(), ~crc);
 }
 
-}  // namespace cairn::storage
+}  // namespace cairn

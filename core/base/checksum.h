@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cairn::storage {
+namespace cairn {
 
 // The checksum of `bytes`, going on from `crc`, the checksum of what came before.
 //   Thread  any.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t crc = 0);
 
-}  // namespace cairn::storage
+}  // namespace cairn
