@@ -50,18 +50,17 @@ Dataset with_hints_replaced(const Dataset& dataset, std::int64_t workers, std::i
 }
 
 std::size_t files_of(const StageSpec& source) {
-  return reads_files(source) ? paths_of(source).size() : 0;
+  return reads_files(source) ? file_count(source) : 0;
 }
 
 Dataset with_own_files(const Dataset& dataset, std::int64_t workers, std::int64_t worker) {
   return Dataset(changed(dataset.last(), [&](const SpecPtr& spec) -> SpecPtr {
     if (spec->input) return spec;
-    std::vector<std::string> own;
-    const std::vector<std::string>& all = paths_of(*spec);
-    for (auto i = static_cast<std::size_t>(worker); i < all.size();
+    std::vector<std::size_t> own;
+    for (auto i = static_cast<std::size_t>(worker); i < file_count(*spec);
          i += static_cast<std::size_t>(workers))
-      own.push_back(all[i]);
-    return source_of_files(*spec, std::move(own));
+      own.push_back(i);
+    return source_of_files(*spec, own);
   }));
 }
 

@@ -116,7 +116,8 @@ class GzipFile final : public ByteSource {
       stream_.next_in = reinterpret_cast<Bytef*>(in_.data());
       stream_.avail_in = static_cast<uInt>(file_.read(in_.data(), in_.size()));
       if (stream_.avail_in == 0 && !member_ended_)
-        throw DataLossError(str("the gzip file ", path_, " is cut short; fetch it again"));
+        throw DataLossError(str("the gzip file ", path_, " is cut short after ", offset_,
+                                " bytes of text; fetch it again"));
     }
     if (member_ended_) {  // another member may follow; anything else is padding
       ended_ = stream_.avail_in == 0 || *stream_.next_in != 0x1f || inflateReset(&stream_) != Z_OK;

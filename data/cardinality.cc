@@ -1,6 +1,6 @@
-// How many elements a dataset has, from its description where it says so. Only CSV files must be
-// read: how many rows a file has is known to its line ends alone, and where bad lines are skipped,
-// to its cells.
+// How many elements a dataset has, from its description where it says so. Only files of
+// lines or records must be read: how many rows one has is known to its line ends alone, and where
+// bad lines are skipped, to what is in them.
 #include <algorithm>
 
 #include "data/byte_source.h"
@@ -15,13 +15,14 @@ using SpecPtr = std::shared_ptr<const StageSpec>;
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines);
 std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines);
 
-// A CSV source takes over a shard() and features() above it (data/open.cc), so the three are
-// counted together: its shard deals out lines, bad ones included.
-bool is_of_csv(const SpecPtr& spec) {
-  if (std::holds_alternative<CsvSpec>(spec->kind)) return true;
+// A source of lines takes over a shard() above it, and CSV also features() (data/open.cc), so they
+// are counted together: the shard deals out lines, bad ones included.
+bool is_of_lines(const SpecPtr& spec) {
+  if (std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<TextSpec>(spec->kind))
+    return true;
   bool passes = std::holds_alternative<ShardSpec>(spec->kind) ||
                 std::holds_alternative<FeaturesSpec>(spec->kind);
-  return passes && is_of_csv(spec->input);
+  return passes && is_of_lines(spec->input);
 }
 
 // A copy of the chain `last` over a source that can be changed; `source` is set to that source.
@@ -43,7 +44,7 @@ std::int64_t count_files(const SpecPtr& last, LinesRead& lines) {
   const SpecPtr one = copy_of(last, source);
   const StageSpec all = *source;
   std::int64_t sum = 0;
-  for (std::size_t file = 0; file < paths_of(all).size(); ++file) {
+  for (std::size_t file = 0; file < file_count(all); ++file) {
     source->kind = source_of_file(all, file)->kind;
     const std::int64_t n = count_stage(one, lines);
     if (n == kInfiniteCardinality) return n;
@@ -67,6 +68,7 @@ struct Count {
   std::int64_t below() const { return count_stage(spec->input, lines); }
 
   std::int64_t operator()(const CsvSpec&) { return 0; }  // counted by reading
+  std::int64_t operator()(const TextSpec&) { return 0; }
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {
@@ -122,7 +124,7 @@ std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines) {
 }
 
 std::int64_t count_stage(const SpecPtr& spec, LinesRead& lines) {
-  if (is_of_csv(spec)) return count_by_reading(spec, lines);
+  if (is_of_lines(spec)) return count_by_reading(spec, lines);
   return std::visit(Count{spec, lines}, spec->kind);
 }
 

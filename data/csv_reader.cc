@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/tensor/element.h"
 #include "data/csv_complaints.h"
+#include "data/line_reader.h"
 #include "data/printable.h"
 
 namespace cairn {
@@ -81,12 +82,7 @@ void CsvReader::skip_byte_order_mark() {
     end_ += got;
     at_end_ = got == 0;
   }
-  const std::string_view text(buffer_.data(), end_);
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    throw InvalidArgumentError(
-        str(path_, " is UTF-16 (its first bytes are ", printable(text.substr(0, 2)),
-            "), and text must be UTF-8: convert it, as with `iconv -f UTF-16 -t UTF-8`"));
-  if (text == "\xEF\xBB\xBF") begin_ = 3;
+  begin_ = byte_order_mark(path_, {buffer_.data(), end_});
 }
 
 void CsvReader::read_header(const std::vector<std::size_t>& wanted, OptionNames names) {

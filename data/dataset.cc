@@ -64,14 +64,14 @@ void check_batch_size(const char* call, std::int64_t n) {
     throw InvalidArgumentError(str(call, ": n is ", n, ", at most 2^31 is possible"));
 }
 
+}  // namespace
+
 void check_paths(const std::vector<std::string>& paths) {
   if (paths.empty()) throw InvalidArgumentError("a file source wants at least one path");
   for (const auto& path : paths)
     if (path.empty() || path.find('\0') != std::string::npos)
       throw InvalidArgumentError("a path is empty or holds a zero byte");
 }
-
-}  // namespace
 
 Dataset Dataset::csv(std::vector<std::string> paths, CsvSchema schema, CsvOptions options) {
   check_paths(paths);
@@ -204,7 +204,9 @@ Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length
           "interleave()");
     if (!spec->input && !reads_files(*spec))
       throw InvalidArgumentError(
-          "interleave() reads several files at once; begin with csv() or records()");
+          "interleave() reads several files at once; begin with csv(), records() or another source "
+          "of "
+          "files");
   }
   return same_elements(*this, "interleave", InterleaveSpec{cycle_length, block_length});
 }

@@ -24,6 +24,7 @@
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
 #include "data/feature_column.h"
+#include "data/file_schema.h"
 #include "data/input_context.h"
 #include "data/lines_read.h"
 #include "data/schema.h"
@@ -73,6 +74,11 @@ class Dataset {
   static Dataset records(std::vector<std::string> paths, RecordSchema schema);
   static Dataset records(std::string path, RecordSchema schema);
   static Dataset records(std::initializer_list<std::string> paths, RecordSchema schema);
+  // The lines of text files, file after file, without their ends ("\n" or "\r\n"): one string
+  // column. Gzip and byte order marks as for csv().
+  static Dataset text_lines(std::vector<std::string> paths, TextOptions options = {});
+  static Dataset text_lines(std::string path, TextOptions options = {});
+  static Dataset text_lines(std::initializer_list<std::string> paths, TextOptions options = {});
   // 0 .. n - 1: one int64 column "value".
   static Dataset range(std::int64_t n);
   // Slices of the columns along their first dimension, which must agree. They travel inside the
@@ -105,9 +111,9 @@ class Dataset {
   // The first `count` elements; and all but the first `count`.
   Dataset take(std::int64_t count) const;
   Dataset skip(std::int64_t count) const;
-  // Every num-th element from `index` on. Directly above csv() (or its features()) it deals out
-  // lines before they are parsed: a line that does not fit belongs to one shard, and only that one
-  // meets it.
+  // Every num-th element from `index` on. Directly above csv() (or its features()),
+  // text_lines(), libsvm() or tfrecords() it deals out lines or records before they are parsed: one
+  // that does not fit belongs to one shard, and only that one meets it.
   Dataset shard(std::int64_t num, std::int64_t index) const;
   Dataset shard(const InputContext& context) const {
     return shard(context.num_input_pipelines, context.input_pipeline_id);
@@ -118,8 +124,8 @@ class Dataset {
   // Reads cycle_length of the source's files at once, and takes a block of block_length elements
   // from each in turn; when a file has ended, the next one takes its place. Each file goes through
   // the stages below on its own: a shuffle() there shuffles within files, and a repeat() repeats a
-  // file. At most 256 files at once, through 2048 stages together; one interleave() over csv() or
-  // records(), and no cache() below it.
+  // file. At most 256 files at once, through 2048 stages together; one interleave(), over a
+  // source of files, and no cache() below it.
   Dataset interleave(std::int64_t cycle_length, std::int64_t block_length = 1) const;
   // Keeps the elements of the first pass, and yields them again in each later pass of a repeat()
   // above, in the same order: put what must differ between passes (shuffle) above it.

@@ -10,7 +10,7 @@
 #include "data/stage_spec.h"
 
 namespace cairn {
-namespace {
+namespace {}  // namespace
 
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
   if (columns.empty()) throw InvalidArgumentError(str(what, " has no columns"));
@@ -24,6 +24,8 @@ void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
       throw InvalidArgumentError(str(what, ": two columns are named \"", column.name, "\""));
   }
 }
+
+namespace {
 
 // A ragged column is two: all values, and where each example begins. Of a single example the splits
 // are [0, n].

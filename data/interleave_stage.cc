@@ -142,31 +142,6 @@ class InterleaveStage final : public Stage {
 
 }  // namespace
 
-const std::vector<std::string>& paths_of(const StageSpec& source) {
-  if (const auto* csv = std::get_if<CsvSpec>(&source.kind)) return csv->paths;
-  return std::get<RecordsSpec>(source.kind).paths;
-}
-
-bool reads_files(const StageSpec& source) {
-  return std::holds_alternative<CsvSpec>(source.kind) ||
-         std::holds_alternative<RecordsSpec>(source.kind);
-}
-
-std::shared_ptr<StageSpec> source_of_files(const StageSpec& source,
-                                           std::vector<std::string> paths) {
-  auto made = std::make_shared<StageSpec>();
-  made->element = source.element;
-  if (const auto* csv = std::get_if<CsvSpec>(&source.kind))
-    made->kind = CsvSpec{std::move(paths), csv->schema, csv->options};
-  else
-    made->kind = RecordsSpec{std::move(paths), std::get<RecordsSpec>(source.kind).schema};
-  return made;
-}
-
-std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file) {
-  return source_of_files(source, {paths_of(source)[file]});
-}
-
 StagePtr make_interleave_stage(std::size_t files, const InterleaveSpec& spec, OpenFile open) {
   return std::make_unique<InterleaveStage>(files, spec, std::move(open));
 }

@@ -51,6 +51,15 @@ StagePtr open_csv(const Chain& chain, std::size_t& at, const LineEvents& events)
   return make_csv_source(chain[0], shard, features, events);
 }
 
+// Other sources of lines and records take over a shard() directly above them.
+ShardSpec taken_shard(const Chain& chain, std::size_t& at) {
+  if (!holds<ShardSpec>(chain, 1)) return {};
+  const ShardSpec& shard = std::get<ShardSpec>(chain[1]->kind);
+  require_no_hint(shard);
+  at = 2;
+  return shard;
+}
+
 struct OpenOver {
   StagePtr input;
   const std::shared_ptr<const StageSpec>& spec;
@@ -95,6 +104,7 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& even
   at = 1;
   if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, events);
   if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0]);
+  if (holds<TextSpec>(chain, 0)) return make_text_source(*chain[0], taken_shard(chain, at), events);
   if (holds<TensorsSpec>(chain, 0)) return make_tensors_source(chain[0]);
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));
 }
@@ -138,14 +148,13 @@ StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& e
 }
 
 StagePtr open_interleaved(const Chain& chain, std::size_t at, const LineEvents& events) {
-  const std::vector<std::string>& paths = paths_of(*chain[0]);
   // A missing file is reported now, not hours into the run when its turn comes.
-  for (const std::string& path : paths) file_bytes(path);
+  for (const std::string& path : paths_of(*chain[0])) file_bytes(path);
   Chain below(chain.begin(), chain.begin() + static_cast<std::ptrdiff_t>(at));
   OpenFile open = [below = std::move(below), events](std::size_t file) {
     return open_one_file(below, file, events);
   };
-  return make_interleave_stage(paths.size(), std::get<InterleaveSpec>(chain[at]->kind),
+  return make_interleave_stage(file_count(*chain[0]), std::get<InterleaveSpec>(chain[at]->kind),
                                std::move(open));
 }
 

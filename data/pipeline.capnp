@@ -28,6 +28,7 @@ struct Stage {
     cache @14 :Cache;
     deal @15 :Deal;
     rebatch @16 :Rebatch;
+    textLines @17 :TextLines;
   }
 }
 
@@ -135,4 +136,12 @@ struct Rebatch {
 struct Deal {
   replicas @0 :Int64;
   cut @1 :Bool;                # each batch is cut among them; else they take batches in turn
+}
+
+struct TextLines {
+  paths @0 :List(Text);
+  column @1 :Text;
+  skipBlank @2 :Bool;
+  lineBytesMax @3 :Int64;
+  onError @4 :UInt8;
 }

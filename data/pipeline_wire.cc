@@ -8,57 +8,11 @@
 
 #include "core/graph/wire.h"
 #include "data/dataset_wire.h"
+#include "data/file_wire.h"
+#include "data/wire_parts.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::size_t kTextBytesMax = 1u << 20;
-
-template <typename List>
-void write_texts(List out, const std::vector<std::string>& texts) {
-  for (unsigned i = 0; i < texts.size(); ++i) out.set(i, texts[i]);
-}
-
-// Bounded, because a text is copied.
-std::string read_text(capnp::Text::Reader in) {
-  if (in.size() > kTextBytesMax)
-    throw InvalidArgumentError(str("a text of ", in.size(), " bytes in a dataset, at most ",
-                                   kTextBytesMax, " are possible"));
-  return std::string(in.cStr(), in.size());
-}
-std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader in,
-                                    std::size_t most = kDatasetColumnsMax) {
-  if (in.size() > most)
-    throw InvalidArgumentError(
-        str("a list of ", in.size(), " texts in a dataset, at most ", most, " are possible"));
-  std::vector<std::string> texts;
-  for (auto text : in) texts.push_back(read_text(text));
-  return texts;
-}
-
-template <typename List>
-void check_size(const List& list, const char* what) {
-  if (list.size() > kDatasetColumnsMax)
-    throw InvalidArgumentError(str("a dataset with ", list.size(), " ", what, ", at most ",
-                                   kDatasetColumnsMax, " are possible"));
-}
-
-DType read_dtype(std::uint8_t number) {
-  if (number >= kDTypeCount)
-    throw InvalidArgumentError(
-        str("a dataset names dtype ", int{number}, ", which this program does not know"));
-  return static_cast<DType>(number);
-}
-
-// A number beyond the last enumerator comes from a newer program; guessing its meaning would train
-// on other data.
-template <typename Enum>
-Enum read_enum(std::uint8_t number, Enum last, const char* what) {
-  if (number > static_cast<std::uint8_t>(last))
-    throw InvalidArgumentError(
-        str("a dataset names ", what, " ", int{number}, ", which this program does not know"));
-  return static_cast<Enum>(number);
-}
 
 void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   auto out = stage.initCsv();
@@ -273,12 +227,13 @@ void write_stage(pipeline::Stage::Builder out, const StageSpec& spec) {
   std::visit([&](const auto& kind) { write_kind(out, kind); }, spec.kind);
 }
 
-// Sources are the first kinds of the union in the schema, and exactly the first stage is one.
+// Exactly the first stage is a source.
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
-  bool source = in.which() <= pipeline::Stage::TENSORS;
+  bool source = in.which() <= pipeline::Stage::TENSORS || is_file_source(in.which());
   if (source == below.defined())
     throw InvalidArgumentError(source ? "a dataset with a source above another stage"
                                       : "a dataset without a source");
+  if (is_file_source(in.which())) return read_file_source(in);
   switch (in.which()) {
     case pipeline::Stage::CSV: return read_csv(in.getCsv());
     case pipeline::Stage::RECORDS: return read_records(in.getRecords());
@@ -315,6 +270,7 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     }
     case pipeline::Stage::CACHE:
       return below.cache({in.getCache().getBytesMax(), read_text(in.getCache().getFile())});
+    default: break;
   }
   throw InvalidArgumentError("a dataset holds a kind of stage that this program does not know");
 }

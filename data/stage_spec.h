@@ -17,6 +17,7 @@
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
 #include "data/feature_column.h"
+#include "data/file_schema.h"
 #include "data/schema.h"
 
 namespace cairn {
@@ -26,6 +27,10 @@ struct CsvSpec {
   std::vector<std::string> paths;
   CsvSchema schema;
   CsvOptions options;
+};
+struct TextSpec {
+  std::vector<std::string> paths;
+  TextOptions options;
 };
 // Files of flat binary records, all of one schema.
 struct RecordsSpec {
@@ -106,9 +111,10 @@ struct CacheSpec {
 
 // A variant and not a class hierarchy: the description is data, and what is done with it (opening,
 // counting, writing) lives in the files that do it.
-using StageKind = std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec,
-                               ShuffleSpec, BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec,
-                               PrefetchSpec, InterleaveSpec, CacheSpec, DealSpec, RebatchSpec>;
+using StageKind =
+    std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
+                 BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
+                 CacheSpec, DealSpec, RebatchSpec, TextSpec>;
 
 // A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
@@ -122,10 +128,13 @@ struct StageSpec {
 
 // ---- Sources that read files ----
 bool reads_files(const StageSpec& source);
-// The files of a source that does.
-const std::vector<std::string>& paths_of(const StageSpec& source);
-// The same source over other files.
-std::shared_ptr<StageSpec> source_of_files(const StageSpec& source, std::vector<std::string> paths);
+// How many files one that does reads, one after another.
+std::size_t file_count(const StageSpec& source);
+// The paths of all of them.
+std::vector<std::string> paths_of(const StageSpec& source);
+// The same source over these of its files.
+std::shared_ptr<StageSpec> source_of_files(const StageSpec& source,
+                                           const std::vector<std::size_t>& files);
 // The same source over one of its files, for the stages below interleave(), which run for each file
 // on its own.
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);
@@ -140,6 +149,10 @@ ElementSpec tensors_element(const TensorsSpec& spec);
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns);
 ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec);
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
+// What every source of columns and of files checks: the number of columns and their names; the
+// paths. `what` names the source.
+void check_columns(const std::vector<ColumnSpec>& columns, const char* what);
+void check_paths(const std::vector<std::string>& paths);
 // What can be checked of a feature without knowing its input: names, numbers, vocabularies.
 void check_feature(const FeatureColumn& feature);
 // The size of a record, fields without gaps.

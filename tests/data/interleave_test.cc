@@ -111,7 +111,7 @@ TEST(Interleave, TheStateOfAsManyFilesAsCanBeOpenIsSmallAndExact) {
 TEST(Interleave, RefusesWhatItCannotRead) {
   TempFolder folder;
   Dataset files = numbers(files_of(folder, {1}));
-  EXPECT_THAT(error_of([] { Dataset::range(3).interleave(2); }), HasSubstr("csv() or records()"));
+  EXPECT_THAT(error_of([] { Dataset::range(3).interleave(2); }), HasSubstr("csv(), records()"));
   EXPECT_THAT(error_of([&] { files.interleave(2).batch(2).interleave(2); }), HasSubstr("already"));
   EXPECT_THAT(error_of([&] { files.cache().interleave(2); }), HasSubstr("above interleave()"));
   EXPECT_THAT(error_of([&] { files.interleave(0); }), HasSubstr("cycle_length is 0"));

@@ -44,6 +44,7 @@ std::vector<Dataset> one_of_each() {
                                  {"s", Tensor::strings({2}, {"p", ""})}},
                                 "x")
               .repeat(2),
+          Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount}).shard(3, 1),
           Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
           Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }

@@ -31,6 +31,7 @@ std::string message(unsigned choice, Fill fill) {
          std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
 }
 
+void seeds_of_data();   // corpus_data.cc: CSV, lines, records
 void seeds_of_files();  // corpus_files.cc: manifests, row blocks, jobs, CSV, datasets, graphs
 void seeds_of_calls();  // corpus_calls.cc: what the services' calls and replies say, whole streams
 

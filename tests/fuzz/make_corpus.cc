@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   cairn::fuzz::set_corpus(argv[1]);
   cairn::fuzz::hellos();
   cairn::fuzz::error_texts();
+  cairn::fuzz::seeds_of_data();
   cairn::fuzz::seeds_of_files();
   cairn::fuzz::seeds_of_calls();
   cairn::fuzz::amplifiers();

@@ -28,6 +28,7 @@ void row_block(Bytes input);     // storage: the records of a checkpoint's datab
 void rpc_stream(Bytes input);    // rpc: everything after an accepted hello, served by a real ps
 // rpc, ps, worker: calls in a row, from several peers, served by a real ps and a real worker
 void sequence(Bytes input);
+void text_lines(Bytes input);  // data: a file of text lines, plain or gzip
 // ps: pull, push, configure, restore, and what a shard does with them
 void shard_message(Bytes input);
 
@@ -47,6 +48,7 @@ inline constexpr Target kTargets[] = {{"csv", csv},
                                       {"row_block", row_block},
                                       {"rpc_stream", rpc_stream},
                                       {"sequence", sequence},
-                                      {"shard_message", shard_message}};
+                                      {"shard_message", shard_message},
+                                      {"text_lines", text_lines}};
 
 }  // namespace cairn::fuzz

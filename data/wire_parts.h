@@ -1,0 +1,63 @@
+// What the readers and writers of a description share: lists and texts, bounded before they are
+// copied.
+#pragma once
+#include <capnp/list.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/tensor/tensor.h"
+#include "data/dataset_wire.h"
+
+namespace cairn {
+
+template <typename List>
+void write_texts(List out, const std::vector<std::string>& texts) {
+  for (unsigned i = 0; i < texts.size(); ++i) out.set(i, texts[i]);
+}
+
+// Bounded, because a text is copied.
+inline std::string read_text(capnp::Text::Reader in) {
+  constexpr std::size_t kTextBytesMax = 1u << 20;
+  if (in.size() > kTextBytesMax)
+    throw InvalidArgumentError(str("a text of ", in.size(), " bytes in a dataset, at most ",
+                                   kTextBytesMax, " are possible"));
+  return std::string(in.cStr(), in.size());
+}
+inline std::vector<std::string> read_texts(capnp::List<capnp::Text>::Reader in,
+                                           std::size_t most = kDatasetColumnsMax) {
+  if (in.size() > most)
+    throw InvalidArgumentError(
+        str("a list of ", in.size(), " texts in a dataset, at most ", most, " are possible"));
+  std::vector<std::string> texts;
+  for (auto text : in) texts.push_back(read_text(text));
+  return texts;
+}
+
+template <typename List>
+void check_size(const List& list, const char* what) {
+  if (list.size() > kDatasetColumnsMax)
+    throw InvalidArgumentError(str("a dataset with ", list.size(), " ", what, ", at most ",
+                                   kDatasetColumnsMax, " are possible"));
+}
+
+inline DType read_dtype(std::uint8_t number) {
+  if (number >= kDTypeCount)
+    throw InvalidArgumentError(
+        str("a dataset names dtype ", int{number}, ", which this program does not know"));
+  return static_cast<DType>(number);
+}
+
+// A number beyond the last enumerator comes from a newer program; guessing its meaning would train
+// on other data.
+template <typename Enum>
+Enum read_enum(std::uint8_t number, Enum last, const char* what) {
+  if (number > static_cast<std::uint8_t>(last))
+    throw InvalidArgumentError(
+        str("a dataset names ", what, " ", int{number}, ", which this program does not know"));
+  return static_cast<Enum>(number);
+}
+
+}  // namespace cairn

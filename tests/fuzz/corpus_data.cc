@@ -1,0 +1,53 @@
+// Seeds that are files of examples.
+#include <zlib.h>
+
+#include "tests/fuzz/corpus_seeds.h"
+
+namespace cairn::fuzz {
+namespace {
+
+std::string gzip(const std::string& plain) {
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string out(plain.size() + 100, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+void csvs() {
+  const std::string lines = "1,x,3\n0.5,\"q \"\"z\"\"\",2\n,,9\n 7 ,w|v,?\n",
+                    header = "c,a,b\r\n3,1,x\r\n4,2,\"y\r\nz\"\r\n";
+  seed("csv", "plain", std::string(1, 2) + lines);
+  seed("csv", "header", std::string(1, 1) + header);
+  seed("csv", "skipping", std::string(1, 8 | 16 | 2) + lines + "short\n1,2,3,4\n\"open");
+  seed("csv", "tabs", std::string(1, 4 | 32) + "#c\n1\tx\t2\n\n3\ty\t4");
+  seed("csv", "cells-of-lines",
+       std::string(1, static_cast<char>(128 | 8)) + "1,\"a\nb\",2\n3,\"c\nd\ne\nf,4\n5,\"g\"h,6\n");
+  seed("csv", "strict", std::string(1, static_cast<char>(128 | 32)) + "\xEF\xBB\xBF#c\n1,x\"y,2\n");
+  seed("csv", "stages", std::string(1, 64 | 8) + lines + lines);
+  seed("csv", "gzip", std::string(1, 2) + gzip(lines));
+  seed("csv", "gzip-twice", std::string(1, 1) + gzip(header) + gzip("5,6,w\n"));
+}
+
+void text_files() {
+  const std::string lines = "one\r\n\n  two \nthree";
+  seed("text_lines", "plain", std::string(1, 0) + lines);
+  seed("text_lines", "short", std::string(1, 1 | 4) + lines + "\nmuch too long for this\nend");
+  seed("text_lines", "stages", std::string(1, 2 | 8) + "\xEF\xBB\xBF" + lines + lines);
+  seed("text_lines", "gzip", std::string(1, 8) + gzip(lines + lines));
+}
+
+}  // namespace
+
+void seeds_of_data() {
+  csvs();
+  text_files();
+}
+
+}  // namespace cairn::fuzz
