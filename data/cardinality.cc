@@ -18,7 +18,8 @@ std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines);
 // A source of lines takes over a shard() above it, and CSV also features() (data/open.cc), so they
 // are counted together: the shard deals out lines, bad ones included.
 bool is_of_lines(const SpecPtr& spec) {
-  if (std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<TextSpec>(spec->kind))
+  if (std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<TextSpec>(spec->kind) ||
+      std::holds_alternative<LibsvmSpec>(spec->kind))
     return true;
   bool passes = std::holds_alternative<ShardSpec>(spec->kind) ||
                 std::holds_alternative<FeaturesSpec>(spec->kind);
@@ -69,6 +70,7 @@ struct Count {
 
   std::int64_t operator()(const CsvSpec&) { return 0; }  // counted by reading
   std::int64_t operator()(const TextSpec&) { return 0; }
+  std::int64_t operator()(const LibsvmSpec&) { return 0; }
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {

@@ -79,6 +79,13 @@ class Dataset {
   static Dataset text_lines(std::vector<std::string> paths, TextOptions options = {});
   static Dataset text_lines(std::string path, TextOptions options = {});
   static Dataset text_lines(std::initializer_list<std::string> paths, TextOptions options = {});
+  // Lines of libsvm's format, file after file (LibsvmSchema): a label, and ragged ids and values.
+  // Blank lines and comments are skipped.
+  static Dataset libsvm(std::vector<std::string> paths, LibsvmSchema schema = {},
+                        FileOptions options = {});
+  static Dataset libsvm(std::string path, LibsvmSchema schema = {}, FileOptions options = {});
+  static Dataset libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema = {},
+                        FileOptions options = {});
   // 0 .. n - 1: one int64 column "value".
   static Dataset range(std::int64_t n);
   // Slices of the columns along their first dimension, which must agree. They travel inside the

@@ -25,14 +25,12 @@ void check_columns(const std::vector<ColumnSpec>& columns, const char* what) {
   }
 }
 
-namespace {
-
-// A ragged column is two: all values, and where each example begins. Of a single example the splits
-// are [0, n].
 void add_ragged(ElementSpec& element, const std::string& name, DType dtype) {
   element.columns.push_back({name, {dtype, {Shape::kUnknown}}});
   element.columns.push_back({name + kRowSplits, {DType::kInt64, {2}}});
 }
+
+namespace {
 
 bool has_column(const ElementSpec& element, const std::string& name) {
   return std::any_of(element.columns.begin(), element.columns.end(),
@@ -62,17 +60,6 @@ void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
                                    dtype_name(column.dtype)));
 }
 
-// A text on both lists would be read as 1 without a word.
-void check_label_texts(const CsvLabel& label) {
-  for (const auto& text : label.negative)
-    if (std::find(label.positive.begin(), label.positive.end(), text) != label.positive.end())
-      throw InvalidArgumentError(
-          str("label \"", label.column, "\": \"", text, "\" is both positive and negative"));
-  if (label.positive.empty() && !label.negative.empty())
-    throw InvalidArgumentError(
-        str("label \"", label.column, "\" has negative values, but no positive ones"));
-}
-
 // Characters by which lines are found cannot have a second meaning.
 void check_delimiter_and_quote(const CsvSchema& schema) {
   const char delimiter = schema.delimiter, quote = schema.quote;
@@ -87,6 +74,16 @@ void check_delimiter_and_quote(const CsvSchema& schema) {
 }
 
 }  // namespace
+
+void check_label_texts(const CsvLabel& label) {
+  for (const auto& text : label.negative)
+    if (std::find(label.positive.begin(), label.positive.end(), text) != label.positive.end())
+      throw InvalidArgumentError(
+          str("label \"", label.column, "\": \"", text, "\" is both positive and negative"));
+  if (label.positive.empty() && !label.negative.empty())
+    throw InvalidArgumentError(
+        str("label \"", label.column, "\" has negative values, but no positive ones"));
+}
 
 // Columns in the order of the file, without those that are skipped. A label with `positive` texts
 // is float32 whatever its column's dtype is.

@@ -38,4 +38,26 @@ Dataset Dataset::text_lines(std::initializer_list<std::string> paths, TextOption
   return text_lines(std::vector<std::string>(paths), std::move(options));
 }
 
+Dataset Dataset::libsvm(std::vector<std::string> paths, LibsvmSchema schema, FileOptions options) {
+  check_paths(paths);
+  if (schema.dimension < 0)
+    throw InvalidArgumentError(
+        str("LibsvmSchema::dimension is ", schema.dimension, ", it must be at least 0"));
+  check_label_texts(schema.label);
+  ElementSpec element;
+  element.columns.push_back({schema.label.column, {DType::kFloat32, {}}});
+  if (!schema.qid.empty()) element.columns.push_back({schema.qid, {DType::kInt64, {}}});
+  add_ragged(element, schema.ids, DType::kInt64);
+  add_ragged(element, schema.values, DType::kFloat32);
+  element = checked(std::move(element.columns), schema.label.column, "the libsvm schema");
+  return file_source(LibsvmSpec{std::move(paths), std::move(schema), options}, std::move(element));
+}
+Dataset Dataset::libsvm(std::string path, LibsvmSchema schema, FileOptions options) {
+  return libsvm(std::vector<std::string>{std::move(path)}, std::move(schema), options);
+}
+Dataset Dataset::libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema,
+                        FileOptions options) {
+  return libsvm(std::vector<std::string>(paths), std::move(schema), options);
+}
+
 }  // namespace cairn

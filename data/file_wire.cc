@@ -18,6 +18,19 @@ Dataset read_text_lines(pipeline::TextLines::Reader in) {
   return Dataset::text_lines(read_texts(in.getPaths(), kPathsMax), std::move(options));
 }
 
+Dataset read_libsvm(pipeline::Libsvm::Reader in) {
+  LibsvmSchema schema;
+  schema.ids = read_text(in.getIds());
+  schema.values = read_text(in.getValues());
+  schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
+                  read_texts(in.getNegative()), in.getBinaryLabel()};
+  schema.qid = read_text(in.getQid());
+  schema.zero_based = in.getZeroBased();
+  schema.dimension = in.getDimension();
+  const FileOptions options{read_on_error(in.getOnError())};
+  return Dataset::libsvm(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
+}
+
 }  // namespace
 
 void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec) {
@@ -29,8 +42,34 @@ void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec) {
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
 }
 
-bool is_file_source(pipeline::Stage::Which which) { return which == pipeline::Stage::TEXT_LINES; }
+void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec) {
+  auto out = stage.initLibsvm();
+  const LibsvmSchema& schema = spec.schema;
+  write_texts(out.initPaths(static_cast<unsigned>(spec.paths.size())), spec.paths);
+  out.setIds(schema.ids);
+  out.setValues(schema.values);
+  out.setLabelColumn(schema.label.column);
+  write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
+              schema.label.positive);
+  write_texts(out.initNegative(static_cast<unsigned>(schema.label.negative.size())),
+              schema.label.negative);
+  out.setBinaryLabel(schema.label.binary);
+  out.setQid(schema.qid);
+  out.setZeroBased(schema.zero_based);
+  out.setDimension(schema.dimension);
+  out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+}
 
-Dataset read_file_source(pipeline::Stage::Reader in) { return read_text_lines(in.getTextLines()); }
+bool is_file_source(pipeline::Stage::Which which) {
+  return which == pipeline::Stage::TEXT_LINES || which == pipeline::Stage::LIBSVM;
+}
+
+Dataset read_file_source(pipeline::Stage::Reader in) {
+  switch (in.which()) {
+    case pipeline::Stage::TEXT_LINES: return read_text_lines(in.getTextLines());
+    case pipeline::Stage::LIBSVM: return read_libsvm(in.getLibsvm());
+    default: CAIRN_CHECK(false, "not one of these sources");
+  }
+}
 
 }  // namespace cairn

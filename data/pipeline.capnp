@@ -29,6 +29,7 @@ struct Stage {
     deal @15 :Deal;
     rebatch @16 :Rebatch;
     textLines @17 :TextLines;
+    libsvm @18 :Libsvm;
   }
 }
 
@@ -144,4 +145,18 @@ struct TextLines {
   skipBlank @2 :Bool;
   lineBytesMax @3 :Int64;
   onError @4 :UInt8;
+}
+
+struct Libsvm {
+  paths @0 :List(Text);
+  ids @1 :Text;
+  values @2 :Text;
+  labelColumn @3 :Text;
+  positive @4 :List(Text);
+  negative @5 :List(Text);
+  binaryLabel @6 :Bool;
+  qid @7 :Text;
+  zeroBased @8 :Bool;
+  dimension @9 :Int64;
+  onError @10 :UInt8;
 }

@@ -32,6 +32,11 @@ struct TextSpec {
   std::vector<std::string> paths;
   TextOptions options;
 };
+struct LibsvmSpec {
+  std::vector<std::string> paths;
+  LibsvmSchema schema;
+  FileOptions options;
+};
 // Files of flat binary records, all of one schema.
 struct RecordsSpec {
   std::vector<std::string> paths;
@@ -114,7 +119,7 @@ struct CacheSpec {
 using StageKind =
     std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
-                 CacheSpec, DealSpec, RebatchSpec, TextSpec>;
+                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec>;
 
 // A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
@@ -153,6 +158,11 @@ ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
 // paths. `what` names the source.
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what);
 void check_paths(const std::vector<std::string>& paths);
+// A text on both lists of a label, or negative ones alone, would be read without a word.
+void check_label_texts(const CsvLabel& label);
+// Adds the two columns of a ragged one: all values, and where each example begins. Of a single
+// example the splits are [0, n].
+void add_ragged(ElementSpec& element, const std::string& name, DType dtype);
 // What can be checked of a feature without knowing its input: names, numbers, vocabularies.
 void check_feature(const FeatureColumn& feature);
 // The size of a record, fields without gaps.

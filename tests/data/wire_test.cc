@@ -45,6 +45,8 @@ std::vector<Dataset> one_of_each() {
                                 "x")
               .repeat(2),
           Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount}).shard(3, 1),
+          Dataset::libsvm("a", {"i", "v", {"y", {"1"}, {"0"}, true}, "q", true, 9},
+                          {OnError::kSkipAndCount}),
           Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
           Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }

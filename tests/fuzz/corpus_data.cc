@@ -43,11 +43,20 @@ void text_files() {
   seed("text_lines", "gzip", std::string(1, 8) + gzip(lines + lines));
 }
 
+void libsvm_files() {
+  const std::string lines = "+1 1:0.5 3:-2e3  9:7#c\n# c\n\n-1 qid:3 2:1\n0";
+  seed("libsvm", "plain", std::string(1, 0) + lines);
+  seed("libsvm", "queries", std::string(1, 1 | 2 | 4) + "1 qid:1 0:1\n0 qid:2 99:3\n1 2:3");
+  seed("libsvm", "skipping", std::string(1, 8 | 2) + lines + " 101:1\n1 0:1\nx 1:1\n1 1\n1 2:2");
+  seed("libsvm", "stages", std::string(1, 16 | 32 | 8) + lines + "\n" + lines);
+}
+
 }  // namespace
 
 void seeds_of_data() {
   csvs();
   text_files();
+  libsvm_files();
 }
 
 }  // namespace cairn::fuzz

@@ -22,6 +22,7 @@ void graph(Bytes input);         // core: a function: parsed, verified, planned,
 void hello(Bytes input);         // rpc: the greeting and its reply
 void job(Bytes input);           // tools: a job file
 void lane_message(Bytes input);  // worker: layout, closure, and what a lane does with them
+void libsvm(Bytes input);        // data: a file of libsvm's lines
 void manifest(Bytes input);      // storage: MANIFEST.json
 void reply(Bytes input);         // coordinator: what ps and workers answer
 void row_block(Bytes input);     // storage: the records of a checkpoint's database, keys and values
@@ -43,6 +44,7 @@ inline constexpr Target kTargets[] = {{"csv", csv},
                                       {"hello", hello},
                                       {"job", job},
                                       {"lane_message", lane_message},
+                                      {"libsvm", libsvm},
                                       {"manifest", manifest},
                                       {"reply", reply},
                                       {"row_block", row_block},
