@@ -19,7 +19,8 @@ std::int64_t count_by_reading(const SpecPtr& spec, LinesRead& lines);
 // are counted together: the shard deals out lines, bad ones included.
 bool is_of_lines(const SpecPtr& spec) {
   if (std::holds_alternative<CsvSpec>(spec->kind) || std::holds_alternative<TextSpec>(spec->kind) ||
-      std::holds_alternative<LibsvmSpec>(spec->kind))
+      std::holds_alternative<LibsvmSpec>(spec->kind) ||
+      std::holds_alternative<TfRecordsSpec>(spec->kind))
     return true;
   bool passes = std::holds_alternative<ShardSpec>(spec->kind) ||
                 std::holds_alternative<FeaturesSpec>(spec->kind);
@@ -71,6 +72,7 @@ struct Count {
   std::int64_t operator()(const CsvSpec&) { return 0; }  // counted by reading
   std::int64_t operator()(const TextSpec&) { return 0; }
   std::int64_t operator()(const LibsvmSpec&) { return 0; }
+  std::int64_t operator()(const TfRecordsSpec&) { return 0; }
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {

@@ -23,6 +23,7 @@
 
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
+#include "data/example_schema.h"
 #include "data/feature_column.h"
 #include "data/file_schema.h"
 #include "data/input_context.h"
@@ -86,6 +87,14 @@ class Dataset {
   static Dataset libsvm(std::string path, LibsvmSchema schema = {}, FileOptions options = {});
   static Dataset libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema = {},
                         FileOptions options = {});
+  // Records of TFRecord files, file after file, gzip or not: tf.train.Examples by their schema, or
+  // as they are. Checksums are verified.
+  static Dataset tfrecords(std::vector<std::string> paths, ExampleSchema schema = {},
+                           TfRecordOptions options = {});
+  static Dataset tfrecords(std::string path, ExampleSchema schema = {},
+                           TfRecordOptions options = {});
+  static Dataset tfrecords(std::initializer_list<std::string> paths, ExampleSchema schema = {},
+                           TfRecordOptions options = {});
   // 0 .. n - 1: one int64 column "value".
   static Dataset range(std::int64_t n);
   // Slices of the columns along their first dimension, which must agree. They travel inside the

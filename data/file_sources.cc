@@ -1,4 +1,5 @@
 // The calls of Dataset for sources that read files of a format of their own, and what each yields.
+#include "data/csv_cells.h"
 #include "data/dataset.h"
 #include "data/stage_spec.h"
 
@@ -17,6 +18,54 @@ ElementSpec checked(std::vector<ColumnSpec> columns, std::string label, const ch
   check_columns(columns, what);
   ElementSpec element{std::move(columns), std::move(label)};
   if (!element.label.empty()) element.find(element.label);
+  return element;
+}
+
+// The bound on values keeps sizes far from overflow wherever they are multiplied.
+void check_example_feature(const ExampleFeature& feature) {
+  constexpr std::int64_t kValuesMax = 1 << 24;
+  const auto refuse = [&](const std::string& why) {
+    throw InvalidArgumentError(str("feature \"", feature.name, "\": ", why));
+  };
+  const DType dtype = feature.dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kInt64 && dtype != DType::kString &&
+      dtype != DType::kUint8)
+    refuse(str("a tf.train.Example holds no ", dtype_name(dtype),
+               ", but float32, int64, string, and uint8 as a string's bytes"));
+  std::int64_t values = 1;
+  for (const std::int64_t dim : feature.shape.dims()) {
+    if (dim < 1 || dim > kValuesMax / values)
+      refuse(str("the shape ", feature.shape.to_string(), " must have from 1 to ", kValuesMax,
+                 " values"));
+    values *= dim;
+  }
+  if (feature.ragged && (feature.shape.rank() > 0 || dtype == DType::kUint8))
+    refuse("a ragged feature has no shape, and is not of dtype uint8");
+  if (!feature.default_value) return;
+  if (feature.ragged)
+    refuse("a ragged feature has no values where it is missing: no default_value");
+  if (!parses_as(*feature.default_value, dtype))
+    refuse(str("the default_value \"", *feature.default_value, "\" is not of type ",
+               dtype_name(dtype)));
+}
+
+ElementSpec example_element(const ExampleSchema& schema) {
+  if (schema.features.empty()) return checked({{"record", {DType::kString, {}}}}, schema.label, "");
+  ElementSpec element;
+  for (const ExampleFeature& feature : schema.features) {
+    check_example_feature(feature);
+    if (feature.ragged)
+      add_ragged(element, feature.name, feature.dtype);
+    else if (feature.name.ends_with(kRowSplits))
+      throw InvalidArgumentError(
+          str("feature \"", feature.name, "\": that is a name of ragged columns only"));
+    else
+      element.columns.push_back({feature.name, {feature.dtype, feature.shape}});
+  }
+  element = checked(std::move(element.columns), schema.label, "the example schema");
+  for (const ExampleFeature& feature : schema.features)
+    if (feature.ragged && feature.name == schema.label)
+      throw InvalidArgumentError(str("the label \"", feature.name, "\" cannot be ragged"));
   return element;
 }
 
@@ -58,6 +107,26 @@ Dataset Dataset::libsvm(std::string path, LibsvmSchema schema, FileOptions optio
 Dataset Dataset::libsvm(std::initializer_list<std::string> paths, LibsvmSchema schema,
                         FileOptions options) {
   return libsvm(std::vector<std::string>(paths), std::move(schema), options);
+}
+
+Dataset Dataset::tfrecords(std::vector<std::string> paths, ExampleSchema schema,
+                           TfRecordOptions options) {
+  constexpr std::int64_t kRecordBytesMax = std::int64_t{1} << 30;
+  check_paths(paths);
+  if (options.record_bytes_max < 1 || options.record_bytes_max > kRecordBytesMax)
+    throw InvalidArgumentError(str("TfRecordOptions::record_bytes_max is ",
+                                   options.record_bytes_max, ", it must lie in [1, ",
+                                   kRecordBytesMax, "]"));
+  ElementSpec element = example_element(schema);
+  return file_source(TfRecordsSpec{std::move(paths), std::move(schema), options},
+                     std::move(element));
+}
+Dataset Dataset::tfrecords(std::string path, ExampleSchema schema, TfRecordOptions options) {
+  return tfrecords(std::vector<std::string>{std::move(path)}, std::move(schema), options);
+}
+Dataset Dataset::tfrecords(std::initializer_list<std::string> paths, ExampleSchema schema,
+                           TfRecordOptions options) {
+  return tfrecords(std::vector<std::string>(paths), std::move(schema), options);
 }
 
 }  // namespace cairn

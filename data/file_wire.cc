@@ -31,6 +31,32 @@ Dataset read_libsvm(pipeline::Libsvm::Reader in) {
   return Dataset::libsvm(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 
+Shape read_shape(capnp::List<std::int64_t>::Reader in) {
+  check_size(in, "dimensions");
+  std::vector<std::int64_t> dims;
+  for (const std::int64_t dim : in) dims.push_back(dim);
+  return Shape(std::move(dims));
+}
+void write_shape(capnp::List<std::int64_t>::Builder out, const Shape& shape) {
+  for (unsigned i = 0; i < out.size(); ++i) out.set(i, shape[static_cast<int>(i)]);
+}
+
+Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
+  ExampleSchema schema;
+  check_size(in.getFeatures(), "features");
+  for (auto feature : in.getFeatures()) {
+    ExampleFeature& made = schema.features.emplace_back();
+    made.name = read_text(feature.getName());
+    made.dtype = read_dtype(feature.getDtype());
+    made.shape = read_shape(feature.getShape());
+    made.ragged = feature.getRagged();
+    if (feature.getHasDefault()) made.default_value = read_text(feature.getDefaultValue());
+  }
+  schema.label = read_text(in.getLabel());
+  const TfRecordOptions options{read_on_error(in.getOnError()), in.getRecordBytesMax()};
+  return Dataset::tfrecords(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
+}
+
 }  // namespace
 
 void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec) {
@@ -60,14 +86,34 @@ void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec) {
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
 }
 
+void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
+  auto out = stage.initTfRecords();
+  write_texts(out.initPaths(static_cast<unsigned>(spec.paths.size())), spec.paths);
+  auto features = out.initFeatures(static_cast<unsigned>(spec.schema.features.size()));
+  for (unsigned i = 0; i < features.size(); ++i) {
+    const ExampleFeature& feature = spec.schema.features[i];
+    features[i].setName(feature.name);
+    features[i].setDtype(static_cast<std::uint8_t>(feature.dtype));
+    write_shape(features[i].initShape(static_cast<unsigned>(feature.shape.rank())), feature.shape);
+    features[i].setRagged(feature.ragged);
+    features[i].setHasDefault(feature.default_value.has_value());
+    if (feature.default_value) features[i].setDefaultValue(*feature.default_value);
+  }
+  out.setLabel(spec.schema.label);
+  out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
+  out.setRecordBytesMax(spec.options.record_bytes_max);
+}
+
 bool is_file_source(pipeline::Stage::Which which) {
-  return which == pipeline::Stage::TEXT_LINES || which == pipeline::Stage::LIBSVM;
+  return which == pipeline::Stage::TEXT_LINES || which == pipeline::Stage::LIBSVM ||
+         which == pipeline::Stage::TF_RECORDS;
 }
 
 Dataset read_file_source(pipeline::Stage::Reader in) {
   switch (in.which()) {
     case pipeline::Stage::TEXT_LINES: return read_text_lines(in.getTextLines());
     case pipeline::Stage::LIBSVM: return read_libsvm(in.getLibsvm());
+    case pipeline::Stage::TF_RECORDS: return read_tfrecords(in.getTfRecords());
     default: CAIRN_CHECK(false, "not one of these sources");
   }
 }

@@ -107,6 +107,8 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& even
   if (holds<TextSpec>(chain, 0)) return make_text_source(*chain[0], taken_shard(chain, at), events);
   if (holds<LibsvmSpec>(chain, 0))
     return make_libsvm_source(chain[0], taken_shard(chain, at), events);
+  if (holds<TfRecordsSpec>(chain, 0))
+    return make_tfrecords_source(chain[0], taken_shard(chain, at), events);
   if (holds<TensorsSpec>(chain, 0)) return make_tensors_source(chain[0]);
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));
 }

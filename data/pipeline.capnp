@@ -30,6 +30,7 @@ struct Stage {
     rebatch @16 :Rebatch;
     textLines @17 :TextLines;
     libsvm @18 :Libsvm;
+    tfRecords @19 :TfRecords;
   }
 }
 
@@ -159,4 +160,21 @@ struct Libsvm {
   zeroBased @8 :Bool;
   dimension @9 :Int64;
   onError @10 :UInt8;
+}
+
+struct TfRecords {
+  paths @0 :List(Text);
+  features @1 :List(ExampleFeature);
+  label @2 :Text;
+  onError @3 :UInt8;
+  recordBytesMax @4 :Int64;
+}
+
+struct ExampleFeature {
+  name @0 :Text;
+  dtype @1 :UInt8;
+  shape @2 :List(Int64);
+  ragged @3 :Bool;
+  hasDefault @4 :Bool;
+  defaultValue @5 :Text;
 }

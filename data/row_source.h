@@ -27,6 +27,9 @@ class RowDecoder {
   virtual void clear() = 0;
 };
 
+// Each record is a string.
+std::unique_ptr<RowDecoder> make_text_rows();
+
 struct RowSourceParts {
   std::vector<std::string> paths;
   std::function<std::unique_ptr<RecordReader>(const std::string& path)> open;

@@ -63,6 +63,8 @@ StagePtr make_csv_source(std::shared_ptr<const StageSpec> source, const ShardSpe
 StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, LineEvents events);
 StagePtr make_libsvm_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
                             LineEvents events);
+StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
+                               LineEvents events);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);

@@ -16,6 +16,7 @@
 
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
+#include "data/example_schema.h"
 #include "data/feature_column.h"
 #include "data/file_schema.h"
 #include "data/schema.h"
@@ -36,6 +37,11 @@ struct LibsvmSpec {
   std::vector<std::string> paths;
   LibsvmSchema schema;
   FileOptions options;
+};
+struct TfRecordsSpec {
+  std::vector<std::string> paths;
+  ExampleSchema schema;
+  TfRecordOptions options;
 };
 // Files of flat binary records, all of one schema.
 struct RecordsSpec {
@@ -119,7 +125,7 @@ struct CacheSpec {
 using StageKind =
     std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
-                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec>;
+                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec>;
 
 // A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.

@@ -32,6 +32,8 @@ class TextRows final : public RowDecoder {
 
 }  // namespace
 
+std::unique_ptr<RowDecoder> make_text_rows() { return std::make_unique<TextRows>(); }
+
 StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, LineEvents events) {
   const auto& text = std::get<TextSpec>(source.kind);
   const LineRules rules{.skip_blank = text.options.skip_blank,
@@ -39,7 +41,7 @@ StagePtr make_text_source(const StageSpec& source, const ShardSpec& shard, LineE
   RowSourceParts parts{
       .paths = text.paths,
       .open = [rules](const auto& path) { return std::make_unique<LineReader>(path, rules); },
-      .rows = std::make_unique<TextRows>(),
+      .rows = make_text_rows(),
       .on_error = text.options.on_error};
   return make_row_source(source.element, std::move(parts), shard, std::move(events));
 }

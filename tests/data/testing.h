@@ -35,7 +35,15 @@ class TempFolder {
 
 inline std::string to_text(const Element& element) {
   std::string text;
-  for (const auto& column : element) text += column.to_string(1 << 20) + " ";
+  for (const auto& column : element) {
+    if (column.dtype() != DType::kString) {
+      text += column.to_string(1 << 20) + " ";
+      continue;
+    }
+    text += column.type().to_string() + "{";
+    for (const std::string& value : column.string_values()) text += "\"" + value + "\"";
+    text += "} ";
+  }
   return text;
 }
 

@@ -25,30 +25,35 @@ std::vector<Dataset> one_of_each() {
   std::vector<FeatureColumn> features = adult_features();
   features.push_back(FeatureColumn::vocabulary("workclass", {"a", "b"}, Oov::kLast, "v"));
   RecordSchema records{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 8}}, "label", true};
-  return {Dataset::csv({"a.csv", "b.csv"}, schema, {OnError::kSkipAndCount})
-              .features(features)
-              .shard(3, 2)
-              .shuffle(100, 7, {false})
-              .batch(32, {true})
-              .prefetch(4)
-              .repeat(),
-          Dataset::records("r.bin", records).skip(3).take(9).batch(2).deal(3, Deal::kCut),
-          Dataset::records({"r.bin", "s.bin"}, records)
-              .shuffle(9)
-              .interleave(7, 5)
-              .cache({1 << 20, "kept"})
-              .repeat(),
-          Dataset::csv("a.csv", schema).interleave(1).cache(),
-          Dataset::csv("a.csv", plain, {OnError::kFail, OptionNames::kJobFile}),
-          Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
-                                 {"s", Tensor::strings({2}, {"p", ""})}},
-                                "x")
-              .repeat(2),
-          Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount}).shard(3, 1),
-          Dataset::libsvm("a", {"i", "v", {"y", {"1"}, {"0"}, true}, "q", true, 9},
-                          {OnError::kSkipAndCount}),
-          Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
-          Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
+  return {
+      Dataset::csv({"a.csv", "b.csv"}, schema, {OnError::kSkipAndCount})
+          .features(features)
+          .shard(3, 2)
+          .shuffle(100, 7, {false})
+          .batch(32, {true})
+          .prefetch(4)
+          .repeat(),
+      Dataset::records("r.bin", records).skip(3).take(9).batch(2).deal(3, Deal::kCut),
+      Dataset::records({"r.bin", "s.bin"}, records)
+          .shuffle(9)
+          .interleave(7, 5)
+          .cache({1 << 20, "kept"})
+          .repeat(),
+      Dataset::csv("a.csv", schema).interleave(1).cache(),
+      Dataset::csv("a.csv", plain, {OnError::kFail, OptionNames::kJobFile}),
+      Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
+                             {"s", Tensor::strings({2}, {"p", ""})}},
+                            "x")
+          .repeat(2),
+      Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount}).shard(3, 1),
+      Dataset::libsvm("a", {"i", "v", {"y", {"1"}, {"0"}, true}, "q", true, 9},
+                      {OnError::kSkipAndCount}),
+      Dataset::tfrecords(
+          {"a", "b"},
+          {{{"x", DType::kInt64, {2, 3}, false, "7"}, {"y", DType::kString, {}, true}, {"z"}}, "z"},
+          {OnError::kSkipAndCount, 99}),
+      Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
+      Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }
 
 // A body under a checksum that fits, so that the checks behind it are met.

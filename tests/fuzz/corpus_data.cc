@@ -1,6 +1,7 @@
 // Seeds that are files of examples.
 #include <zlib.h>
 
+#include "data/tfrecord_writer.h"
 #include "tests/fuzz/corpus_seeds.h"
 
 namespace cairn::fuzz {
@@ -51,12 +52,33 @@ void libsvm_files() {
   seed("libsvm", "stages", std::string(1, 16 | 32 | 8) + lines + "\n" + lines);
 }
 
+void tfrecord_files() {
+  const std::string example = ExampleMessage()
+                                  .integers("x", {1, 300})
+                                  .integers("i", {-1, 2})
+                                  .floats("f", {1, 2})
+                                  .floats("g", {0.5f})
+                                  .texts("t", {"text"})
+                                  .texts("w", {"a", "", "b"})
+                                  .texts("b", {"byte"})
+                                  .bytes();
+  const std::string small = ExampleMessage().integers("x", {7, 8}).bytes();
+  seed("tfrecord", "example", std::string(1, 1) + example);
+  seed("tfrecord", "small-example", std::string(1, 1 | 4) + small);
+  seed("tfrecord", "file", std::string(1, 0) + framed(example) + framed(small));
+  seed("tfrecord", "raw", std::string(1, 2 | 8) + framed("one") + framed("") + framed("three"));
+  seed("tfrecord", "skipping",
+       std::string(1, 4 | 16) + framed(small) + framed("no example") + framed(example));
+  seed("tfrecord", "gzip", std::string(1, 8) + gzip(framed(small) + framed(small)));
+}
+
 }  // namespace
 
 void seeds_of_data() {
   csvs();
   text_files();
   libsvm_files();
+  tfrecord_files();
 }
 
 }  // namespace cairn::fuzz

@@ -30,6 +30,7 @@ void rpc_stream(Bytes input);    // rpc: everything after an accepted hello, ser
 // rpc, ps, worker: calls in a row, from several peers, served by a real ps and a real worker
 void sequence(Bytes input);
 void text_lines(Bytes input);  // data: a file of text lines, plain or gzip
+void tfrecord(Bytes input);    // data: a TFRecord file of examples, or one example
 // ps: pull, push, configure, restore, and what a shard does with them
 void shard_message(Bytes input);
 
@@ -51,6 +52,7 @@ inline constexpr Target kTargets[] = {{"csv", csv},
                                       {"rpc_stream", rpc_stream},
                                       {"sequence", sequence},
                                       {"shard_message", shard_message},
-                                      {"text_lines", text_lines}};
+                                      {"text_lines", text_lines},
+                                      {"tfrecord", tfrecord}};
 
 }  // namespace cairn::fuzz

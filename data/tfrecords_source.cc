@@ -1,0 +1,23 @@
+// tfrecords(): records of TFRecord files, as tf.train.Examples or as they are.
+#include "data/example_rows.h"
+#include "data/tfrecord_reader.h"
+
+namespace cairn {
+
+StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
+                               LineEvents events) {
+  const auto& spec = std::get<TfRecordsSpec>(source->kind);
+  // The reader's function keeps the description, to which the rows refer.
+  const auto open = [source, most = spec.options.record_bytes_max](const std::string& path) {
+    return std::make_unique<TfRecordReader>(path, most);
+  };
+  RowSourceParts parts{
+      .paths = spec.paths,
+      .open = open,
+      .rows = spec.schema.features.empty() ? make_text_rows() : make_example_rows(spec.schema),
+      .on_error = spec.options.on_error,
+      .record = "record"};
+  return make_row_source(source->element, std::move(parts), shard, std::move(events));
+}
+
+}  // namespace cairn
