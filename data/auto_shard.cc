@@ -49,9 +49,7 @@ Dataset with_hints_replaced(const Dataset& dataset, std::int64_t workers, std::i
   }));
 }
 
-std::size_t files_of(const StageSpec& source) {
-  return reads_files(source) ? file_count(source) : 0;
-}
+std::size_t files_of(const StageSpec& source) { return file_count(source); }
 
 Dataset with_own_files(const Dataset& dataset, std::int64_t workers, std::int64_t worker) {
   return Dataset(changed(dataset.last(), [&](const SpecPtr& spec) -> SpecPtr {

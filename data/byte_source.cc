@@ -183,14 +183,32 @@ std::unique_ptr<ByteSource> open_gzip(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
-  auto plain = std::make_unique<PlainFile>(path);
+bool is_gzip(const std::string& path) {
   unsigned char magic[2] = {};
-  bool gzip =
-      plain->read(reinterpret_cast<char*>(magic), 2) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-  plain->seek(0);
-  if (gzip) return open_gzip(path);
-  return plain;
+  return PlainFile(path).read(reinterpret_cast<char*>(magic), 2) == 2 && magic[0] == 0x1f &&
+         magic[1] == 0x8b;
+}
+
+std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
+  if (is_gzip(path)) return open_gzip(path);
+  return std::make_unique<PlainFile>(path);
+}
+
+std::string first_bytes(const std::string& path, std::size_t most) {
+  std::unique_ptr<ByteSource> bytes;
+  if (is_gzip(path))
+    bytes = std::make_unique<GzipFile>(path);
+  else
+    bytes = std::make_unique<PlainFile>(path);
+  std::string first(most, '\0');
+  std::size_t have = 0;
+  while (have < most) {
+    const std::size_t got = bytes->read(first.data() + have, most - have);
+    if (got == 0) break;
+    have += got;
+  }
+  first.resize(have);
+  return first;
 }
 
 std::unique_ptr<ByteSource> open_plain_bytes(const std::string& path) {

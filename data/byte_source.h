@@ -28,6 +28,11 @@ class ByteSource {
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 // The same without a look at the first bytes: never decompressed.
 std::unique_ptr<ByteSource> open_plain_bytes(const std::string& path);
+// The first bytes of a file, decompressed, without reading much more of it; fewer if it has fewer.
+//   Errors  those of open_bytes() and of reading.
+std::string first_bytes(const std::string& path, std::size_t most);
+// Whether open_bytes() would decompress it.
+bool is_gzip(const std::string& path);
 // The size of a file as it lies on disk.
 //   Errors  NotFound: there is no such file.
 std::uint64_t file_bytes(const std::string& path);

@@ -2,6 +2,7 @@
 // lines or records must be read: how many rows one has is known to its line ends alone, and where
 // bad lines are skipped, to what is in them.
 #include <algorithm>
+#include <numeric>
 
 #include "data/byte_source.h"
 #include "data/dataset.h"
@@ -73,6 +74,10 @@ struct Count {
   std::int64_t operator()(const TextSpec&) { return 0; }
   std::int64_t operator()(const LibsvmSpec&) { return 0; }
   std::int64_t operator()(const TfRecordsSpec&) { return 0; }
+  std::int64_t operator()(const IdxSpec& idx) {
+    const std::vector<std::int64_t> counts = idx_counts(idx);
+    return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  }
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {

@@ -95,6 +95,9 @@ class Dataset {
                            TfRecordOptions options = {});
   static Dataset tfrecords(std::initializer_list<std::string> paths, ExampleSchema schema = {},
                            TfRecordOptions options = {});
+  // Files of the IDX format side by side, a column each, gzip or not: of images and labels. Their
+  // heads must agree with the columns and with each other; only they are read to count examples.
+  static Dataset idx(std::vector<IdxColumn> columns, std::string label = "");
   // 0 .. n - 1: one int64 column "value".
   static Dataset range(std::int64_t n);
   // Slices of the columns along their first dimension, which must agree. They travel inside the

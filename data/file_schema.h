@@ -1,9 +1,11 @@
-// What the sources of text lines and libsvm lines are told about their files. Values that describe,
+// What the sources of text lines, libsvm lines and IDX files are told about them. Values that describe,
 // like a Dataset, whose calls check them.
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "core/tensor/tensor.h"
 #include "data/schema.h"
 
 namespace cairn {
@@ -30,6 +32,16 @@ struct LibsvmSchema {
   bool zero_based = false;     // indexes in the file begin at 0; else at 1, and become ids from 0
   std::int64_t dimension = 0;  // an id of so much or more makes its line a bad one; 0: any
   bool operator==(const LibsvmSchema&) const = default;
+};
+
+// Dataset::idx(): the files of one column, one after another. In each, values have the shape and
+// the type that the column says, but int8 and int16 are read as int32, and float64 as float32.
+struct IdxColumn {
+  std::string name;
+  std::vector<std::string> paths;
+  DType dtype = DType::kUint8;  // or int32, float32
+  Shape shape = {};             // of one example: {28, 28}; {}: one value
+  bool operator==(const IdxColumn&) const = default;
 };
 
 struct FileOptions {

@@ -22,8 +22,18 @@ ElementSpec checked(std::vector<ColumnSpec> columns, std::string label, const ch
 }
 
 // The bound on values keeps sizes far from overflow wherever they are multiplied.
-void check_example_feature(const ExampleFeature& feature) {
+void check_value_shape(const std::string& name, const Shape& shape) {
   constexpr std::int64_t kValuesMax = 1 << 24;
+  std::int64_t values = 1;
+  for (const std::int64_t dim : shape.dims()) {
+    if (dim < 1 || dim > kValuesMax / values)
+      throw InvalidArgumentError(str("\"", name, "\": the shape ", shape.to_string(),
+                                     " must have from 1 to ", kValuesMax, " values"));
+    values *= dim;
+  }
+}
+
+void check_example_feature(const ExampleFeature& feature) {
   const auto refuse = [&](const std::string& why) {
     throw InvalidArgumentError(str("feature \"", feature.name, "\": ", why));
   };
@@ -32,13 +42,7 @@ void check_example_feature(const ExampleFeature& feature) {
       dtype != DType::kUint8)
     refuse(str("a tf.train.Example holds no ", dtype_name(dtype),
                ", but float32, int64, string, and uint8 as a string's bytes"));
-  std::int64_t values = 1;
-  for (const std::int64_t dim : feature.shape.dims()) {
-    if (dim < 1 || dim > kValuesMax / values)
-      refuse(str("the shape ", feature.shape.to_string(), " must have from 1 to ", kValuesMax,
-                 " values"));
-    values *= dim;
-  }
+  check_value_shape(feature.name, feature.shape);
   if (feature.ragged && (feature.shape.rank() > 0 || dtype == DType::kUint8))
     refuse("a ragged feature has no shape, and is not of dtype uint8");
   if (!feature.default_value) return;
@@ -127,6 +131,30 @@ Dataset Dataset::tfrecords(std::string path, ExampleSchema schema, TfRecordOptio
 Dataset Dataset::tfrecords(std::initializer_list<std::string> paths, ExampleSchema schema,
                            TfRecordOptions options) {
   return tfrecords(std::vector<std::string>(paths), std::move(schema), options);
+}
+
+// An IDX file has at most 255 dimensions.
+Dataset Dataset::idx(std::vector<IdxColumn> columns, std::string label) {
+  ElementSpec element;
+  for (const IdxColumn& column : columns) {
+    check_paths(column.paths);
+    check_value_shape(column.name, column.shape);
+    if (column.dtype != DType::kUint8 && column.dtype != DType::kInt32 &&
+        column.dtype != DType::kFloat32)
+      throw InvalidArgumentError(str("column \"", column.name,
+                                     "\": an IDX file holds uint8, int32 ", "or float32, not ",
+                                     dtype_name(column.dtype)));
+    if (column.shape.rank() > 254 || column.name.ends_with(kRowSplits))
+      throw InvalidArgumentError(str("column \"", column.name, "\": the name or the shape ",
+                                     column.shape.to_string(), " is not possible"));
+    const std::size_t files = columns.front().paths.size();
+    if (column.paths.size() != files)
+      throw InvalidArgumentError(str("idx: \"", column.name, "\" has ", column.paths.size(),
+                                     " files, \"", columns.front().name, "\" ", files));
+    element.columns.push_back({column.name, {column.dtype, column.shape}});
+  }
+  element = checked(std::move(element.columns), label, "idx");
+  return file_source(IdxSpec{std::move(columns), std::move(label)}, std::move(element));
 }
 
 }  // namespace cairn

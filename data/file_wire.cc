@@ -57,6 +57,15 @@ Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
   return Dataset::tfrecords(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
 
+Dataset read_idx(pipeline::Idx::Reader in) {
+  check_size(in.getColumns(), "columns");
+  std::vector<IdxColumn> columns;
+  for (auto column : in.getColumns())
+    columns.push_back({read_text(column.getName()), read_texts(column.getPaths(), kPathsMax),
+                       read_dtype(column.getDtype()), read_shape(column.getShape())});
+  return Dataset::idx(std::move(columns), read_text(in.getLabel()));
+}
+
 }  // namespace
 
 void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec) {
@@ -104,9 +113,27 @@ void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
   out.setRecordBytesMax(spec.options.record_bytes_max);
 }
 
+void write_kind(pipeline::Stage::Builder stage, const IdxSpec& spec) {
+  auto out = stage.initIdx();
+  auto columns = out.initColumns(static_cast<unsigned>(spec.columns.size()));
+  for (unsigned i = 0; i < columns.size(); ++i) {
+    const IdxColumn& column = spec.columns[i];
+    columns[i].setName(column.name);
+    write_texts(columns[i].initPaths(static_cast<unsigned>(column.paths.size())), column.paths);
+    columns[i].setDtype(static_cast<std::uint8_t>(column.dtype));
+    write_shape(columns[i].initShape(static_cast<unsigned>(column.shape.rank())), column.shape);
+  }
+  out.setLabel(spec.label);
+}
+
 bool is_file_source(pipeline::Stage::Which which) {
-  return which == pipeline::Stage::TEXT_LINES || which == pipeline::Stage::LIBSVM ||
-         which == pipeline::Stage::TF_RECORDS;
+  switch (which) {
+    case pipeline::Stage::TEXT_LINES:
+    case pipeline::Stage::LIBSVM:
+    case pipeline::Stage::TF_RECORDS:
+    case pipeline::Stage::IDX: return true;
+    default: return false;
+  }
 }
 
 Dataset read_file_source(pipeline::Stage::Reader in) {
@@ -114,6 +141,7 @@ Dataset read_file_source(pipeline::Stage::Reader in) {
     case pipeline::Stage::TEXT_LINES: return read_text_lines(in.getTextLines());
     case pipeline::Stage::LIBSVM: return read_libsvm(in.getLibsvm());
     case pipeline::Stage::TF_RECORDS: return read_tfrecords(in.getTfRecords());
+    case pipeline::Stage::IDX: return read_idx(in.getIdx());
     default: CAIRN_CHECK(false, "not one of these sources");
   }
 }

@@ -9,6 +9,7 @@ namespace cairn {
 void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec);
+void write_kind(pipeline::Stage::Builder stage, const IdxSpec& spec);
 
 // Whether a kind of stage is one of them, and the dataset that it describes.
 //   Errors  InvalidArgument: as parse_dataset().

@@ -31,6 +31,7 @@ struct Stage {
     textLines @17 :TextLines;
     libsvm @18 :Libsvm;
     tfRecords @19 :TfRecords;
+    idx @20 :Idx;
   }
 }
 
@@ -177,4 +178,16 @@ struct ExampleFeature {
   ragged @3 :Bool;
   hasDefault @4 :Bool;
   defaultValue @5 :Text;
+}
+
+struct Idx {
+  columns @0 :List(IdxColumn);
+  label @1 :Text;
+}
+
+struct IdxColumn {
+  name @0 :Text;
+  paths @1 :List(Text);
+  dtype @2 :UInt8;
+  shape @3 :List(Int64);
 }

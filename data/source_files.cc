@@ -3,38 +3,45 @@
 #include "data/stage_spec.h"
 
 namespace cairn {
+namespace {
 
-bool reads_files(const StageSpec& source) {
-  return std::visit(
-      [](const auto& kind) {
-        return requires { kind.paths; };
-      },
-      source.kind);
+// The lists of files of a source: one, or one of each column.
+template <typename Kind, typename Visit>
+void each_list(Kind& kind, Visit visit) {
+  if constexpr (requires { kind.paths; }) {
+    visit(kind.paths);
+  } else if constexpr (std::is_same_v<std::remove_const_t<Kind>, IdxSpec>) {
+    for (auto& column : kind.columns) visit(column.paths);
+  }
 }
+
+}  // namespace
+
+bool reads_files(const StageSpec& source) { return file_count(source) > 0; }
 
 std::vector<std::string> paths_of(const StageSpec& source) {
-  return std::visit(
-      [](const auto& kind) -> std::vector<std::string> {
-        if constexpr (requires { kind.paths; }) return kind.paths;
-        CAIRN_CHECK(false, "a stage without files");
-      },
-      source.kind);
+  std::vector<std::string> all;
+  const auto add = [&](const auto& paths) { all.insert(all.end(), paths.begin(), paths.end()); };
+  std::visit([&](const auto& kind) { each_list(kind, add); }, source.kind);
+  return all;
 }
 
-std::size_t file_count(const StageSpec& source) { return paths_of(source).size(); }
+std::size_t file_count(const StageSpec& source) {
+  std::size_t count = 0;
+  const auto take = [&](const auto& paths) { count = paths.size(); };
+  std::visit([&](const auto& kind) { each_list(kind, take); }, source.kind);
+  return count;
+}
 
 std::shared_ptr<StageSpec> source_of_files(const StageSpec& source,
                                            const std::vector<std::size_t>& files) {
   auto made = std::make_shared<StageSpec>(source);
-  std::visit(
-      [&](auto& kind) {
-        if constexpr (requires { kind.paths; }) {
-          std::vector<std::string> paths;
-          for (const std::size_t file : files) paths.push_back(kind.paths[file]);
-          kind.paths = std::move(paths);
-        }
-      },
-      made->kind);
+  const auto keep = [&](auto& paths) {
+    std::vector<std::string> kept;
+    for (const std::size_t file : files) kept.push_back(paths[file]);
+    paths = std::move(kept);
+  };
+  std::visit([&](auto& kind) { each_list(kind, keep); }, made->kind);
   return made;
 }
 

@@ -65,6 +65,10 @@ StagePtr make_libsvm_source(std::shared_ptr<const StageSpec> source, const Shard
                             LineEvents events);
 StagePtr make_tfrecords_source(std::shared_ptr<const StageSpec> source, const ShardSpec& shard,
                                LineEvents events);
+StagePtr make_idx_source(std::shared_ptr<const StageSpec> spec);
+// How many examples each of the files has, which all columns must agree on.
+//   Errors  InvalidArgument: they do not, or a file is not what its column says.
+std::vector<std::int64_t> idx_counts(const IdxSpec& spec);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);

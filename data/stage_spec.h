@@ -43,6 +43,11 @@ struct TfRecordsSpec {
   ExampleSchema schema;
   TfRecordOptions options;
 };
+// The first files of all columns stand side by side, then the second ones, and so on.
+struct IdxSpec {
+  std::vector<IdxColumn> columns;
+  std::string label;
+};
 // Files of flat binary records, all of one schema.
 struct RecordsSpec {
   std::vector<std::string> paths;
@@ -125,7 +130,7 @@ struct CacheSpec {
 using StageKind =
     std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
-                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec>;
+                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec>;
 
 // A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
@@ -139,7 +144,7 @@ struct StageSpec {
 
 // ---- Sources that read files ----
 bool reads_files(const StageSpec& source);
-// How many files one that does reads, one after another.
+// How many files a source reads one after another; of several columns those of one. 0: none.
 std::size_t file_count(const StageSpec& source);
 // The paths of all of them.
 std::vector<std::string> paths_of(const StageSpec& source);

@@ -52,6 +52,8 @@ std::vector<Dataset> one_of_each() {
           {"a", "b"},
           {{{"x", DType::kInt64, {2, 3}, false, "7"}, {"y", DType::kString, {}, true}, {"z"}}, "z"},
           {OnError::kSkipAndCount, 99}),
+      Dataset::idx({{"i", {"a", "b"}, DType::kUint8, {2, 3}}, {"l", {"c", "d"}, DType::kInt32}},
+                   "l"),
       Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
       Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }

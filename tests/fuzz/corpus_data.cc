@@ -72,6 +72,16 @@ void tfrecord_files() {
   seed("tfrecord", "gzip", std::string(1, 8) + gzip(framed(small) + framed(small)));
 }
 
+void idx_files() {
+  const std::string two_images("\0\0\x08\x03\0\0\0\x02\0\0\0\x02\0\0\0\x03images,twelv", 28);
+  const std::string numbers("\0\0\x0C\x01\0\0\0\x02\0\0\0\x07\xFF\xFF\xFF\xFF", 16);
+  const std::string reals("\0\0\x0E\x01\0\0\0\x01\x3F\xF0\0\0\0\0\0\0", 16);
+  seed("idx", "images", std::string(1, 1) + two_images);
+  seed("idx", "numbers", std::string(1, 2 | 16) + numbers);
+  seed("idx", "reals", std::string(1, 4) + reals);
+  seed("idx", "stages", std::string(1, 1 | 8 | 16) + gzip(two_images));
+}
+
 }  // namespace
 
 void seeds_of_data() {
@@ -79,6 +89,7 @@ void seeds_of_data() {
   text_files();
   libsvm_files();
   tfrecord_files();
+  idx_files();
 }
 
 }  // namespace cairn::fuzz

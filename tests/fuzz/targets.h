@@ -20,6 +20,7 @@ void dataset(Bytes input);
 void error_text(Bytes input);    // rpc: the text of a failed call
 void graph(Bytes input);         // core: a function: parsed, verified, planned, run
 void hello(Bytes input);         // rpc: the greeting and its reply
+void idx(Bytes input);           // data: an IDX file, plain or gzip
 void job(Bytes input);           // tools: a job file
 void lane_message(Bytes input);  // worker: layout, closure, and what a lane does with them
 void libsvm(Bytes input);        // data: a file of libsvm's lines
@@ -43,6 +44,7 @@ inline constexpr Target kTargets[] = {{"csv", csv},
                                       {"error_text", error_text},
                                       {"graph", graph},
                                       {"hello", hello},
+                                      {"idx", idx},
                                       {"job", job},
                                       {"lane_message", lane_message},
                                       {"libsvm", libsvm},
