@@ -93,10 +93,22 @@ void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
   decoded_.text = pieces_;
 }
 
+// A cell that was given its default value before, as when rows are decoded once more, is known by
+// where its text lies.
+bool ColumnDecoder::has_no_value(std::string_view cell) const {
+  return cell.empty() || cell == unknown_ ||
+         (column_.default_value && cell.data() == column_.default_value->data());
+}
+
 // A default value replaces the cell's text before it is parsed, so it is parsed like any other;
 // csv_element() has checked that it fits.
 void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t place,
                            std::vector<BadCell>& bad) {
+  if (column_.missing_indicator) {
+    missing_.values = Tensor(DType::kFloat32, {static_cast<std::int64_t>(cells.size())});
+    std::ranges::transform(cells, missing_.values.mutable_values<float>().begin(),
+                           [this](auto cell) { return has_no_value(cell) ? 1.0f : 0.0f; });
+  }
   if (column_.default_value)
     for (auto& cell : cells)
       if (cell.empty() || cell == unknown_) cell = *column_.default_value;
@@ -119,12 +131,13 @@ void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t pla
 void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
   if (decoded_.dtype != DType::kString) {
     columns.push_back(decoded_.values);
-    return;
+  } else {
+    columns.push_back(
+        Tensor::strings({static_cast<std::int64_t>(decoded_.text.size())},
+                        std::vector<std::string>(decoded_.text.begin(), decoded_.text.end())));
+    if (decoded_.splits.defined()) columns.push_back(decoded_.splits);
   }
-  columns.push_back(
-      Tensor::strings({static_cast<std::int64_t>(decoded_.text.size())},
-                      std::vector<std::string>(decoded_.text.begin(), decoded_.text.end())));
-  if (decoded_.splits.defined()) columns.push_back(decoded_.splits);
+  if (column_.missing_indicator) columns.push_back(missing_.values);
 }
 
 std::string ColumnDecoder::complaint(std::string_view cell) const {

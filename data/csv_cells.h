@@ -34,7 +34,10 @@ class ColumnDecoder {
   void decode(std::vector<std::string_view>& cells, std::size_t place, std::vector<BadCell>& bad);
   // What decode() found. Text refers to the cells, and is valid as long as they are.
   const RawColumn& decoded() const { return decoded_; }
-  // Appends what decode() found as columns of a block: one, or values and row splits. Strings are
+  // Of a column with a missing_indicator: 1 where a cell has no value, otherwise 0.
+  const RawColumn& missing() const { return missing_; }
+  // Appends what decode() found as columns of a block: one, or values and row splits, and then
+  // the indicator. Strings are
   // copied, numbers share their tensor.
   void append_to(std::vector<Tensor>& columns) const;
   // Why `cell` is bad, for a message; asked only of cells in `bad`.
@@ -52,6 +55,7 @@ class ColumnDecoder {
                  std::vector<BadCell>& bad, Parse parse);
   void decode_label(const std::vector<std::string_view>& cells, std::size_t place,
                     std::vector<BadCell>& bad);
+  bool has_no_value(std::string_view cell) const;
   // Cells of several values become pieces_ and row splits.
   void split(const std::vector<std::string_view>& cells);
 
@@ -61,7 +65,7 @@ class ColumnDecoder {
   std::string_view unknown_;
   OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split
-  RawColumn decoded_;
+  RawColumn decoded_, missing_;
 };
 
 }  // namespace cairn

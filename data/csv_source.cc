@@ -103,15 +103,22 @@ class CsvSource final : public Stage {
     const CsvSchema& schema = csv_.schema;
     auto is_wanted = [&](const CsvColumn& column) {
       if (column.skip) return false;
-      return !plan_ || column.name == schema.label.column ||
-             std::find(plan_->inputs().begin(), plan_->inputs().end(), column.name) !=
-                 plan_->inputs().end();
+      const auto reads = [&](const std::string& name) {
+        return std::ranges::find(plan_->inputs(), name) != plan_->inputs().end();
+      };
+      return !plan_ || column.name == schema.label.column || reads(column.name) ||
+             (column.missing_indicator && reads(column.name + kMissing));
     };
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
       if (is_wanted(schema.columns[i])) wanted_.push_back(i);
     for (std::size_t i : wanted_)
       decoders_.emplace_back(schema, schema.columns[i], csv_.options.names);
     cells_.columns.resize(wanted_.size());
+  }
+  // What a feature reads: a column, or its indicator.
+  const RawColumn& raw_column(const std::string& name) const {
+    if (const ColumnDecoder* column = decoder(name)) return column->decoded();
+    return decoder(name.substr(0, name.size() - std::string_view(kMissing).size()))->missing();
   }
   const ColumnDecoder* decoder(const std::string& name) const {
     for (const auto& decoder : decoders_)
@@ -168,7 +175,7 @@ class CsvSource final : public Stage {
       return Block::packed(layout_, rows, std::move(columns));
     }
     std::vector<const RawColumn*> raw;
-    for (const auto& name : plan_->inputs()) raw.push_back(&decoder(name)->decoded());
+    for (const auto& name : plan_->inputs()) raw.push_back(&raw_column(name));
     columns = plan_->apply(raw, rows);
     if (const auto* label = decoder(csv_.schema.label.column);
         label != nullptr && !csv_.schema.label.column.empty())

@@ -92,6 +92,12 @@ ElementSpec csv_element(const CsvSchema& schema) {
   ElementSpec element;
   const CsvColumn* label = nullptr;
   std::set<std::string> names;
+  const auto add_indicator = [&](const CsvColumn& column) {
+    if (column.name == schema.label.column)
+      throw InvalidArgumentError(
+          str("the label \"", column.name, "\" cannot have a missing_indicator"));
+    element.columns.push_back({column.name + kMissing, {DType::kFloat32, {}}});
+  };
   for (const auto& column : schema.columns) {
     check_csv_column(schema, column);
     if (!column.name.empty() && !names.insert(column.name).second)
@@ -107,6 +113,7 @@ ElementSpec csv_element(const CsvSchema& schema) {
     } else {
       element.columns.push_back({column.name, {column.dtype, {}}});
     }
+    if (column.missing_indicator) add_indicator(column);
   }
   check_columns(element.columns, "the CSV schema");
   // throws with the nearest name

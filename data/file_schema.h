@@ -1,5 +1,5 @@
-// What the sources of text lines, libsvm lines and IDX files are told about them. Values that describe,
-// like a Dataset, whose calls check them.
+// What the sources of text lines, libsvm lines and IDX files are told about them. Values that
+// describe, like a Dataset, whose calls check them.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -61,6 +61,7 @@ struct CsvColumn {
   defaultValue @3 :Text;
   skip @4 :Bool;
   separator @5 :UInt8;
+  missingIndicator @6 :Bool;
 }
 
 struct Records {

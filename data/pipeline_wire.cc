@@ -27,6 +27,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
     if (column.default_value) columns[i].setDefaultValue(*column.default_value);
     columns[i].setSkip(column.skip);
     columns[i].setSeparator(static_cast<std::uint8_t>(column.separator));
+    columns[i].setMissingIndicator(column.missing_indicator);
   }
   out.setLabelColumn(schema.label.column);
   write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
@@ -56,6 +57,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     if (column.getHasDefault()) made.default_value = read_text(column.getDefaultValue());
     made.skip = column.getSkip();
     made.separator = static_cast<char>(column.getSeparator());
+    made.missing_indicator = column.getMissingIndicator();
   }
   schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
                   read_texts(in.getNegative()), in.getBinaryLabel()};

@@ -22,6 +22,9 @@ struct CsvColumn {
   // A string column whose cell holds several values: "a|b|c" with separator '|'. It becomes a
   // ragged column (core/tensor/element.h).
   char separator = 0;
+  // Adds a column "NAME/missing": float32 1 where the cell is empty or holds CsvSchema::unknown,
+  // otherwise 0. It is a column like any other: an input of FeatureColumn::numeric(), say.
+  bool missing_indicator = false;
   bool operator==(const CsvColumn&) const = default;
 };
 

@@ -185,5 +185,7 @@ std::vector<std::byte> trace_map(const ElementSpec& input,
 
 // What is appended to a ragged column's name for the column of its row splits.
 inline constexpr const char* kRowSplits = "/row_splits";
+// The same for the column that says where a CSV column's cells have no value.
+inline constexpr const char* kMissing = "/missing";
 
 }  // namespace cairn

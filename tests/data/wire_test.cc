@@ -18,6 +18,7 @@ std::vector<Dataset> one_of_each() {
   schema.columns[1].default_value = "none";
   schema.label.binary = true;
   schema.columns[13].separator = '|';
+  schema.columns[13].missing_indicator = true;
   CsvSchema plain = adult_schema();
   plain.quote = 0;
   plain.cell_lines_max = 1000;
