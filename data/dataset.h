@@ -195,9 +195,9 @@ class Dataset {
 
 inline constexpr std::int64_t kInfiniteCardinality = -1;
 
-// How many elements one iteration yields. Cheap for range, tensors and records (by file size). The
-// lines of CSV files are counted, and parsed only where bad ones are skipped; `lines`, if given,
-// tells what was met on the way.
+// How many elements one iteration yields. Cheap for range, tensors, records (by file size) and IDX
+// files. The lines of text and the records of TFRecord files are counted, and parsed only where bad
+// ones are skipped; `lines`, if given, tells what was met on the way.
 //   Errors  NotFound: a file is missing; and those of reading.
 std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 

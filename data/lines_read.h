@@ -1,5 +1,5 @@
-// What happens while lines of CSV files are read: told one by one (LineEvents), or kept
-// (LinesRead).
+// What happens while lines and records of files are read: told one by one (LineEvents), or kept
+// (LinesRead). A TFRecord counts as a line here.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,14 +13,15 @@ inline constexpr int kSkippedRowsTold = 20;
 
 // Called on the thread that reads, which is one of OpenOptions::offload below a prefetch().
 struct LineEvents {
-  // A line was left out under OnError::kSkipAndCount: "FILE:LINE:CHARACTER: ...". Called for the
-  // first kSkippedRowsTold lines of a source; DatasetIterator::skipped() counts all.
+  // A line was left out under OnError::kSkipAndCount: "FILE:LINE:CHARACTER: ..." or, of a TFRecord,
+  // "FILE: record 3 (from 0) at byte 120: ...". Called for the first
+  // kSkippedRowsTold lines of a source; DatasetIterator::skipped() counts all.
   std::function<void(const std::string& why)> on_skipped_row = nullptr;
   // A file has ended without a single row, good or bad.
   std::function<void(const std::string& path)> on_empty_file = nullptr;
 };
 
-// What was met when the CSV files of a dataset were read once.
+// What was met when the files of a dataset were read once.
 struct LinesRead {
   std::int64_t skipped = 0;  // lines left out (OnError::kSkipAndCount)
   // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."
