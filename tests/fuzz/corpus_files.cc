@@ -138,6 +138,18 @@ void datasets() {
            .batch(2)},
       {"records",
        Dataset::records("tests/fuzz/data/records.bin", records).skip(1).repeat(3).batch(2)},
+      {"text-lines", Dataset::text_lines("tests/fuzz/data/lines.csv", {.skip_blank = true})
+                         .shard(2, 1)
+                         .repeat(2)},
+      {"libsvm", Dataset::libsvm("tests/fuzz/data/lines.svm").interleave(2).batch(2)},
+      {"tfrecords", Dataset::tfrecords("tests/fuzz/data/examples.tfrecord",
+                                       {{{"x", DType::kInt64, {2}},
+                                         {"w", DType::kString, {}, true},
+                                         {"f", DType::kFloat32, {2}, false, "1"}}},
+                                       {OnError::kSkipAndCount})
+                        .repeat(2)},
+      {"idx",
+       Dataset::idx({{"image", {"tests/fuzz/data/images.idx"}, DType::kUint8, {2, 3}}}).shuffle(2)},
       {"tensors",
        Dataset::from_tensors({{"x", Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3})},
                               {"s", Tensor::strings({3}, {"p", "", "q"})}},
