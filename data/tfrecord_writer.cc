@@ -1,6 +1,7 @@
 #include "data/tfrecord_writer.h"
 
 #include "core/base/checksum.h"
+#include "core/base/output_file.h"
 #include "data/tfrecord_reader.h"
 
 namespace cairn {
@@ -86,17 +87,21 @@ std::string framed(std::string_view record) {
   return out;
 }
 
+TfRecordWriter::TfRecordWriter(const std::string& path)
+    : file_(std::make_unique<OutputFile>(path)) {}
+TfRecordWriter::~TfRecordWriter() = default;
+
 void TfRecordWriter::write(std::string_view record) {
   pending_ += framed(record);
   if (pending_.size() < kPendingBytes) return;
-  file_.write(pending_);
+  file_->write(pending_);
   pending_.clear();
 }
 
 void TfRecordWriter::finish() {
-  file_.write(pending_);
+  file_->write(pending_);
   pending_.clear();
-  file_.finish();
+  file_->finish();
 }
 
 }  // namespace cairn

@@ -5,14 +5,16 @@
 //     file.finish();
 #pragma once
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/output_file.h"
-
 namespace cairn {
+
+class OutputFile;  // core/base/output_file.h
 
 // One tf.train.Example, feature by feature. Lists of numbers are packed.
 class ExampleMessage {
@@ -32,17 +34,19 @@ class ExampleMessage {
 // A record as it lies in a file.
 std::string framed(std::string_view record);
 
-// A file that appears whole or not at all (core/base/output_file.h).
+// A file that appears whole or not at all.
 class TfRecordWriter {
  public:
-  //   Errors  those of OutputFile.
-  explicit TfRecordWriter(const std::string& path) : file_(path) {}
+  //   Errors  InvalidArgument: it is a folder; NotFound: there is no such folder; PermissionDenied;
+  //           and of all calls, ResourceExhausted: the disk is full.
+  explicit TfRecordWriter(const std::string& path);
+  ~TfRecordWriter();
   void write(std::string_view record);
   // To be called once, after the last write().
   void finish();
 
  private:
-  OutputFile file_;
+  std::unique_ptr<OutputFile> file_;
   std::string pending_;
 };
 

@@ -1,5 +1,5 @@
-// The visits of examples/data/msweb as a dataset: a user, and the areas that the user visited. Lines
-// of three kinds are no table, so they are read as text and written as TFRecords.
+// The visits of examples/data/msweb as a dataset: a user, and the areas that the user visited.
+// Lines of three kinds are no table, so they are read as text and written as TFRecords.
 #pragma once
 #include <charconv>
 #include <cstdint>
