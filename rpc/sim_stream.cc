@@ -81,20 +81,30 @@ kj::Promise<void> SimEnd::write(std::vector<kj::byte> bytes, std::shared_ptr<Sha
 }
 
 void SimEnd::send(Piece piece) {
-  if (links_->held(host_, peer_host_)) return hold(std::move(piece));
-  // A piece never arrives before the one ahead of it, however short the delay that it draws.
-  last_arrival_ = std::max(last_arrival_, reactor_.now() + links_->draw_delay(host_, peer_host_));
-  auto shared = std::make_shared<Piece>(std::move(piece));
-  reactor_.schedule(last_arrival_ - reactor_.now(), [self = shared_from_this(), shared] {
-    auto peer = self->peer_.lock();
-    // A partition that began meanwhile also holds what is under way; the order stays.
-    if (self->links_->held(self->host_, self->peer_host_)) return self->hold(std::move(*shared));
-    if (peer) peer->arrive(std::move(*shared));
-  });
+  under_way_.push_back(std::move(piece));
+  set_out();
 }
 
-void SimEnd::hold(Piece piece) {
-  held_.push_back(std::move(piece));
+// A piece never arrives before the one ahead of it, however short the delay that it draws.
+void SimEnd::set_out() {
+  if (links_->held(host_, peer_host_)) return hold();
+  last_arrival_ = std::max(last_arrival_, reactor_.now() + links_->draw_delay(host_, peer_host_));
+  reactor_.schedule(last_arrival_ - reactor_.now(),
+                    [self = shared_from_this()] { self->deliver_first(); });
+}
+
+// A partition that began meanwhile also holds what is under way. An arrival is of no piece of its
+// own: it takes the oldest, so that the order stays however partitions come and go.
+void SimEnd::deliver_first() {
+  if (links_->held(host_, peer_host_)) return hold();
+  if (under_way_.empty()) return;
+  auto piece = std::move(under_way_.front());
+  under_way_.pop_front();
+  if (auto peer = peer_.lock()) peer->arrive(std::move(piece));
+}
+
+void SimEnd::hold() {
+  ++held_;
   held_self_ = shared_from_this();
 }
 
@@ -122,11 +132,12 @@ void SimEnd::leave() {
   inbox_begin_ = 0;
 }
 
-// What is held back may hold the last reference to this end, so `self` keeps it to the last line.
+// A partition may hold the last reference to this end, so `self` keeps it to the last line.
 void SimEnd::fail() {
   auto self = shared_from_this();
   broken_ = true;
-  held_.clear();
+  under_way_.clear();
+  held_ = 0;
   held_self_.reset();
   serve_reader();
 }
@@ -144,8 +155,7 @@ void SimEnd::die() {
 
 void SimEnd::resume() {
   auto self = std::exchange(held_self_, nullptr);
-  auto pieces = std::exchange(held_, {});
-  for (auto& piece : pieces) send(std::move(piece));
+  for (auto pieces = std::exchange(held_, 0); pieces > 0; --pieces) set_out();
 }
 
 namespace {

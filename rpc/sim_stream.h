@@ -54,9 +54,11 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   class Reading;
 
   void send(Piece piece);
+  void set_out();
+  void deliver_first();
   void arrive(Piece piece);
   void fail();
-  void hold(Piece piece);
+  void hold();
   size_t take(kj::byte* to, size_t max);
   void serve_reader();
 
@@ -76,8 +78,9 @@ class SimEnd : public std::enable_shared_from_this<SimEnd> {
   Reading* reading_ = nullptr;
 
   // Sending.
-  Duration last_arrival_{0};  // pieces of one direction keep their order
-  std::deque<Piece> held_;    // behind a partition
+  Duration last_arrival_{0};
+  std::deque<Piece> under_way_;  // in the order sent
+  int held_ = 0;                 // so many of them wait behind a partition
   // while anything is held: it must arrive even when the stream has gone
   std::shared_ptr<SimEnd> held_self_;
   bool finished_ = false;

@@ -118,6 +118,26 @@ TEST(SimNetwork, AOneWayPartitionHoldsTheRepliesAndHealingDeliversThem) {
   EXPECT_EQ(cluster.reactor.wait(kj::mv(call)), 2u);
 }
 
+// The first call is under way when the partition begins, the second is held at once.
+TEST(SimNetwork, APartitionKeepsTheOrderOfWhatWasSent) {
+  SimCluster cluster;
+  auto connection = cluster.connect();
+  auto client = connection->bootstrap<Echo>();
+  cluster.reactor.wait(echo(client, 1));
+  std::vector<std::uint64_t> order;
+  auto first = caller(client, 1, order, 10).start().eagerlyEvaluate(nullptr);
+  EXPECT_FALSE(first.poll(cluster.reactor.scope()));
+  cluster.network.partition("worker0", "ps0");
+  auto second = caller(client, 1, order, 20).start().eagerlyEvaluate(nullptr);
+  EXPECT_FALSE(second.poll(cluster.reactor.scope()));
+  cluster.reactor.advance(1s);
+  EXPECT_EQ(cluster.log.served, 1u);
+  cluster.network.heal("worker0", "ps0");
+  cluster.reactor.wait(kj::mv(first));
+  cluster.reactor.wait(kj::mv(second));
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{10, 20}));
+}
+
 TEST(SimNetwork, APartitionBothWaysHoldsRequestsAndDialling) {
   SimCluster cluster;
   auto connection = cluster.connect();
