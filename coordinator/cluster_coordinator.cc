@@ -57,15 +57,17 @@ InputContext ClusterCoordinator::context(std::size_t pipeline) const {
 
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
     const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name) {
-  return create_per_worker_dataset(dataset_fn, std::move(name), Deal::kInTurn);
+  return create_per_worker_dataset(
+      dataset_fn, std::move(name),
+      [this](const Dataset& dataset, std::size_t) { return strategy_.in_turn(dataset); });
 }
 
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
-    const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name, Deal how) {
+    const DatasetFunction& dataset_fn, std::string name, const Dealt& dealt) {
   std::vector<std::vector<std::byte>> descriptions;
   ElementSpec spec;
   for (std::size_t i = 0; i < engine_of(strategy_).lane_count(); ++i) {
-    const Dataset dataset = strategy_.dealt(described(dataset_fn, context(i), name), how);
+    const Dataset dataset = dealt(described(dataset_fn, context(i), name), i);
     if (i > 0 && !(dataset.element_spec() == spec))
       throw InvalidArgumentError(
           str("the dataset function gave pipeline ", i, " other columns than pipeline 0"));
@@ -84,13 +86,37 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
 
 PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(const Dataset& dataset,
                                                                      std::string name) {
-  return create_per_worker_dataset([&dataset](const InputContext&) { return dataset; },
-                                   std::move(name), Deal::kCut);
+  return create_per_worker_dataset(strategy_.experimental_distribute_dataset(dataset),
+                                   std::move(name));
+}
+
+PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
+    const DistributedDataset& dataset, std::string name) {
+  if (dataset.function()) return create_per_worker_dataset(dataset.function(), std::move(name));
+  const InputOptions& options = dataset.options();
+  const bool all = options.auto_shard_policy == AutoShardPolicy::kAuto;
+  const auto lanes = static_cast<std::int64_t>(engine_of(strategy_).lane_count());
+  return create_per_worker_dataset(
+      [&dataset](const InputContext&) { return dataset.dataset(); }, std::move(name),
+      [&](const Dataset& whole, std::size_t pipeline) {
+        const auto part = auto_shard(whole, all ? AutoShardPolicy::kOff : options.auto_shard_policy,
+                                     lanes, static_cast<std::int64_t>(pipeline));
+        return strategy_.cut(part.dataset, options);
+      });
 }
 
 PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const Dataset& dataset,
                                                                  std::string name) {
-  const Dataset dealt = strategy_.dealt(dataset, Deal::kCut);
+  return create_shared_dataset(strategy_.experimental_distribute_dataset(dataset), std::move(name));
+}
+
+PerWorkerDatasetHandle ClusterCoordinator::create_shared_dataset(const DistributedDataset& dataset,
+                                                                 std::string name) {
+  if (dataset.function())
+    throw InvalidArgumentError(
+        "create_shared_dataset: a dataset function makes a stream for each pipeline; pass its "
+        "dataset, or use create_per_worker_dataset");
+  const Dataset dealt = strategy_.cut(dataset.dataset(), dataset.options());
   PerWorkerDatasetHandle made;
   strategy_.host().run([&](Engine& engine) -> rpc::Task<void> {
     made = engine.add_dataset(std::move(name), {serialize(dealt)}, dealt.element_spec(), true);

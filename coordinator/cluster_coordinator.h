@@ -95,11 +95,18 @@ class ClusterCoordinator {
   //           take from it. InvalidArgument: pipelines with other columns.
   PerWorkerDatasetHandle create_per_worker_dataset(
       const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
-  // The same dataset for each: everybody reads all of it. A worker's replicas share each batch.
+  // The same dataset for each: everybody reads all of it, or, if it was distributed with another
+  // AutoShardPolicy than kAuto and kOff, its part. A worker's replicas share each batch.
+  //   Errors  as of auto_shard(), with lanes for workers.
   PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset,
                                                    std::string name = "dataset");
+  PerWorkerDatasetHandle create_per_worker_dataset(const DistributedDataset& dataset,
+                                                   std::string name = "dataset");
   // One stream that all workers draw from: each element goes to one closure.
+  //   Errors  InvalidArgument: of a dataset function, which makes a stream for each.
   PerWorkerDatasetHandle create_shared_dataset(const Dataset& dataset, std::string name = "shared");
+  PerWorkerDatasetHandle create_shared_dataset(const DistributedDataset& dataset,
+                                               std::string name = "shared");
   // `value_fn` is called once per lane, as a dataset function is; a closure gets what it returned
   // for the lane that runs it.
   //   Errors  InvalidArgument: values of different types.
@@ -133,8 +140,9 @@ class ClusterCoordinator {
 
  private:
   InputContext context(std::size_t pipeline) const;
-  PerWorkerDatasetHandle create_per_worker_dataset(
-      const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name, Deal how);
+  using Dealt = std::function<Dataset(const Dataset& dataset, std::size_t pipeline)>;
+  PerWorkerDatasetHandle create_per_worker_dataset(const DatasetFunction& dataset_fn,
+                                                   std::string name, const Dealt& dealt);
   [[noreturn]] static RemoteValue schedule_nothing();  // behind calls that do not compile
   ParameterServerStrategy& strategy_;
 };

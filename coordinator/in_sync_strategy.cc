@@ -9,6 +9,7 @@
 #include "coordinator/replica_group.h"
 #include "coordinator/replica_recording.h"
 #include "coordinator/replica_runtime.h"
+#include "core/base/log.h"
 #include "core/graph/join_replicas.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
@@ -256,25 +257,51 @@ PerReplica InSyncStrategy::merge(const ReplicaContext& replica,
 
 // ---- data, checkpoints ----
 
-Dataset InSyncStrategy::experimental_distribute_dataset(const Dataset& dataset) const {
-  if (replicas_ > 1 && !dataset.batched())
+ElementSpec InSyncStrategy::distributed_spec(const Dataset& dataset,
+                                             const InputOptions& options) const {
+  if (replicas_ == 1) return dataset.element_spec();
+  const bool alone = local_ == replicas_;
+  const ReplicaPieces pieces = pieces_here(dataset, options);
+  return alone ? pieces.dataset.element_spec() : any_size_spec(dataset.element_spec());
+}
+
+WorkerShare InSyncStrategy::share() const { return {replicas_ / local_, first_ / local_, local_}; }
+
+ReplicaPieces InSyncStrategy::pieces_here(const Dataset& dataset,
+                                          const InputOptions& options) const {
+  if (!dataset.batched())
     throw InvalidArgumentError(
         "experimental_distribute_dataset: the dataset's elements are single examples; batch() it, "
         "by the global batch size");
-  return dataset;
+  return pieces_of_worker(dataset, options.auto_shard_policy, options.batch_splitter, share());
 }
 
-std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const Dataset& dataset) {
-  if (replicas_ == 1) return LocalStrategy::iterate(dataset);
-  return dealt(dataset, Dealing::kCut, replicas_);
+// What all processes read alike is cut as it comes, so that its place in a checkpoint is that of
+// any number of replicas.
+std::shared_ptr<const IteratorSource> InSyncStrategy::iterator_of(
+    const DistributedDataset& distributed) {
+  if (replicas_ == 1) return LocalStrategy::iterator_of(distributed);
+  const bool alone = local_ == replicas_;
+  const Dealing in_turn = alone ? Dealing::kInTurn : Dealing::kInTurnOfSome;
+  const InputContext pipeline{.num_input_pipelines = share().workers,
+                              .input_pipeline_id = share().worker};
+  if (distributed.function())
+    return dealt(read_ahead(distributed.dataset(), distributed.options(), local_), in_turn, local_,
+                 pipeline);
+  ReplicaPieces pieces = pieces_here(distributed.dataset(), distributed.options());
+  if (!pieces.warning.empty()) log_warning(pieces.warning);
+  if (pieces.cut_batches.defined())
+    return dealt(read_ahead(pieces.cut_batches, distributed.options(), 1), Dealing::kCut,
+                 replicas_);
+  return dealt(read_ahead(pieces.dataset, distributed.options(), local_), in_turn, local_,
+               pipeline);
 }
 
-std::shared_ptr<const IteratorSource> InSyncStrategy::iterate(const DatasetFunction& dataset_fn) {
-  if (replicas_ == 1) return LocalStrategy::iterate(dataset_fn);
-  const Dataset dataset = dataset_fn({.num_replicas_in_sync = replicas_});
-  if (!dataset.defined())
-    throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return dealt(dataset, Dealing::kInTurn, replicas_);
+std::vector<Element> InSyncStrategy::next_elements(const IteratorSource& source) {
+  if (replicas_ == 1) return LocalStrategy::next_elements(source);
+  const auto* own = dynamic_cast<const DealtIterator*>(&source);
+  if (own == nullptr) throw InvalidArgumentError("get_next: an iterator of another strategy");
+  return elements_of(*own);
 }
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::dealt(const Dataset& dataset, Dealing how,

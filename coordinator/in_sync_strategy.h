@@ -14,9 +14,9 @@
 //   Failures  The first replica's error is what run() and call() raise, when all replicas have
 //             ended. A push is applied for all replicas or for none, so that the copies stay equal,
 //             and the strategy can be used on; what was pushed before the failure stays.
-//   Batches   experimental_distribute_dataset() takes global batches; each is cut into a piece for
-//             each replica, of ceil(batch / replicas) examples, the last ones shorter or empty. Of
-//             distribute_datasets_from_function() the batches go to the replicas in turn.
+//   Batches   experimental_distribute_dataset() takes global batches and cuts them into a piece for
+//             each replica (InputOptions::batch_splitter). Of distribute_datasets_from_function()
+//             the batches go to the replicas in turn.
 //   Outputs   A value that is the same constant on all replicas is bare, others are per replica.
 //             What replicas of other processes have is not known here, so none is bare there.
 //   Thread    one at a time.
@@ -62,10 +62,6 @@ class InSyncStrategy : public LocalStrategy {
   ~InSyncStrategy() override;
   int num_replicas_in_sync() const override { return replicas_; }
 
-  //   Errors  InvalidArgument: several replicas, and elements that are single examples.
-  Dataset experimental_distribute_dataset(const Dataset& dataset) const override;
-  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
-  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
   // Not in a traced function, which has this replica's value alone.
   //   Errors  Unimplemented: it is called there, with a value per replica.
   std::vector<RunValue> experimental_local_results(const PerReplica& value) const override;
@@ -98,6 +94,9 @@ class InSyncStrategy : public LocalStrategy {
                                               const InputContext& pipeline = {});
   // The next elements of the replicas of this process.
   virtual std::vector<Element> elements_of(const DealtIterator& data);
+  ElementSpec distributed_spec(const Dataset& dataset, const InputOptions& options) const override;
+  std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) override;
+  std::vector<Element> next_elements(const IteratorSource& source) override;
 
   ReplicasHere replicas_of_process() const override { return {first_, local_}; }
   std::vector<std::string> worker_devices() const override { return device_names_; }
@@ -113,6 +112,8 @@ class InSyncStrategy : public LocalStrategy {
                    const std::vector<Array>& arguments) override;
 
  private:
+  WorkerShare share() const;
+  ReplicaPieces pieces_here(const Dataset& dataset, const InputOptions& options) const;
   // By replica: what a function is traced and run with.
   struct Call {
     const StrategyPlace* place;

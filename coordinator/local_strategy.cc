@@ -98,23 +98,26 @@ std::shared_ptr<const IteratorSource> LocalStrategy::positioned(
   return state_->positions.add(std::move(source), cursor, pipeline);
 }
 
-std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const Dataset& dataset) {
-  auto made = std::make_shared<LocalIterator>(dataset, reader());
+std::shared_ptr<const IteratorSource> LocalStrategy::iterator_of(
+    const DistributedDataset& dataset) {
+  auto made = std::make_shared<LocalIterator>(read_ahead(dataset.dataset(), dataset.options(), 1),
+                                              reader());
   DataCursor& cursor = made->cursor();
   return positioned(std::move(made), cursor);
+}
+
+std::vector<Element> LocalStrategy::next_elements(const IteratorSource& source) {
+  const auto* own = dynamic_cast<const LocalIterator*>(&source);
+  if (own == nullptr) throw InvalidArgumentError("get_next: an iterator of another strategy");
+  std::vector<Element> one;
+  one.push_back(own->next());
+  return one;
 }
 
 // One thread reads ahead for all iterators; the default strategy of most programs needs none.
 Offload& LocalStrategy::reader() {
   if (!state_->offload) state_->offload = make_thread_offload(1);
   return *state_->offload;
-}
-
-std::shared_ptr<const IteratorSource> LocalStrategy::iterate(const DatasetFunction& dataset_fn) {
-  Dataset dataset = dataset_fn({.num_replicas_in_sync = num_replicas_in_sync()});
-  if (!dataset.defined())
-    throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return iterate(dataset);
 }
 
 std::int64_t LocalStrategy::global_step() const { return state_->step; }

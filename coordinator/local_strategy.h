@@ -20,6 +20,9 @@ class Offload;
 class Plan;
 struct PipelinePosition;
 
+//   Data    Where each iterator stands is part of checkpoints, under names by the order in which a
+//           program makes them; after restore() it goes on from there. InvalidArgument: a restored
+//           checkpoint has a position in another dataset under that name.
 //   Thread  one at a time.
 class LocalStrategy : public Strategy {
  public:
@@ -30,14 +33,6 @@ class LocalStrategy : public Strategy {
   Variable create_variable(VariableSpec spec) override;
   // Slots begin with the rule's own initial values; declaring them again changes nothing.
   void add_slots(const Variable& variable, const UpdateRule& rule) override;
-
-  // To be passed to run() and call() of this strategy, which draw from it one after another. A
-  // dataset function is asked for the only pipeline. Where each stands is part of checkpoints,
-  // under names by the order of these calls; after restore() it goes on from there.
-  //   Errors  also InvalidArgument: a restored checkpoint has a position in another dataset under
-  //           that name.
-  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
-  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
 
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
@@ -57,6 +52,8 @@ class LocalStrategy : public Strategy {
   explicit LocalStrategy(LocalRuntime& runtime);
   // On these variables.
   explicit LocalStrategy(std::unique_ptr<LocalRuntime> runtime);
+  std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) override;
+  std::vector<Element> next_elements(const IteratorSource& source) override;
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   LocalRuntime& runtime();
   const EagerRuntime* eager_runtime() const override;

@@ -155,20 +155,16 @@ Array MultiWorkerMirroredStrategy::gather_replicas(const std::vector<Array>& val
 
 // ---- data ----
 
-std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(const Dataset& dataset) {
-  return InSyncStrategy::iterate(dataset);
+std::optional<InputContext> MultiWorkerMirroredStrategy::input_context() const {
+  return InputContext{.num_input_pipelines = num_workers(),
+                      .input_pipeline_id = id_in_cluster(),
+                      .num_replicas_in_sync = num_replicas_in_sync()};
 }
 
-std::shared_ptr<const IteratorSource> MultiWorkerMirroredStrategy::iterate(
-    const DatasetFunction& dataset_fn) {
-  if (num_workers() == 1) return InSyncStrategy::iterate(dataset_fn);
-  const Dataset dataset = dataset_fn({.num_input_pipelines = num_workers(),
-                                      .input_pipeline_id = id_in_cluster(),
-                                      .num_replicas_in_sync = num_replicas_in_sync()});
-  if (!dataset.defined())
-    throw InvalidArgumentError("iterate: the dataset function returned no dataset");
-  return dealt(dataset, Dealing::kInTurnOfSome, replica_runtime().local_replicas(),
-               {.num_input_pipelines = num_workers(), .input_pipeline_id = id_in_cluster()});
+// One whose data has ended goes on with batches of no examples while others have some.
+ElementSpec MultiWorkerMirroredStrategy::in_turn_spec(const Dataset& dataset) const {
+  if (num_workers() == 1 || !dataset.batched()) return dataset.element_spec();
+  return any_size_spec(dataset.element_spec());
 }
 
 // Piece j of a global batch goes to worker j modulo their number, as in the reference. Pipelines of

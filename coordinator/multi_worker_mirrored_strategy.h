@@ -90,9 +90,6 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   // Writes what only one may write: checkpoints, logs.
   bool is_chief() const { return id_in_cluster() == 0; }
 
-  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
-  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
-
   // Collective. The chief writes; the others return when the checkpoint is there, with its folder,
   // or fail with the chief's error.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
@@ -117,6 +114,8 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   Tensor here(const Act& act) const;
   Array reduce_replicas(ReduceOp op, const std::vector<Array>& values) const override;
   Array gather_replicas(const std::vector<Array>& values, int axis) const override;
+  std::optional<InputContext> input_context() const override;
+  ElementSpec in_turn_spec(const Dataset& dataset) const override;
   std::vector<Element> elements_of(const DealtIterator& data) override;
   std::vector<PipelinePosition> positions_to_save() const override;
   void gather_positions();

@@ -122,8 +122,16 @@ int ParameterServerStrategy::gradients_here() const {
   return replicas_ ? replicas_->gradients_here() : 1;
 }
 
-Dataset ParameterServerStrategy::dealt(const Dataset& dataset, Deal how) const {
-  return replicas_ && dataset.defined() ? dataset.deal(replicas_->count(), how) : dataset;
+Dataset ParameterServerStrategy::cut(const Dataset& dataset, const InputOptions& options) const {
+  if (!replicas_) return read_ahead(dataset, options, 1);
+  const std::int64_t replicas = replicas_->count();
+  const ReplicaPieces pieces = pieces_of_worker(dataset, AutoShardPolicy::kOff,
+                                                options.batch_splitter, {.replicas = replicas});
+  return read_ahead(pieces.dataset, options, replicas);
+}
+
+Dataset ParameterServerStrategy::in_turn(const Dataset& dataset) const {
+  return replicas_ && dataset.defined() ? dataset.deal(replicas_->count(), Deal::kInTurn) : dataset;
 }
 
 }  // namespace cairn

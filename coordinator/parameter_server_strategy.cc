@@ -201,23 +201,28 @@ Strategy::StepOutputs ParameterServerStrategy::run_step(Function& function,
   return outputs;
 }
 
-// It is dealt where it becomes a source, so that what is asked of it here is said here.
-Dataset ParameterServerStrategy::experimental_distribute_dataset(const Dataset& dataset) const {
-  dealt(dataset, Deal::kCut);
-  return dataset;
+// It is cut where it becomes a source, so that what is asked of it here is said here.
+ElementSpec ParameterServerStrategy::distributed_spec(const Dataset& dataset,
+                                                      const InputOptions& options) const {
+  return cut(dataset, options).element_spec();
+}
+
+std::vector<Element> ParameterServerStrategy::next_elements(const IteratorSource&) {
+  throw FailedPreconditionError(
+      "get_next: under parameter servers elements go from the data to the workers; pass the "
+      "iterator to run(), and take them in the step");
 }
 
 // A checkpoint knows positions by the dataset's name, so that the same program finds them again:
 // the names go by the order in which it asks.
 std::string ParameterServerStrategy::next_dataset_name() { return str("iterated ", datasets_++); }
 
-std::shared_ptr<const IteratorSource> ParameterServerStrategy::iterate(const Dataset& dataset) {
-  return ClusterCoordinator(*this).create_shared_dataset(dataset, next_dataset_name());
-}
-
-std::shared_ptr<const IteratorSource> ParameterServerStrategy::iterate(
-    const DatasetFunction& dataset_fn) {
-  return ClusterCoordinator(*this).create_per_worker_dataset(dataset_fn, next_dataset_name());
+std::shared_ptr<const IteratorSource> ParameterServerStrategy::iterator_of(
+    const DistributedDataset& dataset) {
+  ClusterCoordinator coordinator(*this);
+  if (dataset.function())
+    return coordinator.create_per_worker_dataset(dataset, next_dataset_name());
+  return coordinator.create_shared_dataset(dataset, next_dataset_name());
 }
 
 std::string ParameterServerStrategy::save(const CheckpointPolicy& policy,

@@ -44,6 +44,10 @@ struct ParameterServerOptions {
   EngineOptions engine = {};
 };
 
+//   Data    iterate() of a dataset is as ClusterCoordinator::create_shared_dataset: each element
+//           goes to one closure, whichever worker runs it. A dataset function is called once per
+//           lane, as create_per_worker_dataset does, and deals the data out itself. Positions are
+//           part of checkpoints, under names by the order of these calls.
 //   Thread  scheduling: any; all else one at a time.
 class ParameterServerStrategy : public Strategy, protected EagerRuntime {
  public:
@@ -77,16 +81,6 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
   //   Errors  Unimplemented: the value is one per replica.
   std::vector<RunValue> experimental_local_results(const PerReplica& value) const override;
 
-  //   Errors  InvalidArgument: a worker is several replicas, and elements are single examples.
-  Dataset experimental_distribute_dataset(const Dataset& dataset) const override;
-  // A dataset as ClusterCoordinator::create_shared_dataset makes it: each element goes to one
-  // closure, whichever worker runs it. A dataset function is called once per lane, as
-  // create_per_worker_dataset does, and deals the data out itself. Several replicas of a worker
-  // share an element of a dataset, and take those of a dataset function in turn. Their positions
-  // are part of checkpoints, under names by the order of these calls.
-  std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) override;
-  std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) override;
-
   // One consistent cut of variables, step and dataset positions, while closures go on.
   std::string save(const CheckpointPolicy& policy, const std::string& metadata = "{}") override;
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options = {}) override;
@@ -94,6 +88,10 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
   EngineHost& host() { return *host_; }
 
  protected:
+  std::optional<InputContext> input_context() const override { return std::nullopt; }
+  ElementSpec distributed_spec(const Dataset& dataset, const InputOptions& options) const override;
+  std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) override;
+  [[noreturn]] std::vector<Element> next_elements(const IteratorSource& source) override;
   VariableChange change_here(const Variable& variable, VariableChange change) override;
   int gradients_here() const override;
 
@@ -104,8 +102,9 @@ class ParameterServerStrategy : public Strategy, protected EagerRuntime {
   RemoteValue enqueue(Function& function, const std::vector<ScheduleArgument>& arguments);
   RemoteValue enqueue(std::shared_ptr<const ConcreteFunction> concrete, const std::string& name,
                       const std::vector<ScheduleArgument>& arguments);
-  // As the replicas of a closure take its elements.
-  Dataset dealt(const Dataset& dataset, Deal how) const;
+  // As the replicas of a closure take its elements: pieces of global batches, or batches in turn.
+  Dataset cut(const Dataset& dataset, const InputOptions& options) const;
+  Dataset in_turn(const Dataset& dataset) const;
   RunResult call_for_each_replica(Function& function,
                                   const std::vector<RunArgument>& arguments) override;
   // Is this a trace of one of several replicas?

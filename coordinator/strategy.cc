@@ -46,6 +46,77 @@ Argument argument_now(const RunArgument& argument, int replica, std::size_t inde
 Strategy::Strategy() = default;
 Strategy::~Strategy() = default;
 
+// ---- data ----
+
+namespace {
+
+void require_sense(const InputOptions& options) {
+  const bool per_replica =
+      options.experimental_replication_mode == InputReplicationMode::kPerReplica;
+  if (options.experimental_place_dataset_on_device &&
+      (!per_replica || options.experimental_fetch_to_device))
+    throw InvalidArgumentError(
+        "InputOptions: experimental_place_dataset_on_device wants kPerReplica, and "
+        "experimental_fetch_to_device = false");
+  if (options.experimental_per_replica_buffer_size < 0)
+    throw InvalidArgumentError(str("InputOptions: experimental_per_replica_buffer_size is ",
+                                   options.experimental_per_replica_buffer_size,
+                                   ", it must be at least 0"));
+  if (per_replica)
+    throw UnimplementedError(
+        "InputOptions: kPerReplica, a pipeline for each replica, is not there; with kPerWorker the "
+        "replicas of a process take the elements of one pipeline in turn");
+}
+
+}  // namespace
+
+std::optional<InputContext> Strategy::input_context() const {
+  return InputContext{.num_replicas_in_sync = num_replicas_in_sync()};
+}
+
+ElementSpec Strategy::distributed_spec(const Dataset& dataset, const InputOptions&) const {
+  return dataset.element_spec();
+}
+
+ElementSpec Strategy::in_turn_spec(const Dataset& dataset) const { return dataset.element_spec(); }
+
+DistributedDataset Strategy::experimental_distribute_dataset(const Dataset& dataset,
+                                                             const InputOptions& options) {
+  require_sense(options);
+  DistributedDataset made;
+  made.strategy_ = this;
+  made.spec_ = distributed_spec(dataset, options);
+  made.dataset_ = dataset;
+  made.options_ = options;
+  return made;
+}
+
+DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& dataset_fn,
+                                                               const InputOptions& options) {
+  require_sense(options);
+  DistributedDataset made;
+  made.strategy_ = this;
+  made.function_ = dataset_fn;
+  made.options_ = options;
+  const std::optional<InputContext> context = input_context();
+  if (!context) return made;
+  made.dataset_ = dataset_fn(*context);
+  if (!made.dataset_.defined())
+    throw InvalidArgumentError("the dataset function returned no dataset");
+  made.spec_ = in_turn_spec(made.dataset_);
+  return made;
+}
+
+DistributedIterator Strategy::iterate(const DistributedDataset& dataset) {
+  return {*this, iterator_of(dataset)};
+}
+DistributedIterator Strategy::iterate(const Dataset& dataset) {
+  return iterate(experimental_distribute_dataset(dataset));
+}
+DistributedIterator Strategy::iterate(const DatasetFunction& dataset_fn) {
+  return iterate(distribute_datasets_from_function(dataset_fn));
+}
+
 // ---- scope ----
 
 Scope Strategy::scope() {

@@ -32,9 +32,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "coordinator/distributed_dataset.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/replica_context.h"
 #include "coordinator/restore_status.h"
@@ -129,23 +131,30 @@ class Strategy : public VariableCreator {
 
   // ---- data ----
 
-  // What a dataset of global batches is for this strategy's replicas. With one replica in sync it
-  // stays as it is.
-  virtual Dataset experimental_distribute_dataset(const Dataset& dataset) const { return dataset; }
-  // The same for a function that makes the dataset of one input pipeline.
-  using DatasetFunction = std::function<Dataset(const InputContext&)>;
-  virtual DatasetFunction distribute_datasets_from_function(DatasetFunction dataset_fn) const {
-    return dataset_fn;
-  }
+  // What a dataset of global batches is for this strategy's replicas
+  // (coordinator/distributed_dataset.h). With one replica in sync it stays as it is.
+  //   Errors  InvalidArgument: several replicas, and elements that are single examples; options
+  //           that contradict each other; those of auto_shard(). Unimplemented: kPerReplica.
+  DistributedDataset experimental_distribute_dataset(const Dataset& dataset,
+                                                     const InputOptions& options = {});
+  // The same for a function that makes the dataset of one input pipeline, in batches for one
+  // replica each: they take them in turn. It is called here, once in each process; under parameter
+  // servers once for each lane, when the dataset becomes a source.
+  //   Errors  what the function throws. InvalidArgument: it returned no dataset.
+  using DatasetFunction = cairn::DatasetFunction;
+  DistributedDataset distribute_datasets_from_function(const DatasetFunction& dataset_fn,
+                                                       const InputOptions& options = {});
   // Its old name.
-  DatasetFunction experimental_distribute_datasets_from_function(DatasetFunction dataset_fn) const {
-    return distribute_datasets_from_function(std::move(dataset_fn));
+  DistributedDataset experimental_distribute_datasets_from_function(
+      const DatasetFunction& dataset_fn, const InputOptions& options = {}) {
+    return distribute_datasets_from_function(dataset_fn, options);
   }
-  // One pass over `dataset`, to be passed to run() and call(): each element goes to one run. Of a
-  // dataset function, the pipelines are passed over side by side.
-  //   Errors  those of the dataset. InvalidArgument: the function returned none.
-  virtual std::shared_ptr<const IteratorSource> iterate(const Dataset& dataset) = 0;
-  virtual std::shared_ptr<const IteratorSource> iterate(const DatasetFunction& dataset_fn) = 0;
+  // One pass over it, to be passed to run() and call(): each element goes to one run. A dataset, or
+  // a dataset function, is distributed first.
+  //   Errors  those of the dataset, and of distributing it.
+  DistributedIterator iterate(const DistributedDataset& dataset);
+  DistributedIterator iterate(const Dataset& dataset);
+  DistributedIterator iterate(const DatasetFunction& dataset_fn);
 
   // ---- checkpoints ----
 
@@ -164,6 +173,19 @@ class Strategy : public VariableCreator {
   const ScopePlace* scope_place() const override { return &cross_; }
 
  protected:
+  friend class DistributedIterator;
+  // How each pipeline of a dataset function is told which one it is; nothing where there are
+  // several here.
+  virtual std::optional<InputContext> input_context() const;
+  // Of what a replica gets of a dataset of global batches; of what the dataset function of this
+  // process gave.
+  //   Errors  InvalidArgument: it cannot be dealt out.
+  virtual ElementSpec distributed_spec(const Dataset& dataset, const InputOptions& options) const;
+  virtual ElementSpec in_turn_spec(const Dataset& dataset) const;
+  virtual std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) = 0;
+  // What the replicas here take next.
+  //   Errors  OutOfRange: the data has ended. FailedPrecondition: only steps take it.
+  virtual std::vector<Element> next_elements(const IteratorSource& source) = 0;
   // What one run returned.
   struct StepOutputs {
     std::vector<Array> values;

@@ -140,17 +140,19 @@ ShardedDataset auto_shard(const Dataset& dataset, AutoShardPolicy policy, std::i
 }
 
 // Piece j of a batch is worker j modulo their number's, as in the reference.
-ShardedDataset pieces_of_worker(const Dataset& dataset, AutoShardPolicy policy,
-                                BatchSplitter splitter, const WorkerShare& share) {
-  ShardedDataset made =
+ReplicaPieces pieces_of_worker(const Dataset& dataset, AutoShardPolicy policy,
+                               BatchSplitter splitter, const WorkerShare& share) {
+  const auto [whole, applied, warning] =
       without_data(chosen(dataset, policy, share.workers), share.workers, share.worker);
-  const bool data = made.applied == AutoShardPolicy::kData;
+  ReplicaPieces made{whole, applied, warning, {}};
+  const bool data = applied == AutoShardPolicy::kData;
   const std::int64_t size = described_batch_size(dataset);
   const bool cut = splitter == BatchSplitter::kCut || size == 0 ||
                    (splitter == BatchSplitter::kByPolicy && data);
+  if (cut && (data || share.workers == 1)) made.cut_batches = whole;
   const WorkerShare all{share.workers, data ? 0 : share.worker, share.replicas};
-  made.dataset = cut ? made.dataset.deal(share.workers * share.replicas, Deal::kCut)
-                     : made.dataset.rebatch(batch_sizes_for_worker(size, all));
+  made.dataset = cut ? whole.deal(share.workers * share.replicas, Deal::kCut)
+                     : whole.rebatch(batch_sizes_for_worker(size, all));
   if (data && share.workers > 1) made.dataset = made.dataset.shard(share.workers, share.worker);
   return made;
 }

@@ -54,9 +54,17 @@ ShardedDataset auto_shard(const Dataset& dataset, AutoShardPolicy policy, std::i
 
 // What the replicas of a worker take: as many elements a step as it has replicas, and at the end
 // perhaps fewer.
+struct ReplicaPieces {
+  Dataset dataset;
+  AutoShardPolicy applied = AutoShardPolicy::kOff;  // never kAuto
+  std::string warning;                              // empty: there is nothing to be told
+  // The batches of which `dataset` are this worker's pieces, where every worker reads the same ones
+  // and each is cut on its own; else undefined. For readers that cut by themselves.
+  Dataset cut_batches;
+};
 //   Errors  those of auto_shard(). InvalidArgument: the dataset's elements are single examples.
-ShardedDataset pieces_of_worker(const Dataset& dataset, AutoShardPolicy policy,
-                                BatchSplitter splitter, const WorkerShare& share);
+ReplicaPieces pieces_of_worker(const Dataset& dataset, AutoShardPolicy policy,
+                               BatchSplitter splitter, const WorkerShare& share);
 
 // By which sizes BatchSplitter::kSizes cuts on a worker: those of all replicas, beginning with its
 // first one's.

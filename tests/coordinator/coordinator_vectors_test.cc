@@ -211,7 +211,7 @@ Dataset integers_as(const Json& ok) {
 
 // A dataset, one that the strategy distributes, a function, or a function that it distributes.
 PerWorkerDatasetHandle made_of(Cluster& on, const std::string& kind, const Dataset& dataset) {
-  const Strategy& strategy = on.cluster.strategy();
+  Strategy& strategy = on.cluster.strategy();
   auto dataset_fn = [dataset](const InputContext&) { return dataset; };
   if (kind == "dataset_object") return on.coordinator.create_per_worker_dataset(dataset);
   if (kind == "distributed")

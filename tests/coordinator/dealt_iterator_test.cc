@@ -68,8 +68,7 @@ TEST(DealtIterator, KnowsASizeThatDividesEvenly) {
 
 // Whose shape nobody could give an empty batch.
 TEST(DealtIterator, LeavesOutALastRoundOfBatchesOfFixedSizeThatIsNotFull) {
-  Dealt dealt(Dataset::range(3).batch(1, {.drop_remainder = true}), Dealing::kInTurn,
-              2);
+  Dealt dealt(Dataset::range(3).batch(1, {.drop_remainder = true}), Dealing::kInTurn, 2);
   EXPECT_EQ(dealt.iterator.next().size(), 2u);
   EXPECT_THROW(dealt.iterator.next(), OutOfRangeError);
 }

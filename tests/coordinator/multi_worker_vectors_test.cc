@@ -19,21 +19,20 @@ using testing::tensor_of;
 
 constexpr double kEightSteps = 1e-5;
 
-// DATA, and AUTO on a source that is no file: every worker takes its piece of each global batch.
-// OFF: every worker has all of the data, in batches of its share. There is no such policy here, and
-// a dataset function says the same (docs/differences.md).
-std::shared_ptr<const IteratorSource> data_of(Strategy& strategy, const Json& in) {
+AutoShardPolicy policy_named(const std::string& name) {
+  if (name == "OFF") return AutoShardPolicy::kOff;
+  if (name == "DATA") return AutoShardPolicy::kData;
+  return AutoShardPolicy::kAuto;
+}
+
+DistributedIterator data_of(Strategy& strategy, const Json& in) {
   const Dataset examples =
       Dataset::from_tensors(
           {{"x", tensor_of(in.at("features"))}, {"y", tensor_of(in.at("labels"))}}, "y")
           .repeat();
-  const std::int64_t batch = in.at("global_batch");
-  if (in.at("policy") != "OFF")
-    return strategy.iterate(strategy.experimental_distribute_dataset(examples.batch(batch)));
-  return strategy.iterate(
-      strategy.distribute_datasets_from_function([=](const InputContext& context) {
-        return examples.batch(context.get_per_replica_batch_size(batch));
-      }));
+  return strategy.iterate(strategy.experimental_distribute_dataset(
+      examples.batch(in.at("global_batch")), {.auto_shard_policy = policy_named(in.at("policy")),
+                                              .batch_splitter = BatchSplitter::kByPolicy}));
 }
 
 void expect_floats(const Json& recorded, const Tensor& got) {
