@@ -55,7 +55,7 @@ struct RegisteredFunction {
 };
 
 // `count` elements from `ordinal` of pipeline `pipeline`: fixed when the closure is first sent,
-// kept on retry.
+// kept on retry. No element: that pipeline has ended, and others are to be taken instead.
 struct TakeRecord {
   std::uint64_t pipeline = 0;
   std::uint64_t ordinal = 0;

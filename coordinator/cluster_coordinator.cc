@@ -94,8 +94,14 @@ PerWorkerDatasetHandle ClusterCoordinator::create_per_worker_dataset(
     const DistributedDataset& dataset, std::string name) {
   if (dataset.function()) return create_per_worker_dataset(dataset.function(), std::move(name));
   const InputOptions& options = dataset.options();
-  const bool all = options.auto_shard_policy == AutoShardPolicy::kAuto;
   const auto lanes = static_cast<std::int64_t>(engine_of(strategy_).lane_count());
+  bool all = options.auto_shard_policy == AutoShardPolicy::kAuto;
+  if (options.visitation == Visitation::kExactlyOnce && all) {
+    all = false;
+    if (auto_shard(dataset.dataset(), AutoShardPolicy::kAuto, lanes, 0).applied !=
+        AutoShardPolicy::kFile)
+      return create_shared_dataset(dataset, std::move(name));
+  }
   return create_per_worker_dataset(
       [&dataset](const InputContext&) { return dataset.dataset(); }, std::move(name),
       [&](const Dataset& whole, std::size_t pipeline) {

@@ -63,21 +63,45 @@ void Dispatcher::pump() {
 // walked through in order.
 void Dispatcher::dispatch_queued() {
   const std::size_t share = 1 + queue_.size() / std::max<std::size_t>(1, members_.lanes.size());
-  for (auto next = queue_.front(); next && gate_.open_for(*next); next = queue_.front()) {
+  for (auto next = next_queued(); next && gate_.open_for(*next); next = next_queued()) {
     const auto free = free_.first();
     if (!free) return;
     Lane& lane = *members_.lanes[*free];
     for (std::size_t i = 0; i < share && has_room(lane) && next && gate_.open_for(*next);
-         ++i, next = queue_.front())
+         ++i, next = next_queued())
       dispatch_next(lane);
     weigh(lane);
   }
+}
+
+// What the queue has next. A closure whose data has ended stays there for as long as other closures
+// have elements of it, and those that came back go before it; then it fails.
+std::shared_ptr<const Closure> Dispatcher::next_queued() {
+  while (auto next = queue_.front()) {
+    const PerWorkerDataset* ended = progress_.out_of_data(*next);
+    if (!ended) return next;
+    if (progress_.any_open(*ended)) {
+      if (!queue_.bring_forward(
+              [this](const Closure& other) { return !progress_.out_of_data(other); }))
+        return nullptr;
+    } else if (auto closure = queue_.pop()) {
+      if (closure == next) {
+        fail(*closure, std::make_exception_ptr(OutOfRangeError(
+                           str("the data ended: dataset \"", ended->name(),
+                               "\" has no more elements for \"", closure->function->name, "\""))));
+      } else {
+        queue_.put_back(std::move(closure));
+      }
+    }
+  }
+  return nullptr;
 }
 
 void Dispatcher::dispatch_next(Lane& lane) {
   auto closure = queue_.pop();
   // Another thread has cancelled it since front() saw it, and may have queued another one since.
   if (!closure) return;
+  if (progress_.out_of_data(*closure)) return queue_.put_back(std::move(closure));
   if (!gate_.bound().admits(*closure)) return queue_.put_back(std::move(closure));
   // In the queue's order, whichever lane is ready first.
   if (gate_.rounds().on() && closure->function->updates) {
@@ -116,11 +140,11 @@ bool Dispatcher::prepared(const Lane& lane, const Closure& closure) const {
   if (function.id >= lane.functions.size() || !lane.functions[function.id]) return false;
   if (function.uses_variables && lane.newest_layout != tables_.synced_version()) return false;
   for (const auto& dataset : closure.datasets) {
-    std::uint64_t pipeline = dataset->pipeline(lane.number);
+    std::uint64_t pipeline = progress_.source_of(*dataset, lane.number);
     if (!lane.pipelines.contains(pipeline)) return false;
   }
   for (const auto& take : closure.takes)
-    if (!lane.pipelines.contains(take.pipeline)) return false;
+    if (take.count > 0 && !lane.pipelines.contains(take.pipeline)) return false;
   return true;
 }
 
@@ -140,6 +164,8 @@ rpc::Task<void> Dispatcher::prepare(Lane* lane, std::shared_ptr<Closure> closure
   } else if (error) {
     lane->inflight.add(closure);
     went_wrong(*lane, closure, error);
+  } else if (progress_.out_of_data(*closure) || !prepared(*lane, *closure)) {
+    queue_.put_back(closure);  // a pipeline has ended meanwhile
   } else {
     dispatch(*lane, closure);
   }
@@ -167,8 +193,9 @@ rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closur
   std::vector<std::pair<std::uint64_t, const PerWorkerDataset*>> wanted;
   for (std::size_t i = 0; i < closure->datasets.size(); ++i) {
     const PerWorkerDataset* dataset = closure->datasets[i].get();
-    wanted.emplace_back(dataset->pipeline(lane->number), dataset);
-    if (i < closure->takes.size()) wanted.emplace_back(closure->takes[i].pipeline, dataset);
+    wanted.emplace_back(progress_.source_of(*dataset, lane->number), dataset);
+    if (i < closure->takes.size() && closure->takes[i].count > 0)
+      wanted.emplace_back(closure->takes[i].pipeline, dataset);
   }
   for (auto [pipeline, dataset] : wanted) {
     if (lane->pipelines.contains(pipeline)) continue;
@@ -177,12 +204,11 @@ rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closur
   }
 }
 
-// Elements are taken at the first attempt only: each goes to one closure, whichever lane ends up
-// running it. The layout of the attempt is kept for the ledger of losses, which tells by it whether
-// the closure pushed to a process that is gone.
+// Elements are taken once: each goes to one closure, whichever lane ends up running it. The layout of
+// the attempt is kept for the ledger of losses, which tells by it whether the closure pushed to a
+// process that is gone.
 void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
-  if (closure->attempts == 0 && !closure->datasets.empty())
-    progress_.take_elements(*closure, lane.number);
+  if (!closure->datasets.empty()) progress_.take_elements(*closure, lane.number);
   ++closure->attempts;
   closure->sent_layout = lane.newest_layout;
   lane.inflight.add(closure);

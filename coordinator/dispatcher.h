@@ -15,6 +15,8 @@
 //   - What was sent to a lost lane is handed out by abandon(), and queued again only after the
 //     lane's fence is raised (Workers).
 //   - A closure is answered when it ends, whatever else its message brought.
+//   - Where a pipeline ends, its lane helps with the others of the dataset. Only when all of their
+//     elements are committed is the program told of the end, for that error cancels what is queued.
 // Order: of the lanes with the fewest closures the one that has waited longest is next. Closures
 // that go to a lane in one turn of the loop go in one message, or in a few.
 //   Thread  the engine's, but for wake().
@@ -83,6 +85,7 @@ class Dispatcher {
   static constexpr std::uint32_t kAttemptsMax = 1000;
 
   void dispatch_queued();
+  std::shared_ptr<const Closure> next_queued();
   void dispatch_next(Lane& lane);
   bool has_room(const Lane& lane) const;
   void weigh(Lane& lane);
@@ -101,6 +104,7 @@ class Dispatcher {
   void commit_elements(const Closure& closure, LaneReply& reply);
   void count_update(Lane& lane, const Closure& closure, const LaneReply& reply);
   void went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure, std::exception_ptr error);
+  void data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end);
   void fail(Closure& closure, std::exception_ptr error);
   std::exception_ptr input_error(const ErrorParts& parts, const Lane& lane) const;
   rpc::Task<void> run_again_later(std::shared_ptr<Closure> closure);

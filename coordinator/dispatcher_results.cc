@@ -136,6 +136,10 @@ void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
   faltered(*closure);
   // Whatever its code, this is the fault of the data and not of the worker: to run it again
   // elsewhere would meet it again.
+  if (parts.input_pipeline && parts.code == Code::kOutOfRange) {
+    lane.inflight.remove(closure->sequence);
+    return data_ended(closure, parts);
+  }
   if (parts.input_pipeline) {
     lane.inflight.remove(closure->sequence);
     return fail(*closure, input_error(parts, lane));
@@ -160,6 +164,15 @@ void Dispatcher::went_wrong(Lane& lane, const std::shared_ptr<Closure>& closure,
       [[fallthrough]];
     default: lane.inflight.remove(closure->sequence); fail(*closure, error);
   }
+}
+
+// Under synchronous(b) the program is told at once: a round must not wait for members that there
+// is no data for.
+void Dispatcher::data_ended(std::shared_ptr<Closure> closure, const ErrorParts& end) {
+  if (gate_.rounds().on())
+    return fail(*closure, std::make_exception_ptr(OutOfRangeError(end.message, end.task)));
+  progress_.data_ended(*closure, *end.input_pipeline);
+  queue_.put_back(std::move(closure));
 }
 
 void Dispatcher::fail(Closure& closure, std::exception_ptr error) {

@@ -34,11 +34,22 @@ using DatasetFunction = std::function<Dataset(const InputContext&)>;
 
 enum class InputReplicationMode : std::uint8_t { kPerWorker, kPerReplica };
 
+// How often the workers of a cluster come to an element.
+enum class Visitation : std::uint8_t {
+  kByPolicy,     // as the autoshard policy has it: under kOff each worker comes to it
+  kExactlyOnce,  // one closure takes it, whoever is lost; a fast worker takes more of them
+};
+
 struct InputOptions {
   // Which part of the data each of several workers reads. Under parameter servers it is for the
   // pipelines of a per-worker dataset, and kAuto is kOff there, as in the reference: each worker
   // reads everything.
   AutoShardPolicy auto_shard_policy = AutoShardPolicy::kAuto;
+  // Of a per-worker dataset. kExactlyOnce means the workers' own files where AUTO comes to FILE or
+  // the policy says so, and one stream that they all draw from where there are too few files. A
+  // worker that has come to the end of its part helps with those of the others, and a closure that
+  // finds no more elements ends the program's wait with OutOfRange, once all are committed.
+  Visitation visitation = Visitation::kByPolicy;
   // How a global batch is cut for the replicas. By default a step sees the examples of one batch,
   // under every strategy; the reference does otherwise where the data is files (kByPolicy).
   BatchSplitter batch_splitter = BatchSplitter::kCut;

@@ -53,6 +53,11 @@ void Pipeline::commit(const TakeRecord& take, std::uint64_t state_ordinal,
   prune();
 }
 
+void Pipeline::end(const TakeRecord& take) {
+  ended_ = true;
+  commit(take, 0, {});
+}
+
 // Keeps the highest state at or below every element that may be asked for again, and all above it.
 void Pipeline::prune() {
   std::uint64_t lowest = position_.next;

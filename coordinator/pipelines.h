@@ -86,6 +86,10 @@ class Pipeline {
   // `state` is the iterator's after the elements; empty bytes: not known (a failed closure: its
   // elements are spent all the same).
   void commit(const TakeRecord& take, std::uint64_t state_ordinal, std::vector<std::byte> state);
+  // The data ends before this take does: nothing is taken from here any more.
+  void end(const TakeRecord& take);
+  bool ended() const { return ended_; }
+  bool any_open() const { return !position_.open.empty(); }
   PipelinePosition position() const;  // as of now
   std::uint64_t next() const { return position_.next; }
   const std::string& name() const { return position_.name; }
@@ -94,6 +98,7 @@ class Pipeline {
   void prune();
   PipelinePosition position_;
   std::vector<PipelinePosition::Open> revisit_;  // left open by the run before
+  bool ended_ = false;
 };
 
 }  // namespace cairn

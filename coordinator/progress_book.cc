@@ -22,13 +22,46 @@ std::shared_ptr<const PerWorkerDataset> ProgressBook::add_dataset(
   return dataset;
 }
 
+std::uint64_t ProgressBook::source_of(const PerWorkerDataset& dataset, std::size_t lane) const {
+  const std::uint64_t own = dataset.pipeline(lane), first = dataset.first_pipeline();
+  for (std::uint64_t i = 0; i < dataset.pipelines(); ++i) {
+    const std::uint64_t pipeline = first + (own - first + i) % dataset.pipelines();
+    if (!pipelines_[pipeline].ended()) return pipeline;
+  }
+  return own;
+}
+
 void ProgressBook::take_elements(Closure& closure, std::size_t lane) {
   const auto& counts = closure.function->elements;
+  closure.takes.resize(closure.datasets.size());
   for (std::size_t i = 0; i < closure.datasets.size(); ++i) {
-    std::uint64_t pipeline = closure.datasets[i]->pipeline(lane);
-    closure.takes.push_back(
-        pipelines_[pipeline].take(pipeline, static_cast<std::uint32_t>(counts[i])));
+    if (closure.takes[i].count > 0) continue;
+    const std::uint64_t pipeline = source_of(*closure.datasets[i], lane);
+    closure.takes[i] = pipelines_[pipeline].take(pipeline, static_cast<std::uint32_t>(counts[i]));
   }
+}
+
+void ProgressBook::data_ended(Closure& closure, std::uint64_t pipeline) {
+  for (TakeRecord& take : closure.takes) {
+    if (take.pipeline != pipeline || take.count == 0) continue;
+    pipelines_[pipeline].end(take);
+    take.count = 0;
+  }
+}
+
+const PerWorkerDataset* ProgressBook::out_of_data(const Closure& closure) const {
+  for (std::size_t i = 0; i < closure.datasets.size(); ++i) {
+    if (i < closure.takes.size() && closure.takes[i].count > 0) continue;
+    const PerWorkerDataset& dataset = *closure.datasets[i];
+    if (pipelines_[source_of(dataset, 0)].ended()) return &dataset;
+  }
+  return nullptr;
+}
+
+bool ProgressBook::any_open(const PerWorkerDataset& dataset) const {
+  for (std::uint64_t i = 0; i < dataset.pipelines(); ++i)
+    if (pipelines_[dataset.first_pipeline() + i].any_open()) return true;
+  return false;
 }
 
 void ProgressBook::spend_elements(const Closure& closure) {

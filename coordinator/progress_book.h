@@ -40,8 +40,17 @@ class ProgressBook {
   std::shared_ptr<const PerWorkerDataset> add_dataset(
       std::string name, std::vector<std::vector<std::byte>> descriptions, ElementSpec spec,
       bool shared);
-  // Gives the closure its elements, from the pipelines of lane number `lane`. Once per closure.
+  // Where a closure on lane number `lane` takes its elements: the lane's own pipeline or, once that
+  // has ended, the next one that has not; the lane's own, if all have.
+  std::uint64_t source_of(const PerWorkerDataset& dataset, std::size_t lane) const;
+  // Gives the closure the elements that it does not have, for a run on that lane.
   void take_elements(Closure& closure, std::size_t lane);
+  // A lane found the end of this pipeline. The closure is without the elements it was to take there.
+  void data_ended(Closure& closure, std::uint64_t pipeline);
+  // The dataset that cannot give the closure its elements, as all its pipelines have ended; or none.
+  const PerWorkerDataset* out_of_data(const Closure& closure) const;
+  // Are there elements of it that were taken and not committed?
+  bool any_open(const PerWorkerDataset& dataset) const;
   // The known state from which a take's first element is reached by the least skipping.
   std::pair<std::uint64_t, const std::vector<std::byte>*> base(const TakeRecord& take) const {
     return pipelines_[take.pipeline].base(take.ordinal);

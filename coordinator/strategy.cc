@@ -62,6 +62,11 @@ void require_sense(const InputOptions& options) {
     throw InvalidArgumentError(str("InputOptions: experimental_per_replica_buffer_size is ",
                                    options.experimental_per_replica_buffer_size,
                                    ", it must be at least 0"));
+  if (options.visitation == Visitation::kExactlyOnce &&
+      options.auto_shard_policy == AutoShardPolicy::kOff)
+    throw InvalidArgumentError(
+        "InputOptions: under AutoShardPolicy::kOff every worker reads everything, which is not "
+        "Visitation::kExactlyOnce; leave the policy at kAuto");
   if (per_replica)
     throw UnimplementedError(
         "InputOptions: kPerReplica, a pipeline for each replica, is not there; with kPerWorker the "

@@ -74,7 +74,8 @@ AutoShardPolicy by_files_or_data(const Dataset& dataset, AutoShardPolicy policy,
   const bool enough = files >= static_cast<std::size_t>(workers);
   if (policy == AutoShardPolicy::kAuto) {
     if (enough && files > 0) return AutoShardPolicy::kFile;
-    if (workers > 1)
+    // What is no files is in memory, where reading all of it costs nothing.
+    if (files > 0)
       warning =
           str("the dataset is dealt out by DATA and not by FILE, since ", too_few(files, workers),
               ": every worker reads all of it and keeps its part; AutoShardPolicy::kData asks "

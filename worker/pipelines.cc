@@ -16,9 +16,11 @@ std::string described(const Take& wanted) {
              wanted.pipeline);
 }
 
-// The one way by which a dataset's failure leaves, told apart from the function's own.
+// The one way by which a dataset's failure leaves, told apart from the function's own. OutOfRange
+// is kept for the end of the data.
 [[noreturn]] void rethrow_input_error(const Error& error, const Take& wanted) {
-  throw ClosureInputError(error.code(), str(error.what(), " (reading ", described(wanted), ")"),
+  const Code code = error.code() == Code::kOutOfRange ? Code::kInvalidArgument : error.code();
+  throw ClosureInputError(code, str(error.what(), " (reading ", described(wanted), ")"),
                           error.task(), wanted.pipeline);
 }
 
@@ -76,6 +78,7 @@ std::list<Pipelines::Open>::iterator Pipelines::find(const Take& wanted) {
 Taken Pipelines::take(const Take& wanted) {
   const Dataset& source = dataset(wanted.pipeline);
   auto used = find(wanted);
+  Taken taken;
   try {
     if (used == open_.end()) {
       ++opened_;
@@ -86,10 +89,7 @@ Taken Pipelines::take(const Take& wanted) {
     } else {
       open_.splice(open_.begin(), open_, used);
     }
-    return read(*open_.front().iterator, wanted);
-  } catch (const OutOfRangeError&) {
-    // The end of the data is no failure of the dataset, so it leaves as it is.
-    throw;
+    taken = read(*open_.front().iterator, wanted);
   } catch (const Error& error) {
     // It may have moved: the closure's retry opens another one at its state.
     if (!open_.empty() && open_.front().pipeline == wanted.pipeline &&
@@ -97,8 +97,16 @@ Taken Pipelines::take(const Take& wanted) {
       open_.pop_front();
     rethrow_input_error(error, wanted);
   }
+  if (taken.elements.size() < wanted.count)
+    throw ClosureInputError(
+        Code::kOutOfRange,
+        str("end of the data: pipeline ", wanted.pipeline, " ends after element ",
+            stands_at(*open_.front().iterator), ", the closure takes ", described(wanted)),
+        {}, wanted.pipeline);
+  return taken;
 }
 
+// Fewer than wanted: the data ends there.
 Taken Pipelines::read(DatasetIterator& iterator, const Take& wanted) {
   if (stands_at(iterator) != wanted.ordinal)
     iterator.skip_to(static_cast<std::int64_t>(wanted.ordinal));
@@ -110,9 +118,6 @@ Taken Pipelines::read(DatasetIterator& iterator, const Take& wanted) {
     if (!element) break;
     taken.elements.push_back(std::move(*element));
   }
-  if (taken.elements.size() < wanted.count)
-    throw OutOfRangeError(str("end of the data: pipeline ", wanted.pipeline, " ends after element ",
-                              stands_at(iterator), ", the closure takes ", described(wanted)));
   taken.position = {stands_at(iterator), iterator.state().bytes,
                     static_cast<std::uint64_t>(iterator.skipped())};
   return taken;

@@ -32,9 +32,9 @@ class Pipelines {
 
   // The elements asked for. Goes on with an iterator that stands there, or skips with one before
   // it, unless one that is opened at the state given would be nearer by many elements.
-  //   Errors  FailedPrecondition: the pipeline was not defined. OutOfRange: the data ends before;
-  //           names pipeline and position. ClosureInput, with the code of the dataset's own error:
-  //           it could not be read; names the elements wanted.
+  //   Errors  FailedPrecondition: the pipeline was not defined. ClosureInput: with the code
+  //           OutOfRange, the data ends before; names pipeline and position. With that of the
+  //           dataset's own error: it could not be read; names the elements wanted.
   Taken take(const Take& wanted);
 
   std::size_t open_iterators() const { return open_.size(); }

@@ -145,7 +145,7 @@ struct UnauthenticatedError final : detail::CodedError<Code::kUnauthenticated> {
 // A closure's dataset could not give it its elements: a file is missing, or a cell does not parse.
 // It is the only class beside those of the codes, because its caller mends the data and not the
 // function. Its code is that of the dataset's own error. The end of the data is an OutOfRangeError,
-// not this.
+// but on its way from a worker one of these, with the code OutOfRange: it is of one pipeline.
 class ClosureInputError final : public Error {
  public:
   ClosureInputError(Code original, const std::string& message, std::string task = {},

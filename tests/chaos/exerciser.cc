@@ -70,9 +70,12 @@ void judge(Program& program, const Scenario& scenario, const simulation::Base& b
 }
 
 void run_all(Program& program, const Scenario& scenario) {
-  for (std::int64_t i = 0; i < scenario.closures; ++i)
-    program.coordinator.schedule(program.add, {program.data});
-  program.coordinator.join();
+  simulation::schedule(program, scenario, 0);
+  try {
+    program.coordinator.join();
+  } catch (const OutOfRangeError&) {  // flights end with the data
+    if (scenario.job != simulation::Job::kFlights) throw;
+  }
   judge(program, scenario, simulation::fresh_base(scenario), scenario.closures);
 }
 

@@ -125,8 +125,8 @@ void replaces_the_hint(const Json& test) {
   const bool before = in.at("hint") == "before batch";
   if (!before && in.at("hint") != "after batch") return fail_unknown(test, "the hint's place");
   const Dataset range = Dataset::range(in.at("range"));
-  const Dataset hinted = before ? range.shard_hint().batch(in.at("batch"))
-                                : range.batch(in.at("batch")).shard_hint();
+  const Dataset hinted =
+      before ? range.shard_hint().batch(in.at("batch")) : range.batch(in.at("batch")).shard_hint();
   const std::int64_t workers = in.at("workers");
   Json got = Json::array();
   for (std::int64_t worker = 0; worker < workers; ++worker)
@@ -166,7 +166,7 @@ Dataset source_of(const Json& in, const NumberedFiles& files) {
 
 Json counts_of(const Json& in) {
   return in.contains("file_counts") && !in.at("file_counts").is_null() ? in.at("file_counts")
-                                                                      : Json::array();
+                                                                       : Json::array();
 }
 
 void deals_out_to_workers_and_replicas(const Json& test) {
@@ -198,9 +198,9 @@ void shards_within_the_function(const Json& test) {
     const Json& recorded = out.at(static_cast<std::size_t>(worker));
     EXPECT_EQ(read(range.batch(batch).shard(context)), recorded.at("batch_then_shard"));
     EXPECT_EQ(read(range.shard(context).batch(batch)), recorded.at("shard_then_batch"));
-    EXPECT_EQ(str("tf.distribute.InputContext(input pipeline id ", worker, ", total: ", workers,
-                  ")"),
-              recorded.at("context"));
+    EXPECT_EQ(
+        str("tf.distribute.InputContext(input pipeline id ", worker, ", total: ", workers, ")"),
+        recorded.at("context"));
   }
 }
 

@@ -11,9 +11,9 @@
 namespace cairn {
 namespace {
 
-using testing::logical_cpus;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::logical_cpus;
 
 std::vector<std::vector<std::int64_t>> values(const DistributedElement& step) {
   std::vector<std::vector<std::int64_t>> of_replicas;
@@ -31,10 +31,9 @@ std::vector<std::vector<std::vector<std::int64_t>>> all_of(const DistributedData
 }
 
 Dataset labelled() {
-  return Dataset::from_tensors(
-      {{"x", Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4})},
-       {"y", Tensor::of<float>({4}, std::vector<float>{10, 20, 30, 40})}},
-      "y");
+  return Dataset::from_tensors({{"x", Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4})},
+                                {"y", Tensor::of<float>({4}, std::vector<float>{10, 20, 30, 40})}},
+                               "y");
 }
 
 TEST(DistributedDataset, IsPassedOverByTheProgramItself) {
@@ -89,7 +88,8 @@ TEST(DistributedIterator, EndsAsOftenAsItIsAsked) {
 
 TEST(DistributedIterator, IsOnePassForStepsAndProgram) {
   MirroredStrategy strategy(logical_cpus(2));
-  Function step = strategy.function([](Iterator input) { return input.get_next().features["value"]; });
+  Function step =
+      strategy.function([](Iterator input) { return input.get_next().features["value"]; });
   DistributedIterator pass = strategy.iterate(Dataset::range(8).batch(4));
   strategy.run(step, {pass});
   EXPECT_THAT(values(pass.get_next()), ElementsAre(ElementsAre(4, 5), ElementsAre(6, 7)));
@@ -101,7 +101,7 @@ TEST(InputOptions, SayHowBatchesAreCut) {
   EXPECT_THAT(all_of(strategy.experimental_distribute_dataset(batches)).back(),
               ElementsAre(ElementsAre(4), ElementsAre(5)));
   EXPECT_THAT(all_of(strategy.experimental_distribute_dataset(
-                  batches, {.batch_splitter = BatchSplitter::kSizes}))
+                         batches, {.batch_splitter = BatchSplitter::kSizes}))
                   .back(),
               ElementsAre(ElementsAre(4, 5), ElementsAre()));
 }
@@ -110,10 +110,10 @@ TEST(InputOptions, ReadAheadWhatIsReadAnyway) {
   MirroredStrategy strategy(logical_cpus(2));
   const Dataset batches = Dataset::range(20).batch(4);
   for (const BatchSplitter splitter : {BatchSplitter::kCut, BatchSplitter::kSizes})
-    EXPECT_EQ(all_of(strategy.experimental_distribute_dataset(
-                  batches,
-                  {.batch_splitter = splitter, .experimental_per_replica_buffer_size = 2})),
-              all_of(strategy.experimental_distribute_dataset(batches)));
+    EXPECT_EQ(
+        all_of(strategy.experimental_distribute_dataset(
+            batches, {.batch_splitter = splitter, .experimental_per_replica_buffer_size = 2})),
+        all_of(strategy.experimental_distribute_dataset(batches)));
 }
 
 TEST(InputOptions, AreRefusedWhereTheyContradictEachOther) {
@@ -129,16 +129,15 @@ TEST(InputOptions, AreRefusedWhereTheyContradictEachOther) {
   EXPECT_THAT(error_of({.experimental_place_dataset_on_device = true}), HasSubstr("kPerReplica"));
   EXPECT_THAT(error_of({.experimental_per_replica_buffer_size = -1}), HasSubstr("at least 0"));
   EXPECT_THAT(error_of({.auto_shard_policy = AutoShardPolicy::kHint}), HasSubstr("shard_hint()"));
-  EXPECT_THAT(
-      error_of({.experimental_replication_mode = InputReplicationMode::kPerReplica}),
-      HasSubstr("is not there"));
+  EXPECT_THAT(error_of({.experimental_replication_mode = InputReplicationMode::kPerReplica}),
+              HasSubstr("is not there"));
 }
 
 TEST(InputOptions, DealOutAPerWorkerDataset) {
   SimulatedCluster cluster({.ps = 1, .workers = 2});
   ClusterCoordinator coordinator(cluster.strategy());
-  const auto batches = coordinator.create_per_worker_dataset(
-      cluster.strategy().experimental_distribute_dataset(
+  const auto batches =
+      coordinator.create_per_worker_dataset(cluster.strategy().experimental_distribute_dataset(
           Dataset::range(4).batch(2).repeat(), {.auto_shard_policy = AutoShardPolicy::kData}));
   Function next = cluster.strategy().function([](Iterator input) {
     return std::vector<Array>{current_worker_index(),
@@ -146,8 +145,7 @@ TEST(InputOptions, DealOutAPerWorkerDataset) {
   });
   for (int i = 0; i < 8; ++i) {
     const std::vector<Tensor> got = coordinator.schedule(next, {batches}).get_all();
-    EXPECT_EQ(got[1].item<std::int64_t>(),
-              got[0].item<std::int64_t>() == 0 ? 0 + 1 : 2 + 3);
+    EXPECT_EQ(got[1].item<std::int64_t>(), got[0].item<std::int64_t>() == 0 ? 0 + 1 : 2 + 3);
   }
 }
 

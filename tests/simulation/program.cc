@@ -34,6 +34,18 @@ Dataset data_of(const Scenario& scenario) {
              : Dataset::range(scenario.rows * kValuesPerRow).repeat().batch(1);
 }
 
+// The flights in one stream, or, under odd seeds, in a part for each worker.
+PerWorkerDatasetHandle dealt_out(ParameterServerStrategy& strategy, ClusterCoordinator& coordinator,
+                                 const Scenario& scenario) {
+  if (scenario.job != Job::kFlights)
+    return coordinator.create_shared_dataset(data_of(scenario), "data");
+  const auto policy = scenario.seed % 2 == 1 ? AutoShardPolicy::kData : AutoShardPolicy::kAuto;
+  return coordinator.create_per_worker_dataset(
+      strategy.experimental_distribute_dataset(
+          data_of(scenario), {.auto_shard_policy = policy, .visitation = Visitation::kExactlyOnce}),
+      "data");
+}
+
 CountedTable counted_table(const Scenario& scenario, std::int64_t rows, std::int64_t factor) {
   const std::int64_t parts = scenario.spread == Spread::kEveryShard
                                  ? scenario.ps * static_cast<std::int64_t>(scenario.shards)
@@ -106,6 +118,12 @@ void add_one(const Variable& table, const Array& ids, const Array& one, Updates 
 
 }  // namespace
 
+void schedule(Program& program, const Scenario& scenario, std::int64_t done) {
+  const std::int64_t beyond = scenario.job == Job::kFlights ? kBeyondTheEnd : 0;
+  for (std::int64_t i = done; i < scenario.closures + beyond; ++i)
+    program.coordinator.schedule(program.add, {program.data});
+}
+
 std::int64_t total(const RowCounts& counts, RowRange rows) {
   std::int64_t sum = 0;
   for (const auto& [row, number] : counts)
@@ -141,7 +159,7 @@ Program::Program(ParameterServerStrategy& strategy, const Scenario& scenario)
                                      .shape = {kHashedRows, scenario.hashed_dim},
                                      .initializer = Initializer::zeros(),
                                      .hashed = true});
-  data = coordinator.create_shared_dataset(data_of(scenario), "data");
+  data = dealt_out(strategy, coordinator, scenario);
   add = strategy.function([this, scenario](Iterator input) {
     const Updates updates = scenario.updates;
     add_one(v, Array(1.0f), updates);

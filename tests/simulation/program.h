@@ -60,4 +60,7 @@ Values zero_values(const Scenario& scenario);
 //           of them.
 Values values_of(const Program& program, const Due& all);
 
+// All closures of the scenario but for the first `done`, and for flights more than there is data.
+void schedule(Program& program, const Scenario& scenario, std::int64_t done);
+
 }  // namespace cairn::simulation

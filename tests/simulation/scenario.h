@@ -47,7 +47,8 @@ enum class Job : std::uint8_t {
 };
 
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
-                              kFlightClosures = (kFlights + kFlightBatch - 1) / kFlightBatch;
+                              kFlightClosures = (kFlights + kFlightBatch - 1) / kFlightBatch,
+                              kBeyondTheEnd = 40;  // more closures than the epoch has batches
 
 // Which rows of each table a closure adds one to.
 enum class Spread : std::uint8_t {

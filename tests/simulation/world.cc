@@ -54,7 +54,7 @@ SimulatedClusterOptions World::options(const Scenario& scenario) {
 
 bool World::live_one_life() {
   begin_life();
-  while (!program_->coordinator.done()) {
+  while (!done()) {
     cluster_.run_for(milliseconds(1));
     if (chief_dies_) {
       end_life();
@@ -74,6 +74,16 @@ bool World::live_one_life() {
   return true;
 }
 
+// Flights end with the data, and not before all of them are committed.
+bool World::done() {
+  try {
+    return program_->coordinator.done();
+  } catch (const OutOfRangeError&) {
+    if (scenario_.job != Job::kFlights) throw;
+    return true;
+  }
+}
+
 void World::begin_life() {
   while (!cluster_.has_chief()) {
     try {
@@ -89,8 +99,7 @@ void World::begin_life() {
   base_lacks_.clear();
   base_checkpoint_.clear();
   if (lives_++ > 0) resume();
-  for (std::int64_t i = base_.step; i < scenario_.closures; ++i)
-    program_->coordinator.schedule(program_->add, {program_->data});
+  schedule(*program_, scenario_, base_.step);
   if (scenario_.checkpoint_every > 0)
     program_->coordinator.save_automatically(
         {.folder = kCheckpoints, .every_steps = scenario_.checkpoint_every, .keep_last = 3});

@@ -24,6 +24,7 @@ class World final : private ps::PushObserver {
  private:
   // ---- a user's life: world.cc ----
   SimulatedClusterOptions options(const Scenario& scenario);
+  bool done();           // are all closures?
   bool live_one_life();  // from a coordinator's start to the end of the job (true) or its own
   void begin_life();
   void resume();

@@ -44,8 +44,8 @@ class Strategies : public testing::Test {
     for (std::string line; std::getline(lines, line);) {
       int step = 0;
       char loss[64];
-      if (std::sscanf(line.c_str(), "step %d: loss %63s", &step, loss) == 2)
-        EXPECT_EQ(all.try_emplace(step, loss).first->second, loss) << "step " << step;
+      if (std::sscanf(line.c_str(), "step %d: loss %63s", &step, loss) != 2) continue;
+      EXPECT_EQ(all.try_emplace(step, loss).first->second, loss) << "step " << step;
     }
     return all;
   }
