@@ -28,7 +28,7 @@ Dataset random_ids(std::uint64_t seed) {
   Random random(seed);
   std::vector<std::int64_t> ids(kBatches * kBatch * kTables);
   for (std::int64_t& id : ids) id = static_cast<std::int64_t>(random.below(kTableRows));
-  return Dataset::from_tensors(
+  return Dataset::from_tensor_slices(
              {{"ids", Tensor::of<std::int64_t>({kBatches * kBatch, kTables}, ids)}})
       .repeat()
       .batch(kBatch)

@@ -39,7 +39,7 @@ Tensor filled(Shape shape) {
 // Batches that are there at once: what is measured is computing.
 Dataset endless(const Shape& example, std::int64_t batch) {
   const Tensor label = Tensor::zeros(DType::kFloat32, {batch, 1});
-  return Dataset::from_tensors({{"x", filled(example.with_front(batch))}, {"y", label}}, "y")
+  return Dataset::from_tensor_slices({{"x", filled(example.with_front(batch))}, {"y", label}}, "y")
       .batch(batch)
       .repeat();
 }

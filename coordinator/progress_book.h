@@ -45,9 +45,9 @@ class ProgressBook {
   std::uint64_t source_of(const PerWorkerDataset& dataset, std::size_t lane) const;
   // Gives the closure the elements that it does not have, for a run on that lane.
   void take_elements(Closure& closure, std::size_t lane);
-  // A lane found the end of this pipeline. The closure is without the elements it was to take there.
+  // A lane found the end of this pipeline. The closure is without what it was to take there.
   void data_ended(Closure& closure, std::uint64_t pipeline);
-  // The dataset that cannot give the closure its elements, as all its pipelines have ended; or none.
+  // The dataset that cannot give the closure its elements, as all its pipelines have ended, or null.
   const PerWorkerDataset* out_of_data(const Closure& closure) const;
   // Are there elements of it that were taken and not committed?
   bool any_open(const PerWorkerDataset& dataset) const;

@@ -11,22 +11,15 @@ namespace {
 
 using SpecPtr = std::shared_ptr<const StageSpec>;
 
-const StageSpec& source_of(const Dataset& dataset) {
-  const StageSpec* spec = dataset.last().get();
-  while (spec->input) spec = spec->input.get();
-  return *spec;
-}
-
 // The same description, but that `change` may put another stage in place of each. What is as it was
 // is shared.
 SpecPtr changed(const SpecPtr& last, const std::function<SpecPtr(const SpecPtr&)>& change) {
   SpecPtr own = change(last);
   if (!own->input) return own;
-  const SpecPtr below = changed(own->input, change);
-  if (below == own->input) return own;
   auto copy = std::make_shared<StageSpec>(*own);
-  copy->input = below;
-  return copy;
+  copy->input = changed(own->input, change);
+  for (SpecPtr& other : copy->others) other = changed(other, change);
+  return copy->input == own->input && copy->others == own->others ? own : copy;
 }
 
 bool is_hint(const StageSpec& spec) {
@@ -34,10 +27,9 @@ bool is_hint(const StageSpec& spec) {
   return shard != nullptr && shard->is_hint();
 }
 
-bool has_hint(const Dataset& dataset) {
-  for (const StageSpec* spec = dataset.last().get(); spec != nullptr; spec = spec->input.get())
-    if (is_hint(*spec)) return true;
-  return false;
+bool has_hint(const StageSpec& spec) {
+  if (is_hint(spec) || (spec.input && has_hint(*spec.input))) return true;
+  return std::ranges::any_of(spec.others, [](const SpecPtr& other) { return has_hint(*other); });
 }
 
 Dataset with_hints_replaced(const Dataset& dataset, std::int64_t workers, std::int64_t worker) {
@@ -49,7 +41,13 @@ Dataset with_hints_replaced(const Dataset& dataset, std::int64_t workers, std::i
   }));
 }
 
-std::size_t files_of(const StageSpec& source) { return file_count(source); }
+// Of several datasets in one none could be dealt out by files without its partners.
+std::size_t files_of(const Dataset& dataset) {
+  const StageSpec* spec = dataset.last().get();
+  for (; spec->input; spec = spec->input.get())
+    if (!spec->others.empty()) return 0;
+  return file_count(*spec);
+}
 
 Dataset with_own_files(const Dataset& dataset, std::int64_t workers, std::int64_t worker) {
   return Dataset(changed(dataset.last(), [&](const SpecPtr& spec) -> SpecPtr {
@@ -64,13 +62,13 @@ Dataset with_own_files(const Dataset& dataset, std::int64_t workers, std::int64_
 
 std::string too_few(std::size_t files, std::int64_t workers) {
   return files == 0
-             ? "its source is no files"
+             ? "its source is no files, or several datasets"
              : str("it has ", files, files == 1 ? " file" : " files", " for ", workers, " workers");
 }
 
 AutoShardPolicy by_files_or_data(const Dataset& dataset, AutoShardPolicy policy,
                                  std::int64_t workers, std::string& warning) {
-  const std::size_t files = files_of(source_of(dataset));
+  const std::size_t files = files_of(dataset);
   const bool enough = files >= static_cast<std::size_t>(workers);
   if (policy == AutoShardPolicy::kAuto) {
     if (enough && files > 0) return AutoShardPolicy::kFile;
@@ -108,7 +106,7 @@ namespace {
 // Which policy it comes to, when all that was asked fits.
 ShardedDataset chosen(const Dataset& dataset, AutoShardPolicy policy, std::int64_t workers) {
   dataset.element_spec();  // refuses an empty one
-  const bool hinted = has_hint(dataset);
+  const bool hinted = has_hint(*dataset.last());
   if (hinted && policy != AutoShardPolicy::kHint)
     throw InvalidArgumentError(
         str("the dataset has a shard_hint(), and AutoShardPolicy ", name_of(policy),

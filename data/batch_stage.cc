@@ -9,13 +9,16 @@ namespace {
 
 class BatchStage final : public StageOver {
  public:
-  BatchStage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max)
-      : StageOver(std::move(input)), spec_(spec), bytes_max_(bytes_max) {}
+  BatchStage(StagePtr input, const StageSpec& spec, std::size_t bytes_max)
+      : StageOver(std::move(input)),
+        spec_(std::get<BatchSpec>(spec.kind)),
+        layout_(std::make_shared<const BlockLayout>(spec.input->element)),
+        bytes_max_(bytes_max) {}
 
   Block next(std::int64_t) override {
-    Block all = next_whole(*input_, spec_.n, bytes_max_, "a batch");
+    const Block all = next_whole(*input_, spec_.n, bytes_max_, "a batch");
     if (all.empty() || (all.size() < spec_.n && spec_.drop_remainder)) return {};
-    return Block::of(all.batch());
+    return Block::of(all.pack(layout_).batch());
   }
 
   // Skips examples below, as many batches at once as keep the product from overflowing. A last
@@ -34,13 +37,14 @@ class BatchStage final : public StageOver {
   }
 
  private:
-  BatchSpec spec_;
+  const BatchSpec spec_;
+  const std::shared_ptr<const BlockLayout> layout_;
   std::size_t bytes_max_;
 };
 
 }  // namespace
 
-StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max) {
+StagePtr make_batch_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max) {
   return std::make_unique<BatchStage>(std::move(input), spec, bytes_max);
 }
 

@@ -3,6 +3,7 @@
 // follow what the splits say.
 #include "data/block.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -52,7 +53,14 @@ Tensor gather_rows(const Tensor& from, std::span<const std::int64_t> rows) {
 // Columns of fixed size are joined as bytes.
 Tensor concat_rows(const std::vector<Tensor>& parts) {
   std::int64_t rows = 0;
-  for (const auto& part : parts) rows += part.shape()[0];
+  for (const auto& part : parts) {
+    if (part.shape().without_front() != parts.front().shape().without_front())
+      throw InvalidArgumentError(
+          str("a batch of elements of different shapes: first ",
+              parts.front().shape().without_front().to_string(), ", element ", rows, " ",
+              part.shape().without_front().to_string(), "; use padded_batch()"));
+    rows += part.shape()[0];
+  }
   if (parts.front().dtype() == DType::kString) {
     std::vector<std::string> all;
     for (const auto& part : parts)
@@ -128,6 +136,13 @@ BlockLayout::BlockLayout(const ElementSpec& spec) : columns(spec.columns.size())
     columns[i] = {Role::kRaggedValues, splits->second};
     columns[splits->second] = {Role::kRowSplits, i};
   }
+}
+
+bool has_known_shapes(const ElementSpec& spec) {
+  const BlockLayout layout(spec);
+  for (std::size_t i = 0; i < spec.columns.size(); ++i)
+    if (layout.columns[i].role == Role::kDense && !spec.columns[i].type.shape.known()) return false;
+  return true;
 }
 
 Block Block::packed(std::shared_ptr<const BlockLayout> layout, std::int64_t size,
@@ -211,6 +226,10 @@ Block Block::select(std::span<const std::int64_t> rows) const {
 Block Block::concat(std::vector<Block> parts) {
   if (parts.empty()) return {};
   if (parts.size() == 1) return std::move(parts.front());
+  const bool loose = !parts.front().elements_.empty();
+  if (std::ranges::any_of(parts,
+                          [loose](const Block& part) { return part.elements_.empty() == loose; }))
+    for (Block& part : parts) part = part.loosen();
   Block all;
   all.layout_ = parts.front().layout_;
   for (auto& part : parts) {
@@ -243,6 +262,26 @@ Element Block::element(std::int64_t i) const {
     if (layout_->columns[c].role == Role::kDense)
       example[c] = example[c].reshaped(example[c].shape().without_front());
   return example;
+}
+
+Block Block::pack(const std::shared_ptr<const BlockLayout>& layout) const {
+  if (elements_.empty()) return *this;
+  std::vector<Block> rows;
+  for (const Element& element : elements_) {
+    std::vector<Tensor> columns = element;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (layout->columns[i].role == Role::kDense)
+        columns[i] = columns[i].reshaped(columns[i].shape().with_front(1));
+    rows.push_back(packed(layout, 1, std::move(columns)));
+  }
+  return concat(std::move(rows));
+}
+
+Block Block::loosen() const {
+  if (!elements_.empty()) return *this;
+  std::vector<Element> all;
+  for (std::int64_t i = 0; i < size_; ++i) all.push_back(element(i));
+  return of(std::move(all));
 }
 
 Block Block::trimmed() const {

@@ -94,6 +94,44 @@ struct Count {
     if (n == kInfiniteCardinality) return n;
     return n / batch.n + (n % batch.n != 0 && !batch.drop_remainder ? 1 : 0);
   }
+  std::int64_t operator()(const PaddedBatchSpec& batch) {
+    return (*this)(BatchSpec{batch.n, batch.drop_remainder});
+  }
+  std::int64_t operator()(const WindowSpec& window) {
+    const std::int64_t n = below(), span = (window.size - 1) * window.stride + 1;
+    if (n == kInfiniteCardinality) return n;
+    if (!window.drop_remainder) return n / window.shift + (n % window.shift != 0 ? 1 : 0);
+    return n < span ? 0 : (n - span) / window.shift + 1;
+  }
+  // Which elements pass, or how many rows batches have, is known to their reader alone.
+  std::int64_t operator()(const FilterSpec&) { return read(); }
+  std::int64_t operator()(const UnbatchSpec&) { return read(); }
+  // It may be the end of what has none.
+  std::int64_t operator()(const TakeWhileSpec&) { return count_by_reading(spec, lines); }
+  std::int64_t operator()(const ConcatenateSpec&) { return sum(); }
+  std::int64_t operator()(const SampleSpec& sample) {
+    return sample.stop_on_empty ? read() : sum();
+  }
+  std::int64_t operator()(const ZipSpec&) {
+    std::int64_t least = below();
+    for (const SpecPtr& other : spec->others) {
+      const std::int64_t n = count_stage(other, lines);
+      if (least == kInfiniteCardinality || (n != kInfiniteCardinality && n < least)) least = n;
+    }
+    return least;
+  }
+  std::int64_t read() {
+    return below() == kInfiniteCardinality ? kInfiniteCardinality : count_by_reading(spec, lines);
+  }
+  std::int64_t sum() {
+    std::int64_t sum = below();
+    for (const SpecPtr& other : spec->others) {
+      const std::int64_t n = count_stage(other, lines);
+      if (sum == kInfiniteCardinality || n == kInfiniteCardinality) return kInfiniteCardinality;
+      sum = n > INT64_MAX - sum ? INT64_MAX : sum + n;
+    }
+    return sum;
+  }
   std::int64_t operator()(const DealSpec& deal) {
     const std::int64_t n = below(), replicas = deal.replicas;
     if (n == kInfiniteCardinality) return n;
@@ -101,9 +139,7 @@ struct Count {
     return deal.cut ? n * replicas : (n + replicas - 1) / replicas * replicas;
   }
   // How many examples the batches below have together is known to their reader alone.
-  std::int64_t operator()(const RebatchSpec&) {
-    return below() == kInfiniteCardinality ? kInfiniteCardinality : count_by_reading(spec, lines);
-  }
+  std::int64_t operator()(const RebatchSpec&) { return read(); }
   std::int64_t operator()(const RepeatSpec& repeat) {
     std::int64_t n = repeat.count == 0 ? 0 : below();
     if (n <= 0 || repeat.count < 0) return n == 0 ? 0 : kInfiniteCardinality;

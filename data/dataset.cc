@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "data/batch_pieces.h"
+#include "data/dataset_calls.h"
 #include "data/dataset_wire.h"
-#include "data/stage_spec.h"
 
 namespace cairn {
 namespace {
@@ -18,6 +18,7 @@ constexpr std::int64_t kCycleLengthMax = 256, kInterleavedStagesMax = 2048;
 constexpr std::size_t kCacheNameMax = 4000;
 constexpr std::int64_t kDealtReplicasMax = 1024;
 constexpr std::size_t kRebatchSizesMax = 1 << 16;
+constexpr int kBatchLevelsMax = 8;
 
 Dataset source(StageKind kind, ElementSpec element) {
   auto spec = std::make_shared<StageSpec>();
@@ -26,8 +27,8 @@ Dataset source(StageKind kind, ElementSpec element) {
   return Dataset(std::move(spec));
 }
 
-// The stage that a call stands on. The number of stages is bounded because opening and freeing a
-// chain recurse over it.
+}  // namespace
+
 const StageSpec& input_of(const Dataset& input, const char* call) {
   if (!input.defined())
     throw InvalidArgumentError(str(
@@ -37,21 +38,20 @@ const StageSpec& input_of(const Dataset& input, const char* call) {
   return *input.last();
 }
 
-// Stages share what is below them: a description is a list that grows at its head, as in functional
-// languages.
-Dataset over(const Dataset& input, StageKind kind, ElementSpec element, bool batched) {
+Dataset over(const Dataset& input, StageKind kind, ElementSpec element, int batches) {
   auto spec = std::make_shared<StageSpec>();
   spec->kind = std::move(kind);
   spec->input = input.last();
   spec->element = std::move(element);
-  spec->batched = batched;
+  spec->batches = batches;
   spec->depth = input.last()->depth + 1;
+  spec->nesting = input.last()->nesting;
   return Dataset(std::move(spec));
 }
 
 Dataset same_elements(const Dataset& input, const char* call, StageKind kind) {
   const StageSpec& below = input_of(input, call);
-  return over(input, std::move(kind), below.element, below.batched);
+  return over(input, std::move(kind), below.element, below.batches);
 }
 
 void check_at_least(const char* what, std::int64_t value, std::int64_t least) {
@@ -59,12 +59,20 @@ void check_at_least(const char* what, std::int64_t value, std::int64_t least) {
     throw InvalidArgumentError(str(what, " is ", value, ", it must be at least ", least));
 }
 
+void check_batchable(const StageSpec& below, const char* call) {
+  if (!below.batched()) return;
+  if (below.batches == kBatchLevelsMax)
+    throw InvalidArgumentError(str(call, "(): batches of batches go ", kBatchLevelsMax, " deep"));
+  for (const ColumnSpec& column : below.element.columns)
+    if (column.name.ends_with(kRowSplits))
+      throw InvalidArgumentError(str(call, "(): the elements are batches, whose ragged column \"",
+                                     column.name, "\" cannot be batched once more"));
+}
+
 void check_batch_size(const char* call, std::int64_t n) {
   if (n > (std::int64_t{1} << 31))
     throw InvalidArgumentError(str(call, ": n is ", n, ", at most 2^31 is possible"));
 }
-
-}  // namespace
 
 void check_paths(const std::vector<std::string>& paths) {
   if (paths.empty()) throw InvalidArgumentError("a file source wants at least one path");
@@ -104,19 +112,26 @@ Dataset Dataset::range(std::int64_t n) {
   return source(RangeSpec{n}, ElementSpec{{{"value", {DType::kInt64, {}}}}, ""});
 }
 
-Dataset Dataset::from_tensors(std::vector<std::pair<std::string, Tensor>> columns,
-                              std::string label) {
+Dataset Dataset::from_tensor_slices(std::vector<std::pair<std::string, Tensor>> columns,
+                                    std::string label) {
   TensorsSpec spec{std::move(columns), std::move(label)};
   ElementSpec element = tensors_element(spec);
   return source(std::move(spec), std::move(element));
 }
 
+Dataset Dataset::from_tensors(std::vector<std::pair<std::string, Tensor>> columns,
+                              std::string label) {
+  for (auto& [name, value] : columns)
+    if (value.defined()) value = value.reshaped(value.shape().with_front(1));
+  return from_tensor_slices(std::move(columns), std::move(label));
+}
+
 Dataset Dataset::features(std::vector<FeatureColumn> columns) const {
   const StageSpec& below = input_of(*this, "features");
-  if (below.batched)
+  if (below.batched())
     throw InvalidArgumentError("features() works example by example: put it before batch()");
   ElementSpec element = features_element(below.element, columns);
-  return over(*this, FeaturesSpec{std::move(columns)}, std::move(element), false);
+  return over(*this, FeaturesSpec{std::move(columns)}, std::move(element), 0);
 }
 
 Dataset Dataset::shuffle(std::int64_t buffer_size, std::uint64_t seed,
@@ -128,23 +143,30 @@ Dataset Dataset::shuffle(std::int64_t buffer_size, std::uint64_t seed,
                        ShuffleSpec{buffer_size, seed, options.reshuffle_each_iteration, pipeline});
 }
 
-// Walks from the last stage down. Once a stage that leaves elements out was passed, an order below
-// it decides which elements those are; it must then be the same for all pipelines, or they would
-// not divide the data.
+namespace {
+
+// Once a stage that leaves elements out was passed, an order below it decides which elements those
+// are; it must then be the same for all pipelines, or they would not divide the data.
+std::shared_ptr<const StageSpec> keyed(const std::shared_ptr<const StageSpec>& spec,
+                                       std::uint64_t pipeline, bool order_chooses) {
+  if (!spec) return spec;
+  auto copy = std::make_shared<StageSpec>(*spec);
+  order_chooses |= std::holds_alternative<ShardSpec>(spec->kind) ||
+                   std::holds_alternative<TakeSpec>(spec->kind) ||
+                   std::holds_alternative<TakeWhileSpec>(spec->kind) ||
+                   std::holds_alternative<SkipSpec>(spec->kind);
+  auto* shuffle = std::get_if<ShuffleSpec>(&copy->kind);
+  if (shuffle != nullptr && !order_chooses) shuffle->pipeline = pipeline;
+  copy->input = keyed(spec->input, pipeline, order_chooses);
+  for (auto& other : copy->others) other = keyed(other, pipeline, order_chooses);
+  return copy;
+}
+
+}  // namespace
+
 Dataset Dataset::for_pipeline(std::int64_t id) const {
   check_at_least("for_pipeline: id", id, 0);
-  std::vector<std::shared_ptr<StageSpec>> chain;  // the last stage first
-  bool order_chooses = false;
-  for (auto spec = last_; spec != nullptr; spec = spec->input) {
-    auto& copy = chain.emplace_back(std::make_shared<StageSpec>(*spec));
-    order_chooses |= std::holds_alternative<ShardSpec>(spec->kind) ||
-                     std::holds_alternative<TakeSpec>(spec->kind) ||
-                     std::holds_alternative<SkipSpec>(spec->kind);
-    auto* shuffle = std::get_if<ShuffleSpec>(&copy->kind);
-    if (shuffle != nullptr && !order_chooses) shuffle->pipeline = static_cast<std::uint64_t>(id);
-  }
-  for (std::size_t i = 0; i + 1 < chain.size(); ++i) chain[i]->input = chain[i + 1];
-  return chain.empty() ? *this : Dataset(chain.front());
+  return Dataset(keyed(last_, static_cast<std::uint64_t>(id), false));
 }
 
 Dataset Dataset::repeat(std::int64_t count) const {
@@ -202,6 +224,10 @@ Dataset Dataset::interleave(std::int64_t cycle_length, std::int64_t block_length
       throw InvalidArgumentError(
           "interleave() works file by file, and a cache keeps them all: put cache() above "
           "interleave()");
+    if (!spec->others.empty())
+      throw InvalidArgumentError(
+          "interleave() works file by file of one source: put concatenate(), zip() and "
+          "sample_from_datasets() above interleave()");
     if (!spec->input && !reads_files(*spec))
       throw InvalidArgumentError(
           "interleave() reads several files at once; begin with csv(), records() or another source "
@@ -223,27 +249,20 @@ Dataset Dataset::batch(std::int64_t n, BatchOptions options) const {
   check_at_least("batch: n", n, 1);
   check_batch_size("batch", n);
   const StageSpec& below = input_of(*this, "batch");
-  if (below.batched)
-    throw InvalidArgumentError(
-        "batch(): the elements are batches already; batch once, with the size wanted");
+  check_batchable(below, "batch");
   BatchSpec spec{n, options.drop_remainder};
-  return over(*this, spec, batch_element(below.element, spec), true);
+  return over(*this, spec, batch_element(below.element, spec), below.batches + 1);
 }
 
 Dataset Dataset::map_batch(const std::function<Outputs(const Batch&)>& body) const {
-  const StageSpec& below = input_of(*this, "map");
-  if (!below.batched)
-    throw InvalidArgumentError("map() works batch by batch: put it after batch()");
-  return map_graph(trace_map(below.element, body));
+  return map_graph(trace_map(input_of(*this, "map").element, body));
 }
 
 Dataset Dataset::map_graph(std::vector<std::byte> graph) const {
   const StageSpec& below = input_of(*this, "map");
-  if (!below.batched)
-    throw InvalidArgumentError("map() works batch by batch: put it after batch()");
   MapSpec spec{std::move(graph)};
   ElementSpec element = map_element(below.element, spec);
-  return over(*this, std::move(spec), std::move(element), true);
+  return over(*this, std::move(spec), std::move(element), below.batches);
 }
 
 Dataset Dataset::deal(std::int64_t replicas, Deal how) const {
@@ -252,13 +271,14 @@ Dataset Dataset::deal(std::int64_t replicas, Deal how) const {
     throw InvalidArgumentError(
         str("deal: replicas is ", replicas, ", at most ", kDealtReplicasMax, " are possible"));
   const StageSpec& below = input_of(*this, "deal");
-  if (!below.batched)
+  if (!below.batched())
     throw InvalidArgumentError(
         "the dataset's elements are single examples, which cannot be dealt out to several "
         "replicas: batch() it, by the global batch size");
   const bool cut = how == Deal::kCut;
   return over(*this, DealSpec{replicas, cut},
-              cut ? pieces_spec(below.element, replicas) : any_size_spec(below.element), true);
+              cut ? pieces_spec(below.element, replicas) : any_size_spec(below.element),
+              below.batches);
 }
 
 Dataset Dataset::rebatch(std::vector<std::int64_t> sizes, BatchOptions options) const {
@@ -272,14 +292,14 @@ Dataset Dataset::rebatch(std::vector<std::int64_t> sizes, BatchOptions options) 
   if (std::ranges::none_of(sizes, [](std::int64_t size) { return size > 0; }))
     throw InvalidArgumentError("rebatch: one of the sizes must be above 0");
   const StageSpec& below = input_of(*this, "rebatch");
-  if (!below.batched)
+  if (!below.batched())
     throw InvalidArgumentError("rebatch(): the elements are single examples: batch() them first");
   ElementSpec element = rebatched_spec(below.element, sizes, options.drop_remainder);
   return over(*this, RebatchSpec{std::move(sizes), options.drop_remainder}, std::move(element),
-              true);
+              below.batches);
 }
 
 const ElementSpec& Dataset::element_spec() const { return input_of(*this, "element_spec").element; }
-bool Dataset::batched() const { return input_of(*this, "batched").batched; }
+bool Dataset::batched() const { return input_of(*this, "batched").batched(); }
 
 }  // namespace cairn

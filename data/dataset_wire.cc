@@ -21,10 +21,7 @@ constexpr std::size_t kHeaderBytes = 24;
 
 std::vector<std::shared_ptr<const StageSpec>> stages_of(const Dataset& dataset) {
   dataset.element_spec();  // refuses an empty one
-  std::vector<std::shared_ptr<const StageSpec>> stages;
-  for (auto spec = dataset.last(); spec; spec = spec->input) stages.push_back(spec);
-  std::reverse(stages.begin(), stages.end());
-  return stages;
+  return stages_of(dataset.last());
 }
 
 // Cap'n Proto wants aligned words, and the bytes may lie anywhere, so they are copied. The
@@ -35,24 +32,16 @@ Dataset read_pipeline(std::span<const std::byte> message) {
   if (!words.empty()) std::memcpy(words.data(), message.data(), words.size() * sizeof(capnp::word));
   capnp::ReaderOptions options;
   options.traversalLimitInWords = 4 * words.size() + 1024;
-  options.nestingLimit = 32;
+  options.nestingLimit = 48;  // of datasets within datasets, too
   capnp::FlatArrayMessageReader reader(kj::ArrayPtr<const capnp::word>(words.data(), words.size()),
                                        options);
-  auto stages = reader.getRoot<pipeline::Description>().getStages();
-  if (stages.size() == 0 || stages.size() > kDatasetStagesMax)
-    throw InvalidArgumentError(str("a dataset of ", stages.size(), " stages; from 1 to ",
-                                   kDatasetStagesMax, " are possible"));
-  Dataset dataset;
-  for (auto stage : stages) dataset = read_stage(dataset, stage);
-  return dataset;
+  return read_description(reader.getRoot<pipeline::Description>());
 }
 
 std::vector<std::byte> serialize_stages(
     const std::vector<std::shared_ptr<const StageSpec>>& specs) {
   capnp::MallocMessageBuilder message;
-  auto stages =
-      message.initRoot<pipeline::Description>().initStages(static_cast<unsigned>(specs.size()));
-  for (unsigned i = 0; i < specs.size(); ++i) write_stage(stages[i], *specs[i]);
+  write_description(message.initRoot<pipeline::Description>(), specs);
   auto words = capnp::messageToFlatArray(message);
   auto body = words.asBytes();
   std::size_t size = kHeaderBytes + body.size();

@@ -159,18 +159,18 @@ ElementSpec tensors_element(const TensorsSpec& spec) {
   for (const auto& [name, all] : spec.columns) {
     if (!all.defined() || all.shape().rank() == 0)
       throw InvalidArgumentError(
-          str("from_tensors: column \"", name, "\" wants a tensor of rank 1 or more"));
+          str("from_tensor_slices: column \"", name, "\" wants a tensor of rank 1 or more"));
     std::int64_t rows = all.shape()[0], first = spec.columns.front().second.shape()[0];
     if (rows != first)
-      throw InvalidArgumentError(str("from_tensors: \"", name, "\" has ", rows, " rows, \"",
+      throw InvalidArgumentError(str("from_tensor_slices: \"", name, "\" has ", rows, " rows, \"",
                                      spec.columns.front().first, "\" has ", first));
     element.columns.push_back({name, {all.dtype(), all.shape().without_front()}});
   }
-  check_columns(element.columns, "from_tensors");
+  check_columns(element.columns, "from_tensor_slices");
   for (const auto& column : element.columns)
     if (column.name.ends_with(kRowSplits))
       throw InvalidArgumentError(
-          str("from_tensors: \"", column.name, "\" is a name of ragged columns only"));
+          str("from_tensor_slices: \"", column.name, "\" is a name of ragged columns only"));
   element.label = spec.label;
   if (!spec.label.empty()) element.find(spec.label);
   return element;

@@ -11,6 +11,7 @@ class FeaturesStage final : public StageOver {
   FeaturesStage(StagePtr input, std::shared_ptr<const StageSpec> spec)
       : StageOver(std::move(input)),
         spec_(std::move(spec)),
+        below_(std::make_shared<BlockLayout>(spec_->input->element)),
         layout_(std::make_shared<BlockLayout>(spec_->element)),
         plan_(spec_->input->element, std::get<FeaturesSpec>(spec_->kind).columns) {}
 
@@ -18,7 +19,7 @@ class FeaturesStage final : public StageOver {
     Block block = input_->next(most);
     if (block.empty()) return block;
     const ElementSpec& below = spec_->input->element;
-    Element all = block.batch();  // ragged columns begin at 0
+    Element all = block.pack(below_).batch();  // ragged columns begin at 0
     std::vector<RawColumn> raw(plan_.inputs().size());
     std::vector<std::vector<std::string_view>> texts(raw.size());
     std::vector<const RawColumn*> pointers;
@@ -50,7 +51,7 @@ class FeaturesStage final : public StageOver {
   }
 
   std::shared_ptr<const StageSpec> spec_;
-  std::shared_ptr<const BlockLayout> layout_;
+  std::shared_ptr<const BlockLayout> below_, layout_;
   FeaturePlan plan_;
 };
 

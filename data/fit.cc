@@ -129,9 +129,10 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
   std::vector<Moments> moments(request.numeric.size());
   std::vector<Counts> counts(request.vocabularies.size());
   Fit found;
+  const auto layout = std::make_shared<const BlockLayout>(element);
   StagePtr stage = open_stages(dataset.last(), {.line_events = keep_in(found.lines)});
   for (Block block = stage->next(kRowsAtOnce); !block.empty(); block = stage->next(kRowsAtOnce)) {
-    Element all = block.batch();
+    const Element all = block.pack(layout).batch();
     found.examples += block.size();
     for (std::size_t i = 0; i < moments.size(); ++i)
       add_numbers(moments[i], all[element.find(request.numeric[i].column)],

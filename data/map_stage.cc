@@ -1,4 +1,4 @@
-// map(): a traced function over batches, run by the same executor as a training step. The function
+// map(): a traced function over elements, run by the same executor as a training step. The function
 // is a graph, not code, so it travels with the dataset, and every machine that opens the dataset
 // runs the same operations.
 #include <algorithm>
@@ -18,18 +18,26 @@ class MapStage final : public StageOver {
  public:
   MapStage(StagePtr input, const StageSpec& spec)
       : StageOver(std::move(input)),
-        spec_(spec.element),
+        pack_(!spec.batched() && has_known_shapes(spec.element)),
+        at_once_(spec.batched() ? 1 : kExamplesAtOnce),
+        layout_(std::make_shared<const BlockLayout>(spec.element)),
         plan_(make_plan(parse_graph(std::get<MapSpec>(spec.kind).graph), {})) {}
 
-  Block next(std::int64_t) override {
-    Block block = input_->next(1);
-    if (block.empty()) return block;
-    return Block::of(run_without_variables(plan_, workspace_, {}, {{}, {{block.element(0)}}}));
+  Block next(std::int64_t most) override {
+    const Block block = input_->next(std::min(most, at_once_));
+    std::vector<Element> all;
+    for (std::int64_t i = 0; i < block.size(); ++i)
+      all.push_back(run_without_variables(plan_, workspace_, {}, {{}, {{block.element(i)}}}));
+    const Block loose = Block::of(std::move(all));
+    return pack_ ? loose.pack(layout_) : loose;
   }
   std::int64_t skip(std::int64_t count) override { return input_->skip(count); }
 
  private:
-  ElementSpec spec_;
+  static constexpr std::int64_t kExamplesAtOnce = 256;
+  const bool pack_;
+  const std::int64_t at_once_;
+  const std::shared_ptr<const BlockLayout> layout_;
   std::shared_ptr<const Plan> plan_;
   Workspace workspace_;
 };
@@ -49,20 +57,42 @@ std::vector<std::byte> trace_map(const ElementSpec& input,
   return serialize(trace(traced, {input}).graph);
 }
 
-// The graph may come from a peer, so everything that MapStage relies on is checked here: no
-// variables, no arguments, one element of one iterator with the columns that are below.
-ElementSpec map_element(const ElementSpec& input, const MapSpec& spec) {
-  Graph graph = parse_graph(spec.graph);
+namespace {
+
+// The graph may come from a peer, so everything that stages rely on is checked here: no variables,
+// no arguments, one element of one iterator with the columns that are below.
+Graph graph_of_element(const ElementSpec& input, const std::vector<std::byte>& bytes,
+                       const char* call) {
+  Graph graph = parse_graph(bytes);
   if (!graph.variables.empty())
-    throw InvalidArgumentError(str("map(): the function uses the variable \"",
-                                   graph.variables.front().name, "\"; a map may use none"));
+    throw InvalidArgumentError(str(call, "(): the function uses the variable \"",
+                                   graph.variables.front().name, "\"; it may use none"));
   if (!graph.arguments.empty() || graph.iterators.size() != 1 ||
       graph.elements_taken() != std::vector<std::int64_t>{1})
     throw InvalidArgumentError(
-        "map(): the graph must take one element of one iterator, and nothing else");
+        str(call, "(): the graph must take one element of one iterator, and nothing else"));
   if (!(graph.iterators[0] == input))
     throw InvalidArgumentError(
-        "map(): the function was traced for other columns than the stage below yields");
+        str(call, "(): the function was traced for other columns than the stage below yields"));
+  return graph;
+}
+
+}  // namespace
+
+void check_predicate(const ElementSpec& input, const std::vector<std::byte>& graph,
+                     const char* call) {
+  const Graph parsed = graph_of_element(input, graph, call);
+  if (parsed.outputs.size() == 1 &&
+      parsed.type(parsed.outputs.front()) == TensorType{DType::kBool, {}})
+    return;
+  throw InvalidArgumentError(str(call, "(): the function must return one bool, and returns ",
+                                 parsed.outputs.size() == 1
+                                     ? parsed.type(parsed.outputs.front()).to_string()
+                                     : str(parsed.outputs.size(), " values")));
+}
+
+ElementSpec map_element(const ElementSpec& input, const MapSpec& spec) {
+  const Graph graph = graph_of_element(input, spec.graph, "map");
   ElementSpec element;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const std::string& name = graph.output_names[i];

@@ -60,6 +60,9 @@ ShardSpec taken_shard(const Chain& chain, std::size_t& at) {
   return shard;
 }
 
+StagePtr open_stages_with(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options,
+                          std::uint64_t salt);
+
 struct OpenOver {
   StagePtr input;
   const std::shared_ptr<const StageSpec>& spec;
@@ -72,8 +75,8 @@ struct OpenOver {
     return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt,
                               options.buffer_bytes_max);
   }
-  StagePtr operator()(const BatchSpec& batch) {
-    return make_batch_stage(std::move(input), batch, options.buffer_bytes_max);
+  StagePtr operator()(const BatchSpec&) {
+    return make_batch_stage(std::move(input), *spec, options.buffer_bytes_max);
   }
   StagePtr operator()(const RepeatSpec& repeat) {
     return make_repeat_stage(std::move(input), repeat);
@@ -85,7 +88,7 @@ struct OpenOver {
     return make_shard_stage(std::move(input), shard);
   }
   StagePtr operator()(const PrefetchSpec& prefetch) {
-    return make_prefetch_stage(std::move(input), prefetch, spec->batched, options);
+    return make_prefetch_stage(std::move(input), prefetch, spec->batched(), options);
   }
   StagePtr operator()(const CacheSpec&) { return make_cache_stage(std::move(input), *spec); }
   StagePtr operator()(const DealSpec& deal) {
@@ -93,6 +96,34 @@ struct OpenOver {
   }
   StagePtr operator()(const RebatchSpec& rebatch) {
     return make_rebatch_stage(std::move(input), rebatch, spec->input->element);
+  }
+  StagePtr operator()(const FilterSpec& filter) {
+    return make_filter_stage(std::move(input), filter.graph, true);
+  }
+  StagePtr operator()(const TakeWhileSpec& take) {
+    return make_filter_stage(std::move(input), take.graph, false);
+  }
+  StagePtr operator()(const UnbatchSpec&) { return make_unbatch_stage(std::move(input), *spec); }
+  StagePtr operator()(const PaddedBatchSpec&) {
+    return make_padded_batch_stage(std::move(input), *spec, options.buffer_bytes_max);
+  }
+  StagePtr operator()(const WindowSpec&) {
+    return make_window_stage(std::move(input), *spec, options.buffer_bytes_max);
+  }
+  StagePtr operator()(const ConcatenateSpec&) { return make_concatenate_stage(inputs()); }
+  StagePtr operator()(const ZipSpec&) { return make_zip_stage(inputs(), spec->element); }
+  StagePtr operator()(const SampleSpec& sample) { return make_sample_stage(inputs(), sample); }
+  // The others are read within whatever reads the input, and read nothing ahead themselves. Their
+  // shuffles are told apart from the input's.
+  std::vector<StagePtr> inputs() {
+    OpenOptions without_offload = options;
+    without_offload.offload = nullptr;
+    std::vector<StagePtr> all;
+    all.push_back(std::move(input));
+    for (const auto& other : spec->others)
+      all.push_back(open_stages_with(other, without_offload,
+                                     salt + (static_cast<std::uint64_t>(all.size()) << 16)));
+    return all;
   }
   template <typename Source>
   StagePtr operator()(const Source&) {
@@ -165,6 +196,17 @@ StagePtr open_interleaved(const Chain& chain, std::size_t at, const LineEvents& 
 
 constexpr std::uint64_t kStateVersion = 1;
 
+StagePtr open_stages_with(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options,
+                          std::uint64_t salt) {
+  const Chain chain = chain_of(last);
+  if (const std::size_t at = place_of_interleave(chain))
+    return open_over(open_interleaved(chain, at, options.line_events), chain, at + 1, options,
+                     salt);
+  std::size_t at = 0;
+  StagePtr stage = open_source(chain, at, options.line_events);
+  return open_over(std::move(stage), chain, at, options, salt);
+}
+
 }  // namespace
 
 LineEvents keep_in(LinesRead& lines) {
@@ -175,12 +217,7 @@ LineEvents keep_in(LinesRead& lines) {
 }
 
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options) {
-  const Chain chain = chain_of(last);
-  if (const std::size_t at = place_of_interleave(chain))
-    return open_over(open_interleaved(chain, at, options.line_events), chain, at + 1, options);
-  std::size_t at = 0;
-  StagePtr stage = open_source(chain, at, options.line_events);
-  return open_over(std::move(stage), chain, at, options);
+  return open_stages_with(last, options, 0);
 }
 
 DatasetIterator::DatasetIterator(std::unique_ptr<Stage> last, std::uint64_t fingerprint,

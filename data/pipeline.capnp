@@ -32,6 +32,15 @@ struct Stage {
     libsvm @18 :Libsvm;
     tfRecords @19 :TfRecords;
     idx @20 :Idx;
+    # The first of several datasets are the stages before; these are the others.
+    concatenate @21 :Description;
+    zip @22 :List(Description);
+    sample @23 :Sample;
+    filterGraph @24 :Data;
+    takeWhileGraph @25 :Data;
+    unbatch @26 :Void;
+    paddedBatch @27 :Batch;
+    window @28 :Window;
   }
 }
 
@@ -130,6 +139,20 @@ struct Interleave {
 struct Cache {
   bytesMax @0 :Int64;
   file @1 :Text;
+}
+
+struct Sample {
+  others @0 :List(Description);
+  weights @1 :List(Float64);
+  seed @2 :UInt64;
+  stopOnEmpty @3 :Bool;
+}
+
+struct Window {
+  size @0 :Int64;
+  shift @1 :Int64;
+  stride @2 :Int64;
+  dropRemainder @3 :Bool;
 }
 
 struct Rebatch {

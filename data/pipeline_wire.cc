@@ -6,6 +6,8 @@
 // calls of Dataset that make the stage.
 #include "data/pipeline_wire.h"
 
+#include <algorithm>
+
 #include "core/graph/wire.h"
 #include "data/dataset_wire.h"
 #include "data/file_wire.h"
@@ -116,7 +118,7 @@ Dataset read_tensors(pipeline::Tensors::Reader in) {
   std::vector<std::pair<std::string, Tensor>> columns;
   for (auto column : in.getColumns())
     columns.emplace_back(read_text(column.getName()), wire::read(column.getValue()));
-  return Dataset::from_tensors(std::move(columns), read_text(in.getLabel()));
+  return Dataset::from_tensor_slices(std::move(columns), read_text(in.getLabel()));
 }
 
 void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
@@ -218,15 +220,99 @@ void write_kind(pipeline::Stage::Builder stage, const CacheSpec& spec) {
 }
 
 // The graph is verified by map_graph(), as any graph that comes from a peer.
-Dataset read_map(const Dataset& below, capnp::Data::Reader in) {
+std::vector<std::byte> read_graph(capnp::Data::Reader in) {
   auto* bytes = reinterpret_cast<const std::byte*>(in.begin());
-  return below.map_graph({bytes, bytes + in.size()});
+  return {bytes, bytes + in.size()};
+}
+kj::ArrayPtr<const kj::byte> graph_bytes(const std::vector<std::byte>& graph) {
+  return kj::arrayPtr(reinterpret_cast<const kj::byte*>(graph.data()), graph.size());
+}
+
+void write_kind(pipeline::Stage::Builder stage, const FilterSpec& spec) {
+  stage.setFilterGraph(graph_bytes(spec.graph));
+}
+void write_kind(pipeline::Stage::Builder stage, const TakeWhileSpec& spec) {
+  stage.setTakeWhileGraph(graph_bytes(spec.graph));
+}
+void write_kind(pipeline::Stage::Builder stage, const UnbatchSpec&) { stage.setUnbatch(); }
+void write_kind(pipeline::Stage::Builder stage, const PaddedBatchSpec& spec) {
+  auto out = stage.initPaddedBatch();
+  out.setN(spec.n);
+  out.setDropRemainder(spec.drop_remainder);
+}
+void write_kind(pipeline::Stage::Builder stage, const WindowSpec& spec) {
+  auto out = stage.initWindow();
+  out.setSize(spec.size);
+  out.setShift(spec.shift);
+  out.setStride(spec.stride);
+  out.setDropRemainder(spec.drop_remainder);
+}
+// What the others are, write_others() writes.
+void write_kind(pipeline::Stage::Builder, const ConcatenateSpec&) {}
+void write_kind(pipeline::Stage::Builder, const ZipSpec&) {}
+void write_kind(pipeline::Stage::Builder stage, const SampleSpec& spec) {
+  auto out = stage.initSample();
+  auto weights = out.initWeights(static_cast<unsigned>(spec.weights.size()));
+  for (unsigned i = 0; i < weights.size(); ++i) weights.set(i, spec.weights[i]);
+  out.setSeed(spec.seed);
+  out.setStopOnEmpty(spec.stop_on_empty);
+}
+
+void write_others(pipeline::Stage::Builder stage, const StageSpec& spec) {
+  const auto count = static_cast<unsigned>(spec.others.size());
+  if (std::holds_alternative<ConcatenateSpec>(spec.kind))
+    return write_description(stage.initConcatenate(), stages_of(spec.others.front()));
+  if (!std::holds_alternative<ZipSpec>(spec.kind) && !std::holds_alternative<SampleSpec>(spec.kind))
+    return;
+  auto all = std::holds_alternative<ZipSpec>(spec.kind) ? stage.initZip(count)
+                                                        : stage.getSample().initOthers(count);
+  for (unsigned i = 0; i < count; ++i) write_description(all[i], stages_of(spec.others[i]));
+}
+
+std::vector<Dataset> read_inputs(const Dataset& first,
+                                 capnp::List<pipeline::Description>::Reader others) {
+  check_size(others, "datasets");
+  std::vector<Dataset> all{first};
+  for (auto other : others) all.push_back(read_description(other));
+  return all;
+}
+
+Dataset read_sample(const Dataset& first, pipeline::Sample::Reader in) {
+  check_size(in.getWeights(), "weights");
+  std::vector<double> weights;
+  for (const double weight : in.getWeights()) weights.push_back(weight);
+  return Dataset::sample_from_datasets(read_inputs(first, in.getOthers()), std::move(weights),
+                                       in.getSeed(), in.getStopOnEmpty());
 }
 
 }  // namespace
 
+std::vector<std::shared_ptr<const StageSpec>> stages_of(std::shared_ptr<const StageSpec> last) {
+  std::vector<std::shared_ptr<const StageSpec>> stages;
+  for (; last; last = last->input) stages.push_back(last);
+  std::reverse(stages.begin(), stages.end());
+  return stages;
+}
+
+void write_description(pipeline::Description::Builder out,
+                       const std::vector<std::shared_ptr<const StageSpec>>& stages) {
+  auto all = out.initStages(static_cast<unsigned>(stages.size()));
+  for (unsigned i = 0; i < stages.size(); ++i) write_stage(all[i], *stages[i]);
+}
+
+Dataset read_description(pipeline::Description::Reader in) {
+  auto stages = in.getStages();
+  if (stages.size() == 0 || stages.size() > kDatasetStagesMax)
+    throw InvalidArgumentError(str("a dataset of ", stages.size(), " stages; from 1 to ",
+                                   kDatasetStagesMax, " are possible"));
+  Dataset dataset;
+  for (auto stage : stages) dataset = read_stage(dataset, stage);
+  return dataset;
+}
+
 void write_stage(pipeline::Stage::Builder out, const StageSpec& spec) {
   std::visit([&](const auto& kind) { write_kind(out, kind); }, spec.kind);
+  write_others(out, spec);
 }
 
 // Exactly the first stage is a source.
@@ -242,7 +328,23 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::RANGE: return Dataset::range(in.getRange());
     case pipeline::Stage::TENSORS: return read_tensors(in.getTensors());
     case pipeline::Stage::FEATURES: return read_features(below, in.getFeatures());
-    case pipeline::Stage::MAP_GRAPH: return read_map(below, in.getMapGraph());
+    case pipeline::Stage::MAP_GRAPH: return below.map_graph(read_graph(in.getMapGraph()));
+    case pipeline::Stage::FILTER_GRAPH: return below.filter_graph(read_graph(in.getFilterGraph()));
+    case pipeline::Stage::TAKE_WHILE_GRAPH:
+      return below.take_while_graph(read_graph(in.getTakeWhileGraph()));
+    case pipeline::Stage::UNBATCH: return below.unbatch();
+    case pipeline::Stage::PADDED_BATCH:
+      return below.padded_batch(in.getPaddedBatch().getN(),
+                                {in.getPaddedBatch().getDropRemainder()});
+    case pipeline::Stage::WINDOW: {
+      const auto window = in.getWindow();
+      return below.window(window.getSize(),
+                          {window.getShift(), window.getStride(), window.getDropRemainder()});
+    }
+    case pipeline::Stage::CONCATENATE:
+      return below.concatenate(read_description(in.getConcatenate()));
+    case pipeline::Stage::ZIP: return Dataset::zip(read_inputs(below, in.getZip()));
+    case pipeline::Stage::SAMPLE: return read_sample(below, in.getSample());
     case pipeline::Stage::SHUFFLE: {
       const auto shuffle = in.getShuffle();
       // Beyond int64 it is negative here, and refused.

@@ -72,9 +72,17 @@ std::vector<std::int64_t> idx_counts(const IdxSpec& spec);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
+// `keep`: elements that do not pass are left out, and those after them go on; else they are the end.
+StagePtr make_filter_stage(StagePtr input, const std::vector<std::byte>& graph, bool keep);
+StagePtr make_unbatch_stage(StagePtr input, const StageSpec& spec);
+StagePtr make_padded_batch_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);
+StagePtr make_window_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);
+StagePtr make_concatenate_stage(std::vector<StagePtr> inputs);
+StagePtr make_zip_stage(std::vector<StagePtr> inputs, const ElementSpec& element);
+StagePtr make_sample_stage(std::vector<StagePtr> inputs, const SampleSpec& spec);
 StagePtr make_shuffle_stage(StagePtr input, const ShuffleSpec& spec, std::uint64_t salt,
                             std::size_t bytes_max);
-StagePtr make_batch_stage(StagePtr input, const BatchSpec& spec, std::size_t bytes_max);
+StagePtr make_batch_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);
 StagePtr make_repeat_stage(StagePtr input, const RepeatSpec& spec);
 StagePtr make_take_stage(StagePtr input, const TakeSpec& spec);
 StagePtr make_skip_stage(StagePtr input, const SkipSpec& spec);

@@ -109,6 +109,36 @@ struct PrefetchSpec {
 struct InterleaveSpec {
   std::int64_t cycle_length = 1, block_length = 1;
 };
+// The elements of `others` after those of the input.
+struct ConcatenateSpec {};
+// Elements with the columns of the input's and of all others'.
+struct ZipSpec {};
+// Each element from the input or one of the others, drawn by weight.
+struct SampleSpec {
+  std::vector<double> weights;
+  std::uint64_t seed = 0;
+  bool stop_on_empty = false;
+};
+// Traced functions of an element that return whether it goes on, or whether it is not yet the end.
+struct FilterSpec {
+  std::vector<std::byte> graph;
+};
+struct TakeWhileSpec {
+  std::vector<std::byte> graph;
+};
+// The rows of batches, one after another.
+struct UnbatchSpec {};
+// Batches of examples of different lengths, filled up with zeros or empty texts.
+struct PaddedBatchSpec {
+  std::int64_t n = 1;
+  bool drop_remainder = false;
+};
+// Batches of `size` elements, `stride` apart, each beginning `shift` elements after the one before.
+struct WindowSpec {
+  std::int64_t size = 1, shift = 1, stride = 1;
+  bool drop_remainder = false;
+};
+
 // What so many replicas take one after another: pieces of each batch, or batches in turn.
 struct DealSpec {
   std::int64_t replicas = 1;
@@ -130,16 +160,22 @@ struct CacheSpec {
 using StageKind =
     std::variant<CsvSpec, RecordsSpec, RangeSpec, TensorsSpec, FeaturesSpec, MapSpec, ShuffleSpec,
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
-                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec>;
+                 CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec,
+                 ConcatenateSpec, ZipSpec, SampleSpec, FilterSpec, TakeWhileSpec, UnbatchSpec,
+                 PaddedBatchSpec, WindowSpec>;
 
-// A stage: its facts, the stage below, and what is derived from both, kept so that nobody computes
+// A stage: its facts, the stages below, and what is derived from all, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
 struct StageSpec {
   StageKind kind;
   std::shared_ptr<const StageSpec> input;  // nullptr: a source
-  ElementSpec element;                     // what it yields
-  bool batched = false;
-  std::size_t depth = 1;  // stages from the source to this one
+  // Of concatenate(), zip() and sample_from_datasets(): the datasets beside the input.
+  std::vector<std::shared_ptr<const StageSpec>> others;
+  ElementSpec element;  // what it yields
+  int batches = 0;      // 0: examples, 1: batches of them, 2: batches of such batches
+  bool batched() const { return batches > 0; }
+  std::size_t depth = 1;    // stages down to the sources, all together
+  std::size_t nesting = 0;  // of datasets within datasets
 };
 
 // ---- Sources that read files ----
@@ -165,6 +201,15 @@ ElementSpec tensors_element(const TensorsSpec& spec);
 ElementSpec features_element(const ElementSpec& input, const std::vector<FeatureColumn>& columns);
 ElementSpec batch_element(const ElementSpec& input, const BatchSpec& spec);
 ElementSpec map_element(const ElementSpec& input, const MapSpec& spec);
+ElementSpec unbatch_element(const ElementSpec& input);
+ElementSpec padded_batch_element(const ElementSpec& input, const PaddedBatchSpec& spec);
+// What a concatenation of both yields: a dimension in which they differ is unknown. `call` names
+// what wants it.
+ElementSpec common_element(const ElementSpec& one, const ElementSpec& other, const char* call);
+ElementSpec zip_element(const std::vector<const ElementSpec*>& inputs);
+// Of filter() and take_while(): the graph gives one bool.
+void check_predicate(const ElementSpec& input, const std::vector<std::byte>& graph,
+                     const char* call);
 // What every source of columns and of files checks: the number of columns and their names; the
 // paths. `what` names the source.
 void check_columns(const std::vector<ColumnSpec>& columns, const char* what);
@@ -182,6 +227,9 @@ std::int64_t record_bytes(const RecordSchema& schema);
 // has its name.
 std::vector<std::byte> trace_map(const ElementSpec& input,
                                  const std::function<Outputs(const Batch&)>& body);
+// The same of what filter() and take_while() take.
+std::vector<std::byte> trace_predicate(const ElementSpec& input,
+                                       const std::function<Array(const Batch&)>& body);
 
 // What is appended to a ragged column's name for the column of its row splits.
 inline constexpr const char* kRowSplits = "/row_splits";

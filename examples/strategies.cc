@@ -73,7 +73,7 @@ Dataset points() {
     }
     labels[i] = squares < 2.6f ? 1.0f : 0.0f;
   }
-  return Dataset::from_tensors({{"x", x}, {"y", y}}, "y");
+  return Dataset::from_tensor_slices({{"x", x}, {"y", y}}, "y");
 }
 
 void train(Strategy& strategy, std::int64_t steps, const std::string& folder) {

@@ -31,9 +31,10 @@ std::vector<std::vector<std::vector<std::int64_t>>> all_of(const DistributedData
 }
 
 Dataset labelled() {
-  return Dataset::from_tensors({{"x", Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4})},
-                                {"y", Tensor::of<float>({4}, std::vector<float>{10, 20, 30, 40})}},
-                               "y");
+  return Dataset::from_tensor_slices(
+      {{"x", Tensor::of<float>({4}, std::vector<float>{1, 2, 3, 4})},
+       {"y", Tensor::of<float>({4}, std::vector<float>{10, 20, 30, 40})}},
+      "y");
 }
 
 TEST(DistributedDataset, IsPassedOverByTheProgramItself) {

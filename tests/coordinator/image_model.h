@@ -28,7 +28,7 @@ inline Dataset images(std::int64_t batch) {
     }
     label.mutable_values<float>()[static_cast<std::size_t>(i)] = stands ? 1.0f : 0.0f;
   }
-  return Dataset::from_tensors({{"image", image}, {"label", label}}, "label")
+  return Dataset::from_tensor_slices({{"image", image}, {"label", label}}, "label")
       .shuffle(kImages, 3)
       .repeat()
       .batch(batch);

@@ -33,9 +33,9 @@ Dataset examples() {
   const std::vector<std::int64_t> ids{0, 1, 1, 2, 3, 3, 0, 1, 5, 5};
   std::vector<float> labels;
   for (std::int64_t id : ids) labels.push_back(0.5f * static_cast<float>(id) - 1);
-  return Dataset::from_tensors({{"id", Tensor::of<std::int64_t>({10}, ids)},
-                                {"label", Tensor::of<float>({10}, labels)}},
-                               "label")
+  return Dataset::from_tensor_slices({{"id", Tensor::of<std::int64_t>({10}, ids)},
+                                      {"label", Tensor::of<float>({10}, labels)}},
+                                     "label")
       .repeat(3)
       .batch(4);
 }

@@ -133,7 +133,7 @@ struct Trained {
 };
 
 Dataset examples_of(const Json& in) {
-  return Dataset::from_tensors(
+  return Dataset::from_tensor_slices(
       {{"x", tensor_of(in.at("features"))}, {"y", tensor_of(in.at("labels"))}}, "y");
 }
 
@@ -141,7 +141,7 @@ void follows_the_guide(const Json& test) {
   const Json& in = test.at("in");
   if (in.at("data") != "([1.],[1.]) repeated") return fail_unknown(test, "the data");
   const Tensor ones = Tensor::of<float>({1000, 1}, std::vector<float>(1000, 1.0f));
-  const Dataset data = Dataset::from_tensors({{"x", ones}, {"y", ones}}, "y");
+  const Dataset data = Dataset::from_tensor_slices({{"x", ones}, {"y", ones}}, "y");
   Trained(in).expect(test.at("out"), data.batch(in.at("global_batch").get<std::int64_t>()),
                      [](const Array& prediction, const Array& label) {
                        return nn::binary_cross_entropy(prediction, label, {.from_logits = true});

@@ -27,7 +27,7 @@ AutoShardPolicy policy_named(const std::string& name) {
 
 DistributedIterator data_of(Strategy& strategy, const Json& in) {
   const Dataset examples =
-      Dataset::from_tensors(
+      Dataset::from_tensor_slices(
           {{"x", tensor_of(in.at("features"))}, {"y", tensor_of(in.at("labels"))}}, "y")
           .repeat();
   return strategy.iterate(strategy.experimental_distribute_dataset(

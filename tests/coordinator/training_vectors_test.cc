@@ -206,7 +206,7 @@ Dataset guide_data(const Json& in) {
   const std::string text = in.at("data"), head = "([1.],[1.]) repeated, batch ";
   if (!text.starts_with(head)) throw InvalidArgumentError("no test knows the data " + text);
   Tensor one = Tensor::of<float>({1, 1}, std::array{1.0f});
-  return Dataset::from_tensors({{"x", one}, {"y", one}}, "y")
+  return Dataset::from_tensor_slices({{"x", one}, {"y", one}}, "y")
       .repeat()
       .batch(std::stoll(text.substr(head.size())));
 }

@@ -82,7 +82,8 @@ class Numbered {
  public:
   Numbered() {
     std::int64_t next = 0;
-    for (const std::int64_t end : {std::int64_t{50}, std::int64_t{60}, std::int64_t{65}, kExamples}) {
+    for (const std::int64_t end :
+         {std::int64_t{50}, std::int64_t{60}, std::int64_t{65}, kExamples}) {
       paths_.push_back(folder_.path() + "/" + std::to_string(end));
       std::ofstream file(paths_.back());
       while (next < end) file << next++ << "\n";
@@ -100,7 +101,8 @@ class Numbered {
 // More closures than there are elements, and workers that die at any moment, at the end too.
 void expect_each_once(const Dataset& batches, std::uint64_t seed) {
   SCOPED_TRACE(str("seed ", seed));
-  Visits visits({.ps = 2, .workers = 3, .seed = seed, .strategy = {.engine = {.pipeline_depth = 2}}});
+  Visits visits(
+      {.ps = 2, .workers = 3, .seed = seed, .strategy = {.engine = {.pipeline_depth = 2}}});
   const auto data = visits.coordinator.create_per_worker_dataset(
       visits.cluster.strategy().experimental_distribute_dataset(
           batches, {.visitation = Visitation::kExactlyOnce}));

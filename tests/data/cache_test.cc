@@ -217,8 +217,8 @@ TEST(Cache, RefusesImpossibleOptions) {
 
 TEST(BlockBytes, RubbishIsRefused) {
   const Dataset dataset =
-      Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
-                             {"s", Tensor::strings({2}, {"p", "quite long"})}});
+      Dataset::from_tensor_slices({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
+                                   {"s", Tensor::strings({2}, {"p", "quite long"})}});
   const auto layout = std::make_shared<BlockLayout>(dataset.element_spec());
   const Block block = Block::packed(layout, 2,
                                     {Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4}),

@@ -20,7 +20,7 @@ class Features : public ::testing::TestWithParam<bool> {
  protected:
   Dataset rows() {
     if (!GetParam())
-      return Dataset::from_tensors(
+      return Dataset::from_tensor_slices(
           {{"age", Tensor::of<std::int32_t>({3}, std::vector<std::int32_t>{17, 30, 64})},
            {"gain", Tensor::of<float>({3}, std::vector<float>{0, 9, -9})},
            {"job", Tensor::strings({3}, {"clerk", "sailor", "?"})},

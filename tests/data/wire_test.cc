@@ -42,9 +42,9 @@ std::vector<Dataset> one_of_each() {
           .repeat(),
       Dataset::csv("a.csv", schema).interleave(1).cache(),
       Dataset::csv("a.csv", plain, {OnError::kFail, OptionNames::kJobFile}),
-      Dataset::from_tensors({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
-                             {"s", Tensor::strings({2}, {"p", ""})}},
-                            "x")
+      Dataset::from_tensor_slices({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
+                                   {"s", Tensor::strings({2}, {"p", ""})}},
+                                  "x")
           .repeat(2),
       Dataset::text_lines({"a", "b"}, {"text", true, 99, OnError::kSkipAndCount}).shard(3, 1),
       Dataset::libsvm("a", {"i", "v", {"y", {"1"}, {"0"}, true}, "q", true, 9},

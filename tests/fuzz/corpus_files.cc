@@ -151,9 +151,9 @@ void datasets() {
       {"idx",
        Dataset::idx({{"image", {"tests/fuzz/data/images.idx"}, DType::kUint8, {2, 3}}}).shuffle(2)},
       {"tensors",
-       Dataset::from_tensors({{"x", Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3})},
-                              {"s", Tensor::strings({3}, {"p", "", "q"})}},
-                             "x")
+       Dataset::from_tensor_slices({{"x", Tensor::of<float>({3, 1}, std::vector<float>{1, 2, 3})},
+                                    {"s", Tensor::strings({3}, {"p", "", "q"})}},
+                                   "x")
            .repeat(2)},
       {"map", Dataset::range(6).batch(4).map(map)}};
   for (const auto& [name, dataset] : all) {
