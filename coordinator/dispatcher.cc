@@ -204,9 +204,9 @@ rpc::Task<void> Dispatcher::send_preparations(Lane* lane, std::shared_ptr<Closur
   }
 }
 
-// Elements are taken once: each goes to one closure, whichever lane ends up running it. The layout of
-// the attempt is kept for the ledger of losses, which tells by it whether the closure pushed to a
-// process that is gone.
+// Elements are taken once: each goes to one closure, whichever lane ends up running it. The layout
+// of the attempt is kept for the ledger of losses, which tells by it whether the closure pushed to
+// a process that is gone.
 void Dispatcher::dispatch(Lane& lane, std::shared_ptr<Closure> closure) {
   if (!closure->datasets.empty()) progress_.take_elements(*closure, lane.number);
   ++closure->attempts;

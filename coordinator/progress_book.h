@@ -47,7 +47,7 @@ class ProgressBook {
   void take_elements(Closure& closure, std::size_t lane);
   // A lane found the end of this pipeline. The closure is without what it was to take there.
   void data_ended(Closure& closure, std::uint64_t pipeline);
-  // The dataset that cannot give the closure its elements, as all its pipelines have ended, or null.
+  // The dataset that has no elements for the closure, all its pipelines having ended, or null.
   const PerWorkerDataset* out_of_data(const Closure& closure) const;
   // Are there elements of it that were taken and not committed?
   bool any_open(const PerWorkerDataset& dataset) const;

@@ -205,8 +205,8 @@ class Dataset {
   Dataset prefetch(std::int64_t n) const;
 
   // ---- batches ----
-  // Columns gain a first dimension: unknown, or n with drop_remainder. Batches may be batched again,
-  // if they have no ragged columns.
+  // Columns gain a first dimension: unknown, or n with drop_remainder. Batches may be batched
+  // again, if they have no ragged columns.
   //   Errors  when read. InvalidArgument: elements of different shapes; see padded_batch().
   Dataset batch(std::int64_t n, BatchOptions options = {}) const;
   // Batches whose ragged columns, and dimensions that are not the same in all examples, are filled

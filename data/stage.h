@@ -72,7 +72,7 @@ std::vector<std::int64_t> idx_counts(const IdxSpec& spec);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
-// `keep`: elements that do not pass are left out, and those after them go on; else they are the end.
+// `keep`: elements that do not pass are left out, and the rest goes on; else they are the end.
 StagePtr make_filter_stage(StagePtr input, const std::vector<std::byte>& graph, bool keep);
 StagePtr make_unbatch_stage(StagePtr input, const StageSpec& spec);
 StagePtr make_padded_batch_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);
