@@ -96,7 +96,8 @@ class ClusterCoordinator {
   PerWorkerDatasetHandle create_per_worker_dataset(
       const std::function<Dataset(const InputContext&)>& dataset_fn, std::string name = "dataset");
   // The same dataset for each: everybody reads all of it, or, if it was distributed with another
-  // AutoShardPolicy than kAuto and kOff or with Visitation::kExactlyOnce, its part. A worker's replicas share each batch.
+  // AutoShardPolicy than kAuto and kOff or with Visitation::kExactlyOnce, its part. A worker's
+  // replicas share each batch.
   //   Errors  as of auto_shard(), with lanes for workers.
   PerWorkerDatasetHandle create_per_worker_dataset(const Dataset& dataset,
                                                    std::string name = "dataset");

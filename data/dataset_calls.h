@@ -1,5 +1,5 @@
-// What the calls of Dataset share: each checks its arguments against what the stage below yields and
-// adds one stage.
+// What the calls of Dataset share: each checks its arguments against what the stage below yields,
+// and adds one stage.
 #pragma once
 #include <cstdint>
 

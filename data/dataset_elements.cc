@@ -58,8 +58,8 @@ ElementSpec unbatch_element(const ElementSpec& input) {
       continue;
     }
     if (column.type.shape.rank() == 0)
-      throw InvalidArgumentError(str("unbatch: column \"", column.name,
-                                     "\" is one value per batch, and has no rows"));
+      throw InvalidArgumentError(
+          str("unbatch: column \"", column.name, "\" is one value per batch, and has no rows"));
     column.type.shape = column.type.shape.without_front();
   }
   return element;

@@ -15,8 +15,8 @@ constexpr std::size_t kInputsMax = 64;
 
 Dataset over_several(const std::vector<Dataset>& inputs, const char* call, StageKind kind,
                      ElementSpec element) {
-  Dataset made = over(inputs.front(), std::move(kind), std::move(element),
-                      inputs.front().last()->batches);
+  Dataset made =
+      over(inputs.front(), std::move(kind), std::move(element), inputs.front().last()->batches);
   auto spec = std::make_shared<StageSpec>(*made.last());
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const StageSpec& other = input_of(inputs[i], call);
@@ -62,8 +62,7 @@ ElementSpec common_element(const ElementSpec& one, const ElementSpec& other, con
            a.type.shape.rank() == b.type.shape.rank();
     for (int axis = 0; fits && axis < a.type.shape.rank(); ++axis)
       if (a.type.shape[axis] != b.type.shape[axis])
-        common.columns[i].type.shape =
-            common.columns[i].type.shape.with_dim(axis, Shape::kUnknown);
+        common.columns[i].type.shape = common.columns[i].type.shape.with_dim(axis, Shape::kUnknown);
   }
   if (fits) return common;
   const auto text = [](const ElementSpec& spec) {

@@ -66,8 +66,8 @@ TEST(Concatenate, GoesAsDeepAsTheWireDoes) {
 }
 
 TEST(Zip, PutsColumnsSideBySideUntilTheShortestEnds) {
-  EXPECT_THAT(read_twice(Dataset::zip({named("a", {1, 2, 3}), named("b", {5, 6}).repeat(),
-                                       named("c", {7, 8, 9, 10})})),
+  EXPECT_THAT(read_twice(Dataset::zip(
+                  {named("a", {1, 2, 3}), named("b", {5, 6}).repeat(), named("c", {7, 8, 9, 10})})),
               ElementsAre("int64[]{1} int64[]{5} int64[]{7} ", "int64[]{2} int64[]{6} int64[]{8} ",
                           "int64[]{3} int64[]{5} int64[]{9} "));
   EXPECT_THAT(read_twice(Dataset::zip({named("a", {1, 2, 3}).batch(2), named("b", {5}).batch(9)})),
@@ -75,17 +75,18 @@ TEST(Zip, PutsColumnsSideBySideUntilTheShortestEnds) {
 }
 
 TEST(Zip, RefusesColumnsOfOneName) {
-  EXPECT_THAT(error_of([] { Dataset::zip({named("a", {1}), named("a", {1})}); }),
+  EXPECT_THAT(error_of([] {
+                Dataset::zip({named("a", {1}), named("a", {1})});
+              }),
               HasSubstr("\"a\""));
 }
 
 TEST(SampleFromDatasets, DrawsByWeightUntilAllHaveEnded) {
-  const Dataset drawn =
-      Dataset::sample_from_datasets({from(0, 300), from(1'000, 100)}, {3, 1}, 7);
+  const Dataset drawn = Dataset::sample_from_datasets({from(0, 300), from(1'000, 100)}, {3, 1}, 7);
   std::vector<std::int64_t> all = values_of(drawn);
   EXPECT_EQ(all.size(), 400u);
-  const auto of_second = std::ranges::count_if(
-      all.begin(), all.begin() + 200, [](std::int64_t value) { return value >= 1'000; });
+  const auto of_second = std::ranges::count_if(all.begin(), all.begin() + 200,
+                                               [](std::int64_t value) { return value >= 1'000; });
   EXPECT_GT(of_second, 30);
   EXPECT_LT(of_second, 70);
   EXPECT_EQ(values_of(drawn), all);
@@ -102,7 +103,9 @@ TEST(SampleFromDatasets, StopsAtTheFirstThatIsEmptyIfAsked) {
 }
 
 TEST(SampleFromDatasets, WantsAWeightForEach) {
-  EXPECT_THAT(error_of([] { Dataset::sample_from_datasets({from(0, 1), from(0, 1)}, {1}); }),
+  EXPECT_THAT(error_of([] {
+                Dataset::sample_from_datasets({from(0, 1), from(0, 1)}, {1});
+              }),
               HasSubstr("1 weights for 2 datasets"));
   EXPECT_THAT(error_of([] { Dataset::sample_from_datasets({from(0, 1)}, {0}); }),
               HasSubstr("above 0"));
@@ -126,9 +129,8 @@ TEST(Filter, WantsOneBool) {
 }
 
 TEST(TakeWhile, EndsWhereTheFunctionSaysSo) {
-  const Dataset some = Dataset::range(9).repeat().take_while([](const cairn::Features& features) {
-    return features["value"] < Array(std::int64_t{4});
-  });
+  const Dataset some = Dataset::range(9).repeat().take_while(
+      [](const cairn::Features& features) { return features["value"] < Array(std::int64_t{4}); });
   EXPECT_EQ(read_twice(some).size(), 4u);
   EXPECT_THAT(values_of(some), ElementsAre(0, 1, 2, 3));
 }
@@ -167,8 +169,9 @@ class PaddedBatch : public ::testing::Test {
  protected:
   Dataset bags() const { return Dataset::libsvm(folder_.path("bags.svm")); }
   Dataset words() const {
-    return Dataset::csv(folder_.path("words.csv"),
-                        {.columns = {{.name = "words", .dtype = DType::kString, .separator = '|'}}});
+    return Dataset::csv(
+        folder_.path("words.csv"),
+        {.columns = {{.name = "words", .dtype = DType::kString, .separator = '|'}}});
   }
   PaddedBatch() {
     folder_.write("bags.svm", "7 1:1 2:2 3:3\n8\n9 5:4\n");
@@ -205,17 +208,19 @@ TEST(Window, BatchesElementsThatMayOverlap) {
               ElementsAre("int64[3]{0, 1, 2} ", "int64[3]{2, 3, 4} ", "int64[1]{4} "));
   EXPECT_THAT(read_twice(five.window(2, {.shift = 1, .stride = 2, .drop_remainder = true})),
               ElementsAre("int64[2]{0, 2} ", "int64[2]{1, 3} ", "int64[2]{2, 4} "));
-  EXPECT_THAT(read_twice(five.window(1, {.shift = 3})), ElementsAre("int64[1]{0} ", "int64[1]{3} "));
+  EXPECT_THAT(read_twice(five.window(1, {.shift = 3})),
+              ElementsAre("int64[1]{0} ", "int64[1]{3} "));
   EXPECT_EQ(read_twice(five.window(2)), read_all(five.batch(2)));
 }
 
 TEST(FromTensors, IsOneElement) {
-  const Dataset pair = Dataset::from_tensors(
-      {{"x", Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{1, 2})},
-       {"y", Tensor::scalar(std::int64_t{3})}},
-      "y");
+  const Dataset pair =
+      Dataset::from_tensors({{"x", Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{1, 2})},
+                             {"y", Tensor::scalar(std::int64_t{3})}},
+                            "y");
   EXPECT_THAT(read_twice(pair), ElementsAre("int64[2]{1, 2} int64[]{3} "));
-  EXPECT_THAT(read_twice(pair.repeat(2).batch(2)), ElementsAre("int64[2, 2]{1, 2, 1, 2} int64[2]{3, 3} "));
+  EXPECT_THAT(read_twice(pair.repeat(2).batch(2)),
+              ElementsAre("int64[2, 2]{1, 2, 1, 2} int64[2]{3, 3} "));
 }
 
 TEST(ListFiles, AreInTheOrderOfTheirNames) {
