@@ -263,16 +263,17 @@ auto of_element(F& function, const Batch& element) {
   constexpr bool kOfBatch = std::is_invocable_v<F&, const Batch&>,
                  kOfFeatures = std::is_invocable_v<F&, const Features&>;
   constexpr bool kOfBoth = std::is_invocable_v<F&, const Features&, const Array&>;
-  static_assert(
-      kOfBatch || kOfFeatures || kOfBoth,
-      "The function of map(), filter() or take_while() takes (Features), (Features, Array "
-      "label) or (Batch), by value or by const reference");
+  static_assert(kOfBatch || kOfFeatures || kOfBoth,
+                "The function of Dataset::map, filter or take_while takes (Features), (Features, "
+                "Array label) or (Batch), by value or by const reference");
   if constexpr (kOfBatch) {
     return function(element);
   } else if constexpr (kOfBoth) {
     return function(element.features, element.label);
   } else if constexpr (kOfFeatures) {
     return function(element.features);
+  } else {
+    return Array();
   }
 }
 }  // namespace detail

@@ -44,7 +44,7 @@ void arrays(Array x, Array y) {
 
 void datasets(const Dataset& dataset) {
   dataset.map([](Features features) { return Outputs{{"age", features["age"]}}; });
-  // says: The function of Dataset::map takes
+  // says: The function of Dataset::map, filter or take_while takes
   dataset.map([](Array x) { return Outputs{{"x", x}}; });
 }
 
