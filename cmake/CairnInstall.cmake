@@ -30,7 +30,7 @@ foreach(part core_schema data_schema rpc_schema collective_schema sanitize)  # w
   install(TARGETS cairn_${part} EXPORT cairn ARCHIVE)
 endforeach()
 install(TARGETS cairn_all EXPORT cairn)
-install(TARGETS cairn cairn-ps cairn-worker cairn-coordinator RUNTIME)
+install(TARGETS cairn cairn-ps cairn-worker cairn-coordinator cairn-data RUNTIME)
 
 install(EXPORT cairn NAMESPACE cairn:: FILE cairn-targets.cmake DESTINATION ${cairn_packages})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cairn-config.cmake.in ${PROJECT_BINARY_DIR}/cairn-config.cmake

@@ -55,7 +55,7 @@ class Reader {
   }
   Role role() {
     auto value = number<std::uint8_t>();
-    if (value < 1 || value > 4)
+    if (value < 1 || value > static_cast<std::uint8_t>(Role::kDataWorker))
       throw InvalidArgumentError(str("the hello names an unknown role, ", unsigned{value}));
     return static_cast<Role>(value);
   }
@@ -92,6 +92,8 @@ std::string_view role_name(Role role) {
     case Role::kCoordinator: return "chief";
     case Role::kWorker: return "worker";
     case Role::kPs: return "ps";
+    case Role::kDispatcher: return "dispatcher";
+    case Role::kDataWorker: return "data_worker";
     case Role::kTool: break;
   }
   return "tool";

@@ -24,9 +24,16 @@ inline constexpr std::size_t kHelloPrefixBytes = 12;  // magic, version, length 
 inline constexpr std::size_t kNameBytesMax = 255;     // cluster id, token
 inline constexpr std::size_t kReasonBytesMax = 700;
 
-enum class Role : std::uint8_t { kCoordinator = 1, kWorker = 2, kPs = 3, kTool = 4 };
+enum class Role : std::uint8_t {
+  kCoordinator = 1,
+  kWorker = 2,
+  kPs = 3,
+  kTool = 4,
+  kDispatcher = 5,  // of the data service
+  kDataWorker = 6,
+};
 
-// "chief", "worker", "ps", "tool", as TF_CONFIG has them
+// "chief", "worker", "ps", "tool", as TF_CONFIG has them; "dispatcher", "data_worker"
 std::string_view role_name(Role role);
 std::string task_name(Role role, std::uint32_t index);  // "/job:ps/task:1"
 

@@ -32,7 +32,7 @@ if(count LESS 40)
 endif()
 
 # Programs find their libraries by the system's own ways, and run where they were moved to.
-foreach(program cairn cairn-ps cairn-worker cairn-coordinator)
+foreach(program cairn cairn-ps cairn-worker cairn-coordinator cairn-data)
   file(READ_ELF ${PREFIX}/bin/${program} RPATH rpath RUNPATH runpath CAPTURE_ERROR unread)
   if(rpath OR runpath)
     message(SEND_ERROR "${program} looks for libraries in ${rpath}${runpath}")

@@ -13,7 +13,7 @@ import sys
 
 MEMBERS_MAX = 20
 ROOMS = ["bench", "collective", "coordinator", "core", "data", "examples", "nn", "ps", "rpc",
-         "storage", "tests", "tools", "worker"]
+         "service", "storage", "tests", "tools", "worker"]
 NOT_A_MEMBER = re.compile(
     r"(using|typedef|friend|static|template|enum|class|struct|explicit|virtual|static_assert|constexpr)\b")
 

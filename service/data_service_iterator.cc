@@ -1,0 +1,366 @@
+#include "service/data_service_iterator.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/log.h"
+#include "data/dataset_wire.h"
+#include "rpc/error_wire.h"
+#include "rpc/signal.h"
+#include "rpc/task_group.h"
+#include "service/consumer_calls.h"
+#include "service/dispatcher_server.h"
+
+namespace cairn::service {
+namespace {
+
+using Dispatching = wire::DataDispatcher::Client;
+using rpc::Task;
+
+constexpr std::size_t kAcknowledgedAtOnce = 1024;
+
+}  // namespace
+
+// One data worker, as this consumer reads from it.
+struct DataServiceIterator::Source {
+  std::unique_ptr<Link> link;
+  std::set<std::uint64_t> handed;  // numbers to be acknowledged
+  std::size_t here = 0;            // elements that wait in the buffer
+  std::string trouble;             // why it cannot be read at the moment
+  rpc::Signal changed;
+  rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
+};
+
+struct DataServiceIterator::Core {
+  Core(rpc::Reactor& reactor, rpc::Network& network, const Dataset& dataset,
+       const ElementSpec& spec, DataServiceOptions given);
+  ~Core() { tasks.cancel_all(); }
+
+  rpc::Hello hello() const;
+  Task<void> follow();
+  Task<std::uint64_t> open_job();
+  void meet(const Watched& watched);
+  void drop(const WorkerPlace& worker);
+  Task<void> read_from(WorkerPlace place, Source* source);
+  Task<void> read_on(WorkerPlace place, Source* source);
+  Task<void> acknowledge_on(Source* source);
+  void forget_buffered(const WorkerPlace& place, Source& source);
+  Element hand_out(DataServiceStatistics& statistics);
+  Task<void> leave(DataServiceStatistics& statistics);
+  Task<void> acknowledge(Source* source, Link::Shared connection);
+  void fail();
+  void fail_with(const std::string& text, const WorkerPlace& place);
+  void verify_waiting(Duration since) const;
+  std::string job_text() const;
+  std::size_t quota() const {
+    return std::max<std::size_t>(
+        1, options.buffer_elements / std::max<std::size_t>(1, sources.size()));
+  }
+
+  struct Buffered {
+    WorkerPlace from;
+    std::uint64_t number;
+    Element columns;
+  };
+
+  rpc::Reactor& reactor;
+  rpc::Network& network;
+  const ElementSpec& spec;
+  DataServiceOptions options;
+  LinkOptions link;
+  Bytes description;
+  Link dispatcher;
+  std::uint64_t job = 0, handed = 0;
+  bool finished = false, left = false;
+  Duration met{0};  // when there was a data worker, last
+  std::deque<Buffered> buffer;
+  std::exception_ptr error;
+  rpc::Signal changed;
+  std::map<WorkerPlace, std::unique_ptr<Source>> sources;
+  rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
+};
+
+DataServiceIterator::Core::Core(rpc::Reactor& given_reactor, rpc::Network& given_network,
+                                const Dataset& dataset, const ElementSpec& element,
+                                DataServiceOptions given)
+    : reactor(given_reactor),
+      network(given_network),
+      spec(element),
+      options(std::move(given)),
+      link{.patience = options.patience},
+      description(std::make_shared<const std::vector<std::byte>>(serialize(dataset))),
+      dispatcher(reactor, network, options.dispatcher, hello(), "the dispatcher", link),
+      met(reactor.now()) {
+  if (options.identity == 0) options.identity = random_number();
+  tasks.spawn("reading through the data service", follow());
+}
+
+rpc::Hello DataServiceIterator::Core::hello() const {
+  rpc::Hello hello;
+  hello.cluster = options.cluster;
+  hello.token = options.token;
+  hello.role = options.role;
+  hello.task = options.task;
+  return hello;
+}
+
+std::string DataServiceIterator::Core::job_text() const {
+  return options.job_name.empty() ? str("job ", job) : str("job \"", options.job_name, "\"");
+}
+
+// The pipeline's error, as text.
+void DataServiceIterator::Core::fail_with(const std::string& text, const WorkerPlace& place) {
+  ErrorParts parts = rpc::from_error_text(text);
+  parts.message = str("the data worker at ", place.address, ": ", parts.message);
+  try {
+    throw_error(parts);
+  } catch (const Error&) {
+    fail();
+  }
+}
+
+void DataServiceIterator::Core::fail() {
+  if (!error) error = std::current_exception();
+  changed.notify_all();
+}
+
+// ---- the dispatcher ----
+
+Task<std::uint64_t> DataServiceIterator::Core::open_job() {
+  // A job of one's own has a key too, so that a repeated call finds the job that it has made.
+  const std::string key = options.job_name.empty() ? str("#", options.identity) : options.job_name;
+  std::function<Task<std::uint64_t>(Dispatching)> call = [key, mode = options.mode,
+                                                          bytes = description](Dispatching client) {
+    return send_open_job(kj::mv(client), key, mode, bytes);
+  };
+  const std::uint64_t made = co_await dispatcher.ask(std::move(call), "beginning a job");
+  co_return made;
+}
+
+Task<void> DataServiceIterator::Core::follow() {
+  try {
+    if (options.job_name.starts_with('#'))
+      throw InvalidArgumentError(str("a job's name must not begin with \"#\": ", options.job_name));
+    job = co_await open_job();
+    std::uint64_t seen = 0;
+    while (!finished) {
+      std::function<Task<Watched>(Dispatching)> call = [of = job, me = options.identity,
+                                                        count = handed, seen](Dispatching client) {
+        return send_watch(kj::mv(client), of, me, count, seen);
+      };
+      const Watched watched = co_await dispatcher.ask(std::move(call), "following a job");
+      seen = watched.change;
+      meet(watched);
+      finished = watched.finished;
+      changed.notify_all();
+    }
+  } catch (const CancelledError&) {
+    throw;
+  } catch (const Error&) {
+    fail();
+  }
+}
+
+void DataServiceIterator::Core::meet(const Watched& watched) {
+  const auto& workers = watched.workers;
+  if (!workers.empty()) met = reactor.now();
+  std::vector<WorkerPlace> gone;
+  for (const auto& [place, source] : sources)
+    if (watched.complete && std::ranges::find(workers, place) == workers.end())
+      gone.push_back(place);
+  for (const WorkerPlace& place : gone) drop(place);
+  for (const WorkerPlace& place : workers) {
+    auto& source = sources[place];
+    if (source) continue;
+    source = std::make_unique<Source>();
+    source->link = std::make_unique<Link>(reactor, network, rpc::Address::parse(place.address),
+                                          hello(), "the data worker", link);
+    source->tasks.spawn(str("reading from ", place.address), read_from(place, source.get()));
+    source->tasks.spawn(str("acknowledging to ", place.address), acknowledge_on(source.get()));
+  }
+  for (const auto& [place, source] : sources) source->changed.notify_all();
+}
+
+// A worker that is lost: what it had sent and was not acknowledged is read again elsewhere, but in
+// mode OFF, where nobody gives it again.
+void DataServiceIterator::Core::drop(const WorkerPlace& place) {
+  const auto found = sources.find(place);
+  if (options.mode != ProcessingMode::kOff) forget_buffered(place, *found->second);
+  sources.erase(found);
+}
+
+void DataServiceIterator::Core::forget_buffered(const WorkerPlace& place, Source& source) {
+  std::erase_if(buffer, [&](const Buffered& element) { return element.from == place; });
+  source.here = 0;
+}
+
+// ---- data workers ----
+
+Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* source) {
+  Duration pause = link.pause_min, reached = reactor.now();
+  for (;;) {
+    ErrorParts last;
+    try {
+      co_await read_on(place, source);
+      co_return;  // the job has failed
+    } catch (const UnavailableError&) {
+      last = error_parts(std::current_exception());
+    } catch (const DeadlineExceededError&) {
+      last = error_parts(std::current_exception());
+      source->link->close();
+    } catch (const CancelledError&) {
+      throw;
+    } catch (const Error&) {
+      fail();
+      co_return;
+    }
+    // It sends again what this connection was sent and did not acknowledge.
+    forget_buffered(place, *source);
+    if (source->trouble.empty()) {
+      reached = reactor.now();
+      pause = link.pause_min;
+    }
+    source->trouble = last.message;
+    if (reactor.now() - reached >= options.patience) {
+      try {
+        source->link->give_up("reading", last);
+      } catch (const Error&) {
+        fail();
+      }
+      co_return;
+    }
+    auto waited = source->link->wait_a_little(pause);
+    co_await kj::mv(waited);
+  }
+}
+
+// On one connection, until it ends.
+Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source) {
+  auto connection = co_await source->link->connection();
+  auto client = connection->bootstrap<wire::DataWorker>();
+  // First what was handed out on an earlier connection, so that it is not sent again.
+  while (!source->handed.empty()) co_await acknowledge(source, connection);
+  for (;;) {
+    while (source->here >= quota()) {
+      auto change = source->changed.wait();
+      co_await kj::mv(change);
+      if (!connection->connected()) throw UnavailableError("the connection was lost");
+    }
+    const auto most = static_cast<std::uint32_t>(quota() - source->here);
+    auto answer = reactor.with_deadline(send_get(client, job, options.identity, most, &spec),
+                                        link.call_deadline, "waiting for elements");
+    Got got = co_await kj::mv(answer);
+    source->trouble.clear();
+    if (!got.error.empty()) {
+      fail_with(got.error, place);
+      co_return;
+    }
+    for (GotElement& element : got.elements) {
+      buffer.push_back({place, element.number, std::move(element.columns)});
+      ++source->here;
+    }
+    if (!got.elements.empty()) changed.notify_all();
+  }
+}
+
+// Some of what was handed out; it is kept until the worker has answered.
+Task<void> DataServiceIterator::Core::acknowledge(Source* source, Link::Shared connection) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::uint64_t number : source->handed)
+    if (numbers.size() < kAcknowledgedAtOnce) numbers.push_back(number);
+  auto answer = reactor.with_deadline(
+      send_acknowledge(connection->bootstrap<wire::DataWorker>(), job, numbers), link.call_deadline,
+      "acknowledging elements");
+  co_await kj::mv(answer);
+  for (const std::uint64_t number : numbers) source->handed.erase(number);
+}
+
+// What is handed out while one call is under way goes with the next one.
+Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
+  for (;;) {
+    while (source->handed.empty()) {
+      auto change = source->changed.wait();
+      co_await kj::mv(change);
+    }
+    bool told = false;
+    try {
+      auto connection = co_await source->link->connection();
+      co_await acknowledge(source, connection);
+      told = true;
+    } catch (const UnavailableError&) {
+    } catch (const DeadlineExceededError&) {
+    }
+    if (!told) co_await reactor.sleep(link.pause_max);
+  }
+}
+
+// ---- the program ----
+
+Element DataServiceIterator::Core::hand_out(DataServiceStatistics& statistics) {
+  Buffered element = std::move(buffer.front());
+  buffer.pop_front();
+  statistics.handed = ++handed;
+  if (const auto source = sources.find(element.from); source != sources.end()) {
+    --source->second->here;
+    source->second->handed.insert(element.number);
+    source->second->changed.notify_all();
+  }
+  return std::move(element.columns);
+}
+
+void DataServiceIterator::Core::verify_waiting(Duration since) const {
+  const Duration now = reactor.now();
+  const auto seconds = [](Duration of) {
+    return fixed(std::chrono::duration<double>(of).count(), 0);
+  };
+  if (job != 0 && sources.empty() && now - met >= options.patience)
+    throw UnavailableError(str(job_text(), ": the dispatcher at ", options.dispatcher.str(),
+                               " has had no data worker "
+                               "for ",
+                               seconds(options.patience),
+                               " s; start some: cairn-data --role worker --dispatcher ",
+                               options.dispatcher.str()));
+  if (now - since >= options.next_deadline)
+    throw DeadlineExceededError(
+        str(job_text(), " gave no element for ", seconds(options.next_deadline),
+            " s: its pipeline is slow, or other consumers of it hold elements that they do not "
+            "take; end those, or wait longer (DataServiceOptions::next_deadline)"));
+}
+
+Task<void> DataServiceIterator::Core::leave(DataServiceStatistics& statistics) {
+  std::function<Task<Counted>(Dispatching)> call = [of = job, me = options.identity,
+                                                    count = handed](Dispatching client) {
+    return send_leave(kj::mv(client), of, me, count);
+  };
+  const Counted counted = co_await dispatcher.ask(std::move(call), "leaving a job");
+  statistics.job_elements = counted.elements;
+  statistics.job_handed = counted.handed;
+  left = true;
+  sources.clear();
+}
+
+DataServiceIterator::DataServiceIterator(rpc::Reactor& reactor, rpc::Network& network,
+                                         const Dataset& dataset, DataServiceOptions options)
+    : spec_(dataset.element_spec()),
+      core_(std::make_unique<Core>(reactor, network, dataset, spec_, std::move(options))) {}
+
+DataServiceIterator::~DataServiceIterator() = default;
+
+Task<std::optional<Element>> DataServiceIterator::next() {
+  Core& core = *core_;
+  const Duration since = core.reactor.now();
+  for (;;) {
+    if (core.left) co_return std::nullopt;
+    if (core.error) std::rethrow_exception(core.error);
+    if (!core.buffer.empty()) co_return core.hand_out(statistics_);
+    if (core.finished) {
+      co_await core.leave(statistics_);
+      continue;
+    }
+    core.verify_waiting(since);
+    auto change = core.changed.wait().exclusiveJoin(core.reactor.sleep(std::chrono::seconds(1)));
+    co_await kj::mv(change);
+  }
+}
+
+}  // namespace cairn::service

@@ -1,0 +1,90 @@
+// DataServiceIterator: reads a dataset through the data service, from all of its workers at once.
+//
+//   DataServiceIterator it(*reactor, *network, dataset,
+//                          {.dispatcher = Address::parse("host:5050"), .job_name = "train",
+//                           .mode = ProcessingMode::kDynamic});
+//   while (auto element = co_await it.next()) ...
+//
+// Consumers that name the same job share its elements: each goes to one of them. A job without a
+// name is this iterator's alone.
+//   Once  while no process of the service is lost, each element of a job is handed out once. In
+//         mode DYNAMIC each is handed out at least once, whatever is lost, and statistics() counts those
+//         that were handed out again; so in the modes that deal by the list of workers, once a
+//         worker that is lost is back at its address. In mode OFF it takes along what it had not
+//         delivered.
+//   Order  of one worker's elements, that of its pipeline; of several workers', as they come.
+//   Thread the reactor's.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/tensor/element.h"
+#include "data/dataset.h"
+#include "rpc/hello.h"
+#include "rpc/network.h"
+#include "rpc/reactor.h"
+#include "rpc/task.h"
+#include "service/link.h"
+#include "service/processing_mode.h"
+
+namespace cairn::service {
+
+struct DataServiceOptions {
+  rpc::Address dispatcher;
+  std::string job_name;  // empty: a job of its own
+  ProcessingMode mode = ProcessingMode::kOff;
+  std::string cluster = "cairn";
+  std::string token;
+  rpc::Role role = rpc::Role::kTool;  // who reads: a worker, the chief, a tool
+  std::uint32_t task = 0;
+  std::size_t buffer_elements = 16;  // that are here and not handed out; at least one per worker
+  // How long the dispatcher, or every data worker, may be away.
+  Duration patience = std::chrono::seconds(60);
+  // How long next() waits in all: for a slow pipeline, or for other consumers of the job, which
+  // have to take what they were sent before it is known that nothing of it comes again.
+  Duration next_deadline = std::chrono::minutes(10);
+  std::uint64_t identity = 0;  // of this consumer; 0: drawn at random
+};
+
+struct DataServiceStatistics {
+  std::uint64_t handed = 0;  // by this iterator
+  // Of the whole job, as known when it ended: elements, and those handed to any consumer.
+  std::uint64_t job_elements = 0, job_handed = 0;
+  // Elements that consumers were handed again, after a loss.
+  std::uint64_t duplicates() const {
+    return job_handed > job_elements ? job_handed - job_elements : 0;
+  }
+};
+
+class DataServiceIterator {
+ public:
+  // Begins to read at once. `dataset` is a description: only dispatcher and data workers need to
+  // see its files.
+  DataServiceIterator(rpc::Reactor& reactor, rpc::Network& network, const Dataset& dataset,
+                      DataServiceOptions options);
+  ~DataServiceIterator();  // drops what was not handed out: the job gives it to other consumers
+
+  // The next element; empty at the end of the job, however often it is asked. One call at a time.
+  //   Errors  FailedPrecondition: the job is there with another dataset or mode. InvalidArgument:
+  //           the mode does not fit the dataset. NotFound: the mode needs a list of workers, and
+  //           there is none. Unavailable: the dispatcher, all data workers, or one that the
+  //           dispatcher hears of have been away for `patience`. DeadlineExceeded: after
+  //           next_deadline. Else what the pipeline raised, on the data worker that is named.
+  //           After an error the iterator has ended with it.
+  rpc::Task<std::optional<Element>> next();
+  const ElementSpec& element_spec() const { return spec_; }
+  DataServiceStatistics statistics() const { return statistics_; }
+
+ private:
+  struct Source;
+  struct Core;
+  const ElementSpec spec_;
+  DataServiceStatistics statistics_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace cairn::service

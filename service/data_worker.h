@@ -1,0 +1,63 @@
+// DataWorker: a data worker's jobs, and its talk with the dispatcher.
+//   Thread  the loop's.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/log.h"
+#include "rpc/network.h"
+#include "service/link.h"
+#include "service/worker_job.h"
+
+namespace cairn::service {
+
+struct DataWorkerOptions {
+  rpc::Address dispatcher;
+  std::string advertised;  // the address that consumers dial; empty: the one listened at
+  Duration report_interval = std::chrono::milliseconds(500);
+  // A job that no consumer asks for elements of for so long is put away; asked again, it goes on.
+  Duration job_silence = std::chrono::minutes(10);
+  std::size_t threads = 1;  // of the Offload: jobs are read side by side
+  WorkerJobOptions job;
+  LinkOptions link;
+  LogSink log = log_line;
+};
+
+class DataWorker : public std::enable_shared_from_this<DataWorker> {
+ public:
+  // `hello` names this process; `address` is where consumers reach it.
+  DataWorker(rpc::Reactor& reactor, rpc::Network& network, Offload& offload, rpc::Hello hello,
+             DataWorkerOptions options);
+  ~DataWorker();
+
+  void begin(std::string address);
+  void end() { tasks_.cancel_all(); }
+  // Errors  NotFound: the dispatcher has no such job. Unavailable: it is away.
+  rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t job, std::uint64_t consumer,
+                      std::size_t most);
+  void acknowledge(std::uint64_t job, const std::vector<std::uint64_t>& numbers);
+  void connection_ended(std::uint64_t connection);
+  std::string status_json() const;
+
+ private:
+  rpc::Task<void> report_on();
+  rpc::Task<void> report();
+  rpc::Task<std::shared_ptr<WorkerJob>> job(std::uint64_t id);
+  rpc::Task<NextTask> next_task(std::uint64_t job, std::vector<std::uint64_t> running);
+  rpc::Task<void> finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements);
+  void put_away_silent();
+
+  rpc::Reactor& reactor_;
+  Offload& offload_;
+  const DataWorkerOptions options_;
+  std::string address_;
+  std::unique_ptr<Link> dispatcher_;
+  std::map<std::uint64_t, std::shared_ptr<WorkerJob>> jobs_;
+  std::size_t next_lane_ = 0;
+  bool away_ = false;  // the dispatcher, as it was told
+  rpc::TaskGroup tasks_;
+};
+
+}  // namespace cairn::service

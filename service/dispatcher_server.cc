@@ -1,0 +1,54 @@
+#include "service/dispatcher_server.h"
+
+#include <random>
+
+#include "rpc/server.h"
+#include "service/dispatcher_service.h"
+
+namespace cairn::service {
+
+std::uint64_t random_number() {
+  std::random_device device;
+  std::uint64_t drawn = 0;
+  while (drawn == 0) drawn = (std::uint64_t{device()} << 32) | device();
+  return drawn;
+}
+
+DispatcherServer::DispatcherServer(rpc::Reactor& reactor, rpc::Network& network, Offload& offload,
+                                   Disk& disk, Door door, DispatcherOptions options)
+    : reactor_(reactor), door_(std::move(door)) {
+  const LogSink log = options.log;
+  dispatcher_ = std::make_shared<Dispatcher>(reactor, offload, disk, std::move(options));
+  dispatcher_->begin();
+  rpc::AcceptorOptions accept;
+  accept.cluster = door_.cluster;
+  accept.role = rpc::Role::kDispatcher;
+  accept.task = door_.index;
+  accept.incarnation = door_.incarnation == 0 ? random_number() : door_.incarnation;
+  accept.token = door_.token;
+  accept.insecure = door_.insecure;
+  accept.log = log;
+  auto serve = [weak = std::weak_ptr(dispatcher_)](
+                   const rpc::PeerInfo&, rpc::Connection& connection) -> capnp::Capability::Client {
+    auto dispatcher = weak.lock();
+    if (!dispatcher) throw UnavailableError("this dispatcher has stopped");
+    return make_dispatcher_service(std::move(dispatcher), connection);
+  };
+  acceptor_ = std::make_unique<rpc::Acceptor>(network, door_.address, std::move(accept),
+                                              std::vector<rpc::Endpoint>{{&reactor_, serve}});
+}
+
+DispatcherServer::~DispatcherServer() { stop(); }
+
+const rpc::Address& DispatcherServer::address() const { return acceptor_->address(); }
+
+std::string DispatcherServer::status_json() const {
+  return service::status_json(dispatcher_->book());
+}
+
+void DispatcherServer::stop() {
+  if (acceptor_) acceptor_->stop();
+  dispatcher_->end();
+}
+
+}  // namespace cairn::service

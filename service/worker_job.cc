@@ -1,0 +1,256 @@
+#include "service/worker_job.h"
+
+#include <algorithm>
+
+#include "data/dataset.h"
+#include "data/dataset_wire.h"
+#include "rpc/error_wire.h"
+#include "rpc/on_offload.h"
+
+namespace cairn::service {
+namespace {
+
+constexpr Duration kGetWithin = std::chrono::seconds(1);
+// One hop to the pipeline's thread reads so much: more than its cost, less than a wait that shows.
+constexpr std::size_t kReadElements = 8, kReadBytes = std::size_t{1} << 20;
+// One answer holds so much, or one element.
+constexpr std::size_t kAnswerBytes = std::size_t{4} << 20;
+
+std::size_t bytes_of(const Element& element) {
+  std::size_t bytes = 64;
+  for (const Tensor& column : element) {
+    bytes += 64 + column.bytes();
+    if (column.dtype() == DType::kString)
+      for (const std::string& text : column.string_values()) bytes += 32 + text.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+// What runs on the other thread, one piece of work at a time; shared with that work, which may end
+// later than the job.
+struct WorkerJob::Pipeline {
+  Dataset dataset;
+  std::optional<std::uint64_t> task;
+  std::unique_ptr<DatasetIterator> iterator;
+  std::vector<Element> read;
+  bool ended = false;
+};
+
+WorkerJob::WorkerJob(WorkerJobHost host, const Described& job, WorkerJobOptions options)
+    : host_(std::move(host)),
+      mode_(job.mode),
+      name_(job.name),
+      options_(options),
+      pipeline_(std::make_shared<Pipeline>()),
+      asked_(host_.reactor.now()) {
+  pipeline_->dataset = parse_dataset(*job.description);
+}
+
+WorkerJob::~WorkerJob() = default;
+
+void WorkerJob::begin() { tasks_.spawn(str("reading ", name_), produce()); }
+
+// ---- reading ----
+
+bool WorkerJob::room() const {
+  if (held_.empty()) return tasks_held_.size() < options_.tasks_max;
+  return held_.size() < options_.elements_max && counts_.bytes < options_.bytes_max &&
+         tasks_held_.size() < options_.tasks_max && host_.reactor.now() - asked_ < options_.unasked;
+}
+
+kj::Promise<void> WorkerJob::change_before(Duration until) {
+  const Duration left = std::max(Duration(0), until - host_.reactor.now());
+  return changed_.wait().exclusiveJoin(host_.reactor.sleep(left));
+}
+
+// The first error ends the job's reading here: a task that failed would fail again.
+rpc::Task<void> WorkerJob::produce() {
+  try {
+    for (;;) {
+      if (!room()) {
+        auto change = changed_.wait();
+        co_await kj::mv(change);
+        continue;
+      }
+      if (!pipeline_->task) co_await begin_task();
+      if (pipeline_->task) co_await read_some();
+    }
+  } catch (const CancelledError&) {
+    throw;
+  } catch (const Error& error) {
+    error_ = rpc::error_text(std::current_exception());
+    changed_.notify_all();
+  }
+}
+
+// There may be no task for the moment, or none any more.
+rpc::Task<void> WorkerJob::begin_task() {
+  if (host_.reactor.now() - asked_ >= options_.unasked) {
+    auto change = changed_.wait();
+    co_await kj::mv(change);
+    co_return;
+  }
+  NextTask next = co_await host_.next_task(running());
+  if (!next.task) {
+    if (next.finished) {
+      auto change = changed_.wait();
+      co_await kj::mv(change);
+    }
+    co_return;
+  }
+  tasks_held_[next.task->number] = {};
+  pipeline_->task = next.task->number;
+  pipeline_->ended = false;
+  std::function<void()> work = [pipeline = pipeline_, piece = next.task->piece, mode = mode_] {
+    pipeline->iterator = open(dataset_of(pipeline->dataset, piece, mode));
+  };
+  auto opened = rpc::on_offload(host_.reactor, host_.offload, host_.lane, std::move(work));
+  co_await kj::mv(opened);
+}
+
+rpc::Task<void> WorkerJob::read_some() {
+  const std::uint64_t task = *pipeline_->task;
+  const std::size_t most =
+      std::min(kReadElements, std::max<std::size_t>(1, options_.elements_max - held_.size()));
+  std::function<void()> work = [pipeline = pipeline_, most] {
+    std::size_t bytes = 0;
+    while (pipeline->read.size() < most && bytes < kReadBytes && !pipeline->ended) {
+      auto element = pipeline->iterator->next();
+      pipeline->ended = !element.has_value();
+      if (!element) break;
+      bytes += bytes_of(*element);
+      pipeline->read.push_back(std::move(*element));
+    }
+  };
+  auto read = rpc::on_offload(host_.reactor, host_.offload, host_.lane, std::move(work));
+  co_await kj::mv(read);
+  std::vector<Element> elements = std::exchange(pipeline_->read, {});
+  const auto reading = tasks_held_.find(task);
+  const bool dropped = reading == tasks_held_.end();
+  if (dropped || pipeline_->ended) {
+    pipeline_->task.reset();
+    pipeline_->iterator.reset();
+  }
+  if (dropped) co_return;
+  for (Element& element : elements) keep(task, std::move(element));
+  reading->second.complete = pipeline_->ended;
+  settle(task);
+  changed_.notify_all();
+}
+
+void WorkerJob::keep(std::uint64_t task, Element element) {
+  const std::size_t bytes = bytes_of(element);
+  held_[next_number_] = {task, std::make_shared<const Element>(std::move(element)), bytes};
+  ready_.insert(next_number_++);
+  counts_.bytes += bytes;
+  ++counts_.produced;
+  Reading& reading = tasks_held_.at(task);
+  ++reading.produced;
+  ++reading.kept;
+}
+
+// ---- delivering ----
+
+rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer, std::size_t most) {
+  auto self = shared_from_this();
+  asked_ = host_.reactor.now();
+  changed_.notify_all();
+  // A consumer that calls on another connection has lost the earlier one, seen here or not.
+  const auto known = connection_of_.find(consumer);
+  if (known != connection_of_.end() && known->second != connection)
+    connection_ended(std::uint64_t{known->second});
+  connection_of_[consumer] = connection;
+  const Duration until = host_.reactor.now() + kGetWithin;
+  while (ready_.empty() && !error_ && host_.reactor.now() < until) {
+    auto change = change_before(until);
+    co_await kj::mv(change);
+  }
+  asked_ = host_.reactor.now();
+  Sent sent;
+  std::size_t bytes = 0;
+  while (!ready_.empty() && sent.elements.size() < most && bytes < kAnswerBytes) {
+    const std::uint64_t number = *ready_.begin();
+    Held& held = held_.at(number);
+    if (!sent.elements.empty() && bytes + held.bytes > kAnswerBytes) break;
+    bytes += held.bytes;
+    held.connection = connection;
+    sent.elements.push_back({number, held.columns});
+    ready_.erase(ready_.begin());
+  }
+  if (sent.elements.empty() && error_) sent.error = *error_;
+  co_return sent;
+}
+
+void WorkerJob::acknowledge(const std::vector<std::uint64_t>& numbers) {
+  for (const std::uint64_t number : numbers) {
+    const auto held = held_.find(number);
+    if (held == held_.end()) continue;
+    const std::uint64_t task = held->second.task;
+    ++counts_.acknowledged;
+    forget(held);
+    settle(task);
+  }
+  changed_.notify_all();
+}
+
+void WorkerJob::forget(std::map<std::uint64_t, Held>::iterator held) {
+  counts_.bytes -= held->second.bytes;
+  --tasks_held_.at(held->second.task).kept;
+  ready_.erase(held->first);
+  held_.erase(held);
+}
+
+// Once; the task stays among those that run until the dispatcher has it on its disk.
+void WorkerJob::settle(std::uint64_t task) {
+  Reading& reading = tasks_held_.at(task);
+  if (!reading.complete || reading.kept > 0 || reading.finishing) return;
+  reading.finishing = true;
+  tasks_.spawn(str("telling that a task of ", name_, " is done"),
+               tell_finished(task, reading.produced));
+}
+
+rpc::Task<void> WorkerJob::tell_finished(std::uint64_t task, std::uint64_t elements) {
+  co_await host_.finish(task, elements);
+  tasks_held_.erase(task);
+  changed_.notify_all();
+}
+
+void WorkerJob::connection_ended(std::uint64_t connection) {
+  for (auto& [number, held] : held_) {
+    if (held.connection != connection) continue;
+    held.connection = 0;
+    ready_.insert(number);
+    ++counts_.sent_again;
+  }
+  std::erase_if(connection_of_, [&](const auto& of) { return of.second == connection; });
+  changed_.notify_all();
+}
+
+void WorkerJob::drop(std::uint64_t task) {
+  const auto reading = tasks_held_.find(task);
+  if (reading == tasks_held_.end() || reading->second.finishing) return;
+  for (auto held = held_.begin(); held != held_.end();) {
+    const auto at = held++;
+    if (at->second.task == task) forget(at);
+  }
+  tasks_held_.erase(reading);
+  changed_.notify_all();
+}
+
+std::vector<std::uint64_t> WorkerJob::running() const {
+  std::vector<std::uint64_t> all;
+  for (const auto& [number, reading] : tasks_held_) all.push_back(number);
+  return all;
+}
+
+WorkerJobCounts WorkerJob::counts() const {
+  WorkerJobCounts counts = counts_;
+  counts.tasks = tasks_held_.size();
+  counts.ready = ready_.size();
+  counts.sent = held_.size() - ready_.size();
+  return counts;
+}
+
+}  // namespace cairn::service

@@ -1,0 +1,118 @@
+// WorkerJob: one job at one data worker. It reads the tasks that it is dealt, element by element,
+// and keeps each element until a consumer has acknowledged it.
+//
+// An element is ready, or sent to a connection. What a connection was sent goes back to the ready
+// ones when it ends, in its old place. A task is done when it was read to its end and all of its
+// elements are acknowledged.
+//   Thread  the loop's; the pipeline runs on an Offload.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/offload.h"
+#include "core/tensor/element.h"
+#include "data/dataset_iterator.h"
+#include "rpc/reactor.h"
+#include "rpc/signal.h"
+#include "rpc/task_group.h"
+#include "service/dispatcher.h"
+
+namespace cairn::service {
+
+struct WorkerJobOptions {
+  // Elements that are kept: ready, or sent and not acknowledged. At least one of any size.
+  std::size_t elements_max = 64;
+  std::size_t bytes_max = std::size_t{256} << 20;
+  std::size_t tasks_max = 32;  // that are not done
+  // Without a consumer's call for so long nothing more is read.
+  Duration unasked = std::chrono::seconds(30);
+};
+
+// What a job needs of the process around it.
+struct WorkerJobHost {
+  rpc::Reactor& reactor;
+  Offload& offload;
+  std::size_t lane = 0;
+  // of the dispatcher; repeated by whoever implements them
+  std::function<rpc::Task<NextTask>(std::vector<std::uint64_t> running)> next_task;
+  std::function<rpc::Task<void>(std::uint64_t task, std::uint64_t elements)> finish;
+};
+
+struct SentElement {
+  std::uint64_t number = 0;
+  std::shared_ptr<const Element> columns;
+};
+
+struct Sent {
+  std::vector<SentElement> elements;
+  std::string error;  // the job's pipeline has failed: rpc::error_text()
+};
+
+struct WorkerJobCounts {
+  std::size_t tasks = 0, ready = 0, sent = 0, bytes = 0;
+  std::uint64_t produced = 0, acknowledged = 0, sent_again = 0;
+};
+
+class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
+ public:
+  WorkerJob(WorkerJobHost host, const Described& job, WorkerJobOptions options);
+  ~WorkerJob();
+
+  void begin();  // reads ahead of the first call
+  // At most `most` elements for a consumer's connection; none after a second.
+  rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t consumer, std::size_t most);
+  void acknowledge(const std::vector<std::uint64_t>& numbers);
+  void connection_ended(std::uint64_t connection);
+  // The dispatcher has dealt the task to another worker: what is left of it is dropped.
+  void drop(std::uint64_t task);
+  std::vector<std::uint64_t> running() const;  // tasks that are not done
+  WorkerJobCounts counts() const;
+  Duration asked() const { return asked_; }  // when a consumer called last
+
+ private:
+  struct Held {
+    std::uint64_t task = 0;
+    std::shared_ptr<const Element> columns;
+    std::size_t bytes = 0;
+    std::uint64_t connection = 0;  // that it was sent to; 0: it is ready
+  };
+  struct Reading {
+    std::uint64_t produced = 0;
+    std::size_t kept = 0;  // elements that are not acknowledged
+    bool complete = false;
+    bool finishing = false;
+  };
+  struct Pipeline;
+  rpc::Task<void> produce();
+  rpc::Task<void> begin_task();
+  rpc::Task<void> read_some();
+  rpc::Task<void> tell_finished(std::uint64_t task, std::uint64_t elements);
+  kj::Promise<void> change_before(Duration until);
+  bool room() const;
+  void keep(std::uint64_t task, Element element);
+  void forget(std::map<std::uint64_t, Held>::iterator held);
+  void settle(std::uint64_t task);
+
+  WorkerJobHost host_;
+  const ProcessingMode mode_;
+  const std::string name_;
+  const WorkerJobOptions options_;
+  std::shared_ptr<Pipeline> pipeline_;
+  std::map<std::uint64_t, Held> held_;  // by number
+  std::set<std::uint64_t> ready_;
+  std::map<std::uint64_t, Reading> tasks_held_;
+  std::map<std::uint64_t, std::uint64_t> connection_of_;  // by consumer
+  std::uint64_t next_number_ = 1;
+  WorkerJobCounts counts_;
+  Duration asked_{0};
+  std::optional<std::string> error_;
+  rpc::Signal changed_;
+  rpc::TaskGroup tasks_;  // last
+};
+
+}  // namespace cairn::service
