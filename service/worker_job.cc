@@ -11,6 +11,8 @@ namespace cairn::service {
 namespace {
 
 constexpr Duration kGetWithin = std::chrono::seconds(1);
+// All consumers that read now ask within it.
+constexpr Duration kFailedFor = std::chrono::seconds(5);
 // One hop to the pipeline's thread reads so much: more than its cost, less than a wait that shows.
 constexpr std::size_t kReadElements = 8, kReadBytes = std::size_t{1} << 20;
 // One answer holds so much, or one element.
@@ -65,7 +67,8 @@ kj::Promise<void> WorkerJob::change_before(Duration until) {
   return changed_.wait().exclusiveJoin(host_.reactor.sleep(left));
 }
 
-// The first error ends the job's reading here: a task that failed would fail again.
+// An error ends the job's reading here, since what failed would fail again, and is told to all who
+// ask. Somebody who asks later on may have mended what was wrong: get() begins anew.
 rpc::Task<void> WorkerJob::produce() {
   try {
     for (;;) {
@@ -81,8 +84,17 @@ rpc::Task<void> WorkerJob::produce() {
     throw;
   } catch (const Error& error) {
     error_ = rpc::error_text(std::current_exception());
+    failed_at_ = host_.reactor.now();
+    give_up_task();
     changed_.notify_all();
   }
+}
+
+// As if it had not been dealt: the dispatcher deals it again. The pipeline is not touched, because
+// it may still be at work on the other thread if this was cancelled.
+void WorkerJob::give_up_task() {
+  if (pipeline_->task) drop(*pipeline_->task);
+  pipeline_ = std::make_shared<Pipeline>(Pipeline{.dataset = pipeline_->dataset});
 }
 
 // There may be no task for the moment, or none any more.
@@ -162,6 +174,10 @@ rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
   if (known != connection_of_.end() && known->second != connection)
     connection_ended(std::uint64_t{known->second});
   connection_of_[consumer] = connection;
+  if (error_ && host_.reactor.now() - failed_at_ >= kFailedFor) {
+    error_.reset();
+    begin();
+  }
   const Duration until = host_.reactor.now() + kGetWithin;
   while (ready_.empty() && !error_ && host_.reactor.now() < until) {
     auto change = change_before(until);

@@ -97,6 +97,7 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   void keep(std::uint64_t task, Element element);
   void forget(std::map<std::uint64_t, Held>::iterator held);
   void settle(std::uint64_t task);
+  void give_up_task();
 
   WorkerJobHost host_;
   const ProcessingMode mode_;
@@ -111,6 +112,7 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   WorkerJobCounts counts_;
   Duration asked_{0};
   std::optional<std::string> error_;
+  Duration failed_at_{0};
   rpc::Signal changed_;
   rpc::TaskGroup tasks_;  // last
 };

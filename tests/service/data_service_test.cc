@@ -1,6 +1,9 @@
 // The data service as a program sees it: what consumers are given, whatever is lost.
 #include <gmock/gmock.h>
 
+#include <cstdio>
+#include <fstream>
+
 #include "service/service.capnp.h"
 #include "tests/service/simulated_service.h"
 
@@ -127,6 +130,22 @@ TEST(DataService, AnErrorOfThePipelineNamesTheDataWorker) {
   ASSERT_TRUE(service.finish({reading}));
   EXPECT_THAT(reading->error, HasSubstr("NotFound: the data worker at sim://worker0: "));
   EXPECT_THAT(reading->error, HasSubstr("/nowhere/lines.txt"));
+}
+
+TEST(DataService, AJobWhosePipelineHasFailedIsReadWhenItWasMended) {
+  const std::string path = ::testing::TempDir() + "data_service_lines.txt";
+  std::remove(path.c_str());
+  SimulatedService service({.workers = 1});
+  const Dataset dataset = Dataset::csv(path, CsvSchema{.columns = {{"value", DType::kInt64}}});
+  const auto failed = service.read(dataset.batch(2), ProcessingMode::kOff, "job");
+  ASSERT_TRUE(service.finish({failed}));
+  EXPECT_THAT(failed->error, HasSubstr("NotFound"));
+  std::ofstream(path) << "3\n4\n";
+  service.reactor.advance(10s);
+  const auto mended = service.read(dataset.batch(2), ProcessingMode::kOff, "job");
+  ASSERT_TRUE(service.finish({mended})) << mended->error;
+  EXPECT_THAT(mended->values(), ElementsAre(3, 4)) << mended->error;
+  std::remove(path.c_str());
 }
 
 TEST(DataService, AJobOfAnotherDatasetIsNotJoined) {

@@ -94,6 +94,7 @@ class SimulatedService {
   bool worker_lives(int i) const {
     return workers_.at(static_cast<std::size_t>(i)).server != nullptr;
   }
+  bool dispatcher_lives() const { return dispatcher_.server != nullptr; }
 
   // A consumer; it reads when something waits for it.
   std::unique_ptr<DataServiceIterator> consumer(const Dataset& dataset, ProcessingMode mode,
@@ -102,11 +103,11 @@ class SimulatedService {
     return consumer(dataset,
                     DataServiceOptions{.job_name = job, .mode = mode, .buffer_elements = buffer});
   }
-  std::unique_ptr<DataServiceIterator> consumer(const Dataset& dataset, DataServiceOptions wanted) {
+  std::unique_ptr<DataServiceIterator> consumer(const Dataset& dataset, DataServiceOptions wanted,
+                                                const std::string& host = "consumers") {
     wanted.dispatcher = rpc::Address::parse("sim://dispatcher");
     wanted.identity = ++identities_;
-    return std::make_unique<DataServiceIterator>(reactor, network.host("consumers"), dataset,
-                                                 wanted);
+    return std::make_unique<DataServiceIterator>(reactor, network.host(host), dataset, wanted);
   }
   // Reads it to its end in the background; `pause` between elements.
   std::shared_ptr<Reading> read(std::unique_ptr<DataServiceIterator> iterator,

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "tests/simulation/data_service.h"
 
 namespace cairn::simulation {
 namespace {
@@ -178,6 +179,7 @@ void draw_hybrid(Scenario& scenario, Draw& draw) {
 
 Scenario make_scenario(std::uint64_t seed, Mix mix) {
   if (mix == Mix::kGroups) return group_scenario(seed);
+  if (mix == Mix::kDataService) return data_service_scenario(seed);
   Draw draw(seed, "scenario");
   Scenario scenario;
   scenario.seed = seed;

@@ -44,6 +44,8 @@ enum class Job : std::uint8_t {
   // elements are batches of the flights of 2013; a flight's row is a hash of what names it
   kFlights,
   kInStep,  // workers in step, without ps or coordinator: group.h
+  // two consumers of one job of the data service under DYNAMIC, whose elements the closures are
+  kDataService,
 };
 
 inline constexpr std::int64_t kFlights = 336'776, kFlightBatch = 256, kFlightRows = 1 << 20,
@@ -103,6 +105,8 @@ enum class Mix : std::uint8_t {
   kHybrid,
   // workers in step: deaths, partitions, lost messages, slow hosts
   kGroups,
+  // the data service: data workers and the dispatcher die, connections fail (data_service.h)
+  kDataService,
 };
 Scenario make_scenario(std::uint64_t seed, Mix mix = Mix::kEverything);
 

@@ -74,7 +74,8 @@ int main(int argc, char** argv) {
       {"everything", Mix::kEverything},   {"exactly-once", Mix::kExactlyOnce},
       {"flights", Mix::kFlights},         {"slices", Mix::kSlices},
       {"bounded", Mix::kBounded},         {"groups", Mix::kGroups},
-      {"synchronous", Mix::kSynchronous}, {"hybrid", Mix::kHybrid}};
+      {"synchronous", Mix::kSynchronous}, {"hybrid", Mix::kHybrid},
+      {"data-service", Mix::kDataService}};
   CLI::App app(
       "Runs whole clusters in one thread on a simulated network, disk and clock, with faults from "
       "a seed",
@@ -82,7 +83,8 @@ int main(int argc, char** argv) {
   auto* one = app.add_option("--seed", seed, "Run this seed again, and tell its story");
   app.add_option("--mix", mix, "What is simulated")
       ->transform(CLI::CheckedTransformer(mixes))
-      ->option_text("everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid");
+      ->option_text("everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
+                    "data-service");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);

@@ -57,6 +57,12 @@ TEST(Simulation, EachClosureIsAppliedWithOneRoundWhateverIsLostOrSlow) {
     expect_good(Mix::kSynchronous, "synchronous", seed);
 }
 
+// 500 seeds of it: tools/simulate --mix data-service --seeds 500
+TEST(Simulation, TheDataServiceHandsOutEveryElementWhateverIsLost) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    expect_good(Mix::kDataService, "data-service", seed);
+}
+
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kHybrid, "hybrid", seed);

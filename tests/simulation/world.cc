@@ -1,6 +1,7 @@
 #include "tests/simulation/world.h"
 
 #include "storage/checkpoint_folder.h"
+#include "tests/simulation/data_service.h"
 #include "tests/simulation/group.h"
 
 namespace cairn::simulation {
@@ -142,6 +143,7 @@ bool World::waited_too_long() const {
 }
 
 Verdict run(const Scenario& scenario) {
+  if (scenario.job == Job::kDataService) return run_data_service(scenario);
   return scenario.job == Job::kInStep ? GroupWorld(scenario).run() : World(scenario).run();
 }
 
