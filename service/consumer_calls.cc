@@ -50,7 +50,6 @@ Task<Watched> send_watch(wire::DataDispatcher::Client client, std::uint64_t job,
   Watched watched;
   watched.change = reply.getChange();
   watched.finished = reply.getFinished();
-  watched.complete = reply.getComplete();
   for (auto worker : wire::bounded(reply.getWorkers(), kWorkersNamedMax, "data workers"))
     watched.workers.push_back({wire::read_name(worker.getAddress()), worker.getIncarnation()});
   co_return watched;

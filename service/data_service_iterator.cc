@@ -39,7 +39,7 @@ struct DataServiceIterator::Core {
   rpc::Hello hello() const;
   Task<void> follow();
   Task<std::uint64_t> open_job();
-  void meet(const Watched& watched);
+  void meet(const std::vector<WorkerPlace>& workers);
   void drop(const WorkerPlace& worker);
   Task<void> read_from(WorkerPlace place, Source* source);
   Task<void> read_on(WorkerPlace place, Source* source);
@@ -150,7 +150,7 @@ Task<void> DataServiceIterator::Core::follow() {
       };
       const Watched watched = co_await dispatcher.ask(std::move(call), "following a job");
       seen = watched.change;
-      meet(watched);
+      meet(watched.workers);
       finished = watched.finished;
       changed.notify_all();
     }
@@ -161,13 +161,11 @@ Task<void> DataServiceIterator::Core::follow() {
   }
 }
 
-void DataServiceIterator::Core::meet(const Watched& watched) {
-  const auto& workers = watched.workers;
+void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
   if (!workers.empty()) met = reactor.now();
   std::vector<WorkerPlace> gone;
   for (const auto& [place, source] : sources)
-    if (watched.complete && std::ranges::find(workers, place) == workers.end())
-      gone.push_back(place);
+    if (std::ranges::find(workers, place) == workers.end()) gone.push_back(place);
   for (const WorkerPlace& place : gone) drop(place);
   for (const WorkerPlace& place : workers) {
     auto& source = sources[place];

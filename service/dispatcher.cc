@@ -40,7 +40,6 @@ Dispatcher::Dispatcher(rpc::Reactor& reactor, Offload& offload, Disk& disk,
       options_(std::move(options)),
       book_(canonical(options_.workers)),
       journal_(reactor, offload, disk, options_.journal, [this] { return book_.json(); }),
-      began_(reactor.now()),
       looked_(reactor.now()) {
   load();
 }
@@ -115,8 +114,7 @@ rpc::Task<Watched> Dispatcher::watch(std::uint64_t job, std::uint64_t consumer,
     auto change = change_before(until);
     co_await kj::mv(change);
   }
-  const bool complete = reactor_.now() - began_ >= options_.silence;
-  co_return Watched{book_.changes(), book_.workers(), book_.job(job).finished(), complete};
+  co_return Watched{book_.changes(), book_.workers(), book_.job(job).finished()};
 }
 
 rpc::Task<std::pair<std::uint64_t, std::uint64_t>> Dispatcher::leave(std::uint64_t job,

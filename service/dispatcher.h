@@ -38,7 +38,6 @@ struct Watched {
   std::uint64_t change = 0;
   std::vector<WorkerPlace> workers;
   bool finished = false;
-  bool complete = true;  // every worker that lives has had the time to report
 };
 
 struct Described {
@@ -90,7 +89,6 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   std::multiset<std::uint64_t> opening_;     // datasets of jobs that are not in the book yet
   Journal journal_;
   rpc::Signal changed_;
-  const Duration began_;
   Duration looked_{0};
   rpc::TaskGroup tasks_;
 };

@@ -104,7 +104,6 @@ class DispatcherService final : public wire::DataDispatcher::Server {
     auto out = context.getResults();
     out.setChange(watched.change);
     out.setFinished(watched.finished);
-    out.setComplete(watched.complete);
     auto workers = out.initWorkers(static_cast<unsigned>(watched.workers.size()));
     for (unsigned i = 0; i < workers.size(); ++i) {
       workers[i].setAddress(watched.workers[i].address);

@@ -31,10 +31,10 @@ interface DataDispatcher {
   # Makes the job of this key, or joins it: then mode and description have to be the job's. May be repeated.
   openJob @0 (key :Text, mode :UInt8, description :Data) -> (job :UInt64);
   # Answers when something has changed since `seen` (0: nothing was seen yet), or after a second. `handed`: elements that this
-  # consumer's program has been given so far. `complete`: data workers that are not listed are lost; a dispatcher that was started
-  # again does not know that at first.
+  # consumer's program has been given so far. Data workers that hold elements
+  # are listed by a dispatcher that was started again, too: it knows the tasks that they were dealt.
   watch @1 (job :UInt64, consumer :UInt64, handed :UInt64, seen :UInt64)
-      -> (change :UInt64, workers :List(DataWorkerPlace), finished :Bool, complete :Bool);
+      -> (change :UInt64, workers :List(DataWorkerPlace), finished :Bool);
   # The consumer needs nothing more. `elements`: of the tasks that are done; `handed`: to all consumers, duplicates included.
   leave @2 (job :UInt64, consumer :UInt64, handed :UInt64) -> (elements :UInt64, handed :UInt64);
 
