@@ -83,8 +83,9 @@ int main(int argc, char** argv) {
   auto* one = app.add_option("--seed", seed, "Run this seed again, and tell its story");
   app.add_option("--mix", mix, "What is simulated")
       ->transform(CLI::CheckedTransformer(mixes))
-      ->option_text("everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
-                    "data-service");
+      ->option_text(
+          "everything|exactly-once|flights|slices|bounded|groups|synchronous|hybrid|"
+          "data-service");
   app.add_option("--without", without, "Leave out these faults of it, by number")
       ->delimiter(',')
       ->needs(one);
