@@ -1,0 +1,72 @@
+#include "service/data_service_reader.h"
+
+#include <future>
+
+#include "rpc/reactor_thread.h"
+#include "rpc/task_group.h"
+
+namespace cairn::service {
+namespace {
+
+struct Given {
+  std::optional<Element> element;
+  DataServiceStatistics statistics;
+};
+using Answer = std::promise<Given>;
+
+rpc::Task<void> answer_next(DataServiceIterator* iterator, std::shared_ptr<Answer> answer) {
+  try {
+    Given given;
+    given.element = co_await iterator->next();
+    given.statistics = iterator->statistics();
+    answer->set_value(std::move(given));
+  } catch (const Error&) {
+    answer->set_exception(std::current_exception());
+  }
+}
+
+}  // namespace
+
+// All but the thread and the network lives on the loop's thread, and goes there.
+struct DataServiceReader::Loop {
+  struct OnThread {
+    std::unique_ptr<DataServiceIterator> iterator;
+    rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};
+  };
+  explicit Loop(rpc::Transport transport)
+      : network(rpc::make_socket_network(transport)), thread("data service") {}
+  ~Loop() {
+    thread.run([this] { on_thread.reset(); });
+    thread.stop();
+  }
+
+  std::unique_ptr<rpc::Network> network;
+  rpc::ReactorThread thread;
+  std::unique_ptr<OnThread> on_thread;
+};
+
+DataServiceReader::DataServiceReader(const Dataset& dataset, DataServiceOptions options,
+                                     rpc::Transport transport)
+    : spec_(dataset.element_spec()), loop_(std::make_unique<Loop>(transport)) {
+  loop_->thread.run([&] {
+    loop_->on_thread = std::make_unique<Loop::OnThread>();
+    loop_->on_thread->iterator = std::make_unique<DataServiceIterator>(
+        loop_->thread.reactor(), *loop_->network, dataset, std::move(options));
+  });
+}
+
+DataServiceReader::~DataServiceReader() = default;
+
+std::optional<Element> DataServiceReader::next() {
+  const auto answer = std::make_shared<Answer>();
+  auto came = answer->get_future();
+  loop_->thread.run([&] {
+    auto& here = *loop_->on_thread;
+    here.tasks.spawn("waiting for an element", answer_next(here.iterator.get(), answer));
+  });
+  Given given = came.get();
+  statistics_ = given.statistics;
+  return std::move(given.element);
+}
+
+}  // namespace cairn::service
