@@ -1,6 +1,7 @@
 #include "service/dispatcher.h"
 
 #include <algorithm>
+#include <random>
 
 #include "data/dataset_wire.h"
 #include "rpc/network.h"
@@ -33,12 +34,20 @@ std::vector<std::string> canonical(std::vector<std::string> addresses) {
 
 }  // namespace
 
+std::uint64_t random_number() {
+  std::random_device device;
+  std::uint64_t drawn = 0;
+  while (drawn == 0) drawn = (std::uint64_t{device()} << 32) | device();
+  return drawn;
+}
+
 Dispatcher::Dispatcher(rpc::Reactor& reactor, Offload& offload, Disk& disk,
                        DispatcherOptions options)
     : reactor_(reactor),
       offload_(offload),
       options_(std::move(options)),
-      book_(canonical(options_.workers)),
+      book_(canonical(options_.workers),
+            options_.first_job == 0 ? random_number() >> 16 : options_.first_job),
       journal_(reactor, offload, disk, options_.journal, [this] { return book_.json(); }),
       looked_(reactor.now()) {
   load();
@@ -195,7 +204,7 @@ void Dispatcher::look() {
                      " s and is lost: what it had not delivered is dealt again"));
   // Also for the places that waits which ended otherwise have left behind.
   changed_.notify_all();
-  const auto gone = book_.forget(now - options_.job_silence);
+  const auto gone = book_.forget(now - options_.job_silence, now - options_.left_silence);
   if (gone.empty()) return;
   for (const Job& job : gone)
     options_.log(LogLevel::kInfo, str(job.name(), " is forgotten: its consumers have gone"));

@@ -18,6 +18,9 @@
 
 namespace cairn::service {
 
+// A number that is not 0, from the system.
+std::uint64_t random_number();
+
 using Bytes = std::shared_ptr<const std::vector<std::byte>>;
 
 // A larger description is one with its data inside: that belongs into files.
@@ -29,8 +32,13 @@ struct DispatcherOptions {
   std::vector<std::string> workers;  // the list by which FILE, DATA, FILE_OR_DATA and HINT deal
   // A data worker that is not heard of for so long is lost: its tasks are dealt again.
   Duration silence = std::chrono::seconds(5);
-  // A job that no consumer asks about for so long is forgotten.
+  // A job that no consumer asks about for so long is forgotten; one without a name, whose consumer
+  // has left, sooner.
   Duration job_silence = std::chrono::minutes(10);
+  Duration left_silence = std::chrono::minutes(2);
+  // The number of the first job, if there is no journal to go on from; 0: drawn at random, so that
+  // a job of a dispatcher that has forgotten it is not taken for another one.
+  std::uint64_t first_job = 0;
   LogSink log = log_line;
 };
 

@@ -1,18 +1,9 @@
 #include "service/dispatcher_server.h"
 
-#include <random>
-
 #include "rpc/server.h"
 #include "service/dispatcher_service.h"
 
 namespace cairn::service {
-
-std::uint64_t random_number() {
-  std::random_device device;
-  std::uint64_t drawn = 0;
-  while (drawn == 0) drawn = (std::uint64_t{device()} << 32) | device();
-  return drawn;
-}
 
 DispatcherServer::DispatcherServer(rpc::Reactor& reactor, rpc::Network& network, Offload& offload,
                                    Disk& disk, Door door, DispatcherOptions options)

@@ -29,9 +29,6 @@ struct Door {
   ProcessIncarnation incarnation;  // none: drawn at random
 };
 
-// A number that is not 0, from the system.
-std::uint64_t random_number();
-
 // Thread: `reactor`'s. It, `network`, `disk` and `offload` must outlive the server.
 class DispatcherServer {
  public:

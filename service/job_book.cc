@@ -26,7 +26,7 @@ std::uint64_t Job::handed() const {
 }
 
 std::string Job::name() const {
-  return key.starts_with('#') ? str("the job without a name ", id) : str("job \"", key, "\"");
+  return named() ? str("job \"", key, "\"") : str("the job without a name ", id);
 }
 
 // ---- workers ----
@@ -219,10 +219,14 @@ void JobBook::heard(std::uint64_t id, std::uint64_t consumer, ConsumerRecord rec
   job.seen = now;
 }
 
-std::vector<Job> JobBook::forget(TimePoint before) {
+std::vector<Job> JobBook::forget(TimePoint before, TimePoint left_before) {
   std::vector<Job> gone;
-  for (const auto& [id, job] : jobs_)
-    if (job.seen < before) gone.push_back(job);
+  for (const auto& [id, job] : jobs_) {
+    const bool left = !job.named() && !job.consumers.empty() &&
+                      std::ranges::all_of(
+                          job.consumers, [](const auto& consumer) { return consumer.second.left; });
+    if (job.seen < (left ? left_before : before)) gone.push_back(job);
+  }
   for (const Job& job : gone) {
     keys_.erase(job.key);
     jobs_.erase(job.id);

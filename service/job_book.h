@@ -49,6 +49,7 @@ struct Job {
   TimePoint seen;  // a consumer was, last
 
   bool finished() const;
+  bool named() const { return !key.starts_with('#'); }
   std::uint64_t handed() const;  // to all consumers
   std::string name() const;      // for messages
 };
@@ -67,8 +68,10 @@ struct DealtTask {
 
 class JobBook {
  public:
-  // `listed`: the addresses by which modes FILE to HINT deal; may be empty.
-  explicit JobBook(std::vector<std::string> listed) : listed_(std::move(listed)) {}
+  // `listed`: the addresses by which modes FILE to HINT deal; may be empty. `first_job`: the number
+  // of the first job of a book that begins empty.
+  explicit JobBook(std::vector<std::string> listed, std::uint64_t first_job = 1)
+      : listed_(std::move(listed)), next_job_(first_job) {}
 
   // ---- workers ----
   // The worker lives, and holds `running`. Gives those of them that are not its own any more.
@@ -94,8 +97,9 @@ class JobBook {
   bool finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements);
   // Errors  NotFound: the job. ResourceExhausted: too many consumers.
   void heard(std::uint64_t job, std::uint64_t consumer, ConsumerRecord record, TimePoint now);
-  // Forgets jobs that no consumer has asked about since `before`.
-  std::vector<Job> forget(TimePoint before);
+  // Forgets jobs that no consumer has asked about since `before`; those without a name, which nobody
+  // can join again, since `left_before`, if their consumers have left.
+  std::vector<Job> forget(TimePoint before, TimePoint left_before);
   const std::map<std::uint64_t, Job>& jobs() const { return jobs_; }
 
   // Counts what consumers watch: a worker that came or went, a job that has finished.
@@ -124,7 +128,7 @@ class JobBook {
   std::map<std::string, Seat> seats_;  // by address
   std::map<std::uint64_t, Job> jobs_;
   std::map<std::string, std::uint64_t> keys_;
-  std::uint64_t next_job_ = 1;
+  std::uint64_t next_job_;
   std::uint64_t changes_ = 1;
 };
 

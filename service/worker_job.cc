@@ -17,6 +17,7 @@ constexpr Duration kFailedFor = std::chrono::seconds(5);
 constexpr std::size_t kReadElements = 8, kReadBytes = std::size_t{1} << 20;
 // One answer holds so much, or one element.
 constexpr std::size_t kAnswerBytes = std::size_t{4} << 20;
+constexpr std::size_t kConsumersHereMax = 1 << 16;
 
 std::size_t bytes_of(const Element& element) {
   std::size_t bytes = 64;
@@ -171,6 +172,9 @@ rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
   changed_.notify_all();
   // A consumer that calls on another connection has lost the earlier one, seen here or not.
   const auto known = connection_of_.find(consumer);
+  if (known == connection_of_.end() && connection_of_.size() >= kConsumersHereMax)
+    throw ResourceExhaustedError(
+        str(name_, " has ", kConsumersHereMax, " consumers at this data worker already"));
   if (known != connection_of_.end() && known->second != connection)
     connection_ended(std::uint64_t{known->second});
   connection_of_[consumer] = connection;

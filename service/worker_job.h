@@ -27,7 +27,7 @@ namespace cairn::service {
 struct WorkerJobOptions {
   // Elements that are kept: ready, or sent and not acknowledged. At least one of any size.
   std::size_t elements_max = 64;
-  std::size_t bytes_max = std::size_t{256} << 20;
+  std::size_t bytes_max = std::size_t{64} << 20;
   std::size_t tasks_max = 32;  // that are not done
   // Without a consumer's call for so long nothing more is read.
   Duration unasked = std::chrono::seconds(30);

@@ -134,9 +134,18 @@ TEST(JobBook, AJobThatNobodyAsksAboutIsForgotten) {
   JobBook book({});
   const std::uint64_t job = book.open(dynamic_job(4, 2), at(0)).id;
   book.heard(job, 1, {.handed = 2}, at(10));
-  EXPECT_TRUE(book.forget(at(5)).empty());
-  EXPECT_EQ(book.forget(at(11)).size(), 1u);
+  EXPECT_TRUE(book.forget(at(5), at(99)).empty());
+  EXPECT_EQ(book.forget(at(11), at(99)).size(), 1u);
   EXPECT_THROW(book.job(job), NotFoundError);
+}
+
+TEST(JobBook, AJobWithoutANameIsForgottenSoonerWhenItsConsumerHasLeft) {
+  JobBook book({});
+  const std::uint64_t job = book.open(dynamic_job(4, 2, "#1"), at(0)).id;
+  book.heard(job, 1, {.handed = 2}, at(10));
+  EXPECT_TRUE(book.forget(at(5), at(11)).empty()) << "it is being read";
+  book.heard(job, 1, {.handed = 2, .left = true}, at(10));
+  EXPECT_EQ(book.forget(at(5), at(11)).size(), 1u);
 }
 
 TEST(JobBook, ItsJournalGivesTheSameBook) {

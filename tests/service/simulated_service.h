@@ -60,6 +60,7 @@ class SimulatedService {
   void start_dispatcher() {
     DispatcherOptions wanted;
     wanted.journal = "/journal";
+    wanted.first_job = 1;
     if (options.listed)
       for (int i = 0; i < options.workers; ++i) wanted.workers.push_back("sim://" + worker_name(i));
     wanted.log = [](LogLevel, const std::string&) {};
