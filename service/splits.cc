@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <variant>
+#include <vector>
 
 #include "data/auto_shard.h"
 #include "data/stage_spec.h"
@@ -31,15 +33,24 @@ SpecPtr rebuilt(const SpecPtr& last, const std::function<SpecPtr(const SpecPtr&)
 
 bool is_repeat(const StageSpec& spec) { return std::holds_alternative<RepeatSpec>(spec.kind); }
 
+// What cannot be read split by split; nullptr: the stage can.
 const char* counts_over_all(const StageSpec& spec) {
   if (std::holds_alternative<TakeSpec>(spec.kind)) return "take()";
   if (std::holds_alternative<SkipSpec>(spec.kind)) return "skip()";
+  if (std::holds_alternative<TakeWhileSpec>(spec.kind)) return "take_while()";
   if (std::holds_alternative<ShardSpec>(spec.kind)) return "shard()";
   if (std::holds_alternative<DealSpec>(spec.kind)) return "deal()";
+  const auto* window = std::get_if<WindowSpec>(&spec.kind);
+  if (window != nullptr && (window->shift != window->size || window->stride != 1))
+    return "window() whose windows overlap";
   return nullptr;
 }
 
-void refuse_counting(const StageSpec& spec) {
+void refuse_what_counts(const StageSpec& spec) {
+  if (!spec.others.empty())
+    throw InvalidArgumentError(
+        "the dataset is made of several, and processing mode DYNAMIC deals out the elements of "
+        "one source: read them as jobs of their own, or use mode OFF");
   const char* call = counts_over_all(spec);
   if (call == nullptr) return;
   throw InvalidArgumentError(
@@ -48,16 +59,37 @@ void refuse_counting(const StageSpec& spec) {
           "splits that are read apart: leave it out, or use mode OFF"));
 }
 
-// What a split of elements must be a multiple of, and not shorter than.
+// How many elements a stage makes one of; 0: it makes no batches.
+std::int64_t batched_by(const StageSpec& spec) {
+  if (const auto* batch = std::get_if<BatchSpec>(&spec.kind)) return batch->n;
+  if (const auto* padded = std::get_if<PaddedBatchSpec>(&spec.kind)) return padded->n;
+  if (const auto* window = std::get_if<WindowSpec>(&spec.kind)) return window->size;
+  return 0;
+}
+
+// What a split of elements should be a multiple of, and not shorter than; both at most `size`.
 struct Grain {
-  std::int64_t batch = 1, least = 1;
+  std::int64_t size, whole = 1, least = 1;
+  std::vector<std::int64_t> scales{1};  // elements of the source in one of each level of batches
+
+  void add(const StageSpec& spec) {
+    if (const std::int64_t n = batched_by(spec); n > 0) {
+      scales.push_back(bounded(scales.back(), n));
+      whole = bounded(whole, scales.back() / std::gcd(whole, scales.back()));
+    } else if (std::holds_alternative<UnbatchSpec>(spec.kind) && scales.size() > 1) {
+      scales.pop_back();
+    } else if (const auto* shuffle = std::get_if<ShuffleSpec>(&spec.kind)) {
+      least = std::max(least, bounded(shuffle->buffer_size, scales.back()));
+    }
+  }
+  // a * b, or as much as there is.
+  std::int64_t bounded(std::int64_t a, std::int64_t b) const {
+    const std::int64_t most = std::max<std::int64_t>(1, size);
+    return a > most / b ? most : a * b;
+  }
 };
 
-void add_to(Grain& grain, std::int64_t& passes, const StageSpec& spec) {
-  refuse_counting(spec);
-  if (const auto* batch = std::get_if<BatchSpec>(&spec.kind)) grain.batch = batch->n;
-  if (const auto* shuffle = std::get_if<ShuffleSpec>(&spec.kind))
-    grain.least = std::max(grain.least, shuffle->buffer_size);
+void count_passes(std::int64_t& passes, const StageSpec& spec) {
   const auto* repeat = std::get_if<RepeatSpec>(&spec.kind);
   if (repeat == nullptr || passes == 0) return;
   if (repeat->count <= 0 || passes < 0)
@@ -94,23 +126,24 @@ Piece SplitPlan::piece(std::int64_t task) const {
 SplitPlan plan_splits(const Dataset& dataset) {
   dataset.element_spec();  // refuses an empty one
   SplitPlan plan;
-  Grain grain;
+  std::vector<SpecPtr> chain;  // the last stage first
   bool interleaved = false;
-  SpecPtr source = dataset.last();
-  for (; source->input; source = source->input) {
-    add_to(grain, plan.passes, *source);
-    interleaved |= std::holds_alternative<InterleaveSpec>(source->kind);
+  for (SpecPtr spec = dataset.last(); spec; spec = spec->input) {
+    refuse_what_counts(*spec);
+    count_passes(plan.passes, *spec);
+    interleaved |= std::holds_alternative<InterleaveSpec>(spec->kind);
+    chain.push_back(spec);
   }
-  const auto files = static_cast<std::int64_t>(file_count(*source));
-  plan.size = interleaved || files > 1 ? -1 : elements_of(source);
+  const auto files = static_cast<std::int64_t>(file_count(*chain.back()));
+  plan.size = interleaved || files > 1 ? -1 : elements_of(chain.back());
   if (plan.size > kElementsMax)
     throw InvalidArgumentError(str("the dataset has ", plan.size,
-                                   " elements, and splits are made "
-                                   "of at most 2^60: use mode OFF"));
+                                   " elements, and splits are made of at most 2^60: use mode OFF"));
   if (plan.size < 0) return {Piece::Of::kFile, files, 1, plan.passes};
-  const std::int64_t wanted = std::max(plan.size / kSplitsWanted, std::min(grain.least, plan.size));
-  const std::int64_t batches = wanted / grain.batch + (wanted % grain.batch != 0 ? 1 : 0);
-  plan.each = std::max<std::int64_t>(1, batches) * grain.batch;
+  Grain grain{plan.size};
+  for (auto spec = chain.rbegin(); spec != chain.rend(); ++spec) grain.add(**spec);
+  const std::int64_t wanted = std::max({std::int64_t{1}, plan.size / kSplitsWanted, grain.least});
+  plan.each = (wanted / grain.whole + (wanted % grain.whole != 0 ? 1 : 0)) * grain.whole;
   return plan;
 }
 

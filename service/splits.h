@@ -41,8 +41,9 @@ struct SplitPlan {
   Piece piece(std::int64_t task) const;
 };
 
-// Errors  InvalidArgument: a stage counts over the whole dataset (take, skip, shard, deal), which
-//         splits cannot; names it and the cure. NotFound: a file of records is missing.
+// Errors  InvalidArgument: a stage counts over the whole dataset (take, skip, take_while, shard,
+//         deal, windows that overlap), or there are several sources: splits cannot; names it and
+//         the cure. NotFound: a file of records is missing.
 // Cost    of one file of records or of IDX: its size is looked up.
 SplitPlan plan_splits(const Dataset& dataset);
 

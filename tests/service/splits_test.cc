@@ -44,6 +44,17 @@ TEST(Splits, ARangeIsCutIntoWholeBatches) {
   EXPECT_THAT(values_of(dataset, plan), ElementsAre(0, 1, 2, 3, 4, 5, 6));
 }
 
+TEST(Splits, BatchesOfBatchesAndThoseAfterAnUnbatchAreWholeToo) {
+  const Dataset all = Dataset::range(10'000);
+  EXPECT_EQ(plan_splits(all.batch(4).batch(50)).each, 200);
+  EXPECT_EQ(plan_splits(all.batch(6).unbatch().batch(40)).each, 120);
+  EXPECT_EQ(plan_splits(all.window(7)).each % 7, 0);
+  EXPECT_EQ(plan_splits(all.batch(1 << 30).batch(1 << 30)).tasks(), 1);
+  const Dataset filtered =
+      all.filter([](const Features& row) { return row["value"] == Array(std::int64_t{3}); });
+  EXPECT_THAT(values_of(filtered, plan_splits(filtered)), ElementsAre(3));
+}
+
 TEST(Splits, ALongRangeIsCutIntoSome128) {
   const SplitPlan plan = plan_splits(Dataset::range(1'000'000).batch(32));
   EXPECT_GE(plan.tasks(), 120);
@@ -101,6 +112,8 @@ TEST(Splits, WhatCountsOverAllElementsIsRefusedByName) {
   EXPECT_THAT(refusal(all.take(3).batch(2)), HasSubstr("take()"));
   EXPECT_THAT(refusal(all.batch(2).skip(1)), HasSubstr("skip()"));
   EXPECT_THAT(refusal(all.shard(2, 0).batch(2)), HasSubstr("shard()"));
+  EXPECT_THAT(refusal(all.concatenate(all)), HasSubstr("made of several"));
+  EXPECT_THAT(refusal(all.window(3, {.shift = 1})), HasSubstr("window() whose windows overlap"));
   EXPECT_THAT(refusal(all.batch(2).deal(2, Deal::kCut)), HasSubstr("deal()"));
 }
 
