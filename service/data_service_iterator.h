@@ -8,9 +8,9 @@
 // Consumers that name the same job share its elements: each goes to one of them. A job without a
 // name is this iterator's alone.
 //   Once  while no process of the service is lost, each element of a job is handed out once. In
-//         mode DYNAMIC each is handed out at least once, whatever is lost, and statistics() counts those
-//         that were handed out again; so in the modes that deal by the list of workers, once a
-//         worker that is lost is back at its address. In mode OFF it takes along what it had not
+//         mode DYNAMIC each is handed out at least once, whatever is lost, and statistics() counts
+//         those that were handed out again; so in the modes that deal by the list of workers, once
+//         a worker that is lost is back at its address. In mode OFF it takes along what it had not
 //         delivered.
 //   Order  of one worker's elements, that of its pipeline; of several workers', as they come.
 //   Thread the reactor's.

@@ -97,8 +97,8 @@ class JobBook {
   bool finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements);
   // Errors  NotFound: the job. ResourceExhausted: too many consumers.
   void heard(std::uint64_t job, std::uint64_t consumer, ConsumerRecord record, TimePoint now);
-  // Forgets jobs that no consumer has asked about since `before`; those without a name, which nobody
-  // can join again, since `left_before`, if their consumers have left.
+  // Forgets jobs that no consumer has asked about since `before`; those without a name, which
+  // nobody can join again, since `left_before`, if their consumers have left.
   std::vector<Job> forget(TimePoint before, TimePoint left_before);
   const std::map<std::uint64_t, Job>& jobs() const { return jobs_; }
 

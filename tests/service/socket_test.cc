@@ -37,6 +37,7 @@ class OverSockets : public testing::Test {
   }
   ~OverSockets() override {
     thread_.run([this] { here_.reset(); });
+    offload_.reset();  // finishes what is being written
     thread_.stop();
     std::filesystem::remove_all(folder_);
   }

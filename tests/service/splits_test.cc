@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "core/graph/ops.h"
 #include "data/dataset_iterator.h"
 
 namespace cairn::service {

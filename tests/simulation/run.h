@@ -34,8 +34,8 @@ struct Verdict {
 //   - of workers in step, every value is at every checkpoint and at the end what all steps' shares
 //     come to, each once; a group ends only because a worker was lost, whom every survivor names,
 //     within a second if nothing else is wrong; a checkpoint is of a step that all have ended
-//   - of the data service every element is handed out, none twice unless a data worker was killed or
-//     a connection failed, and those that come again are counted
+//   - of the data service every element is handed out, none twice unless a data worker was killed
+//     or a connection failed, and those that come again are counted
 //   - no error reaches the user; nothing waits for longer than two virtual minutes after the last
 //     fault has ended
 //   - every checkpoint that has a manifest is clean; those that are restored, the newest at the end
