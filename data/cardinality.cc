@@ -78,6 +78,7 @@ struct Count {
     const std::vector<std::int64_t> counts = idx_counts(idx);
     return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   }
+  std::int64_t operator()(const GeneratorSpec&) { return count_by_reading(spec, lines); }
   std::int64_t operator()(const RecordsSpec& records) { return count_records(records); }
   std::int64_t operator()(const RangeSpec& range) { return range.n; }
   std::int64_t operator()(const TensorsSpec& tensors) {

@@ -126,6 +126,17 @@ Dataset Dataset::from_tensors(std::vector<std::pair<std::string, Tensor>> column
   return from_tensor_slices(std::move(columns), std::move(label));
 }
 
+Dataset Dataset::from_generator(std::function<ElementGenerator()> begin, ElementSpec element) {
+  if (!begin) throw InvalidArgumentError("from_generator() wants a function");
+  check_columns(element.columns, "from_generator()");
+  if (!element.label.empty()) element.find(element.label);
+  GeneratorSpec spec{str("label ", element.label), nullptr};
+  for (const ColumnSpec& column : element.columns)
+    spec.columns += str(", ", column.name, ": ", column.type.to_string());
+  spec.begin = std::make_shared<const std::function<ElementGenerator()>>(std::move(begin));
+  return source(std::move(spec), std::move(element));
+}
+
 Dataset Dataset::features(std::vector<FeatureColumn> columns) const {
   const StageSpec& below = input_of(*this, "features");
   if (below.batched())
@@ -199,7 +210,7 @@ Dataset Dataset::shard_hint() const {
 }
 
 Dataset Dataset::prefetch(std::int64_t n) const {
-  check_at_least("prefetch: n", n, 1);
+  if (n != kAutotune) check_at_least("prefetch: n", n, 1);
   return same_elements(*this, "prefetch", PrefetchSpec{n});
 }
 

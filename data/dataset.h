@@ -23,6 +23,7 @@
 
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
+#include "data/element_generator.h"
 #include "data/example_schema.h"
 #include "data/feature_column.h"
 #include "data/file_schema.h"
@@ -111,6 +112,14 @@ class Dataset {
   static Dataset from_tensor_slices(std::vector<std::pair<std::string, Tensor>> columns,
                                     std::string label = "");
 
+  // Elements of these columns that a function of the program makes. `begin` is called for each
+  // pass, and gives what is then called for one example after another, until it gives none.
+  //   Code does not travel: the dataset is read in this process, under the strategies without
+  //   parameter servers; sending it to workers is FailedPrecondition. A resumed iterator begins
+  //   again and drops what it had, so each pass must give the same.
+  //   Errors  when read. InvalidArgument: an example does not fit `element`; and what it throws.
+  //   Thread  called by whoever reads, one at a time per iterator.
+  static Dataset from_generator(std::function<ElementGenerator()> begin, ElementSpec element);
   // One element of these columns.
   static Dataset from_tensors(std::vector<std::pair<std::string, Tensor>> columns,
                               std::string label = "");
@@ -201,7 +210,8 @@ class Dataset {
   //           DataLoss: the file is damaged.
   Dataset cache(CacheOptions options = {}) const;
   // Reads up to n elements ahead on the opener's Offload; without one, it does nothing. Of several
-  // prefetch() calls only the last reads ahead.
+  // prefetch() calls only the last reads ahead. kAutotune begins with few, and doubles them each
+  // time the reader has to wait, up to 64 batches or 16,384 examples.
   Dataset prefetch(std::int64_t n) const;
 
   // ---- batches ----
@@ -250,8 +260,9 @@ std::vector<std::string> list_files(const std::string& pattern);
 inline constexpr std::int64_t kInfiniteCardinality = -1;
 
 // How many elements one iteration yields. Cheap for range, tensors, records (by file size) and IDX
-// files. The lines of text and the records of TFRecord files are counted, and parsed only where bad
-// ones are skipped; `lines`, if given, tells what was met on the way.
+// files. Elements of from_generator() are counted by making them; the lines of text and the records
+// of TFRecord files are counted, and parsed only where bad ones are skipped; `lines`, if given,
+// tells what was met on the way.
 //   Errors  NotFound: a file is missing; and those of reading.
 std::int64_t cardinality(const Dataset& dataset, LinesRead* lines = nullptr);
 

@@ -57,9 +57,21 @@ std::vector<std::byte> serialize_stages(
   return bytes;
 }
 
+void refuse_code(const StageSpec& last) {
+  if (std::holds_alternative<GeneratorSpec>(last.kind))
+    throw FailedPreconditionError(
+        "from_generator() is code of this program, and cannot be sent to another: write its "
+        "elements to files, or train under a strategy without parameter servers and without "
+        "workers of their own");
+  if (last.input) refuse_code(*last.input);
+  for (const auto& other : last.others) refuse_code(*other);
+}
+
 }  // namespace
 
 std::vector<std::byte> serialize(const Dataset& dataset) {
+  dataset.element_spec();  // refuses an empty one
+  refuse_code(*dataset.last());
   return serialize_stages(stages_of(dataset));
 }
 

@@ -141,6 +141,7 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& even
   if (holds<TfRecordsSpec>(chain, 0))
     return make_tfrecords_source(chain[0], taken_shard(chain, at), events);
   if (holds<IdxSpec>(chain, 0)) return make_idx_source(chain[0]);
+  if (holds<GeneratorSpec>(chain, 0)) return make_generator_source(chain[0]);
   if (holds<TensorsSpec>(chain, 0)) return make_tensors_source(chain[0]);
   return make_range_source(std::get<RangeSpec>(chain[0]->kind));
 }

@@ -41,6 +41,7 @@ struct Stage {
     unbatch @26 :Void;
     paddedBatch @27 :Batch;
     window @28 :Window;
+    generator @29 :Text;       # of this program alone: in fingerprints, and never sent
   }
 }
 

@@ -121,6 +121,11 @@ Dataset read_tensors(pipeline::Tensors::Reader in) {
   return Dataset::from_tensor_slices(std::move(columns), read_text(in.getLabel()));
 }
 
+// What a fingerprint can know of code: serialize() refuses it.
+void write_kind(pipeline::Stage::Builder stage, const GeneratorSpec& spec) {
+  stage.setGenerator(spec.columns);
+}
+
 void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
   auto out = stage.initFeatures(static_cast<unsigned>(spec.columns.size()));
   for (unsigned i = 0; i < out.size(); ++i) {

@@ -18,6 +18,10 @@ namespace cairn {
 namespace {
 
 constexpr std::int64_t kRowsAnItem = 256;
+// kAutotune: what it begins with, what it goes up to, and what it may hold.
+constexpr std::int64_t kFewBatches = 2, kManyBatches = 64;
+constexpr std::int64_t kFewExamples = 2 * kRowsAnItem, kManyExamples = 64 * kRowsAnItem;
+constexpr std::int64_t kTunedBytesMax = std::int64_t{256} << 20;
 
 struct Item {
   Block block;               // empty: the end of the data
@@ -80,7 +84,8 @@ class PrefetchStage final : public Stage {
  public:
   PrefetchStage(StagePtr input, std::int64_t depth, bool batched, const OpenOptions& options)
       : shared_(std::make_shared<Shared>()),
-        depth_(depth),
+        depth_(depth == kAutotune ? (batched ? kFewBatches : kFewExamples) : depth),
+        depth_max_(depth == kAutotune ? (batched ? kManyBatches : kManyExamples) : depth),
         most_(batched ? 1 : kRowsAnItem),
         options_(options) {
     shared_->input = std::move(input);
@@ -125,6 +130,7 @@ class PrefetchStage final : public Stage {
   // every call, until load() puts the stages back.
   bool take() {
     std::unique_lock hold(shared_->mutex);
+    if (shared_->queue.empty() && shared_->running) grow();
     keep_reading(hold);
     bool came = shared_->changed.wait_for(hold, options_.prefetch_deadline,
                                           [this] { return !shared_->queue.empty(); });
@@ -137,10 +143,16 @@ class PrefetchStage final : public Stage {
     skipped_ = front.skipped;
     if (front.block.empty()) return false;
     shared_->queued -= front.block.size();
+    element_bytes_ = static_cast<std::int64_t>(front.block.bytes()) / front.block.size() + 1;
     current_ = std::move(front);
     shared_->queue.pop_front();
     keep_reading(hold);
     return true;
+  }
+  // The reader has come before the elements.
+  void grow() {
+    const std::int64_t more = std::min(2 * depth_, depth_max_);
+    if (element_bytes_ > 0 && more <= kTunedBytesMax / element_bytes_) depth_ = more;
   }
   // Has more read if there is room. An inline Offload works inside submit(), so the lock is
   // released meanwhile.
@@ -176,7 +188,8 @@ class PrefetchStage final : public Stage {
   }
 
   std::shared_ptr<Shared> shared_;
-  std::int64_t depth_, most_;
+  std::int64_t depth_, depth_max_, most_;
+  std::int64_t element_bytes_ = 0;  // of the last item; 0: there was none yet
   OpenOptions options_;
   Item current_;
   std::int64_t place_ = 0;         // elements of current_ handed out

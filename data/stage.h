@@ -52,6 +52,7 @@ class StageOver : public Stage {
 using StagePtr = std::unique_ptr<Stage>;
 
 StagePtr make_range_source(const RangeSpec& spec);
+StagePtr make_generator_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_records_source(std::shared_ptr<const StageSpec> spec);
 // Reads lines shard.index, shard.index + shard.num, ... and makes `features` of them while parsing,

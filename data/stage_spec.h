@@ -16,6 +16,7 @@
 
 #include "core/graph/function.h"
 #include "core/tensor/element.h"
+#include "data/element_generator.h"
 #include "data/example_schema.h"
 #include "data/feature_column.h"
 #include "data/file_schema.h"
@@ -62,6 +63,11 @@ struct TensorsSpec {
   std::vector<std::pair<std::string, Tensor>> columns;
   std::string label;
 };
+// Code of this program. `columns` is the element as text, by which fingerprints tell two apart.
+struct GeneratorSpec {
+  std::string columns;
+  std::shared_ptr<const std::function<ElementGenerator()>> begin;
+};
 // Stages over examples.
 struct FeaturesSpec {
   std::vector<FeatureColumn> columns;
@@ -100,7 +106,7 @@ struct ShardSpec {
   std::int64_t num = 1, index = 0;
   bool is_hint() const { return num == 0; }
 };
-// n: elements read ahead at most.
+// n: elements read ahead at most; kAutotune: as many as prove to be wanted.
 struct PrefetchSpec {
   std::int64_t n = 1;
 };
@@ -162,7 +168,7 @@ using StageKind =
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
                  CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec,
                  ConcatenateSpec, ZipSpec, SampleSpec, FilterSpec, TakeWhileSpec, UnbatchSpec,
-                 PaddedBatchSpec, WindowSpec>;
+                 PaddedBatchSpec, WindowSpec, GeneratorSpec>;
 
 // A stage: its facts, the stages below, and what is derived from all, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.

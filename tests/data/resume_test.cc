@@ -1,15 +1,16 @@
 // An iterator opened at a state goes on exactly as the one that the state was taken from.
 #include <gmock/gmock.h>
+#include <rapidcheck.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "data/block.h"
 #include "data/dataset_wire.h"
 #include "tests/data/testing.h"
+#include "tests/effort.h"
 
 namespace cairn::testing {
 namespace {
@@ -45,20 +46,23 @@ CsvSchema csv_schema() {
   return schema;
 }
 
-// One seed, one pipeline.
+// Each choice is RapidCheck's, which makes a pipeline that fails as short and plain as it can be
+// and still fail, and prints how to run it again.
+std::int64_t below(std::uint64_t bound) {
+  return static_cast<std::int64_t>(*rc::gen::inRange<std::uint64_t>(0, bound));
+}
+std::uint64_t any_seed() { return *rc::gen::arbitrary<std::uint64_t>(); }
+
 class RandomPipeline {
  public:
-  RandomPipeline(std::uint64_t seed, const TempFolder& folder) : random_(seed), folder_(folder) {}
+  explicit RandomPipeline(const TempFolder& folder) : folder_(folder) {}
 
   Dataset make() {
     Dataset dataset = source();
     bool repeated = false;
-    for (std::uint64_t i = 0, stages = 1 + random_.below(6); i < stages; ++i)
+    for (std::int64_t i = 0, stages = 1 + below(6); i < stages; ++i)
       dataset = add_stage(dataset, repeated);
     return dataset.take(60);
-  }
-  std::int64_t below(std::uint64_t bound) {
-    return static_cast<std::int64_t>(random_.below(bound));
   }
 
  private:
@@ -68,13 +72,14 @@ class RandomPipeline {
       case 0: return Dataset::range(rows);
       case 1: {
         std::vector<std::int64_t> values(static_cast<std::size_t>(rows) * 2);
-        for (auto& value : values) value = below(1000);
+        std::int64_t made = 0;
+        for (auto& value : values) value = ++made * 7919 % 1000;
         return Dataset::from_tensor_slices({{"pair", Tensor::of<std::int64_t>({rows, 2}, values)}});
       }
       case 2: {
         RecordSchema schema{{{"a", DType::kInt32, 1}, {"b", DType::kUint8, 3}}, ""};
         std::string bytes;
-        for (int i = 0; i < rows * 7; ++i) bytes.push_back(static_cast<char>(below(256)));
+        for (int i = 0; i < rows * 7; ++i) bytes.push_back(static_cast<char>(i * 37 % 251));
         std::string path = folder_.write("r" + std::to_string(rows) + ".bin", bytes);
         std::string half = folder_.write("h" + std::to_string(rows) + ".bin",
                                          bytes.substr(0, static_cast<std::size_t>(rows / 2) * 7));
@@ -131,7 +136,7 @@ class RandomPipeline {
         interleavable_ = false;
         cached_ = true;
         return dataset.cache({1 << 20, folder_.path("cache" + std::to_string(caches_++))});
-      case 0: return dataset.shuffle(1 + below(20), random_.bits());
+      case 0: return dataset.shuffle(1 + below(20), any_seed());
       case 1:
         if (dataset.batched()) return dataset;
         return fits_a_batch(dataset) ? dataset.batch(1 + below(7), {below(2) == 1})
@@ -181,70 +186,74 @@ class RandomPipeline {
       case 0: return dataset.concatenate(dataset.skip(below(9)));
       case 1:
         return Dataset::sample_from_datasets({dataset, dataset.take(below(20))}, {1.0, 0.5},
-                                             random_.bits(), below(2) == 1);
+                                             any_seed(), below(2) == 1);
       default: break;
     }
     for (const ColumnSpec& column : dataset.element_spec().columns)
       if (column.name == "value" || dataset.batched()) return dataset;
     return Dataset::zip({dataset, Dataset::range(20 + below(40)).shuffle(1 + below(9))});
   }
-  Random random_;
   const TempFolder& folder_;
   bool cached_ = false, endless_ = false, padded_ = false;
   bool interleavable_ = false;
   int caches_ = 0;
 };
 
-TEST(Resume, AnyPipelineGoesOnFromAnyStateAsIfNeverInterrupted) {
-  auto at_once = make_inline_offload();
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    SCOPED_TRACE(str("seed ", seed));
-    TempFolder folder;
-    // Ends before the folder: what an iterator that is gone was reading ahead may still have a
-    // cache's file there.
-    auto threads = make_thread_offload(2);
-    RandomPipeline random(seed, folder);
-    Dataset dataset = random.make();
-    std::vector<std::string> whole = read_all(dataset);
-    OpenOptions ways[] = {{}, {.offload = threads.get()}, {.offload = at_once.get()}};
+// RapidCheck begins with small cases, so several rounds are worth more than one long one.
+void expect_of_all(std::uint64_t rounds, const char* what, const std::function<void()>& property) {
+  for (std::uint64_t i = 0; i < rounds; ++i) ASSERT_TRUE(rc::check(what, property));
+}
 
-    auto running = open(dataset, {}, ways[random.below(3)]);
-    for (std::size_t at = 0; at <= whole.size(); ++at) {
-      auto resumed = open(dataset, running->state(), ways[random.below(3)]);
-      ASSERT_EQ(resumed->ordinal(), static_cast<std::int64_t>(at));
-      ASSERT_EQ(ordinal(running->state()), static_cast<std::int64_t>(at));
-      ASSERT_LT(running->state().bytes.size(), 4000u);
-      auto rest = rest_of(*resumed, at % 5 == 0 ? 1000 : 3);
-      ASSERT_EQ(rest,
-                std::vector<std::string>(whole.begin() + static_cast<std::ptrdiff_t>(at),
-                                         whole.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                             whole.size(), at + rest.size()))));
-      ASSERT_TRUE(at % 5 != 0 || rest.size() == whole.size() - at);
-      auto next = running->next();
-      ASSERT_EQ(next ? to_text(*next) : "end", at < whole.size() ? whole[at] : "end");
-    }
+void goes_on_from_any_state() {
+  TempFolder folder;
+  // Ends before the folder: what an iterator that is gone was reading ahead may still have a
+  // cache's file there.
+  auto threads = make_thread_offload(2);
+  auto at_once = make_inline_offload();
+  const Dataset dataset = RandomPipeline(folder).make();
+  const std::vector<std::string> whole = read_all(dataset);
+  const OpenOptions ways[] = {{}, {.offload = threads.get()}, {.offload = at_once.get()}};
+
+  auto running = open(dataset, {}, ways[below(3)]);
+  for (std::size_t at = 0; at <= whole.size(); ++at) {
+    auto resumed = open(dataset, running->state(), ways[at % 3]);
+    RC_ASSERT(resumed->ordinal() == static_cast<std::int64_t>(at));
+    RC_ASSERT(ordinal(running->state()) == static_cast<std::int64_t>(at));
+    RC_ASSERT(running->state().bytes.size() < 4000u);
+    const auto rest = rest_of(*resumed, at % 5 == 0 ? 1000 : 3);
+    const auto from = whole.begin() + static_cast<std::ptrdiff_t>(at);
+    const std::size_t left = whole.size() - at;
+    const auto wanted = static_cast<std::ptrdiff_t>(std::min(left, rest.size()));
+    RC_ASSERT(rest == std::vector<std::string>(from, from + wanted));
+    RC_ASSERT(at % 5 != 0 || rest.size() == left);
+    const auto next = running->next();
+    RC_ASSERT((next ? to_text(*next) : "end") == (left > 0 ? whole[at] : "end"));
   }
 }
 
-TEST(Resume, SkipToStandsWhereReadingWould) {
-  for (std::uint64_t seed = 1000; seed < 1150; ++seed) {
-    SCOPED_TRACE(str("seed ", seed));
-    TempFolder folder;
-    RandomPipeline random(seed, folder);
-    Dataset dataset = random.make();
-    std::vector<std::string> whole = read_all(dataset);
-    auto size = static_cast<std::int64_t>(whole.size());
-    auto iterator = open(dataset);
-    for (int hop = 0; hop < 12; ++hop) {
-      std::int64_t to = random.below(static_cast<std::uint64_t>(size) + 3);
-      iterator->skip_to(to);
-      ASSERT_EQ(iterator->ordinal(), std::min(to, size));
-      auto next = iterator->next();
-      ASSERT_EQ(next ? to_text(*next) : "end",
-                to < size ? whole[static_cast<std::size_t>(to)] : "end")
-          << "at " << to;
-    }
+void skips_to_where_reading_would_stand() {
+  TempFolder folder;
+  const Dataset dataset = RandomPipeline(folder).make();
+  const std::vector<std::string> whole = read_all(dataset);
+  const auto size = static_cast<std::int64_t>(whole.size());
+  auto iterator = open(dataset);
+  for (int hop = 0; hop < 12; ++hop) {
+    const std::int64_t to = below(static_cast<std::uint64_t>(size) + 3);
+    iterator->skip_to(to);
+    RC_ASSERT(iterator->ordinal() == std::min(to, size));
+    const auto next = iterator->next();
+    RC_ASSERT((next ? to_text(*next) : "end") ==
+              (to < size ? whole[static_cast<std::size_t>(to)] : "end"));
   }
+}
+
+TEST(Resume, AnyPipelineGoesOnFromAnyStateAsIfNeverInterrupted) {
+  expect_of_all(effort(6), "goes on from any state", goes_on_from_any_state);
+}
+
+TEST(Resume, SkipToStandsWhereReadingWould) {
+  expect_of_all(effort(2), "skips to where reading would stand",
+                skips_to_where_reading_would_stand);
 }
 
 TEST(Resume, EndlessRepeatIsSkippedByWholePasses) {
