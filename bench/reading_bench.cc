@@ -1,10 +1,13 @@
-// How fast files of examples become batches, on one core: cairn-bench-reading [MB]. Each line is
-// the median of five passes in MB of the file a second of processor time, from the file's bytes
-// (which the system has in memory) to batches of 256.
+// How fast files of examples become batches, on one core: cairn-bench-reading [MB [BESIDE]]. Each
+// line is the median of five passes in MB of the file a second of processor time, from the file's
+// bytes (which the system has in memory) to batches of 256. BESIDE is a command that reads the same
+// file with another system, called with the form of the file and its path:
+//   cairn-bench-reading 100 "python3 bench/reading_tf.py"
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -42,7 +45,9 @@ class Log {
   fs::path path_;
 };
 
-void measure(const char* what, const Dataset& dataset, const std::string& path) {
+std::string beside;
+
+void measure(const char* what, const char* form, const Dataset& dataset, const std::string& path) {
   std::vector<double> rates;
   std::int64_t rows = 0;
   for (int pass = 0; pass < 5; ++pass) {
@@ -121,6 +126,7 @@ std::string example_of_image(const CriteoExample& click) {
 
 int bench(int argc, char** argv) {
   const std::size_t bytes = (argc > 1 ? std::stoul(argv[1]) : 100) << 20;
+  if (argc > 2) beside = argv[2];
   {
     const Log log(bytes, tsv);
     std::vector<FeatureColumn> features;
@@ -130,25 +136,25 @@ int bench(int argc, char** argv) {
     features.push_back(FeatureColumn::numeric(counts));
     for (std::size_t i = 1; i <= kCriteoIds; ++i)
       features.push_back(FeatureColumn::hashed("C" + std::to_string(i), 100'000));
-    measure("CSV: Criteo's lines, 26 hashes, 13 logarithms",
+    measure("CSV: Criteo's lines, 26 hashes, 13 logarithms", "csv-features",
             Dataset::csv(log.path(), criteo_tsv_schema()).features(features), log.path());
-    measure("CSV: Criteo's lines, text as strings", Dataset::csv(log.path(), criteo_tsv_schema()),
-            log.path());
+    measure("CSV: Criteo's lines, text as strings", "csv-strings",
+            Dataset::csv(log.path(), criteo_tsv_schema()), log.path());
   }
   {
     const Log log(bytes, [](const CriteoExample& click) { return libsvm(click, false); });
-    measure("libsvm: 39 pairs, whole numbers", Dataset::libsvm(log.path()), log.path());
+    measure("libsvm: 39 pairs, whole numbers", "libsvm", Dataset::libsvm(log.path()), log.path());
   }
   {
     const Log log(bytes, [](const CriteoExample& click) { return libsvm(click, true); });
-    measure("libsvm: 39 pairs, 13 of them of six decimals", Dataset::libsvm(log.path()),
+    measure("libsvm: 39 pairs, 13 of them of six decimals", "libsvm", Dataset::libsvm(log.path()),
             log.path());
   }
   {
     const Log log(bytes, example_of_scalars);
-    measure("TFRecord: Example of 40 features of one value",
+    measure("TFRecord: Example of 40 features of one value", "scalars",
             Dataset::tfrecords(log.path(), schema_of_scalars()), log.path());
-    measure("TFRecord: of the same, four features wanted",
+    measure("TFRecord: of the same, four features wanted", "four",
             Dataset::tfrecords(
                 log.path(),
                 {{{"label"}, {"I1"}, {"C1", DType::kInt64}, {"C26", DType::kInt64, {}, true}},
@@ -158,7 +164,7 @@ int bench(int argc, char** argv) {
   {
     const Log log(bytes, example_of_lists);
     measure(
-        "TFRecord: Example of two lists and a label",
+        "TFRecord: Example of two lists and a label", "lists",
         Dataset::tfrecords(
             log.path(),
             {{{"label"}, {"dense", DType::kFloat32, {13}}, {"ids", DType::kInt64, {26}}}, "label"}),
@@ -167,7 +173,7 @@ int bench(int argc, char** argv) {
   {
     const Log log(bytes, example_of_image);
     measure(
-        "TFRecord: Example of an image of 784 bytes",
+        "TFRecord: Example of an image of 784 bytes", "image",
         Dataset::tfrecords(log.path(), {{{"label"}, {"image", DType::kUint8, {28, 28}}}, "label"}),
         log.path());
   }
