@@ -19,7 +19,7 @@
 namespace cairn {
 namespace {
 
-bool within_trace() { return TraceContext::current() != nullptr; }
+bool tracing() { return TraceContext::current() != nullptr; }
 
 // What the program sets goes before the environment.
 std::unique_ptr<Collective> met(const ClusterResolver& resolver,
@@ -137,7 +137,7 @@ Tensor MultiWorkerMirroredStrategy::here(const Act& act) const {
 
 Array MultiWorkerMirroredStrategy::reduce_replicas(ReduceOp op,
                                                    const std::vector<Array>& values) const {
-  if (num_workers() == 1 || within_trace()) return InSyncStrategy::reduce_replicas(op, values);
+  if (num_workers() == 1 || tracing()) return InSyncStrategy::reduce_replicas(op, values);
   const Tensor own = here([&] { return InSyncStrategy::reduce_replicas(ReduceOp::kSum, values); });
   const Array sum(sum_of_members(*replica_runtime().group(), own));
   if (op == ReduceOp::kSum) return sum;
@@ -146,7 +146,7 @@ Array MultiWorkerMirroredStrategy::reduce_replicas(ReduceOp op,
 
 Array MultiWorkerMirroredStrategy::gather_replicas(const std::vector<Array>& values,
                                                    int axis) const {
-  if (num_workers() == 1 || within_trace()) return InSyncStrategy::gather_replicas(values, axis);
+  if (num_workers() == 1 || tracing()) return InSyncStrategy::gather_replicas(values, axis);
   const Tensor own = here([&] { return InSyncStrategy::gather_replicas(values, axis); });
   std::vector<Array> all;
   for (const Tensor& each : replica_runtime().group()->all_gather(own)) all.emplace_back(each);

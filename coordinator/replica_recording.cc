@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-bool within_trace() { return TraceContext::current() != nullptr; }
+bool is_traced() { return TraceContext::current() != nullptr; }
 
 bool all_float(const std::vector<Array>& values) {
   return std::ranges::all_of(values,
@@ -53,7 +53,7 @@ VariableChange shared_by_replicas(const VariableSpec& spec, VariableChange chang
 
 int TracedVariables::part_here() {
   const StrategyPlace* place = place_here();
-  return place != nullptr && within_trace() ? place->part() : StrategyPlace::kNoPart;
+  return place != nullptr && is_traced() ? place->part() : StrategyPlace::kNoPart;
 }
 
 bool TracedVariables::given_here() const {
@@ -144,7 +144,7 @@ PerReplica ReplicaRecording::merged(const ReplicaContext& replica,
 }
 
 void ReplicaRecording::require_at_hand(const PerReplica& value) const {
-  if (within_trace() && value.is_per_replica())
+  if (is_traced() && value.is_per_replica())
     throw UnimplementedError(
         "experimental_local_results in a function being traced, where each replica has its own "
         "value alone: reduce or gather it there, or return it from run()");

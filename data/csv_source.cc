@@ -16,7 +16,7 @@ namespace cairn {
 namespace {
 
 // Cells are cut and then decoded column by column; so many rows stay in the caches between the two.
-constexpr std::int64_t kRowsAtOnce = 512;
+constexpr std::int64_t kRecordsAtOnce = 512;
 
 class CsvSource final : public Stage {
  public:
@@ -39,7 +39,7 @@ class CsvSource final : public Stage {
     std::vector<Block> parts;
     std::int64_t size = 0;
     while (size < most && reader_) {
-      reader_->read(std::min(most - size, kRowsAtOnce), record_, pick_, cells_);
+      reader_->read(std::min(most - size, kRecordsAtOnce), record_, pick_, cells_);
       record_ = (record_ + cells_.passed) % pick_.num;
       if (cells_.faulty) refuse_record();
       if (cells_.passed == 0) {

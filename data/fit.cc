@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = 4096;
+constexpr std::int64_t kRowsRead = 4096;
 
 // Mean and variance one value at a time: Welford, "Note on a method for calculating corrected sums
 // of squares and products", 1962.
@@ -131,7 +131,7 @@ Fit fit(const Dataset& dataset, const FitRequest& request) {
   Fit found;
   const auto layout = std::make_shared<const BlockLayout>(element);
   StagePtr stage = open_stages(dataset.last(), {.line_events = keep_in(found.lines)});
-  for (Block block = stage->next(kRowsAtOnce); !block.empty(); block = stage->next(kRowsAtOnce)) {
+  for (Block block = stage->next(kRowsRead); !block.empty(); block = stage->next(kRowsRead)) {
     const Element all = block.pack(layout).batch();
     found.examples += block.size();
     for (std::size_t i = 0; i < moments.size(); ++i)

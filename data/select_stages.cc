@@ -6,7 +6,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kRowsAtOnce = 4096;
+constexpr std::int64_t kRowsPassed = 4096;
 
 // Never asks for more than it may take, since elements that are read and not handed out would be
 // lost to a resumed iterator.
@@ -84,7 +84,7 @@ class ShardStage final : public StageOver {
       : StageOver(std::move(input)), num_(spec.num), index_(spec.index) {}
   Block next(std::int64_t most) override {
     if (!to_ours()) return {};
-    std::int64_t ours = std::clamp<std::int64_t>(kRowsAtOnce / num_, 1, most);
+    std::int64_t ours = std::clamp<std::int64_t>(kRowsPassed / num_, 1, most);
     Block block = input_->next((ours - 1) * num_ + 1);
     advance(block.size());
     if (num_ == 1) return block;
@@ -138,7 +138,7 @@ class ShardStage final : public StageOver {
 std::int64_t Stage::skip(std::int64_t count) {
   std::int64_t gone = 0;
   while (gone < count) {
-    std::int64_t passed = next(std::min(count - gone, kRowsAtOnce)).size();
+    std::int64_t passed = next(std::min(count - gone, kRowsPassed)).size();
     if (passed == 0) break;
     gone += passed;
   }

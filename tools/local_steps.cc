@@ -10,7 +10,7 @@
 namespace cairn::tools {
 namespace {
 
-double seconds_since(TimePoint then) {
+double took_since(TimePoint then) {
   return std::chrono::duration<double>(system_clock().now() - then).count();
 }
 
@@ -150,7 +150,7 @@ std::vector<CollectiveCounts> LocalSteps::all_collectives() {
 std::string LocalSteps::save(const CheckpointPolicy& policy, const std::string& metadata) {
   const TimePoint began = system_clock().now();
   stats_.last_checkpoint = strategy_.save(policy, metadata);
-  stats_.last_checkpoint_seconds = seconds_since(began);
+  stats_.last_checkpoint_seconds = took_since(began);
   ++stats_.checkpoints;
   return stats_.last_checkpoint;
 }
@@ -165,7 +165,7 @@ void LocalSteps::save_automatically(const CheckpointPolicy& policy, const std::s
 bool LocalSteps::save_is_due() const {
   const std::int64_t step = strategy_.global_step(), every = policy_.every_steps;
   if (every > 0 && step / every > saved_at_step_ / every) return true;
-  return policy_.every_seconds > 0 && seconds_since(saved_at_) >= policy_.every_seconds;
+  return policy_.every_seconds > 0 && took_since(saved_at_) >= policy_.every_seconds;
 }
 
 // In a group it fails for all or for none, so that all go on. If the group itself has ended, the
@@ -189,7 +189,7 @@ RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOp
 
 EngineStats LocalSteps::stats() const {
   EngineStats stats = stats_;
-  stats.uptime_seconds = seconds_since(started_);
+  stats.uptime_seconds = took_since(started_);
   stats.global_step = strategy_.global_step();
   return stats;
 }

@@ -31,7 +31,7 @@ constexpr int kYoungEndsMax = 3;  // in a row
 // How long workers may take to notice that one is gone, which is a second, and to end.
 constexpr Duration kPatience = std::chrono::seconds(15);
 
-TimePoint now() { return system_clock().now(); }
+TimePoint read_clock() { return system_clock().now(); }
 
 void verify(const WorkerProcessesOptions& options) {
   if (options.workers < 1 || options.workers > 512)
@@ -122,7 +122,7 @@ std::vector<std::string> WorkerProcesses::Group::environment(int index) const {
 // The chief shares our group and our terminal, as a program of a cluster does; what is typed there
 // is passed on to the others.
 void WorkerProcesses::Group::start() {
-  started_ = now();
+  started_ = read_clock();
   ending_.reset();
   told_to_end_ = planned_ = false;
   for (int i = 0; i < options_.workers; ++i) {
@@ -138,7 +138,7 @@ void WorkerProcesses::Group::start() {
 }
 
 int WorkerProcesses::Group::run() {
-  began_ = now();
+  began_ = read_clock();
   for (;;) {
     start();
     if (restarts_ == 0)
@@ -166,15 +166,15 @@ int WorkerProcesses::Group::wait_for_all() {
     int timeout = -1;
     if (const auto deadline = next_deadline())
       timeout = static_cast<int>(std::clamp<std::int64_t>(
-          std::chrono::ceil<milliseconds>(*deadline - now()).count(), 0, 3'600'000));
+          std::chrono::ceil<milliseconds>(*deadline - read_clock()).count(), 0, 3'600'000));
     ::poll(waits.data(), waits.size(), timeout);
     pass_on_signals();
     do_kills();
     look(cause);
-    if (ending_ && now() >= *ending_) {
+    if (ending_ && read_clock() >= *ending_) {
       send_all(told_to_end_ ? SIGKILL : SIGTERM);
       told_to_end_ = true;
-      ending_ = now() + kPatience;
+      ending_ = read_clock() + kPatience;
     }
   }
   return cause;
@@ -197,7 +197,7 @@ void WorkerProcesses::Group::look(int& cause) {
                   members_[static_cast<std::size_t>(cause)].ended->signal == 0))
       cause = static_cast<int>(i);
     if (!first) continue;
-    broke_ = now();
+    broke_ = read_clock();
     ending_ = broke_ + kPatience;
   }
 }
@@ -223,7 +223,8 @@ void WorkerProcesses::Group::pass_on_signals() {
     for (std::size_t i = 0; i < members_.size(); ++i)
       if (members_[i].process && !(typed && i == 0))
         members_[i].process->send(static_cast<int>(signal->ssi_signo));
-    if (!ending_) ending_ = now() + std::chrono::minutes(10);  // a checkpoint may take its time
+    if (!ending_)
+      ending_ = read_clock() + std::chrono::minutes(10);  // a checkpoint may take its time
   }
 }
 
@@ -231,7 +232,7 @@ void WorkerProcesses::Group::pass_on_signals() {
 void WorkerProcesses::Group::do_kills() {
   for (auto kill = options_.kills.begin(); kill != options_.kills.end();) {
     Member& member = members_[static_cast<std::size_t>(kill->index)];
-    if (!member.process || ending_ || !kill->due(now() - began_, 0)) {
+    if (!member.process || ending_ || !kill->due(read_clock() - began_, 0)) {
       ++kill;
       continue;
     }

@@ -8,7 +8,7 @@
 namespace cairn::worker {
 namespace {
 
-bool aligned(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0; }
+bool on_a_word(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data) % 8 == 0; }
 
 // Places in shared memory start at multiples of 8.
 std::size_t room_for(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -34,7 +34,7 @@ void UpdateGather::fill(const ShardRequest& request, BlobMemory& memory, PushCal
 Bytes UpdateGather::where_it_lies(const Segment& segment) const {
   const Tensor& tensor = value(segment);
   const std::byte* from = tensor.raw() + segment.offset();
-  if (segment.encoded || !aligned(from)) return {};
+  if (segment.encoded || !on_a_word(from)) return {};
   return {std::const_pointer_cast<void>(tensor.owner()), const_cast<std::byte*>(from),
           segment.wire_bytes()};
 }

@@ -126,7 +126,7 @@ void is_refused_when_made(const Json& test) {
   EXPECT_THROW(variable_of(*named, in), InvalidArgumentError);
 }
 
-void is_scattered_to(const Json& test) {
+void is_scattered_from_a_replica(const Json& test) {
   const Json& in = test.at("in");
   const std::string method = in.at("method");
   if (in.at("slices") != "replica i: row [0,2,0][i], value [2,3]*(i+1)")
@@ -228,7 +228,7 @@ TEST(Vectors, Variables) {
                       {"cross_replica_context", is_assigned_in_cross_replica_context},
                       {"cross_replica_per_replica_value", is_assigned_per_replica_values},
                       {"create_error", is_refused_when_made},
-                      {"scatter_replica_context", is_scattered_to},
+                      {"scatter_replica_context", is_scattered_from_a_replica},
                       {"read", is_read},
                       {"defaults", has_defaults},
                       {"errors", takes_or_refuses_variables}});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/log.h"
+#include "tests/effort.h"
 #include "tests/simulation/run.h"
 
 namespace cairn::simulation {
@@ -16,7 +17,7 @@ class Seeds : public testing::TestWithParam<std::uint64_t> {
 constexpr std::uint64_t kPerTest = 20;
 
 TEST_P(Seeds, KeepEveryPromise) {
-  for (std::uint64_t seed = GetParam(); seed < GetParam() + kPerTest; ++seed) {
+  for (std::uint64_t seed = GetParam(); seed < GetParam() + effort(kPerTest); ++seed) {
     Scenario scenario = make_scenario(seed);
     Verdict verdict = run(scenario);
     for (const auto& complaint : verdict.complaints)
@@ -43,29 +44,32 @@ TEST(Simulation, TenThousandClosuresCountOnceAtDepthOneAndFour) {
 // A dense variable's slices are applied one by one, and each once. 600 seeds of it: tools/simulate
 // --mix slices --seeds 600
 TEST(Simulation, SlicesOfALargeUpdateCountOnce) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kSlices, "slices", seed);
+  for (std::uint64_t seed = 1; seed <= effort(40); ++seed)
+    expect_good(Mix::kSlices, "slices", seed);
 }
 
 // 1,000 seeds of it: tools/simulate --mix bounded --seeds 1000
 TEST(Simulation, NoUpdateIsStalerThanItsBoundWhateverIsLostOrSlow) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kBounded, "bounded", seed);
+  for (std::uint64_t seed = 1; seed <= effort(40); ++seed)
+    expect_good(Mix::kBounded, "bounded", seed);
 }
 
 // 1,000 seeds of it: tools/simulate --mix synchronous --seeds 1000
 TEST(Simulation, EachClosureIsAppliedWithOneRoundWhateverIsLostOrSlow) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+  for (std::uint64_t seed = 1; seed <= effort(40); ++seed)
     expect_good(Mix::kSynchronous, "synchronous", seed);
 }
 
 // 500 seeds of it: tools/simulate --mix data-service --seeds 500
 TEST(Simulation, TheDataServiceHandsOutEveryElementWhateverIsLost) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+  for (std::uint64_t seed = 1; seed <= effort(20); ++seed)
     expect_good(Mix::kDataService, "data-service", seed);
 }
 
 // 1,000 seeds of it: tools/simulate --mix hybrid --seeds 1000
 TEST(Simulation, WhatIsMirroredStaysInStepWhateverIsLostOrSlow) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) expect_good(Mix::kHybrid, "hybrid", seed);
+  for (std::uint64_t seed = 1; seed <= effort(40); ++seed)
+    expect_good(Mix::kHybrid, "hybrid", seed);
 }
 
 // Somebody else took the lock on the tables between a restore's question whether it is free and its
@@ -94,7 +98,8 @@ TEST(Simulation, WithoutABoundTheSameJobIsStaler) {
 
 // 1,000 seeds of it: tools/simulate --mix groups --seeds 1000
 TEST(Simulation, WorkersInStepNameWhoIsLostAndGoOnFromTheirCheckpoint) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) expect_good(Mix::kGroups, "groups", seed);
+  for (std::uint64_t seed = 1; seed <= effort(20); ++seed)
+    expect_good(Mix::kGroups, "groups", seed);
   // One has all that it wants and leaves while another still tells it of a call.
   expect_good(Mix::kGroups, "groups", 950000462);
 }

@@ -16,18 +16,18 @@ constexpr auto kMax = dnnl::algorithm::pooling_max;
 // As the reference: padding counts neither in the sum nor in the number of elements.
 constexpr auto kAverage = dnnl::algorithm::pooling_avg_exclude_padding;
 
-struct Problem {
+struct PoolingProblem {
   memory::desc x, y;
   memory::dims window, strides, before, after;
 };
 
-Problem problem_of(const Shape& x, const Shape& y, const Attributes& attributes) {
-  Problem made{onednn::images(x),
-               onednn::images(y),
-               attributes.get<Pair>("window"),
-               attributes.get<Pair>("strides"),
-               {},
-               {}};
+PoolingProblem problem_of(const Shape& x, const Shape& y, const Attributes& attributes) {
+  PoolingProblem made{onednn::images(x),
+                      onednn::images(y),
+                      attributes.get<Pair>("window"),
+                      attributes.get<Pair>("strides"),
+                      {},
+                      {}};
   Padding padding =
       attributes.get<std::string>("padding") == "SAME" ? Padding::kSame : Padding::kValid;
   for (std::size_t i : {0, 1}) {
@@ -40,7 +40,7 @@ Problem problem_of(const Shape& x, const Shape& y, const Attributes& attributes)
 
 // `purpose` forward_inference keeps no table of the largest elements' places; forward_training
 // makes the one that the gradient reads.
-dnnl::pooling_forward::primitive_desc forward_desc(const Problem& p, dnnl::algorithm kind,
+dnnl::pooling_forward::primitive_desc forward_desc(const PoolingProblem& p, dnnl::algorithm kind,
                                                    dnnl::prop_kind purpose) {
   dnnl::pooling_forward::desc desc(purpose, kind, p.x, p.y, p.strides, p.window, p.before, p.after);
   return {desc, onednn::own_scratch(), onednn::engine()};
@@ -48,7 +48,7 @@ dnnl::pooling_forward::primitive_desc forward_desc(const Problem& p, dnnl::algor
 
 class Pooling {
  public:
-  Pooling(const Problem& p, dnnl::algorithm kind)
+  Pooling(const PoolingProblem& p, dnnl::algorithm kind)
       : Pooling(p, forward_desc(p, kind, dnnl::prop_kind::forward_inference)) {}
   void run(const void* x, const void* y) {
     primitive_.set(DNNL_ARG_SRC, problem_.x, x);
@@ -57,15 +57,15 @@ class Pooling {
   }
 
  private:
-  Pooling(const Problem& p, const dnnl::pooling_forward::primitive_desc& desc)
+  Pooling(const PoolingProblem& p, const dnnl::pooling_forward::primitive_desc& desc)
       : problem_(p), primitive_(dnnl::pooling_forward(desc), desc.scratchpad_desc()) {}
-  Problem problem_;
+  PoolingProblem problem_;
   onednn::Primitive primitive_;
 };
 
 class PoolingGradient {
  public:
-  PoolingGradient(const Problem& p, dnnl::algorithm kind)
+  PoolingGradient(const PoolingProblem& p, dnnl::algorithm kind)
       : PoolingGradient(p, kind, forward_desc(p, kind, dnnl::prop_kind::forward_training)) {}
 
   // dx from dy. `x`, which only max pooling reads, is searched into a workspace that both
@@ -81,13 +81,13 @@ class PoolingGradient {
   }
 
  private:
-  PoolingGradient(const Problem& p, dnnl::algorithm kind,
+  PoolingGradient(const PoolingProblem& p, dnnl::algorithm kind,
                   const dnnl::pooling_forward::primitive_desc& forward)
       : PoolingGradient(
             p, kind, forward,
             {dnnl::pooling_backward::desc(kind, p.x, p.y, p.strides, p.window, p.before, p.after),
              onednn::own_scratch(), onednn::engine(), forward}) {}
-  PoolingGradient(const Problem& p, dnnl::algorithm kind,
+  PoolingGradient(const PoolingProblem& p, dnnl::algorithm kind,
                   const dnnl::pooling_forward::primitive_desc& forward,
                   const dnnl::pooling_backward::primitive_desc& backward)
       : problem_(p),
@@ -100,7 +100,7 @@ class PoolingGradient {
     backward_.set(DNNL_ARG_WORKSPACE, places);
     forward_.set(DNNL_ARG_DST, memory(p.y, onednn::engine()));
   }
-  Problem problem_;
+  PoolingProblem problem_;
   bool search_;
   onednn::Primitive forward_, backward_;
 };
