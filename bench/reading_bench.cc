@@ -62,6 +62,10 @@ void measure(const char* what, const char* form, const Dataset& dataset, const s
   std::sort(rates.begin(), rates.end());
   std::printf("%-52s %6.0f MB/s  (%.0f to %.0f, %lld rows)\n", what, rates[2], rates.front(),
               rates.back(), static_cast<long long>(rows));
+  std::fflush(stdout);
+  const std::string other = beside + " " + form + " " + path;
+  if (!beside.empty() && std::system(other.c_str()) != 0)
+    std::printf("    this failed: %s\n", other.c_str());
 }
 
 std::string tsv(const CriteoExample& click) {

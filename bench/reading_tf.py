@@ -30,7 +30,7 @@ def csv_features(lines):
 
 def libsvm(lines):
     words = tf.strings.split(lines, " ")
-    labels = tf.strings.to_number(words[:, 0])
+    labels = tf.strings.to_number(words[:, :1].flat_values)
     pairs = tf.strings.split(words[:, 1:].flat_values, ":")
     flat = tf.reshape(pairs.flat_values, [-1, 2])
     ids = tf.strings.to_number(flat[:, 0], tf.int64)
