@@ -83,6 +83,7 @@ void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
   splits[0] = 0;
   for (std::size_t row = 0; row < cells.size(); ++row) {
     std::string_view rest = cells[row];
+    if (column_.dtype != DType::kString && is_unknown(rest)) rest = {};
     while (!rest.empty()) {
       std::size_t end = std::min(rest.find(column_.separator), rest.size());
       pieces_.push_back(rest.substr(0, end));
@@ -93,10 +94,14 @@ void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
   decoded_.text = pieces_;
 }
 
+bool ColumnDecoder::is_unknown(std::string_view cell) const {
+  return cell.empty() || cell == unknown_ || is_one_of(cell, column_.unknown);
+}
+
 // A cell that was given its default value before, as when rows are decoded once more, is known by
 // where its text lies.
 bool ColumnDecoder::has_no_value(std::string_view cell) const {
-  return cell.empty() || cell == unknown_ ||
+  return is_unknown(cell) ||
          (column_.default_value && cell.data() == column_.default_value->data());
 }
 
@@ -111,8 +116,14 @@ void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t pla
   }
   if (column_.default_value)
     for (auto& cell : cells)
-      if (cell.empty() || cell == unknown_) cell = *column_.default_value;
+      if (is_unknown(cell)) cell = *column_.default_value;
   if (label_ != nullptr) return decode_label(cells, place, bad);
+  if (column_.separator != 0) return decode_several(cells, place, bad);
+  decode_values(cells, place, bad);
+}
+
+void ColumnDecoder::decode_values(const std::vector<std::string_view>& cells, std::size_t place,
+                                  std::vector<BadCell>& bad) {
   switch (column_.dtype) {
     case DType::kFloat32: return decode_numbers<float>(cells, place, bad, parse_float);
     case DType::kInt32:
@@ -124,8 +135,22 @@ void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t pla
     case DType::kBool: return decode_numbers<bool>(cells, place, bad, parse_bool);
     default: break;
   }
-  if (column_.separator != 0) return split(cells);
   decoded_.text = cells;
+}
+
+// A piece that is bad makes its cell a bad one. A cell that holds an unknown text has no values,
+// unless its column is of texts.
+void ColumnDecoder::decode_several(const std::vector<std::string_view>& cells, std::size_t place,
+                                   std::vector<BadCell>& bad) {
+  split(cells);
+  if (column_.dtype == DType::kString) return;
+  std::vector<BadCell> bad_pieces;
+  decode_values(pieces_, place, bad_pieces);
+  const auto splits = std::as_const(decoded_.splits).values<std::int64_t>();
+  for (const BadCell& piece : bad_pieces) {
+    const auto after = std::ranges::upper_bound(splits, static_cast<std::int64_t>(piece.row));
+    bad.push_back({static_cast<std::size_t>(after - splits.begin()) - 1, place});
+  }
 }
 
 void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
@@ -135,8 +160,8 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
     columns.push_back(
         Tensor::strings({static_cast<std::int64_t>(decoded_.text.size())},
                         std::vector<std::string>(decoded_.text.begin(), decoded_.text.end())));
-    if (decoded_.splits.defined()) columns.push_back(decoded_.splits);
   }
+  if (decoded_.splits.defined()) columns.push_back(decoded_.splits);
   if (column_.missing_indicator) columns.push_back(missing_.values);
 }
 
@@ -144,7 +169,7 @@ std::string ColumnDecoder::complaint(std::string_view cell) const {
   const std::string shown = printable(cell);
   if (label_ != nullptr)
     return str("\"", shown, "\" is none of the label's positive and negative values");
-  if (cell.empty() || cell == unknown_) return unknown_complaint(shown, names_);
+  if (is_unknown(cell)) return unknown_complaint(shown, names_);
   if (binary_ && parses_as(cell, column_.dtype))
     return str("\"", shown, "\" is not a label of two classes, which must lie in [0, 1]");
   return str("\"", shown, "\" is not of type ", dtype_name(column_.dtype));

@@ -53,8 +53,13 @@ class ColumnDecoder {
   template <typename T, typename Parse>
   void decode_as(const std::vector<std::string_view>& cells, std::size_t place,
                  std::vector<BadCell>& bad, Parse parse);
+  void decode_values(const std::vector<std::string_view>& cells, std::size_t place,
+                     std::vector<BadCell>& bad);
+  void decode_several(const std::vector<std::string_view>& cells, std::size_t place,
+                      std::vector<BadCell>& bad);
   void decode_label(const std::vector<std::string_view>& cells, std::size_t place,
                     std::vector<BadCell>& bad);
+  bool is_unknown(std::string_view cell) const;
   bool has_no_value(std::string_view cell) const;
   // Cells of several values become pieces_ and row splits.
   void split(const std::vector<std::string_view>& cells);

@@ -238,6 +238,19 @@ std::size_t CsvReader::cut_plain(const char* begin, const char* end, CsvCells& o
   return field;
 }
 
+// As many cells as there are columns, of which the last one may hold delimiters.
+std::size_t CsvReader::cut_rest(const char* begin, const char* end, CsvCells& out) {
+  std::size_t field = 0;
+  while (field + 1 < fields_) {
+    const char* const delimiter = std::find(begin, end, schema_.delimiter);
+    if (delimiter == end) break;
+    take_cell(field++, {begin, static_cast<std::size_t>(delimiter - begin)}, out);
+    begin = delimiter + 1;
+  }
+  take_cell(field++, {begin, static_cast<std::size_t>(end - begin)}, out);
+  return field;
+}
+
 // A quoted cell is copied, since its doubled quotes must go; unquoted_ is a deque, so that the
 // views of earlier cells stay valid as it grows. The record is known to be well-formed
 // (find_quoted_end()).
@@ -275,7 +288,9 @@ bool CsvReader::cut(const Found& found, CsvCells& out) {
   const char* end = buffer_.data() + found.end;
   std::size_t cells = 0;
   if (!found.faulty)
-    cells = found.quoted ? cut_quoted(begin, end, out) : cut_plain(begin, end, out);
+    cells = schema_.last_takes_rest ? cut_rest(begin, end, out)
+            : found.quoted          ? cut_quoted(begin, end, out)
+                                    : cut_plain(begin, end, out);
   if (cells == fields_ && !found.faulty) {
     out.rows.push_back({line_, begin, end});
     return true;

@@ -96,6 +96,7 @@ class CsvReader {
   bool is_comment_or_blank(const Found& found) const;
   bool cut(const Found& found, CsvCells& out);
   std::size_t cut_plain(const char* begin, const char* end, CsvCells& out);
+  std::size_t cut_rest(const char* begin, const char* end, CsvCells& out);
   std::size_t cut_quoted(const char* begin, const char* end, CsvCells& out);
   void take_cell(std::size_t field, std::string_view cell, CsvCells& out);
   void read_header(const std::vector<std::size_t>& wanted, OptionNames names);

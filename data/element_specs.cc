@@ -46,14 +46,15 @@ void check_csv_column(const CsvSchema& schema, const CsvColumn& column) {
   if (column.dtype == DType::kBfloat16 || column.dtype == DType::kFloat16)
     throw InvalidArgumentError(str("column \"", column.name, "\": ", dtype_name(column.dtype),
                                    " cannot be read from text; use float32"));
-  if (column.separator != 0 && column.dtype != DType::kString)
-    throw InvalidArgumentError(
-        str("column \"", column.name, "\": only a string column can have a separator"));
   if (column.separator != 0 && (column.separator == schema.delimiter || column.separator == '\n' ||
                                 column.separator == schema.quote))
     throw InvalidArgumentError(
         str("column \"", column.name,
             "\": the separator is also the delimiter, a quote or a line end"));
+  if (column.separator != 0 && column.default_value && column.dtype != DType::kString)
+    throw InvalidArgumentError(str("column \"", column.name,
+                                   "\": cells of several numbers have no default_value; an empty "
+                                   "one has no numbers"));
   if (column.default_value && !parses_as(*column.default_value, column.dtype))
     throw InvalidArgumentError(str("column \"", column.name, "\": the default_value \"",
                                    *column.default_value, "\" is not of type ",
@@ -71,6 +72,9 @@ void check_delimiter_and_quote(const CsvSchema& schema) {
   if (schema.cell_lines_max < 1 || schema.cell_lines_max > kCellLinesMax)
     throw InvalidArgumentError(str("the CSV schema: cell_lines_max is ", schema.cell_lines_max,
                                    ", it must lie in [1, ", kCellLinesMax, "]"));
+  if (schema.last_takes_rest && (schema.quote != 0 || schema.header))
+    throw InvalidArgumentError(
+        "the CSV schema: last_takes_rest is for lines without quotes (quote = 0) and header");
 }
 
 }  // namespace
@@ -109,7 +113,7 @@ ElementSpec csv_element(const CsvSchema& schema) {
     if (&column == label && !schema.label.positive.empty()) {
       element.columns.push_back({column.name, {DType::kFloat32, {}}});
     } else if (column.separator != 0) {
-      add_ragged(element, column.name, DType::kString);
+      add_ragged(element, column.name, column.dtype);
     } else {
       element.columns.push_back({column.name, {column.dtype, {}}});
     }
@@ -209,6 +213,16 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
     bool ragged = is_ragged(from, name);
     bool text = column.type.dtype == DType::kString;
     bool scalar = column.type.shape.rank() == 0;
+    if (feature.kind == FeatureColumn::Kind::kAsIs) {
+      if (text)
+        throw InvalidArgumentError(str("feature \"", feature.name, "\": \"", name,
+                                       "\" is a string, which no model reads; hash it"));
+      return column;
+    }
+    if (feature.kind == FeatureColumn::Kind::kWords && !(text && scalar))
+      throw InvalidArgumentError(str("feature \"", feature.name,
+                                     "\" wants one text per example, \"", name, "\" is ",
+                                     column.type.to_string()));
     bool ids = feature.kind == FeatureColumn::Kind::kVocabulary ||
                feature.kind == FeatureColumn::Kind::kHashed;
     if (!scalar && !(ragged && ids))
@@ -230,11 +244,19 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
     check_feature(feature);
     bool ragged = false;
     for (const auto& numeric : feature.numerics) input_column(feature, numeric.column);
-    for (const auto& name : feature.inputs)
-      ragged = input_column(feature, name).type.shape.rank() > 0;
+    const ColumnSpec* last = nullptr;
+    for (const auto& name : feature.inputs) {
+      last = &input_column(feature, name);
+      ragged = is_ragged(input, name);
+    }
     if (feature.kind == FeatureColumn::Kind::kNumeric) {
       element.columns.push_back({feature.name, {DType::kFloat32, {feature.width()}}});
-    } else if (ragged) {
+    } else if (feature.kind == FeatureColumn::Kind::kAsIs) {
+      if (ragged)
+        add_ragged(element, feature.name, last->type.dtype);
+      else
+        element.columns.push_back({feature.name, last->type});
+    } else if (ragged || feature.kind == FeatureColumn::Kind::kWords) {
       add_ragged(element, feature.name, DType::kInt64);
     } else {
       element.columns.push_back({feature.name, {DType::kInt64, {}}});

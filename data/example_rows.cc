@@ -3,7 +3,9 @@
 // names are guessed and compared before they are looked up.
 #include "data/example_rows.h"
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "data/numbers.h"
@@ -37,6 +39,12 @@ class Column {
   }
 
   const std::string& name() const { return feature_.name; }
+  // Whether all values of the row that was added last lie in [0, 1].
+  bool last_is_binary() const {
+    const auto lies = [](auto value) { return value >= 0 && value <= 1; };  // not so if NaN
+    return std::all_of(floats_.end() - last(floats_), floats_.end(), lies) &&
+           std::all_of(integers_.end() - last(integers_), integers_.end(), lies);
+  }
   // Where this example's Feature is; the last of several of one name counts.
   void set(std::string_view message) {
     message_ = message;
@@ -91,6 +99,10 @@ class Column {
   }
 
  private:
+  template <typename T>
+  std::ptrdiff_t last(const std::vector<T>& values) const {
+    return static_cast<std::ptrdiff_t>(std::min(count_, values.size()));
+  }
   std::size_t size() const {
     switch (feature_.dtype) {
       case DType::kFloat32: return floats_.size();
@@ -199,6 +211,7 @@ class ExampleRows final : public RowDecoder {
   explicit ExampleRows(const ExampleSchema& schema) {
     columns_.reserve(schema.features.size());
     for (const ExampleFeature& feature : schema.features) {
+      if (schema.binary_label && feature.name == schema.label) binary_ = columns_.size();
       place_of_[feature.name] = static_cast<int>(columns_.size());
       columns_.emplace_back(feature);
     }
@@ -212,6 +225,9 @@ class ExampleRows final : public RowDecoder {
     for (std::size_t i = 0; i < columns_.size() && fault.why.empty(); ++i)
       if (!columns_[i].add(fault.why))
         fault.why = str("feature \"", printable(columns_[i].name()), "\": ", fault.why);
+    if (fault.why.empty() && binary_ && !columns_[*binary_].last_is_binary())
+      fault.why = str("label \"", printable(columns_[*binary_].name()),
+                      "\": it is not a label of two classes, which must lie in [0, 1]");
     if (!fault.why.empty()) {
       for (Column& column : columns_) column.truncate(static_cast<std::size_t>(rows_));
       return false;
@@ -281,6 +297,7 @@ class ExampleRows final : public RowDecoder {
   };
   std::vector<Column> columns_;
   std::unordered_map<std::string, int> place_of_;
+  std::optional<std::size_t> binary_;  // the place of a label of two classes
   std::vector<Guess> guesses_;
   std::int64_t rows_ = 0;
   std::size_t bytes_ = 0;

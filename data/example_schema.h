@@ -32,6 +32,8 @@ struct ExampleSchema {
   // Empty: the records as they are, one string column "record".
   std::vector<ExampleFeature> features = {};
   std::string label = "";  // the feature that is the label; empty: none
+  // A record whose label lies outside [0, 1], NaN too, is a bad one.
+  bool binary_label = false;
   bool operator==(const ExampleSchema&) const = default;
 };
 

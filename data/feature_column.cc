@@ -65,6 +65,22 @@ FeatureColumn FeatureColumn::crossed(std::vector<std::string> columns, std::int6
   return made;
 }
 
+FeatureColumn FeatureColumn::as_is(std::string column, std::int64_t ids, std::string name) {
+  FeatureColumn made = make(Kind::kAsIs, {column}, name.empty() ? column : name);
+  made.buckets = ids;
+  check_feature(made);
+  return made;
+}
+
+FeatureColumn FeatureColumn::words(std::string column, std::int64_t buckets, Ngrams ngrams,
+                                   std::string name) {
+  FeatureColumn made = make(Kind::kWords, {column}, name.empty() ? column : name);
+  made.buckets = buckets;
+  made.ngrams = ngrams;
+  check_feature(made);
+  return made;
+}
+
 // The rows that an embedding needs: a vocabulary has one id more than values, for those outside of
 // it, and n boundaries make n + 1 buckets.
 std::int64_t FeatureColumn::ids() const {
@@ -73,10 +89,28 @@ std::int64_t FeatureColumn::ids() const {
     case Kind::kVocabulary: return static_cast<std::int64_t>(values.size()) + 1;
     case Kind::kBucketised: return static_cast<std::int64_t>(boundaries.size()) + 1;
     case Kind::kHashed:
+    case Kind::kAsIs:
+    case Kind::kWords:
     case Kind::kCrossed: return buckets;
   }
   return 0;
 }
+
+namespace {
+
+constexpr std::int64_t kNgramsMax = 16;
+
+// Why it does not make sense; empty: it does.
+std::string complaint(const Ngrams& ngrams) {
+  const auto [words, least, most, keep] = ngrams;
+  if (words < 0 || words > kNgramsMax || least < 0 || most > kNgramsMax || least > most)
+    return str("n-grams are of 1 to ", kNgramsMax, " words or characters, the least first");
+  if ((least == 0) != (most == 0)) return "n-grams of characters begin at 1";
+  if (words == 0 && most == 0) return "neither words nor characters are wanted";
+  return "";
+}
+
+}  // namespace
 
 // NaN fails every comparison, so each test is written such that NaN is refused: "not above 0"
 // instead of "0 or below".
@@ -115,8 +149,15 @@ void check_feature(const FeatureColumn& feature) {
     case Kind::kCrossed:
       if (feature.inputs.size() < 2) fail("a cross wants two columns or more");
       [[fallthrough]];
+    case Kind::kWords:
+      if (feature.kind == Kind::kWords)
+        if (const std::string why = complaint(feature.ngrams); !why.empty()) fail(why);
+      [[fallthrough]];
     case Kind::kHashed:
       if (feature.buckets < 1) fail("buckets is ", feature.buckets, ", it must be at least 1");
+      break;
+    case Kind::kAsIs:
+      if (feature.buckets < 0) fail("ids is ", feature.buckets, ", it must be at least 0");
       break;
   }
   if (feature.kind != Kind::kCrossed && feature.kind != Kind::kNumeric &&

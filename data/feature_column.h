@@ -22,6 +22,16 @@ struct NumericInput {
 // behind them (n).
 enum class Oov : std::uint8_t { kFirst = 0, kLast = 1 };
 
+// Which parts of a text count: of a text's words, which are the longest runs of letters, digits and
+// characters beyond ASCII, up to `words_max` that follow one another; and of each word between "<"
+// and ">", so many characters in a row.
+struct Ngrams {
+  std::int64_t words_max = 1;                           // 0: no words
+  std::int64_t characters_min = 0, characters_max = 0;  // 0: no characters
+  bool keep_case = false;  // false: letters of ASCII count as small ones
+  bool operator==(const Ngrams&) const = default;
+};
+
 // Made by the factories below. Inputs name columns of the stage below; a crossed feature's may also
 // name features that stand earlier in the same list (a raw column wins where both have the name).
 struct FeatureColumn {
@@ -31,7 +41,9 @@ struct FeatureColumn {
     kVocabulary = 1,
     kHashed = 2,
     kBucketised = 3,
-    kCrossed = 4
+    kCrossed = 4,
+    kAsIs = 5,
+    kWords = 6
   };
 
   Kind kind = Kind::kNumeric;
@@ -40,8 +52,9 @@ struct FeatureColumn {
   std::vector<NumericInput> numerics;  // kNumeric
   std::vector<std::string> values;     // kVocabulary, distinct
   Oov oov = Oov::kFirst;
-  std::int64_t buckets = 0;       // kHashed, kCrossed
+  std::int64_t buckets = 0;       // kHashed, kCrossed, kWords; kAsIs: how many ids there are
   std::vector<float> boundaries;  // kBucketised, ascending
+  Ngrams ngrams;                  // kWords
 
   // The number of different ids: the rows that an embedding of this feature needs. 0 for kNumeric.
   std::int64_t ids() const;
@@ -67,6 +80,13 @@ struct FeatureColumn {
   // told otherwise.
   static FeatureColumn crossed(std::vector<std::string> columns, std::int64_t buckets,
                                std::string name = "");
+  // The column unchanged, numbers of any shape or ragged: what the model reads as it is, or ids in
+  // [0, ids) already, which are not checked here.
+  static FeatureColumn as_is(std::string column, std::int64_t ids = 0, std::string name = "");
+  // Ragged int64 in [0, buckets): the hashes of a text's words and n-grams, in their order. A word
+  // has the id that hashed() gives it.
+  static FeatureColumn words(std::string column, std::int64_t buckets, Ngrams ngrams = {},
+                             std::string name = "");
 };
 
 }  // namespace cairn

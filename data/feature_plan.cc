@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "data/hash.h"
+#include "data/text_ngrams.h"
 
 namespace cairn {
 namespace {
@@ -80,6 +81,24 @@ void write_hashed(std::int64_t buckets, const RawColumn& column, std::int64_t* o
   });
 }
 
+// The ids of all texts, and where each text's begin.
+void add_words(const FeatureColumn& feature, std::span<const std::string_view> texts,
+               std::vector<Tensor>& results) {
+  std::vector<std::int64_t> ids;
+  Tensor splits(DType::kInt64, {static_cast<std::int64_t>(texts.size()) + 1});
+  auto ends = splits.mutable_values<std::int64_t>();
+  ends[0] = 0;
+  NgramHasher hasher(feature.ngrams);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    hasher.each(texts[i],
+                [&](std::uint64_t hash) { ids.push_back(hash_bucket(hash, feature.buckets)); });
+    ends[i + 1] = static_cast<std::int64_t>(ids.size());
+  }
+  results.push_back(Tensor::of<std::int64_t>({static_cast<std::int64_t>(ids.size())},
+                                             std::span<const std::int64_t>(ids)));
+  results.push_back(splits);
+}
+
 }  // namespace
 
 // Raw columns before earlier features, as features_element() checks. An input that several features
@@ -126,6 +145,15 @@ std::vector<Tensor> FeaturePlan::apply(const std::vector<const RawColumn*>& raw,
       for (std::size_t i = 0; i < feature.numerics.size(); ++i)
         write_numeric(feature.numerics[i], input(i), out + i, feature.numerics.size());
       results.push_back(dense);
+      continue;
+    }
+    if (feature.kind == Kind::kAsIs) {
+      results.push_back(input(0).values);
+      if (input(0).splits.defined()) results.push_back(input(0).splits);
+      continue;
+    }
+    if (feature.kind == Kind::kWords) {
+      add_words(feature, input(0).text, results);
       continue;
     }
     std::int64_t size =

@@ -53,6 +53,7 @@ Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
     if (feature.getHasDefault()) made.default_value = read_text(feature.getDefaultValue());
   }
   schema.label = read_text(in.getLabel());
+  schema.binary_label = in.getBinaryLabel();
   const TfRecordOptions options{read_on_error(in.getOnError()), in.getRecordBytesMax()};
   return Dataset::tfrecords(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
@@ -109,6 +110,7 @@ void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
     if (feature.default_value) features[i].setDefaultValue(*feature.default_value);
   }
   out.setLabel(spec.schema.label);
+  out.setBinaryLabel(spec.schema.binary_label);
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
   out.setRecordBytesMax(spec.options.record_bytes_max);
 }

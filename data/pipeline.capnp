@@ -62,6 +62,7 @@ struct Csv {
   strict @13 :Bool;
   names @14 :UInt8;
   binaryLabel @15 :Bool;
+  lastTakesRest @16 :Bool;
 }
 
 struct CsvColumn {
@@ -72,6 +73,7 @@ struct CsvColumn {
   skip @4 :Bool;
   separator @5 :UInt8;
   missingIndicator @6 :Bool;
+  unknown @7 :List(Text);
 }
 
 struct Records {
@@ -106,6 +108,10 @@ struct Feature {
   oov @5 :UInt8;
   buckets @6 :Int64;
   boundaries @7 :List(Float32);
+  wordsMax @8 :Int64;
+  charactersMin @9 :Int64;
+  charactersMax @10 :Int64;
+  keepCase @11 :Bool;
 }
 
 struct Numeric {
@@ -194,6 +200,7 @@ struct TfRecords {
   label @2 :Text;
   onError @3 :UInt8;
   recordBytesMax @4 :Int64;
+  binaryLabel @5 :Bool;
 }
 
 struct ExampleFeature {

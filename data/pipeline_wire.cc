@@ -30,6 +30,8 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
     columns[i].setSkip(column.skip);
     columns[i].setSeparator(static_cast<std::uint8_t>(column.separator));
     columns[i].setMissingIndicator(column.missing_indicator);
+    write_texts(columns[i].initUnknown(static_cast<unsigned>(column.unknown.size())),
+                column.unknown);
   }
   out.setLabelColumn(schema.label.column);
   write_texts(out.initPositive(static_cast<unsigned>(schema.label.positive.size())),
@@ -46,6 +48,7 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   out.setQuote(static_cast<std::uint8_t>(schema.quote));
   out.setCellLinesMax(static_cast<std::uint16_t>(schema.cell_lines_max));
   out.setStrict(schema.strict);
+  out.setLastTakesRest(schema.last_takes_rest);
   out.setNames(static_cast<std::uint8_t>(spec.options.names));
 }
 
@@ -60,6 +63,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.skip = column.getSkip();
     made.separator = static_cast<char>(column.getSeparator());
     made.missing_indicator = column.getMissingIndicator();
+    made.unknown = read_texts(column.getUnknown());
   }
   schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
                   read_texts(in.getNegative()), in.getBinaryLabel()};
@@ -71,6 +75,7 @@ Dataset read_csv(pipeline::Csv::Reader in) {
   schema.quote = static_cast<char>(in.getQuote());
   schema.cell_lines_max = in.getCellLinesMax();
   schema.strict = in.getStrict();
+  schema.last_takes_rest = in.getLastTakesRest();
   CsvOptions options{read_enum(in.getOnError(), OnError::kSkipAndCount, "an error policy"),
                      read_enum(in.getNames(), OptionNames::kJobFile, "a way to name options")};
   return Dataset::csv(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
@@ -145,6 +150,10 @@ void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
     out[i].setBuckets(feature.buckets);
     auto boundaries = out[i].initBoundaries(static_cast<unsigned>(feature.boundaries.size()));
     for (unsigned k = 0; k < boundaries.size(); ++k) boundaries.set(k, feature.boundaries[k]);
+    out[i].setWordsMax(feature.ngrams.words_max);
+    out[i].setCharactersMin(feature.ngrams.characters_min);
+    out[i].setCharactersMax(feature.ngrams.characters_max);
+    out[i].setKeepCase(feature.ngrams.keep_case);
   }
 }
 
@@ -155,7 +164,7 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
   std::vector<FeatureColumn> columns;
   for (auto feature : in) {
     FeatureColumn& made = columns.emplace_back();
-    made.kind = read_enum(feature.getKind(), FeatureColumn::Kind::kCrossed, "a kind of feature");
+    made.kind = read_enum(feature.getKind(), FeatureColumn::Kind::kWords, "a kind of feature");
     made.name = read_text(feature.getName());
     made.inputs = read_texts(feature.getInputs());
     check_size(feature.getNumerics(), "numeric inputs");
@@ -168,6 +177,8 @@ Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Read
     if (feature.getBoundaries().size() > kVocabularyValuesMax)
       throw InvalidArgumentError(str("feature \"", made.name, "\" has too many boundaries"));
     for (float boundary : feature.getBoundaries()) made.boundaries.push_back(boundary);
+    made.ngrams = {feature.getWordsMax(), feature.getCharactersMin(), feature.getCharactersMax(),
+                   feature.getKeepCase()};
   }
   return below.features(std::move(columns));
 }

@@ -19,12 +19,14 @@ struct CsvColumn {
   // column keeps its text, and of any other column is an error.
   std::optional<std::string> default_value = std::nullopt;
   bool skip = false;  // read past, never parsed
-  // A string column whose cell holds several values: "a|b|c" with separator '|'. It becomes a
-  // ragged column (core/tensor/element.h).
+  // Of a column whose cell holds several values: "a|b|c" with separator '|'. It becomes a ragged
+  // column (core/tensor/element.h); an empty cell has no values.
   char separator = 0;
   // Adds a column "NAME/missing": float32 1 where the cell is empty or holds CsvSchema::unknown,
   // otherwise 0. It is a column like any other: an input of FeatureColumn::numeric(), say.
   bool missing_indicator = false;
+  // Further texts of a cell whose value nobody knows, beside CsvSchema::unknown.
+  std::vector<std::string> unknown = {};
   bool operator==(const CsvColumn&) const = default;
 };
 
@@ -66,6 +68,8 @@ struct CsvSchema {
   // Whether a quote within a cell that does not begin with one makes the line a bad one as well;
   // otherwise it is text.
   bool strict = false;
+  // The last column is the rest of the line, delimiters and quotes included: of "label text" lines.
+  bool last_takes_rest = false;
   bool operator==(const CsvSchema&) const = default;
 };
 

@@ -29,21 +29,31 @@ ClickModel::ClickModel(ClickModelOptions options)
   if (options_.tables.empty())
     throw InvalidArgumentError("a click model wants at least one table of ids");
   for (const ClickModelOptions::Table& table : options_.tables) {
+    std::optional<Combiner> combiner;
+    if (table.bags) combiner = options_.combiner;
     tables_.emplace_back(EmbeddingOptions{.name = table.name,
                                           .rows = table.rows,
                                           .dim = options_.dim,
+                                          .combiner = combiner,
                                           .seed = options_.seed,
                                           .hashed = table.hashed});
     if (options_.kind == ClickModelKind::kDeepFm)
       weights_.emplace_back(EmbeddingOptions{.name = table.name + "/weight",
                                              .rows = table.rows,
                                              .dim = 1,
+                                             .combiner = combiner,
                                              .seed = options_.seed,
                                              .hashed = table.hashed});
   }
 }
 
 Array ClickModel::operator()(const Array& numbers, const std::vector<Array>& ids) const {
+  std::vector<Ids> all;
+  for (const Array& each : ids) all.push_back({.values = each});
+  return (*this)(numbers, all);
+}
+
+Array ClickModel::operator()(const Array& numbers, const std::vector<Ids>& ids) const {
   if (ids.size() != tables_.size())
     throw InvalidArgumentError(
         str("this click model has ", tables_.size(), " tables, and is given ids for ", ids.size()));

@@ -28,12 +28,14 @@ struct ClickModelOptions {
     std::string name;
     std::int64_t rows = 0;
     bool hashed = false;  // as an Embedding's
+    bool bags = false;    // of ids, which `combiner` makes one vector
   };
   std::vector<Table> tables = {};             // one per column of ids; required
   std::int64_t dim = 16;                      // of each vector
   std::vector<std::int64_t> bottom = {64};    // hidden layers of the numbers' vector
   std::vector<std::int64_t> top = {256, 64};  // hidden layers above
   int cross_layers = 2;                       // kDcnV2
+  Combiner combiner = Combiner::kMean;        // of tables of bags
   std::uint64_t seed = 0;
 };
 
@@ -43,7 +45,9 @@ struct ClickModelOptions {
 class ClickModel {
  public:
   explicit ClickModel(ClickModelOptions options);
-  // numbers float32 [b, n] (undefined: there are none), and for each table ids [b] -> [b, 1].
+  // numbers float32 [b, n] (undefined: there are none), and for each table ids [b], or bags ->
+  // [b, 1].
+  Array operator()(const Array& numbers, const std::vector<Ids>& ids) const;
   Array operator()(const Array& numbers, const std::vector<Array>& ids) const;
 
  private:

@@ -57,4 +57,14 @@ Array Embedding::operator()(const Array& values, const Array& row_splits) const 
   return combine_rows(lookup(values), row_splits, *options_.combiner);
 }
 
+Array Embedding::operator()(const Ids& ids) const {
+  if (!ids.are_bags()) return (*this)(ids.values);
+  if (!ids.weights.defined()) return (*this)(ids.values, ids.row_splits);
+  if (!options_.combiner)
+    throw InvalidArgumentError(
+        str("embedding \"", options_.name, "\": bags need a combiner (sum, mean or sqrtn)"));
+  return combine_rows(lookup(ids.values) * expand_dims(ids.weights, 1), ids.row_splits,
+                      *options_.combiner);
+}
+
 }  // namespace cairn::nn

@@ -11,6 +11,15 @@
 
 namespace cairn::nn {
 
+// The ids of a batch's examples: one each, several each, or bags of any size.
+struct Ids {
+  Array values;           // [b] or [b, k]; of bags all ids, [n]
+  Array row_splits = {};  // of bags: int64 [b + 1], where each begins; undefined: these are none
+  // Of bags: float32 [n], by which each id's vector is multiplied. Undefined: 1.
+  Array weights = {};
+  bool are_bags() const { return row_splits.defined(); }
+};
+
 struct EmbeddingOptions {
   std::string name = "embedding";
   std::int64_t rows = 0;  // required: ids are [0, rows)
@@ -36,6 +45,9 @@ class Embedding {
   // Ragged ids: example i has the ids values[row_splits[i]] up to values[row_splits[i + 1] - 1];
   // row_splits is int64 [b + 1] -> [b, dim]. An example without ids gives zeros.
   Array operator()(const Array& values, const Array& row_splits) const;
+  // Either of both. Weights change what is summed, and not what a mean divides by, which is the
+  // number of ids.
+  Array operator()(const Ids& ids) const;
   // The table. InvalidArgument: it was not called in this scope yet.
   Variable table() const { return variables_.made(options_.name)[0]; }
   std::vector<Variable> variables() const { return variables_.made(options_.name); }

@@ -7,7 +7,6 @@
 #include "tools/job.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -19,162 +18,6 @@
 namespace cairn::tools {
 namespace {
 
-void require(bool condition, const TomlTable& table, const std::string& message) {
-  if (!condition) throw InvalidArgumentError(str(table.file(), ": ", message));
-}
-
-// Files are named relative to the job file, not to the working folder: a job and its data move
-// together.
-std::vector<std::string> beside(const std::string& file, std::vector<std::string> paths) {
-  namespace fs = std::filesystem;
-  for (auto& path : paths)
-    if (fs::path(path).is_relative())
-      path = fs::absolute(fs::path(file)).parent_path().append(path).lexically_normal().string();
-  return paths;
-}
-
-// "age:int32"; "age", which is a string; "-fnlwgt", which is read past. The last colon counts,
-// since names may hold some.
-CsvColumn parse_column(const TomlTable& table, std::string text) {
-  CsvColumn column;
-  column.dtype = DType::kString;
-  if (text.starts_with("-")) {
-    column.skip = true;
-    text.erase(0, 1);
-  }
-  if (auto colon = text.rfind(':'); colon != std::string::npos) {
-    try {
-      column.dtype = parse_dtype(text.substr(colon + 1));
-    } catch (const Error& e) {
-      throw InvalidArgumentError(
-          str(table.file(), ": ", table.path("columns"), ": \"", text, "\": ", e.what()));
-    }
-    text.resize(colon);
-  }
-  require(!text.empty(), table, str(table.path("columns"), ": a column has no name"));
-  column.name = text;
-  return column;
-}
-
-// A delimiter or quote is one character. "\t" and "tab" both mean a tab, since TOML's literal
-// strings do not know the escape.
-void read_csv(TomlTable table, CsvSchema& csv) {
-  std::vector<std::string> columns;
-  table.read("columns", columns);
-  for (auto& text : columns) csv.columns.push_back(parse_column(table, text));
-  std::string delimiter = ",";
-  table.read("delimiter", delimiter);
-  if (delimiter == "\\t" || delimiter == "tab") delimiter = "\t";
-  require(delimiter.size() == 1, table, str(table.path("delimiter"), " must be one character"));
-  csv.delimiter = delimiter[0];
-  std::string quote = "\"";
-  table.read("quote", quote);
-  require(quote.size() <= 1, table,
-          str(table.path("quote"), " must be one character, or empty: quotes are ordinary then"));
-  csv.quote = quote.empty() ? '\0' : quote[0];
-  table.read("cell_lines_max", csv.cell_lines_max);
-  table.read("strict", csv.strict);
-  table.read("header", csv.header);
-  table.read("comment", csv.comment);
-  table.read("unknown", csv.unknown);
-  TomlTable label = table.table("label");
-  label.read("column", csv.label.column);
-  label.read("positive", csv.label.positive);
-  label.read("negative", csv.label.negative);
-  label.refuse_unknown();
-  table.refuse_unknown();
-}
-
-// The count of "numeric:float32[8]", which begins at `begin`: "8]".
-std::int64_t read_count(const TomlTable& table, const std::string& text, std::size_t begin) {
-  std::int64_t count = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data() + begin, last, count);
-  require(error == std::errc() && count >= 1 && end + 1 == last && *end == ']', table,
-          str(table.path("fields"), ": \"", text,
-              "\": the count must be a whole number from 1 on, in brackets at the end"));
-  return count;
-}
-
-// "label:float32", "numeric:float32[8]"
-// A name may not hold a colon here, since the first one ends it.
-void read_records(TomlTable table, RecordSchema& records) {
-  std::vector<std::string> fields;
-  table.read("fields", fields);
-  table.read("label", records.label);
-  for (std::string text : fields) {
-    RecordField field;
-    auto colon = text.find(':'), bracket = text.find('[');
-    require(colon != std::string::npos, table,
-            str(table.path("fields"), ": \"", text,
-                "\" must read \"name:dtype\" or \"name:dtype[count]\""));
-    if (bracket != std::string::npos) field.count = read_count(table, text, bracket + 1);
-    field.name = text.substr(0, colon);
-    field.dtype = parse_dtype(
-        text.substr(colon + 1, bracket == std::string::npos ? bracket : bracket - colon - 1));
-    records.fields.push_back(field);
-  }
-  table.refuse_unknown();
-}
-
-// Both formats' tables are read whichever is chosen; job_limits.cc refuses the one that would not
-// be used.
-void read_data(TomlTable table, JobData& data) {
-  table.read("format", data.format);
-  table.read("train", data.train);
-  table.read("test", data.test);
-  table.read("batch", data.batch);
-  table.read("epochs", data.epochs);
-  table.read("steps", data.steps);
-  table.read("shuffle", data.shuffle);
-  table.read("skip_bad_rows", data.skip_bad_rows);
-  read_csv(table.table("csv"), data.csv);
-  read_records(table.table("records"), data.records);
-  table.refuse_unknown();
-  require(!data.train.empty(), table, "data.train names no file");
-  data.train = beside(table.file(), data.train);
-  data.test = beside(table.file(), data.test);
-}
-
-// Three of the tables have columns' names as keys, so each() visits them and no key in them is
-// unknown.
-void read_features(TomlTable table, JobFeatures& features) {
-  table.read("numeric", features.numeric);
-  table.read("log1p", features.log1p);
-  table.read("vocabulary", features.vocabulary);
-  table.read("vocabulary_min_count", features.vocabulary_min_count);
-  TomlTable hashed = table.table("hashed");
-  hashed.each([&](const std::string& key, const toml::node& value) {
-    features.hashed[key] = hashed.convert<std::int64_t>(value, key);
-  });
-  TomlTable bucketised = table.table("bucketised");
-  bucketised.each([&](const std::string& key, const toml::node& value) {
-    features.bucketised[key] = bucketised.convert<std::vector<float>>(value, key);
-  });
-  TomlTable ids = table.table("ids");
-  ids.each([&](const std::string& key, const toml::node& value) {
-    features.ids.push_back(key);
-    features.id_rows[key] = value.is_array() ? ids.convert<std::vector<std::int64_t>>(value, key)
-                                             : std::vector{ids.convert<std::int64_t>(value, key)};
-  });
-  if (const toml::node* list = table.node("crosses")) {
-    const toml::array* array = list->as_array();
-    if (array == nullptr) table.fail(*list, "crosses", "a list of {columns = [...], buckets = n}");
-    for (const toml::node& item : *array) {
-      if (!item.is_table()) table.fail(item, "crosses", "a list of {columns = [...], buckets = n}");
-      TomlTable one(item.as_table(), table.path("crosses"), table.file());
-      JobFeatures::Cross cross;
-      one.read("columns", cross.columns);
-      one.read("buckets", cross.buckets);
-      one.refuse_unknown();
-      require(cross.columns.size() >= 2, table,
-              "features.crosses: a cross needs at least two columns");
-      features.crosses.push_back(std::move(cross));
-    }
-  }
-  table.refuse_unknown();
-}
-
 // Keys of other kinds of model are not asked for, and so are refused: they would have no effect.
 void read_model(TomlTable table, JobModel& model) {
   table.read("kind", model.kind);
@@ -184,6 +27,7 @@ void read_model(TomlTable table, JobModel& model) {
   if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm")
     table.read("bottom", model.bottom);
   if (model.kind == "dcn_v2") table.read("cross_layers", model.cross_layers);
+  if (model.kind != "wide") table.read("combiner", model.combiner);
   table.read("seed", model.seed);
   table.read("hashed_from", model.hashed_from);
   table.refuse_unknown();
@@ -299,7 +143,7 @@ Job parse_job(const std::string& text, const std::string& path) {
     return str(found == nullptr ? path : root.place(*found), ": ", key);
   };
   GivenKeys given;
-  for (const char* section : {"strategy", "cluster"})
+  for (const char* section : {"data", "features", "strategy", "cluster"})
     root.table(section).each(
         [&](const std::string& key, const toml::node&) { given.insert(str(section, ".", key)); });
   verify_job(job, place, given);

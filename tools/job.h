@@ -7,49 +7,15 @@
 //   Source  TOML 1.0, https://toml.io/en/v1.0.0.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
-#include "data/schema.h"
+#include "tools/job_data.h"
+#include "tools/job_features.h"
 #include "tools/job_optimizer.h"
 
 namespace cairn::tools {
-
-// [data]: which files, in which form, and how often they are read.
-struct JobData {
-  std::string format = "csv";            // csv, records
-  std::vector<std::string> train, test;  // absolute, or relative to the job file
-  std::int64_t batch = 256;
-  double epochs = 1;  // passes over the training data; ignored if steps is given
-  std::int64_t steps = 0;
-  // Examples in a shuffle's block; 0: in the order of the file.
-  std::int64_t shuffle = 0;
-  bool skip_bad_rows = false;
-  CsvSchema csv;
-  RecordSchema records;
-};
-
-// [features]: how columns become numbers and ids. A column may serve several features.
-struct JobFeatures {
-  std::vector<std::string> numeric;  // standardised over the training data
-  std::vector<std::string> log1p;    // log(1 + x) first, then standardised
-  // One id per value that occurs in the training data, and 0 for all others.
-  std::vector<std::string> vocabulary;
-  std::int64_t vocabulary_min_count = 1;
-  std::map<std::string, std::int64_t> hashed;            // column -> buckets
-  std::map<std::string, std::vector<float>> bucketised;  // column -> boundaries
-  // Columns whose combinations have weights of their own.
-  struct Cross {
-    std::vector<std::string> columns;
-    std::int64_t buckets = 1000;
-  };
-  std::vector<Cross> crosses;    // of the wide part
-  std::vector<std::string> ids;  // columns of the file that hold ids already (records)
-  // How many rows: one number for all values of a field, or one per value.
-  std::map<std::string, std::vector<std::int64_t>> id_rows;
-};
 
 // [model]: the network over the features.
 struct JobModel {
@@ -59,7 +25,8 @@ struct JobModel {
   std::vector<std::int64_t> hidden = {64, 32};
   int cross_layers = 2;  // dcn_v2
   std::uint64_t seed = 0;
-  std::int64_t hashed_from = 0;  // rows from which a table is hashed; 0: none is
+  std::string combiner = "mean";  // of bags of ids; or sum, sqrtn
+  std::int64_t hashed_from = 0;   // rows from which a table is hashed; 0: none is
 
   // Whether a table of so many rows is hashed.
   bool hashed(std::int64_t rows) const { return hashed_from > 0 && rows >= hashed_from; }

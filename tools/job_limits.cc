@@ -59,7 +59,9 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("data.steps", job.data.steps, 0, kMany);
   if (job.data.steps == 0) limits.above_0("data.epochs", job.data.epochs, kEpochsMax);
   limits.whole("data.shuffle", job.data.shuffle, 0, kMany);
-  limits.name("data.format", job.data.format, {"csv", "records"});
+  limits.name("data.format", job.data.format, data_formats());
+  limits.whole("data.libsvm.dimension", job.data.libsvm.dimension, 0, kRowsMax);
+  limits.name("model.combiner", job.model.combiner, {"mean", "sum", "sqrtn"});
   limits.whole("model.embedding_dim", job.model.embedding_dim, 1, kUnitsMax);
   limits.each("model.hidden", job.model.hidden, kUnitsMax);
   limits.each("model.bottom", job.model.bottom, kUnitsMax);
@@ -94,6 +96,8 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   limits.whole("features.vocabulary_min_count", features.vocabulary_min_count, 1, kMany);
   for (const auto& [column, buckets] : features.hashed)
     limits.whole("features.hashed." + column, buckets, 1, kRowsMax);
+  for (const auto& [column, text] : features.text)
+    limits.whole("features.text." + column, text.buckets, 1, kRowsMax);
   for (const auto& [column, rows] : features.id_rows)
     limits.each("features.ids." + column, rows, kRowsMax);
   for (const auto& cross : features.crosses)
@@ -111,47 +115,53 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
 // A model that is shown what it is to predict predicts that, and nothing else: the test would look
 // perfect.
 void verify_label_is_no_feature(const Job& job, const Limits& limits) {
-  const bool csv = job.data.format == "csv";
-  const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
+  const std::string& label = job.data.label();
   if (label.empty()) return;
   const auto verify = [&](const std::string& key, const std::string& column) {
     if (column != label) return;
-    limits.refuse(key, str(" holds \"", label, "\", which ",
-                           csv ? "data.csv.label.column" : "data.records.label",
+    limits.refuse(key, str(" holds \"", label, "\", which ", job.data.label_key(),
                            " names as the label: a column is a feature or the label"));
   };
   const JobFeatures& features = job.features;
   for (const auto& column : features.numeric) verify("features.numeric", column);
   for (const auto& column : features.log1p) verify("features.log1p", column);
+  for (const auto& column : features.plain) verify("features.plain", column);
   for (const auto& column : features.vocabulary) verify("features.vocabulary", column);
   for (const auto& [column, buckets] : features.hashed) verify("features.hashed", column);
   for (const auto& [column, boundaries] : features.bucketised)
     verify("features.bucketised", column);
+  for (const auto& [column, text] : features.text) verify("features.text", column);
   for (const auto& column : features.ids) verify("features.ids", column);
   for (const auto& cross : features.crosses)
     for (const auto& column : cross.columns) verify("features.crosses", column);
 }
 
 // Keys that the data format does not read would be ignored silently.
-void verify_format(const Job& job, const Limits& limits) {
-  const auto refuse_if = [&](bool given, const std::string& key) {
-    if (given)
-      limits.refuse(key, str(" is not read with data.format = \"", job.data.format,
+void verify_format(const Job& job, const GivenKeys& given, const Limits& limits) {
+  const std::string& format = job.data.format;
+  const auto refuse_if = [&](bool is_given, const std::string& key) {
+    if (is_given)
+      limits.refuse(key, str(" is not read with data.format = \"", format,
                              "\": remove it, or change the format"));
   };
+  for (const std::string& other : data_formats())
+    refuse_if(other != format && given.contains("data." + other), "data." + other);
+  refuse_if(format == "records" && job.data.skip_bad_rows, "data.skip_bad_rows");
+  if (job.data.has_columns()) return;
   const JobFeatures& features = job.features;
-  if (job.data.format == "csv") {
-    refuse_if(!features.ids.empty(), "features.ids");
-    refuse_if(!job.data.records.fields.empty(), "data.records");
-    return;
-  }
-  refuse_if(!job.data.csv.columns.empty(), "data.csv");
-  refuse_if(job.data.skip_bad_rows, "data.skip_bad_rows");
   refuse_if(!features.numeric.empty(), "features.numeric");
   refuse_if(!features.log1p.empty(), "features.log1p");
+  refuse_if(!features.plain.empty(), "features.plain");
   refuse_if(!features.vocabulary.empty(), "features.vocabulary");
   refuse_if(!features.hashed.empty(), "features.hashed");
   refuse_if(!features.bucketised.empty(), "features.bucketised");
+  refuse_if(!features.text.empty(), "features.text");
+  if (format != "libsvm") return;
+  refuse_if(!features.ids.empty(), "features.ids");
+  refuse_if(!features.crosses.empty(), "features.crosses");
+  if (job.data.libsvm.dimension == 0)
+    limits.refuse("data.libsvm.dimension",
+                  " is not given: it says how many different indexes there are");
 }
 
 }  // namespace
@@ -170,7 +180,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_cluster(job.cluster, limits);
   verify_feature_numbers(job.features, limits);
   verify_label_is_no_feature(job, limits);
-  verify_format(job, limits);
+  verify_format(job, given, limits);
 }
 
 }  // namespace cairn::tools

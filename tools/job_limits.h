@@ -12,7 +12,7 @@ namespace cairn::tools {
 // Where a key was given, for messages: "adult.toml:7: data.epochs", or "--epochs".
 using PlaceOf = std::function<std::string(const std::string& key)>;
 
-// The keys of [strategy] and [cluster] that were given, whatever their values.
+// The keys of [data], [features], [strategy] and [cluster] that were given, whatever their values.
 using GivenKeys = std::set<std::string>;
 
 // The names that model.kind may have.

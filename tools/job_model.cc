@@ -7,38 +7,11 @@
 
 #include "core/graph/ops.h"
 #include "data/byte_source.h"
+#include "tools/job_source.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
 namespace {
-
-// A job's label is the truth of a binary cross-entropy, so cells outside [0, 1] are bad ones.
-Dataset source(const Job& job, const std::vector<std::string>& files) {
-  if (job.data.format == "records") {
-    RecordSchema schema = job.data.records;
-    schema.binary_label = true;
-    return Dataset::records(files, schema);
-  }
-  CsvSchema schema = job.data.csv;
-  schema.label.binary = true;
-  CsvOptions options{.names = OptionNames::kJobFile};
-  if (job.data.skip_bad_rows) options.on_error = OnError::kSkipAndCount;
-  return Dataset::csv(files, schema, options);
-}
-
-// A label that is text has no value until the job says which texts count as 1.
-void verify_label(const Job& job) {
-  const bool csv = job.data.format == "csv";
-  const std::string& label = csv ? job.data.csv.label.column : job.data.records.label;
-  const char* const key = csv ? "data.csv.label" : "data.records.label";
-  if (label.empty())
-    throw InvalidArgumentError(str(key, " names no column: a job needs one to predict"));
-  for (const CsvColumn& column : job.data.csv.columns)
-    if (csv && column.name == label && column.dtype == DType::kString &&
-        job.data.csv.label.positive.empty())
-      throw InvalidArgumentError(str(key, ": column \"", label,
-                                     "\" holds text: say with `positive` which texts count as 1"));
-}
 
 // A feature column of ids, and the table that the model needs for it.
 void add(FittedFeatures& features, FeatureColumn column) {
@@ -50,11 +23,104 @@ bool is_click_model(const std::string& kind) {
   return kind == "dlrm" || kind == "dcn_v2" || kind == "deepfm";
 }
 
+Combiner combiner_of(const Job& job) {
+  if (job.model.combiner == "sum") return Combiner::kSum;
+  return job.model.combiner == "mean" ? Combiner::kMean : Combiner::kSqrtn;
+}
+
+// A feature for each column that the job's [features] name, but those whose statistics are fitted.
+void add_unfitted(FittedFeatures& made, const JobFeatures& wanted) {
+  for (const auto& [column, buckets] : wanted.hashed)
+    add(made, FeatureColumn::hashed(column, buckets));
+  for (const auto& [column, boundaries] : wanted.bucketised)
+    add(made, FeatureColumn::bucketised(column, boundaries));
+  for (const auto& [column, text] : wanted.text)
+    add(made, FeatureColumn::words(column, text.buckets, text.ngrams));
+  for (const auto& column : wanted.plain) {
+    made.columns.push_back(FeatureColumn::as_is(column));
+    made.plain.push_back(column);
+  }
+  for (const auto& column : wanted.ids)
+    made.columns.push_back(FeatureColumn::as_is(column, wanted.id_rows.at(column).front()));
+}
+
+// Fields that hold ids already: a feature each, or one for each of their values.
+void add_ids(FittedFeatures& made, const JobFeatures& wanted) {
+  for (const auto& name : wanted.ids) {
+    const auto& rows = wanted.id_rows.at(name);
+    if (rows.size() == 1) made.ids.push_back({name, rows.front()});
+    for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i)
+      made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
+  }
+}
+
+// The fitted numbers, and the indicators of missing cells, which are 0 or 1 as they are.
+void add_numeric(FittedFeatures& made, const Job& job, std::vector<NumericInput> numbers) {
+  for (const CsvColumn& column : job.data.csv.columns)
+    if (job.data.is_text() && column.missing_indicator && !column.skip)
+      numbers.push_back({.column = column.name + "/missing"});
+  made.numeric = !numbers.empty();
+  if (made.numeric) made.columns.push_back(FeatureColumn::numeric(std::move(numbers)));
+}
+
+// Which columns are ragged only the dataset knows, once it has the features.
+void tell_bags(FittedFeatures& made, const Dataset& data) {
+  const ElementSpec& element = data.element_spec();
+  const auto is_ragged = [&](const std::string& name) {
+    return std::ranges::any_of(element.columns, [&](const ColumnSpec& column) {
+      return column.name == name + "/row_splits";
+    });
+  };
+  for (IdFeature& id : made.ids) {
+    id.bags = is_ragged(id.field);
+    if (id.bags && id.value >= 0)
+      throw InvalidArgumentError(str("features.ids.", id.field,
+                                     ": examples have any number of its values, so that all of "
+                                     "them share one number of rows"));
+    if (element.columns[element.find(id.field)].type.dtype == DType::kFloat32)
+      throw InvalidArgumentError(
+          str("features.ids.", id.field, ": ids are whole numbers, and the column is float32"));
+  }
+  for (const std::string& name : made.plain)
+    if (is_ragged(name))
+      throw InvalidArgumentError(str("features.plain: examples have any number of values of \"",
+                                     name, "\": a model reads as many of each"));
+}
+
+// Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
+// file's size over a record's.
+FittedFeatures features_of_records(const Job& job, const Dataset& data) {
+  FittedFeatures made;
+  for (const RecordField& field : job.data.records.fields)
+    if (field.dtype == DType::kFloat32 && field.name != job.data.records.label)
+      made.plain.push_back(field.name);
+  add_ids(made, job.features);
+  for (const auto& path : job.data.train)
+    if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
+  refuse_empty_files(made.lines, "data.train");
+  made.examples = cardinality(data);
+  return made;
+}
+
+// One bag of ids, each with a value.
+FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
+  const LibsvmSchema& schema = job.data.libsvm;
+  FittedFeatures made;
+  made.ids.push_back({.name = schema.ids,
+                      .rows = schema.dimension,
+                      .field = schema.ids,
+                      .bags = true,
+                      .weights = schema.values});
+  made.examples = cardinality(data, &made.lines);
+  refuse_empty_files(made.lines, "data.train");
+  return made;
+}
+
 }  // namespace
 
 FitRequest fit_request(const Job& job) {
   FitRequest request;
-  if (job.data.format == "records") return request;
+  if (!job.data.has_columns()) return request;
   for (const auto& name : job.features.numeric) request.numeric.push_back({.column = name});
   for (const auto& name : job.features.log1p)
     request.numeric.push_back({.column = name, .log1p = true});
@@ -63,64 +129,47 @@ FitRequest fit_request(const Job& job) {
   return request;
 }
 
+// Empty files are refused after the reading, because only reading tells that a file has no rows.
 FittedFeatures fit_features(const Job& job, const Fit* known) {
   const JobFeatures& wanted = job.features;
-  FittedFeatures made;
   verify_label(job);
-  Dataset data = source(job, job.data.train);
-  // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
-  // file's size over a record's.
-  if (job.data.format == "records") {
-    for (const RecordField& field : job.data.records.fields)
-      if (field.dtype == DType::kFloat32 && field.name != job.data.records.label)
-        made.plain.push_back(field.name);
-    for (const auto& name : wanted.ids) {
-      const auto& rows = wanted.id_rows.at(name);
-      if (rows.size() == 1) made.ids.push_back({name, rows.front()});
-      for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i)
-        made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
-    }
-    for (const auto& path : job.data.train)
-      if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
-    refuse_empty_files(made.lines, "data.train");
-    made.examples = cardinality(data);
-    return made;
-  }
-  // Empty files are refused after the reading, because only reading tells that a file has no rows.
+  const Dataset data = data_source(job, job.data.train);
+  if (job.data.format == "records") return features_of_records(job, data);
+  if (job.data.format == "libsvm") return features_of_libsvm(job, data);
+  FittedFeatures made;
   const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
   made.lines = fitted.lines;
   made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
   refuse_empty_files(made.lines, "data.train");
-  if (!fitted.numeric.empty()) {
-    made.columns.push_back(FeatureColumn::numeric(fitted.numeric));
-    made.numeric = true;
-  }
+  add_numeric(made, job, fitted.numeric);
   for (std::size_t i = 0; i < wanted.vocabulary.size(); ++i)
     add(made, FeatureColumn::vocabulary(wanted.vocabulary[i], fitted.vocabularies[i]));
-  for (const auto& [column, buckets] : wanted.hashed)
-    add(made, FeatureColumn::hashed(column, buckets));
-  for (const auto& [column, boundaries] : wanted.bucketised)
-    add(made, FeatureColumn::bucketised(column, boundaries));
+  add_unfitted(made, wanted);
+  add_ids(made, wanted);
   if (made.columns.empty())
     throw InvalidArgumentError("the job has no features: name columns under [features]");
+  tell_bags(made, data.features(made.columns));
   return made;
 }
 
-// Without fitted columns the records' own columns serve, and features() would only drop them.
+// Without fitted columns the data's own columns serve, and features() would only drop them.
 Dataset train_source(const Job& job, const FittedFeatures& features) {
-  Dataset data = source(job, job.data.train);
+  Dataset data = data_source(job, job.data.train);
   return features.columns.empty() ? data : data.features(features.columns);
 }
 
 Dataset test_source(const Job& job, const FittedFeatures& features) {
-  Dataset data = source(job, job.data.test);
+  Dataset data = data_source(job, job.data.test);
   return features.columns.empty() ? data : data.features(features.columns);
 }
 
 // Reshaped to [-1], because the batch's size is not known when this is traced.
-Array IdFeature::of(const Features& features) const {
-  const Array all = features[field];
-  return value < 0 ? all : reshape(slice(all, 1, value, 1), {-1});
+nn::Ids IdFeature::of(const Features& features) const {
+  nn::Ids ids{features[field]};
+  if (value >= 0) ids.values = reshape(slice(ids.values, 1, value, 1), {-1});
+  if (bags) ids.row_splits = features.row_splits(field);
+  if (!weights.empty()) ids.weights = features[weights];
+  return ids;
 }
 
 // The wide part has no bias if there is a deep part, whose last layer has one. One optimizer per
@@ -133,13 +182,15 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
   if (deep_on_) {
-    for (std::size_t i = 0; i < features.ids.size(); ++i)
-      embeddings_.emplace_back(
-          nn::EmbeddingOptions{.name = "deep/" + features.ids[i].name,
-                               .rows = features.ids[i].rows,
-                               .dim = job.model.embedding_dim,
-                               .seed = seed,
-                               .hashed = job.model.hashed(features.ids[i].rows)});
+    for (const IdFeature& id : features.ids) {
+      nn::EmbeddingOptions table{.name = "deep/" + id.name,
+                                 .rows = id.rows,
+                                 .dim = job.model.embedding_dim,
+                                 .seed = seed,
+                                 .hashed = job.model.hashed(id.rows)};
+      if (id.bags) table.combiner = combiner_of(job);
+      embeddings_.emplace_back(table);
+    }
     std::vector<std::int64_t> units = job.model.hidden;
     units.push_back(1);
     tower_ = std::make_shared<nn::Mlp>(
@@ -153,7 +204,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
         throw InvalidArgumentError(
             str("features.ids.", id.field,
                 ": the wide part takes one number of rows for all values of a field"));
-      wide.columns.push_back({id.name, id.rows});
+      wide.columns.push_back({id.name, id.rows, id.bags, id.weights});
     }
     for (const auto& cross : job.features.crosses)
       wide.crosses.push_back({cross.columns, cross.buckets});
@@ -174,23 +225,27 @@ void JobNetwork::make_click_model(const Job& job) {
                               .bottom = job.model.bottom,
                               .top = job.model.hidden,
                               .cross_layers = job.model.cross_layers,
+                              .combiner = combiner_of(job),
                               .seed = job.model.seed};
   click.kind = job.model.kind == "dlrm"     ? nn::ClickModelKind::kDlrm
                : job.model.kind == "dcn_v2" ? nn::ClickModelKind::kDcnV2
                                             : nn::ClickModelKind::kDeepFm;
   for (const IdFeature& id : features_.ids)
-    click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows)});
+    click.tables.push_back({"table/" + id.name, id.rows, job.model.hashed(id.rows), id.bags});
   click_ = std::make_shared<nn::ClickModel>(click);
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
 }
 
-// All numbers of an example side by side: the standardised ones of csv, and the plain fields of
-// records. Undefined if there are none.
+// All numbers of an example side by side: the standardised ones, and the plain ones. Undefined if
+// there are none.
 Array JobNetwork::numbers(const Features& features) const {
   std::vector<Array> parts;
   if (features_.numeric) parts.push_back(features["numeric"]);
-  for (const auto& name : features_.plain)
-    parts.push_back(features[name].rank() == 1 ? expand_dims(features[name], 1) : features[name]);
+  for (const auto& name : features_.plain) {
+    Array numbers = features[name];
+    if (numbers.dtype() != DType::kFloat32) numbers = cast(numbers, DType::kFloat32);
+    parts.push_back(numbers.rank() == 1 ? expand_dims(numbers, 1) : numbers);
+  }
   return parts.empty() ? Array() : parts.size() == 1 ? parts[0] : concat(parts, 1);
 }
 
@@ -211,7 +266,7 @@ Array JobNetwork::deep_input(const Features& features) const {
 // Wide and deep parts add up to one logit, so they are trained together, as the paper has it.
 Array JobNetwork::logits(const Features& features) const {
   if (click_on_) {
-    std::vector<Array> ids;
+    std::vector<nn::Ids> ids;
     for (const IdFeature& id : features_.ids) ids.push_back(id.of(features));
     return (*click_)(numbers(features), ids);
   }

@@ -21,13 +21,15 @@
 
 namespace cairn::tools {
 
-// An id of an example: a column, or one of a column's several values, with the rows of its table.
+// Ids of an example: a column, or one of a column's several values, with the rows of its table.
 struct IdFeature {
   std::string name;
   std::int64_t rows = 0;
   std::string field = name;  // the column that holds it
   int value = -1;            // which of the column's values it is; -1: all of them
-  Array of(const Features& features) const;
+  bool bags = false;         // the column is ragged
+  std::string weights = "";  // of bags: the column of what their ids' vectors are multiplied by
+  nn::Ids of(const Features& features) const;
 };
 
 // The job's features as the training data has them. Saved with each checkpoint, since the ids of a
@@ -37,10 +39,10 @@ struct FittedFeatures {
   std::vector<FeatureColumn> columns;
   std::vector<IdFeature> ids;
   bool numeric = false;  // there is a column "numeric"
-  // Float columns of the data that the model reads as they are (records).
+  // Columns of numbers that the model reads as they are.
   std::vector<std::string> plain;
   std::int64_t examples = 0;  // of the training data
-  LinesRead lines;            // of the training data, as CSV
+  LinesRead lines;            // of the training data
 };
 
 // What the job must know of its training data.

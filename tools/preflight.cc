@@ -68,7 +68,7 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 void try_test_data(const Job& job, const FittedFeatures& features) {
   if (job.data.test.empty()) return;
   const Dataset test = test_source(job, features);
-  const Fit read = fit(job.data.format == "csv" ? test : test.take(job.evaluation.batch), {});
+  const Fit read = fit(job.data.format != "records" ? test : test.take(job.evaluation.batch), {});
   refuse_empty_files(read.lines, "data.test");
 }
 

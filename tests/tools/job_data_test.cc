@@ -1,0 +1,248 @@
+// [data] and [features] of a job file: which files, which columns, and what becomes of them.
+#include "tools/job_data.h"
+
+#include <gmock/gmock.h>
+
+#include "data/dataset_iterator.h"
+#include "data/hash.h"
+#include "data/tfrecord_writer.h"
+#include "tests/tools/temp_folder.h"
+#include "tools/job.h"
+#include "tools/job_model.h"
+
+namespace cairn::tools {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class JobDataTest : public ::testing::Test {
+ protected:
+  Job job(const std::string& text) const { return parse_job(text, folder_.path() + "/some.toml"); }
+  std::string error_of(const std::string& text) const {
+    try {
+      fit_features(job(text));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "it was taken";
+  }
+  // All examples of the training data as one batch.
+  struct Made {
+    FittedFeatures features;
+    ElementSpec spec;
+    Element all;
+    template <typename T>
+    std::vector<T> of(const std::string& name) const {
+      const auto values = all[spec.find(name)].values<T>();
+      return {values.begin(), values.end()};
+    }
+  };
+  Made made(const std::string& text) const {
+    const Job read = job(text);
+    FittedFeatures features = fit_features(read);
+    const Dataset data = train_source(read, features);
+    return {features, data.element_spec(), *open(data.batch(100))->next()};
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  TempFolder folder_;
+};
+
+constexpr const char* kXy =
+    "[data.csv]\ncolumns = ['x:float32', 'y:float32']\nlabel = {column = "
+    "'y'}\n[features]\nnumeric = 'x'\n";
+
+// ---- files ----
+
+TEST_F(JobDataTest, APatternMeansItsFilesInTheOrderOfTheirNames) {
+  for (const char* name : {"part-2.csv", "part-1.csv", "other.csv"}) folder_.write(name, "1,0\n");
+  const Job read = job(std::string("[data]\ntrain = ['part-*.csv', 'other.csv']\n") + kXy);
+  EXPECT_THAT(read.data.train,
+              ElementsAre(path("part-1.csv"), path("part-2.csv"), path("other.csv")));
+  EXPECT_EQ(fit_features(read).examples, 3);
+}
+
+TEST_F(JobDataTest, APatternWithoutFilesIsAnErrorThatNamesIt) {
+  EXPECT_THAT(error_of(std::string("[data]\ntrain = 'part-*.csv'\n") + kXy),
+              AllOf(HasSubstr("some.toml:2: data.train: there is no file \"part-*.csv\""),
+                    HasSubstr(folder_.path())));
+}
+
+TEST_F(JobDataTest, AFileWhoseNameHoldsAStarIsNoPattern) {
+  folder_.write("a*.csv", "1,0\n");
+  folder_.write("ab.csv", "1,0\n");
+  EXPECT_THAT(job(std::string("[data]\ntrain = 'a*.csv'\n") + kXy).data.train,
+              ElementsAre(path("a*.csv")));
+}
+
+// ---- formats ----
+
+TEST_F(JobDataTest, TheFormatFollowsFromTheEndingOrTheTableUnlessItIsSaid) {
+  const auto format = [&](const std::string& text) { return job("[data]\n" + text).data.format; };
+  EXPECT_EQ(format("train = 'a.tfrecord.gz'"), "tfrecords");
+  EXPECT_EQ(format("train = 'a.libsvm'\n[data.libsvm]\ndimension = 9"), "libsvm");
+  EXPECT_EQ(format("train = 'a.gz'\n[data.libsvm]\ndimension = 9"), "libsvm");
+  EXPECT_EQ(format("train = 'a.txt'"), "csv");
+  EXPECT_EQ(format("train = 'a.csv'\nformat = 'text'"), "text");
+  EXPECT_EQ(job("[data]\ntrain = 'a.tsv'").data.csv.delimiter, '\t');
+}
+
+TEST_F(JobDataTest, AFormatThatIsNotThereIsToldTheNearest) {
+  EXPECT_THAT(error_of("[data]\ntrain = 'a'\nformat = 'libsvn'"),
+              AllOf(HasSubstr("\"libsvn\""), HasSubstr("\"libsvm\"?")));
+}
+
+TEST_F(JobDataTest, TheTableOfAnotherFormatIsRefused) {
+  EXPECT_THAT(error_of("[data]\ntrain = 'a.csv'\n[data.libsvm]\ndimension = 9"),
+              HasSubstr("some.toml:3: data.libsvm is not read with data.format = \"csv\""));
+  EXPECT_THAT(error_of("[data]\ntrain = 'a.svm'\n[data.libsvm]\ndimension = 9\n[features]\n"
+                       "numeric = 'ids'"),
+              HasSubstr("features.numeric is not read"));
+}
+
+TEST_F(JobDataTest, UnknownKeysOfNewTablesAreToldTheNearest) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[data.libsvm]\ndimensions = 9", "\"data.libsvm.dimensions\"; did you mean \"dimension\"?"},
+      {"[data.tfrecords]\nfeature = 'x:int64'",
+       "\"data.tfrecords.feature\"; did you mean \"features\"?"},
+      {"[data.text]\nseperator = ' '", "\"data.text.seperator\"; did you mean \"separator\"?"},
+      {"[data.csv]\ncolumns = [{name = 'x', unknwon = 'NA'}]",
+       "\"data.csv.columns.unknwon\"; did you mean \"unknown\"?"},
+      {"[features.text]\nx = {bucket = 9}",
+       "\"features.text.x.bucket\"; did you mean \"buckets\"?"}};
+  for (const auto& [table, said] : cases)
+    EXPECT_THAT(error_of(std::string("[data]\ntrain = 'a'\n") + table), HasSubstr(said)) << table;
+}
+
+TEST_F(JobDataTest, LibsvmIsOneBagOfIdsWithValues) {
+  folder_.write("a.svm", "+1 1:0.5 4:2\n-1 2:1 # comment\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.svm'\n[data.libsvm]\ndimension = 4\n"
+      "label = {positive = '+1', negative = '-1'}");
+  ASSERT_EQ(data.features.ids.size(), 1u);
+  EXPECT_TRUE(data.features.ids[0].bags);
+  EXPECT_EQ(data.features.ids[0].rows, 4);
+  EXPECT_EQ(data.features.ids[0].weights, "values");
+  EXPECT_THAT(data.of<std::int64_t>("ids"), ElementsAre(0, 3, 1));
+  EXPECT_THAT(data.of<float>("values"), ElementsAre(0.5f, 2, 1));
+  EXPECT_THAT(data.of<float>("label"), ElementsAre(1, 0));
+}
+
+TEST_F(JobDataTest, LibsvmWithoutADimensionIsAnError) {
+  EXPECT_THAT(error_of("[data]\ntrain = 'a.svm'\n"), HasSubstr("data.libsvm.dimension is not"));
+}
+
+TEST_F(JobDataTest, TfRecordsAreColumnsThatFeaturesNameLikeThoseOfCsv) {
+  TfRecordWriter file(path("a.tfrecord"));
+  file.write(ExampleMessage()
+                 .integers("y", {1})
+                 .integers("areas", {5, 6, 5})
+                 .floats("x", {1, 2})
+                 .texts("word", {"red"})
+                 .bytes());
+  file.write(ExampleMessage().integers("y", {0}).floats("x", {3, 4}).bytes());
+  file.finish();
+  const Made data = made(
+      "[data]\ntrain = 'a.tfrecord'\n[data.tfrecords]\nfeatures = ['y:int64', 'areas:int64[]', "
+      "'x:float32[2]', {name = 'word', dtype = 'string', default = 'none'}]\nlabel = 'y'\n"
+      "[features]\nplain = 'x'\nvocabulary = 'word'\nids = {areas = 10}");
+  EXPECT_THAT(data.of<std::int64_t>("areas"), ElementsAre(5, 6, 5));
+  EXPECT_THAT(data.of<std::int64_t>("areas/row_splits"), ElementsAre(0, 3, 3));
+  EXPECT_THAT(data.of<float>("x"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(data.of<std::int64_t>("word"), ElementsAre(2, 1));
+  EXPECT_EQ(data.features.examples, 2);
+}
+
+TEST_F(JobDataTest, TextIsALabelAndTheRestOfTheLine) {
+  folder_.write("a.txt", "spam\tWIN a\tprize\nham\tSee you \"soon\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.txt'\nformat = 'text'\n[data.text]\nlabel = {positive = 'spam', "
+      "negative = 'ham'}\n[features]\ntext = {text = 1000}");
+  EXPECT_THAT(data.of<float>("label"), ElementsAre(1, 0));
+  const auto id = [](const char* word) { return hash_bucket(text_hash(word), 1000); };
+  EXPECT_THAT(data.of<std::int64_t>("text"),
+              ElementsAre(id("win"), id("a"), id("prize"), id("see"), id("you"), id("soon")));
+  EXPECT_THAT(data.of<std::int64_t>("text/row_splits"), ElementsAre(0, 3, 6));
+}
+
+TEST_F(JobDataTest, CriteoHasItsColumns) {
+  std::string line = "1";
+  for (int i = 0; i < 13; ++i) line += i == 1 ? "\t" : "\t3";
+  for (int i = 0; i < 26; ++i) line += "\t0000000a";
+  folder_.write("a.txt", line + "\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.txt'\nformat = 'criteo'\n[features]\nlog1p = ['I1', 'I2']\nhashed = {C1 "
+      "= 100}");
+  EXPECT_THAT(data.of<float>("label"), ElementsAre(1));
+  EXPECT_EQ(data.of<std::int64_t>("C1").front(), hash_bucket(text_hash("0000000a"), 100));
+}
+
+// ---- columns ----
+
+TEST_F(JobDataTest, ACellOfSeveralIdsIsABag) {
+  folder_.write("a.csv", "1,3|7,a b\n0,,c\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', 'areas:int64[]', {name = "
+      "'tags', dtype = 'string[]', separator = ' '}]\nlabel = {column = 'y'}\n"
+      "[features]\nids = {areas = 10}\nvocabulary = 'tags'");
+  EXPECT_THAT(data.of<std::int64_t>("areas"), ElementsAre(3, 7));
+  EXPECT_THAT(data.of<std::int64_t>("areas/row_splits"), ElementsAre(0, 2, 2));
+  EXPECT_THAT(data.of<std::int64_t>("tags/row_splits"), ElementsAre(0, 2, 3));
+  for (const IdFeature& id : data.features.ids) EXPECT_TRUE(id.bags) << id.name;
+}
+
+TEST_F(JobDataTest, ABadNumberInABagIsToldWithItsPlace) {
+  folder_.write("a.csv", "1,3|7\n0,4|x|5\n");
+  EXPECT_THAT(error_of("[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', "
+                       "'areas:int64[]']\nlabel = {column = 'y'}\n[features]\nids = {areas = 10}"),
+              HasSubstr("a.csv:2:3: column \"areas\": \"4|x|5\" is not of type int64"));
+}
+
+TEST_F(JobDataTest, UnknownCellsHaveDefaultsAndIndicators) {
+  folder_.write("a.csv", "1,5,red\n0,NA,?\n1,-,blue\n0,,red\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', {name = 'x', dtype = "
+      "'float32', unknown = ['NA', '-'], indicator = true}, {name = 'c', default = 'none'}]\n"
+      "unknown = '?'\nlabel = {column = 'y'}\n[features]\nplain = 'x'\nvocabulary = 'c'");
+  EXPECT_THAT(data.of<float>("x"), ElementsAre(5, 0, 0, 0));
+  EXPECT_THAT(data.of<float>("numeric"), ElementsAre(0, 1, 1, 1)) << "the indicator";
+  EXPECT_THAT(data.of<std::int64_t>("c"), ElementsAre(1, 3, 2, 1));
+}
+
+TEST_F(JobDataTest, TextsUnknownToAllColumnsMayBeSeveral) {
+  folder_.write("a.csv", "1,NA\n0,?\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', {name = 'x', dtype = "
+      "'float32', default = 7}]\nunknown = ['?', 'NA']\nlabel = {column = 'y'}\n[features]\n"
+      "plain = 'x'");
+  EXPECT_THAT(data.of<float>("x"), ElementsAre(7, 7));
+}
+
+TEST_F(JobDataTest, WordsAndCharactersOfATextAreOneBag) {
+  folder_.write("a.csv", "1,Go NOW\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['y:float32', 't']\nlabel = {column = 'y'}\n"
+      "[features.text]\nt = {buckets = 100000, words = 2, characters = 4}");
+  const auto bucket = [](std::uint64_t hash) { return hash_bucket(hash, 100'000); };
+  const std::uint64_t go = text_hash("go"), now = text_hash("now");
+  EXPECT_THAT(data.of<std::int64_t>("t"),
+              ElementsAre(bucket(go), bucket(now), bucket(cross_hash(go, now)),
+                          bucket(cross_hash(0x63, text_hash("<go>"))),
+                          bucket(cross_hash(0x63, text_hash("<now"))),
+                          bucket(cross_hash(0x63, text_hash("now>")))));
+  EXPECT_EQ(data.features.ids[0].rows, 100'000);
+}
+
+TEST_F(JobDataTest, ALabelOfARecordOutsideZeroAndOneIsABadOne) {
+  TfRecordWriter file(path("a.tfrecord"));
+  file.write(ExampleMessage().integers("y", {2}).integers("x", {1}).bytes());
+  file.finish();
+  EXPECT_THAT(error_of("[data]\ntrain = 'a.tfrecord'\n[data.tfrecords]\nfeatures = ['y:int64', "
+                       "'x:int64']\nlabel = 'y'\n[features]\nids = {x = 2}"),
+              AllOf(HasSubstr("a.tfrecord"), HasSubstr("must lie in [0, 1]")));
+}
+
+}  // namespace
+}  // namespace cairn::tools

@@ -1,0 +1,128 @@
+// Whole runs of job files over the public data sets of examples/data, one for each kind of source:
+// the model learns what its data tells.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "core/base/json.h"
+#include "data/dataset_iterator.h"
+#include "data/tfrecord_writer.h"
+#include "examples/msweb.h"
+#include "tests/tools/end_in_time.h"
+#include "tests/tools/temp_folder.h"
+#include "tools/child_process.h"
+
+namespace cairn::tools {
+namespace {
+
+const std::string kSets = std::filesystem::absolute("examples/data").string() + "/";
+const std::string kExamples = std::filesystem::absolute("examples").string() + "/";
+
+class TrainSources : public ::testing::Test {
+ protected:
+  // The AUC on the data that the run was evaluated on.
+  double auc_of(const std::string& job, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{CAIRN_PROGRAM,  "train", job,         "--report",
+                                       path("report"), "--dir", path("run"), "--overwrite"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ChildProcess child({.arguments = arguments, .output_file = path("output")});
+    const int code = end_in_time(child, 120'000, folder_.read("output")).code;
+    EXPECT_EQ(code, 0) << folder_.read("output");
+    if (code != 0) return 0;
+    return parse_json(folder_.read("report"), "the report")["metrics"]["auc"].get<double>();
+  }
+  double auc_of_text(const std::string& job, std::vector<std::string> more = {}) {
+    folder_.write("job.toml", job);
+    return auc_of(path("job.toml"), std::move(more));
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  TempFolder folder_;
+};
+
+const std::vector<std::string> kAlone = {"--strategy", "one_device"};
+
+TEST_F(TrainSources, A9aIsLinesOfLibsvm) {
+  EXPECT_GT(auc_of(kExamples + "a9a.toml", kAlone), 0.89);
+}
+
+TEST_F(TrainSources, AgaricusIsLearntByADeepModelOnWorkers) {
+  const std::string files = kSets + "libsvm/agaricus.txt.";
+  EXPECT_GT(
+      auc_of_text("[data]\nformat = 'libsvm'\ntrain = '" + files + "train.gz'\ntest = '" + files +
+                      "test.gz'\nbatch = 64\nepochs = 3\n[data.libsvm]\ndimension = 126\n"
+                      "[model]\nkind = 'deep'\ncombiner = 'sum'\n[optimizer]\nkind = "
+                      "'adagrad'\nlearning_rate = 0.1\n",
+                  {"--ps", "1", "--workers", "2"}),
+      0.99);
+}
+
+// Does a user visit the area "Free Downloads", as the other areas tell?
+class Msweb : public TrainSources {
+ protected:
+  static constexpr std::int64_t kDownloads = 1008;
+
+  // Calls write(whether it was visited, the other areas) for each user.
+  template <typename Write>
+  void each_user(const std::string& file, Write write) const {
+    const auto users = open(msweb(kSets + "msweb/" + file, path("users")));
+    while (const auto user = users->next()) {
+      bool visited = false;
+      std::vector<std::int64_t> others;
+      for (const std::int64_t area : (*user)[1].values<std::int64_t>()) {
+        if (area == kDownloads)
+          visited = true;
+        else
+          others.push_back(area);
+      }
+      write(visited, others);
+    }
+  }
+  void write_csv(const std::string& from, const std::string& to) const {
+    std::string lines;
+    each_user(from, [&](bool visited, const std::vector<std::int64_t>& areas) {
+      lines += visited ? "1," : "0,";
+      for (std::size_t i = 0; i < areas.size(); ++i)
+        lines += (i > 0 ? "|" : "") + std::to_string(areas[i]);
+      lines += "\n";
+    });
+    folder_.write(to, lines);
+  }
+  void write_tfrecords(const std::string& from, const std::string& to) const {
+    TfRecordWriter file(path(to));
+    each_user(from, [&](bool visited, const std::vector<std::int64_t>& areas) {
+      file.write(ExampleMessage().integers("visited", {visited}).integers("areas", areas).bytes());
+    });
+    file.finish();
+  }
+};
+
+constexpr const char* kMswebModel =
+    "[features.ids]\nareas = 1300\n[model]\nkind = 'wide_deep'\ncombiner = 'sqrtn'\nhidden = [16]\n"
+    "[optimizer]\nkind = 'adagrad'\nlearning_rate = 0.05\n[wide_optimizer]\nkind = 'ftrl'\n";
+
+TEST_F(Msweb, BagsOfAreasAreReadFromCsvCells) {
+  write_csv("anonymous-msweb.data.gz", "train.csv");
+  write_csv("anonymous-msweb.test.gz", "test.csv");
+  EXPECT_GT(auc_of_text(std::string("[data]\ntrain = 'train.csv'\ntest = 'test.csv'\nbatch = 128\n"
+                                    "[data.csv]\ncolumns = ['visited:float32', 'areas:int64[]']\n"
+                                    "label = {column = 'visited'}\n") +
+                            kMswebModel,
+                        kAlone),
+            0.75);
+}
+
+TEST_F(Msweb, BagsOfAreasAreReadFromExamplesInSeveralFiles) {
+  write_tfrecords("anonymous-msweb.data.gz", "train-1.tfrecord");
+  write_tfrecords("anonymous-msweb.test.gz", "test-1.tfrecord");
+  EXPECT_GT(
+      auc_of_text(std::string("[data]\ntrain = 'train-*.tfrecord'\ntest = 'test-*.tfrecord'\nbatch "
+                              "= 128\n[data.tfrecords]\nfeatures = ['visited:int64', "
+                              "'areas:int64[]']\nlabel = 'visited'\n") +
+                      kMswebModel,
+                  {"--strategy", "mirrored"}),
+      0.75);
+}
+
+}  // namespace
+}  // namespace cairn::tools

@@ -1,0 +1,44 @@
+// [data] of a job file: which files, in which form, and how often they are read.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/example_schema.h"
+#include "data/file_schema.h"
+#include "data/schema.h"
+
+namespace cairn::tools {
+
+class TomlTable;
+
+struct JobData {
+  std::string format = "csv";            // one of data_formats()
+  std::vector<std::string> train, test;  // absolute, or relative to the job file
+  std::int64_t batch = 256;
+  double epochs = 1;  // passes over the training data; ignored if steps is given
+  std::int64_t steps = 0;
+  // Examples in a shuffle's block; 0: in the order of the file.
+  std::int64_t shuffle = 0;
+  bool skip_bad_rows = false;
+  CsvSchema csv;  // of text and criteo, too
+  RecordSchema records;
+  LibsvmSchema libsvm = {.label = {.column = "label", .binary = true}};
+  ExampleSchema tfrecords;
+
+  // Whether it is lines of cells, which csv describes.
+  bool is_text() const { return format == "csv" || format == "text" || format == "criteo"; }
+  // Whether [features] says what becomes of its columns. The others hold what models read.
+  bool has_columns() const { return is_text() || format == "tfrecords"; }
+  // The column of the label; empty: none was named. And the key that names it.
+  const std::string& label() const;
+  std::string label_key() const;
+};
+
+// csv, records, libsvm, tfrecords, text, criteo.
+const std::vector<std::string>& data_formats();
+
+//   Errors  InvalidArgument: file, line and what is wrong. NotFound: a pattern that no file has.
+void read_data(TomlTable table, JobData& data);
+
+}  // namespace cairn::tools

@@ -1,0 +1,82 @@
+#include "tools/job_features.h"
+
+#include "core/base/error.h"
+#include "tools/toml_table.h"
+
+namespace cairn::tools {
+namespace {
+
+void read_crosses(TomlTable& table, JobFeatures& features) {
+  const toml::node* list = table.node("crosses");
+  if (list == nullptr) return;
+  const char* const wanted = "a list of {columns = [...], buckets = n}";
+  const toml::array* array = list->as_array();
+  if (array == nullptr) table.fail(*list, "crosses", wanted);
+  for (const toml::node& item : *array) {
+    if (!item.is_table()) table.fail(item, "crosses", wanted);
+    TomlTable one(item.as_table(), table.path("crosses"), table.file());
+    JobFeatures::Cross cross;
+    one.read("columns", cross.columns);
+    one.read("buckets", cross.buckets);
+    one.refuse_unknown();
+    if (cross.columns.size() < 2) table.fail(item, "crosses", "over at least two columns");
+    features.crosses.push_back(std::move(cross));
+  }
+}
+
+// 65536, or {buckets = 65536, words = 2, characters = [3, 5]}.
+JobFeatures::Text read_text(TomlTable& texts, const std::string& key, const toml::node& value) {
+  JobFeatures::Text text;
+  if (!value.is_table()) {
+    text.buckets = texts.convert<std::int64_t>(value, key);
+    return text;
+  }
+  TomlTable one(value.as_table(), texts.path(key), texts.file());
+  one.read("buckets", text.buckets);
+  one.read("words", text.ngrams.words_max);
+  one.read("keep_case", text.ngrams.keep_case);
+  std::vector<std::int64_t> characters;
+  one.read("characters", characters);
+  one.refuse_unknown();
+  if (characters.empty()) return text;
+  if (characters.size() > 2)
+    texts.fail(*value.as_table()->get("characters"), key + ".characters",
+               "a number of characters, or the least and the most");
+  text.ngrams.characters_min = characters.front();
+  text.ngrams.characters_max = characters.back();
+  return text;
+}
+
+}  // namespace
+
+// Some of the tables have columns' names as keys, so each() visits them and no key in them is
+// unknown.
+void read_features(TomlTable table, JobFeatures& features) {
+  table.read("numeric", features.numeric);
+  table.read("log1p", features.log1p);
+  table.read("plain", features.plain);
+  table.read("vocabulary", features.vocabulary);
+  table.read("vocabulary_min_count", features.vocabulary_min_count);
+  TomlTable hashed = table.table("hashed");
+  hashed.each([&](const std::string& key, const toml::node& value) {
+    features.hashed[key] = hashed.convert<std::int64_t>(value, key);
+  });
+  TomlTable bucketised = table.table("bucketised");
+  bucketised.each([&](const std::string& key, const toml::node& value) {
+    features.bucketised[key] = bucketised.convert<std::vector<float>>(value, key);
+  });
+  TomlTable text = table.table("text");
+  text.each([&](const std::string& key, const toml::node& value) {
+    features.text[key] = read_text(text, key, value);
+  });
+  TomlTable ids = table.table("ids");
+  ids.each([&](const std::string& key, const toml::node& value) {
+    features.ids.push_back(key);
+    features.id_rows[key] = value.is_array() ? ids.convert<std::vector<std::int64_t>>(value, key)
+                                             : std::vector{ids.convert<std::int64_t>(value, key)};
+  });
+  read_crosses(table, features);
+  table.refuse_unknown();
+}
+
+}  // namespace cairn::tools

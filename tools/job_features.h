@@ -1,0 +1,44 @@
+// [features] of a job file: how columns become numbers and ids. A column may serve several
+// features.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "data/feature_column.h"
+
+namespace cairn::tools {
+
+class TomlTable;
+
+struct JobFeatures {
+  std::vector<std::string> numeric;  // standardised over the training data
+  std::vector<std::string> log1p;    // log(1 + x) first, then standardised
+  std::vector<std::string> plain;    // as they are
+  // One id per value that occurs in the training data, and 0 for all others.
+  std::vector<std::string> vocabulary;
+  std::int64_t vocabulary_min_count = 1;
+  std::map<std::string, std::int64_t> hashed;            // column -> buckets
+  std::map<std::string, std::vector<float>> bucketised;  // column -> boundaries
+  // Columns of texts, whose words and n-grams are hashed.
+  struct Text {
+    std::int64_t buckets = 0;
+    Ngrams ngrams;
+  };
+  std::map<std::string, Text> text;
+  // Columns whose combinations have weights of their own.
+  struct Cross {
+    std::vector<std::string> columns;
+    std::int64_t buckets = 1000;
+  };
+  std::vector<Cross> crosses;    // of the wide part
+  std::vector<std::string> ids;  // columns that hold ids already
+  // How many rows: one number for all values of a field, or one per value.
+  std::map<std::string, std::vector<std::int64_t>> id_rows;
+};
+
+//   Errors  InvalidArgument: file, line and what is wrong.
+void read_features(TomlTable table, JobFeatures& features);
+
+}  // namespace cairn::tools
