@@ -26,15 +26,16 @@ ClusterSteps::ClusterSteps(ParameterServerStrategy& strategy, const std::atomic<
 
 std::int64_t ClusterSteps::steps_ahead() const { return kStepsAhead; }
 
-StepRunner::Data ClusterSteps::training_data(const Strategy::DatasetFunction& dataset_fn) {
-  if (shares_ > 1)
+StepRunner::Data ClusterSteps::training_data(const Strategy::DatasetFunction& dataset_fn,
+                                             Visitation visitation) {
+  if (shares_ > 1 || visitation == Visitation::kExactlyOnce)
     return coordinator_.create_shared_dataset(dataset_fn({.num_replicas_in_sync = shares_}),
                                               "train");
   return coordinator_.create_per_worker_dataset(dataset_fn, "train");
 }
 
-StepRunner::Data ClusterSteps::test_data(const Dataset& batches) {
-  return coordinator_.create_shared_dataset(batches, "test");
+StepRunner::Data ClusterSteps::test_data(const Dataset& batches, const std::string& name) {
+  return coordinator_.create_shared_dataset(batches, name);
 }
 
 bool ClusterSteps::makes_variables(Function& step, const Data& data) {

@@ -22,8 +22,8 @@ class ClusterSteps final : public StepRunner {
   Strategy& strategy() override { return coordinator_.strategy(); }
   std::int64_t steps_ahead() const override;
   std::int64_t shares() const override { return shares_; }
-  Data training_data(const Strategy::DatasetFunction& dataset_fn) override;
-  Data test_data(const Dataset& batches) override;
+  Data training_data(const Strategy::DatasetFunction& dataset_fn, Visitation visitation) override;
+  Data test_data(const Dataset& batches, const std::string& name) override;
   bool keeps_positions() const override { return true; }
   bool makes_variables(Function& step, const Data& data) override;
   StepResult schedule_step(Function& function, const Data& data) override;

@@ -9,33 +9,36 @@
 
 namespace cairn::tools {
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
-                         const JobNetwork& network)
+                         const JobNetwork& network, const std::optional<JudgedData>& judged)
     : job_(job), runner_(runner) {
   metrics_.push_back(std::make_unique<nn::Auc>());
   metrics_.push_back(std::make_unique<nn::Accuracy>());
   metrics_.push_back(std::make_unique<nn::LogLoss>());
-  make_function(network);
-  if (job.data.test.empty()) return;
-  Dataset test = test_source(job, features);
+  make_function(network, features);
+  if (!judged) return;
+  name_ = judged->name;
   const std::int64_t batch = job.evaluation.batch;
-  batches_ = (cardinality(test, &lines_) + batch - 1) / batch;
-  refuse_empty_files(lines_, "data.test");
+  batches_ = (cardinality(judged->data, &lines_) + batch - 1) / batch;
+  refuse_empty_files(lines_, judged->key);
   if (batches_ == 0)
-    throw InvalidArgumentError(
-        str("data.test holds no examples. ", skipped_rows_text(lines_, "data.test")));
-  data_ = runner_.test_data(test.batch(batch).repeat());
+    throw InvalidArgumentError(str("the ", name_, " data, of ", judged->key,
+                                   ", holds no examples. ",
+                                   skipped_rows_text(lines_, judged->key)));
+  data_ = runner_.test_data(judged->data.batch(batch).repeat(), name_);
 }
 
 // A model whose output is not finite ends the run instead of being scored.
-void Evaluations::make_function(const JobNetwork& network) {
+void Evaluations::make_function(const JobNetwork& network, const FittedFeatures& features) {
   function_ = runner_.strategy().function(
-      [this, &network](Iterator input) {
+      [this, &network, features](Iterator input) {
         Batch batch = input.get_next();
         Array probability =
             nn::probability(check_numerics(network.logits(batch.features), "the model's output"));
+        const Array weights = features.weights_of(batch.features);
         Outputs summaries;
         for (const auto& metric : metrics_)
-          summaries.emplace_back(metric->name(), metric->summary(probability, batch.label));
+          summaries.emplace_back(metric->name(),
+                                 metric->summary(probability, batch.label, weights));
         return summaries;
       },
       "evaluate");
@@ -94,7 +97,7 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
     for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i]->add(summaries[i]);
   }
   newest_.clear();
-  std::string text = str("step ", evaluation.step, ", test data:");
+  std::string text = str("step ", evaluation.step, ", ", name_, " data:");
   for (const auto& metric : metrics_) {
     newest_.emplace_back(metric->name(), metric->result());
     char number[32];

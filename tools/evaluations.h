@@ -1,5 +1,5 @@
-// Evaluations: the job's model judged on its test data while it trains. Each is a run per batch of
-// the test data, scheduled at once and collected when all of them have ended, so that training on a
+// Evaluations: the job's model judged while it trains, on data that it is not trained on. Each is a
+// run per batch of that data, scheduled at once and collected when all of them have ended, so that training on a
 // cluster goes on beside it.
 #pragma once
 #include <cstdint>
@@ -23,10 +23,10 @@ class Evaluations {
  public:
   using Metrics = std::vector<std::pair<std::string, double>>;
 
-  // All references outlive it.
-  //   Errors  InvalidArgument: the job names test data that holds no example; those of the files.
+  // All references outlive it. `judged`: with the job's features; empty: there is none.
+  //   Errors  InvalidArgument: the data holds no example; those of the files.
   Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
-              const JobNetwork& network);
+              const JobNetwork& network, const std::optional<JudgedData>& judged);
 
   bool have_data() const { return batches_ > 0; }
   bool under_way() const { return !scheduled_.empty(); }
@@ -36,7 +36,7 @@ class Evaluations {
   void schedule_if_due(std::int64_t step);
   // The same if the job wants evaluations by time and one is due.
   void schedule_if_time(std::int64_t step);
-  // Of the model as the closures find it, told as that of `step`. Nothing without test data.
+  // Of the model as the closures find it, told as that of `step`. Nothing without data.
   void schedule(std::int64_t step);
   // What has ended is computed, oldest first; `say` gets a line for each. With `wait` it waits
   // a little for the first that has not ended.
@@ -49,14 +49,15 @@ class Evaluations {
   void abandon() { scheduled_.clear(); }
 
   const Metrics& newest() const { return newest_; }  // of the last one that was collected
-  const LinesRead& lines() const { return lines_; }  // what reading the test data came across
+  const LinesRead& lines() const { return lines_; }  // what reading the data came across
+  const std::string& name() const { return name_; }  // the data's; empty: there is none
 
  private:
   struct Scheduled {
     std::vector<StepResult> parts;
     std::int64_t step = 0;
   };
-  void make_function(const JobNetwork& network);
+  void make_function(const JobNetwork& network, const FittedFeatures& features);
   std::optional<std::string> next_ended(bool wait);
   std::string finish(const Scheduled& evaluation);
 
@@ -65,7 +66,8 @@ class Evaluations {
   std::vector<std::unique_ptr<nn::Metric>> metrics_;
   Function function_;
   StepRunner::Data data_;
-  std::int64_t batches_ = 0;  // of the test data; 0: there is none
+  std::string name_;
+  std::int64_t batches_ = 0;  // of the data; 0: there is none
   std::int64_t every_ = 0, next_ = 0;
   TimePoint last_at_{};
   std::deque<Scheduled> scheduled_;

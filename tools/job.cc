@@ -122,6 +122,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   job.name = std::filesystem::path(path).stem().string();
   root.read("name", job.name);
   read_data(root.table("data"), job.data);
+  read_validation(root.table("validation"), job.validation);
   read_features(root.table("features"), job.features);
   read_model(root.table("model"), job.model);
   job.optimizer = read_optimizer(root.table("optimizer"), {});

@@ -84,7 +84,8 @@ struct JobCheckpoint {
   std::size_t keep_last = 5;
 };
 
-// [evaluation]: how often to judge the model on the test data, besides at the end.
+// [evaluation]: how often to judge the model, besides at the end: on the validation data if there
+// is some, otherwise on the test data.
 struct JobEvaluation {
   Every every;
   std::int64_t batch = 2048;
@@ -95,6 +96,7 @@ struct Job {
   std::string name;
   std::string text;  // as read, for the report and the checkpoints
   JobData data;
+  JobValidation validation;
   JobFeatures features;
   JobModel model;
   // [optimizer] and [wide_optimizer]: of the deep part, and of the wide part, which takes the first

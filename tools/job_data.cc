@@ -349,6 +349,8 @@ void read_data(TomlTable table, JobData& data) {
   table.read("steps", data.steps);
   table.read("shuffle", data.shuffle);
   table.read("skip_bad_rows", data.skip_bad_rows);
+  table.read("weight", data.weight);
+  table.read("visitation", data.visitation);
   const bool tabs = !data.train.empty() && ending(data.train.front()) == ".tsv";
   read_csv(table.table("csv"), data.csv, tabs ? '\t' : ',');
   CsvSchema text;
@@ -360,6 +362,19 @@ void read_data(TomlTable table, JobData& data) {
   read_tfrecords(table.table("tfrecords"), data.tfrecords);
   table.refuse_unknown();
   require(!data.train.empty(), table, "data.train names no file");
+}
+
+void read_validation(TomlTable table, JobValidation& validation) {
+  read_files(table, "files", validation.files);
+  table.read("split_by", validation.split_by);
+  const bool share = table.has("share");
+  table.read("share", validation.share);
+  table.refuse_unknown();
+  require(validation.files.empty() || validation.split_by.empty(), table,
+          "validation.files are data of their own, and validation.split_by takes a part of the "
+          "training data: give one of them");
+  require(!share || !validation.split_by.empty(), table,
+          "validation.share is a share of the values of validation.split_by, which is not given");
 }
 
 }  // namespace cairn::tools

@@ -21,6 +21,9 @@ struct JobData {
   // Examples in a shuffle's block; 0: in the order of the file.
   std::int64_t shuffle = 0;
   bool skip_bad_rows = false;
+  std::string weight;  // the column of examples' weights; empty: all are 1
+  // Of the workers that each go at their own pace: by_worker, or exactly_once.
+  std::string visitation = "by_worker";
   CsvSchema csv;  // of text and criteo, too
   RecordSchema records;
   LibsvmSchema libsvm = {.label = {.column = "label", .binary = true}};
@@ -35,10 +38,20 @@ struct JobData {
   std::string label_key() const;
 };
 
+// [validation]: what is judged on the way, and never trained on. Files of its own, or a share of
+// the training data.
+struct JobValidation {
+  std::vector<std::string> files;
+  std::string split_by;  // a column: examples of one value are all held back, or none of them
+  double share = 0.1;    // of the values, with split_by
+  bool given() const { return !files.empty() || !split_by.empty(); }
+};
+
 // csv, records, libsvm, tfrecords, text, criteo.
 const std::vector<std::string>& data_formats();
 
 //   Errors  InvalidArgument: file, line and what is wrong. NotFound: a pattern that no file has.
 void read_data(TomlTable table, JobData& data);
+void read_validation(TomlTable table, JobValidation& validation);
 
 }  // namespace cairn::tools

@@ -59,6 +59,10 @@ void verify_numbers(const Job& job, const Limits& limits) {
   limits.whole("data.steps", job.data.steps, 0, kMany);
   if (job.data.steps == 0) limits.above_0("data.epochs", job.data.epochs, kEpochsMax);
   limits.whole("data.shuffle", job.data.shuffle, 0, kMany);
+  limits.name("data.visitation", job.data.visitation, {"by_worker", "exactly_once"});
+  if (!(job.validation.share > 0 && job.validation.share < 1))  // not so if it is NaN
+    limits.refuse("validation.share",
+                  str(" is ", job.validation.share, ": a number above 0 and below 1 is wanted"));
   limits.name("data.format", job.data.format, data_formats());
   limits.whole("data.libsvm.dimension", job.data.libsvm.dimension, 0, kRowsMax);
   limits.name("model.combiner", job.model.combiner, {"mean", "sum", "sqrtn"});
@@ -112,15 +116,14 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   }
 }
 
-// A model that is shown what it is to predict predicts that, and nothing else: the test would look
-// perfect.
-void verify_label_is_no_feature(const Job& job, const Limits& limits) {
-  const std::string& label = job.data.label();
-  if (label.empty()) return;
-  const auto verify = [&](const std::string& key, const std::string& column) {
-    if (column != label) return;
-    limits.refuse(key, str(" holds \"", label, "\", which ", job.data.label_key(),
-                           " names as the label: a column is a feature or the label"));
+// `named` is what `key` names as the label or the weight.
+void verify_is_no_feature(const Job& job, const std::string& named, const std::string& key,
+                          const char* role, const Limits& limits) {
+  if (named.empty()) return;
+  const auto verify = [&](const std::string& of_feature, const std::string& column) {
+    if (column != named) return;
+    limits.refuse(of_feature, str(" holds \"", named, "\", which ", key, " names as the ", role,
+                                  ": a column is a feature or the ", role));
   };
   const JobFeatures& features = job.features;
   for (const auto& column : features.numeric) verify("features.numeric", column);
@@ -134,6 +137,18 @@ void verify_label_is_no_feature(const Job& job, const Limits& limits) {
   for (const auto& column : features.ids) verify("features.ids", column);
   for (const auto& cross : features.crosses)
     for (const auto& column : cross.columns) verify("features.crosses", column);
+}
+
+// A model that is shown what it is to predict predicts that, and nothing else: the test would look
+// perfect.
+void verify_label_and_weight(const Job& job, const Limits& limits) {
+  const JobData& data = job.data;
+  verify_is_no_feature(job, data.label(), data.label_key(), "label", limits);
+  verify_is_no_feature(job, data.weight, "data.weight", "weight", limits);
+  if (!data.weight.empty() && data.weight == data.label())
+    limits.refuse("data.weight", str(" is \"", data.weight, "\", which is the label"));
+  if (!data.weight.empty() && data.format == "libsvm")
+    limits.refuse("data.weight", ": lines of libsvm have no column of weights");
 }
 
 // Keys that the data format does not read would be ignored silently.
@@ -179,7 +194,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_numbers(job, limits);
   verify_cluster(job.cluster, limits);
   verify_feature_numbers(job.features, limits);
-  verify_label_is_no_feature(job, limits);
+  verify_label_and_weight(job, limits);
   verify_format(job, given, limits);
 }
 

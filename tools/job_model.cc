@@ -7,7 +7,6 @@
 
 #include "core/graph/ops.h"
 #include "data/byte_source.h"
-#include "tools/job_source.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
@@ -87,14 +86,26 @@ void tell_bags(FittedFeatures& made, const Dataset& data) {
                                      name, "\": a model reads as many of each"));
 }
 
+void take_weight(FittedFeatures& made, const Job& job, const Dataset& data) {
+  made.weight = job.data.weight;
+  if (made.weight.empty()) return;
+  const ElementSpec& element = data.element_spec();
+  const TensorType& type = element.columns[element.find(made.weight)].type;
+  if (type.shape.rank() > 0 || type.dtype == DType::kString)
+    throw InvalidArgumentError(str("data.weight: \"", made.weight, "\" is ", type.to_string(),
+                                   "; a column of one number per example is wanted"));
+}
+
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
 FittedFeatures features_of_records(const Job& job, const Dataset& data) {
   FittedFeatures made;
   for (const RecordField& field : job.data.records.fields)
-    if (field.dtype == DType::kFloat32 && field.name != job.data.records.label)
+    if (field.dtype == DType::kFloat32 && field.name != job.data.records.label &&
+        field.name != job.data.weight)
       made.plain.push_back(field.name);
   add_ids(made, job.features);
+  take_weight(made, job, data);
   for (const auto& path : job.data.train)
     if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
   refuse_empty_files(made.lines, "data.train");
@@ -133,7 +144,7 @@ FitRequest fit_request(const Job& job) {
 FittedFeatures fit_features(const Job& job, const Fit* known) {
   const JobFeatures& wanted = job.features;
   verify_label(job);
-  const Dataset data = data_source(job, job.data.train);
+  const Dataset data = train_data(job);
   if (job.data.format == "records") return features_of_records(job, data);
   if (job.data.format == "libsvm") return features_of_libsvm(job, data);
   FittedFeatures made;
@@ -148,19 +159,30 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   add_ids(made, wanted);
   if (made.columns.empty())
     throw InvalidArgumentError("the job has no features: name columns under [features]");
-  tell_bags(made, data.features(made.columns));
+  if (!job.data.weight.empty()) made.columns.push_back(FeatureColumn::as_is(job.data.weight));
+  const Dataset with_features = data.features(made.columns);
+  take_weight(made, job, with_features);
+  tell_bags(made, with_features);
   return made;
 }
 
 // Without fitted columns the data's own columns serve, and features() would only drop them.
 Dataset train_source(const Job& job, const FittedFeatures& features) {
-  Dataset data = data_source(job, job.data.train);
+  const Dataset data = train_data(job);
   return features.columns.empty() ? data : data.features(features.columns);
 }
 
-Dataset test_source(const Job& job, const FittedFeatures& features) {
-  Dataset data = data_source(job, job.data.test);
-  return features.columns.empty() ? data : data.features(features.columns);
+std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features) {
+  std::vector<JudgedData> all = judged_data(job);
+  if (features.columns.empty()) return all;
+  for (JudgedData& each : all) each.data = each.data.features(features.columns);
+  return all;
+}
+
+Array FittedFeatures::weights_of(const Features& features) const {
+  if (weight.empty()) return {};
+  const Array& weights = features[weight];
+  return weights.dtype() == DType::kFloat32 ? weights : cast(weights, DType::kFloat32);
 }
 
 // Reshaped to [-1], because the batch's size is not known when this is traced.

@@ -2,8 +2,8 @@
 // the network over them.
 //
 // The order of a run is: fit_features(), which reads the data once; train_source() and
-// test_source(), which describe datasets with those features; JobNetwork, which is called within a
-// traced function.
+// judged_sources(), which describe datasets with those features; JobNetwork, which is called within
+// a traced function.
 #pragma once
 #include <memory>
 #include <string>
@@ -18,6 +18,7 @@
 #include "nn/optimizer.h"
 #include "nn/wide.h"
 #include "tools/job.h"
+#include "tools/job_source.h"
 
 namespace cairn::tools {
 
@@ -41,8 +42,12 @@ struct FittedFeatures {
   bool numeric = false;  // there is a column "numeric"
   // Columns of numbers that the model reads as they are.
   std::vector<std::string> plain;
-  std::int64_t examples = 0;  // of the training data
+  std::string weight;         // the column of examples' weights; empty: all are 1
+  std::int64_t examples = 0;  // of the training data, without what is held back
   LinesRead lines;            // of the training data
+
+  // float32 [b]; undefined: all are 1.
+  Array weights_of(const Features& features) const;
 };
 
 // What the job must know of its training data.
@@ -52,10 +57,10 @@ FitRequest fit_request(const Job& job);
 //   Errors  the data's own.
 FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
 
-// The training data with its features, before sharding, shuffling and batching; the test data
-// likewise.
+// The training data with its features, before sharding, shuffling and batching; the data that the
+// model is judged on likewise, validation data first.
 Dataset train_source(const Job& job, const FittedFeatures& features);
-Dataset test_source(const Job& job, const FittedFeatures& features);
+std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features);
 
 // The model of the job over the features: logits [b, 1].
 class JobNetwork {

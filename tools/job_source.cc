@@ -1,6 +1,7 @@
 #include "tools/job_source.h"
 
 #include "core/base/error.h"
+#include "core/graph/ops.h"
 
 namespace cairn::tools {
 namespace {
@@ -24,8 +25,6 @@ Dataset tfrecords_source(const JobData& data, const std::vector<std::string>& fi
   return Dataset::tfrecords(files, schema, {.on_error = on_error});
 }
 
-}  // namespace
-
 // A job's label is the truth of a binary cross-entropy, so what lies outside [0, 1] is bad.
 Dataset data_source(const Job& job, const std::vector<std::string>& files) {
   const JobData& data = job.data;
@@ -34,6 +33,63 @@ Dataset data_source(const Job& job, const std::vector<std::string>& files) {
   if (data.format == "tfrecords") return tfrecords_source(data, files, on_error);
   if (data.format == "libsvm") return Dataset::libsvm(files, data.libsvm, {on_error});
   return csv_source(data, files, on_error);
+}
+
+// ---- a part of the training data ----
+
+constexpr std::int64_t kPrime = 0x7FFFFFFF;  // 2^31 - 1
+
+// Whole numbers in [0, kPrime), without a pattern: of a text its hash; of a number x^5 modulo
+// kPrime, which takes every value once, since 5 does not divide kPrime - 1. Which examples are held
+// back follows from it, so it may never change.
+Array place_of(const Array& value) {
+  if (value.dtype() == DType::kString) return string_hash_bucket(value, kPrime);
+  const Array prime(kPrime);
+  const auto times = [&](const Array& a, const Array& b) { return floor_mod(a * b, prime); };
+  const Array number = floor_mod(cast(value, DType::kInt64), prime);
+  const Array mixed =
+      floor_mod(number * Array(std::int64_t{0x5851F42D}) + Array(kPrime / 3), prime);
+  const Array square = times(mixed, mixed);
+  return times(times(square, square), mixed);
+}
+
+enum class Part : std::uint8_t { kTraining, kHeldBack };
+
+void verify_split(const JobValidation& validation, const ElementSpec& element) {
+  const TensorType& type = element.columns[element.find(validation.split_by)].type;
+  if (type.shape.rank() == 0 && type.dtype != DType::kFloat32) return;
+  throw InvalidArgumentError(str("validation.split_by: \"", validation.split_by, "\" is ",
+                                 type.to_string(),
+                                 "; a column of one text or whole number per example is wanted"));
+}
+
+Dataset part_of(const Job& job, const Dataset& data, Part part) {
+  const std::string& column = job.validation.split_by;
+  verify_split(job.validation, data.element_spec());
+  const auto end = static_cast<std::int64_t>(job.validation.share * static_cast<double>(kPrime));
+  return data.filter([=](const Batch& example) {
+    const Array held_back = less(place_of(example.features[column]), Array(end));
+    return part == Part::kHeldBack ? held_back : logical_not(held_back);
+  });
+}
+
+}  // namespace
+
+Dataset train_data(const Job& job) {
+  const Dataset all = data_source(job, job.data.train);
+  return job.validation.split_by.empty() ? all : part_of(job, all, Part::kTraining);
+}
+
+std::vector<JudgedData> judged_data(const Job& job) {
+  const JobValidation& validation = job.validation;
+  std::vector<JudgedData> all;
+  if (!validation.files.empty())
+    all.push_back({"validation", "validation.files", data_source(job, validation.files)});
+  if (!validation.split_by.empty())
+    all.push_back({"validation", "data.train",
+                   part_of(job, data_source(job, job.data.train), Part::kHeldBack)});
+  if (!job.data.test.empty()) all.push_back({"test", "data.test", data_source(job, job.data.test)});
+  return all;
 }
 
 // A label that is text has no value until the job says which texts count as 1.

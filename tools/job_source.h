@@ -8,8 +8,19 @@
 
 namespace cairn::tools {
 
-//   Errors  InvalidArgument: columns that do not fit together.
-Dataset data_source(const Job& job, const std::vector<std::string>& files);
+// The training data, without what [validation] holds back of it.
+//   Errors  InvalidArgument: columns that do not fit together; validation.split_by names none that
+//           can be split by.
+Dataset train_data(const Job& job);
+
+// Data that models are judged on.
+struct JudgedData {
+  std::string name;  // "validation" or "test"
+  std::string key;   // of the job file, for messages
+  Dataset data;      // as the files have it
+};
+// The validation data and the test data, as far as the job names them.
+std::vector<JudgedData> judged_data(const Job& job);
 
 // Refuses a job without a label, and one whose label is text without a value.
 void verify_label(const Job& job);

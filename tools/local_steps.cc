@@ -36,11 +36,12 @@ PerReplica LocalSteps::own_value(const std::vector<float>& values) const {
 
 // Global batches, of which every replica takes its piece: what one device would read, in the same
 // order.
-StepRunner::Data LocalSteps::training_data(const Strategy::DatasetFunction& dataset_fn) {
-  return test_data(dataset_fn({}));
+StepRunner::Data LocalSteps::training_data(const Strategy::DatasetFunction& dataset_fn,
+                                           Visitation) {
+  return test_data(dataset_fn({}), "train");
 }
 
-StepRunner::Data LocalSteps::test_data(const Dataset& batches) {
+StepRunner::Data LocalSteps::test_data(const Dataset& batches, const std::string&) {
   return strategy_.iterate(strategy_.experimental_distribute_dataset(batches));
 }
 

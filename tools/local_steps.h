@@ -27,8 +27,8 @@ class LocalSteps final : public StepRunner {
   Strategy& strategy() override { return strategy_; }
   std::int64_t steps_ahead() const override { return 1; }
   std::int64_t shares() const override { return strategy_.num_replicas_in_sync(); }
-  Data training_data(const Strategy::DatasetFunction& dataset_fn) override;
-  Data test_data(const Dataset& batches) override;
+  Data training_data(const Strategy::DatasetFunction& dataset_fn, Visitation visitation) override;
+  Data test_data(const Dataset& batches, const std::string& name) override;
   bool keeps_positions() const override { return false; }
   bool makes_variables(Function&, const Data&) override { return false; }
   StepResult schedule_step(Function& function, const Data& data) override;

@@ -66,10 +66,11 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 
 // fit() with an empty request reads everything and computes nothing.
 void try_test_data(const Job& job, const FittedFeatures& features) {
-  if (job.data.test.empty()) return;
-  const Dataset test = test_source(job, features);
-  const Fit read = fit(job.data.format != "records" ? test : test.take(job.evaluation.batch), {});
-  refuse_empty_files(read.lines, "data.test");
+  for (const JudgedData& judged : judged_sources(job, features)) {
+    const bool all = job.data.format != "records";
+    const Fit read = fit(all ? judged.data : judged.data.take(job.evaluation.batch), {});
+    refuse_empty_files(read.lines, judged.key);
+  }
 }
 
 }  // namespace cairn::tools

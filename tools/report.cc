@@ -71,6 +71,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
               {"strategy", strategy_json(job, outcome)},
               {"cluster", cluster_json(job)},
               {"metrics", Json::object()},
+              {"validation", outcome.validation.empty() ? Json(nullptr) : Json::object()},
               {"loss", outcome.loss},
               {"steps", outcome.steps},
               {"examples", outcome.examples},
@@ -92,6 +93,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
                stats.checkpoint_error.empty() ? Json(nullptr) : Json(stats.checkpoint_error)},
               {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
+  for (const auto& [name, value] : outcome.validation) report["validation"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;
   // Times below 0 mean that it has not happened.
   auto or_null = [](double seconds) { return seconds < 0 ? Json(nullptr) : Json(seconds); };

@@ -18,6 +18,7 @@
 
 #include "collective/counts.h"
 #include "coordinator/closure.h"
+#include "coordinator/distributed_dataset.h"
 #include "coordinator/engine_options.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/strategy.h"
@@ -56,10 +57,12 @@ class StepRunner {
   virtual std::int64_t shares() const = 0;
 
   // Batches of `data.batch` examples, divided by the context's num_replicas_in_sync; the function
-  // is called once per input pipeline.
-  virtual Data training_data(const Strategy::DatasetFunction& dataset_fn) = 0;
-  // Batches of which each goes to one run.
-  virtual Data test_data(const Dataset& batches) = 0;
+  // is called once per input pipeline. With kExactlyOnce there is one pipeline, whose batches go to
+  // one run each; runners whose steps come one after another have no other.
+  virtual Data training_data(const Strategy::DatasetFunction& dataset_fn,
+                             Visitation visitation) = 0;
+  // Batches of which each goes to one run. `name`: in checkpoints.
+  virtual Data test_data(const Dataset& batches, const std::string& name) = 0;
   // Whether checkpoints hold where training_data() stands. If not, it is made again to go on, with
   // what was taken left out.
   virtual bool keeps_positions() const = 0;

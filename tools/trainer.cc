@@ -51,33 +51,48 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
   const std::int64_t unit = job.cluster.steps_per_closure;
   total_steps_ = (total_steps_ + unit - 1) / unit * unit;
   make_dataset(0);
-  evaluations_.emplace(job_, features_, runner_, network_);
-  outcome_.test_lines = evaluations_->lines();
+  make_evaluations();
   make_function();
+}
+
+// On the way the first data is judged, at the end all of it.
+void Trainer::make_evaluations() {
+  const std::vector<JudgedData> judged = judged_sources(job_, features_);
+  const auto nth = [&](std::size_t i) {
+    return judged.size() > i ? std::optional(judged[i]) : std::nullopt;
+  };
+  evaluations_.emplace(job_, features_, runner_, network_, nth(0));
+  if (judged.size() > 1) tests_.emplace(job_, features_, runner_, network_, nth(1));
+  for (const auto* each : {&evaluations_, &tests_})
+    if (*each && (*each)->name() == "test") outcome_.test_lines = (*each)->lines();
 }
 
 // A batch is left out only where the data is made to go on, since that may mean to read all of it.
 void Trainer::make_dataset(std::int64_t batches_taken) {
   const JobData& data = job_.data;
   Dataset source = train_source(job_, features_);
-  data_ = runner_.training_data([&](const InputContext& context) {
-    Dataset mine = source.shard(context);
-    if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
-    const std::int64_t shares = context.num_replicas_in_sync;
-    if (data.batch % shares != 0)
-      throw InvalidArgumentError(str("data.batch is ", data.batch, ", and each of the ", shares,
-                                     " lanes (cluster.workers times cluster.lanes) computes an ",
-                                     "equal share of it: choose a multiple of ", shares));
-    mine = mine.repeat().batch(data.batch / shares, {.drop_remainder = true});
-    if (batches_taken > 0) mine = mine.skip(batches_taken);
-    return mine.prefetch(2);
-  });
+  data_ = runner_.training_data(
+      [&](const InputContext& context) {
+        Dataset mine = source.shard(context);
+        if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
+        const std::int64_t shares = context.num_replicas_in_sync;
+        if (data.batch % shares != 0)
+          throw InvalidArgumentError(
+              str("data.batch is ", data.batch, ", and each of the ", shares,
+                  " lanes (cluster.workers times cluster.lanes) computes an ",
+                  "equal share of it: choose a multiple of ", shares));
+        mine = mine.repeat().batch(data.batch / shares, {.drop_remainder = true});
+        if (batches_taken > 0) mine = mine.skip(batches_taken);
+        return mine.prefetch(2);
+      },
+      data.visitation == "exactly_once" ? Visitation::kExactlyOnce : Visitation::kByPolicy);
 }
 
 // Of a share of a step, its examples' part of the batch's loss, so that the sum over all of them,
 // of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
   Array losses = nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label);
+  if (!features_.weight.empty()) losses = losses * features_.weights_of(batch.features);
   if (runner_.shares() == 1) return mean(losses);
   return compute_average_loss(losses, {.global_batch_size = job_.data.batch});
 }
@@ -134,7 +149,8 @@ TrainingOutcome Trainer::run() {
   show(true);
   save_model();
   if (!outcome_.ended_early() && evaluations_->have_data()) evaluate_at_end();
-  outcome_.metrics = evaluations_->newest();
+  outcome_.metrics = (tests_ ? tests_ : evaluations_)->newest();
+  if (evaluations_->name() == "validation") outcome_.validation = evaluations_->newest();
   outcome_.stats = runner_.stats();
   outcome_.replicas = runner_.strategy().num_replicas_in_sync();
   outcome_.collectives = runner_.all_collectives();
@@ -196,7 +212,9 @@ void Trainer::save_model() {
 void Trainer::evaluate_at_end() {
   try {
     evaluations_->schedule(scheduled_);
-    while (evaluations_->under_way() && outcome_.interrupted == 0) {
+    if (tests_) tests_->schedule(scheduled_);
+    while ((evaluations_->under_way() || (tests_ && tests_->under_way())) &&
+           outcome_.interrupted == 0) {
       collect();
       tell_progress();
       look_for_interrupt();
@@ -234,6 +252,7 @@ void Trainer::tell_progress() const {
 void Trainer::abandon_the_rest() {
   running_.clear();
   evaluations_->abandon();
+  if (tests_) tests_->abandon();
   try {
     runner_.abandon();
   } catch (const Error& error) {  // it must not cost what was trained
@@ -274,7 +293,9 @@ void Trainer::take_results() {
     running_.pop_front();
   }
   const bool idle = running_.empty();  // else the next step's result is what to wait for
-  evaluations_->collect(idle, [this](const std::string& text) { line_.say(text); });
+  const auto say = [this](const std::string& text) { line_.say(text); };
+  evaluations_->collect(idle, say);
+  if (tests_) tests_->collect(idle && !evaluations_->under_way(), say);
 }
 
 void Trainer::show(bool at_end) {

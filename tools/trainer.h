@@ -30,8 +30,10 @@ struct TrainerOptions {
 };
 
 struct TrainingOutcome {
-  Evaluations::Metrics metrics;  // on the test data, of the last evaluation
-  double loss = 0;               // of the last steps, smoothed
+  // On the test data, or on the validation data where there is no other, of the last evaluation.
+  Evaluations::Metrics metrics;
+  Evaluations::Metrics validation;  // on the validation data; empty: there is none
+  double loss = 0;                  // of the last steps, smoothed
   double examples_per_s = 0;
   // of training, from the first step's schedule to the last step's end
   double seconds = 0;
@@ -65,6 +67,7 @@ class Trainer {
  private:
   void make_function();
   void make_dataset(std::int64_t batches_taken);
+  void make_evaluations();
   Array loss_of(const Batch& batch) const;
   void begin();
   void train();
@@ -93,8 +96,10 @@ class Trainer {
   // data_began_: the step at which the first batch of the training data was taken
   std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
   std::deque<StepResult> running_;
-  std::optional<RestoreStatus> restored_;   // until the variables are there to be compared
-  std::optional<Evaluations> evaluations_;  // made after the training data's dataset
+  std::optional<RestoreStatus> restored_;  // until the variables are there to be compared
+  // Made after the training data's dataset. Those of the test data only where there is validation
+  // data too: then they run at the end.
+  std::optional<Evaluations> evaluations_, tests_;
   CheckpointPolicy policy_;
   std::uint64_t failed_saves_told_ = 0;
   TrainingOutcome outcome_;

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "data/dataset_iterator.h"
 #include "data/hash.h"
 #include "data/tfrecord_writer.h"
@@ -177,6 +179,99 @@ TEST_F(JobDataTest, CriteoHasItsColumns) {
       "= 100}");
   EXPECT_THAT(data.of<float>("label"), ElementsAre(1));
   EXPECT_EQ(data.of<std::int64_t>("C1").front(), hash_bucket(text_hash("0000000a"), 100));
+}
+
+// ---- validation, weights, visitation ----
+
+constexpr const char* kUsers =
+    "[data.csv]\ncolumns = ['user', 'id:int64', 'y:float32', 'w:float32']\nlabel = {column = 'y'}\n"
+    "[features]\nplain = 'id'\n";
+
+class Split : public JobDataTest {
+ protected:
+  // Ten rows of each of a thousand users, whose number is the id.
+  Split() {
+    std::string rows;
+    for (int i = 0; i < 10'000; ++i)
+      rows += "user" + std::to_string(i % 1000) + "," + std::to_string(i % 1000) + ",1,2\n";
+    folder_.write("a.csv", rows);
+  }
+  // How many rows of each user there are.
+  static std::map<std::int64_t, int> users_of(const Dataset& data) {
+    std::map<std::int64_t, int> users;
+    const auto all = open(data.batch(20'000))->next();
+    for (const std::int64_t id : (*all)[data.element_spec().find("id")].values<std::int64_t>())
+      ++users[id];
+    return users;
+  }
+};
+
+TEST_F(Split, HoldsBackAShareOfTheValuesWithAllOfTheirExamples) {
+  for (const char* column : {"user", "id"}) {
+    const Job read = job(std::string("[data]\ntrain = 'a.csv'\n[validation]\nsplit_by = '") +
+                         column + "'\nshare = 0.2\n" + kUsers);
+    const FittedFeatures features = fit_features(read);
+    const auto trained = users_of(train_source(read, features));
+    const auto judged = judged_sources(read, features);
+    ASSERT_EQ(judged.size(), 1u);
+    EXPECT_EQ(judged[0].name, "validation");
+    const auto held_back = users_of(judged[0].data);
+    EXPECT_NEAR(static_cast<double>(held_back.size()), 200, 40) << column;
+    EXPECT_EQ(trained.size() + held_back.size(), 1000u);
+    EXPECT_EQ(features.examples, static_cast<std::int64_t>(10 * trained.size()));
+    for (const auto& [user, rows] : held_back) {
+      EXPECT_EQ(rows, 10);
+      EXPECT_FALSE(trained.contains(user));
+    }
+  }
+}
+
+TEST_F(Split, ByAColumnOfRealNumbersIsRefused) {
+  EXPECT_THAT(
+      error_of(std::string("[data]\ntrain = 'a.csv'\n[validation]\nsplit_by = 'w'\n") + kUsers),
+      HasSubstr("validation.split_by: \"w\" is float32"));
+}
+
+TEST_F(JobDataTest, ValidationIsFilesOrAShareOfTheTrainingData) {
+  const std::string data = "[data]\ntrain = 'a.csv'\n[validation]\n";
+  EXPECT_THAT(error_of(data + "files = 'b.csv'\nsplit_by = 'x'\n" + kXy),
+              HasSubstr("give one of them"));
+  EXPECT_THAT(error_of(data + "files = 'b.csv'\nshare = 0.5\n" + kXy),
+              HasSubstr("validation.split_by, which is not given"));
+  EXPECT_THAT(error_of(data + "split_by = 'x'\nshare = 1.0\n" + kXy),
+              HasSubstr("some.toml:5: validation.share is 1"));
+  EXPECT_THAT(error_of(data + "file = 'b.csv'\n" + kXy), HasSubstr("did you mean \"files\"?"));
+}
+
+TEST_F(JobDataTest, ValidationDataIsJudgedBeforeTestData) {
+  for (const char* name : {"a.csv", "b.csv", "c.csv"}) folder_.write(name, "1,0\n");
+  const Job read = job(std::string("[data]\ntrain = 'a.csv'\ntest = 'c.csv'\n[validation]\nfiles "
+                                   "= 'b.csv'\n") +
+                       kXy);
+  const auto judged = judged_sources(read, fit_features(read));
+  ASSERT_EQ(judged.size(), 2u);
+  EXPECT_EQ(judged[0].key, "validation.files");
+  EXPECT_EQ(judged[1].key, "data.test");
+}
+
+TEST_F(JobDataTest, WeightsAreAColumnThatIsNoFeature) {
+  folder_.write("a.csv", "1,2,0,7\n");
+  const std::string data = "[data]\ntrain = 'a.csv'\nweight = '";
+  const std::string columns =
+      "[data.csv]\ncolumns = ['x:float32', 'w:int64', 'y:float32', 't']\nlabel = {column = 'y'}\n"
+      "[features]\nnumeric = 'x'\n";
+  const Made weighted = made(data + "w'\n" + columns);
+  EXPECT_EQ(weighted.features.weight, "w");
+  EXPECT_THAT(weighted.of<std::int64_t>("w"), ElementsAre(2));
+  EXPECT_THAT(error_of(data + "x'\n" + columns),
+              AllOf(HasSubstr("features.numeric"), HasSubstr("as the weight")));
+  EXPECT_THAT(error_of(data + "y'\n" + columns), HasSubstr("which is the label"));
+  EXPECT_THAT(error_of(data + "t'\n" + columns), HasSubstr("data.weight: \"t\" is string"));
+}
+
+TEST_F(JobDataTest, AVisitationThatIsNotThereIsToldTheNearest) {
+  EXPECT_THAT(error_of("[data]\ntrain = 'a'\nvisitation = 'exactly_one'"),
+              HasSubstr("did you mean \"exactly_once\"?"));
 }
 
 // ---- columns ----

@@ -57,6 +57,30 @@ TEST_F(TrainSources, AgaricusIsLearntByADeepModelOnWorkers) {
       0.99);
 }
 
+TEST_F(TrainSources, SmsSpamIsTextsOfWhichAFifthIsHeldBack) {
+  EXPECT_GT(auc_of(kExamples + "sms-spam.toml", kAlone), 0.97);
+  const Json report = parse_json(folder_.read("report"), "the report");
+  EXPECT_EQ(report["validation"]["auc"], report["metrics"]["auc"]);
+}
+
+// Every example is visited once: one whose weight is 0 is not learnt from, and not judged.
+TEST_F(TrainSources, WeightsAndOneStreamUnderParameterServers) {
+  std::string rows;
+  for (int i = 0; i < 2000; ++i) {
+    const int x = i % 10;
+    const bool lies = i % 2 == 1;
+    rows += str(x, ",", (x < 5) != lies ? 1 : 0, ",", lies ? 0 : 1, "\n");
+  }
+  folder_.write("a.csv", rows);
+  EXPECT_GT(auc_of_text("[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 50\nepochs = 5\nweight = "
+                        "'w'\nvisitation = 'exactly_once'\n[data.csv]\ncolumns = ['x:float32', "
+                        "'y:float32', 'w:float32']\nlabel = {column = 'y'}\n[features]\nnumeric = "
+                        "'x'\n[model]\nkind = 'deep'\nhidden = []\n[optimizer]\nkind = 'sgd'\n"
+                        "learning_rate = 0.5\n",
+                        {"--ps", "1", "--workers", "2"}),
+            0.99);
+}
+
 // Does a user visit the area "Free Downloads", as the other areas tell?
 class Msweb : public TrainSources {
  protected:
