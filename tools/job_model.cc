@@ -159,10 +159,9 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   add_ids(made, wanted);
   if (made.columns.empty())
     throw InvalidArgumentError("the job has no features: name columns under [features]");
-  if (!job.data.weight.empty()) made.columns.push_back(FeatureColumn::as_is(job.data.weight));
-  const Dataset with_features = data.features(made.columns);
-  take_weight(made, job, with_features);
-  tell_bags(made, with_features);
+  take_weight(made, job, data);
+  if (!made.weight.empty()) made.columns.push_back(FeatureColumn::as_is(made.weight));
+  tell_bags(made, data.features(made.columns));
   return made;
 }
 

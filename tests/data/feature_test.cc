@@ -96,6 +96,80 @@ TEST(Ragged, ColumnsBecomeIdsWithRowSplits) {
   EXPECT_THAT(last[1].values<std::int64_t>(), ElementsAre(0, 3));
 }
 
+TEST(Ragged, NumbersOfACellAreOneColumn) {
+  TempFolder folder;
+  CsvSchema schema{.columns = {{.name = "ids", .dtype = DType::kInt64, .separator = '|'},
+                               {.name = "x", .separator = ' '}},
+                   .unknown = "?"};
+  const Dataset rows = Dataset::csv(folder.write("a.csv", "7|-3,0.5 1\n?,\n8,2\n"), schema);
+  const std::string text =
+      "int64[3]{7, -3, 8} int64[4]{0, 2, 2, 3} float32[3]{0.5, 1, 2} int64[4]{0, 2, 2, 3} ";
+  EXPECT_EQ(to_text(*open(rows.batch(3))->next()), text);
+  const std::vector<FeatureColumn> unchanged = {FeatureColumn::as_is("ids", 9),
+                                                FeatureColumn::as_is("x")};
+  EXPECT_EQ(to_text(*open(rows.features(unchanged).batch(3))->next()), text);
+  EXPECT_EQ(to_text(*open(rows.take(3).features(unchanged).batch(3))->next()), text)
+      << "from tensors";
+  schema.columns[0].default_value = "1";
+  EXPECT_THAT(error_of([&] { Dataset::csv("a.csv", schema); }), HasSubstr("several numbers"));
+}
+
+TEST(AsIs, KeepsNumbersOfAnyShapeAndRefusesText) {
+  const Dataset rows =
+      Dataset::from_tensor_slices({{"x", Tensor::of<float>({2, 2}, std::vector<float>{1, 2, 3, 4})},
+                                   {"s", Tensor::strings({2}, {"a", "b"})}});
+  EXPECT_EQ(to_text(*open(rows.features({FeatureColumn::as_is("x", 0, "y")}).batch(2))->next()),
+            "float32[2, 2]{1, 2, 3, 4} ");
+  EXPECT_THAT(error_of([&] { rows.features({FeatureColumn::as_is("s")}); }),
+              HasSubstr("\"s\" is a string"));
+}
+
+class Words : public ::testing::Test {
+ protected:
+  std::vector<std::int64_t> of(const std::string& text, Ngrams ngrams) const {
+    const Dataset rows = Dataset::from_tensor_slices({{"t", Tensor::strings({1}, {text})}})
+                             .features({FeatureColumn::words("t", kBuckets, ngrams)});
+    const auto element = open(rows)->next();
+    const auto values = element->front().values<std::int64_t>();
+    return {values.begin(), values.end()};
+  }
+  static std::int64_t id(std::uint64_t hash) { return hash_bucket(hash, kBuckets); }
+  static constexpr std::int64_t kBuckets = 1 << 20;
+};
+
+TEST_F(Words, AreRunsOfLettersAndDigitsWithoutTheirCase) {
+  EXPECT_EQ(of("  It's 2 Caf\xC3\xA9s!", {}), of("it S 2 caf\xC3\xA9s", {}));
+  EXPECT_THAT(of("Red red", {}), ElementsAre(id(text_hash("red")), id(text_hash("red"))));
+  EXPECT_THAT(of("Red", {.keep_case = true}), ElementsAre(id(text_hash("Red"))));
+  EXPECT_TRUE(of(" ,.!", {.words_max = 3, .characters_min = 1, .characters_max = 9}).empty());
+}
+
+TEST_F(Words, ThatFollowOneAnotherCountTogether) {
+  const std::uint64_t a = text_hash("a"), b = text_hash("b"), c = text_hash("c");
+  EXPECT_THAT(of("a b c", {.words_max = 3}),
+              ElementsAre(id(a), id(b), id(cross_hash(a, b)), id(c), id(cross_hash(b, c)),
+                          id(cross_hash(cross_hash(a, b), c))));
+}
+
+// A character of several bytes is one.
+TEST_F(Words, HaveCharactersBetweenTheirEnds) {
+  const auto piece = [](const char* text) { return id(cross_hash(0x63, text_hash(text))); };
+  EXPECT_THAT(of("\xC3\xA9 x", {.words_max = 0, .characters_min = 2, .characters_max = 3}),
+              ElementsAre(piece("<\xC3\xA9"), piece("<\xC3\xA9>"), piece("\xC3\xA9>"), piece("<x"),
+                          piece("<x>"), piece("x>")));
+}
+
+TEST_F(Words, WantSomethingToCount) {
+  EXPECT_THAT(error_of([] { FeatureColumn::words("t", 9, {.words_max = 0}); }),
+              HasSubstr("neither words nor characters"));
+  EXPECT_THAT(
+      error_of([] { FeatureColumn::words("t", 9, {.characters_min = 3, .characters_max = 2}); }),
+      HasSubstr("the least first"));
+  EXPECT_THAT(error_of([] { FeatureColumn::words("t", 0); }), HasSubstr("at least 1"));
+  EXPECT_THAT(error_of([] { Dataset::range(3).features({FeatureColumn::words("value", 9)}); }),
+              HasSubstr("one text per example"));
+}
+
 TEST(Fit, FindsMeansDeviationsAndVocabularies) {
   TempFolder folder;
   CsvSchema schema{.columns = {{"x"}, {"one", DType::kInt32}, {"w", DType::kString}}};

@@ -61,6 +61,16 @@ TEST(MissingCells, StayMissingWhereARowIsLeftOut) {
   EXPECT_THAT(all[1].values<float>(), ElementsAre(1, 0));
 }
 
+TEST(MissingCells, HaveTextsOfTheirColumn) {
+  const TempFolder folder;
+  CsvSchema schema = people();
+  schema.columns[0].unknown = {"NA", "-"};
+  const Dataset data = Dataset::csv(folder.write("p", "NA,x,a,1\n-,x,a,1\n5,NA,a,0\n"), schema);
+  const Element all = open(data.batch(3))->next().value();
+  EXPECT_THAT(all[0].values<float>(), ElementsAre(-1, -1, 5));
+  EXPECT_THAT(all[1].values<float>(), ElementsAre(1, 1, 0));
+}
+
 TEST(MissingCells, AreErrorsWithoutADefault) {
   const TempFolder folder;
   CsvSchema schema = people();

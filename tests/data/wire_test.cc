@@ -19,12 +19,16 @@ std::vector<Dataset> one_of_each() {
   schema.label.binary = true;
   schema.columns[13].separator = '|';
   schema.columns[13].missing_indicator = true;
+  schema.columns[0].unknown = {"NA", "-"};
   CsvSchema plain = adult_schema();
   plain.quote = 0;
   plain.cell_lines_max = 1000;
   plain.strict = true;
+  plain.last_takes_rest = true;
   std::vector<FeatureColumn> features = adult_features();
   features.push_back(FeatureColumn::vocabulary("workclass", {"a", "b"}, Oov::kLast, "v"));
+  features.push_back(FeatureColumn::as_is("age", 99, "as"));
+  features.push_back(FeatureColumn::words("workclass", 9, {2, 3, 4, true}, "w"));
   RecordSchema records{{{"label", DType::kFloat32, 1}, {"ids", DType::kInt32, 8}}, "label", true};
   return {
       Dataset::csv({"a.csv", "b.csv"}, schema, {OnError::kSkipAndCount})
@@ -51,7 +55,9 @@ std::vector<Dataset> one_of_each() {
                       {OnError::kSkipAndCount}),
       Dataset::tfrecords(
           {"a", "b"},
-          {{{"x", DType::kInt64, {2, 3}, false, "7"}, {"y", DType::kString, {}, true}, {"z"}}, "z"},
+          {{{"x", DType::kInt64, {2, 3}, false, "7"}, {"y", DType::kString, {}, true}, {"z"}},
+           "z",
+           true},
           {OnError::kSkipAndCount, 99}),
       Dataset::idx({{"i", {"a", "b"}, DType::kUint8, {2, 3}}, {"l", {"c", "d"}, DType::kInt32}},
                    "l"),

@@ -128,6 +128,13 @@ TEST(Embedding, CombinesRaggedIdsAndGivesZerosForNone) {
                {2.8284271f, 28.284271f, 0, 0, 2, 20});
 }
 
+TEST(Embedding, MultipliesTheVectorsOfBagsByTheirWeights) {
+  const Ids bags{ids({3}, {0, 1, 2}), ids({3}, {0, 2, 3}), floats({3}, {2, 1, -1})};
+  expect_close(counting_table(Combiner::kSum)(bags), {1, 10, -2, -20});
+  expect_close(counting_table(Combiner::kMean)(bags), {0.5f, 5, -2, -20});
+  EXPECT_THROW(counting_table({})(bags), InvalidArgumentError);
+}
+
 TEST(Embedding, RefusesIdsThatAreNotIntegersAndRaggedOnesWithoutACombiner) {
   RecordingCreator creator;
   Embedding table({.name = "t", .rows = 4, .dim = 2});
@@ -174,6 +181,25 @@ TEST(Wide, HashesACrossWithoutLeavingItsBuckets) {
   expect_close(wide({ids({4}, {0, 39, 39, 17}), ids({4}, {0, 0, 39, 23})}), {1, 1, 1, 1});
 }
 
+// Weights: a: 1 2; b: 10 20 30.
+TEST(Wide, AddsUpTheWeightsOfBags) {
+  Wide wide({.columns = {{"a", 2}, {.name = "b", .rows = 3, .bags = true}},
+             .initializer = Initializer::from(floats({5, 1}, {1, 2, 10, 20, 30}))});
+  const Ids a{ids({3}, {0, 1, 1})};
+  Ids b{ids({4}, {2, 2, 0, 1}), ids({4}, {0, 3, 3, 4})};
+  expect_close(wide({a, b}), {1 + 30 + 30 + 10, 2, 2 + 20});
+  b.weights = floats({4}, {1, 0.5f, -1, 2});
+  expect_close(wide({a, b}), {1 + 30 + 15 - 10, 2, 2 + 40});
+}
+
+TEST(Wide, OfBagsAloneRefusesAnIdOutsideItsColumn) {
+  Wide wide({.columns = {{.name = "a", .rows = 2, .bags = true},
+                         {.name = "b", .rows = 3, .bags = true}}});
+  const Array splits = ids({2}, {0, 1});
+  EXPECT_THROW(wide({Ids{ids({1}, {2}), splits}, Ids{ids({1}, {0}), splits}}).eval(),
+               InvalidArgumentError);
+}
+
 TEST(Wide, NeverReadsANeighboursWeightForAnIdOutsideItsColumn) {
   Wide wide({.columns = {{"a", 2}, {"b", 3}}});
   EXPECT_THROW(wide({ids({1}, {2}), ids({1}, {0})}).eval(), InvalidArgumentError);
@@ -183,6 +209,9 @@ TEST(Wide, NeverReadsANeighboursWeightForAnIdOutsideItsColumn) {
 TEST(Wide, RefusesCrossesItCannotMake) {
   EXPECT_THROW(Wide({.columns = {{"a", 2}}, .crosses = {{{"a", "z"}}}}), InvalidArgumentError);
   EXPECT_THROW(Wide({.columns = {{"a", 2}}, .crosses = {{{"a"}}}}), InvalidArgumentError);
+  EXPECT_THROW(Wide({.columns = {{"a", 2}, {.name = "b", .rows = 2, .bags = true}},
+                     .crosses = {{{"a", "b"}}}}),
+               InvalidArgumentError);
   EXPECT_THROW(Wide({.columns = {{"a", 1 << 20}, {"b", 1 << 20}}, .crosses = {{{"a", "b"}, 1000}}}),
                InvalidArgumentError);
 }

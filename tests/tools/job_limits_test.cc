@@ -66,7 +66,8 @@ TEST(JobLimits, ALabelThatIsAFeatureIsRefused) {
 }
 
 TEST(JobLimits, WhatTheDataFormatDoesNotReadIsRefused) {
-  EXPECT_THAT(what_is_said_to(std::string(kCsv) + "[features.ids]\nx = 10"),
+  EXPECT_THAT(what_is_said_to("[data]\ntrain = 'a.svm'\n[data.libsvm]\ndimension = 9\n"
+                              "[features.ids]\nx = 10"),
               HasSubstr("features.ids is not read"));
   EXPECT_THAT(what_is_said_to("[data]\ntrain = 'a'\nformat = 'records'\n[data.records]\nfields = "
                               "['y:float32']\n[features]\nnumeric = 'y'"),
