@@ -106,6 +106,7 @@ struct Count {
   }
   // Which elements pass, or how many rows batches have, is known to their reader alone.
   std::int64_t operator()(const FilterSpec&) { return read(); }
+  std::int64_t operator()(const HashSplitSpec&) { return read(); }
   std::int64_t operator()(const UnbatchSpec&) { return read(); }
   // It may be the end of what has none.
   std::int64_t operator()(const TakeWhileSpec&) { return count_by_reading(spec, lines); }

@@ -103,6 +103,9 @@ struct OpenOver {
   StagePtr operator()(const TakeWhileSpec& take) {
     return make_filter_stage(std::move(input), take.graph, false);
   }
+  StagePtr operator()(const HashSplitSpec&) {
+    return make_hash_split_stage(std::move(input), *spec);
+  }
   StagePtr operator()(const UnbatchSpec&) { return make_unbatch_stage(std::move(input), *spec); }
   StagePtr operator()(const PaddedBatchSpec&) {
     return make_padded_batch_stage(std::move(input), *spec, options.buffer_bytes_max);

@@ -42,6 +42,7 @@ struct Stage {
     paddedBatch @27 :Batch;
     window @28 :Window;
     generator @29 :Text;       # of this program alone: in fingerprints, and never sent
+    hashSplit @30 :HashSplit;
   }
 }
 
@@ -160,6 +161,12 @@ struct Window {
   shift @1 :Int64;
   stride @2 :Int64;
   dropRemainder @3 :Bool;
+}
+
+struct HashSplit {
+  column @0 :Text;
+  begin @1 :Float64;
+  end @2 :Float64;
 }
 
 struct Rebatch {

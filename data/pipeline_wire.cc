@@ -11,6 +11,7 @@
 #include "core/graph/wire.h"
 #include "data/dataset_wire.h"
 #include "data/file_wire.h"
+#include "data/hash_split.h"
 #include "data/wire_parts.h"
 
 namespace cairn {
@@ -250,6 +251,12 @@ void write_kind(pipeline::Stage::Builder stage, const FilterSpec& spec) {
 void write_kind(pipeline::Stage::Builder stage, const TakeWhileSpec& spec) {
   stage.setTakeWhileGraph(graph_bytes(spec.graph));
 }
+void write_kind(pipeline::Stage::Builder stage, const HashSplitSpec& spec) {
+  auto out = stage.initHashSplit();
+  out.setColumn(spec.column);
+  out.setBegin(spec.begin);
+  out.setEnd(spec.end);
+}
 void write_kind(pipeline::Stage::Builder stage, const UnbatchSpec&) { stage.setUnbatch(); }
 void write_kind(pipeline::Stage::Builder stage, const PaddedBatchSpec& spec) {
   auto out = stage.initPaddedBatch();
@@ -348,6 +355,10 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::FILTER_GRAPH: return below.filter_graph(read_graph(in.getFilterGraph()));
     case pipeline::Stage::TAKE_WHILE_GRAPH:
       return below.take_while_graph(read_graph(in.getTakeWhileGraph()));
+    case pipeline::Stage::HASH_SPLIT: {
+      const auto split = in.getHashSplit();
+      return hash_split(below, read_text(split.getColumn()), split.getBegin(), split.getEnd());
+    }
     case pipeline::Stage::UNBATCH: return below.unbatch();
     case pipeline::Stage::PADDED_BATCH:
       return below.padded_batch(in.getPaddedBatch().getN(),

@@ -75,6 +75,7 @@ StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> sp
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
 // `keep`: elements that do not pass are left out, and the rest goes on; else they are the end.
 StagePtr make_filter_stage(StagePtr input, const std::vector<std::byte>& graph, bool keep);
+StagePtr make_hash_split_stage(StagePtr input, const StageSpec& spec);
 StagePtr make_unbatch_stage(StagePtr input, const StageSpec& spec);
 StagePtr make_padded_batch_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);
 StagePtr make_window_stage(StagePtr input, const StageSpec& spec, std::size_t bytes_max);

@@ -132,6 +132,11 @@ struct FilterSpec {
 struct TakeWhileSpec {
   std::vector<std::byte> graph;
 };
+// The examples whose value of a column has its place in [begin, end).
+struct HashSplitSpec {
+  std::string column;
+  double begin = 0, end = 1;
+};
 // The rows of batches, one after another.
 struct UnbatchSpec {};
 // Batches of examples of different lengths, filled up with zeros or empty texts.
@@ -168,7 +173,7 @@ using StageKind =
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
                  CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec,
                  ConcatenateSpec, ZipSpec, SampleSpec, FilterSpec, TakeWhileSpec, UnbatchSpec,
-                 PaddedBatchSpec, WindowSpec, GeneratorSpec>;
+                 PaddedBatchSpec, WindowSpec, GeneratorSpec, HashSplitSpec>;
 
 // A stage: its facts, the stages below, and what is derived from all, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.

@@ -29,7 +29,12 @@ std::string beside(const std::string& file, const std::string& path) {
   return fs::absolute(fs::path(file)).parent_path().append(path).lexically_normal().string();
 }
 
-bool is_pattern(const std::string& name) { return name.find_first_of("*?[") != name.npos; }
+// A file of just this name is no pattern, and no pattern holds a zero byte, at which it would end.
+bool is_pattern(const std::string& name, const std::string& path) {
+  std::error_code ignored;
+  return name.find_first_of("*?[") != name.npos && name.find('\0') == name.npos &&
+         !fs::exists(path, ignored);
+}
 
 // The files that a key names, those of a pattern in the order of their names.
 void read_files(TomlTable& table, const std::string& key, std::vector<std::string>& files) {
@@ -37,7 +42,7 @@ void read_files(TomlTable& table, const std::string& key, std::vector<std::strin
   table.read(key, given);
   for (const std::string& each : given) {
     const std::string path = beside(table.file(), each);
-    if (!is_pattern(each) || fs::exists(path)) {
+    if (!is_pattern(each, path)) {
       files.push_back(path);
       continue;
     }

@@ -166,8 +166,8 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
 }
 
 // Without fitted columns the data's own columns serve, and features() would only drop them.
-Dataset train_source(const Job& job, const FittedFeatures& features) {
-  const Dataset data = train_data(job);
+Dataset train_source(const Job& job, const FittedFeatures& features, const InputContext& context) {
+  const Dataset data = train_data(job, context);
   return features.columns.empty() ? data : data.features(features.columns);
 }
 

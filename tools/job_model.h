@@ -57,9 +57,10 @@ FitRequest fit_request(const Job& job);
 //   Errors  the data's own.
 FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
 
-// The training data with its features, before sharding, shuffling and batching; the data that the
-// model is judged on likewise, validation data first.
-Dataset train_source(const Job& job, const FittedFeatures& features);
+// The part of an input pipeline in the training data with its features, before shuffling and
+// batching; and the data that the model is judged on, validation data first.
+Dataset train_source(const Job& job, const FittedFeatures& features,
+                     const InputContext& context = {});
 std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features);
 
 // The model of the job over the features: logits [b, 1].

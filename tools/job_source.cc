@@ -1,7 +1,7 @@
 #include "tools/job_source.h"
 
 #include "core/base/error.h"
-#include "core/graph/ops.h"
+#include "data/hash_split.h"
 
 namespace cairn::tools {
 namespace {
@@ -35,48 +35,24 @@ Dataset data_source(const Job& job, const std::vector<std::string>& files) {
   return csv_source(data, files, on_error);
 }
 
-// ---- a part of the training data ----
-
-constexpr std::int64_t kPrime = 0x7FFFFFFF;  // 2^31 - 1
-
-// Whole numbers in [0, kPrime), without a pattern: of a text its hash; of a number x^5 modulo
-// kPrime, which takes every value once, since 5 does not divide kPrime - 1. Which examples are held
-// back follows from it, so it may never change.
-Array place_of(const Array& value) {
-  if (value.dtype() == DType::kString) return string_hash_bucket(value, kPrime);
-  const Array prime(kPrime);
-  const auto times = [&](const Array& a, const Array& b) { return floor_mod(a * b, prime); };
-  const Array number = floor_mod(cast(value, DType::kInt64), prime);
-  const Array mixed =
-      floor_mod(number * Array(std::int64_t{0x5851F42D}) + Array(kPrime / 3), prime);
-  const Array square = times(mixed, mixed);
-  return times(times(square, square), mixed);
-}
-
 enum class Part : std::uint8_t { kTraining, kHeldBack };
 
-void verify_split(const JobValidation& validation, const ElementSpec& element) {
-  const TensorType& type = element.columns[element.find(validation.split_by)].type;
-  if (type.shape.rank() == 0 && type.dtype != DType::kFloat32) return;
-  throw InvalidArgumentError(str("validation.split_by: \"", validation.split_by, "\" is ",
-                                 type.to_string(),
-                                 "; a column of one text or whole number per example is wanted"));
-}
-
 Dataset part_of(const Job& job, const Dataset& data, Part part) {
-  const std::string& column = job.validation.split_by;
-  verify_split(job.validation, data.element_spec());
-  const auto end = static_cast<std::int64_t>(job.validation.share * static_cast<double>(kPrime));
-  return data.filter([=](const Batch& example) {
-    const Array held_back = less(place_of(example.features[column]), Array(end));
-    return part == Part::kHeldBack ? held_back : logical_not(held_back);
-  });
+  const JobValidation& validation = job.validation;
+  const double middle = 1 - validation.share;
+  try {
+    return part == Part::kTraining ? hash_split(data, validation.split_by, 0, middle)
+                                   : hash_split(data, validation.split_by, middle, 1);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("validation.split_by: ", error.what()));
+  }
 }
 
 }  // namespace
 
-Dataset train_data(const Job& job) {
-  const Dataset all = data_source(job, job.data.train);
+// Dealt out first, so that each pipeline parses its own lines only.
+Dataset train_data(const Job& job, const InputContext& context) {
+  const Dataset all = data_source(job, job.data.train).shard(context);
   return job.validation.split_by.empty() ? all : part_of(job, all, Part::kTraining);
 }
 

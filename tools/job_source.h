@@ -8,10 +8,10 @@
 
 namespace cairn::tools {
 
-// The training data, without what [validation] holds back of it.
+// The part of an input pipeline in the training data, without what [validation] holds back of it.
 //   Errors  InvalidArgument: columns that do not fit together; validation.split_by names none that
 //           can be split by.
-Dataset train_data(const Job& job);
+Dataset train_data(const Job& job, const InputContext& context = {});
 
 // Data that models are judged on.
 struct JudgedData {

@@ -70,10 +70,9 @@ void Trainer::make_evaluations() {
 // A batch is left out only where the data is made to go on, since that may mean to read all of it.
 void Trainer::make_dataset(std::int64_t batches_taken) {
   const JobData& data = job_.data;
-  Dataset source = train_source(job_, features_);
   data_ = runner_.training_data(
       [&](const InputContext& context) {
-        Dataset mine = source.shard(context);
+        Dataset mine = train_source(job_, features_, context);
         if (data.shuffle > 0) mine = mine.shuffle(data.shuffle, job_.model.seed);
         const std::int64_t shares = context.num_replicas_in_sync;
         if (data.batch % shares != 0)

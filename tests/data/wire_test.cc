@@ -5,6 +5,7 @@
 
 #include "data/dataset_wire.h"
 #include "data/hash.h"
+#include "data/hash_split.h"
 #include "tests/data/adult_schema.h"
 #include "tests/data/testing.h"
 
@@ -62,6 +63,7 @@ std::vector<Dataset> one_of_each() {
       Dataset::idx({{"i", {"a", "b"}, DType::kUint8, {2, 3}}, {"l", {"c", "d"}, DType::kInt32}},
                    "l"),
       Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
+      hash_split(Dataset::range(5), "value", 0.25, 0.5),
       Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }
 
