@@ -16,16 +16,16 @@ endforeach()
 # One library for whoever does not want to choose.
 add_library(cairn_all INTERFACE)
 add_library(cairn::cairn ALIAS cairn_all)
-target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cairn::coordinator)
+target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cairn::coordinator cairn::service)
 set_target_properties(cairn_all PROPERTIES EXPORT_NAME cairn)
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
-foreach(room core data rpc storage collective coordinator nn)
+foreach(room core data rpc storage collective coordinator service nn)
   target_sources(cairn_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${cairn_public_headers_${room}})
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)
 endforeach()
-foreach(part core_schema data_schema rpc_schema collective_schema sanitize)  # what the rooms are made of; nobody needs to name them
+foreach(part core_schema data_schema rpc_schema collective_schema service_schema sanitize)  # what the rooms are made of; nobody needs to name them
   set_target_properties(cairn_${part} PROPERTIES EXPORT_NAME ${part})
   install(TARGETS cairn_${part} EXPORT cairn ARCHIVE)
 endforeach()

@@ -68,6 +68,13 @@ std::string too_few(std::size_t files, std::int64_t workers) {
 
 AutoShardPolicy by_files_or_data(const Dataset& dataset, AutoShardPolicy policy,
                                  std::int64_t workers, std::string& warning) {
+  if (reads_once(*dataset.last())) {
+    if (policy == AutoShardPolicy::kAuto || policy == AutoShardPolicy::kOff)
+      return AutoShardPolicy::kOff;
+    throw InvalidArgumentError(
+        str("AutoShardPolicy ", name_of(policy), " deals out a dataset whose elements a data ",
+            "service deals out already: use kAuto or kOff, and the mode of the service"));
+  }
   const std::size_t files = files_of(dataset);
   const bool enough = files >= static_cast<std::size_t>(workers);
   if (policy == AutoShardPolicy::kAuto) {

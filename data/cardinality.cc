@@ -84,6 +84,11 @@ struct Count {
   std::int64_t operator()(const TensorsSpec& tensors) {
     return tensors.columns.front().second.shape()[0];
   }
+  std::int64_t operator()(const ServiceSpec& service) {
+    throw InvalidArgumentError(
+        str("how many elements the data service at ", service.source.dispatcher,
+            " gives to one consumer is known at the end alone: count the dataset that it reads"));
+  }
   std::int64_t operator()(const FeaturesSpec&) { return below(); }
   std::int64_t operator()(const MapSpec&) { return below(); }
   std::int64_t operator()(const ShuffleSpec&) { return below(); }

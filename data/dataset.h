@@ -30,6 +30,7 @@
 #include "data/input_context.h"
 #include "data/lines_read.h"
 #include "data/schema.h"
+#include "data/service_source.h"
 
 namespace cairn {
 
@@ -120,6 +121,13 @@ class Dataset {
   //   Errors  when read. InvalidArgument: an example does not fit `element`; and what it throws.
   //   Thread  called by whoever reads, one at a time per iterator.
   static Dataset from_generator(std::function<ElementGenerator()> begin, ElementSpec element);
+  // Elements that a data service hands out: it reads `dataset`, and every consumer of the job gets
+  // some. Programs call service::distribute() (service/distribute.h), which brings `open` along.
+  //   Place   none: DatasetIterator says what that means. prefetch(), shuffle() and batch() above
+  //           hold elements that are lost with their reader; put them into `dataset`.
+  //   Passes  one: a repeat() belongs into `dataset`.
+  //   Errors  InvalidArgument: no dispatcher, or elements that come from a service already.
+  static Dataset from_service(const Dataset& dataset, ServiceSource source, OpenElements open = {});
   // One element of these columns.
   static Dataset from_tensors(std::vector<std::pair<std::string, Tensor>> columns,
                               std::string label = "");

@@ -16,6 +16,7 @@
 #include "core/base/offload.h"
 #include "core/tensor/element.h"
 #include "data/lines_read.h"
+#include "data/service_source.h"
 
 namespace cairn {
 
@@ -43,9 +44,15 @@ struct OpenOptions {
   // How long next() waits for a prefetched element, at most.
   std::chrono::milliseconds prefetch_deadline{60'000};
   LineEvents line_events = {};
+  // For datasets whose elements come from a data service. Empty: what service::distribute() gave
+  // the description, where it has not travelled.
+  OpenElements open_elements = {};
 };
 
-// Thread: one at a time.
+// Of a dataset whose elements come from a data service a state holds the ordinal alone: what was
+// handed out does not come again. An iterator that is opened at a state, or skips, only counts from
+// there, and hands out what the job has left.
+//   Thread  one at a time.
 class DatasetIterator {
  public:
   DatasetIterator(std::unique_ptr<Stage> last, std::uint64_t fingerprint, ElementSpec spec);
@@ -64,6 +71,8 @@ class DatasetIterator {
   // Reads no more than it must; going back starts from the beginning.
   void skip_to(std::int64_t ordinal);
   const IteratorState& state() const { return state_; }
+  // Elements come from a data service, and ordinals are mere numbers: see above.
+  bool reads_once() const { return once_; }
   // Lines left out so far under OnError::kSkipAndCount, in this epoch; a shuffle or prefetch counts
   // what it has read ahead.
   std::int64_t skipped() const;
@@ -79,6 +88,7 @@ class DatasetIterator {
   std::unique_ptr<Stage> last_;
   std::uint64_t fingerprint_;  // of the description: a state of another one is refused
   ElementSpec spec_;
+  bool once_ = false;  // reads_once(): ordinals are mere numbers
   std::int64_t ordinal_ = 0;
   IteratorState state_;  // after what was handed out
   // After an error the stages stand anywhere: they go back to state_ before they are used again.

@@ -53,6 +53,24 @@ ElementSpec common_to(const std::vector<Dataset>& inputs, const char* call) {
 
 }  // namespace
 
+Dataset Dataset::from_service(const Dataset& dataset, ServiceSource source, OpenElements open) {
+  const StageSpec& read = input_of(dataset, "from_service");
+  if (source.dispatcher.empty())
+    throw InvalidArgumentError("from_service: the address of a dispatcher is wanted");
+  check_at_least("from_service: buffer_elements", source.buffer_elements, 1);
+  if (reads_once(read))
+    throw InvalidArgumentError("from_service: the elements come from a data service already");
+  auto spec = std::make_shared<StageSpec>();
+  spec->kind = ServiceSpec{dataset.last(), std::move(source), std::move(open)};
+  spec->element = read.element;
+  spec->batches = read.batches;
+  spec->nesting = read.nesting + 1;
+  if (spec->nesting > kNestingMax)
+    throw InvalidArgumentError(
+        str("from_service: datasets within datasets go ", kNestingMax, " deep at most"));
+  return Dataset(std::move(spec));
+}
+
 ElementSpec common_element(const ElementSpec& one, const ElementSpec& other, const char* call) {
   ElementSpec common = one;
   bool fits = one.columns.size() == other.columns.size() && one.label == other.label;

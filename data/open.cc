@@ -134,7 +134,8 @@ struct OpenOver {
   }
 };
 
-StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& events) {
+StagePtr open_source(const Chain& chain, std::size_t& at, const OpenOptions& options) {
+  const LineEvents& events = options.line_events;
   at = 1;
   if (holds<CsvSpec>(chain, 0)) return open_csv(chain, at, events);
   if (holds<RecordsSpec>(chain, 0)) return make_records_source(chain[0]);
@@ -143,6 +144,7 @@ StagePtr open_source(const Chain& chain, std::size_t& at, const LineEvents& even
     return make_libsvm_source(chain[0], taken_shard(chain, at), events);
   if (holds<TfRecordsSpec>(chain, 0))
     return make_tfrecords_source(chain[0], taken_shard(chain, at), events);
+  if (holds<ServiceSpec>(chain, 0)) return make_service_stage(*chain[0], options.open_elements);
   if (holds<IdxSpec>(chain, 0)) return make_idx_source(chain[0]);
   if (holds<GeneratorSpec>(chain, 0)) return make_generator_source(chain[0]);
   if (holds<TensorsSpec>(chain, 0)) return make_tensors_source(chain[0]);
@@ -183,7 +185,7 @@ StagePtr open_one_file(const Chain& chain, std::size_t file, const LineEvents& e
   Chain one = chain;
   one[0] = source_of_file(*chain[0], file);
   std::size_t at = 0;
-  StagePtr stage = open_source(one, at, events);
+  StagePtr stage = open_source(one, at, {.line_events = events});
   return open_over(std::move(stage), one, at, {}, (static_cast<std::uint64_t>(file) + 1) << 32);
 }
 
@@ -207,7 +209,7 @@ StagePtr open_stages_with(const std::shared_ptr<const StageSpec>& last, const Op
     return open_over(open_interleaved(chain, at, options.line_events), chain, at + 1, options,
                      salt);
   std::size_t at = 0;
-  StagePtr stage = open_source(chain, at, options.line_events);
+  StagePtr stage = open_source(chain, at, options);
   return open_over(std::move(stage), chain, at, options, salt);
 }
 
@@ -231,7 +233,7 @@ DatasetIterator::~DatasetIterator() = default;
 
 IteratorState DatasetIterator::capture() const {
   StateWriter stages, all;
-  last_->save(stages);
+  if (!once_) last_->save(stages);
   all.number(kStateVersion);
   all.number(fingerprint_);
   all.number(static_cast<std::uint64_t>(ordinal_));
@@ -260,6 +262,7 @@ void DatasetIterator::restore(const IteratorState& state) {
   ordinal_ = in.number_up_to(kCountMax, "the ordinal");
   StateReader stages(in.blob());
   in.expect_end();
+  if (once_) return;
   last_->load(stages);
   stages.expect_end();
 }
@@ -292,6 +295,11 @@ void DatasetIterator::skip_to(std::int64_t ordinal) {
   if (ordinal < 0)
     throw InvalidArgumentError(str("skip_to: ordinal is ", ordinal, ", it must be at least 0"));
   mend();
+  if (once_) {
+    ordinal_ = ordinal;
+    state_ = capture();
+    return;
+  }
   broken_ = true;
   std::int64_t before = ordinal_;
   if (ordinal < before) last_->restart(0);
@@ -317,6 +325,7 @@ std::unique_ptr<DatasetIterator> open(const Dataset& dataset, const IteratorStat
         "open(): the dataset is empty; begin with Dataset::csv(), range(), ...");
   auto iterator = std::make_unique<DatasetIterator>(open_stages(dataset.last(), options),
                                                     fingerprint(dataset), dataset.element_spec());
+  iterator->once_ = reads_once(*dataset.last());
   iterator->restore(state);
   iterator->state_ = iterator->capture();
   return iterator;

@@ -43,7 +43,19 @@ struct Stage {
     window @28 :Window;
     generator @29 :Text;       # of this program alone: in fingerprints, and never sent
     hashSplit @30 :HashSplit;
+    service @31 :Service;
   }
+}
+
+# Elements that a data service hands out; data/service_source.h.
+struct Service {
+  dispatcher @0 :Text;
+  jobName @1 :Text;
+  cluster @2 :Text;
+  mode @3 :UInt8;
+  compression @4 :UInt8;
+  bufferElements @5 :Int64;
+  dataset @6 :Description;
 }
 
 struct Csv {

@@ -270,6 +270,30 @@ void write_kind(pipeline::Stage::Builder stage, const WindowSpec& spec) {
   out.setStride(spec.stride);
   out.setDropRemainder(spec.drop_remainder);
 }
+void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec) {
+  auto out = stage.initService();
+  const ServiceSource& source = spec.source;
+  out.setDispatcher(source.dispatcher);
+  out.setJobName(source.job_name);
+  out.setCluster(source.cluster);
+  out.setMode(source.mode);
+  out.setCompression(source.compression);
+  out.setBufferElements(source.buffer_elements);
+  write_description(out.initDataset(), stages_of(spec.dataset));
+}
+
+// What mode and compression mean is verified where the service is.
+Dataset read_service(pipeline::Service::Reader in) {
+  ServiceSource source;
+  source.dispatcher = read_text(in.getDispatcher());
+  source.job_name = read_text(in.getJobName());
+  source.cluster = read_text(in.getCluster());
+  source.mode = in.getMode();
+  source.compression = in.getCompression();
+  source.buffer_elements = in.getBufferElements();
+  return Dataset::from_service(read_description(in.getDataset()), std::move(source));
+}
+
 // What the others are, write_others() writes.
 void write_kind(pipeline::Stage::Builder, const ConcatenateSpec&) {}
 void write_kind(pipeline::Stage::Builder, const ZipSpec&) {}
@@ -340,7 +364,8 @@ void write_stage(pipeline::Stage::Builder out, const StageSpec& spec) {
 
 // Exactly the first stage is a source.
 Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
-  bool source = in.which() <= pipeline::Stage::TENSORS || is_file_source(in.which());
+  bool source = in.which() <= pipeline::Stage::TENSORS || is_file_source(in.which()) ||
+                in.which() == pipeline::Stage::SERVICE;
   if (source == below.defined())
     throw InvalidArgumentError(source ? "a dataset with a source above another stage"
                                       : "a dataset without a source");
@@ -349,6 +374,7 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::CSV: return read_csv(in.getCsv());
     case pipeline::Stage::RECORDS: return read_records(in.getRecords());
     case pipeline::Stage::RANGE: return Dataset::range(in.getRange());
+    case pipeline::Stage::SERVICE: return read_service(in.getService());
     case pipeline::Stage::TENSORS: return read_tensors(in.getTensors());
     case pipeline::Stage::FEATURES: return read_features(below, in.getFeatures());
     case pipeline::Stage::MAP_GRAPH: return below.map_graph(read_graph(in.getMapGraph()));

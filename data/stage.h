@@ -71,6 +71,10 @@ StagePtr make_idx_source(std::shared_ptr<const StageSpec> spec);
 //   Errors  InvalidArgument: they do not, or a file is not what its column says.
 std::vector<std::int64_t> idx_counts(const IdxSpec& spec);
 
+// `open`, or what the description itself brought along.
+//   Errors  FailedPrecondition: neither is there.
+StagePtr make_service_stage(const StageSpec& spec, const OpenElements& open);
+
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
 // `keep`: elements that do not pass are left out, and the rest goes on; else they are the end.

@@ -21,6 +21,7 @@
 #include "data/feature_column.h"
 #include "data/file_schema.h"
 #include "data/schema.h"
+#include "data/service_source.h"
 
 namespace cairn {
 
@@ -67,6 +68,13 @@ struct TensorsSpec {
 struct GeneratorSpec {
   std::string columns;
   std::shared_ptr<const std::function<ElementGenerator()>> begin;
+};
+struct StageSpec;
+// A dataset that a data service reads, and hands out element by element.
+struct ServiceSpec {
+  std::shared_ptr<const StageSpec> dataset;
+  ServiceSource source;
+  OpenElements open;  // of the program that made the description; it does not travel with it
 };
 // Stages over examples.
 struct FeaturesSpec {
@@ -173,7 +181,7 @@ using StageKind =
                  BatchSpec, RepeatSpec, TakeSpec, SkipSpec, ShardSpec, PrefetchSpec, InterleaveSpec,
                  CacheSpec, DealSpec, RebatchSpec, TextSpec, LibsvmSpec, TfRecordsSpec, IdxSpec,
                  ConcatenateSpec, ZipSpec, SampleSpec, FilterSpec, TakeWhileSpec, UnbatchSpec,
-                 PaddedBatchSpec, WindowSpec, GeneratorSpec, HashSplitSpec>;
+                 PaddedBatchSpec, WindowSpec, GeneratorSpec, HashSplitSpec, ServiceSpec>;
 
 // A stage: its facts, the stages below, and what is derived from all, kept so that nobody computes
 // it twice. `depth` also tells the shuffles of one chain apart.
@@ -188,6 +196,10 @@ struct StageSpec {
   std::size_t depth = 1;    // stages down to the sources, all together
   std::size_t nesting = 0;  // of datasets within datasets
 };
+
+// Elements of the dataset, or some of them, come from a data service: each once, so that there is
+// no place in it to go back to, or to go on from.
+bool reads_once(const StageSpec& last);
 
 // ---- Sources that read files ----
 bool reads_files(const StageSpec& source);

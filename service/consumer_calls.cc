@@ -11,6 +11,9 @@ constexpr unsigned kWorkersNamedMax = 4096, kElementsMaxAtOnce = 1024;
 
 Element read_element(wire::DataElement::Reader in, const ElementSpec& spec) {
   Element element;
+  if (in.hasPacked())
+    element = unpack(reinterpret_cast<const std::byte*>(in.getPacked().begin()),
+                     in.getPacked().size(), in.getRawBytes());
   for (auto column : wire::bounded(in.getColumns(), wire::kColumnsMax, "columns"))
     element.push_back(wire::read(column));
   bool fits = element.size() == spec.columns.size();
@@ -67,11 +70,12 @@ Task<Counted> send_leave(wire::DataDispatcher::Client client, std::uint64_t job,
 }
 
 Task<Got> send_get(wire::DataWorker::Client client, std::uint64_t job, std::uint64_t consumer,
-                   std::uint32_t most, const ElementSpec* spec) {
+                   std::uint32_t most, Compression compression, const ElementSpec* spec) {
   auto request = client.getRequest();
   request.setJob(job);
   request.setConsumer(consumer);
   request.setMost(most);
+  request.setCompression(static_cast<std::uint8_t>(compression));
   kj::Promise<capnp::Response<wire::DataWorker::GetResults>> sent = request.send();
   auto reply = co_await kj::mv(sent);
   Got got;

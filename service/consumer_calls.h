@@ -5,6 +5,7 @@
 
 #include "core/tensor/element.h"
 #include "rpc/task.h"
+#include "service/compression.h"
 #include "service/dispatcher.h"
 #include "service/service.capnp.h"
 
@@ -31,7 +32,7 @@ rpc::Task<Counted> send_leave(wire::DataDispatcher::Client client, std::uint64_t
                               std::uint64_t consumer, std::uint64_t handed);
 // Errors  InvalidArgument: elements that are not of `spec`.
 rpc::Task<Got> send_get(wire::DataWorker::Client client, std::uint64_t job, std::uint64_t consumer,
-                        std::uint32_t most, const ElementSpec* spec);
+                        std::uint32_t most, Compression compression, const ElementSpec* spec);
 rpc::Task<void> send_acknowledge(wire::DataWorker::Client client, std::uint64_t job,
                                  std::vector<std::uint64_t> numbers);
 

@@ -41,6 +41,8 @@ struct DataServiceIterator::Core {
   Task<std::uint64_t> open_job();
   void meet(const std::vector<WorkerPlace>& workers);
   void drop(const WorkerPlace& worker);
+  void rest_if_idle();
+  void wake();
   Task<void> read_from(WorkerPlace place, Source* source);
   Task<void> read_on(WorkerPlace place, Source* source);
   Task<void> acknowledge_on(Source* source);
@@ -72,7 +74,11 @@ struct DataServiceIterator::Core {
   Link dispatcher;
   std::uint64_t job = 0, handed = 0;
   bool finished = false, left = false;
-  Duration met{0};  // when there was a data worker, last
+  bool resting = false;              // without sources, since nobody asks
+  Duration asked{0};                 // last, by next()
+  std::size_t asking = 0;            // calls of next() at the moment
+  std::vector<WorkerPlace> workers;  // as the dispatcher told last
+  Duration met{0};                   // when there was a data worker, last
   std::deque<Buffered> buffer;
   std::exception_ptr error;
   rpc::Signal changed;
@@ -90,6 +96,7 @@ DataServiceIterator::Core::Core(rpc::Reactor& given_reactor, rpc::Network& given
       link{.patience = options.patience},
       description(std::make_shared<const std::vector<std::byte>>(serialize(dataset))),
       dispatcher(reactor, network, options.dispatcher, hello(), "the dispatcher", link),
+      asked(reactor.now()),
       met(reactor.now()) {
   if (options.identity == 0) options.identity = random_number();
   tasks.spawn("reading through the data service", follow());
@@ -150,8 +157,10 @@ Task<void> DataServiceIterator::Core::follow() {
       };
       const Watched watched = co_await dispatcher.ask(std::move(call), "following a job");
       seen = watched.change;
-      meet(watched.workers);
+      workers = watched.workers;
+      if (!resting) meet(workers);
       finished = watched.finished;
+      rest_if_idle();
       changed.notify_all();
     }
   } catch (const CancelledError&) {
@@ -177,6 +186,22 @@ void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
     source->tasks.spawn(str("acknowledging to ", place.address), acknowledge_on(source.get()));
   }
   for (const auto& [place, source] : sources) source->changed.notify_all();
+}
+
+// What was handed out and is not yet acknowledged keeps its connection.
+void DataServiceIterator::Core::rest_if_idle() {
+  if (resting || finished || asking > 0 || buffer.empty() || reactor.now() - asked < options.idle)
+    return;
+  for (const auto& [place, source] : sources)
+    if (!source->handed.empty()) return;
+  resting = true;
+  buffer.clear();
+  sources.clear();
+}
+
+void DataServiceIterator::Core::wake() {
+  if (!std::exchange(resting, false)) return;
+  meet(workers);
 }
 
 // A worker that is lost: what it had sent and was not acknowledged is read again elsewhere, but in
@@ -236,6 +261,7 @@ Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* sourc
 Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source) {
   auto connection = co_await source->link->connection();
   auto client = connection->bootstrap<wire::DataWorker>();
+  const Compression compression = chosen(options.compression, rpc::Address::parse(place.address));
   // First what was handed out on an earlier connection, so that it is not sent again.
   while (!source->handed.empty()) co_await acknowledge(source, connection);
   for (;;) {
@@ -245,8 +271,9 @@ Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source)
       if (!connection->connected()) throw UnavailableError("the connection was lost");
     }
     const auto most = static_cast<std::uint32_t>(quota() - source->here);
-    auto answer = reactor.with_deadline(send_get(client, job, options.identity, most, &spec),
-                                        link.call_deadline, "waiting for elements");
+    auto answer =
+        reactor.with_deadline(send_get(client, job, options.identity, most, compression, &spec),
+                              link.call_deadline, "waiting for elements");
     Got got = co_await kj::mv(answer);
     source->trouble.clear();
     if (!got.error.empty()) {
@@ -344,9 +371,23 @@ DataServiceIterator::DataServiceIterator(rpc::Reactor& reactor, rpc::Network& ne
 
 DataServiceIterator::~DataServiceIterator() = default;
 
+// A call of next(), from its beginning to its end.
+struct DataServiceIterator::Asking {
+  explicit Asking(Core& of) : core(of) {
+    ++core.asking;
+    core.wake();
+  }
+  ~Asking() {
+    --core.asking;
+    core.asked = core.reactor.now();
+  }
+  Core& core;
+};
+
 Task<std::optional<Element>> DataServiceIterator::next() {
   Core& core = *core_;
   const Duration since = core.reactor.now();
+  const Asking asking(core);
   for (;;) {
     if (core.left) co_return std::nullopt;
     if (core.error) std::rethrow_exception(core.error);

@@ -28,6 +28,7 @@
 #include "rpc/network.h"
 #include "rpc/reactor.h"
 #include "rpc/task.h"
+#include "service/compression.h"
 #include "service/link.h"
 #include "service/processing_mode.h"
 
@@ -37,6 +38,7 @@ struct DataServiceOptions {
   rpc::Address dispatcher;
   std::string job_name;  // empty: a job of its own
   ProcessingMode mode = ProcessingMode::kOff;
+  Compression compression = Compression::kAuto;  // of elements on their way
   std::string cluster = "cairn";
   std::string token;
   rpc::Role role = rpc::Role::kTool;  // who reads: a worker, the chief, a tool
@@ -47,6 +49,9 @@ struct DataServiceOptions {
   // How long next() waits in all: for a slow pipeline, or for other consumers of the job, which
   // have to take what they were sent before it is known that nothing of it comes again.
   Duration next_deadline = std::chrono::minutes(10);
+  // Not asked for so long, the consumer gives back what it has ahead, until next() is called again:
+  // another consumer of the job may wait for it.
+  Duration idle = std::chrono::seconds(10);
   std::uint64_t identity = 0;  // of this consumer; 0: drawn at random
 };
 
@@ -82,6 +87,7 @@ class DataServiceIterator {
  private:
   struct Source;
   struct Core;
+  struct Asking;
   const ElementSpec spec_;
   DataServiceStatistics statistics_;
   std::unique_ptr<Core> core_;

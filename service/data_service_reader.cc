@@ -14,15 +14,26 @@ struct Given {
 };
 using Answer = std::promise<Given>;
 
-rpc::Task<void> answer_next(DataServiceIterator* iterator, std::shared_ptr<Answer> answer) {
+std::exception_ptr cancelled() {
+  return std::make_exception_ptr(CancelledError("reading through the data service was cancelled"));
+}
+
+// What was cancelled meanwhile has been answered.
+rpc::Task<void> answer_next(DataServiceIterator* iterator, std::shared_ptr<Answer>* waiting) {
+  Given given;
+  std::exception_ptr error;
   try {
-    Given given;
     given.element = co_await iterator->next();
     given.statistics = iterator->statistics();
-    answer->set_value(std::move(given));
   } catch (const Error&) {
-    answer->set_exception(std::current_exception());
+    error = std::current_exception();
   }
+  const auto answer = std::exchange(*waiting, nullptr);
+  if (!answer) co_return;
+  if (error)
+    answer->set_exception(error);
+  else
+    answer->set_value(std::move(given));
 }
 
 }  // namespace
@@ -31,6 +42,8 @@ rpc::Task<void> answer_next(DataServiceIterator* iterator, std::shared_ptr<Answe
 struct DataServiceReader::Loop {
   struct OnThread {
     std::unique_ptr<DataServiceIterator> iterator;
+    std::shared_ptr<Answer> waiting;  // for an element; none: nobody does
+    bool cancelled = false;
     rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};
   };
   explicit Loop(rpc::Transport transport)
@@ -62,11 +75,23 @@ std::optional<Element> DataServiceReader::next() {
   auto came = answer->get_future();
   loop_->thread.run([&] {
     auto& here = *loop_->on_thread;
-    here.tasks.spawn("waiting for an element", answer_next(here.iterator.get(), answer));
+    if (here.cancelled) return answer->set_exception(cancelled());
+    here.waiting = answer;
+    here.tasks.spawn("waiting for an element", answer_next(here.iterator.get(), &here.waiting));
   });
   Given given = came.get();
   statistics_ = given.statistics;
   return std::move(given.element);
+}
+
+void DataServiceReader::cancel() {
+  loop_->thread.run([&] {
+    auto& here = *loop_->on_thread;
+    here.cancelled = true;
+    here.tasks.cancel_all();
+    if (const auto answer = std::exchange(here.waiting, nullptr))
+      answer->set_exception(cancelled());
+  });
 }
 
 }  // namespace cairn::service

@@ -13,7 +13,7 @@
 
 namespace cairn::service {
 
-// Thread: one at a time.
+// Thread: one at a time; cancel() from any.
 class DataServiceReader {
  public:
   // Begins to read at once. Errors  those of DataServiceIterator's constructor.
@@ -23,6 +23,8 @@ class DataServiceReader {
 
   // As DataServiceIterator::next(), and blocks until there is an element.
   std::optional<Element> next();
+  // next(), now and later, ends with Cancelled.
+  void cancel();
   const ElementSpec& element_spec() const { return spec_; }
   DataServiceStatistics statistics() const { return statistics_; }
 

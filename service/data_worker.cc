@@ -208,6 +208,18 @@ Task<Sent> DataWorker::get(std::uint64_t connection, std::uint64_t id, std::uint
   co_return sent;
 }
 
+Task<std::vector<PackedElement>> DataWorker::packed(std::uint64_t id, Sent sent) {
+  auto self = shared_from_this();
+  auto all = std::make_shared<std::vector<PackedElement>>();
+  std::function<void()> work = [all, elements = std::move(sent.elements)] {
+    for (const SentElement& element : elements) all->push_back(pack(*element.columns));
+  };
+  auto done = rpc::on_offload(reactor_, offload_, id % std::max<std::size_t>(1, options_.threads),
+                              std::move(work));
+  co_await kj::mv(done);
+  co_return std::move(*all);
+}
+
 void DataWorker::acknowledge(std::uint64_t id, const std::vector<std::uint64_t>& numbers) {
   if (const auto job = jobs_.find(id); job != jobs_.end()) job->second->acknowledge(numbers);
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/log.h"
 #include "rpc/network.h"
+#include "service/compression.h"
 #include "service/link.h"
 #include "service/worker_job.h"
 
@@ -37,6 +38,8 @@ class DataWorker : public std::enable_shared_from_this<DataWorker> {
   // Errors  NotFound: the dispatcher has no such job. Unavailable: it is away.
   rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t job, std::uint64_t consumer,
                       std::size_t most);
+  // The elements, compressed on the job's thread.
+  rpc::Task<std::vector<PackedElement>> packed(std::uint64_t job, Sent sent);
   void acknowledge(std::uint64_t job, const std::vector<std::uint64_t>& numbers);
   void connection_ended(std::uint64_t connection);
   std::string status_json() const;

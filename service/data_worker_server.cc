@@ -12,6 +12,11 @@ using rpc::Task;
 constexpr std::uint32_t kElementsAtOnceMax = 1024;
 constexpr unsigned kAcknowledgedMax = 1u << 16;
 
+void write(wire::DataElement::Builder out, const PackedElement& packed) {
+  out.setPacked({reinterpret_cast<const kj::byte*>(packed.bytes.data()), packed.bytes.size()});
+  out.setRawBytes(packed.raw_bytes);
+}
+
 class DataWorkerService final : public wire::DataWorker::Server {
  public:
   DataWorkerService(std::weak_ptr<DataWorker> worker, rpc::Connection& connection,
@@ -57,11 +62,20 @@ class DataWorkerService final : public wire::DataWorker::Server {
     const std::size_t most = std::min(std::max(1u, in.getMost()), kElementsAtOnceMax);
     const auto held = worker();
     const Sent sent = co_await held->get(number_, in.getJob(), in.getConsumer(), most);
+    std::vector<PackedElement> packed;
+    if (in.getCompression() == static_cast<std::uint8_t>(Compression::kZlib)) {
+      auto packing = held->packed(in.getJob(), sent);
+      packed = co_await kj::mv(packing);
+    }
     auto out = context.getResults();
     if (!sent.error.empty()) out.setError(sent.error);
     auto elements = out.initElements(static_cast<unsigned>(sent.elements.size()));
     for (unsigned i = 0; i < elements.size(); ++i) {
       elements[i].setNumber(sent.elements[i].number);
+      if (!packed.empty()) {
+        write(elements[i], packed[i]);
+        continue;
+      }
       const Element& from = *sent.elements[i].columns;
       auto columns = elements[i].initColumns(static_cast<unsigned>(from.size()));
       for (unsigned j = 0; j < columns.size(); ++j) wire::write(columns[j], from[j]);

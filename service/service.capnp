@@ -54,12 +54,19 @@ interface DataDispatcher {
 struct DataElement {
   number @0 :UInt64;           # by which it is acknowledged; of this process
   columns @1 :List(Core.TensorData);
+  packed @2 :Data;             # instead of the columns: DataColumns as a flat message, compressed by zlib
+  rawBytes @3 :UInt64;         # of that message
+}
+
+struct DataColumns {
+  columns @0 :List(Core.TensorData);
 }
 
 interface DataWorker {
   # At most `most` elements; none after a second. What a connection was sent and did not acknowledge is given out again when it ends,
   # or when its consumer calls on another one. `error`: the job's pipeline has failed; the text of a failed call.
-  get @0 (job :UInt64, consumer :UInt64, most :UInt32) -> (elements :List(DataElement), error :Text);
+  # `compression`: 2 for zlib; else elements come as they are.
+  get @0 (job :UInt64, consumer :UInt64, most :UInt32, compression :UInt8) -> (elements :List(DataElement), error :Text);
   # The program has them. May be repeated, on any connection.
   acknowledge @1 (job :UInt64, numbers :List(UInt64)) -> ();
   status @2 () -> (json :Text);

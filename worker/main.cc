@@ -1,5 +1,6 @@
 // cairn-worker: runs closures for a coordinator.
 #include "rpc/server_main.h"
+#include "service/consumers.h"
 #include "worker/worker_server.h"
 
 namespace {
@@ -8,17 +9,27 @@ namespace {
 class Running final : public cairn::rpc::RunningServer {
  public:
   Running(cairn::rpc::Reactor& reactor, cairn::rpc::Network& network,
-          cairn::worker::WorkerOptions options)
-      : server_(reactor, network, std::move(options)) {}
+          cairn::worker::WorkerOptions options, cairn::service::ConsumersOptions reading)
+      : consumers_(std::move(reading)),
+        server_(reactor, network, with_consumers(std::move(options))) {}
   const cairn::rpc::Address& address() const override { return server_.address(); }
   void on_shutdown(std::function<void(const std::string&)> handler) override {
     server_.on_shutdown(std::move(handler));
   }
-  void stop() override { server_.stop(); }
+  // A lane that waits for an element would keep the server from ending.
+  void stop() override {
+    consumers_.stop();
+    server_.stop();
+  }
   std::string status_json() const override { return server_.status_json(); }
   std::vector<cairn::rpc::NamedLoop> loops() const override { return server_.loops(); }
 
  private:
+  cairn::worker::WorkerOptions with_consumers(cairn::worker::WorkerOptions options) const {
+    options.open_elements = consumers_.opener();
+    return options;
+  }
+  cairn::service::Consumers consumers_;
   cairn::worker::WorkerServer server_;
 };
 
@@ -32,7 +43,13 @@ std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
   options.token = flags.token;
   options.insecure = flags.insecure;
   options.lanes = flags.threads;
-  return std::make_unique<Running>(reactor, network, std::move(options));
+  cairn::service::ConsumersOptions reading;
+  reading.cluster = flags.cluster_id;
+  reading.token = flags.token;
+  reading.role = cairn::rpc::Role::kWorker;
+  reading.task = flags.index;
+  reading.transport = flags.transport;
+  return std::make_unique<Running>(reactor, network, std::move(options), std::move(reading));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "data/dataset_wire.h"
+#include "data/stage_spec.h"
 
 namespace cairn::worker {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 // fills its buffer again, a compressed file is read from its beginning. Lanes that take turns at
 // one pipeline would otherwise open one for each element: the other's state is always the nearest.
 constexpr std::uint64_t kOpeningCost = 32;
+constexpr std::size_t kKeptTakes = 4;
 
 std::string described(const Take& wanted) {
   return str("elements [", wanted.ordinal, ", ", wanted.ordinal + wanted.count, ") of pipeline ",
@@ -40,12 +42,14 @@ void Pipelines::define(PipelineId pipeline, Dataset dataset) {
       known != datasets_.end() && fingerprint(known->second) == fingerprint(dataset))
     return;
   open_.remove_if([&](const Open& open) { return open.pipeline == pipeline; });
+  std::erase_if(kept_, [&](const Kept& kept) { return kept.pipeline == pipeline; });
   datasets_[pipeline] = std::move(dataset);
 }
 
 void Pipelines::clear() {
   datasets_.clear();
   open_.clear();
+  kept_.clear();
 }
 
 const Dataset& Pipelines::dataset(PipelineId pipeline) const {
@@ -66,7 +70,9 @@ std::list<Pipelines::Open>::iterator Pipelines::find(const Take& wanted) {
   std::uint64_t best_distance =
       wanted.ordinal - std::min(wanted.ordinal, wanted.state_ordinal) + kOpeningCost;
   for (auto it = open_.begin(); it != open_.end(); ++it) {
-    if (it->pipeline != wanted.pipeline || stands_at(*it->iterator) > wanted.ordinal) continue;
+    if (it->pipeline != wanted.pipeline) continue;
+    if (it->iterator->reads_once()) return it;
+    if (stands_at(*it->iterator) > wanted.ordinal) continue;
     const std::uint64_t distance = wanted.ordinal - stands_at(*it->iterator);
     if (distance > best_distance || (best != open_.end() && distance == best_distance)) continue;
     best = it;
@@ -75,17 +81,39 @@ std::list<Pipelines::Open>::iterator Pipelines::find(const Take& wanted) {
   return best;
 }
 
-Taken Pipelines::take(const Take& wanted) {
+const Taken* Pipelines::taken_before(const Take& wanted) const {
+  for (const Kept& kept : kept_)
+    if (kept.pipeline == wanted.pipeline && kept.ordinal == wanted.ordinal &&
+        kept.taken.elements.size() == wanted.count)
+      return &kept.taken;
+  return nullptr;
+}
+
+void Pipelines::keep(const Take& wanted, const Taken& taken) {
+  kept_.push_back({wanted.pipeline, wanted.ordinal, taken});
+  if (kept_.size() > kKeptTakes) kept_.pop_front();
+}
+
+// The list is ordered by use, the latest first: the one at the end is the one to give up. A
+// consumer of a data service reads ahead by itself, and what a prefetch() above it held would be
+// lost with the iterator.
+void Pipelines::open_one(const Take& wanted) {
   const Dataset& source = dataset(wanted.pipeline);
+  OpenOptions options = options_;
+  if (cairn::reads_once(*source.last())) options.offload = nullptr;
+  ++opened_;
+  open_.push_front({wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options)});
+  if (open_.size() > iterators_max_) open_.pop_back();
+}
+
+Taken Pipelines::take(const Take& wanted) {
+  dataset(wanted.pipeline);
+  if (const Taken* kept = taken_before(wanted)) return *kept;
   auto used = find(wanted);
   Taken taken;
   try {
     if (used == open_.end()) {
-      ++opened_;
-      open_.push_front(
-          {wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options_)});
-      // The list is ordered by use, the latest first: the one at the end is the one to give up.
-      if (open_.size() > iterators_max_) open_.pop_back();
+      open_one(wanted);
     } else {
       open_.splice(open_.begin(), open_, used);
     }
@@ -103,6 +131,7 @@ Taken Pipelines::take(const Take& wanted) {
         str("end of the data: pipeline ", wanted.pipeline, " ends after element ",
             stands_at(*open_.front().iterator), ", the closure takes ", described(wanted)),
         {}, wanted.pipeline);
+  if (open_.front().iterator->reads_once()) keep(wanted, taken);
   return taken;
 }
 

@@ -1,7 +1,12 @@
 // Pipelines: a lane's open iterators. A closure names its elements by ordinal, so any lane can
 // produce them.
+//
+// Elements of a data service are the exception (DatasetIterator::reads_once()): a take gets what
+// the job has next, whatever its ordinal. The last takes are kept, so that a closure that is run
+// again on the same lane reads the same elements; on another lane it reads others.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -49,11 +54,20 @@ class Pipelines {
   const Dataset& dataset(PipelineId pipeline) const;
   std::list<Open>::iterator find(const Take& wanted);
   Taken read(DatasetIterator& iterator, const Take& wanted);
+  const Taken* taken_before(const Take& wanted) const;
+  void keep(const Take& wanted, const Taken& taken);
+  void open_one(const Take& wanted);
 
   OpenOptions options_;
   std::size_t iterators_max_;
   std::map<PipelineId, Dataset> datasets_;
   std::list<Open> open_;  // last used first
+  struct Kept {
+    PipelineId pipeline = 0;
+    std::uint64_t ordinal = 0;
+    Taken taken;
+  };
+  std::deque<Kept> kept_;  // of data services; the latest last
   std::uint64_t opened_ = 0;
 };
 

@@ -177,11 +177,25 @@ TEST(DataService, WithoutADispatcherTheWaitEndsAndNamesIt) {
 TEST(DataService, AConsumerThatHoldsElementsKeepsOthersWaitingOnlyForSoLong) {
   SimulatedService service({.workers = 1});
   const Dataset dataset = Dataset::range(8).batch(1);
-  auto holder = service.consumer(dataset, ProcessingMode::kDynamic, "job");
+  auto holder = service.consumer(
+      dataset, DataServiceOptions{.job_name = "job", .mode = ProcessingMode::kDynamic, .idle = 1h});
   service.reactor.advance(1s);
   const auto other = service.read(dataset, ProcessingMode::kDynamic, "job");
   ASSERT_TRUE(service.finish({other}, 15min));
   EXPECT_THAT(other->error, HasSubstr("DeadlineExceeded: job \"job\" gave no element for 600 s"));
+}
+
+TEST(DataService, AConsumerThatNobodyAsksGivesBackWhatItHasAhead) {
+  SimulatedService service({.workers = 2});
+  const Dataset dataset = Dataset::range(8).batch(1);
+  auto holder = service.consumer(dataset, ProcessingMode::kDynamic, "job");
+  service.reactor.advance(1s);
+  const auto other = service.read(dataset, ProcessingMode::kDynamic, "job");
+  ASSERT_TRUE(service.finish({other}, 15s)) << "after ten seconds";
+  EXPECT_EQ(sorted(other->values()), counted(8));
+  const auto late = service.read(std::move(holder));
+  ASSERT_TRUE(service.finish({late})) << late->error;
+  EXPECT_THAT(late->values(), ::testing::IsEmpty());
 }
 
 TEST(DataService, WhatAConsumerThatGoesDidNotTakeIsGivenToOthers) {

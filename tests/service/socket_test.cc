@@ -2,61 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <thread>
 
-#include "rpc/reactor_thread.h"
 #include "service/data_service_reader.h"
-#include "service/data_worker_server.h"
-#include "service/dispatcher_server.h"
+#include "tests/service/over_sockets.h"
 
 namespace cairn::service {
 namespace {
-
-// A dispatcher with two data workers on one thread, and readers on threads of their own.
-class OverSockets : public testing::Test {
- protected:
-  OverSockets() {
-    thread_.run([this] {
-      here_ = std::make_unique<Here>();
-      DispatcherOptions options;
-      options.journal = folder_;
-      options.log = [](LogLevel, const std::string&) {};
-      here_->dispatcher = std::make_unique<DispatcherServer>(
-          thread_.reactor(), *network_, *offload_, system_disk(),
-          Door{.address = rpc::Address::parse("127.0.0.1:0")}, options);
-      address_ = here_->dispatcher->address();
-      for (auto& worker : here_->workers) {
-        DataWorkerOptions wanted;
-        wanted.dispatcher = address_;
-        wanted.log = options.log;
-        worker = std::make_unique<DataWorkerServer>(
-            thread_.reactor(), *network_, *offload_,
-            Door{.address = rpc::Address::parse("127.0.0.1:0")}, wanted);
-      }
-    });
-  }
-  ~OverSockets() override {
-    thread_.run([this] { here_.reset(); });
-    offload_.reset();  // finishes what is being written
-    thread_.stop();
-    std::filesystem::remove_all(folder_);
-  }
-  DataServiceOptions options(ProcessingMode mode) const {
-    return {.dispatcher = address_, .job_name = "job", .mode = mode};
-  }
-
- private:
-  struct Here {
-    std::unique_ptr<DispatcherServer> dispatcher;
-    std::unique_ptr<DataWorkerServer> workers[2];
-  };
-  const std::string folder_ = testing::TempDir() + str("data_service_", random_number());
-  std::unique_ptr<rpc::Network> network_ = rpc::make_socket_network();
-  std::unique_ptr<Offload> offload_ = make_thread_offload(2);
-  rpc::ReactorThread thread_{"servers"};
-  std::unique_ptr<Here> here_;
-  rpc::Address address_;
-};
 
 TEST_F(OverSockets, TwoReadersShareAJob) {
   const Dataset dataset = Dataset::range(5000).batch(10);
@@ -83,6 +35,39 @@ TEST_F(OverSockets, TwoReadersShareAJob) {
   EXPECT_EQ(first.statistics().duplicates(), 0u);
   std::ranges::sort(all);
   EXPECT_EQ(std::ranges::unique(all).begin(), all.end()) << "an element came twice";
+}
+
+TEST_F(OverSockets, CompressedElementsAreTheSame) {
+  DataServiceOptions packed = options(ProcessingMode::kDynamic);
+  packed.compression = Compression::kZlib;
+  DataServiceReader reader(Dataset::range(1000).batch(10), packed);
+  std::int64_t sum = 0;
+  while (const auto element = reader.next())
+    for (const std::int64_t value : element->at(0).values<std::int64_t>()) sum += value;
+  EXPECT_EQ(sum, 1000 * 999 / 2);
+}
+
+TEST_F(OverSockets, WhoIsNotAskedGivesBackWhatItHasAhead) {
+  DataServiceOptions idle = options(ProcessingMode::kDynamic);
+  idle.idle = std::chrono::milliseconds(50);
+  DataServiceReader first(Dataset::range(100).batch(10), idle);
+  ASSERT_TRUE(first.next().has_value());
+  // The first one may have all that is left; it does not ask again until the second has it.
+  DataServiceReader second(Dataset::range(100).batch(10), idle);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(second.next().has_value()) << i;
+  ASSERT_TRUE(first.next().has_value());
+  EXPECT_FALSE(first.next().has_value());
+  EXPECT_EQ(first.statistics().duplicates(), 0u);
+}
+
+TEST(Reader, ThatWaitsCanBeCancelled) {
+  DataServiceOptions nobody;
+  nobody.dispatcher = rpc::Address::parse("unix:" + testing::TempDir() + "/nobody-listens");
+  DataServiceReader waits(Dataset::range(10).batch(10), nobody);
+  std::thread other([&] { waits.cancel(); });
+  EXPECT_THROW(waits.next(), CancelledError);
+  other.join();
+  EXPECT_THROW(waits.next(), CancelledError) << "again";
 }
 
 TEST_F(OverSockets, AReaderIsToldWhatIsWrong) {

@@ -1,0 +1,46 @@
+// Consumers: what a process reads from data services. All that read one job in it, on whichever
+// thread, share one consumer, so that none holds elements that another one waits for.
+//   Thread  any.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "data/service_source.h"
+#include "rpc/transport.h"
+#include "service/data_service_iterator.h"
+
+namespace cairn::service {
+
+struct ConsumersOptions {
+  std::string cluster = "cairn";  // where the source names none
+  std::string token;
+  rpc::Role role = rpc::Role::kTool;
+  std::uint32_t task = 0;
+  rpc::Transport transport = rpc::Transport::kAuto;
+  Duration patience = DataServiceOptions().patience;
+  Duration next_deadline = std::chrono::minutes(2);
+  Duration idle = DataServiceOptions().idle;
+};
+
+class Consumers {
+ public:
+  explicit Consumers(ConsumersOptions options);
+  ~Consumers();  // stop()
+
+  // For OpenOptions::open_elements and worker::WorkerOptions. May outlive the Consumers: it then
+  // throws Cancelled.
+  //   Its elements   each is acknowledged as next() hands it out. A reader that fails is made anew
+  //                  by the call after. The consumer leaves when the last of those that share it
+  //                  goes.
+  //   Errors         InvalidArgument: no such mode, or an address that is none; else, from next(),
+  //                  those of DataServiceIterator::next().
+  OpenElements opener() const;
+  // Whoever waits for an element, now or later, gets Cancelled.
+  void stop();
+
+ private:
+  struct Book;
+  std::shared_ptr<Book> book_;
+};
+
+}  // namespace cairn::service

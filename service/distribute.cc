@@ -1,0 +1,51 @@
+#include "service/distribute.h"
+
+#include <cstdlib>
+
+#include "rpc/token.h"
+#include "service/consumers.h"
+
+namespace cairn::service {
+namespace {
+
+std::string environment(const char* name, std::string otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? std::string(value) : std::move(otherwise);
+}
+
+OpenElements open_here(std::string token) {
+  ConsumersOptions options;
+  options.cluster = environment("CAIRN_CLUSTER_ID", options.cluster);
+  options.token = token.empty() ? rpc::token_of_environment() : std::move(token);
+  options.transport = rpc::parse_transport(environment("CAIRN_TRANSPORT", "auto"));
+  auto consumers = std::make_shared<Consumers>(std::move(options));
+  return [consumers](const Dataset& dataset, const ServiceSource& source) {
+    return consumers->opener()(dataset, source);
+  };
+}
+
+rpc::Address address_of(const std::string& given) {
+  const std::string text = given.empty() ? environment("CAIRN_DATA_SERVICE", "") : given;
+  if (text.empty())
+    throw InvalidArgumentError(
+        "distribute: no dispatcher: give its address, or start the program under `cairn up "
+        "--data-workers N`, which sets CAIRN_DATA_SERVICE");
+  return rpc::Address::parse(text);
+}
+
+}  // namespace
+
+Dataset distribute(const Dataset& dataset, DistributeOptions options) {
+  ServiceSource source;
+  source.dispatcher = address_of(options.dispatcher).str();
+  source.job_name = std::move(options.job_name);
+  source.cluster = std::move(options.cluster);
+  source.mode = static_cast<std::uint8_t>(options.mode);
+  source.compression = static_cast<std::uint8_t>(options.compression);
+  source.buffer_elements = options.buffer_elements;
+  if (source.job_name.starts_with('#'))
+    throw InvalidArgumentError(str("a job's name must not begin with \"#\": ", source.job_name));
+  return Dataset::from_service(dataset, std::move(source), open_here(std::move(options.token)));
+}
+
+}  // namespace cairn::service

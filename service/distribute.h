@@ -1,0 +1,44 @@
+// distribute(): a dataset whose elements come from a data service, for training like any other.
+//
+//   const Dataset train = service::distribute(
+//       Dataset::csv(files, schema).features(columns).batch(256),
+//       {.dispatcher = "host:5050", .job_name = "train", .mode = ProcessingMode::kDynamic});
+//   auto batches = coordinator.create_per_worker_dataset(train);
+//
+//   Source  tf.data.experimental.service.distribute.
+//   Who reads   each process that opens it is one consumer of the job: a worker, or, under a
+//           strategy without workers, this program. A job without a name is one per process.
+//   Position    there is none. A run that goes on from a checkpoint reads on from what the job has
+//           left, and counts on. A worker that is lost loses the elements that its closures had;
+//           what it had not handed to one goes to the job's other consumers. A closure that is run
+//           again on the same lane reads the same elements, on another lane others.
+//   Above it    batch(), shuffle() and prefetch() belong into the dataset that the service reads:
+//           the elements that they hold in a worker are lost with it. A repeat() above it is
+//           without effect.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "data/dataset.h"
+#include "service/compression.h"
+#include "service/processing_mode.h"
+
+namespace cairn::service {
+
+struct DistributeOptions {
+  std::string dispatcher;  // its address; empty: that of CAIRN_DATA_SERVICE
+  std::string job_name;    // empty: each process that reads has a job of its own
+  ProcessingMode mode = ProcessingMode::kOff;
+  Compression compression = Compression::kAuto;
+  // Of the service. Empty: that of whoever reads; this program's is CAIRN_CLUSTER_ID, or "cairn".
+  std::string cluster;
+  std::int64_t buffer_elements = 16;  // that a consumer has ahead
+  // For reading in this program; workers use their own. Empty: CAIRN_TOKEN_FILE, or CAIRN_TOKEN.
+  std::string token;
+};
+
+// Errors  InvalidArgument: no dispatcher, a dataset that comes from a service already, or options
+//         that do not fit.
+Dataset distribute(const Dataset& dataset, DistributeOptions options);
+
+}  // namespace cairn::service
