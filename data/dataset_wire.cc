@@ -63,6 +63,7 @@ void refuse_code(const StageSpec& last) {
         "from_generator() is code of this program, and cannot be sent to another: write its "
         "elements to files, or train under a strategy without parameter servers and without "
         "workers of their own");
+  if (const auto* service = std::get_if<ServiceSpec>(&last.kind)) refuse_code(*service->dataset);
   if (last.input) refuse_code(*last.input);
   for (const auto& other : last.others) refuse_code(*other);
 }

@@ -19,8 +19,14 @@ OpenElements open_here(std::string token) {
   options.token = token.empty() ? rpc::token_of_environment() : std::move(token);
   options.transport = rpc::parse_transport(environment("CAIRN_TRANSPORT", "auto"));
   auto consumers = std::make_shared<Consumers>(std::move(options));
+  // Elements keep the consumers, which the description alone would take along as it goes.
+  struct Kept {
+    std::shared_ptr<Consumers> consumers;
+    std::shared_ptr<ElementSource> elements;
+  };
   return [consumers](const Dataset& dataset, const ServiceSource& source) {
-    return consumers->opener()(dataset, source);
+    auto kept = std::make_shared<Kept>(Kept{consumers, consumers->opener()(dataset, source)});
+    return std::shared_ptr<ElementSource>(kept, kept->elements.get());
   };
 }
 

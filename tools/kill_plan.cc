@@ -1,5 +1,6 @@
 #include "tools/kill_plan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -54,12 +55,20 @@ Kill parse_kill(std::string_view text) {
   return kill;
 }
 
-void verify_kills(const std::vector<Kill>& kills, int ps, int workers) {
+bool of_data_service(const Kill& kill) {
+  return kill.role == "dispatcher" || kill.role == "data_worker";
+}
+
+void verify_kills(const std::vector<Kill>& kills, int ps, int workers, int data_workers) {
   for (const Kill& kill : kills) {
-    if (kill.role != "ps" && kill.role != "worker")
+    if (kill.role != "ps" && kill.role != "worker" && !of_data_service(kill))
       throw InvalidArgumentError(
-          str("--kill: \"", kill.role, "\" cannot be killed, only ps and worker can"));
-    int count = kill.role == "ps" ? ps : workers;
+          str("--kill: \"", kill.role,
+              "\" cannot be killed, only ps, worker, dispatcher and data_worker can"));
+    const int count = kill.role == "ps"            ? ps
+                      : kill.role == "worker"      ? workers
+                      : kill.role == "data_worker" ? data_workers
+                                                   : std::min(data_workers, 1);
     if (kill.index < 0 || kill.index >= count)
       throw InvalidArgumentError(str("--kill ", kill.role, ":", kill.index, ": the cluster has ",
                                      count, " ", kill.role, ", counted from 0"));

@@ -27,8 +27,10 @@ struct Kill {
 //   Errors  InvalidArgument, quoting `text` and showing what is expected.
 Kill parse_kill(std::string_view text);
 
-//   Errors  InvalidArgument: a role other than ps and worker, or an index that the cluster does not
-//           have.
-void verify_kills(const std::vector<Kill>& kills, int ps, int workers);
+//   Errors  InvalidArgument: a role other than ps, worker, dispatcher and data_worker, or an index
+//           that the cluster does not have.
+void verify_kills(const std::vector<Kill>& kills, int ps, int workers, int data_workers = 0);
+// Is it of a process of the data service?
+bool of_data_service(const Kill& kill);
 
 }  // namespace cairn::tools

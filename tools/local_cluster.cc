@@ -27,18 +27,11 @@ void verify(const LocalClusterOptions& options) {
   need(options.workers, 1, "--workers");
   need(options.shards, 0, "--shards");
   need(options.lanes, 0, "--lanes");
+  need(options.data_workers, 0, "--data-workers");
   const std::string& transport = options.transport;
   if (transport != "auto" && transport != "tcp" && transport != "unix")
     throw InvalidArgumentError(str("--transport ", transport, ": expected auto, tcp or unix"));
-  verify_kills(options.supervisor.kills, options.ps, options.workers);
-}
-
-// Looked for now, so that the message says how to build the program, instead of a role that dies
-// six times.
-void need_program(const std::string& path) {
-  if (::access(path.c_str(), X_OK) != 0)
-    throw NotFoundError(str("no program ", path,
-                            ": build it (cmake --build build/dev --target cairn-ps cairn-worker)"));
+  verify_kills(options.supervisor.kills, options.ps, options.workers, options.data_workers);
 }
 
 std::string state_name(const RoleState& state) {
@@ -47,6 +40,15 @@ std::string state_name(const RoleState& state) {
 }
 
 }  // namespace
+
+// Looked for now, so that the message says how to build the program, instead of a role that dies
+// six times.
+void need_program(const std::string& path) {
+  if (::access(path.c_str(), X_OK) != 0)
+    throw NotFoundError(
+        str("no program ", path,
+            ": build it (cmake --build build/dev --target cairn-ps cairn-worker cairn-data)"));
+}
 
 std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
@@ -63,6 +65,7 @@ LocalCluster::LocalCluster(LocalClusterOptions options,
   if (options_.programs.empty()) options_.programs = program_folder();
   need_program(options_.programs + "/cairn-ps");
   need_program(options_.programs + "/cairn-worker");
+  if (options_.data_workers > 0) need_program(options_.programs + "/cairn-data");
   if (options_.token.empty()) options_.token = random_hex(16);
   if (options_.dir.empty()) options_.dir = new_run_folder();
   options_.dir = std::filesystem::absolute(options_.dir).lexically_normal().string();
@@ -73,7 +76,8 @@ LocalCluster::LocalCluster(LocalClusterOptions options,
   chief_ = reserve_addresses(ports_, 1);
   ps_ = reserve_addresses(ports_, options_.ps);
   workers_ = reserve_addresses(ports_, options_.workers);
-  std::vector<RoleSpec> roles;
+  data_ = reserve_data_roles(ports_, options_.data_workers);
+  std::vector<RoleSpec> roles = data_.specs(facts());
   for (int i = 0; i < options_.ps; ++i) roles.push_back(spec("ps", i));
   for (int i = 0; i < options_.workers; ++i) roles.push_back(spec("worker", i));
   supervisor_ = std::make_unique<Supervisor>(std::move(roles), options_.supervisor,
@@ -130,12 +134,17 @@ void LocalCluster::set_chief(pid_t pid) {
 }
 
 const std::string& LocalCluster::address(const std::string& role, int index) const {
+  if (data_.has(role)) return data_.addresses(role).at(static_cast<std::size_t>(index));
   const auto& all = role == "ps" ? ps_ : role == "worker" ? workers_ : chief_;
   return all.at(static_cast<std::size_t>(index));
 }
 
+RunFacts LocalCluster::facts() const {
+  return {options_.programs, options_.dir, cluster_id_, token_file(), options_.transport};
+}
+
 std::string LocalCluster::log_file(const std::string& role, int index) const {
-  return str(options_.dir, "/logs/", role, "-", index, ".log");
+  return tools::log_file(facts(), role, index);
 }
 
 // TensorFlow's form of TF_CONFIG, so that a program reads the same variable under both systems.
@@ -146,9 +155,12 @@ std::string LocalCluster::tf_config(const std::string& role, int index) const {
 }
 
 std::vector<std::string> LocalCluster::environment(const std::string& role, int index) const {
-  return {"TF_CONFIG=" + tf_config(role, index), "CAIRN_CLUSTER_ID=" + cluster_id_,
-          "CAIRN_TOKEN_FILE=" + token_file(), "CAIRN_TRANSPORT=" + options_.transport,
-          "CAIRN_RUN_DIR=" + options_.dir};
+  std::vector<std::string> all{
+      "TF_CONFIG=" + tf_config(role, index), "CAIRN_CLUSTER_ID=" + cluster_id_,
+      "CAIRN_TOKEN_FILE=" + token_file(), "CAIRN_TRANSPORT=" + options_.transport,
+      "CAIRN_RUN_DIR=" + options_.dir};
+  for (std::string& one : data_.environment()) all.push_back(std::move(one));
+  return all;
 }
 
 // Everything is on the command line except the token, which any user could read there: that one is

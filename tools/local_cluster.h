@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/data_roles.h"
 #include "tools/run_place.h"
 #include "tools/supervisor.h"
 
@@ -26,6 +27,8 @@ struct LocalClusterOptions {
   std::string token;  // "": a random one
   // The folder of cairn-ps and cairn-worker; "": that of the running program.
   std::string programs;
+  // Processes of a data service, beside a dispatcher; 0: there is none.
+  int data_workers = 0;
   // Added to the servers' command lines.
   std::vector<std::string> ps_arguments, worker_arguments;
   SupervisorOptions supervisor;
@@ -34,9 +37,9 @@ struct LocalClusterOptions {
   std::function<void(const std::string&)> warn;
 };
 
-// The run folder holds cluster.json, token (mode 0600), lock, and logs/<role>-<index>.log. A role
-// keeps its address when it comes back, because ports are reserved for as long as the cluster
-// lives.
+// The run folder holds cluster.json, token (mode 0600), lock, logs/<role>-<index>.log and, with a
+// data service, its dispatcher's journal in data-service/. A role keeps its address when it comes
+// back, because ports are reserved for as long as the cluster lives.
 //   Thread  any.
 class LocalCluster {
  public:
@@ -58,13 +61,14 @@ class LocalCluster {
   // {"cluster": {...}, "task": {"type": role, "index": index}}, for "chief", "worker" and "ps".
   std::string tf_config(const std::string& role, int index) const;
   // What a program needs to join as the chief: TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE,
-  // CAIRN_TRANSPORT, CAIRN_RUN_DIR, each "NAME=value".
+  // CAIRN_TRANSPORT, CAIRN_RUN_DIR and, with a data service, CAIRN_DATA_SERVICE, each "NAME=value".
   std::vector<std::string> environment(const std::string& role, int index) const;
   // The process that cluster.json names as the chief; by default our own.
   void set_chief(pid_t pid);
 
  private:
   RoleSpec spec(const std::string& role, int index) const;
+  RunFacts facts() const;
   const std::string& address(const std::string& role, int index) const;
   std::string log_file(const std::string& role, int index) const;
   void tell(const RoleEvent& event);
@@ -75,8 +79,9 @@ class LocalCluster {
   std::string cluster_id_;
   std::vector<ReservedPort> ports_;
   std::vector<std::string> chief_, ps_, workers_;  // addresses
-  std::unique_ptr<RunLock> lock_;                  // keeps a second run out of the folder
-  std::mutex mutex_;  // guards chief_pid_ and the writing of cluster.json
+  DataRoles data_;
+  std::unique_ptr<RunLock> lock_;  // keeps a second run out of the folder
+  std::mutex mutex_;               // guards chief_pid_ and the writing of cluster.json
   pid_t chief_pid_;
   bool running_ = false;
   std::atomic<bool> warned_{false};
@@ -86,5 +91,7 @@ class LocalCluster {
 
 // The folder in which the running program's file lies: its servers lie there too.
 std::string program_folder();
+// Errors  NotFound: there is no such program; says how to build it.
+void need_program(const std::string& path);
 
 }  // namespace cairn::tools

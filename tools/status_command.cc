@@ -48,6 +48,28 @@ void print_task(const Json& task, const Json& description) {
   std::printf("\n");
 }
 
+bool of_data_service(const Json& task) {
+  const std::string role = task.value("role", "");
+  return role == "dispatcher" || role == "data_worker";
+}
+
+// As the run's folder has it.
+void print_process(const Json& task) {
+  const std::string log = task.value("log", "");
+  std::printf("  /job:%s/task:%lld %-22s process %lld, started again %lld times%s\n",
+              task.value("role", "").c_str(), task.value("index", 0ll),
+              task.value("address", "").c_str(), task.value("pid", -1ll),
+              task.value("restarts", 0ll), log.empty() ? "" : ("; log " + log).c_str());
+}
+
+// The coordinator knows nothing of the data service, which it may not even use.
+Json data_service_of(const Json& description) {
+  Json all = Json::array();
+  for (const Json& task : description.value("tasks", Json::array()))
+    if (of_data_service(task)) all.push_back(task);
+  return all;
+}
+
 void print(const Json& status, const Json& description) {
   std::printf(
       "step %lld after %s; %lld closures queued, %lld running, %lld run again; staleness %.1f "
@@ -62,6 +84,7 @@ void print(const Json& status, const Json& description) {
   std::printf("coordinator:%s\n", memory_text(status).c_str());
   for (const auto& task : status["ps"]) print_task(task, description);
   for (const auto& task : status["workers"]) print_task(task, description);
+  for (const Json& task : data_service_of(description)) print_process(task);
   if (status.contains("held_by_bound"))
     std::printf("  queue: %s\n", status["held_by_bound"].get<std::string>().c_str());
   for (const auto& one : status.value("stuck", Json::array()))
@@ -90,14 +113,9 @@ void print_processes(const RunAddress& run) {
     std::printf(
         "the run in %s is a group of %zu workers under process %d, without a coordinator; "
         "the terminal of worker 0 shows its progress\n",
-        run.dir.c_str(), tasks.size(), static_cast<int>(pid));
-  for (const Json& task : tasks) {
-    const std::string log = task.value("log", "");
-    std::printf("  /job:%s/task:%lld %-22s process %lld, started again %lld times%s\n",
-                task.value("role", "").c_str(), task.value("index", 0ll),
-                task.value("address", "").c_str(), task.value("pid", -1ll),
-                task.value("restarts", 0ll), log.empty() ? "" : ("; log " + log).c_str());
-  }
+        run.dir.c_str(), tasks.size() - data_service_of(run.description).size(),
+        static_cast<int>(pid));
+  for (const Json& task : tasks) print_process(task);
 }
 
 // A run that has ended is no error: the command was asked how the run is doing, and this is the
@@ -115,11 +133,14 @@ int run(const StatusRequest& request) {
       print_processes(asked);
     return 0;
   }
-  std::string answer = ask_status(asked.coordinator);
-  if (request.as_json)
-    std::printf("%s\n", answer.c_str());
-  else
-    print(parse_json(answer, "the answer of " + asked.coordinator.address), asked.description);
+  const std::string text = ask_status(asked.coordinator);
+  Json answer = parse_json(text, "the answer of " + asked.coordinator.address);
+  if (!request.as_json) {
+    print(answer, asked.description);
+    return 0;
+  }
+  if (Json data = data_service_of(asked.description); !data.empty()) answer["data_service"] = data;
+  std::printf("%s\n", json_text(answer).c_str());
   return 0;
 }
 

@@ -153,6 +153,8 @@ int up_group(const UpOptions& options) {
   group.dir = options.cluster.dir;
   group.token = options.cluster.token;
   group.restarts_max = options.restarts_max;
+  group.data_workers = options.cluster.data_workers;
+  group.programs = options.cluster.programs;
   for (const auto& text : options.kills) group.kills.push_back(parse_kill(text));
   return WorkerProcesses(std::move(group)).run();
 }
@@ -177,14 +179,19 @@ int up(UpOptions options) {
 
 void add_up_command(CLI::App& app, int& status) {
   auto options = std::make_shared<UpOptions>();
-  CLI::App* command = app.add_subcommand(
-      "up",
-      "Run ps and workers on this machine, and a program on them; with --workers "
-      "and no --ps, the program as every worker of a group");
+  CLI::App* command = app.add_subcommand("up",
+                                         "Run ps and workers on this machine, a data service too, "
+                                         "and a program on them; with --workers "
+                                         "and no --ps, the program as every worker of a group");
   LocalClusterOptions& cluster = options->cluster;
   command->add_option("--ps", options->ps,
                       "How many ps processes (2; none if only --workers is given)");
   command->add_option("--workers", options->workers, "How many worker processes (2)");
+  command
+      ->add_option("--data-workers", cluster.data_workers,
+                   "How many workers of a data service, beside a dispatcher; the program finds it "
+                   "in CAIRN_DATA_SERVICE")
+      ->capture_default_str();
   command
       ->add_option("--restarts", options->restarts_max,
                    "Without ps: how often the group is started again after a worker's death")
@@ -200,9 +207,12 @@ void add_up_command(CLI::App& app, int& status) {
   command->add_option("--dir", cluster.dir,
                       "Folder of this run: logs, cluster.json (default: a new one under runs/)");
   command->add_option("--token", cluster.token, "The cluster's secret (default: a random one)");
-  command->add_option("--programs", cluster.programs,
-                      "Folder of cairn-ps and cairn-worker (default: beside this program)");
-  command->add_option("--kill", options->kills, "SIGKILL a role: ps:0@12s. May be repeated")
+  command->add_option(
+      "--programs", cluster.programs,
+      "Folder of cairn-ps, cairn-worker and cairn-data (default: beside this program)");
+  command
+      ->add_option("--kill", options->kills,
+                   "SIGKILL a role: ps:0@12s, data_worker:0@5s. May be repeated")
       ->allow_extra_args(false);
   command->add_option(
       "program", options->program,

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "tools/child_process.h"
+#include "tools/data_roles.h"
+#include "tools/local_cluster.h"
 #include "tools/run_folder.h"
 #include "tools/run_place.h"
 #include "tools/typed_signals.h"
@@ -31,7 +34,7 @@ constexpr int kYoungEndsMax = 3;  // in a row
 // How long workers may take to notice that one is gone, which is a second, and to end.
 constexpr Duration kPatience = std::chrono::seconds(15);
 
-TimePoint read_clock() { return system_clock().now(); }
+TimePoint time_now() { return system_clock().now(); }
 
 void verify(const WorkerProcessesOptions& options) {
   if (options.workers < 1 || options.workers > 512)
@@ -39,7 +42,10 @@ void verify(const WorkerProcessesOptions& options) {
   const std::string& transport = options.transport;
   if (transport != "auto" && transport != "tcp" && transport != "unix")
     throw InvalidArgumentError(str("--transport ", transport, ": expected auto, tcp or unix"));
-  verify_kills(options.kills, 0, options.workers);
+  if (options.data_workers < 0 || options.data_workers > 512)
+    throw InvalidArgumentError(
+        str("--data-workers is ", options.data_workers, ": wanted 0 to 512"));
+  verify_kills(options.kills, 0, options.workers, options.data_workers);
   for (const Kill& kill : options.kills)
     if (kill.progress)
       throw InvalidArgumentError(str("--kill ", kill.str(),
@@ -58,6 +64,7 @@ struct WorkerProcesses::Member {
 class WorkerProcesses::Group {
  public:
   explicit Group(WorkerProcessesOptions options);
+  ~Group() { ::close(data_changed_); }
 
   const std::string& dir() const { return options_.dir; }
   int run();
@@ -73,6 +80,13 @@ class WorkerProcesses::Group {
   std::optional<TimePoint> next_deadline() const;
   bool may_start_again(int cause);
   std::vector<std::string> environment(int index) const;
+  RunFacts facts() const {
+    return {options_.programs, options_.dir, cluster_id_, options_.dir + "/token",
+            options_.transport};
+  }
+  void plan_data_service();
+  void on_data_event(const RoleEvent& event) const;
+  void describe_data_service(Json& tasks) const;
   std::string log_file(int index) const {
     return str(options_.dir, "/logs/worker-", index, ".log");
   }
@@ -88,15 +102,19 @@ class WorkerProcesses::Group {
   std::vector<std::string> addresses_;
   std::unique_ptr<RunLock> lock_;
   std::vector<Member> members_;
+  DataRoles data_roles_;
+  int data_changed_;                 // an eventfd: cluster.json is out of date
   TimePoint began_{}, started_{};    // the first start, and the newest
   TimePoint broke_{};                // when the first worker ended with an error
   std::optional<TimePoint> ending_;  // when those that still run are told to end, and then killed
   bool told_to_end_ = false;
   bool planned_ = false;  // this time a kill of the plan was the cause
   int restarts_ = 0, counted_ = 0, young_ends_ = 0, requests_ = 0;
+  std::unique_ptr<Supervisor> data_;  // last: its thread tells of changes
 };
 
-WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::move(options)) {
+WorkerProcesses::Group::Group(WorkerProcessesOptions options)
+    : options_(std::move(options)), data_changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   verify(options_);
   if (options_.token.empty()) options_.token = random_hex(16);
   if (options_.dir.empty()) options_.dir = new_run_folder();
@@ -106,23 +124,59 @@ WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::mo
   write_token(options_.dir + "/token", options_.token);
   addresses_ = reserve_addresses(ports_, options_.workers);
   members_.resize(static_cast<std::size_t>(options_.workers));
+  plan_data_service();
+}
+
+// Its kills are the supervisor's; ours are those of workers.
+void WorkerProcesses::Group::plan_data_service() {
+  if (options_.data_workers == 0) return;
+  if (options_.programs.empty()) options_.programs = program_folder();
+  need_program(options_.programs + "/cairn-data");
+  data_roles_ = reserve_data_roles(ports_, options_.data_workers);
+  SupervisorOptions supervised;
+  for (const Kill& kill : options_.kills)
+    if (of_data_service(kill)) supervised.kills.push_back(kill);
+  std::erase_if(options_.kills, of_data_service);
+  data_ = std::make_unique<Supervisor>(data_roles_.specs(facts()), std::move(supervised),
+                                       [this](const RoleEvent& event) { on_data_event(event); });
+}
+
+// On the supervisor's thread. A data service that is given up leaves the program without data,
+// which then says so itself.
+void WorkerProcesses::Group::on_data_event(const RoleEvent& event) const {
+  if (event.kind != RoleEvent::Kind::kStarted || event.restarts > 0) say(event.message);
+  ::eventfd_write(data_changed_, 1);
+}
+
+void WorkerProcesses::Group::describe_data_service(Json& tasks) const {
+  if (!data_) return;
+  for (const RoleState& state : data_->roles())
+    tasks.push_back(
+        {{"role", state.role},
+         {"index", state.index},
+         {"address", data_roles_.addresses(state.role)[static_cast<std::size_t>(state.index)]},
+         {"pid", state.pid},
+         {"restarts", state.restarts},
+         {"log", tools::log_file(facts(), state.role, state.index)}});
 }
 
 std::vector<std::string> WorkerProcesses::Group::environment(int index) const {
   const Json config{{"cluster", {{"worker", addresses_}}},
                     {"task", {{"type", "worker"}, {"index", index}}}};
-  return {"TF_CONFIG=" + json_text(config),
-          "CAIRN_CLUSTER_ID=" + cluster_id_,
-          "CAIRN_TOKEN_FILE=" + options_.dir + "/token",
-          "CAIRN_TRANSPORT=" + options_.transport,
-          "CAIRN_RUN_DIR=" + options_.dir,
-          "CAIRN_RESTARTS=" + std::to_string(restarts_)};
+  std::vector<std::string> all{"TF_CONFIG=" + json_text(config),
+                               "CAIRN_CLUSTER_ID=" + cluster_id_,
+                               "CAIRN_TOKEN_FILE=" + options_.dir + "/token",
+                               "CAIRN_TRANSPORT=" + options_.transport,
+                               "CAIRN_RUN_DIR=" + options_.dir,
+                               "CAIRN_RESTARTS=" + std::to_string(restarts_)};
+  for (std::string& one : data_roles_.environment()) all.push_back(std::move(one));
+  return all;
 }
 
 // The chief shares our group and our terminal, as a program of a cluster does; what is typed there
 // is passed on to the others.
 void WorkerProcesses::Group::start() {
-  started_ = read_clock();
+  started_ = time_now();
   ending_.reset();
   told_to_end_ = planned_ = false;
   for (int i = 0; i < options_.workers; ++i) {
@@ -138,7 +192,8 @@ void WorkerProcesses::Group::start() {
 }
 
 int WorkerProcesses::Group::run() {
-  began_ = read_clock();
+  began_ = time_now();
+  if (data_) data_->start();
   for (;;) {
     start();
     if (restarts_ == 0)
@@ -160,21 +215,23 @@ int WorkerProcesses::Group::run() {
 int WorkerProcesses::Group::wait_for_all() {
   int cause = -1;
   while (any_runs()) {
-    std::vector<pollfd> waits{{.fd = signals_.fd(), .events = POLLIN}};
+    std::vector<pollfd> waits{{.fd = signals_.fd(), .events = POLLIN},
+                              {.fd = data_changed_, .events = POLLIN}};
     for (const Member& member : members_)
       if (member.process) waits.push_back({.fd = member.process->pidfd(), .events = POLLIN});
     int timeout = -1;
     if (const auto deadline = next_deadline())
       timeout = static_cast<int>(std::clamp<std::int64_t>(
-          std::chrono::ceil<milliseconds>(*deadline - read_clock()).count(), 0, 3'600'000));
+          std::chrono::ceil<milliseconds>(*deadline - time_now()).count(), 0, 3'600'000));
     ::poll(waits.data(), waits.size(), timeout);
+    if (eventfd_t changes = 0; ::eventfd_read(data_changed_, &changes) == 0) describe(true);
     pass_on_signals();
     do_kills();
     look(cause);
-    if (ending_ && read_clock() >= *ending_) {
+    if (ending_ && time_now() >= *ending_) {
       send_all(told_to_end_ ? SIGKILL : SIGTERM);
       told_to_end_ = true;
-      ending_ = read_clock() + kPatience;
+      ending_ = time_now() + kPatience;
     }
   }
   return cause;
@@ -197,7 +254,7 @@ void WorkerProcesses::Group::look(int& cause) {
                   members_[static_cast<std::size_t>(cause)].ended->signal == 0))
       cause = static_cast<int>(i);
     if (!first) continue;
-    broke_ = read_clock();
+    broke_ = time_now();
     ending_ = broke_ + kPatience;
   }
 }
@@ -224,7 +281,7 @@ void WorkerProcesses::Group::pass_on_signals() {
       if (members_[i].process && !(typed && i == 0))
         members_[i].process->send(static_cast<int>(signal->ssi_signo));
     if (!ending_)
-      ending_ = read_clock() + std::chrono::minutes(10);  // a checkpoint may take its time
+      ending_ = time_now() + std::chrono::minutes(10);  // a checkpoint may take its time
   }
 }
 
@@ -232,7 +289,7 @@ void WorkerProcesses::Group::pass_on_signals() {
 void WorkerProcesses::Group::do_kills() {
   for (auto kill = options_.kills.begin(); kill != options_.kills.end();) {
     Member& member = members_[static_cast<std::size_t>(kill->index)];
-    if (!member.process || ending_ || !kill->due(read_clock() - began_, 0)) {
+    if (!member.process || ending_ || !kill->due(time_now() - began_, 0)) {
       ++kill;
       continue;
     }
@@ -282,6 +339,7 @@ void WorkerProcesses::Group::describe(bool running) const {
                      {"restarts", restarts_},
                      {"log", i == 0 ? "" : log_file(i)}});
   }
+  describe_data_service(tasks);
   const Json description{{"format", 1},
                          {"kind", "workers"},
                          {"cluster_id", cluster_id_},

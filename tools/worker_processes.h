@@ -3,8 +3,9 @@
 //
 //   Environment  each process gets the TF_CONFIG {"cluster": {"worker": [...]}} with its own task,
 //                CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE, CAIRN_TRANSPORT, CAIRN_RUN_DIR, and
-//                CAIRN_RESTARTS: how often the group was started again. Worker 0 is the chief. It
-//                has our terminal; the others write to RUN_DIR/logs/worker-N.log.
+//                CAIRN_RESTARTS: how often the group was started again; CAIRN_DATA_SERVICE, where
+//                there is one, whose processes are brought back one by one. Worker 0 is the chief.
+//                It has our terminal; the others write to RUN_DIR/logs/worker-N.log.
 //   Deaths       A group cannot go on without one of its workers. If one ends with an error, the
 //                others end by themselves, or are ended after a while; then all are started again
 //                at their old addresses, and the program goes on from the checkpoint that it
@@ -30,6 +31,8 @@ struct WorkerProcessesOptions {
   std::string transport = "auto";    // "auto", "tcp", "unix"
   std::string dir;                   // of this run; "": a new one under runs/
   std::string token;                 // "": a random one
+  int data_workers = 0;              // of a data service, beside a dispatcher; 0: there is none
+  std::string programs;              // the folder of cairn-data; "": that of the running program
   int restarts_max = 10;             // kills that were planned do not count
   std::vector<Kill> kills;           // of workers, after a time
   std::string speaker = "cairn up";  // who tells what happens, on standard error

@@ -6,6 +6,7 @@
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine_host.h"
 #include "core/base/memory_disk.h"
+#include "core/graph/ops.h"
 #include "data/auto_shard.h"
 #include "data/dataset_wire.h"
 #include "ps/ps_server.h"
@@ -13,6 +14,7 @@
 #include "service/distribute.h"
 #include "storage/row_store.h"
 #include "tests/service/over_sockets.h"
+#include "worker/pipelines.h"
 #include "worker/worker_server.h"
 
 namespace cairn::service {
@@ -137,6 +139,32 @@ TEST_F(Training, AnIteratorOpenedAtAStateReadsOnFromTheJob) {
   EXPECT_EQ(iterator->ordinal(), 4);
   std::ranges::sort(firsts);
   EXPECT_EQ(firsts, (std::vector<std::int64_t>{0, 2, 4, 6, 8}));
+}
+
+// 0, 1, 2, and so on, as a data service would hand them out.
+class Counted final : public ElementSource {
+ public:
+  std::optional<Element> next() override { return Element{Tensor::scalar(next_++)}; }
+
+ private:
+  std::int64_t next_ = 0;
+};
+
+TEST(PipelinesOfAService, ATakeGetsWhatIsNextAndRunAgainTheSame) {
+  const auto counted = std::make_shared<Counted>();
+  worker::Pipelines pipelines(
+      {.open_elements = [&](const Dataset&, const ServiceSource&) { return counted; }});
+  pipelines.define(1, distribute(Dataset::range(1000), {.dispatcher = "host:1"}));
+  const auto take = [&](std::uint64_t ordinal) {
+    const auto taken = pipelines.take({.pipeline = 1, .ordinal = ordinal, .count = 2});
+    EXPECT_EQ(taken.position.ordinal, ordinal + 2);
+    return taken.elements[0][0].item<std::int64_t>();
+  };
+  EXPECT_EQ(take(10), 0) << "not the eleventh element";
+  EXPECT_EQ(take(4), 2) << "nor one that was before";
+  EXPECT_EQ(take(10), 0) << "the closure was run again";
+  EXPECT_EQ(take(12), 4);
+  EXPECT_EQ(pipelines.open_iterators(), 1u);
 }
 
 TEST_F(Training, ADescriptionThatHasTravelledNeedsAClientToBeOpened) {

@@ -3,9 +3,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "service/data_service_reader.h"
 #include "service/dispatcher_server.h"
@@ -47,6 +51,13 @@ class DataServiceProcesses : public testing::Test {
   void start_worker(const std::string& name) {
     start(name, {"--role", "worker", "--dispatcher", address("dispatcher")});
   }
+  service::DataServiceOptions of_job() const {
+    service::DataServiceOptions options;
+    options.dispatcher = rpc::Address::parse(address("dispatcher"));
+    options.job_name = "job";
+    options.mode = service::ProcessingMode::kDynamic;
+    return options;
+  }
   void kill(const std::string& name) {
     processes_.at(name).send(SIGKILL);
     processes_.at(name).wait();
@@ -62,11 +73,7 @@ TEST_F(DataServiceProcesses, EveryElementComesThoughAWorkerAndTheDispatcherAreKi
   start_dispatcher();
   start_worker("first");
   start_worker("second");
-  service::DataServiceOptions options;
-  options.dispatcher = rpc::Address::parse(address("dispatcher"));
-  options.job_name = "job";
-  options.mode = service::ProcessingMode::kDynamic;
-  service::DataServiceReader reader(Dataset::range(4000).batch(4), options);
+  service::DataServiceReader reader(Dataset::range(4000).batch(4), of_job());
   std::set<std::int64_t> values;
   std::uint64_t elements = 0;
   while (auto element = reader.next()) {
@@ -82,6 +89,106 @@ TEST_F(DataServiceProcesses, EveryElementComesThoughAWorkerAndTheDispatcherAreKi
   EXPECT_EQ(elements, reader.statistics().handed);
   EXPECT_EQ(reader.statistics().job_elements, 1000u);
   EXPECT_EQ(reader.statistics().duplicates(), elements - 1000);
+}
+
+// What several consumers of one job were handed, counted by value.
+class Consumed {
+ public:
+  // On a thread of its own, to the end.
+  void read(const Dataset& dataset, const service::DataServiceOptions& options) {
+    service::DataServiceReader reader(dataset, options);
+    while (auto element = reader.next()) add(element->at(0).values<std::int64_t>());
+    std::lock_guard hold(mutex_);
+    if (reader.statistics().job_handed > statistics_.job_handed) statistics_ = reader.statistics();
+  }
+  void wait_for(std::uint64_t elements) {
+    std::unique_lock hold(mutex_);
+    ASSERT_TRUE(changed_.wait_for(hold, 120s, [&] { return handed_ >= elements; }));
+  }
+  std::uint64_t handed() const { return handed_; }
+  const std::map<std::int64_t, int>& values() const { return values_; }
+  const service::DataServiceStatistics& statistics() const {
+    return statistics_;
+  }  // the last one's
+
+ private:
+  void add(std::span<const std::int64_t> values) {
+    std::lock_guard hold(mutex_);
+    for (const std::int64_t value : values) ++values_[value];
+    ++handed_;
+    changed_.notify_all();
+  }
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<std::int64_t, int> values_;
+  std::uint64_t handed_ = 0;
+  service::DataServiceStatistics statistics_;
+};
+
+// Two consumers of one job, and `meanwhile` beside them.
+void read_twice(Consumed& consumed, const service::DataServiceOptions& options,
+                const std::function<void()>& meanwhile) {
+  const Dataset dataset = Dataset::range(8000).batch(4);
+  std::thread first([&] { consumed.read(dataset, options); });
+  std::thread second([&] { consumed.read(dataset, options); });
+  meanwhile();
+  first.join();
+  second.join();
+}
+
+TEST_F(DataServiceProcesses, TwoConsumersGetEveryElementThoughAWorkerAndTheDispatcherAreKilled) {
+  start_dispatcher();
+  start_worker("first");
+  start_worker("second");
+  Consumed consumed;
+  read_twice(consumed, of_job(), [&] {
+    consumed.wait_for(400);
+    kill("first");
+    consumed.wait_for(800);
+    kill("dispatcher");
+    start_dispatcher();
+  });
+  EXPECT_EQ(consumed.values().size(), 8000u) << "every value";
+  EXPECT_EQ(consumed.statistics().job_elements, 2000u);
+  EXPECT_EQ(consumed.statistics().job_handed, consumed.handed());
+  std::uint64_t again = 0;
+  for (const auto& [value, times] : consumed.values())
+    again += static_cast<std::uint64_t>(times - 1);
+  EXPECT_EQ(consumed.statistics().duplicates() * 4, again) << "duplicates are counted";
+}
+
+TEST_F(DataServiceProcesses, TwoConsumersGetEachElementOnceWhileNobodyDies) {
+  start_dispatcher();
+  start_worker("first");
+  start_worker("second");
+  Consumed consumed;
+  read_twice(consumed, of_job(), [] {});
+  EXPECT_EQ(consumed.values().size(), 8000u);
+  EXPECT_EQ(consumed.handed(), 2000u);
+  EXPECT_EQ(consumed.statistics().duplicates(), 0u);
+}
+
+TEST_F(DataServiceProcesses, UpStartsThemShowsThemAndBringsThemBack) {
+  tools::Command command;
+  const std::string dir = folder_ + "/run";
+  command.arguments = {CAIRN_PROGRAMS "/cairn",
+                       "up",
+                       "--workers",
+                       "1",
+                       "--data-workers",
+                       "2",
+                       "--dir",
+                       dir,
+                       "--",
+                       CAIRN_PROGRAMS "/read_data_service"};
+  command.output_file = folder_ + "/up.log";
+  ChildProcess up(command);
+  EXPECT_EQ(up.wait().code, 0) << tools::last_lines(command.output_file, 20);
+  const std::string said = tools::last_lines(command.output_file, 40);
+  EXPECT_NE(said.find("1000 elements, 1000 values"), std::string::npos) << said;
+  EXPECT_NE(said.find("/job:dispatcher/task:0"), std::string::npos) << said;
+  EXPECT_NE(said.find("/job:data_worker/task:1"), std::string::npos) << said;
+  EXPECT_NE(said.find("data_worker 0"), std::string::npos) << said;
 }
 
 TEST_F(DataServiceProcesses, ASecondDispatcherOnTheSameJournalIsRefused) {

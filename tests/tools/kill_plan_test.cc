@@ -48,6 +48,10 @@ TEST(KillPlan, RolesThatTheClusterDoesNotHaveAreRefused) {
   EXPECT_THROW(verify_kills({parse_kill("ps:2@1s")}, 2, 3), InvalidArgumentError);
   EXPECT_THROW(verify_kills({parse_kill("worker:-1@1s")}, 2, 3), InvalidArgumentError);
   EXPECT_THROW(verify_kills({parse_kill("chief:0@1s")}, 2, 3), InvalidArgumentError);
+  EXPECT_NO_THROW(
+      verify_kills({parse_kill("data_worker:1@1s"), parse_kill("dispatcher:0@1s")}, 2, 3, 2));
+  EXPECT_THROW(verify_kills({parse_kill("data_worker:0@1s")}, 2, 3), InvalidArgumentError);
+  EXPECT_THROW(verify_kills({parse_kill("dispatcher:1@1s")}, 2, 3, 2), InvalidArgumentError);
 }
 
 }  // namespace

@@ -51,6 +51,12 @@ TEST_F(LocalClusterTest, EveryTaskIsToldTheClusterAndItself) {
 }
 
 // As on a full disk: the description cannot be written, neither at the start nor when all ends.
+TEST_F(LocalClusterTest, WithoutDataWorkersThereIsNoDataService) {
+  LocalCluster cluster(options());
+  EXPECT_THAT(cluster.environment("chief", 0),
+              testing::Not(testing::Contains(HasSubstr("CAIRN_DATA_SERVICE"))));
+}
+
 TEST_F(LocalClusterTest, AFolderThatTakesNoDescriptionIsAnErrorAndNotTheEndOfTheProcess) {
   std::filesystem::create_directories(folder_.path() + "/run/cluster.json/taken");
   LocalCluster cluster(options());
@@ -73,6 +79,25 @@ TEST_F(LocalClusterTest, ServersGetTheirFlagsAndLogToTheirFiles) {
   EXPECT_THAT(said, HasSubstr("--token-file " + cluster.token_file()));
   EXPECT_THAT(said, HasSubstr("--shards 3"));
   EXPECT_THAT(said, HasSubstr(R"("task":{"type":"ps","index":0})"));
+}
+
+TEST_F(LocalClusterTest, ADataServiceIsADispatcherAndDataWorkersThatComeBack) {
+  folder_.script("cairn-data", std::string("echo data $* [$TF_CONFIG]\n") + kServe);
+  LocalClusterOptions wanted = options();
+  wanted.data_workers = 2;
+  LocalCluster cluster(wanted, log_.sink());
+  cluster.start();
+  cluster.supervisor().kill("data_worker", 1);
+  RoleEvent back = log_.wait(Kind::kStarted, "data_worker", 1, 2);
+
+  Json tasks = description()["tasks"];
+  ASSERT_EQ(tasks.size(), 7u);
+  EXPECT_EQ(tasks[1]["role"], "dispatcher");
+  EXPECT_EQ(tasks[3]["role"], "data_worker");
+  EXPECT_EQ(tasks[3]["pid"], back.pid);
+  const std::string dispatcher = tasks[1]["address"];
+  EXPECT_THAT(cluster.environment("chief", 0),
+              testing::Contains("CAIRN_DATA_SERVICE=" + dispatcher));
 }
 
 TEST_F(LocalClusterTest, TheDescriptionFollowsRestartsAndTheEnd) {
