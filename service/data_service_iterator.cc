@@ -18,6 +18,9 @@ using Dispatching = wire::DataDispatcher::Client;
 using rpc::Task;
 
 constexpr std::size_t kAcknowledgedAtOnce = 1024;
+// What is handed out meanwhile is acknowledged together: a call per element costs as much as the
+// element.
+constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
 
 }  // namespace
 
@@ -50,6 +53,7 @@ struct DataServiceIterator::Core {
   Element hand_out(DataServiceStatistics& statistics);
   Task<void> leave(DataServiceStatistics& statistics);
   Task<void> acknowledge(Source* source, Link::Shared connection);
+  Task<void> settle();
   void fail();
   void fail_with(const std::string& text, const WorkerPlace& place);
   void verify_waiting(Duration since) const;
@@ -265,7 +269,8 @@ Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source)
   // First what was handed out on an earlier connection, so that it is not sent again.
   while (!source->handed.empty()) co_await acknowledge(source, connection);
   for (;;) {
-    while (source->here >= quota()) {
+    // Not one by one: half of what may be here comes with a call.
+    while (source->here > quota() / 2) {
       auto change = source->changed.wait();
       co_await kj::mv(change);
       if (!connection->connected()) throw UnavailableError("the connection was lost");
@@ -300,6 +305,19 @@ Task<void> DataServiceIterator::Core::acknowledge(Source* source, Link::Shared c
   for (const std::uint64_t number : numbers) source->handed.erase(number);
 }
 
+Task<void> DataServiceIterator::Core::settle() {
+  std::vector<WorkerPlace> places;
+  for (const auto& [place, source] : sources)
+    if (!source->handed.empty()) places.push_back(place);
+  for (const WorkerPlace& place : places) {
+    const auto source = sources.find(place);
+    if (source == sources.end()) continue;
+    auto connection = co_await source->second->link->connection();
+    if (const auto still = sources.find(place); still != sources.end())
+      co_await acknowledge(still->second.get(), connection);
+  }
+}
+
 // What is handed out while one call is under way goes with the next one.
 Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
   for (;;) {
@@ -307,6 +325,7 @@ Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
       auto change = source->changed.wait();
       co_await kj::mv(change);
     }
+    co_await reactor.sleep(kAcknowledgedWithin);
     bool told = false;
     try {
       auto connection = co_await source->link->connection();
@@ -399,6 +418,16 @@ Task<std::optional<Element>> DataServiceIterator::next() {
     core.verify_waiting(since);
     auto change = core.changed.wait().exclusiveJoin(core.reactor.sleep(std::chrono::seconds(1)));
     co_await kj::mv(change);
+  }
+}
+
+Task<void> DataServiceIterator::settle() {
+  try {
+    auto settled = core_->reactor.with_deadline(core_->settle(), std::chrono::seconds(1),
+                                                "acknowledging what was handed out");
+    co_await kj::mv(settled);
+  } catch (const Error&) {
+    // It comes again elsewhere, and counts as a duplicate.
   }
 }
 

@@ -36,6 +36,11 @@ rpc::Task<void> answer_next(DataServiceIterator* iterator, std::shared_ptr<Answe
     answer->set_value(std::move(given));
 }
 
+rpc::Task<void> settle(DataServiceIterator* iterator, std::shared_ptr<std::promise<void>> done) {
+  co_await iterator->settle();
+  done->set_value();
+}
+
 }  // namespace
 
 // All but the thread and the network lives on the loop's thread, and goes there.
@@ -49,8 +54,21 @@ struct DataServiceReader::Loop {
   explicit Loop(rpc::Transport transport)
       : network(rpc::make_socket_network(transport)), thread("data service") {}
   ~Loop() {
+    settle_all();
     thread.run([this] { on_thread.reset(); });
     thread.stop();
+  }
+
+  // What was handed out is not to come again because the reader goes early. One that was cancelled
+  // has no time for it.
+  void settle_all() {
+    auto done = std::make_shared<std::promise<void>>();
+    thread.run([&] {
+      if (on_thread == nullptr || on_thread->iterator == nullptr || on_thread->cancelled)
+        return done->set_value();
+      on_thread->tasks.spawn("settling", settle(on_thread->iterator.get(), done));
+    });
+    done->get_future().wait();
   }
 
   std::unique_ptr<rpc::Network> network;

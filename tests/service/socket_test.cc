@@ -76,6 +76,17 @@ TEST_F(OverSockets, AReaderIsToldWhatIsWrong) {
   EXPECT_THROW(reader.next(), InvalidArgumentError) << "again";
 }
 
+TEST_F(OverSockets, WhatAReaderWasHandedDoesNotComeAgainWhenItGoes) {
+  std::size_t handed = 0;
+  for (int i = 0; i < 5; ++i) {
+    DataServiceReader early(Dataset::range(20).batch(1), options(ProcessingMode::kDynamic));
+    for (int j = 0; j < 2; ++j) handed += early.next().has_value() ? 1 : 0;
+  }
+  DataServiceReader last(Dataset::range(20).batch(1), options(ProcessingMode::kDynamic));
+  while (last.next()) ++handed;
+  EXPECT_EQ(handed, 20u);
+}
+
 TEST_F(OverSockets, AReaderThatGoesEarlyLeavesNothingBehind) {
   DataServiceReader reader(Dataset::range(1000).batch(2), options(ProcessingMode::kDynamic));
   EXPECT_TRUE(reader.next().has_value());
