@@ -1,15 +1,13 @@
 #include "service/data_service_iterator.h"
 
 #include <algorithm>
-#include <set>
 
 #include "core/base/log.h"
 #include "data/dataset_wire.h"
 #include "rpc/error_wire.h"
-#include "rpc/signal.h"
-#include "rpc/task_group.h"
 #include "service/consumer_calls.h"
 #include "service/dispatcher_server.h"
+#include "service/iterator_core.h"
 
 namespace cairn::service {
 namespace {
@@ -17,78 +15,7 @@ namespace {
 using Dispatching = wire::DataDispatcher::Client;
 using rpc::Task;
 
-constexpr std::size_t kAcknowledgedAtOnce = 1024;
-// What is handed out meanwhile is acknowledged together: a call per element costs as much as the
-// element.
-constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
-
 }  // namespace
-
-// One data worker, as this consumer reads from it.
-struct DataServiceIterator::Source {
-  std::unique_ptr<Link> link;
-  std::set<std::uint64_t> handed;  // numbers to be acknowledged
-  std::size_t here = 0;            // elements that wait in the buffer
-  std::string trouble;             // why it cannot be read at the moment
-  rpc::Signal changed;
-  rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
-};
-
-struct DataServiceIterator::Core {
-  Core(rpc::Reactor& reactor, rpc::Network& network, const Dataset& dataset,
-       const ElementSpec& spec, DataServiceOptions given);
-  ~Core() { tasks.cancel_all(); }
-
-  rpc::Hello hello() const;
-  Task<void> follow();
-  Task<std::uint64_t> open_job();
-  void meet(const std::vector<WorkerPlace>& workers);
-  void drop(const WorkerPlace& worker);
-  void rest_if_idle();
-  void wake();
-  Task<void> read_from(WorkerPlace place, Source* source);
-  Task<void> read_on(WorkerPlace place, Source* source);
-  Task<void> acknowledge_on(Source* source);
-  void forget_buffered(const WorkerPlace& place, Source& source);
-  Element hand_out(DataServiceStatistics& statistics);
-  Task<void> leave(DataServiceStatistics& statistics);
-  Task<void> acknowledge(Source* source, Link::Shared connection);
-  Task<void> settle();
-  void fail();
-  void fail_with(const std::string& text, const WorkerPlace& place);
-  void verify_waiting(Duration since) const;
-  std::string job_text() const;
-  std::size_t quota() const {
-    return std::max<std::size_t>(
-        1, options.buffer_elements / std::max<std::size_t>(1, sources.size()));
-  }
-
-  struct Buffered {
-    WorkerPlace from;
-    std::uint64_t number;
-    Element columns;
-  };
-
-  rpc::Reactor& reactor;
-  rpc::Network& network;
-  const ElementSpec& spec;
-  DataServiceOptions options;
-  LinkOptions link;
-  Bytes description;
-  Link dispatcher;
-  std::uint64_t job = 0, handed = 0;
-  bool finished = false, left = false;
-  bool resting = false;              // without sources, since nobody asks
-  Duration asked{0};                 // last, by next()
-  std::size_t asking = 0;            // calls of next() at the moment
-  std::vector<WorkerPlace> workers;  // as the dispatcher told last
-  Duration met{0};                   // when there was a data worker, last
-  std::deque<Buffered> buffer;
-  std::exception_ptr error;
-  rpc::Signal changed;
-  std::map<WorkerPlace, std::unique_ptr<Source>> sources;
-  rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
-};
 
 DataServiceIterator::Core::Core(rpc::Reactor& given_reactor, rpc::Network& given_network,
                                 const Dataset& dataset, const ElementSpec& element,
@@ -219,123 +146,6 @@ void DataServiceIterator::Core::drop(const WorkerPlace& place) {
 void DataServiceIterator::Core::forget_buffered(const WorkerPlace& place, Source& source) {
   std::erase_if(buffer, [&](const Buffered& element) { return element.from == place; });
   source.here = 0;
-}
-
-// ---- data workers ----
-
-Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* source) {
-  Duration pause = link.pause_min, reached = reactor.now();
-  for (;;) {
-    ErrorParts last;
-    try {
-      co_await read_on(place, source);
-      co_return;  // the job has failed
-    } catch (const UnavailableError&) {
-      last = error_parts(std::current_exception());
-    } catch (const DeadlineExceededError&) {
-      last = error_parts(std::current_exception());
-      source->link->close();
-    } catch (const CancelledError&) {
-      throw;
-    } catch (const Error&) {
-      fail();
-      co_return;
-    }
-    // It sends again what this connection was sent and did not acknowledge.
-    forget_buffered(place, *source);
-    if (source->trouble.empty()) {
-      reached = reactor.now();
-      pause = link.pause_min;
-    }
-    source->trouble = last.message;
-    if (reactor.now() - reached >= options.patience) {
-      try {
-        source->link->give_up("reading", last);
-      } catch (const Error&) {
-        fail();
-      }
-      co_return;
-    }
-    auto waited = source->link->wait_a_little(pause);
-    co_await kj::mv(waited);
-  }
-}
-
-// On one connection, until it ends.
-Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source) {
-  auto connection = co_await source->link->connection();
-  auto client = connection->bootstrap<wire::DataWorker>();
-  const Compression compression = chosen(options.compression, rpc::Address::parse(place.address));
-  // First what was handed out on an earlier connection, so that it is not sent again.
-  while (!source->handed.empty()) co_await acknowledge(source, connection);
-  for (;;) {
-    // Not one by one: half of what may be here comes with a call.
-    while (source->here > quota() / 2) {
-      auto change = source->changed.wait();
-      co_await kj::mv(change);
-      if (!connection->connected()) throw UnavailableError("the connection was lost");
-    }
-    const auto most = static_cast<std::uint32_t>(quota() - source->here);
-    auto answer =
-        reactor.with_deadline(send_get(client, job, options.identity, most, compression, &spec),
-                              link.call_deadline, "waiting for elements");
-    Got got = co_await kj::mv(answer);
-    source->trouble.clear();
-    if (!got.error.empty()) {
-      fail_with(got.error, place);
-      co_return;
-    }
-    for (GotElement& element : got.elements) {
-      buffer.push_back({place, element.number, std::move(element.columns)});
-      ++source->here;
-    }
-    if (!got.elements.empty()) changed.notify_all();
-  }
-}
-
-// Some of what was handed out; it is kept until the worker has answered.
-Task<void> DataServiceIterator::Core::acknowledge(Source* source, Link::Shared connection) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::uint64_t number : source->handed)
-    if (numbers.size() < kAcknowledgedAtOnce) numbers.push_back(number);
-  auto answer = reactor.with_deadline(
-      send_acknowledge(connection->bootstrap<wire::DataWorker>(), job, numbers), link.call_deadline,
-      "acknowledging elements");
-  co_await kj::mv(answer);
-  for (const std::uint64_t number : numbers) source->handed.erase(number);
-}
-
-Task<void> DataServiceIterator::Core::settle() {
-  std::vector<WorkerPlace> places;
-  for (const auto& [place, source] : sources)
-    if (!source->handed.empty()) places.push_back(place);
-  for (const WorkerPlace& place : places) {
-    const auto source = sources.find(place);
-    if (source == sources.end()) continue;
-    auto connection = co_await source->second->link->connection();
-    if (const auto still = sources.find(place); still != sources.end())
-      co_await acknowledge(still->second.get(), connection);
-  }
-}
-
-// What is handed out while one call is under way goes with the next one.
-Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
-  for (;;) {
-    while (source->handed.empty()) {
-      auto change = source->changed.wait();
-      co_await kj::mv(change);
-    }
-    co_await reactor.sleep(kAcknowledgedWithin);
-    bool told = false;
-    try {
-      auto connection = co_await source->link->connection();
-      co_await acknowledge(source, connection);
-      told = true;
-    } catch (const UnavailableError&) {
-    } catch (const DeadlineExceededError&) {
-    }
-    if (!told) co_await reactor.sleep(link.pause_max);
-  }
 }
 
 // ---- the program ----

@@ -81,8 +81,8 @@ class DataServiceIterator {
   //           next_deadline. Else what the pipeline raised, on the data worker that is named.
   //           After an error the iterator has ended with it.
   rpc::Task<std::optional<Element>> next();
-  // Tells the data workers, within a second, which elements were handed out: before the iterator goes
-  // early, so that they are not handed out again. next() has done so at the end of the job.
+  // Tells the data workers, within a second, which elements were handed out: before the iterator
+  // goes early, so that they are not handed out again. next() has done so at the end of the job.
   rpc::Task<void> settle();
   const ElementSpec& element_spec() const { return spec_; }
   DataServiceStatistics statistics() const { return statistics_; }

@@ -1,0 +1,135 @@
+// A consumer and its data workers: elements that come in, and what is acknowledged.
+#include <algorithm>
+
+#include "rpc/error_wire.h"
+#include "service/consumer_calls.h"
+#include "service/iterator_core.h"
+
+namespace cairn::service {
+namespace {
+
+using rpc::Task;
+
+constexpr std::size_t kAcknowledgedAtOnce = 1024;
+// What is handed out meanwhile is acknowledged together: a call per element costs as much as the
+// element.
+constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
+
+}  // namespace
+
+Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* source) {
+  Duration pause = link.pause_min, reached = reactor.now();
+  for (;;) {
+    ErrorParts last;
+    try {
+      co_await read_on(place, source);
+      co_return;  // the job has failed
+    } catch (const UnavailableError&) {
+      last = error_parts(std::current_exception());
+    } catch (const DeadlineExceededError&) {
+      last = error_parts(std::current_exception());
+      source->link->close();
+    } catch (const CancelledError&) {
+      throw;
+    } catch (const Error&) {
+      fail();
+      co_return;
+    }
+    // It sends again what this connection was sent and did not acknowledge.
+    forget_buffered(place, *source);
+    if (source->trouble.empty()) {
+      reached = reactor.now();
+      pause = link.pause_min;
+    }
+    source->trouble = last.message;
+    if (reactor.now() - reached >= options.patience) {
+      try {
+        source->link->give_up("reading", last);
+      } catch (const Error&) {
+        fail();
+      }
+      co_return;
+    }
+    auto waited = source->link->wait_a_little(pause);
+    co_await kj::mv(waited);
+  }
+}
+
+// On one connection, until it ends.
+Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source) {
+  auto connection = co_await source->link->connection();
+  auto client = connection->bootstrap<wire::DataWorker>();
+  const Compression compression = chosen(options.compression, rpc::Address::parse(place.address));
+  // First what was handed out on an earlier connection, so that it is not sent again.
+  while (!source->handed.empty()) co_await acknowledge(source, connection);
+  for (;;) {
+    // Not one by one: half of what may be here comes with a call.
+    while (source->here > quota() / 2) {
+      auto change = source->changed.wait();
+      co_await kj::mv(change);
+      if (!connection->connected()) throw UnavailableError("the connection was lost");
+    }
+    const auto most = static_cast<std::uint32_t>(quota() - source->here);
+    auto answer =
+        reactor.with_deadline(send_get(client, job, options.identity, most, compression, &spec),
+                              link.call_deadline, "waiting for elements");
+    Got got = co_await kj::mv(answer);
+    source->trouble.clear();
+    if (!got.error.empty()) {
+      fail_with(got.error, place);
+      co_return;
+    }
+    for (GotElement& element : got.elements) {
+      buffer.push_back({place, element.number, std::move(element.columns)});
+      ++source->here;
+    }
+    if (!got.elements.empty()) changed.notify_all();
+  }
+}
+
+// Some of what was handed out; it is kept until the worker has answered.
+Task<void> DataServiceIterator::Core::acknowledge(Source* source, Link::Shared connection) {
+  std::vector<std::uint64_t> numbers;
+  for (const std::uint64_t number : source->handed)
+    if (numbers.size() < kAcknowledgedAtOnce) numbers.push_back(number);
+  auto answer = reactor.with_deadline(
+      send_acknowledge(connection->bootstrap<wire::DataWorker>(), job, numbers), link.call_deadline,
+      "acknowledging elements");
+  co_await kj::mv(answer);
+  for (const std::uint64_t number : numbers) source->handed.erase(number);
+}
+
+Task<void> DataServiceIterator::Core::settle() {
+  std::vector<WorkerPlace> places;
+  for (const auto& [place, source] : sources)
+    if (!source->handed.empty()) places.push_back(place);
+  for (const WorkerPlace& place : places) {
+    const auto source = sources.find(place);
+    if (source == sources.end()) continue;
+    auto connection = co_await source->second->link->connection();
+    if (const auto still = sources.find(place); still != sources.end())
+      co_await acknowledge(still->second.get(), connection);
+  }
+}
+
+// What is handed out while one call is under way goes with the next one.
+Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
+  for (;;) {
+    while (source->handed.empty()) {
+      auto change = source->changed.wait();
+      co_await kj::mv(change);
+    }
+    co_await reactor.sleep(kAcknowledgedWithin);
+    bool told = false;
+    try {
+      auto connection = co_await source->link->connection();
+      co_await acknowledge(source, connection);
+      told = true;
+    } catch (const UnavailableError&) {
+    } catch (const DeadlineExceededError&) {
+    }
+    if (!told) co_await reactor.sleep(link.pause_max);
+  }
+}
+
+}  // namespace cairn::service
