@@ -41,7 +41,6 @@ class OverSockets : public testing::Test {
     thread_.run([this] { here_.reset(); });
     offload_.reset();  // finishes what is being written
     thread_.stop();
-    offload_.reset();  // which finishes what it writes to the folder
     std::filesystem::remove_all(folder_);
   }
   const rpc::Address& address() const { return address_; }
