@@ -10,6 +10,7 @@
 
 #include "core/graph/wire.h"
 #include "data/dataset_wire.h"
+#include "data/feature_wire.h"
 #include "data/file_wire.h"
 #include "data/hash_split.h"
 #include "data/wire_parts.h"
@@ -130,58 +131,6 @@ Dataset read_tensors(pipeline::Tensors::Reader in) {
 // What a fingerprint can know of code: serialize() refuses it.
 void write_kind(pipeline::Stage::Builder stage, const GeneratorSpec& spec) {
   stage.setGenerator(spec.columns);
-}
-
-void write_kind(pipeline::Stage::Builder stage, const FeaturesSpec& spec) {
-  auto out = stage.initFeatures(static_cast<unsigned>(spec.columns.size()));
-  for (unsigned i = 0; i < out.size(); ++i) {
-    const FeatureColumn& feature = spec.columns[i];
-    out[i].setKind(static_cast<std::uint8_t>(feature.kind));
-    out[i].setName(feature.name);
-    write_texts(out[i].initInputs(static_cast<unsigned>(feature.inputs.size())), feature.inputs);
-    auto numerics = out[i].initNumerics(static_cast<unsigned>(feature.numerics.size()));
-    for (unsigned k = 0; k < numerics.size(); ++k) {
-      numerics[k].setColumn(feature.numerics[k].column);
-      numerics[k].setMean(feature.numerics[k].mean);
-      numerics[k].setStddev(feature.numerics[k].stddev);
-      numerics[k].setLog1p(feature.numerics[k].log1p);
-    }
-    write_texts(out[i].initValues(static_cast<unsigned>(feature.values.size())), feature.values);
-    out[i].setOov(static_cast<std::uint8_t>(feature.oov));
-    out[i].setBuckets(feature.buckets);
-    auto boundaries = out[i].initBoundaries(static_cast<unsigned>(feature.boundaries.size()));
-    for (unsigned k = 0; k < boundaries.size(); ++k) boundaries.set(k, feature.boundaries[k]);
-    out[i].setWordsMax(feature.ngrams.words_max);
-    out[i].setCharactersMin(feature.ngrams.characters_min);
-    out[i].setCharactersMax(feature.ngrams.characters_max);
-    out[i].setKeepCase(feature.ngrams.keep_case);
-  }
-}
-
-// Vocabularies are the one list that may be long: millions of values, where names and inputs are a
-// few thousand at most.
-Dataset read_features(const Dataset& below, capnp::List<pipeline::Feature>::Reader in) {
-  check_size(in, "features");
-  std::vector<FeatureColumn> columns;
-  for (auto feature : in) {
-    FeatureColumn& made = columns.emplace_back();
-    made.kind = read_enum(feature.getKind(), FeatureColumn::Kind::kWords, "a kind of feature");
-    made.name = read_text(feature.getName());
-    made.inputs = read_texts(feature.getInputs());
-    check_size(feature.getNumerics(), "numeric inputs");
-    for (auto numeric : feature.getNumerics())
-      made.numerics.push_back({read_text(numeric.getColumn()), numeric.getMean(),
-                               numeric.getStddev(), numeric.getLog1p()});
-    made.values = read_texts(feature.getValues(), kVocabularyValuesMax);
-    made.oov = read_enum(feature.getOov(), Oov::kLast, "an out-of-vocabulary rule");
-    made.buckets = feature.getBuckets();
-    if (feature.getBoundaries().size() > kVocabularyValuesMax)
-      throw InvalidArgumentError(str("feature \"", made.name, "\" has too many boundaries"));
-    for (float boundary : feature.getBoundaries()) made.boundaries.push_back(boundary);
-    made.ngrams = {feature.getWordsMax(), feature.getCharactersMin(), feature.getCharactersMax(),
-                   feature.getKeepCase()};
-  }
-  return below.features(std::move(columns));
 }
 
 void write_kind(pipeline::Stage::Builder stage, const MapSpec& spec) {

@@ -1,6 +1,6 @@
-// Evaluations: the job's model judged while it trains, on data that it is not trained on. Each is
-// a run per batch of that data, scheduled at once and collected when all of them have ended, so
-// that training on a cluster goes on beside it.
+// Evaluations: the job's model judged while it trains, on data that it is not trained on. Each is a
+// run per batch of that data, scheduled at once and collected when all of them have ended, so that
+// training on a cluster goes on beside it.
 #pragma once
 #include <cstdint>
 #include <deque>

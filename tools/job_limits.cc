@@ -95,13 +95,23 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.name("cluster.wire", cluster.wire, {"float32", "bfloat16"});
 }
 
+void verify_text(const std::string& key, const JobFeatures::Text& text, const Limits& limits) {
+  constexpr std::int64_t kNgramsMax = 16;
+  const Ngrams& ngrams = text.ngrams;
+  limits.whole(key, text.buckets, 1, kRowsMax);
+  limits.whole(key + ".words", ngrams.words_max, 0, kNgramsMax);
+  if (ngrams.characters_max == 0 && ngrams.words_max > 0) return;
+  limits.whole(key + ".characters", ngrams.characters_min, 1, kNgramsMax);
+  limits.whole(key + ".characters", ngrams.characters_max, ngrams.characters_min, kNgramsMax);
+}
+
 // FeatureColumn checks the same again when it is made, without knowing the job's key.
 void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
   limits.whole("features.vocabulary_min_count", features.vocabulary_min_count, 1, kMany);
   for (const auto& [column, buckets] : features.hashed)
     limits.whole("features.hashed." + column, buckets, 1, kRowsMax);
   for (const auto& [column, text] : features.text)
-    limits.whole("features.text." + column, text.buckets, 1, kRowsMax);
+    verify_text("features.text." + column, text, limits);
   for (const auto& [column, rows] : features.id_rows)
     limits.each("features.ids." + column, rows, kRowsMax);
   for (const auto& cross : features.crosses)

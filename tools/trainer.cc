@@ -55,16 +55,13 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
   make_function();
 }
 
-// On the way the first data is judged, at the end all of it.
 void Trainer::make_evaluations() {
-  const std::vector<JudgedData> judged = judged_sources(job_, features_);
-  const auto nth = [&](std::size_t i) {
-    return judged.size() > i ? std::optional(judged[i]) : std::nullopt;
-  };
-  evaluations_.emplace(job_, features_, runner_, network_, nth(0));
-  if (judged.size() > 1) tests_.emplace(job_, features_, runner_, network_, nth(1));
-  for (const auto* each : {&evaluations_, &tests_})
-    if (*each && (*each)->name() == "test") outcome_.test_lines = (*each)->lines();
+  for (const JudgedData& judged : judged_sources(job_, features_)) {
+    evaluations_.emplace_back(job_, features_, runner_, network_, judged);
+    if (judged.name == "test") outcome_.test_lines = evaluations_.back().lines();
+  }
+  if (evaluations_.empty())
+    evaluations_.emplace_back(job_, features_, runner_, network_, std::nullopt);
 }
 
 // A batch is left out only where the data is made to go on, since that may mean to read all of it.
@@ -147,9 +144,10 @@ TrainingOutcome Trainer::run() {
   }
   show(true);
   save_model();
-  if (!outcome_.ended_early() && evaluations_->have_data()) evaluate_at_end();
-  outcome_.metrics = (tests_ ? tests_ : evaluations_)->newest();
-  if (evaluations_->name() == "validation") outcome_.validation = evaluations_->newest();
+  if (!outcome_.ended_early() && evaluations_.front().have_data()) evaluate_at_end();
+  outcome_.metrics = evaluations_.back().newest();
+  const Evaluations& first = evaluations_.front();
+  if (first.name() == "validation") outcome_.validation = first.newest();
   outcome_.stats = runner_.stats();
   outcome_.replicas = runner_.strategy().num_replicas_in_sync();
   outcome_.collectives = runner_.all_collectives();
@@ -164,7 +162,7 @@ void Trainer::begin() {
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());
-  evaluations_->begin(scheduled_, steps_in(job_.evaluation.every, own_steps));
+  evaluations_.front().begin(scheduled_, steps_in(job_.evaluation.every, own_steps));
 }
 
 void Trainer::train() {
@@ -175,7 +173,7 @@ void Trainer::train() {
     collect();
     tell_progress();
     if (line_.due()) show(false);
-    evaluations_->schedule_if_time(scheduled_);
+    evaluations_.front().schedule_if_time(scheduled_);
     outcome_.stopped = runner_.stop_requested();
     look_for_interrupt();
   }
@@ -210,10 +208,9 @@ void Trainer::save_model() {
 
 void Trainer::evaluate_at_end() {
   try {
-    evaluations_->schedule(scheduled_);
-    if (tests_) tests_->schedule(scheduled_);
-    while ((evaluations_->under_way() || (tests_ && tests_->under_way())) &&
-           outcome_.interrupted == 0) {
+    const auto under_way = [](const Evaluations& each) { return each.under_way(); };
+    for (Evaluations& each : evaluations_) each.schedule(scheduled_);
+    while (std::ranges::any_of(evaluations_, under_way) && outcome_.interrupted == 0) {
       collect();
       tell_progress();
       look_for_interrupt();
@@ -250,8 +247,7 @@ void Trainer::tell_progress() const {
 // What runs is finished and counted, what only waits is not begun.
 void Trainer::abandon_the_rest() {
   running_.clear();
-  evaluations_->abandon();
-  if (tests_) tests_->abandon();
+  for (Evaluations& each : evaluations_) each.abandon();
   try {
     runner_.abandon();
   } catch (const Error& error) {  // it must not cost what was trained
@@ -264,7 +260,7 @@ void Trainer::schedule_up_to(std::int64_t step) {
   while (scheduled_ < step) {
     running_.push_back(runner_.schedule_step(train_, data_));
     scheduled_ += job_.cluster.steps_per_closure;
-    if (scheduled_ < total_steps_) evaluations_->schedule_if_due(scheduled_);
+    if (scheduled_ < total_steps_) evaluations_.front().schedule_if_due(scheduled_);
   }
 }
 
@@ -292,9 +288,11 @@ void Trainer::take_results() {
     running_.pop_front();
   }
   const bool idle = running_.empty();  // else the next step's result is what to wait for
-  const auto say = [this](const std::string& text) { line_.say(text); };
-  evaluations_->collect(idle, say);
-  if (tests_) tests_->collect(idle && !evaluations_->under_way(), say);
+  bool wait = idle;
+  for (Evaluations& each : evaluations_) {
+    each.collect(wait, [this](const std::string& text) { line_.say(text); });
+    wait = wait && !each.under_way();
+  }
 }
 
 void Trainer::show(bool at_end) {
@@ -312,7 +310,8 @@ void Trainer::show(bool at_end) {
     progress.held += each.held_seconds / all;
     progress.waited += each.waited_seconds / all;
   }
-  if (!evaluations_->newest().empty()) progress.auc = evaluations_->newest().front().second;
+  if (!evaluations_.front().newest().empty())
+    progress.auc = evaluations_.front().newest().front().second;
   progress.workers_up = stats.workers_ready;
   progress.workers = stats.workers;
   progress.ps_up = stats.ps_ready;

@@ -97,9 +97,9 @@ class Trainer {
   std::int64_t total_steps_ = 0, data_began_ = 0, first_step_ = 0, scheduled_ = 0, done_ = 0;
   std::deque<StepResult> running_;
   std::optional<RestoreStatus> restored_;  // until the variables are there to be compared
-  // Made after the training data's dataset. Those of the test data only where there is validation
-  // data too: then they run at the end.
-  std::optional<Evaluations> evaluations_, tests_;
+  // Of each data that the model is judged on, made after the training data's dataset; at least one.
+  // The first is judged on the way, and all are at the end. A deque, since none of them may move.
+  std::deque<Evaluations> evaluations_;
   CheckpointPolicy policy_;
   std::uint64_t failed_saves_told_ = 0;
   TrainingOutcome outcome_;

@@ -330,6 +330,20 @@ TEST_F(JobDataTest, WordsAndCharactersOfATextAreOneBag) {
   EXPECT_EQ(data.features.ids[0].rows, 100'000);
 }
 
+TEST_F(JobDataTest, NumbersOfATextOutOfRangeAreNamedWithTheirLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"x = 0", "some.toml:4: features.text.x is 0"},
+      {"x = {buckets = 9, words = 17}", "features.text.x.words is 17"},
+      {"x = {buckets = 9, words = 0}", "features.text.x.characters is 0"},
+      {"x = {buckets = 9, characters = [3, 2]}", "features.text.x.characters is 2"},
+      {"x = {buckets = 9, characters = [1, 2, 3]}",
+       "some.toml:4: features.text.x.characters must be a number of characters"}};
+  for (const auto& [text, said] : cases)
+    EXPECT_THAT(error_of(std::string("[data]\ntrain = 'a'\n[features.text]\n") + text),
+                HasSubstr(said))
+        << text;
+}
+
 TEST_F(JobDataTest, ALabelOfARecordOutsideZeroAndOneIsABadOne) {
   TfRecordWriter file(path("a.tfrecord"));
   file.write(ExampleMessage().integers("y", {2}).integers("x", {1}).bytes());
