@@ -1,5 +1,7 @@
 #include "data/file_wire.h"
 
+#include "data/pipeline_wire.h"
+
 #include "data/wire_parts.h"
 
 namespace cairn {
@@ -146,6 +148,30 @@ Dataset read_file_source(pipeline::Stage::Reader in) {
     case pipeline::Stage::IDX: return read_idx(in.getIdx());
     default: CAIRN_CHECK(false, "not one of these sources");
   }
+}
+
+void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec) {
+  auto out = stage.initService();
+  const ServiceSource& source = spec.source;
+  out.setDispatcher(source.dispatcher);
+  out.setJobName(source.job_name);
+  out.setCluster(source.cluster);
+  out.setMode(source.mode);
+  out.setCompression(source.compression);
+  out.setBufferElements(source.buffer_elements);
+  write_description(out.initDataset(), stages_of(spec.dataset));
+}
+
+// What mode and compression mean is verified where the service is.
+Dataset read_service(pipeline::Service::Reader in) {
+  ServiceSource source;
+  source.dispatcher = read_text(in.getDispatcher());
+  source.job_name = read_text(in.getJobName());
+  source.cluster = read_text(in.getCluster());
+  source.mode = in.getMode();
+  source.compression = in.getCompression();
+  source.buffer_elements = in.getBufferElements();
+  return Dataset::from_service(read_description(in.getDataset()), std::move(source));
 }
 
 }  // namespace cairn

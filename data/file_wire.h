@@ -10,6 +10,9 @@ void write_kind(pipeline::Stage::Builder stage, const TextSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const LibsvmSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec);
 void write_kind(pipeline::Stage::Builder stage, const IdxSpec& spec);
+// Of a data service, which stands on a description of its own.
+void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec);
+Dataset read_service(pipeline::Service::Reader in);
 
 // Whether a kind of stage is one of them, and the dataset that it describes.
 //   Errors  InvalidArgument: as parse_dataset().

@@ -219,30 +219,6 @@ void write_kind(pipeline::Stage::Builder stage, const WindowSpec& spec) {
   out.setStride(spec.stride);
   out.setDropRemainder(spec.drop_remainder);
 }
-void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec) {
-  auto out = stage.initService();
-  const ServiceSource& source = spec.source;
-  out.setDispatcher(source.dispatcher);
-  out.setJobName(source.job_name);
-  out.setCluster(source.cluster);
-  out.setMode(source.mode);
-  out.setCompression(source.compression);
-  out.setBufferElements(source.buffer_elements);
-  write_description(out.initDataset(), stages_of(spec.dataset));
-}
-
-// What mode and compression mean is verified where the service is.
-Dataset read_service(pipeline::Service::Reader in) {
-  ServiceSource source;
-  source.dispatcher = read_text(in.getDispatcher());
-  source.job_name = read_text(in.getJobName());
-  source.cluster = read_text(in.getCluster());
-  source.mode = in.getMode();
-  source.compression = in.getCompression();
-  source.buffer_elements = in.getBufferElements();
-  return Dataset::from_service(read_description(in.getDataset()), std::move(source));
-}
-
 // What the others are, write_others() writes.
 void write_kind(pipeline::Stage::Builder, const ConcatenateSpec&) {}
 void write_kind(pipeline::Stage::Builder, const ZipSpec&) {}
