@@ -27,7 +27,7 @@ DataServiceIterator::Core::Core(rpc::Reactor& given_reactor, rpc::Network& given
       link{.patience = options.patience},
       description(std::make_shared<const std::vector<std::byte>>(serialize(dataset))),
       dispatcher(reactor, network, options.dispatcher, hello(), "the dispatcher", link),
-      asked(reactor.now()),
+      demand{.last = reactor.now()},
       met(reactor.now()) {
   if (options.identity == 0) options.identity = random_number();
   tasks.spawn("reading through the data service", follow());
@@ -121,7 +121,8 @@ void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
 
 // What was handed out and is not yet acknowledged keeps its connection.
 void DataServiceIterator::Core::rest_if_idle() {
-  if (resting || finished || asking > 0 || buffer.empty() || reactor.now() - asked < options.idle)
+  if (resting || finished || demand.calls > 0 || buffer.empty() ||
+      reactor.now() - demand.last < options.idle)
     return;
   for (const auto& [place, source] : sources)
     if (!source->handed.empty()) return;
@@ -203,12 +204,12 @@ DataServiceIterator::~DataServiceIterator() = default;
 // A call of next(), from its beginning to its end.
 struct DataServiceIterator::Asking {
   explicit Asking(Core& of) : core(of) {
-    ++core.asking;
+    ++core.demand.calls;
     core.wake();
   }
   ~Asking() {
-    --core.asking;
-    core.asked = core.reactor.now();
+    --core.demand.calls;
+    core.demand.last = core.reactor.now();
   }
   Core& core;
 };

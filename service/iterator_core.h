@@ -56,6 +56,11 @@ struct DataServiceIterator::Core {
         1, options.buffer_elements / std::max<std::size_t>(1, sources.size()));
   }
 
+  // Of next().
+  struct Demand {
+    std::size_t calls = 0;  // at the moment
+    Duration last{0};       // when one ended
+  };
   struct Buffered {
     WorkerPlace from;
     std::uint64_t number;
@@ -71,9 +76,8 @@ struct DataServiceIterator::Core {
   Link dispatcher;
   std::uint64_t job = 0, handed = 0;
   bool finished = false, left = false;
-  bool resting = false;              // without sources, since nobody asks
-  Duration asked{0};                 // last, by next()
-  std::size_t asking = 0;            // calls of next() at the moment
+  bool resting = false;  // without sources, since nobody asks
+  Demand demand;
   std::vector<WorkerPlace> workers;  // as the dispatcher told last
   Duration met{0};                   // when there was a data worker, last
   std::deque<Buffered> buffer;
