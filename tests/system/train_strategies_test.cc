@@ -157,10 +157,11 @@ TEST_F(TrainStrategies, WorkersOfSeveralReplicasLearnWhatOneDeviceDoesAndEachIsC
       << output();
   EXPECT_THAT(output(), HasSubstr("multi_worker_mirrored: 2 workers of 2 replicas"));
   EXPECT_NEAR(auc(), wanted, 0.0005);
-  EXPECT_EQ(report()["strategy"]["replicas"], 4);
-  ASSERT_EQ(report()["collectives"].size(), 4u);
-  for (const Json& each : report()["collectives"]) {
-    EXPECT_EQ(each["calls"], report()["collectives"][0]["calls"]);
+  const Json told = report();
+  EXPECT_EQ(told["strategy"]["replicas"], 4);
+  ASSERT_EQ(told["collectives"].size(), 4u);
+  for (const Json& each : told["collectives"]) {
+    EXPECT_EQ(each["calls"], told["collectives"][0]["calls"]);
     EXPECT_GT(each["bytes"].get<std::int64_t>(), 60 * 1000);
   }
   EXPECT_EQ(run("ckpt", {"verify", file("run/checkpoints")}), 0) << output();
