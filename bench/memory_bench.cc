@@ -10,10 +10,10 @@
 namespace cairn::bench {
 namespace {
 
-constexpr std::int64_t kRows = 8'000'000, kDim = 16;
+constexpr std::int64_t kHashedRows = 8'000'000, kHashedDim = 16;
 // with Adagrad's slots
 constexpr double kMegabyte = 1 << 20,
-                 kTableMegabytes = kRows * kDim * 2 * sizeof(float) / kMegabyte;
+                 kTableMegabytes = kHashedRows * kHashedDim * 2 * sizeof(float) / kMegabyte;
 
 void say(Report& report, const std::string& when, const NamedProcesses& processes) {
   for (const auto& [name, pid] : processes)
@@ -29,12 +29,12 @@ void of_a_table(const Options& options, Report& report) {
   cluster.coordinator().join();
   say(report, "idle", cluster.processes());
   const Scope scope = cluster.strategy().scope();
-  nn::Embedding table({.name = "table", .rows = kRows, .dim = kDim});
+  nn::Embedding table({.name = "table", .rows = kHashedRows, .dim = kHashedDim});
   nn::Adagrad adagrad({.learning_rate = 0.01f});
   Function step = cluster.strategy().function(
       [&] {
-        adagrad.minimize(mean(square(
-            table(Array(Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{1, kRows - 1}))))));
+        adagrad.minimize(mean(square(table(
+            Array(Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{1, kHashedRows - 1}))))));
       },
       "touch");
   cluster.coordinator().schedule(step);
@@ -53,13 +53,13 @@ void of_a_hashed_table(const Options& options, Report& report) {
   constexpr std::int64_t kIdsAStep = 50'000, kManyRows = std::int64_t{1} << 40;
   Cluster cluster(options, {.transport = options.transports.front()});
   const Scope scope = cluster.strategy().scope();
-  nn::Embedding table({.name = "table", .rows = kManyRows, .dim = kDim, .hashed = true});
+  nn::Embedding table({.name = "table", .rows = kManyRows, .dim = kHashedDim, .hashed = true});
   nn::Adagrad adagrad({.learning_rate = 0.01f});
   Function step = cluster.strategy().function(
       [&](const Array& ids) { adagrad.minimize(mean(square(table(ids)))); }, "touch");
   std::vector<std::int64_t> ids(kIdsAStep);
   std::uint64_t next = options.seed;
-  for (std::int64_t rows = 0; rows < kRows; rows += kIdsAStep) {
+  for (std::int64_t rows = 0; rows < kHashedRows; rows += kIdsAStep) {
     for (std::int64_t& id : ids) id = static_cast<std::int64_t>(mix_bits(next++) % kManyRows);
     cluster.coordinator().schedule(step, {Tensor::of<std::int64_t>({kIdsAStep}, ids)});
     // arguments are a coordinator's data
