@@ -138,8 +138,8 @@ void ColumnDecoder::decode_values(const std::vector<std::string_view>& cells, st
   decoded_.text = cells;
 }
 
-// A piece that is bad makes its cell a bad one. A cell that holds an unknown text has no values,
-// unless its column is of texts.
+// One value that cannot be parsed makes the whole cell bad. A cell that is marked as unknown is an
+// empty list, except in a string column, which keeps the text.
 void ColumnDecoder::decode_several(const std::vector<std::string_view>& cells, std::size_t place,
                                    std::vector<BadCell>& bad) {
   split(cells);

@@ -123,8 +123,8 @@ class Dataset {
   static Dataset from_generator(std::function<ElementGenerator()> begin, ElementSpec element);
   // Elements that a data service hands out: it reads `dataset`, and every consumer of the job gets
   // some. Programs call service::distribute() (service/distribute.h), which brings `open` along.
-  //   Place   none: DatasetIterator says what that means. prefetch(), shuffle() and batch() above
-  //           hold elements that are lost with their reader; put them into `dataset`.
+  //   Place   it cannot be resumed: see DatasetIterator. If a reader is lost, so are the elements
+  //           that its prefetch(), shuffle() and batch() hold; apply these to `dataset` instead.
   //   Passes  one: a repeat() belongs into `dataset`.
   //   Errors  InvalidArgument: no dispatcher, or elements that come from a service already.
   static Dataset from_service(const Dataset& dataset, ServiceSource source, OpenElements open = {});

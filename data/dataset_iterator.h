@@ -71,7 +71,8 @@ class DatasetIterator {
   // Reads no more than it must; going back starts from the beginning.
   void skip_to(std::int64_t ordinal);
   const IteratorState& state() const { return state_; }
-  // Elements come from a data service, and ordinals are mere numbers: see above.
+  // Whether the elements come from a data service. ordinal() is then only a count, not a position
+  // that can be returned to: see above.
   bool reads_once() const { return once_; }
   // Lines left out so far under OnError::kSkipAndCount, in this epoch; a shuffle or prefetch counts
   // what it has read ahead.

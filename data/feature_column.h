@@ -22,13 +22,13 @@ struct NumericInput {
 // behind them (n).
 enum class Oov : std::uint8_t { kFirst = 0, kLast = 1 };
 
-// Which parts of a text count: of a text's words, which are the longest runs of letters, digits and
-// characters beyond ASCII, up to `words_max` that follow one another; and of each word between "<"
-// and ">", so many characters in a row.
+// What a text is split into. A word is a run of letters, digits and non-ASCII characters. Taken are
+// sequences of 1 to `words_max` consecutive words and, within each word enclosed in "<" and ">",
+// sequences of `characters_min` to `characters_max` consecutive characters.
 struct Ngrams {
   std::int64_t words_max = 1;                           // 0: no words
   std::int64_t characters_min = 0, characters_max = 0;  // 0: no characters
-  bool keep_case = false;  // false: letters of ASCII count as small ones
+  bool keep_case = false;                               // false: ASCII letters are lowered
   bool operator==(const Ngrams&) const = default;
 };
 

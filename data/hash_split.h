@@ -6,10 +6,11 @@
 
 namespace cairn {
 
-// The examples whose value of `column` has its place in [begin, end) of [0, 1). Examples of one
-// value go the same way, whatever file and order they are in; 0 to 0.9 and 0.9 to 1 together are
-// all of them. The column is one text or whole number, which counts as its decimal text. A place is
-// the same on every machine and in every version, and has nothing to do with a value's hashed().
+// The examples whose value of `column` hashes into [begin, end), a part of [0, 1). Examples with
+// the same value always end up in the same part, whatever their file or order, so the parts 0 to
+// 0.9 and 0.9 to 1 share no example and leave none out. The column has a string or integer per
+// example; an integer is hashed as its decimal digits. The hash is the same on every machine and in
+// every version, and is not the one that FeatureColumn::hashed() uses.
 //   Errors  InvalidArgument: batches, another column, a range that is not one.
 //   Cost    a hash per example. A shard() deals out lines before they are parsed only below it.
 Dataset hash_split(const Dataset& dataset, std::string column, double begin, double end);

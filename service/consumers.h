@@ -1,5 +1,5 @@
-// Consumers: what a process reads from data services. All that read one job in it, on whichever
-// thread, share one consumer, so that none holds elements that another one waits for.
+// Consumers: the data service consumers of one process. All readers of the same job share one
+// consumer, whatever thread they are on, so none of them holds elements that another waits for.
 //   Thread  any.
 #pragma once
 #include <memory>

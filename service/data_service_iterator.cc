@@ -201,7 +201,7 @@ DataServiceIterator::DataServiceIterator(rpc::Reactor& reactor, rpc::Network& ne
 
 DataServiceIterator::~DataServiceIterator() = default;
 
-// A call of next(), from its beginning to its end.
+// Lives as long as a call of next(), and counts it as demand.
 struct DataServiceIterator::Asking {
   explicit Asking(Core& of) : core(of) {
     ++core.demand.calls;

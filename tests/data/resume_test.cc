@@ -46,8 +46,8 @@ CsvSchema csv_schema() {
   return schema;
 }
 
-// Each choice is RapidCheck's, which makes a pipeline that fails as short and plain as it can be
-// and still fail, and prints how to run it again.
+// RapidCheck makes every choice. It shrinks a failing pipeline to the shortest and simplest one
+// that still fails, and prints how to run it again.
 std::int64_t below(std::uint64_t bound) {
   return static_cast<std::int64_t>(*rc::gen::inRange<std::uint64_t>(0, bound));
 }
