@@ -28,7 +28,10 @@ DataServiceIterator::Core::Core(rpc::Reactor& given_reactor, rpc::Network& given
       description(std::make_shared<const std::vector<std::byte>>(serialize(dataset))),
       dispatcher(reactor, network, options.dispatcher, hello(), "the dispatcher", link),
       demand{.last = reactor.now()},
-      met(reactor.now()) {
+      met(reactor.now()),
+      buffer([loop = reactor.mailbox(), signal = demanded] {
+        loop->post([signal] { signal->notify_all(); });
+      }) {
   if (options.identity == 0) options.identity = random_number();
   tasks.spawn("reading through the data service", follow());
 }
@@ -59,6 +62,7 @@ void DataServiceIterator::Core::fail_with(const std::string& text, const WorkerP
 
 void DataServiceIterator::Core::fail() {
   if (!error) error = std::current_exception();
+  buffer.close();
   changed.notify_all();
 }
 
@@ -82,10 +86,10 @@ Task<void> DataServiceIterator::Core::follow() {
     job = co_await open_job();
     std::uint64_t seen = 0;
     while (!finished) {
-      std::function<Task<Watched>(Dispatching)> call = [of = job, me = options.identity,
-                                                        count = handed, seen](Dispatching client) {
-        return send_watch(kj::mv(client), of, me, count, seen);
-      };
+      std::function<Task<Watched>(Dispatching)> call =
+          [of = job, me = options.identity, count = buffer.taken(), seen](Dispatching client) {
+            return send_watch(kj::mv(client), of, me, count, seen);
+          };
       const Watched watched = co_await dispatcher.ask(std::move(call), "following a job");
       seen = watched.change;
       workers = watched.workers;
@@ -111,23 +115,22 @@ void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
     auto& source = sources[place];
     if (source) continue;
     source = std::make_unique<Source>();
+    source->place = place;
     source->link = std::make_unique<Link>(reactor, network, rpc::Address::parse(place.address),
                                           hello(), "the data worker", link);
-    source->tasks.spawn(str("reading from ", place.address), read_from(place, source.get()));
+    source->tasks.spawn(str("reading from ", place.address), read_from(source.get()));
     source->tasks.spawn(str("acknowledging to ", place.address), acknowledge_on(source.get()));
   }
-  for (const auto& [place, source] : sources) source->changed.notify_all();
+  buffer.set_low(quota() / 2);
+  demanded->notify_all();
 }
 
-// What was handed out and is not yet acknowledged keeps its connection.
 void DataServiceIterator::Core::rest_if_idle() {
-  if (resting || finished || demand.calls > 0 || buffer.empty() ||
-      reactor.now() - demand.last < options.idle)
-    return;
-  for (const auto& [place, source] : sources)
-    if (!source->handed.empty()) return;
+  if (const std::uint64_t taken = buffer.taken(); taken != demand.taken)
+    demand.taken = taken, demand.last = reactor.now();
+  if (resting || finished || demand.calls > 0 || reactor.now() - demand.last < options.idle) return;
+  if (!buffer.give_back()) return;
   resting = true;
-  buffer.clear();
   sources.clear();
 }
 
@@ -139,29 +142,11 @@ void DataServiceIterator::Core::wake() {
 // A worker that is lost: what it had sent and was not acknowledged is read again elsewhere, but in
 // mode OFF, where nobody gives it again.
 void DataServiceIterator::Core::drop(const WorkerPlace& place) {
-  const auto found = sources.find(place);
-  if (options.mode != ProcessingMode::kOff) forget_buffered(place, *found->second);
-  sources.erase(found);
-}
-
-void DataServiceIterator::Core::forget_buffered(const WorkerPlace& place, Source& source) {
-  std::erase_if(buffer, [&](const Buffered& element) { return element.from == place; });
-  source.here = 0;
+  if (options.mode != ProcessingMode::kOff) buffer.remove(place);
+  sources.erase(place);
 }
 
 // ---- the program ----
-
-Element DataServiceIterator::Core::hand_out(DataServiceStatistics& statistics) {
-  Buffered element = std::move(buffer.front());
-  buffer.pop_front();
-  statistics.handed = ++handed;
-  if (const auto source = sources.find(element.from); source != sources.end()) {
-    --source->second->here;
-    source->second->handed.insert(element.number);
-    source->second->changed.notify_all();
-  }
-  return std::move(element.columns);
-}
 
 void DataServiceIterator::Core::verify_waiting(Duration since) const {
   const Duration now = reactor.now();
@@ -184,7 +169,7 @@ void DataServiceIterator::Core::verify_waiting(Duration since) const {
 
 Task<void> DataServiceIterator::Core::leave(DataServiceStatistics& statistics) {
   std::function<Task<Counted>(Dispatching)> call = [of = job, me = options.identity,
-                                                    count = handed](Dispatching client) {
+                                                    count = buffer.taken()](Dispatching client) {
     return send_leave(kj::mv(client), of, me, count);
   };
   const Counted counted = co_await dispatcher.ask(std::move(call), "leaving a job");
@@ -221,7 +206,7 @@ Task<std::optional<Element>> DataServiceIterator::next() {
   for (;;) {
     if (core.left) co_return std::nullopt;
     if (core.error) std::rethrow_exception(core.error);
-    if (!core.buffer.empty()) co_return core.hand_out(statistics_);
+    if (auto element = core.buffer.take()) co_return element;
     if (core.finished) {
       co_await core.leave(statistics_);
       continue;
@@ -230,6 +215,14 @@ Task<std::optional<Element>> DataServiceIterator::next() {
     auto change = core.changed.wait().exclusiveJoin(core.reactor.sleep(std::chrono::seconds(1)));
     co_await kj::mv(change);
   }
+}
+
+std::optional<Element> DataServiceIterator::take() { return core_->buffer.take(); }
+
+DataServiceStatistics DataServiceIterator::statistics() const {
+  DataServiceStatistics statistics = statistics_;
+  statistics.handed = core_->buffer.taken();
+  return statistics;
 }
 
 Task<void> DataServiceIterator::settle() {

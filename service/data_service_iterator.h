@@ -81,11 +81,14 @@ class DataServiceIterator {
   //           next_deadline. Else what the pipeline raised, on the data worker that is named.
   //           After an error the iterator has ended with it.
   rpc::Task<std::optional<Element>> next();
+  // The next element if it is here already, none else: next() then waits for one, and tells the end
+  // and what went wrong. Thread  any, one at a time with next().
+  std::optional<Element> take();
   // Tells the data workers, within a second, which elements were handed out: before the iterator
   // goes early, so that they are not handed out again. next() has done so at the end of the job.
   rpc::Task<void> settle();
   const ElementSpec& element_spec() const { return spec_; }
-  DataServiceStatistics statistics() const { return statistics_; }
+  DataServiceStatistics statistics() const;
 
  private:
   struct Source;

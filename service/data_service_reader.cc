@@ -1,5 +1,6 @@
 #include "service/data_service_reader.h"
 
+#include <atomic>
 #include <future>
 
 #include "rpc/reactor_thread.h"
@@ -43,12 +44,13 @@ rpc::Task<void> settle(DataServiceIterator* iterator, std::shared_ptr<std::promi
 
 }  // namespace
 
-// All but the thread and the network lives on the loop's thread, and goes there.
+// All but the thread and the network lives on the loop's thread, and goes there. Made before and
+// dropped after any call of next().
 struct DataServiceReader::Loop {
   struct OnThread {
     std::unique_ptr<DataServiceIterator> iterator;
-    std::shared_ptr<Answer> waiting;  // for an element; none: nobody does
-    bool cancelled = false;
+    std::shared_ptr<Answer> waiting;      // for an element; none: nobody does
+    std::atomic<bool> cancelled = false;  // read by next() too
     rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};
   };
   explicit Loop(rpc::Transport transport)
@@ -88,7 +90,15 @@ DataServiceReader::DataServiceReader(const Dataset& dataset, DataServiceOptions 
 
 DataServiceReader::~DataServiceReader() = default;
 
+// The way over the loop costs two changes of threads, as much as a small element: only for those
+// that are not here yet.
 std::optional<Element> DataServiceReader::next() {
+  if (!loop_->on_thread->cancelled) {
+    if (auto element = loop_->on_thread->iterator->take()) {
+      ++statistics_.handed;
+      return element;
+    }
+  }
   const auto answer = std::make_shared<Answer>();
   auto came = answer->get_future();
   loop_->thread.run([&] {

@@ -1,11 +1,9 @@
 // What is behind a DataServiceIterator: its job, the data workers that it reads from, and what it
 // has ahead. For this room's .cc files.
 #pragma once
-#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -13,17 +11,16 @@
 #include "rpc/task_group.h"
 #include "service/data_service_iterator.h"
 #include "service/dispatcher.h"
+#include "service/element_buffer.h"
 #include "service/link.h"
 
 namespace cairn::service {
 
 // One data worker, as this consumer reads from it.
 struct DataServiceIterator::Source {
+  WorkerPlace place;
   std::unique_ptr<Link> link;
-  std::set<std::uint64_t> handed;  // numbers to be acknowledged
-  std::size_t here = 0;            // elements that wait in the buffer
-  std::string trouble;             // why it cannot be read at the moment
-  rpc::Signal changed;
+  std::string trouble;  // why it cannot be read at the moment
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
 };
 
@@ -39,11 +36,9 @@ struct DataServiceIterator::Core {
   void drop(const WorkerPlace& worker);
   void rest_if_idle();
   void wake();
-  rpc::Task<void> read_from(WorkerPlace place, Source* source);
-  rpc::Task<void> read_on(WorkerPlace place, Source* source);
+  rpc::Task<void> read_from(Source* source);
+  rpc::Task<void> read_on(Source* source);
   rpc::Task<void> acknowledge_on(Source* source);
-  void forget_buffered(const WorkerPlace& place, Source& source);
-  Element hand_out(DataServiceStatistics& statistics);
   rpc::Task<void> leave(DataServiceStatistics& statistics);
   rpc::Task<void> acknowledge(Source* source, Link::Shared connection);
   rpc::Task<void> settle();
@@ -56,15 +51,11 @@ struct DataServiceIterator::Core {
         1, options.buffer_elements / std::max<std::size_t>(1, sources.size()));
   }
 
-  // Of next().
+  // Of the program.
   struct Demand {
-    std::size_t calls = 0;  // at the moment
-    Duration last{0};       // when one ended
-  };
-  struct Buffered {
-    WorkerPlace from;
-    std::uint64_t number;
-    Element columns;
+    std::size_t calls = 0;    // of next(), at the moment
+    std::uint64_t taken = 0;  // elements, when it was looked at last
+    Duration last{0};         // when something was wanted
   };
 
   rpc::Reactor& reactor;
@@ -74,15 +65,17 @@ struct DataServiceIterator::Core {
   LinkOptions link;
   Bytes description;
   Link dispatcher;
-  std::uint64_t job = 0, handed = 0;
+  std::uint64_t job = 0;
   bool finished = false, left = false;
   bool resting = false;  // without sources, since nobody asks
   Demand demand;
   std::vector<WorkerPlace> workers;  // as the dispatcher told last
   Duration met{0};                   // when there was a data worker, last
-  std::deque<Buffered> buffer;
   std::exception_ptr error;
   rpc::Signal changed;
+  // The program has taken elements: notified from the thread that did.
+  std::shared_ptr<rpc::Signal> demanded = std::make_shared<rpc::Signal>();
+  ElementBuffer buffer;
   std::map<WorkerPlace, std::unique_ptr<Source>> sources;
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
 };

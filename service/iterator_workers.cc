@@ -17,12 +17,12 @@ constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
 
 }  // namespace
 
-Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* source) {
+Task<void> DataServiceIterator::Core::read_from(Source* source) {
   Duration pause = link.pause_min, reached = reactor.now();
   for (;;) {
     ErrorParts last;
     try {
-      co_await read_on(place, source);
+      co_await read_on(source);
       co_return;  // the job has failed
     } catch (const UnavailableError&) {
       last = error_parts(std::current_exception());
@@ -36,7 +36,7 @@ Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* sourc
       co_return;
     }
     // It sends again what this connection was sent and did not acknowledge.
-    forget_buffered(place, *source);
+    buffer.forget(source->place);
     if (source->trouble.empty()) {
       reached = reactor.now();
       pause = link.pause_min;
@@ -56,53 +56,50 @@ Task<void> DataServiceIterator::Core::read_from(WorkerPlace place, Source* sourc
 }
 
 // On one connection, until it ends.
-Task<void> DataServiceIterator::Core::read_on(WorkerPlace place, Source* source) {
+Task<void> DataServiceIterator::Core::read_on(Source* source) {
   auto connection = co_await source->link->connection();
   auto client = connection->bootstrap<wire::DataWorker>();
-  const Compression compression = chosen(options.compression, rpc::Address::parse(place.address));
+  const Compression compression =
+      chosen(options.compression, rpc::Address::parse(source->place.address));
   // First what was handed out on an earlier connection, so that it is not sent again.
-  while (!source->handed.empty()) co_await acknowledge(source, connection);
+  while (!buffer.unacknowledged(source->place, 1).empty()) co_await acknowledge(source, connection);
   for (;;) {
     // Not one by one: half of what may be here comes with a call.
-    while (source->here > quota() / 2) {
-      auto change = source->changed.wait();
+    while (buffer.waiting(source->place) > quota() / 2) {
+      auto change = demanded->wait();
       co_await kj::mv(change);
       if (!connection->connected()) throw UnavailableError("the connection was lost");
     }
-    const auto most = static_cast<std::uint32_t>(quota() - source->here);
+    const auto most = static_cast<std::uint32_t>(quota() - buffer.waiting(source->place));
     auto answer =
         reactor.with_deadline(send_get(client, job, options.identity, most, compression, &spec),
                               link.call_deadline, "waiting for elements");
     Got got = co_await kj::mv(answer);
     source->trouble.clear();
     if (!got.error.empty()) {
-      fail_with(got.error, place);
+      fail_with(got.error, source->place);
       co_return;
     }
-    for (GotElement& element : got.elements) {
-      buffer.push_back({place, element.number, std::move(element.columns)});
-      ++source->here;
-    }
+    for (GotElement& element : got.elements)
+      buffer.put(source->place, element.number, std::move(element.columns));
     if (!got.elements.empty()) changed.notify_all();
   }
 }
 
 // Some of what was handed out; it is kept until the worker has answered.
 Task<void> DataServiceIterator::Core::acknowledge(Source* source, Link::Shared connection) {
-  std::vector<std::uint64_t> numbers;
-  for (const std::uint64_t number : source->handed)
-    if (numbers.size() < kAcknowledgedAtOnce) numbers.push_back(number);
+  const auto numbers = buffer.unacknowledged(source->place, kAcknowledgedAtOnce);
   auto answer = reactor.with_deadline(
       send_acknowledge(connection->bootstrap<wire::DataWorker>(), job, numbers), link.call_deadline,
       "acknowledging elements");
   co_await kj::mv(answer);
-  for (const std::uint64_t number : numbers) source->handed.erase(number);
+  buffer.acknowledged(source->place, numbers);
 }
 
 Task<void> DataServiceIterator::Core::settle() {
   std::vector<WorkerPlace> places;
   for (const auto& [place, source] : sources)
-    if (!source->handed.empty()) places.push_back(place);
+    if (!buffer.unacknowledged(place, 1).empty()) places.push_back(place);
   for (const WorkerPlace& place : places) {
     const auto source = sources.find(place);
     if (source == sources.end()) continue;
@@ -115,8 +112,8 @@ Task<void> DataServiceIterator::Core::settle() {
 // What is handed out while one call is under way goes with the next one.
 Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
   for (;;) {
-    while (source->handed.empty()) {
-      auto change = source->changed.wait();
+    while (buffer.unacknowledged(source->place, 1).empty()) {
+      auto change = demanded->wait();
       co_await kj::mv(change);
     }
     co_await reactor.sleep(kAcknowledgedWithin);
