@@ -51,6 +51,21 @@ JobFeatures::Text read_text(TomlTable& texts, const std::string& key, const toml
 
 // Some of the tables have columns' names as keys, so each() visits them and no key in them is
 // unknown.
+void for_each_named_column(
+    const JobFeatures& features,
+    const std::function<void(const std::string& key, const std::string& column)>& see) {
+  for (const auto& column : features.numeric) see("features.numeric", column);
+  for (const auto& column : features.log1p) see("features.log1p", column);
+  for (const auto& column : features.plain) see("features.plain", column);
+  for (const auto& column : features.vocabulary) see("features.vocabulary", column);
+  for (const auto& [column, buckets] : features.hashed) see("features.hashed", column);
+  for (const auto& [column, boundaries] : features.bucketised) see("features.bucketised", column);
+  for (const auto& [column, text] : features.text) see("features.text", column);
+  for (const auto& column : features.ids) see("features.ids", column);
+  for (const auto& cross : features.crosses)
+    for (const auto& column : cross.columns) see("features.crosses", column);
+}
+
 void read_features(TomlTable table, JobFeatures& features) {
   table.read("numeric", features.numeric);
   table.read("log1p", features.log1p);

@@ -2,6 +2,7 @@
 // features.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,6 +38,12 @@ struct JobFeatures {
   // How many rows: one number for all values of a field, or one per value.
   std::map<std::string, std::vector<std::int64_t>> id_rows;
 };
+
+// Calls `see` with each column that is named, and the key that names it. Crosses may also name
+// columns that `bucketised` makes.
+void for_each_named_column(
+    const JobFeatures& features,
+    const std::function<void(const std::string& key, const std::string& column)>& see);
 
 //   Errors  InvalidArgument: file, line and what is wrong.
 void read_features(TomlTable table, JobFeatures& features);

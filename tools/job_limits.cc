@@ -130,23 +130,12 @@ void verify_feature_numbers(const JobFeatures& features, const Limits& limits) {
 void verify_is_no_feature(const Job& job, const std::string& named, const std::string& key,
                           const char* role, const Limits& limits) {
   if (named.empty()) return;
-  const auto verify = [&](const std::string& of_feature, const std::string& column) {
-    if (column != named) return;
-    limits.refuse(of_feature, str(" holds \"", named, "\", which ", key, " names as the ", role,
-                                  ": a column is a feature or the ", role));
-  };
-  const JobFeatures& features = job.features;
-  for (const auto& column : features.numeric) verify("features.numeric", column);
-  for (const auto& column : features.log1p) verify("features.log1p", column);
-  for (const auto& column : features.plain) verify("features.plain", column);
-  for (const auto& column : features.vocabulary) verify("features.vocabulary", column);
-  for (const auto& [column, buckets] : features.hashed) verify("features.hashed", column);
-  for (const auto& [column, boundaries] : features.bucketised)
-    verify("features.bucketised", column);
-  for (const auto& [column, text] : features.text) verify("features.text", column);
-  for (const auto& column : features.ids) verify("features.ids", column);
-  for (const auto& cross : features.crosses)
-    for (const auto& column : cross.columns) verify("features.crosses", column);
+  for_each_named_column(
+      job.features, [&](const std::string& of_feature, const std::string& column) {
+        if (column != named) return;
+        limits.refuse(of_feature, str(" holds \"", named, "\", which ", key, " names as the ", role,
+                                      ": a column is a feature or the ", role));
+      });
 }
 
 // A model that is shown what it is to predict predicts that, and nothing else: the test would look

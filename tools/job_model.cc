@@ -86,6 +86,21 @@ void tell_bags(FittedFeatures& made, const Dataset& data) {
                                      name, "\": a model reads as many of each"));
 }
 
+void verify_named_columns(const JobFeatures& features, const ElementSpec& data) {
+  std::vector<std::string> known, made;
+  for (const ColumnSpec& column : data.columns)
+    if (!column.name.ends_with("/row_splits")) known.push_back(column.name);
+  for (const auto& [column, boundaries] : features.bucketised) made.push_back(column + "_bucket");
+  for_each_named_column(features, [&](const std::string& key, const std::string& column) {
+    std::vector<std::string> possible = known;
+    if (key == "features.crosses") possible.insert(possible.end(), made.begin(), made.end());
+    if (std::ranges::find(possible, column) != possible.end()) return;
+    const std::string near = nearest_name(column, possible);
+    throw InvalidArgumentError(str(key, " names \"", column, "\", which is no column of the data",
+                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  });
+}
+
 void take_weight(FittedFeatures& made, const Job& job, const Dataset& data) {
   made.weight = job.data.weight;
   if (made.weight.empty()) return;
@@ -145,6 +160,7 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   const JobFeatures& wanted = job.features;
   verify_label(job);
   const Dataset data = train_data(job);
+  verify_named_columns(wanted, data.element_spec());
   if (job.data.format == "records") return features_of_records(job, data);
   if (job.data.format == "libsvm") return features_of_libsvm(job, data);
   FittedFeatures made;

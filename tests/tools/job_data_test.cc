@@ -79,6 +79,25 @@ TEST_F(JobDataTest, AFileWhoseNameHoldsAStarIsNoPattern) {
               ElementsAre(path("a*.csv")));
 }
 
+// ---- columns ----
+
+TEST_F(JobDataTest, AFeatureOfNoColumnIsToldWithItsKeyAndTheNearestColumn) {
+  folder_.write("a.csv", "1,2,0\n");
+  const std::string data =
+      "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['age:float32', 'size:float32', "
+      "'y:float32']\nlabel = {column = 'y'}\n";
+  EXPECT_THAT(error_of(data + "[features]\nnumeric = ['size', 'agee']\n"),
+              HasSubstr("features.numeric names \"agee\", which is no column of the data; did you "
+                        "mean \"age\"?"));
+  EXPECT_THAT(error_of(data + "[features.ids]\nids = [3]\n"),
+              HasSubstr("features.ids names \"ids\", which is no column of the data"));
+  const std::string crossed =
+      data + "[features.bucketised]\nage = [30]\nsize = [2]\n[[features.crosses]]\nbuckets = 10\n";
+  EXPECT_EQ(error_of(crossed + "columns = ['age_bucket', 'size_bucket']\n"), "it was taken");
+  EXPECT_THAT(error_of(crossed + "columns = ['age_bucket', 'size_buckets']\n"),
+              HasSubstr("features.crosses names \"size_buckets\""));
+}
+
 // ---- formats ----
 
 TEST_F(JobDataTest, TheFormatFollowsFromTheEndingOrTheTableUnlessItIsSaid) {
