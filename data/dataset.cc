@@ -19,6 +19,7 @@ constexpr std::size_t kCacheNameMax = 4000;
 constexpr std::int64_t kDealtReplicasMax = 1024;
 constexpr std::size_t kRebatchSizesMax = 1 << 16;
 constexpr int kBatchLevelsMax = 8;
+constexpr std::int64_t kParallelCallsMax = 256;
 
 Dataset source(StageKind kind, ElementSpec element) {
   auto spec = std::make_shared<StageSpec>();
@@ -265,13 +266,20 @@ Dataset Dataset::batch(std::int64_t n, BatchOptions options) const {
   return over(*this, spec, batch_element(below.element, spec), below.batches + 1);
 }
 
-Dataset Dataset::map_batch(const std::function<Outputs(const Batch&)>& body) const {
-  return map_graph(trace_map(input_of(*this, "map").element, body));
+Dataset Dataset::map_batch(const std::function<Outputs(const Batch&)>& body,
+                           MapOptions options) const {
+  return map_graph(trace_map(input_of(*this, "map").element, body), options);
 }
 
-Dataset Dataset::map_graph(std::vector<std::byte> graph) const {
+Dataset Dataset::map_graph(std::vector<std::byte> graph, MapOptions options) const {
   const StageSpec& below = input_of(*this, "map");
-  MapSpec spec{std::move(graph)};
+  const std::int64_t calls = options.num_parallel_calls;
+  if (calls != kAutotune) check_at_least("map: num_parallel_calls", calls, 1);
+  if (calls > kParallelCallsMax)
+    throw InvalidArgumentError(
+        str("map: num_parallel_calls is ", calls, ", at most ", kParallelCallsMax,
+            " are possible; kAutotune takes as many as there are processors"));
+  MapSpec spec{std::move(graph), calls};
   ElementSpec element = map_element(below.element, spec);
   return over(*this, std::move(spec), std::move(element), below.batches);
 }

@@ -36,12 +36,14 @@ struct IteratorState {
 std::int64_t ordinal(const IteratorState& state);
 
 struct OpenOptions {
-  // For prefetch(); it must outlive the iterator. nullptr: everything happens in next().
+  // For prefetch() and map() with parallel calls; it must outlive the iterator. nullptr: everything
+  // happens in next().
   Offload* offload = nullptr;
-  std::size_t lane = 0;  // the lane that prefetch work is submitted under
+  // The lane that prefetch work is submitted under; a map()'s calls go to the ones after it.
+  std::size_t lane = 0;
   // Bytes of elements that a batch() or shuffle() may hold at once; more is ResourceExhausted.
   std::size_t buffer_bytes_max = machine_memory_bytes() / 2;
-  // How long next() waits for a prefetched element, at most.
+  // How long next() waits for a prefetched element, or for a call of a map(), at most.
   std::chrono::milliseconds prefetch_deadline{60'000};
   LineEvents line_events = {};
   // For datasets whose elements come from a data service. Empty: what service::distribute() gave

@@ -3,42 +3,56 @@
 // runs the same operations.
 #include <algorithm>
 
-#include "core/exec/executor.h"
 #include "core/graph/graph.h"
 #include "core/graph/ops.h"
+#include "data/map_function.h"
 #include "data/stage.h"
 
 namespace cairn {
-namespace {
 
 // A map reads and updates no variables, as map_element() has checked, so it needs no store and its
-// plan runs to the end at once. Skipping elements need not run it: a map yields one element for
-// each that it takes.
+// plan runs to the end at once.
+MapFunction::MapFunction(const StageSpec& spec)
+    : pack_(!spec.batched() && has_known_shapes(spec.element)),
+      at_once_(spec.batched() ? 1 : kExamplesAheadAtOnce),
+      layout_(std::make_shared<const BlockLayout>(spec.element)),
+      plan_(make_plan(parse_graph(std::get<MapSpec>(spec.kind).graph), {})) {}
+
+Mapped MapFunction::run(const Block& block, Workspace& workspace) const {
+  Mapped made;
+  std::vector<Element> all;
+  try {
+    for (std::int64_t i = 0; i < block.size(); ++i)
+      all.push_back(run_without_variables(plan_, workspace, {}, {{}, {{block.element(i)}}}));
+  } catch (...) {
+    made.error = std::current_exception();
+  }
+  try {
+    const Block loose = Block::of(std::move(all));
+    made.block = pack_ ? loose.pack(layout_) : loose;
+  } catch (...) {
+    made = {{}, std::current_exception()};
+  }
+  return made;
+}
+
+namespace {
+
+// Skipping elements need not run the function: a map yields one element for each that it takes.
 class MapStage final : public StageOver {
  public:
-  MapStage(StagePtr input, const StageSpec& spec)
-      : StageOver(std::move(input)),
-        pack_(!spec.batched() && has_known_shapes(spec.element)),
-        at_once_(spec.batched() ? 1 : kExamplesAtOnce),
-        layout_(std::make_shared<const BlockLayout>(spec.element)),
-        plan_(make_plan(parse_graph(std::get<MapSpec>(spec.kind).graph), {})) {}
+  MapStage(StagePtr input, const StageSpec& spec) : StageOver(std::move(input)), function_(spec) {}
 
   Block next(std::int64_t most) override {
-    const Block block = input_->next(std::min(most, at_once_));
-    std::vector<Element> all;
-    for (std::int64_t i = 0; i < block.size(); ++i)
-      all.push_back(run_without_variables(plan_, workspace_, {}, {{}, {{block.element(i)}}}));
-    const Block loose = Block::of(std::move(all));
-    return pack_ ? loose.pack(layout_) : loose;
+    const Block block = input_->next(std::min(most, function_.at_once()));
+    Mapped made = function_.run(block, workspace_);
+    if (made.error) std::rethrow_exception(made.error);
+    return std::move(made.block);
   }
   std::int64_t skip(std::int64_t count) override { return input_->skip(count); }
 
  private:
-  static constexpr std::int64_t kExamplesAtOnce = 256;
-  const bool pack_;
-  const std::int64_t at_once_;
-  const std::shared_ptr<const BlockLayout> layout_;
-  std::shared_ptr<const Plan> plan_;
+  const MapFunction function_;
   Workspace workspace_;
 };
 
@@ -111,8 +125,14 @@ ElementSpec map_element(const ElementSpec& input, const MapSpec& spec) {
   return element;
 }
 
-StagePtr make_map_stage(StagePtr input, const StageSpec& spec) {
-  return std::make_unique<MapStage>(std::move(input), spec);
+// How many calls there are at once decides the form of the states, and whether there is an Offload
+// does not: an iterator goes on from a state wherever it is opened.
+StagePtr make_map_stage(StagePtr input, const StageSpec& spec, const OpenOptions& options) {
+  const bool one_call = std::get<MapSpec>(spec.kind).calls == 1;
+  if (!one_call && options.offload != nullptr)
+    return make_parallel_map_stage(std::move(input), spec, options);
+  StagePtr map = std::make_unique<MapStage>(std::move(input), spec);
+  return one_call ? std::move(map) : make_nothing_ahead_stage(std::move(map));
 }
 
 }  // namespace cairn

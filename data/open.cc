@@ -68,9 +68,13 @@ struct OpenOver {
   const std::shared_ptr<const StageSpec>& spec;
   const OpenOptions& options;
   std::uint64_t salt;
+  // Also below a prefetch(): a map() waits for no job that has not begun.
+  const OpenOptions& map_options;
 
   StagePtr operator()(const FeaturesSpec&) { return make_features_stage(std::move(input), spec); }
-  StagePtr operator()(const MapSpec&) { return make_map_stage(std::move(input), *spec); }
+  StagePtr operator()(const MapSpec&) {
+    return make_map_stage(std::move(input), *spec, map_options);
+  }
   StagePtr operator()(const ShuffleSpec& shuffle) {
     return make_shuffle_stage(std::move(input), shuffle, spec->depth + salt,
                               options.buffer_bytes_max);
@@ -168,7 +172,8 @@ StagePtr open_over(StagePtr stage, const Chain& chain, std::size_t at, const Ope
   without_offload.offload = nullptr;
   for (; at < chain.size(); ++at) {
     const OpenOptions& which = prefetches_above(chain, at) ? without_offload : options;
-    stage = std::visit(OpenOver{std::move(stage), chain[at], which, salt}, chain[at]->kind);
+    stage =
+        std::visit(OpenOver{std::move(stage), chain[at], which, salt, options}, chain[at]->kind);
   }
   return stage;
 }

@@ -45,6 +45,7 @@ struct Stage {
     hashSplit @30 :HashSplit;
     service @31 :Service;
   }
+  mapParallelCalls @32 :Int16 = 1;  # of mapGraph; -1: as many as there are processors
 }
 
 # Elements that a data service hands out; data/service_source.h.

@@ -136,6 +136,7 @@ void write_kind(pipeline::Stage::Builder stage, const GeneratorSpec& spec) {
 void write_kind(pipeline::Stage::Builder stage, const MapSpec& spec) {
   stage.setMapGraph(
       kj::arrayPtr(reinterpret_cast<const kj::byte*>(spec.graph.data()), spec.graph.size()));
+  stage.setMapParallelCalls(static_cast<std::int16_t>(spec.calls));
 }
 void write_kind(pipeline::Stage::Builder stage, const ShuffleSpec& spec) {
   auto out = stage.initShuffle();
@@ -302,7 +303,8 @@ Dataset read_stage(const Dataset& below, pipeline::Stage::Reader in) {
     case pipeline::Stage::SERVICE: return read_service(in.getService());
     case pipeline::Stage::TENSORS: return read_tensors(in.getTensors());
     case pipeline::Stage::FEATURES: return read_features(below, in.getFeatures());
-    case pipeline::Stage::MAP_GRAPH: return below.map_graph(read_graph(in.getMapGraph()));
+    case pipeline::Stage::MAP_GRAPH:
+      return below.map_graph(read_graph(in.getMapGraph()), {in.getMapParallelCalls()});
     case pipeline::Stage::FILTER_GRAPH: return below.filter_graph(read_graph(in.getFilterGraph()));
     case pipeline::Stage::TAKE_WHILE_GRAPH:
       return below.take_while_graph(read_graph(in.getTakeWhileGraph()));

@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-constexpr std::int64_t kRowsAnItem = 256;
+constexpr std::int64_t kRowsAnItem = kExamplesAheadAtOnce;
 // kAutotune: what it begins with, what it goes up to, and what it may hold.
 constexpr std::int64_t kFewBatches = 2, kManyBatches = 64;
 constexpr std::int64_t kFewExamples = 2 * kRowsAnItem, kManyExamples = 64 * kRowsAnItem;
@@ -71,15 +71,6 @@ void read_ahead(const std::shared_ptr<Shared>& shared, std::int64_t depth, std::
   shared->changed.notify_all();
 }
 
-void load_below(Stage& input, StateReader& in) {
-  StateReader below(in.blob());
-  input.load(below);
-  below.expect_end();
-  std::int64_t place = in.number_up_to(kRowsAnItem, "the place in what was read ahead");
-  if (input.skip(place) != place)
-    throw InvalidArgumentError("the iterator state is of other data: it stands beyond the end");
-}
-
 class PrefetchStage final : public Stage {
  public:
   PrefetchStage(StagePtr input, std::int64_t depth, bool batched, const OpenOptions& options)
@@ -120,7 +111,7 @@ class PrefetchStage final : public Stage {
   }
   void load(StateReader& in) override {
     stop();
-    load_below(*shared_->input, in);
+    load_ahead(*shared_->input, in);
     remember();
   }
   std::int64_t skipped() const override { return skipped_; }
@@ -197,10 +188,7 @@ class PrefetchStage final : public Stage {
   std::int64_t skipped_ = 0;
 };
 
-// Without an Offload nothing is read ahead. Its states have the form of those above, so either
-// stage can go on from the other's: a checkpoint made by a worker can be read by a tool without
-// threads.
-class NoPrefetchStage final : public StageOver {
+class NothingAheadStage final : public StageOver {
  public:
   using StageOver::StageOver;
   Block next(std::int64_t most) override { return input_->next(most); }
@@ -211,14 +199,27 @@ class NoPrefetchStage final : public StageOver {
     out.blob(below.bytes());
     out.number(0);
   }
-  void load(StateReader& in) override { load_below(*input_, in); }
+  void load(StateReader& in) override { load_ahead(*input_, in); }
 };
 
 }  // namespace
 
+void load_ahead(Stage& input, StateReader& in) {
+  StateReader below(in.blob());
+  input.load(below);
+  below.expect_end();
+  std::int64_t place = in.number_up_to(kExamplesAheadAtOnce, "the place in what was read ahead");
+  if (input.skip(place) != place)
+    throw InvalidArgumentError("the iterator state is of other data: it stands beyond the end");
+}
+
+StagePtr make_nothing_ahead_stage(StagePtr input) {
+  return std::make_unique<NothingAheadStage>(std::move(input));
+}
+
 StagePtr make_prefetch_stage(StagePtr input, const PrefetchSpec& spec, bool batched,
                              const OpenOptions& options) {
-  if (options.offload == nullptr) return std::make_unique<NoPrefetchStage>(std::move(input));
+  if (options.offload == nullptr) return make_nothing_ahead_stage(std::move(input));
   return std::make_unique<PrefetchStage>(std::move(input), spec.n, batched, options);
 }
 

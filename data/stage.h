@@ -2,8 +2,8 @@
 // below it.
 //
 // The one rule that makes iterators resumable: a stage never takes more from below than it was
-// asked for, so its state is exact after every call. Two stages must read ahead, shuffle and
-// prefetch; they remember the state below from before they did.
+// asked for, so its state is exact after every call. Some stages must read ahead: shuffle, prefetch
+// and a map of several calls at once. They remember the state below from before they did.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -51,6 +51,14 @@ class StageOver : public Stage {
 
 using StagePtr = std::unique_ptr<Stage>;
 
+// ---- The state of a stage that reads ahead ----
+// The state below from before the elements that it hands out next, and how many of those are gone.
+inline constexpr std::int64_t kExamplesAheadAtOnce = 256;  // no more are gone than that
+void load_ahead(Stage& input, StateReader& in);
+// Reads nothing ahead, and has states of that form, so that a stage which does can go on from them
+// and the other way round: a checkpoint made by a worker can be read by a tool without threads.
+StagePtr make_nothing_ahead_stage(StagePtr input);
+
 StagePtr make_range_source(const RangeSpec& spec);
 StagePtr make_generator_source(std::shared_ptr<const StageSpec> spec);
 StagePtr make_tensors_source(std::shared_ptr<const StageSpec> spec);
@@ -76,7 +84,9 @@ std::vector<std::int64_t> idx_counts(const IdxSpec& spec);
 StagePtr make_service_stage(const StageSpec& spec, const OpenElements& open);
 
 StagePtr make_features_stage(StagePtr input, std::shared_ptr<const StageSpec> spec);
-StagePtr make_map_stage(StagePtr input, const StageSpec& spec);
+StagePtr make_map_stage(StagePtr input, const StageSpec& spec, const OpenOptions& options);
+// With several calls at once; `options` have an offload.
+StagePtr make_parallel_map_stage(StagePtr input, const StageSpec& spec, const OpenOptions& options);
 // `keep`: elements that do not pass are left out, and the rest goes on; else they are the end.
 StagePtr make_filter_stage(StagePtr input, const std::vector<std::byte>& graph, bool keep);
 StagePtr make_hash_split_stage(StagePtr input, const StageSpec& spec);

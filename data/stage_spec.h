@@ -80,9 +80,10 @@ struct ServiceSpec {
 struct FeaturesSpec {
   std::vector<FeatureColumn> columns;
 };
-// A function of a batch.
+// A function of an element.
 struct MapSpec {
   std::vector<std::byte> graph;  // serialize(Graph): one iterator argument, one element taken
+  std::int64_t calls = 1;        // that run at once; kAutotune: as many as there are processors
 };
 // Stages over any elements; their fields are the arguments of the calls of Dataset.
 struct ShuffleSpec {

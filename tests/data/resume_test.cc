@@ -118,16 +118,18 @@ class RandomPipeline {
     };
   }
   static Dataset doubled(const Dataset& dataset) {
-    return dataset.map([name = first_of(dataset)](const cairn::Features& features) {
+    const auto twice = [name = first_of(dataset)](const cairn::Features& features) {
       return Outputs{{"doubled", cast(features[name], DType::kInt64) * Array(std::int64_t{2})}};
-    });
+    };
+    const std::int64_t calls = below(5);
+    return dataset.map(twice, {calls == 0 ? kAutotune : calls});
   }
   Dataset add_stage(const Dataset& dataset, bool& repeated) {
     if (interleavable_ && below(3) == 0) {
       interleavable_ = false;
       return dataset.interleave(1 + below(3), 1 + below(4));
     }
-    switch (below(20)) {
+    switch (below(21)) {
       case 6:
         interleavable_ = false;
         cached_ = true;
@@ -171,7 +173,8 @@ class RandomPipeline {
       case 12:
         return numeric(dataset) && !endless_ ? dataset.filter(sum_is_not(dataset, 3, 1)) : dataset;
       case 13: return numeric(dataset) ? dataset.take_while(sum_is_not(dataset, 31, 7)) : dataset;
-      case 14: return numeric(dataset) ? doubled(dataset) : dataset;
+      case 14:
+      case 18: return numeric(dataset) ? doubled(dataset) : dataset;
       case 15:
       case 16:
       case 17: return with_others(dataset);

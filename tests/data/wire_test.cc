@@ -64,6 +64,11 @@ std::vector<Dataset> one_of_each() {
                    "l"),
       Dataset::range(5).batch(2).deal(2, Deal::kInTurn),
       hash_split(Dataset::range(5), "value", 0.25, 0.5),
+      Dataset::range(5).map(
+          [](const cairn::Features& features) {
+            return Outputs{{"n", features["value"]}};
+          },
+          {kAutotune}),
       Dataset::range(5).shard_hint().batch(2).rebatch({3, 0}, {.drop_remainder = true})};
 }
 
