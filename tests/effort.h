@@ -6,7 +6,7 @@
 namespace cairn {
 
 constexpr std::uint64_t effort(std::uint64_t tries) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CAIRN_SANITIZED)
   return (tries + 4) / 5;
 #else
   return tries;

@@ -90,7 +90,7 @@ TEST(SampleFromDatasets, DrawsByWeightUntilAllHaveEnded) {
   EXPECT_GT(of_second, 30);
   EXPECT_LT(of_second, 70);
   EXPECT_EQ(values_of(drawn), all);
-  std::ranges::stable_partition(all, [](std::int64_t value) { return value < 1'000; });
+  std::stable_partition(all.begin(), all.end(), [](std::int64_t value) { return value < 1'000; });
   EXPECT_EQ(all, values_of(from(0, 300).concatenate(from(1'000, 100))));
   read_twice(drawn.take(20));
 }
