@@ -5,6 +5,7 @@
 
 #include "core/exec/bound_plan.h"
 #include "tests/core/executor_testing.h"
+#include "tests/effort.h"
 
 namespace cairn {
 namespace {
@@ -46,11 +47,12 @@ TEST_F(Executor, AStepThatIsGivenUpLeavesItsWorkspaceToOthers) {
 
 TEST_F(Executor, ManyWavesDoNotDeepenTheStack) {
   Variable v = variable("v", tensor({1}, {0}));
+  constexpr int kWaves = effort(3000);
   auto out = run_function({}, {}, [&](const auto&) {
-    for (int i = 0; i < 3000; ++i) v.assign(v.read() + 1.0f);
+    for (int i = 0; i < kWaves; ++i) v.assign(v.read() + 1.0f);
     return v.read();
   });
-  EXPECT_EQ(out[0].values<float>()[0], 3000);
+  EXPECT_EQ(out[0].values<float>()[0], kWaves);
 }
 
 TEST_F(Executor, AnErrorOfTheStoreEndsTheRunAndTheWorkspaceServesAgain) {

@@ -14,6 +14,7 @@
 #include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
 #include "tests/core/node_of.h"
+#include "tests/effort.h"
 
 namespace cairn {
 namespace {
@@ -182,7 +183,7 @@ TEST(HostileOperations, InputsFromAnywhereAreRefusedOrRun) {
   const Graph graph = graph_of_many_ops();
   Random random(2026);
   int refused = 0, past_verification = 0;
-  for (int round = 0; round < 1000; ++round) {
+  for (std::uint64_t round = 0; round < effort(1000); ++round) {
     SCOPED_TRACE(str("round ", round));
     Graph broken = graph;
     std::size_t i = 1 + random.below(broken.nodes.size() - 1);
@@ -195,8 +196,8 @@ TEST(HostileOperations, InputsFromAnywhereAreRefusedOrRun) {
     refused += verdict == Verdict::kRefused;
     past_verification += verdict != Verdict::kRefused;
   }
-  EXPECT_GT(refused, 250);
-  EXPECT_GT(past_verification, 75);
+  EXPECT_GT(refused, static_cast<int>(effort(250)));
+  EXPECT_GT(past_verification, static_cast<int>(effort(75)));
 }
 
 // ---- by name ----

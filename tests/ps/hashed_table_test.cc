@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/base/random.h"
+#include "tests/effort.h"
 #include "tests/ps/shard_fixture.h"
 
 namespace cairn::ps {
@@ -140,7 +141,7 @@ TEST(HashedTableMemory, AMillionRowsStayWithinAThirdMore) {
     ShardHarness shard({whole_table(0, embedding(kMany, true), rule)});
     Random random(1);
     const std::size_t row = kDim * sizeof(float) * (1 + rule_slots(rule).size());
-    for (std::uint64_t closure = 1; closure <= 200; ++closure) {
+    for (std::uint64_t closure = 1; closure <= effort(200); ++closure) {
       Ids ids;
       for (int i = 0; i < 5000; ++i) ids.push_back(static_cast<std::int64_t>(random.below(kMany)));
       std::sort(ids.begin(), ids.end());

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "rpc/asio_stream.h"
+#include "tests/effort.h"
 
 namespace cairn::rpc {
 namespace {
@@ -77,7 +78,7 @@ Task<void> read_randomly(ByteStream& stream, std::size_t total, std::uint64_t se
 }
 
 TEST(ByteStream, RandomSizesArriveInOrderBothWaysUnderEveryOption) {
-  constexpr std::size_t kTotal = 8 << 20;
+  constexpr std::size_t kTotal = effort(8 << 20);
   for (std::size_t read_ahead : {0, 100, 64 << 10}) {
     for (auto [cork, batch] : {std::pair{0, 0}, {8 << 10, 2 << 10}, {8 << 10, 1 << 20}}) {
       auto reactor = make_reactor();
@@ -311,7 +312,7 @@ TEST_P(Socketed, LentMemoryThatNobodyWillReadIsLetGoOf) {
 TEST_P(Socketed, LentAndCopiedPiecesArriveInOrder) {
   auto reactor = make_reactor();
   StreamPair pair(*reactor, {}, GetParam());
-  constexpr std::size_t kTotal = 40 << 20;
+  constexpr std::size_t kTotal = effort(40 << 20);
   auto write = [](ByteStream& stream) -> Task<void> {
     Random random(8);
     for (std::size_t at = 0; at < kTotal;) {

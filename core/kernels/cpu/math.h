@@ -24,7 +24,8 @@ CAIRN_INLINE float infinity() { return std::numeric_limits<float>::infinity(); }
 // parts, the first of which has so few bits that n times it is exact (Cody and Waite); a polynomial
 // gives exp(r).
 CAIRN_INLINE float exp(float x) {
-  float clamped = x < -104.0f ? -104.0f : x;  // beyond, the result is 0 or infinity in any case
+  // Beyond, the result is 0 or infinity in any case; NaN, which no integer is, becomes -104 here.
+  float clamped = x > -104.0f ? x : -104.0f;
   clamped = clamped > 89.0f ? 89.0f : clamped;
   // 1.5 * 2^23: adding and subtracting it rounds to an integer
   constexpr float kRound = 12582912.0f;

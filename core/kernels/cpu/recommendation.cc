@@ -83,7 +83,7 @@ CAIRN_INLINE void copy_rows(const float* from, std::int64_t from_row, float* to,
 // Copies up to 7 floats more than `n`: both sides have room behind, and what is written there is
 // overwritten later.
 CAIRN_INLINE void copy_eights(const float* from, float* to, std::int64_t n) {
-  for (std::int64_t j = 0; j < n; j += 8) store8(to + j, load8(from + j));
+  for (std::int64_t j = 0; j < n; j += 8) __builtin_memcpy(to + j, from + j, 8 * sizeof(float));
 }
 
 // to[k][i] = from[i][k], eight rows by four columns at a time.
@@ -94,8 +94,10 @@ CAIRN_INLINE void transpose(const float* from, std::int64_t from_row, float* to,
       Float8 pairs[4];  // of rows r and r + 4
       for (std::int64_t r = 0; r < 4; ++r) {
         const float* row = from + (i + r) * from_row + k;
-        pairs[r] =
-            __builtin_shufflevector(load4(row), load4(row + 4 * from_row), 0, 1, 2, 3, 4, 5, 6, 7);
+        Float4 upper, lower;
+        load_floats(upper, row);
+        load_floats(lower, row + 4 * from_row);
+        pairs[r] = __builtin_shufflevector(upper, lower, 0, 1, 2, 3, 4, 5, 6, 7);
       }
       const Float8 &a = pairs[0], &b = pairs[1], &c = pairs[2], &d = pairs[3];
       const Float8 ab_low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13),
@@ -103,12 +105,13 @@ CAIRN_INLINE void transpose(const float* from, std::int64_t from_row, float* to,
       const Float8 cd_low = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13),
                    cd_high = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
       float* column = to + k * to_row + i;
-      store8(column, __builtin_shufflevector(ab_low, cd_low, 0, 1, 8, 9, 4, 5, 12, 13));
-      store8(column + to_row, __builtin_shufflevector(ab_low, cd_low, 2, 3, 10, 11, 6, 7, 14, 15));
-      store8(column + 2 * to_row,
-             __builtin_shufflevector(ab_high, cd_high, 0, 1, 8, 9, 4, 5, 12, 13));
-      store8(column + 3 * to_row,
-             __builtin_shufflevector(ab_high, cd_high, 2, 3, 10, 11, 6, 7, 14, 15));
+      store_floats(column, __builtin_shufflevector(ab_low, cd_low, 0, 1, 8, 9, 4, 5, 12, 13));
+      store_floats(column + to_row,
+                   __builtin_shufflevector(ab_low, cd_low, 2, 3, 10, 11, 6, 7, 14, 15));
+      store_floats(column + 2 * to_row,
+                   __builtin_shufflevector(ab_high, cd_high, 0, 1, 8, 9, 4, 5, 12, 13));
+      store_floats(column + 3 * to_row,
+                   __builtin_shufflevector(ab_high, cd_high, 2, 3, 10, 11, 6, 7, 14, 15));
     }
 }
 
@@ -145,7 +148,7 @@ CAIRN_CLONES void dots_grad(Backward& s, const float* dy, const float* x, float*
     const float* from = gradients;
     for (std::int64_t i = 0; i < v.f; from += i, ++i) {
       copy_eights(from, lower + i * v.across, i);
-      store4(lower + i * v.across + i, Float4{});  // as far as a tile looks past the diagonal
+      store_floats(lower + i * v.across + i, Float4{});  // as far as a tile looks past the diagonal
     }
     for (std::int64_t i = 0; i < v.f; i += kTileRows)
       for (std::int64_t k = 0; k < v.width; k += kTileColumns) {

@@ -11,19 +11,20 @@
 
 namespace cairn {
 
-// Two registers of AVX2; other instruction sets take as many of theirs as it needs.
-using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
-// They return references, because a vector of eight that is returned by value would be passed in
-// another way with AVX than without.
-CAIRN_INLINE const Float8& load8(const float* from) {
-  return *reinterpret_cast<const Float8*>(from);
+// Two registers of AVX2; other instruction sets take as many of theirs as it needs. Rows lie at any
+// address, so vectors are copied from there and to there, which is one instruction each. They are
+// passed by reference, because one of eight that is returned would travel in another way with AVX
+// than without.
+using Float8 = float __attribute__((vector_size(32)));
+using Float4 = float __attribute__((vector_size(16)));
+template <typename Vector>
+CAIRN_INLINE void load_floats(Vector& to, const float* from) {
+  __builtin_memcpy(&to, from, sizeof to);
 }
-CAIRN_INLINE const Float4& load4(const float* from) {
-  return *reinterpret_cast<const Float4*>(from);
+template <typename Vector>
+CAIRN_INLINE void store_floats(float* to, const Vector& from) {
+  __builtin_memcpy(to, &from, sizeof from);
 }
-CAIRN_INLINE void store8(float* to, const Float8& x) { *reinterpret_cast<Float8*>(to) = x; }
-CAIRN_INLINE void store4(float* to, const Float4& x) { *reinterpret_cast<Float4*>(to) = x; }
 
 constexpr std::int64_t kTileColumns = 16;  // two Float8; scratch is padded to whole tiles
 
@@ -49,7 +50,9 @@ struct Tile {
   CAIRN_INLINE void add(const Factor& a, const float* b, std::int64_t b_row, std::int64_t n) {
     const float* from = a.data;
     for (std::int64_t k = 0; k < n; ++k, from += a.column, b += b_row) {
-      const Float8 left = load8(b), right = load8(b + 8);
+      Float8 left, right;
+      load_floats(left, b);
+      load_floats(right, b + 8);
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) {
         const float factor = from[i * a.row];
@@ -62,8 +65,8 @@ struct Tile {
   CAIRN_INLINE void store(float* to, std::int64_t row) const {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      store8(to + i * row, sums[i][0]);
-      store8(to + i * row + 8, sums[i][1]);
+      store_floats(to + i * row, sums[i][0]);
+      store_floats(to + i * row + 8, sums[i][1]);
     }
   }
 };
