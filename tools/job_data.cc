@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "data/criteo_like.h"
 #include "data/dataset.h"
+#include "tools/job_service.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
@@ -365,6 +366,8 @@ void read_data(TomlTable table, JobData& data) {
   read_records(table.table("records"), data.records);
   read_libsvm(table.table("libsvm"), data.libsvm);
   read_tfrecords(table.table("tfrecords"), data.tfrecords);
+  TomlTable service = table.table("service");
+  if (table.has("service")) data.service = read_service(std::move(service));
   table.refuse_unknown();
   require(!data.train.empty(), table, "data.train names no file");
 }

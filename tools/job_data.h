@@ -12,6 +12,16 @@ namespace cairn::tools {
 
 class TomlTable;
 
+// [data.service]: training data that is read through a data service; job_service.h.
+struct JobService {
+  bool given = false;   // the table is there, or --data-workers
+  std::string address;  // of the dispatcher; empty: the run's own, or CAIRN_DATA_SERVICE
+  std::string mode = "dynamic";
+  std::string job;  // empty: a name of the run's own
+  std::string compression = "auto";
+  std::string cluster;  // the service's id; empty: that of who reads
+};
+
 struct JobData {
   std::string format = "csv";            // one of data_formats()
   std::vector<std::string> train, test;  // absolute, or relative to the job file
@@ -28,6 +38,7 @@ struct JobData {
   RecordSchema records;
   LibsvmSchema libsvm = {.label = {.column = "label", .binary = true}};
   ExampleSchema tfrecords;
+  JobService service;
 
   // Whether it is lines of cells, which csv describes.
   bool is_text() const { return format == "csv" || format == "text" || format == "criteo"; }

@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "tools/job_service.h"
 #include "tools/job_strategy.h"
 
 namespace cairn::tools {
@@ -191,6 +192,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   const Limits limits(place);
   verify_strategy(job, given, place);
   verify_numbers(job, limits);
+  verify_service(job, place);
   verify_cluster(job.cluster, limits);
   verify_feature_numbers(job.features, limits);
   verify_label_and_weight(job, limits);

@@ -50,9 +50,11 @@ Dataset part_of(const Job& job, const Dataset& data, Part part) {
 
 }  // namespace
 
-// Dealt out first, so that each pipeline parses its own lines only.
+// Dealt out first, so that each pipeline parses its own lines only. A data service deals it out by
+// itself.
 Dataset train_data(const Job& job, const InputContext& context) {
-  const Dataset all = data_source(job, job.data.train).shard(context);
+  Dataset all = data_source(job, job.data.train);
+  if (!job.data.service.given) all = all.shard(context);
   return job.validation.split_by.empty() ? all : part_of(job, all, Part::kTraining);
 }
 

@@ -8,7 +8,8 @@
 
 namespace cairn::tools {
 
-// The part of an input pipeline in the training data, without what [validation] holds back of it.
+// The part of an input pipeline in the training data, without what [validation] holds back of it;
+// all of that where a data service deals it out.
 //   Errors  InvalidArgument: columns that do not fit together; validation.split_by names none that
 //           can be split by.
 Dataset train_data(const Job& job, const InputContext& context = {});

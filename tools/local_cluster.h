@@ -58,6 +58,8 @@ class LocalCluster {
   const std::string& cluster_id() const { return cluster_id_; }
   const std::string& token() const { return options_.token; }
   std::string token_file() const { return options_.dir + "/token"; }
+  // The dispatcher's address; empty: there is no data service.
+  std::string data_service() const { return data_.dispatcher.empty() ? "" : data_.dispatcher[0]; }
   // {"cluster": {...}, "task": {"type": role, "index": index}}, for "chief", "worker" and "ps".
   std::string tf_config(const std::string& role, int index) const;
   // What a program needs to join as the chief: TF_CONFIG, CAIRN_CLUSTER_ID, CAIRN_TOKEN_FILE,

@@ -35,6 +35,13 @@ Json cluster_json(const Job& job) {
           {"arithmetic", cluster.arithmetic}};
 }
 
+// The address is in the run's cluster.json, if the service is its own.
+Json data_service_json(const Job& job) {
+  const JobService& service = job.data.service;
+  if (!service.given) return nullptr;
+  return {{"mode", service.mode}, {"job", service.job}, {"address", service.address}};
+}
+
 Json staleness_json(const Job& job, const EngineStats& stats) {
   if (!job.strategy.on_servers()) return nullptr;
   return {{"mean", stats.staleness_mean},
@@ -70,6 +77,7 @@ std::string report_json(const Job& job, const TrainingOutcome& outcome,
               {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
               {"strategy", strategy_json(job, outcome)},
               {"cluster", cluster_json(job)},
+              {"data_service", data_service_json(job)},
               {"metrics", Json::object()},
               {"validation", outcome.validation.empty() ? Json(nullptr) : Json::object()},
               {"loss", outcome.loss},

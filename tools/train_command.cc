@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <future>
 #include <mutex>
 #include <set>
@@ -15,6 +16,7 @@
 #include "tools/cluster_steps.h"
 #include "tools/given_cluster.h"
 #include "tools/interrupt.h"
+#include "tools/job_service.h"
 #include "tools/local_cluster.h"
 #include "tools/progress_line.h"
 #include "tools/train_in_process.h"
@@ -104,6 +106,20 @@ TrainingOutcome train(const PreparedJob& prepared, const FittedFeatures& feature
   return Trainer(prepared.job, features, steps, std::move(options)).run();
 }
 
+// The run's own service is of its cluster. Another one knows the workers by its token and its id.
+void join_service(JobService& service, LocalClusterOptions& cluster) {
+  if (service.address.empty()) return;
+  const char* id = std::getenv("CAIRN_CLUSTER_ID");
+  if (service.cluster.empty())
+    service.cluster = id != nullptr && *id != '\0' ? id : EngineOptions().cluster_id;
+  cluster.token = rpc::token_of_environment();
+  if (cluster.token.empty())
+    throw InvalidArgumentError(
+        str("the workers of this run are to read from the data service at ", service.address,
+            ", which takes those that show its token: give that in CAIRN_TOKEN_FILE or "
+            "CAIRN_TOKEN, or let --data-workers start a service for the run"));
+}
+
 int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
   ProgressLine line;
@@ -115,6 +131,8 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   options.lanes = wanted.lanes;
   options.transport = wanted.transport;
   options.dir = request.dir;
+  options.data_workers = request.overrides.data_workers.value_or(0);
+  join_service(prepared.job.data.service, options);
   for (const auto& kill : request.kills) options.supervisor.kills.push_back(parse_kill(kill));
   options.warn = [&line](const std::string& text) { line.say("warning: " + text); };
   std::promise<std::string> given_up;
@@ -132,9 +150,12 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   };
   // beside the roles' logs: the terminal belongs to the progress
   log_to(cluster.dir() + "/logs/chief-0.log", "cairn");
-  std::printf("cluster: %d ps and %d workers, logs in %s/logs\n", wanted.ps, wanted.workers,
-              cluster.dir().c_str());
+  const std::string data =
+      options.data_workers > 0 ? str(", ", options.data_workers, " data workers") : "";
+  std::printf("cluster: %d ps and %d workers%s, logs in %s/logs\n", wanted.ps, wanted.workers,
+              data.c_str(), cluster.dir().c_str());
   std::fflush(stdout);
+  if (options.data_workers > 0) prepared.job.data.service.address = cluster.data_service();
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
   const FittedFeatures features = features_of(prepared, request, trainer.resume);
@@ -159,6 +180,9 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   }
   std::map<std::string, int> restarts{{"ps", cluster.supervisor().restarts("ps")},
                                       {"worker", cluster.supervisor().restarts("worker")}};
+  if (options.data_workers > 0)
+    for (const char* role : {"dispatcher", "data_worker"})
+      restarts[role] = cluster.supervisor().restarts(role);
   cluster.stop();
   return finish(prepared, request, outcome, restarts);
 }
@@ -198,6 +222,10 @@ int train_here(const TrainRequest& request) {
   return in_order([&] {
     std::signal(SIGUSR1, SIG_IGN);
     const Job job = job_of(request);
+    if (request.overrides.data_workers.value_or(0) > 0 && !job.strategy.on_servers())
+      throw InvalidArgumentError(
+          str("--data-workers starts a data service beside ps and workers, and strategy.kind is \"",
+              job.strategy.kind, "\": name a service that runs in data.service.address"));
     if (job.strategy.kind == "multi_worker_mirrored") return train_on_workers(request, job);
     PreparedJob prepared = prepare(request);
     if (!job.strategy.on_workers()) return train_in_process(request, prepared);
@@ -227,7 +255,14 @@ void add_train_command(CLI::App& app, int& status) {
   train->add_option("--workers", request->overrides.workers, "Workers");
   train->add_option("--shards", request->overrides.shards, "Threads of a ps");
   train->add_option("--lanes", request->overrides.lanes, "Closures that a worker computes at once");
-  train->add_option("--kill", request->kills, "SIGKILL a role on the way: worker:1@40%, ps:0@12s")
+  train
+      ->add_option("--data-workers", request->overrides.data_workers,
+                   "Workers of a data service, beside a dispatcher, through which the training "
+                   "data is read ([data.service])")
+      ->check(CLI::Range(0, 512));
+  train
+      ->add_option("--kill", request->kills,
+                   "SIGKILL a role on the way: worker:1@40%, ps:0@12s, data_worker:0@20%")
       ->allow_extra_args(false);
   train->callback([request, train, &status] {
     request->arguments = job_arguments(*train);

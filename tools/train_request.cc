@@ -31,6 +31,15 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.workers, job.cluster.workers, "cluster.workers", "--workers");
   set(wanted.shards, job.cluster.shards, "cluster.shards", "--shards");
   set(wanted.lanes, job.cluster.lanes, "cluster.lanes", "--lanes");
+  if (wanted.data_workers.value_or(0) > 0) {
+    if (!job.data.service.address.empty())
+      throw InvalidArgumentError(
+          str("--data-workers starts a data service for the run, and data.service.address names "
+              "another one, ",
+              job.data.service.address, ": give one of them"));
+    job.data.service.given = true;
+    flags["data.service"] = "--data-workers";
+  }
   set(wanted.pipeline_depth, job.cluster.pipeline_depth, "cluster.pipeline_depth",
       "--pipeline-depth");
   set(wanted.steps_per_closure, job.cluster.steps_per_closure, "cluster.steps_per_closure",
@@ -62,8 +71,8 @@ void apply(const TrainRequest& request, Job& job) {
 
 // --dir is that of the process that starts the others, who find it in their environment.
 std::vector<std::string> job_arguments(const CLI::App& app) {
-  static const std::set<std::string> own = {"--help",   "--dir",   "--ps",  "--workers",
-                                            "--shards", "--lanes", "--kill"};
+  static const std::set<std::string> own = {"--help",   "--dir",   "--ps",   "--workers",
+                                            "--shards", "--lanes", "--kill", "--data-workers"};
   std::vector<std::string> arguments;
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();

@@ -22,7 +22,7 @@ struct JobOverrides {
     std::optional<int> replicas;
   };
   Strategy strategy;
-  std::optional<int> ps, workers, shards, lanes;
+  std::optional<int> ps, workers, shards, lanes, data_workers;
   std::optional<std::uint32_t> pipeline_depth;
   std::optional<std::int64_t> steps, steps_per_closure;
   std::optional<double> epochs, ps_wait_seconds;

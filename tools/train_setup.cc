@@ -10,6 +10,7 @@
 #include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"
 #include "tools/interrupt.h"
+#include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/preflight.h"
 #include "tools/report.h"
@@ -51,6 +52,8 @@ Job job_of(const TrainRequest& request) {
 PreparedJob prepare(const TrainRequest& request) {
   if (!request.report.empty()) verify_report_path(request.report, overwrite_of(request));
   PreparedJob prepared{job_of(request), {}};
+  const int data_workers = request.overrides.data_workers.value_or(0);
+  find_service(prepared.job, data_workers);
   TimePoint before = system_clock().now();
   prepared.features = fit_features(prepared.job);
   try_test_data(prepared.job, prepared.features);
@@ -61,8 +64,10 @@ PreparedJob prepare(const TrainRequest& request) {
               prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",
               bad.c_str(), std::chrono::duration<double>(system_clock().now() - before).count());
   std::fflush(stdout);
-  for (const std::string& warning : optimizer_warnings(prepared.job, prepared.features))
-    std::fprintf(stderr, "%s\n", warning.c_str());
+  std::vector<std::string> warnings = optimizer_warnings(prepared.job, prepared.features);
+  for (std::string& warning : service_warnings(prepared.job, data_workers))
+    warnings.push_back(std::move(warning));
+  for (const std::string& warning : warnings) std::fprintf(stderr, "%s\n", warning.c_str());
   return prepared;
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/graph/ops.h"
 #include "nn/losses.h"
+#include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
 
@@ -78,6 +79,12 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
                   " lanes (cluster.workers times cluster.lanes) computes an ",
                   "equal share of it: choose a multiple of ", shares));
         mine = mine.repeat().batch(data.batch / shares, {.drop_remainder = true});
+        if (data.service.given && features_.examples < data.batch / shares)
+          throw InvalidArgumentError(str(
+              "data.batch is ", data.batch, ", and the training data has ", features_.examples,
+              " examples: under [data.service] the last batch of each file is dropped where it ",
+              "is not full; choose a smaller batch"));
+        if (data.service.given) return through_service(job_, mine);
         if (batches_taken > 0) mine = mine.skip(batches_taken);
         return mine.prefetch(2);
       },
@@ -112,7 +119,8 @@ std::string Trainer::metadata() const {
 }
 
 void Trainer::resume() {
-  restored_ = runner_.restore(options_.resume, {.new_data = options_.new_data});
+  const bool positions = !options_.new_data && !job_.data.service.given;
+  restored_ = runner_.restore(options_.resume, {.new_data = !positions});
   if (options_.partial) restored_->expect_partial();
   const std::int64_t step = runner_.stats().global_step;
   data_began_ = options_.new_data ? step : options_.data_began;
@@ -121,6 +129,10 @@ void Trainer::resume() {
   if (!runner_.keeps_positions()) make_dataset(done_ - data_began_);
   line_.say(str("resumed from ", options_.resume, " at step ", first_step_,
                 options_.new_data ? ", with new data" : ""));
+  if (!positions && !options_.new_data)
+    line_.say(str(
+        "warning: a data service keeps no positions: the run goes on with what its job \"",
+        job_.data.service.job, "\" has left, and if that is new, at the beginning of the data"));
   if (!runner_.makes_variables(train_, data_)) return;
   compare_with_restored();
 }

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "core/base/json.h"
 #include "service/data_service_reader.h"
 #include "service/dispatcher_server.h"
 #include "tools/child_process.h"
@@ -182,6 +183,85 @@ TEST_F(DataServiceProcesses, UpStartsThemShowsThemAndBringsThemBack) {
   EXPECT_NE(said.find("/job:dispatcher/task:0"), std::string::npos) << said;
   EXPECT_NE(said.find("/job:data_worker/task:1"), std::string::npos) << said;
   EXPECT_NE(said.find("data_worker 0"), std::string::npos) << said;
+}
+
+// A job over four files, which is learnt by whoever reads them, on one ps and two workers.
+class JobsOverADataService : public DataServiceProcesses {
+ protected:
+  JobsOverADataService() {
+    for (int file = 0; file < 4; ++file) {
+      std::ofstream out(folder_ + "/train-" + std::to_string(file) + ".csv");
+      for (int i = 0; i < 500; ++i) out << i % 10 << "," << (i % 10 < 5 ? 1 : 0) << "\n";
+    }
+  }
+  // `service`: what the job says under [data.service].
+  int train(const std::string& service, const std::vector<std::string>& more,
+            const std::vector<std::string>& environment = {}) {
+    std::ofstream(folder_ + "/job.toml")
+        << "[data]\ntrain = 'train-*.csv'\ntest = 'train-0.csv'\nbatch = 50\nepochs = 20\n"
+           "shuffle = 100\n[data.csv]\ncolumns = ['x:float32', 'y:float32']\nlabel = {column = "
+           "'y'}\n"
+        << service
+        << "[features]\nnumeric = 'x'\n[model]\nkind = 'deep'\nhidden = []\n"
+           "[optimizer]\nkind = 'sgd'\nlearning_rate = 0.5\n";
+    tools::Command command;
+    command.arguments = {CAIRN_PROGRAMS "/cairn",
+                         "train",
+                         folder_ + "/job.toml",
+                         "--ps",
+                         "1",
+                         "--workers",
+                         "2",
+                         "--dir",
+                         folder_ + "/run",
+                         "--report",
+                         folder_ + "/report",
+                         "--overwrite"};
+    command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+    command.environment = environment;
+    command.output_file = folder_ + "/train.log";
+    return ChildProcess(command).wait().code;
+  }
+  std::string said() const { return tools::last_lines(folder_ + "/train.log", 40); }
+  Json json(const std::string& name) const {
+    std::ifstream file(folder_ + "/" + name);
+    return parse_json(std::string(std::istreambuf_iterator<char>(file), {}), name);
+  }
+};
+
+TEST_F(JobsOverADataService, TrainStartsOneReadsThroughItAndOutlivesADataWorker) {
+  ASSERT_EQ(train("", {"--data-workers", "2", "--kill", "data_worker:0@30%"}), 0) << said();
+  const Json report = json("report");
+  EXPECT_GT(report["metrics"]["auc"].get<double>(), 0.99);
+  EXPECT_EQ(report["steps"], 800);
+  EXPECT_EQ(report["data_service"]["mode"], "dynamic");
+  EXPECT_EQ(report["restarts"]["data_worker"], 1);
+  EXPECT_EQ(report["restarts"]["dispatcher"], 0);
+  std::set<std::string> roles;
+  const Json description = json("run/cluster.json");
+  for (const Json& task : description["tasks"]) roles.insert(task["role"].get<std::string>());
+  EXPECT_TRUE(roles.contains("dispatcher") && roles.contains("data_worker"));
+  EXPECT_NE(said().find("2 data workers"), std::string::npos) << said();
+}
+
+TEST_F(JobsOverADataService, ARunThatIsResumedTellsThatItsPlaceInTheDataIsNotKept) {
+  ASSERT_EQ(train("", {"--data-workers", "1", "--steps", "100"}), 0) << said();
+  ASSERT_EQ(train("", {"--data-workers", "1", "--steps", "200", "--resume", "latest"}), 0)
+      << said();
+  EXPECT_NE(said().find("a data service keeps no positions"), std::string::npos) << said();
+  EXPECT_EQ(json("report")["steps"], 200);
+}
+
+TEST_F(JobsOverADataService, AServiceThatRunsIsJoinedByItsAddressAndItsToken) {
+  start("dispatcher", {"--role", "dispatcher", "--token", "secret"});
+  start("worker", {"--role", "worker", "--dispatcher", address("dispatcher"), "--token", "secret"});
+  const std::string service =
+      "[data.service]\naddress = '" + address("dispatcher") + "'\njob = 'shared'\n";
+  EXPECT_EQ(train(service, {}, {"CAIRN_TOKEN="}), 1) << said();
+  EXPECT_NE(said().find("CAIRN_TOKEN_FILE"), std::string::npos) << said();
+  ASSERT_EQ(train(service, {}, {"CAIRN_TOKEN=secret"}), 0) << said();
+  EXPECT_EQ(json("report")["data_service"]["job"], "shared");
+  EXPECT_GT(json("report")["metrics"]["auc"].get<double>(), 0.99);
 }
 
 TEST_F(DataServiceProcesses, ASecondDispatcherOnTheSameJournalIsRefused) {
