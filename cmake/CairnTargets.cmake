@@ -13,13 +13,14 @@ if(CAIRN_SANITIZE)
   target_compile_definitions(cairn_sanitize INTERFACE CAIRN_SANITIZED)
 endif()
 if(CAIRN_FUZZ)
-  # Libraries tell the fuzzer where an input has been. What is undefined ends the run as a crash. The libraries of the system were
-  # built without type records. The code of tests is watched for its use of memory alone: half of all code, and nobody's in the end.
+  # The libraries count for the fuzzer which code an input reaches. Undefined behaviour ends the run as a crash; vptr and function are
+  # off because the system's libraries were built without type information. Test code, half of all there is to compile, gets
+  # AddressSanitizer alone: no input of the fuzzer is judged by what it reaches there, and with all of it it takes half as long again.
   target_compile_options(cairn_sanitize INTERFACE
     $<IF:$<BOOL:$<TARGET_PROPERTY:CAIRN_TEST_CODE>>,-fno-sanitize=undefined,-fsanitize=fuzzer-no-link>
     -fno-sanitize-recover=undefined -fno-sanitize=vptr,function "SHELL:-Xclang -fno-pch-timestamp")
 endif()
-# Some hundred programs are linked: the fastest linker that is here.
+# A hundred programs are linked, so the linker's speed matters.
 find_program(CAIRN_LLD ld.lld)
 if(CAIRN_LLD)
   add_link_options(-fuse-ld=lld)

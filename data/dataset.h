@@ -184,8 +184,8 @@ class Dataset {
   // A traced function of an element, an example or a batch: (Features), (Features, Array label) or
   // (Batch) -> named Outputs, the new columns. The label passes unchanged unless an output has its
   // name. No variables, no state. Of a batch it costs a hundredth of what it costs example by
-  // example. With num_parallel_calls above 1 it reads ahead: twice as many batches as there are
-  // calls, or twice as many examples as are asked for at once.
+  // example. With num_parallel_calls above 1 it reads ahead: up to 2 * num_parallel_calls batches;
+  // of examples about twice what the stage above asks for at once.
   template <typename F>
   Dataset map(F function, MapOptions options = {}) const;
   // The same for a graph that was traced before: serialize(Graph) of one iterator argument, one

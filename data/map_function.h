@@ -1,4 +1,4 @@
-// MapFunction: the traced function of a map(), made ready to run on elements.
+// MapFunction: the traced function of a map(), compiled into a plan that runs on elements.
 #pragma once
 #include <cstdint>
 #include <exception>

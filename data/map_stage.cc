@@ -125,8 +125,8 @@ ElementSpec map_element(const ElementSpec& input, const MapSpec& spec) {
   return element;
 }
 
-// How many calls there are at once decides the form of the states, and whether there is an Offload
-// does not: an iterator goes on from a state wherever it is opened.
+// The form of the states depends on the number of calls and not on the Offload, so that an iterator
+// can be resumed in a process without threads.
 StagePtr make_map_stage(StagePtr input, const StageSpec& spec, const OpenOptions& options) {
   const bool one_call = std::get<MapSpec>(spec.kind).calls == 1;
   if (!one_call && options.offload != nullptr)

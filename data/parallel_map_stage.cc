@@ -1,13 +1,13 @@
 // map() with several calls of its function at once.
 //
-// The thread that calls next() alone reads the stage below. It cuts what it reads into items and
-// leaves each to whichever thread comes first: one of the other lanes of the Offload, or itself,
-// when it would have to wait. So it only ever waits for a call that is under way, never for a job
-// that a busy lane has not begun, and the stage works below a prefetch() and on an Offload of any
-// number of threads. Jobs touch items and nothing else: to go back, or to be destroyed, the stage
-// drops its items and waits for nobody.
+// Only the thread that calls next() reads the stage below. It cuts what it reads into items, which
+// are processed by whichever thread is free first: another lane of the Offload, or the reading
+// thread itself when it would otherwise have to wait. So it never waits for a job that a busy lane
+// has not started, and the stage works below a prefetch() and with any number of threads. Jobs
+// touch nothing but items, so the stage can drop them, to go back or when it is destroyed, without
+// waiting for a job.
 //
-// Each item carries the state below from after it, as in prefetch().
+// Each item carries the state that the stage below had after it, as in prefetch().
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -62,7 +62,7 @@ bool run_one(MapCalls& calls, std::unique_lock<std::mutex>& hold) {
   return true;
 }
 
-// A lane's job. It ends after so many items, lest it keep its thread from other lanes' work.
+// A lane's job. It ends after `items` items, so that other lanes get its thread too.
 void run_some(MapCalls& calls, std::size_t lane, std::size_t items) {
   std::unique_lock hold(calls.mutex);
   while (items-- > 0 && run_one(calls, hold)) {
@@ -136,8 +136,8 @@ class ParallelMapStage final : public StageOver {
  private:
   std::size_t items_max() const { return static_cast<std::size_t>(2 * calls_); }
 
-  // Items are as large as divides what is asked for among the calls: one example of a costly
-  // function must not wait for hundreds that nobody wants yet.
+  // What is asked for is divided evenly among the calls. Larger items would make one example of a
+  // costly function wait for hundreds that nobody has asked for.
   void read_ahead(std::int64_t most) {
     const std::int64_t share = (most - 1) / calls_ + 1;
     most_ = std::max(most_, std::min(share, shared_->function.at_once()));

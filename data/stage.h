@@ -2,8 +2,8 @@
 // below it.
 //
 // The one rule that makes iterators resumable: a stage never takes more from below than it was
-// asked for, so its state is exact after every call. Some stages must read ahead: shuffle, prefetch
-// and a map of several calls at once. They remember the state below from before they did.
+// asked for, so its state is exact after every call. Shuffle, prefetch and a map() with parallel
+// calls have to read ahead; they keep the state that the stage below had before they did.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -90,8 +90,8 @@ DataServiceReader::DataServiceReader(const Dataset& dataset, DataServiceOptions 
 
 DataServiceReader::~DataServiceReader() = default;
 
-// The way over the loop costs two changes of threads, as much as a small element: only for those
-// that are not here yet.
+// Going through the loop's thread takes two thread switches, which cost as much as a small element.
+// Only elements that have not arrived yet are worth it.
 std::optional<Element> DataServiceReader::next() {
   if (!loop_->on_thread->cancelled) {
     if (auto element = loop_->on_thread->iterator->take()) {

@@ -34,7 +34,7 @@ class ElementBuffer {
   void put(const WorkerPlace& worker, std::uint64_t number, Element element);
   bool empty() const;
   std::size_t waiting(const WorkerPlace& worker) const;  // of its elements, not taken yet
-  // A worker has room for a call when no more than so many of its elements wait.
+  // Another call to a worker is due once at most this many of its elements are left here.
   void set_low(std::size_t waiting);
   // Numbers of elements that were taken and not acknowledged, at most `most`.
   std::vector<std::uint64_t> unacknowledged(const WorkerPlace& worker, std::size_t most) const;

@@ -7,6 +7,7 @@
 #include "core/tensor/element.h"
 #include "tools/job_service.h"
 #include "tools/job_strategy.h"
+#include "tools/known_name.h"
 
 namespace cairn::tools {
 namespace {
@@ -37,15 +38,9 @@ class Limits {
     throw InvalidArgumentError(
         str(place_(key), " is ", value, ": a number above 0, at most ", most, ", is wanted"));
   }
-  // A name of a fixed set; a misspelt one is answered with the nearest.
   void name(const std::string& key, const std::string& value,
             const std::vector<std::string>& known) const {
-    if (std::find(known.begin(), known.end(), value) != known.end()) return;
-    std::string list;
-    for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
-    const std::string near = nearest_name(value, known);
-    throw InvalidArgumentError(str(place_(key), " is \"", value, "\", one of ", list, " is wanted",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    verify_known(place_(key), value, known);
   }
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const {
     throw InvalidArgumentError(str(place_(key), why));

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "rpc/network.h"
 #include "service/distribute.h"
+#include "tools/known_name.h"
 #include "tools/run_place.h"
 #include "tools/toml_table.h"
 
@@ -42,17 +43,10 @@ Value value_of(const Names<Value>& names, const std::string& name) {
 }
 
 template <typename Value>
-void verify_name(const std::string& place, const std::string& name, const Names<Value>& names) {
-  std::vector<std::string> known;
-  std::string list;
-  for (const auto& [one, value] : names) {
-    if (one == name) return;
-    known.push_back(one);
-    list += (list.empty() ? "" : ", ") + one;
-  }
-  const std::string near = nearest_name(name, known);
-  throw InvalidArgumentError(str(place, " is \"", name, "\", one of ", list, " is wanted",
-                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+std::vector<std::string> keys_of(const Names<Value>& names) {
+  std::vector<std::string> keys;
+  for (const auto& [name, value] : names) keys.push_back(name);
+  return keys;
 }
 
 void verify_address(const JobService& service, const PlaceOf& place) {
@@ -80,8 +74,8 @@ JobService read_service(TomlTable table) {
 void verify_service(const Job& job, const PlaceOf& place) {
   const JobService& service = job.data.service;
   if (!service.given) return;
-  verify_name(place("data.service.mode"), service.mode, modes());
-  verify_name(place("data.service.compression"), service.compression, compressions());
+  verify_known(place("data.service.mode"), service.mode, keys_of(modes()));
+  verify_known(place("data.service.compression"), service.compression, keys_of(compressions()));
   verify_address(service, place);
   if (service.job.starts_with('#') || service.job.size() > kNameBytesMax)
     throw InvalidArgumentError(str(place("data.service.job"), " is \"", service.job,

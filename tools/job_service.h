@@ -13,7 +13,7 @@ class TomlTable;
 // Errors  InvalidArgument: file, line and what is wrong.
 JobService read_service(TomlTable table);
 // Whether it is possible, and fits the rest of the job.
-//   Errors  InvalidArgument: the place, the value and what is wanted.
+//   Errors  InvalidArgument, naming the place, the value and what would be accepted.
 void verify_service(const Job& job, const PlaceOf& place);
 
 // What a run must know of it beyond the file. Nothing where the job uses no service.

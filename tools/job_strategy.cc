@@ -70,15 +70,6 @@ void refuse_unread(const JobStrategy& strategy, const GivenKeys& given, const Pl
   }
 }
 
-void verify_name(const std::string& place, const std::string& value,
-                 const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), value) != known.end()) return;
-  const std::string near = nearest_name(value, known);
-  throw InvalidArgumentError(str(place, " is \"", value, "\", one of ", listed(known, ", "),
-                                 " is wanted",
-                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-}
-
 void verify_whole(const std::string& place, std::int64_t value, std::int64_t most) {
   if (value < 1 || value > most)
     throw InvalidArgumentError(
@@ -107,13 +98,13 @@ JobStrategy read_strategy(TomlTable table) {
 // The kind first: what else may be given depends on it.
 void verify_strategy(const Job& job, const GivenKeys& given, const PlaceOf& place) {
   const JobStrategy& strategy = job.strategy;
-  verify_name(place("strategy.kind"), strategy.kind, strategy_kinds());
+  verify_known(place("strategy.kind"), strategy.kind, strategy_kinds());
   refuse_unread(strategy, given, place);
   if (given.contains("strategy.replicas"))
     verify_whole(place("strategy.replicas"), strategy.replicas, kReplicasMax);
   if (strategy.kind != "parameter_server") return;
-  verify_name(place("strategy.consistency"), strategy.consistency,
-              {"asynchronous", "bounded", "synchronous"});
+  verify_known(place("strategy.consistency"), strategy.consistency,
+               {"asynchronous", "bounded", "synchronous"});
   if (strategy.consistency == "synchronous" && job.cluster.steps_per_closure != 1)
     throw InvalidArgumentError(
         str(place("cluster.steps_per_closure"), " is ", job.cluster.steps_per_closure,

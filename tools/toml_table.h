@@ -17,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "tools/known_name.h"
 
 // toml++ 3.3 asserts what a file may well hold ("[`a]"): that is an error of the file here, in
 // every kind of build. Its header must therefore only be included through this one.
@@ -94,16 +95,8 @@ class TomlTable {
   // Throws unless `value`, which the key has, is one of `known`; names them, and the nearest.
   void one_of(const std::string& key, const std::string& value,
               const std::vector<std::string>& known) const {
-    std::string list;
-    for (const std::string& one : known) {
-      if (one == value) return;
-      list += (list.empty() ? "" : ", ") + one;
-    }
     const toml::node* found = table_ == nullptr ? nullptr : table_->get(key);
-    const std::string near = nearest_name(value, known);
-    throw InvalidArgumentError(str(found == nullptr ? file_ : place(*found), ": ", path(key),
-                                   " is \"", value, "\", one of ", list, " is wanted",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+    verify_known(str(found == nullptr ? file_ : place(*found), ": ", path(key)), value, known);
   }
   // An error's text with the place of this table in front of it, unless it names one already.
   std::string located(const std::string& text) const {

@@ -53,7 +53,7 @@ class HostilePeers : public ::testing::Test {
     shard_.emplace(good_->bootstrap<wire::Shard>());
     configure();
   }
-  ~HostilePeers() noexcept override = default;  // capabilities may throw, a test may not
+  ~HostilePeers() noexcept override = default;  // although those of capabilities may throw
 
   template <typename T>
   T wait(kj::Promise<T> promise) {
