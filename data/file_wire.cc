@@ -159,6 +159,8 @@ void write_kind(pipeline::Stage::Builder stage, const ServiceSpec& spec) {
   out.setMode(source.mode);
   out.setCompression(source.compression);
   out.setBufferElements(source.buffer_elements);
+  out.setNumConsumers(source.num_consumers);
+  out.setConsumerIndex(source.consumer_index);
   write_description(out.initDataset(), stages_of(spec.dataset));
 }
 
@@ -171,6 +173,8 @@ Dataset read_service(pipeline::Service::Reader in) {
   source.mode = in.getMode();
   source.compression = in.getCompression();
   source.buffer_elements = in.getBufferElements();
+  source.num_consumers = in.getNumConsumers();
+  source.consumer_index = in.getConsumerIndex();
   return Dataset::from_service(read_description(in.getDataset()), std::move(source));
 }
 

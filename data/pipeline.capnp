@@ -57,6 +57,8 @@ struct Service {
   compression @4 :UInt8;
   bufferElements @5 :Int64;
   dataset @6 :Description;
+  numConsumers @7 :UInt16;   # 0: no coordinated reads
+  consumerIndex @8 :UInt16;
 }
 
 struct Csv {

@@ -1,6 +1,7 @@
 #include "service/consumer_calls.h"
 
 #include "core/graph/wire.h"
+#include "service/round_wire.h"
 
 namespace cairn::service {
 namespace {
@@ -30,10 +31,11 @@ Element read_element(wire::DataElement::Reader in, const ElementSpec& spec) {
 }  // namespace
 
 Task<std::uint64_t> send_open_job(wire::DataDispatcher::Client client, std::string key,
-                                  ProcessingMode mode, Bytes description) {
+                                  ProcessingMode mode, Bytes description, std::uint32_t group) {
   auto request = client.openJobRequest();
   request.setKey(key);
   request.setMode(static_cast<std::uint8_t>(mode));
+  request.setConsumers(group);
   request.setDescription(
       {reinterpret_cast<const kj::byte*>(description->data()), description->size()});
   kj::Promise<capnp::Response<wire::DataDispatcher::OpenJobResults>> sent = request.send();
@@ -70,11 +72,13 @@ Task<Counted> send_leave(wire::DataDispatcher::Client client, std::uint64_t job,
 }
 
 Task<Got> send_get(wire::DataWorker::Client client, std::uint64_t job, std::uint64_t consumer,
-                   std::uint32_t most, Compression compression, const ElementSpec* spec) {
+                   std::uint32_t index, std::uint32_t most, Compression compression,
+                   const ElementSpec* spec) {
   auto request = client.getRequest();
   request.setJob(job);
   request.setConsumer(consumer);
   request.setMost(most);
+  request.setIndex(index);
   request.setCompression(static_cast<std::uint8_t>(compression));
   kj::Promise<capnp::Response<wire::DataWorker::GetResults>> sent = request.send();
   auto reply = co_await kj::mv(sent);
@@ -83,6 +87,30 @@ Task<Got> send_get(wire::DataWorker::Client client, std::uint64_t job, std::uint
   for (auto element : wire::bounded(reply.getElements(), kElementsMaxAtOnce, "elements"))
     got.elements.push_back({element.getNumber(), read_element(element, *spec)});
   co_return got;
+}
+
+Task<RoundOrder> send_rounds(wire::DataDispatcher::Client client, std::uint64_t job,
+                             RoundReport report, bool wait) {
+  auto request = client.roundsRequest();
+  request.setJob(job);
+  request.setIndex(report.index);
+  request.setConsumer(report.consumer);
+  request.setGroup(report.group);
+  request.setSequence(report.sequence);
+  request.setBase(report.base);
+  write(request.initKnown(static_cast<unsigned>(report.known.size())), report.known);
+  write(request.initHere(static_cast<unsigned>(report.here.size())), report.here);
+  request.setTaken(report.taken);
+  request.setWait(wait);
+  kj::Promise<capnp::Response<wire::DataDispatcher::RoundsResults>> sent = request.send();
+  auto reply = co_await kj::mv(sent);
+  RoundOrder order{.group = reply.getGroup(), .base = reply.getBase(), .begin = reply.getBegin()};
+  order.rounds = read_rounds(reply.getRounds());
+  for (const std::uint32_t index : wire::bounded(reply.getMissing(), kGroupMax, "consumers"))
+    order.missing.push_back(index);
+  for (const std::uint32_t index : wire::bounded(reply.getBehind(), kGroupMax, "consumers"))
+    order.behind.push_back(index);
+  co_return order;
 }
 
 Task<void> send_acknowledge(wire::DataWorker::Client client, std::uint64_t job,

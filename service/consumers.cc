@@ -24,6 +24,8 @@ DataServiceOptions reader_options(const ServiceSource& source, const ConsumersOp
   options.patience = own.patience;
   options.next_deadline = own.next_deadline;
   options.idle = own.idle;
+  options.num_consumers = source.num_consumers;
+  options.consumer_index = source.consumer_index;
   return options;
 }
 

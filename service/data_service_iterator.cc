@@ -28,11 +28,15 @@ DataServiceIterator::Core::Core(rpc::Reactor& given_reactor, rpc::Network& given
       description(std::make_shared<const std::vector<std::byte>>(serialize(dataset))),
       dispatcher(reactor, network, options.dispatcher, hello(), "the dispatcher", link),
       demand{.last = reactor.now()},
-      met(reactor.now()),
+      told{.workers = {}, .met = reactor.now()},
       buffer([loop = reactor.mailbox(), signal = demanded] {
         loop->post([signal] { signal->notify_all(); });
       }) {
   if (options.identity == 0) options.identity = random_number();
+  if (options.num_consumers > 0) {
+    rounds = std::make_unique<Rounds>();
+    rounds->complete = reactor.now();
+  }
   tasks.spawn("reading through the data service", follow());
 }
 
@@ -64,6 +68,7 @@ void DataServiceIterator::Core::fail() {
   if (!error) error = std::current_exception();
   buffer.close();
   changed.notify_all();
+  demanded->notify_all();
 }
 
 // ---- the dispatcher ----
@@ -71,10 +76,9 @@ void DataServiceIterator::Core::fail() {
 Task<std::uint64_t> DataServiceIterator::Core::open_job() {
   // A job of one's own has a key too, so that a repeated call finds the job that it has made.
   const std::string key = options.job_name.empty() ? str("#", options.identity) : options.job_name;
-  std::function<Task<std::uint64_t>(Dispatching)> call = [key, mode = options.mode,
-                                                          bytes = description](Dispatching client) {
-    return send_open_job(kj::mv(client), key, mode, bytes);
-  };
+  std::function<Task<std::uint64_t>(Dispatching)> call =
+      [key, mode = options.mode, bytes = description, group = options.num_consumers](
+          Dispatching client) { return send_open_job(kj::mv(client), key, mode, bytes, group); };
   const std::uint64_t made = co_await dispatcher.ask(std::move(call), "beginning a job");
   co_return made;
 }
@@ -83,7 +87,9 @@ Task<void> DataServiceIterator::Core::follow() {
   try {
     if (options.job_name.starts_with('#'))
       throw InvalidArgumentError(str("a job's name must not begin with \"#\": ", options.job_name));
+    verify_group(options.num_consumers, options.consumer_index, options.job_name);
     job = co_await open_job();
+    if (rounds) begin_rounds();
     std::uint64_t seen = 0;
     while (!finished) {
       std::function<Task<Watched>(Dispatching)> call =
@@ -92,8 +98,9 @@ Task<void> DataServiceIterator::Core::follow() {
           };
       const Watched watched = co_await dispatcher.ask(std::move(call), "following a job");
       seen = watched.change;
-      workers = watched.workers;
-      if (!resting) meet(workers);
+      told.workers = watched.workers;
+      if (!resting) meet(told.workers);
+      if (watched.finished && rounds) co_await close_rounds();
       finished = watched.finished;
       rest_if_idle();
       changed.notify_all();
@@ -106,12 +113,13 @@ Task<void> DataServiceIterator::Core::follow() {
 }
 
 void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
-  if (!workers.empty()) met = reactor.now();
+  if (!workers.empty()) told.met = reactor.now();
   std::vector<WorkerPlace> gone;
   for (const auto& [place, source] : sources)
     if (std::ranges::find(workers, place) == workers.end()) gone.push_back(place);
   for (const WorkerPlace& place : gone) drop(place);
   for (const WorkerPlace& place : workers) {
+    if (rounds) rounds->gone.erase(place);
     auto& source = sources[place];
     if (source) continue;
     source = std::make_unique<Source>();
@@ -128,7 +136,9 @@ void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
 void DataServiceIterator::Core::rest_if_idle() {
   if (const std::uint64_t taken = buffer.taken(); taken != demand.taken)
     demand.taken = taken, demand.last = reactor.now();
-  if (resting || finished || demand.calls > 0 || reactor.now() - demand.last < options.idle) return;
+  if (rounds || resting || finished || demand.calls > 0 ||
+      reactor.now() - demand.last < options.idle)
+    return;
   if (!buffer.give_back()) return;
   resting = true;
   sources.clear();
@@ -136,13 +146,18 @@ void DataServiceIterator::Core::rest_if_idle() {
 
 void DataServiceIterator::Core::wake() {
   if (!std::exchange(resting, false)) return;
-  meet(workers);
+  meet(told.workers);
 }
 
 // A worker that is lost: what it had sent and was not acknowledged is read again elsewhere, but in
-// mode OFF, where nobody gives it again.
+// mode OFF, where nobody gives it again. A round in the order all consumers have, and read.
 void DataServiceIterator::Core::drop(const WorkerPlace& place) {
-  if (options.mode != ProcessingMode::kOff) buffer.remove(place);
+  if (rounds) {
+    rounds->gone.insert(place);
+    rounds->tell();
+  } else if (options.mode != ProcessingMode::kOff) {
+    buffer.remove(place);
+  }
   sources.erase(place);
 }
 
@@ -153,13 +168,22 @@ void DataServiceIterator::Core::verify_waiting(Duration since) const {
   const auto seconds = [](Duration of) {
     return fixed(std::chrono::duration<double>(of).count(), 0);
   };
-  if (job != 0 && sources.empty() && now - met >= options.patience)
+  if (job != 0 && sources.empty() && now - told.met >= options.patience)
     throw UnavailableError(str(job_text(), ": the dispatcher at ", options.dispatcher.str(),
                                " has had no data worker "
                                "for ",
                                seconds(options.patience),
                                " s; start some: cairn-data --role worker --dispatcher ",
                                options.dispatcher.str()));
+  if (rounds && !rounds->missing.empty() && now - rounds->complete >= options.patience)
+    throw UnavailableError(str(job_text(), " is read in rounds, and ",
+                               consumers_text(rounds->missing, options.num_consumers),
+                               " has not been there for ", seconds(options.patience),
+                               " s; start all consumers of the group, with the same ",
+                               "num_consumers and a consumer_index each"));
+  if (rounds && now - since >= options.next_deadline)
+    throw DeadlineExceededError(str(job_text(), " gave no round for ",
+                                    seconds(options.next_deadline), " s: ", waits_text()));
   if (now - since >= options.next_deadline)
     throw DeadlineExceededError(
         str(job_text(), " gave no element for ", seconds(options.next_deadline),

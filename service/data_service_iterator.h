@@ -12,6 +12,12 @@
 //         those that were handed out again; so in the modes that deal by the list of workers, once
 //         a worker that is lost is back at its address. In mode OFF it takes along what it had not
 //         delivered.
+//   Rounds consumers with num_consumers read in rounds, of as many consecutive elements of one data
+//         worker as there are consumers: each is given the one of its place. Data workers take
+//         turns, as far as they have a round that is complete. A round is handed out when all
+//         consumers have it here, so that they are given the same rounds in the same order, and end
+//         behind the same one, whatever is lost; what a task has left that fills no round is
+//         dropped. They begin together: one that is started again ends the others with an error.
 //   Order  of one worker's elements, that of its pipeline; of several workers', as they come.
 //   Thread the reactor's.
 #pragma once
@@ -53,6 +59,9 @@ struct DataServiceOptions {
   // another consumer of the job may wait for it.
   Duration idle = std::chrono::seconds(10);
   std::uint64_t identity = 0;  // of this consumer; 0: drawn at random
+  // Coordinated reads: one of so many consumers of the named job that read it in rounds, and its
+  // place among them; 0: it reads for itself.
+  std::uint32_t num_consumers = 0, consumer_index = 0;
 };
 
 struct DataServiceStatistics {
@@ -74,10 +83,11 @@ class DataServiceIterator {
   ~DataServiceIterator();  // drops what was not handed out: the job gives it to other consumers
 
   // The next element; empty at the end of the job, however often it is asked. One call at a time.
-  //   Errors  FailedPrecondition: the job is there with another dataset or mode. InvalidArgument:
-  //           the mode does not fit the dataset. NotFound: the mode needs a list of workers, and
-  //           there is none. Unavailable: the dispatcher, all data workers, or one that the
-  //           dispatcher hears of have been away for `patience`. DeadlineExceeded: after
+  //   Errors  FailedPrecondition: the job is there with another dataset, mode or num_consumers, or
+  //           the group has begun anew. InvalidArgument: the mode does not fit the dataset.
+  //           NotFound: the mode needs a list of workers, and there is none. Unavailable: the
+  //           dispatcher, all data workers, or one that the dispatcher hears of have been away for
+  //           `patience`; or a consumer of the group has, which is named. DeadlineExceeded: after
   //           next_deadline. Else what the pipeline raised, on the data worker that is named.
   //           After an error the iterator has ended with it.
   rpc::Task<std::optional<Element>> next();
@@ -92,6 +102,7 @@ class DataServiceIterator {
 
  private:
   struct Source;
+  struct Rounds;
   struct Core;
   struct Asking;
   const ElementSpec spec_;

@@ -39,6 +39,7 @@ Task<Described> ask_description(Client client, std::uint64_t job) {
   described.description =
       std::make_shared<const std::vector<std::byte>>(begin, begin + bytes.size());
   described.name = wire::read_name(reply.getName());
+  described.group = std::min(reply.getConsumers(), kGroupMax);
   co_return described;
 }
 
@@ -201,10 +202,10 @@ Task<std::shared_ptr<WorkerJob>> DataWorker::job(std::uint64_t id) {
 }
 
 Task<Sent> DataWorker::get(std::uint64_t connection, std::uint64_t id, std::uint64_t consumer,
-                           std::size_t most) {
+                           std::uint32_t index, std::size_t most) {
   auto self = shared_from_this();
   const auto asked = co_await job(id);
-  Sent sent = co_await asked->get(connection, consumer, most);
+  Sent sent = co_await asked->get(connection, consumer, index, most);
   co_return sent;
 }
 

@@ -37,7 +37,7 @@ class DataWorker : public std::enable_shared_from_this<DataWorker> {
   void end() { tasks_.cancel_all(); }
   // Errors  NotFound: the dispatcher has no such job. Unavailable: it is away.
   rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t job, std::uint64_t consumer,
-                      std::size_t most);
+                      std::uint32_t index, std::size_t most);
   // The elements, compressed on the job's thread.
   rpc::Task<std::vector<PackedElement>> packed(std::uint64_t job, Sent sent);
   void acknowledge(std::uint64_t job, const std::vector<std::uint64_t>& numbers);

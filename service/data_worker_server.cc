@@ -61,7 +61,8 @@ class DataWorkerService final : public wire::DataWorker::Server {
     auto in = context.getParams();
     const std::size_t most = std::min(std::max(1u, in.getMost()), kElementsAtOnceMax);
     const auto held = worker();
-    const Sent sent = co_await held->get(number_, in.getJob(), in.getConsumer(), most);
+    const Sent sent =
+        co_await held->get(number_, in.getJob(), in.getConsumer(), in.getIndex(), most);
     std::vector<PackedElement> packed;
     if (in.getCompression() == static_cast<std::uint8_t>(Compression::kZlib)) {
       auto packing = held->packed(in.getJob(), sent);

@@ -76,16 +76,20 @@ std::set<std::uint64_t> Dispatcher::used_datasets() const {
 // ---- consumers ----
 
 rpc::Task<std::uint64_t> Dispatcher::open_job(std::string key, ProcessingMode mode,
-                                              Bytes description) {
+                                              Bytes description, std::uint32_t group) {
   if (key.empty() || key.size() > 1024)
     throw InvalidArgumentError(
         str("a job's name has ", key.size(), " bytes, from 1 to 1024 are possible"));
+  verify_group(group, 0, key);
   const Dataset dataset = parse_dataset(*description);
-  JobRequest request{.key = key, .mode = mode, .dataset = fingerprint(dataset)};
+  JobRequest request{
+      .key = key, .mode = mode, .dataset = fingerprint(dataset), .plan = {}, .group = group};
   auto self = shared_from_this();
   if (mode == ProcessingMode::kDynamic) {
     auto plan = std::make_shared<SplitPlan>();
-    std::function<void()> work = [plan, dataset] { *plan = plan_splits(dataset); };
+    std::function<void()> work = [plan, dataset, group] {
+      *plan = plan_splits(dataset, std::max<std::int64_t>(1, group));
+    };
     auto planned = rpc::on_offload(reactor_, offload_, 0, std::move(work));
     co_await kj::mv(planned);
     request.plan = *plan;
@@ -108,9 +112,9 @@ rpc::Task<std::uint64_t> Dispatcher::open_job(std::string key, ProcessingMode mo
   co_return id;
 }
 
-kj::Promise<void> Dispatcher::change_before(Duration until) {
+kj::Promise<void> Dispatcher::change_before(Duration until, rpc::Signal& of) {
   const Duration left = std::max(Duration(0), until - reactor_.now());
-  return changed_.wait().exclusiveJoin(reactor_.sleep(left));
+  return of.wait().exclusiveJoin(reactor_.sleep(left));
 }
 
 rpc::Task<Watched> Dispatcher::watch(std::uint64_t job, std::uint64_t consumer,
@@ -120,7 +124,7 @@ rpc::Task<Watched> Dispatcher::watch(std::uint64_t job, std::uint64_t consumer,
   book_.heard(job, consumer, {handed}, reactor_.clock().now());
   // A number that this process did not give is one of its predecessor.
   while (seen == book_.changes() && !book_.job(job).finished() && reactor_.now() < until) {
-    auto change = change_before(until);
+    auto change = change_before(until, changed_);
     co_await kj::mv(change);
   }
   co_return Watched{book_.changes(), book_.workers(), book_.job(job).finished()};
@@ -134,6 +138,28 @@ rpc::Task<std::pair<std::uint64_t, std::uint64_t>> Dispatcher::leave(std::uint64
   co_await journal_.commit();
   const Job& left = book_.job(job);
   co_return std::pair(left.elements, left.handed());
+}
+
+rpc::Task<RoundOrder> Dispatcher::rounds(std::uint64_t job, RoundReport report, bool wait) {
+  auto self = shared_from_this();
+  const Duration until = reactor_.now() + kAnswerWithin;
+  const Job& read = book_.job(job);
+  if (read.group == 0) throw FailedPreconditionError(str(read.name(), " is not read in rounds"));
+  book_.heard(job, report.consumer, {}, reactor_.clock().now());
+  RoundBook& before = rounds_.try_emplace(job, read.group).first->second;
+  const std::uint64_t end = before.end();
+  const std::uint64_t from = before.report(report, reactor_.clock().now(), random_number());
+  const std::uint64_t group = before.group();
+  if (before.end() != end) rounds_changed_.notify_all();
+  for (;;) {
+    const auto now = rounds_.find(job);
+    if (now == rounds_.end()) throw NotFoundError("the job was forgotten meanwhile");
+    const RoundBook& book = now->second;
+    if (!wait || book.group() != group || book.end() != from || reactor_.now() >= until)
+      co_return book.order(report.index, group, from, reactor_.clock().now() - options_.silence);
+    auto change = change_before(until, rounds_changed_);
+    co_await kj::mv(change);
+  }
 }
 
 // ---- data workers ----
@@ -151,7 +177,7 @@ std::vector<TaskRef> Dispatcher::report(const WorkerPlace& worker,
 
 Described Dispatcher::describe(std::uint64_t job) const {
   const Job& known = book_.job(job);
-  return {known.mode, datasets_.at(known.dataset), known.name()};
+  return {known.mode, datasets_.at(known.dataset), known.name(), known.group};
 }
 
 // A deal is on the disk before the worker hears of it: after a restart the split is not dealt to
@@ -168,7 +194,7 @@ rpc::Task<NextTask> Dispatcher::next_task(std::uint64_t job, ProcessIncarnation 
     }
     const bool finished = book_.job(job).finished();
     if (finished || reactor_.now() >= until) co_return NextTask{{}, finished};
-    auto change = change_before(until);
+    auto change = change_before(until, changed_);
     co_await kj::mv(change);
   }
 }
@@ -206,6 +232,7 @@ void Dispatcher::look() {
   changed_.notify_all();
   const auto gone = book_.forget(now - options_.job_silence, now - options_.left_silence);
   if (gone.empty()) return;
+  for (const Job& job : gone) rounds_.erase(job.id);
   for (const Job& job : gone)
     options_.log(LogLevel::kInfo, str(job.name(), " is forgotten: its consumers have gone"));
   const auto used = used_datasets();

@@ -15,6 +15,7 @@
 #include "rpc/task_group.h"
 #include "service/job_book.h"
 #include "service/journal.h"
+#include "service/round_book.h"
 
 namespace cairn::service {
 
@@ -52,6 +53,7 @@ struct Described {
   ProcessingMode mode = ProcessingMode::kOff;
   Bytes description;
   std::string name;
+  std::uint32_t group = 0;  // consumers that read it in rounds
 };
 
 struct NextTask {
@@ -68,13 +70,17 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   void begin() { tasks_.spawn("looking after data workers and jobs", look_after()); }
   void end() { tasks_.cancel_all(); }
   // Errors  InvalidArgument: the description, or one that the mode does not fit; and JobBook::open.
-  rpc::Task<std::uint64_t> open_job(std::string key, ProcessingMode mode, Bytes description);
+  rpc::Task<std::uint64_t> open_job(std::string key, ProcessingMode mode, Bytes description,
+                                    std::uint32_t group);
   rpc::Task<Watched> watch(std::uint64_t job, std::uint64_t consumer, std::uint64_t handed,
                            std::uint64_t seen);
   // Elements of the tasks that are done, and those handed out.
   rpc::Task<std::pair<std::uint64_t, std::uint64_t>> leave(std::uint64_t job,
                                                            std::uint64_t consumer,
                                                            std::uint64_t handed);
+  // At once, or, if it may wait, when the order goes on or within a second.
+  //   Errors  NotFound: the job. FailedPrecondition: it is not read in rounds; and RoundBook's.
+  rpc::Task<RoundOrder> rounds(std::uint64_t job, RoundReport report, bool wait);
   std::vector<TaskRef> report(const WorkerPlace& worker, const std::vector<TaskRef>& running);
   Described describe(std::uint64_t job) const;
   rpc::Task<NextTask> next_task(std::uint64_t job, ProcessIncarnation worker,
@@ -86,7 +92,7 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   void load();
   rpc::Task<void> look_after();
   void look();
-  kj::Promise<void> change_before(Duration until);
+  kj::Promise<void> change_before(Duration until, rpc::Signal& of);
   std::set<std::uint64_t> used_datasets() const;
 
   rpc::Reactor& reactor_;
@@ -96,7 +102,8 @@ class Dispatcher : public std::enable_shared_from_this<Dispatcher> {
   std::map<std::uint64_t, Bytes> datasets_;  // by fingerprint
   std::multiset<std::uint64_t> opening_;     // datasets of jobs that are not in the book yet
   Journal journal_;
-  rpc::Signal changed_;
+  std::map<std::uint64_t, RoundBook> rounds_;  // by job
+  rpc::Signal changed_, rounds_changed_;
   Duration looked_{0};
   rpc::TaskGroup tasks_;
 };

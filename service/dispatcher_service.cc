@@ -1,6 +1,7 @@
 #include "service/dispatcher_service.h"
 
 #include "core/graph/wire.h"
+#include "service/round_wire.h"
 #include "service/service.capnp.h"
 
 namespace cairn::service {
@@ -25,6 +26,10 @@ void write(wire::DataPiece::Builder out, const Piece& piece) {
   out.setOrder(piece.order);
 }
 
+void write(capnp::List<std::uint32_t>::Builder out, const std::vector<std::uint32_t>& numbers) {
+  for (unsigned i = 0; i < out.size(); ++i) out.set(i, numbers[i]);
+}
+
 class DispatcherService final : public wire::DataDispatcher::Server {
  public:
   DispatcherService(std::shared_ptr<Dispatcher> dispatcher, rpc::Connection& connection)
@@ -39,6 +44,9 @@ class DispatcherService final : public wire::DataDispatcher::Server {
   }
   kj::Promise<void> leave(LeaveContext context) override {
     return connection_.guard(leave_job(context));
+  }
+  kj::Promise<void> rounds(RoundsContext context) override {
+    return connection_.guard(tell_rounds(context));
   }
   kj::Promise<void> nextTask(NextTaskContext context) override {
     return connection_.guard(next_task(context));
@@ -69,6 +77,7 @@ class DispatcherService final : public wire::DataDispatcher::Server {
       out.setDescription(
           {reinterpret_cast<const kj::byte*>(job.description->data()), job.description->size()});
       out.setName(job.name);
+      out.setConsumers(job.group);
     });
   }
   kj::Promise<void> status(StatusContext context) override {
@@ -92,7 +101,8 @@ class DispatcherService final : public wire::DataDispatcher::Server {
     Bytes description = std::make_shared<const std::vector<std::byte>>(begin, begin + bytes.size());
     const ProcessingMode mode = processing_mode(in.getMode());
     std::string key = wire::read_name(in.getKey());
-    const std::uint64_t job = co_await dispatcher_->open_job(std::move(key), mode, description);
+    const std::uint64_t job =
+        co_await dispatcher_->open_job(std::move(key), mode, description, in.getConsumers());
     context.getResults().setJob(job);
   }
 
@@ -117,6 +127,29 @@ class DispatcherService final : public wire::DataDispatcher::Server {
     const auto counts = co_await dispatcher_->leave(in.getJob(), in.getConsumer(), in.getHanded());
     context.getResults().setElements(counts.first);
     context.getResults().setHanded(counts.second);
+  }
+
+  Task<void> tell_rounds(RoundsContext context) {
+    allow_consumer("DataDispatcher.rounds");
+    auto in = context.getParams();
+    RoundReport report;
+    report.index = in.getIndex();
+    report.consumer = in.getConsumer();
+    report.group = in.getGroup();
+    report.sequence = in.getSequence();
+    report.base = in.getBase();
+    report.known = read_rounds(in.getKnown());
+    for (Round& round : read_rounds(in.getHere())) report.here.insert(std::move(round));
+    report.taken = in.getTaken();
+    const bool wait = in.getWait();
+    const RoundOrder order = co_await dispatcher_->rounds(in.getJob(), std::move(report), wait);
+    auto out = context.getResults();
+    out.setGroup(order.group);
+    out.setBase(order.base);
+    out.setBegin(order.begin);
+    write(out.initRounds(static_cast<unsigned>(order.rounds.size())), order.rounds);
+    write(out.initMissing(static_cast<unsigned>(order.missing.size())), order.missing);
+    write(out.initBehind(static_cast<unsigned>(order.behind.size())), order.behind);
   }
 
   Task<void> next_task(NextTaskContext context) {
@@ -159,7 +192,8 @@ std::string status_json(const JobBook& book) {
                     {"tasks_dealt", job.dealt.size()},
                     {"elements_done", job.elements},
                     {"elements_handed_out", job.handed()},
-                    {"consumers", job.consumers.size()}});
+                    {"consumers", job.consumers.size()},
+                    {"num_consumers", job.group}});
   return json_text({{"role", "dispatcher"}, {"workers", workers}, {"jobs", jobs}});
 }
 

@@ -4,6 +4,7 @@
 
 #include "rpc/token.h"
 #include "service/consumers.h"
+#include "service/round_book.h"
 
 namespace cairn::service {
 namespace {
@@ -49,6 +50,9 @@ Dataset distribute(const Dataset& dataset, DistributeOptions options) {
   source.mode = static_cast<std::uint8_t>(options.mode);
   source.compression = static_cast<std::uint8_t>(options.compression);
   source.buffer_elements = options.buffer_elements;
+  verify_group(options.num_consumers, options.consumer_index, source.job_name);
+  source.num_consumers = static_cast<std::uint16_t>(options.num_consumers);
+  source.consumer_index = static_cast<std::uint16_t>(options.consumer_index);
   if (source.job_name.starts_with('#'))
     throw InvalidArgumentError(str("a job's name must not begin with \"#\": ", source.job_name));
   return Dataset::from_service(dataset, std::move(source), open_here(std::move(options.token)));

@@ -33,6 +33,9 @@ struct DistributeOptions {
   // Of the service. Empty: that of whoever reads; this program's is CAIRN_CLUSTER_ID, or "cairn".
   std::string cluster;
   std::int64_t buffer_elements = 16;  // that a consumer has ahead
+  // Coordinated reads: so many consumers of the named job read it in rounds, of as many consecutive
+  // elements of one data worker, and each, by its index, is given one of every round.
+  std::uint32_t num_consumers = 0, consumer_index = 0;  // 0 consumers: each reads for itself
   // For reading in this program; workers use their own. Empty: CAIRN_TOKEN_FILE, or CAIRN_TOKEN.
   std::string token;
 };

@@ -1,5 +1,7 @@
 #include "service/element_buffer.h"
 
+#include <algorithm>
+
 namespace cairn::service {
 
 std::optional<Element> ElementBuffer::take() {
@@ -64,6 +66,14 @@ void ElementBuffer::acknowledged(const WorkerPlace& worker,
   const auto found = workers_.find(worker);
   if (found == workers_.end()) return;
   for (const std::uint64_t number : numbers) found->second.taken.erase(number);
+}
+
+void ElementBuffer::discard(const WorkerPlace& worker, std::uint64_t number) {
+  std::lock_guard hold(mutex_);
+  const auto waits = [&](const Waiting& one) {
+    return one.number == number && one.worker == worker;
+  };
+  if (std::ranges::none_of(waiting_, waits)) workers_[worker].taken.insert(number);
 }
 
 void ElementBuffer::forget(const WorkerPlace& worker) {

@@ -39,6 +39,9 @@ class ElementBuffer {
   // Numbers of elements that were taken and not acknowledged, at most `most`.
   std::vector<std::uint64_t> unacknowledged(const WorkerPlace& worker, std::size_t most) const;
   void acknowledged(const WorkerPlace& worker, const std::vector<std::uint64_t>& numbers);
+  // An element that came and, unless it waits here, is not handed out, nor wanted from anybody
+  // again: it is acknowledged.
+  void discard(const WorkerPlace& worker, std::uint64_t number);
   // Drops what waits of a worker that sends it again.
   void forget(const WorkerPlace& worker);
   // A worker that is gone, whose elements others give again: drops all that is known of it.

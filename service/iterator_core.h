@@ -1,18 +1,22 @@
 // What is behind a DataServiceIterator: its job, the data workers that it reads from, and what it
 // has ahead. For this room's .cc files.
 #pragma once
+#include <deque>
 #include <exception>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "rpc/signal.h"
 #include "rpc/task_group.h"
+#include "service/consumer_calls.h"
 #include "service/data_service_iterator.h"
 #include "service/dispatcher.h"
 #include "service/element_buffer.h"
 #include "service/link.h"
+#include "service/round_book.h"
 
 namespace cairn::service {
 
@@ -22,6 +26,27 @@ struct DataServiceIterator::Source {
   std::unique_ptr<Link> link;
   std::string trouble;  // why it cannot be read at the moment
   rpc::TaskGroup tasks{[](const std::string&, const ErrorParts&) {}};  // last
+};
+
+// What a consumer of a group has of rounds, and knows of their order.
+struct DataServiceIterator::Rounds {
+  std::uint64_t group = 0, sequence = 0;
+  std::uint64_t base = 0;                      // the place in the order of the first of `known`
+  std::deque<Round> known;                     // what others may not know yet
+  std::map<Round, GotElement> here;            // that are not in the order
+  std::map<WorkerPlace, std::uint64_t> last;   // in the order, of each worker
+  std::set<WorkerPlace> gone;                  // of which it has rounds that nobody is to count on
+  std::vector<std::uint32_t> missing, behind;  // consumers
+  Duration complete{0};                        // when no consumer was missing, last
+  bool closing = false;                        // no more rounds are wanted
+  bool untold = false;                         // `here` or `gone` has changed
+  rpc::Signal came;                            // something is untold, or the group is known
+
+  std::size_t here_of(const WorkerPlace& worker) const;
+  void tell() {
+    untold = true;
+    came.notify_all();
+  }
 };
 
 struct DataServiceIterator::Core {
@@ -35,6 +60,15 @@ struct DataServiceIterator::Core {
   void meet(const std::vector<WorkerPlace>& workers);
   void drop(const WorkerPlace& worker);
   void rest_if_idle();
+  // Of a group, in iterator_rounds.cc.
+  void put(const WorkerPlace& worker, GotElement element);
+  void begin_rounds();
+  rpc::Task<void> follow_rounds(bool wait);
+  rpc::Task<void> ask_rounds(bool wait);
+  void apply(const RoundOrder& order);
+  void deliver(const Round& round);
+  rpc::Task<void> close_rounds();
+  std::string waits_text() const;
   void wake();
   rpc::Task<void> read_from(Source* source);
   rpc::Task<void> read_on(Source* source);
@@ -46,6 +80,10 @@ struct DataServiceIterator::Core {
   void fail_with(const std::string& text, const WorkerPlace& place);
   void verify_waiting(Duration since) const;
   std::string job_text() const;
+  // Elements of a worker that are here and not taken.
+  std::size_t ahead(const WorkerPlace& worker) const {
+    return buffer.waiting(worker) + (rounds ? rounds->here_of(worker) : 0);
+  }
   std::size_t quota() const {
     return std::max<std::size_t>(
         1, options.buffer_elements / std::max<std::size_t>(1, sources.size()));
@@ -69,8 +107,12 @@ struct DataServiceIterator::Core {
   bool finished = false, left = false;
   bool resting = false;  // without sources, since nobody asks
   Demand demand;
-  std::vector<WorkerPlace> workers;  // as the dispatcher told last
-  Duration met{0};                   // when there was a data worker, last
+  struct Told {
+    std::vector<WorkerPlace> workers;  // by the dispatcher, last
+    Duration met{0};                   // when there was one, last
+  };
+  Told told;
+  std::unique_ptr<Rounds> rounds;  // of a consumer that reads in rounds
   std::exception_ptr error;
   rpc::Signal changed;
   // The program has taken elements: notified from the thread that did.

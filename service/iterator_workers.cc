@@ -11,6 +11,9 @@ namespace {
 using rpc::Task;
 
 constexpr std::size_t kAcknowledgedAtOnce = 1024;
+// A consumer of a group that has enough ahead asks for more after so long all the same: its worker
+// keeps a job that somebody asks for, and a round that never gets complete takes no room for good.
+constexpr Duration kSignOfLife = std::chrono::seconds(10);
 // What is handed out meanwhile is acknowledged together: a call per element costs as much as the
 // element.
 constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
@@ -23,7 +26,9 @@ Task<void> DataServiceIterator::Core::read_from(Source* source) {
     ErrorParts last;
     try {
       co_await read_on(source);
-      co_return;  // the job has failed
+      // The iterator has failed: what it was sent is for others.
+      source->link->close();
+      co_return;
     } catch (const UnavailableError&) {
       last = error_parts(std::current_exception());
     } catch (const DeadlineExceededError&) {
@@ -36,7 +41,8 @@ Task<void> DataServiceIterator::Core::read_from(Source* source) {
       co_return;
     }
     // It sends again what this connection was sent and did not acknowledge.
-    buffer.forget(source->place);
+    // Of a group's rounds it is known which came before.
+    if (!rounds) buffer.forget(source->place);
     if (source->trouble.empty()) {
       reached = reactor.now();
       pause = link.pause_min;
@@ -55,7 +61,7 @@ Task<void> DataServiceIterator::Core::read_from(Source* source) {
   }
 }
 
-// On one connection, until it ends.
+// On one connection, until it ends or the iterator has failed.
 Task<void> DataServiceIterator::Core::read_on(Source* source) {
   auto connection = co_await source->link->connection();
   auto client = connection->bootstrap<wire::DataWorker>();
@@ -63,25 +69,27 @@ Task<void> DataServiceIterator::Core::read_on(Source* source) {
       chosen(options.compression, rpc::Address::parse(source->place.address));
   // First what was handed out on an earlier connection, so that it is not sent again.
   while (!buffer.unacknowledged(source->place, 1).empty()) co_await acknowledge(source, connection);
-  for (;;) {
+  while (!error) {
     // Not one by one: half of what may be here comes with a call.
-    while (buffer.waiting(source->place) > quota() / 2) {
+    const Duration until = reactor.now() + kSignOfLife;
+    while (ahead(source->place) > quota() / 2 && !error && !(rounds && reactor.now() >= until)) {
       auto change = demanded->wait();
+      if (rounds) change = change.exclusiveJoin(reactor.sleep(kSignOfLife));
       co_await kj::mv(change);
       if (!connection->connected()) throw UnavailableError("the connection was lost");
     }
-    const auto most = static_cast<std::uint32_t>(quota() - buffer.waiting(source->place));
-    auto answer =
-        reactor.with_deadline(send_get(client, job, options.identity, most, compression, &spec),
-                              link.call_deadline, "waiting for elements");
+    const std::size_t here = ahead(source->place);
+    const auto most = static_cast<std::uint32_t>(quota() > here ? quota() - here : 1);
+    auto answer = reactor.with_deadline(
+        send_get(client, job, options.identity, options.consumer_index, most, compression, &spec),
+        link.call_deadline, "waiting for elements");
     Got got = co_await kj::mv(answer);
     source->trouble.clear();
     if (!got.error.empty()) {
       fail_with(got.error, source->place);
       co_return;
     }
-    for (GotElement& element : got.elements)
-      buffer.put(source->place, element.number, std::move(element.columns));
+    for (GotElement& element : got.elements) put(source->place, std::move(element));
     if (!got.elements.empty()) changed.notify_all();
   }
 }

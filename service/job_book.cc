@@ -120,6 +120,12 @@ const Job& JobBook::open(const JobRequest& request, TimePoint now) {
           job.dataset != request.dataset ? "" : name_of(job.mode),
           ": join it with the dataset and the mode that it was made with, or choose another "
           "name"));
+    if (job.group != request.group)
+      throw FailedPreconditionError(
+          str(job.name(), " is read ",
+              job.group == 0 ? "by consumers that read for themselves"
+                             : str("in rounds by a group of ", job.group, " consumers"),
+              ": join it with num_consumers = ", job.group, ", or choose another name"));
     job.seen = now;
     return job;
   }
@@ -139,6 +145,7 @@ const Job& JobBook::open(const JobRequest& request, TimePoint now) {
     for (std::uint64_t i = 0; i < job.next; ++i) job.again.insert(i);
   }
   job.plan = request.plan;
+  job.group = request.group;
   job.id = next_job_++;
   job.seen = now;
   keys_[job.key] = job.id;

@@ -41,6 +41,7 @@ struct Job {
   ProcessingMode mode = ProcessingMode::kOff;
   std::uint64_t dataset = 0;  // its fingerprint
   SplitPlan plan;             // kDynamic
+  std::uint32_t group = 0;    // consumers that read it in rounds; 0: each reads for itself
   std::uint64_t next = 0, done = 0;
   std::uint64_t elements = 0;  // of tasks that are done
   std::map<std::uint64_t, WorkerPlace> dealt;
@@ -59,6 +60,7 @@ struct JobRequest {
   ProcessingMode mode = ProcessingMode::kOff;
   std::uint64_t dataset = 0;
   SplitPlan plan;
+  std::uint32_t group = 0;
 };
 
 struct DealtTask {
@@ -84,7 +86,8 @@ class JobBook {
 
   // ---- jobs ----
   // The job of the request's key, made if it is not there.
-  //   Errors  FailedPrecondition: it is there with another dataset or mode. NotFound: a mode that
+  //   Errors  FailedPrecondition: it is there with another dataset, mode or
+  //           number of consumers. NotFound: a mode that
   //           deals by the list of workers, which is empty. ResourceExhausted: too many jobs.
   const Job& open(const JobRequest& request, TimePoint now);
   const Job& job(std::uint64_t id) const;  // Errors  NotFound: there is no such job (any more)

@@ -18,6 +18,7 @@ Json json_of(const Job& job) {
           {"mode", name_of(job.mode)},
           {"dataset", job.dataset},
           {"plan", {static_cast<int>(job.plan.of), job.plan.size, job.plan.each, job.plan.passes}},
+          {"group", job.group},
           {"next", job.next},
           {"done", job.done},
           {"elements", job.elements},
@@ -45,6 +46,7 @@ Job job_of(const Json& in) {
   job.mode = parse_processing_mode(in.at("mode").get<std::string>());
   job.dataset = in.at("dataset").get<std::uint64_t>();
   job.plan = plan_of(in.at("plan"));
+  job.group = in.value("group", std::uint32_t{0});
   job.next = in.at("next").get<std::uint64_t>();
   job.done = in.at("done").get<std::uint64_t>();
   job.elements = in.at("elements").get<std::uint64_t>();

@@ -26,10 +26,17 @@ struct DataWorkerPlace {
   incarnation @1 :UInt64;
 }
 
+# A round of a group of consumers; service/round_book.h.
+struct DataRound {
+  worker @0 :DataWorkerPlace;
+  number @1 :UInt64;
+}
+
 interface DataDispatcher {
   # ---- consumers ----
-  # Makes the job of this key, or joins it: then mode and description have to be the job's. May be repeated.
-  openJob @0 (key :Text, mode :UInt8, description :Data) -> (job :UInt64);
+  # Makes the job of this key, or joins it: then mode, description and consumers have to be the job's. May be repeated. `consumers`: of
+  # the group that reads it in rounds; 0: each reads for itself.
+  openJob @0 (key :Text, mode :UInt8, description :Data, consumers :UInt32) -> (job :UInt64);
   # Answers when something has changed since `seen` (0: nothing was seen yet), or after a second. `handed`: elements that this
   # consumer's program has been given so far. Data workers that hold elements
   # are listed by a dispatcher that was started again, too: it knows the tasks that they were dealt.
@@ -41,7 +48,7 @@ interface DataDispatcher {
   # ---- data workers ----
   # Registers the caller, and shows that it lives. `running`: tasks that it holds; those in `drop` are not its own any more.
   report @3 (address :Text, running :List(DataTask)) -> (drop :List(DataTask));
-  describe @4 (job :UInt64) -> (mode :UInt8, description :Data, name :Text);
+  describe @4 (job :UInt64) -> (mode :UInt8, description :Data, name :Text, consumers :UInt32);
   # A task, or none for the moment, after a second. `running`: numbers of the job's tasks that the caller has; one that it was dealt
   # and does not have was lost on the way, and is dealt again.
   nextTask @5 (job :UInt64, running :List(UInt64)) -> (found :Bool, number :UInt64, piece :DataPiece, finished :Bool);
@@ -49,6 +56,13 @@ interface DataDispatcher {
   finish @6 (job :UInt64, number :UInt64, elements :UInt64) -> ();
 
   status @7 () -> (json :Text);
+
+  # ---- consumers that read in rounds ----
+  # Tells what a consumer of a group has and knows, and gives the order of rounds from there on: at once, or, where there is nothing
+  # new and it waits, within a second. May be repeated. `group`: as it was answered first; 0: this consumer begins.
+  rounds @8 (job :UInt64, index :UInt32, consumer :UInt64, group :UInt64, sequence :UInt64, base :UInt64, known :List(DataRound),
+             here :List(DataRound), taken :UInt64, wait :Bool)
+      -> (group :UInt64, base :UInt64, begin :UInt64, rounds :List(DataRound), missing :List(UInt32), behind :List(UInt32));
 }
 
 struct DataElement {
@@ -65,8 +79,9 @@ struct DataColumns {
 interface DataWorker {
   # At most `most` elements; none after a second. What a connection was sent and did not acknowledge is given out again when it ends,
   # or when its consumer calls on another one. `error`: the job's pipeline has failed; the text of a failed call.
-  # `compression`: 2 for zlib; else elements come as they are.
-  get @0 (job :UInt64, consumer :UInt64, most :UInt32, compression :UInt8) -> (elements :List(DataElement), error :Text);
+  # `compression`: 2 for zlib; else elements come as they are. `index`: of the consumer in the group that reads in rounds; of n consumers
+  # it is given the elements whose number less 1 leaves it when divided by n, and the quotient is the round.
+  get @0 (job :UInt64, consumer :UInt64, most :UInt32, compression :UInt8, index :UInt32) -> (elements :List(DataElement), error :Text);
   # The program has them. May be repeated, on any connection.
   acknowledge @1 (job :UInt64, numbers :List(UInt64)) -> ();
   status @2 () -> (json :Text);

@@ -123,7 +123,7 @@ Piece SplitPlan::piece(std::int64_t task) const {
   return {.of = of, .begin = begin, .end = begin + std::min(size - begin, each), .order = task};
 }
 
-SplitPlan plan_splits(const Dataset& dataset) {
+SplitPlan plan_splits(const Dataset& dataset, std::int64_t together) {
   dataset.element_spec();  // refuses an empty one
   SplitPlan plan;
   std::vector<SpecPtr> chain;  // the last stage first
@@ -142,6 +142,7 @@ SplitPlan plan_splits(const Dataset& dataset) {
   if (plan.size < 0) return {Piece::Of::kFile, files, 1, plan.passes};
   Grain grain{plan.size};
   for (auto spec = chain.rbegin(); spec != chain.rend(); ++spec) grain.add(**spec);
+  grain.whole = grain.bounded(grain.whole, together);
   const std::int64_t wanted = std::max({std::int64_t{1}, plan.size / kSplitsWanted, grain.least});
   plan.each = (wanted / grain.whole + (wanted % grain.whole != 0 ? 1 : 0)) * grain.whole;
   return plan;

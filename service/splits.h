@@ -44,8 +44,9 @@ struct SplitPlan {
 // Errors  InvalidArgument: a stage counts over the whole dataset (take, skip, take_while, shard,
 //         deal, windows that overlap), or there are several sources: splits cannot; names it and
 //         the cure. NotFound: a file of records is missing.
+// `together`: so many batches in a row are read together, and a range holds a multiple of them.
 // Cost    of one file of records or of IDX: its size is looked up.
-SplitPlan plan_splits(const Dataset& dataset);
+SplitPlan plan_splits(const Dataset& dataset, std::int64_t together = 1);
 
 // The pipeline of a task.
 //   Errors  InvalidArgument: a piece that the dataset has not, and those of auto_shard().

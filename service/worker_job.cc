@@ -1,6 +1,7 @@
 #include "service/worker_job.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "data/dataset.h"
 #include "data/dataset_wire.h"
@@ -47,6 +48,8 @@ WorkerJob::WorkerJob(WorkerJobHost host, const Described& job, WorkerJobOptions 
       name_(job.name),
       options_(options),
       pipeline_(std::make_shared<Pipeline>()),
+      ready_(std::max(1u, job.group)),
+      seated_(ready_.size()),
       asked_(host_.reactor.now()) {
   pipeline_->dataset = parse_dataset(*job.description);
 }
@@ -96,6 +99,7 @@ rpc::Task<void> WorkerJob::produce() {
 void WorkerJob::give_up_task() {
   if (pipeline_->task) drop(*pipeline_->task);
   pipeline_ = std::make_shared<Pipeline>(Pipeline{.dataset = pipeline_->dataset});
+  round_.clear();
 }
 
 // There may be no task for the moment, or none any more.
@@ -142,21 +146,31 @@ rpc::Task<void> WorkerJob::read_some() {
   std::vector<Element> elements = std::exchange(pipeline_->read, {});
   const auto reading = tasks_held_.find(task);
   const bool dropped = reading == tasks_held_.end();
+  if (!dropped) keep_rounds(task, std::move(elements));
   if (dropped || pipeline_->ended) {
     pipeline_->task.reset();
     pipeline_->iterator.reset();
+    round_.clear();
   }
   if (dropped) co_return;
-  for (Element& element : elements) keep(task, std::move(element));
   reading->second.complete = pipeline_->ended;
   settle(task);
   changed_.notify_all();
 }
 
+void WorkerJob::keep_rounds(std::uint64_t task, std::vector<Element> elements) {
+  for (Element& element : elements) {
+    round_.push_back(std::move(element));
+    if (round_.size() < ready_.size()) continue;
+    for (Element& one : std::exchange(round_, {})) keep(task, std::move(one));
+  }
+}
+
 void WorkerJob::keep(std::uint64_t task, Element element) {
   const std::size_t bytes = bytes_of(element);
   held_[next_number_] = {task, std::make_shared<const Element>(std::move(element)), bytes};
-  ready_.insert(next_number_++);
+  ready_[place_of(next_number_)].insert(next_number_);
+  ++next_number_;
   counts_.bytes += bytes;
   ++counts_.produced;
   Reading& reading = tasks_held_.at(task);
@@ -166,8 +180,27 @@ void WorkerJob::keep(std::uint64_t task, Element element) {
 
 // ---- delivering ----
 
-rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer, std::size_t most) {
+// A place that somebody else takes is one of a group that has begun anew: a round of which a part
+// is gone already is of no use to it.
+void WorkerJob::seat(std::uint32_t index, std::uint64_t consumer) {
+  if (ready_.size() == 1 || seated_[index] == consumer) return;
+  if (std::exchange(seated_[index], consumer) == 0) return;
+  std::map<std::uint64_t, std::size_t> parts;  // by the first number of the round
+  for (const auto& [number, held] : held_) ++parts[number - place_of(number)];
+  for (const auto& [first, count] : parts) {
+    if (count == ready_.size()) continue;
+    std::vector<std::uint64_t> rest(ready_.size());
+    std::iota(rest.begin(), rest.end(), first);
+    acknowledge(rest);
+  }
+}
+
+rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
+                               std::uint32_t index, std::size_t most) {
   auto self = shared_from_this();
+  if (index >= ready_.size())
+    throw InvalidArgumentError(str(name_, " has ", ready_.size(), " consumers a round, and this ",
+                                   "one is number ", index, ", counted from 0"));
   asked_ = host_.reactor.now();
   changed_.notify_all();
   // A consumer that calls on another connection has lost the earlier one, seen here or not.
@@ -178,26 +211,28 @@ rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
   if (known != connection_of_.end() && known->second != connection)
     connection_ended(std::uint64_t{known->second});
   connection_of_[consumer] = connection;
+  seat(index, consumer);
+  std::set<std::uint64_t>& ready = ready_[index];
   if (error_ && host_.reactor.now() - failed_at_ >= kFailedFor) {
     error_.reset();
     begin();
   }
   const Duration until = host_.reactor.now() + kGetWithin;
-  while (ready_.empty() && !error_ && host_.reactor.now() < until) {
+  while (ready.empty() && !error_ && host_.reactor.now() < until) {
     auto change = change_before(until);
     co_await kj::mv(change);
   }
   asked_ = host_.reactor.now();
   Sent sent;
   std::size_t bytes = 0;
-  while (!ready_.empty() && sent.elements.size() < most && bytes < kAnswerBytes) {
-    const std::uint64_t number = *ready_.begin();
+  while (!ready.empty() && sent.elements.size() < most && bytes < kAnswerBytes) {
+    const std::uint64_t number = *ready.begin();
     Held& held = held_.at(number);
     if (!sent.elements.empty() && bytes + held.bytes > kAnswerBytes) break;
     bytes += held.bytes;
     held.connection = connection;
     sent.elements.push_back({number, held.columns});
-    ready_.erase(ready_.begin());
+    ready.erase(ready.begin());
   }
   if (sent.elements.empty() && error_) sent.error = *error_;
   co_return sent;
@@ -218,7 +253,7 @@ void WorkerJob::acknowledge(const std::vector<std::uint64_t>& numbers) {
 void WorkerJob::forget(std::map<std::uint64_t, Held>::iterator held) {
   counts_.bytes -= held->second.bytes;
   --tasks_held_.at(held->second.task).kept;
-  ready_.erase(held->first);
+  ready_[place_of(held->first)].erase(held->first);
   held_.erase(held);
 }
 
@@ -241,7 +276,7 @@ void WorkerJob::connection_ended(std::uint64_t connection) {
   for (auto& [number, held] : held_) {
     if (held.connection != connection) continue;
     held.connection = 0;
-    ready_.insert(number);
+    ready_[place_of(number)].insert(number);
     ++counts_.sent_again;
   }
   std::erase_if(connection_of_, [&](const auto& of) { return of.second == connection; });
@@ -265,11 +300,17 @@ std::vector<std::uint64_t> WorkerJob::running() const {
   return all;
 }
 
+std::size_t WorkerJob::ready_count() const {
+  std::size_t count = 0;
+  for (const auto& ready : ready_) count += ready.size();
+  return count;
+}
+
 WorkerJobCounts WorkerJob::counts() const {
   WorkerJobCounts counts = counts_;
   counts.tasks = tasks_held_.size();
-  counts.ready = ready_.size();
-  counts.sent = held_.size() - ready_.size();
+  counts.ready = ready_count();
+  counts.sent = held_.size() - counts.ready;
   return counts;
 }
 

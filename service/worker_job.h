@@ -4,6 +4,10 @@
 // An element is ready, or sent to a connection. What a connection was sent goes back to the ready
 // ones when it ends, in its old place. A task is done when it was read to its end and all of its
 // elements are acknowledged.
+//
+// Elements come in rounds of as many as there are consumers in the job's group, of one task each;
+// an element is for the consumer of its place in the round. What is left at the end of a task and
+// fills no round is dropped. Without a group a round is one element, for anybody.
 //   Thread  the loop's; the pipeline runs on an Offload.
 #pragma once
 #include <functional>
@@ -64,8 +68,11 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   ~WorkerJob();
 
   void begin();  // reads ahead of the first call
-  // At most `most` elements for a consumer's connection; none after a second.
-  rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t consumer, std::size_t most);
+  // At most `most` elements for a consumer's connection; none after a second. `index`: its place in
+  // the group.
+  //   Errors  InvalidArgument: there is no such place.
+  rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t consumer, std::uint32_t index,
+                      std::size_t most);
   void acknowledge(const std::vector<std::uint64_t>& numbers);
   void connection_ended(std::uint64_t connection);
   // The dispatcher has dealt the task to another worker: what is left of it is dropped.
@@ -94,7 +101,11 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   rpc::Task<void> tell_finished(std::uint64_t task, std::uint64_t elements);
   kj::Promise<void> change_before(Duration until);
   bool room() const;
+  std::size_t place_of(std::uint64_t number) const { return (number - 1) % ready_.size(); }
+  std::size_t ready_count() const;
   void keep(std::uint64_t task, Element element);
+  void keep_rounds(std::uint64_t task, std::vector<Element> elements);
+  void seat(std::uint32_t index, std::uint64_t consumer);
   void forget(std::map<std::uint64_t, Held>::iterator held);
   void settle(std::uint64_t task);
   void give_up_task();
@@ -104,10 +115,12 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   const std::string name_;
   const WorkerJobOptions options_;
   std::shared_ptr<Pipeline> pipeline_;
-  std::map<std::uint64_t, Held> held_;  // by number
-  std::set<std::uint64_t> ready_;
+  std::map<std::uint64_t, Held> held_;          // by number
+  std::vector<std::set<std::uint64_t>> ready_;  // by place in the round
+  std::vector<Element> round_;                  // that is not complete
   std::map<std::uint64_t, Reading> tasks_held_;
   std::map<std::uint64_t, std::uint64_t> connection_of_;  // by consumer
+  std::vector<std::uint64_t> seated_;                     // consumers, by place
   std::uint64_t next_number_ = 1;
   WorkerJobCounts counts_;
   Duration asked_{0};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <thread>
 
 #include "coordinator/cluster_coordinator.h"
 #include "coordinator/engine_host.h"
@@ -173,6 +174,40 @@ TEST_F(Training, ADescriptionThatHasTravelledNeedsAClientToBeOpened) {
   EXPECT_EQ(fingerprint(travelled), fingerprint(dataset));
   EXPECT_EQ(travelled.element_spec().columns[0].name, "value");
   EXPECT_THROW(open(travelled), FailedPreconditionError);
+}
+
+// Each on a thread of its own, as processes of a synchronous group would.
+TEST_F(Training, ReadersOfAGroupAreGivenTheSameRounds) {
+  std::vector<std::vector<std::int64_t>> firsts(2);
+  const auto read_all = [&](std::uint32_t index) {
+    const Dataset dataset =
+        distribute(Dataset::range(400).batch(4), {.dispatcher = address().str(),
+                                                  .job_name = "rounds",
+                                                  .mode = ProcessingMode::kDynamic,
+                                                  .num_consumers = 2,
+                                                  .consumer_index = index});
+    const auto iterator = open(dataset);
+    while (const auto element = iterator->next())
+      firsts[index].push_back(element->at(0).values<std::int64_t>().front());
+  };
+  std::thread other([&] { read_all(1); });
+  read_all(0);
+  other.join();
+  ASSERT_EQ(firsts[0].size(), 50u);
+  ASSERT_EQ(firsts[1].size(), 50u);
+  for (std::size_t round = 0; round < 50; ++round)
+    EXPECT_EQ(firsts[1][round], firsts[0][round] + 4) << "round " << round;
+}
+
+TEST_F(Training, APlaceInAGroupTravelsWithTheDescription) {
+  const auto place = [](std::uint32_t index) {
+    return distribute(Dataset::range(4), {.dispatcher = "host:1",
+                                          .job_name = "rounds",
+                                          .num_consumers = 2,
+                                          .consumer_index = index});
+  };
+  EXPECT_EQ(fingerprint(parse_dataset(serialize(place(1)))), fingerprint(place(1)));
+  EXPECT_NE(fingerprint(place(0)), fingerprint(place(1)));
 }
 
 TEST_F(Training, WhatAServiceDealsOutIsNotDealtOutAgain) {
