@@ -7,12 +7,29 @@
 
 namespace cairn::rpc {
 
+namespace {
+
+// A host that has vanished closes nothing. A side that only waits to be asked sends nothing either,
+// and would never notice.
+void notice_silence(int descriptor) {
+  constexpr int kOn = 1, kIdleSeconds = 10, kIntervalSeconds = 5, kProbes = 3;
+  constexpr unsigned kUnansweredMs = 25'000;
+  ::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &kOn, sizeof kOn);
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &kIdleSeconds, sizeof kIdleSeconds);
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &kIntervalSeconds, sizeof kIntervalSeconds);
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnansweredMs, sizeof kUnansweredMs);
+}
+
+}  // namespace
+
 // SocketWriter batches small writes itself, so Nagle's algorithm would only hold back their last
 // bytes.
 void tune_socket(int descriptor, int family) {
   const int on = 1;
   if (family != AF_UNIX) {
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    notice_silence(descriptor);
     return;
   }
   for (int buffer : {SO_SNDBUF, SO_RCVBUF})

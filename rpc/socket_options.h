@@ -7,7 +7,8 @@ namespace cairn::rpc {
 // net.core.wmem_max: a smaller grant is no error.
 inline constexpr int kUnixBufferBytes = 4 << 20;
 
-// Before it is connected, or as it was accepted. TCP's buffers grow by themselves, and worse if
+// Before it is connected, or as it was accepted. A TCP connection whose other host is silent for 25
+// seconds, not even acknowledging, is lost. TCP's buffers grow by themselves, and worse if
 // told how large to be.
 void tune_socket(int descriptor, int family);
 
