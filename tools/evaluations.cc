@@ -30,7 +30,7 @@ Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRun
 // A model whose output is not finite ends the run instead of being scored.
 void Evaluations::make_function(const JobNetwork& network, const FittedFeatures& features) {
   function_ = runner_.strategy().function(
-      [this, &network, features](Iterator input) {
+      [this, &network, &features](Iterator input) {
         Batch batch = input.get_next();
         Array probability =
             nn::probability(check_numerics(network.logits(batch.features), "the model's output"));

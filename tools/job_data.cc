@@ -37,6 +37,17 @@ bool is_pattern(const std::string& name, const std::string& path) {
          !fs::exists(path, ignored);
 }
 
+// A pattern beside the job file. The folder's name is not part of it, whatever it holds.
+std::string pattern_beside(const std::string& file, const std::string& pattern) {
+  if (!fs::path(pattern).is_relative()) return pattern;
+  std::string escaped;
+  for (const char one : fs::absolute(fs::path(file)).parent_path().string()) {
+    if (one == '*' || one == '?' || one == '[' || one == '\\') escaped += '\\';
+    escaped += one;
+  }
+  return escaped + "/" + pattern;
+}
+
 // The files that a key names, those of a pattern in the order of their names.
 void read_files(TomlTable& table, const std::string& key, std::vector<std::string>& files) {
   std::vector<std::string> given;
@@ -48,8 +59,8 @@ void read_files(TomlTable& table, const std::string& key, std::vector<std::strin
       continue;
     }
     try {
-      const auto found = list_files(path);
-      files.insert(files.end(), found.begin(), found.end());
+      for (const std::string& found : list_files(pattern_beside(table.file(), each)))
+        files.push_back(fs::path(found).lexically_normal().string());
     } catch (const NotFoundError&) {
       throw NotFoundError(str(table.place(*table.node(key)), ": ", table.path(key),
                               ": there is no file \"", each, "\" (", path, ")"));
@@ -138,7 +149,11 @@ std::optional<std::string> read_default(TomlTable& table) {
   if (found == nullptr) return std::nullopt;
   if (const auto text = found->value_exact<std::string>()) return *text;
   if (const auto number = found->value_exact<std::int64_t>()) return std::to_string(*number);
-  if (const auto number = found->value_exact<double>()) return str(*number);
+  if (const auto number = found->value_exact<double>()) {
+    // As many digits as tell it from any other number.
+    char text[32];
+    return std::string(text, std::to_chars(text, text + sizeof text, *number).ptr);
+  }
   table.fail(*found, "default", "a number or a text");
 }
 

@@ -140,6 +140,13 @@ void verify_label_and_weight(const Job& job, const Limits& limits) {
   const JobData& data = job.data;
   verify_is_no_feature(job, data.label(), data.label_key(), "label", limits);
   verify_is_no_feature(job, data.weight, "data.weight", "weight", limits);
+  for (const CsvColumn& column : data.csv.columns)
+    if (data.is_text() && column.missing_indicator && !column.skip &&
+        (column.name == data.label() || column.name == data.weight))
+      limits.refuse("data.csv.columns", str(": \"", column.name, "\" is the ",
+                                            column.name == data.weight ? "weight" : "label",
+                                            ", and its indicator would be a feature: remove "
+                                            "\"indicator\""));
   if (!data.weight.empty() && data.weight == data.label())
     limits.refuse("data.weight", str(" is \"", data.weight, "\", which is the label"));
   if (!data.weight.empty() && data.format == "libsvm")

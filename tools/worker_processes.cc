@@ -36,6 +36,28 @@ constexpr Duration kPatience = std::chrono::seconds(15);
 
 TimePoint time_now() { return system_clock().now(); }
 
+// An eventfd, which wakes a poll() from another thread.
+class WakeUp {
+ public:
+  WakeUp() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (descriptor_ < 0) throw ResourceExhaustedError("this process may open no more files");
+  }
+  ~WakeUp() { ::close(descriptor_); }
+  WakeUp(const WakeUp&) = delete;
+  WakeUp& operator=(const WakeUp&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  void notify() const { ::eventfd_write(descriptor_, 1); }
+  // Whether it was notified since it was last asked.
+  bool take() const {
+    eventfd_t times = 0;
+    return ::eventfd_read(descriptor_, &times) == 0;
+  }
+
+ private:
+  const int descriptor_;
+};
+
 void verify(const WorkerProcessesOptions& options) {
   if (options.workers < 1 || options.workers > 512)
     throw InvalidArgumentError(str("--workers is ", options.workers, ": wanted 1 to 512"));
@@ -64,7 +86,6 @@ struct WorkerProcesses::Member {
 class WorkerProcesses::Group {
  public:
   explicit Group(WorkerProcessesOptions options);
-  ~Group() { ::close(data_changed_); }
 
   const std::string& dir() const { return options_.dir; }
   int run();
@@ -103,7 +124,7 @@ class WorkerProcesses::Group {
   std::unique_ptr<RunLock> lock_;
   std::vector<Member> members_;
   DataRoles data_roles_;
-  int data_changed_;                 // an eventfd: cluster.json is out of date
+  const WakeUp data_changed_;        // cluster.json is out of date
   TimePoint began_{}, started_{};    // the first start, and the newest
   TimePoint broke_{};                // when the first worker ended with an error
   std::optional<TimePoint> ending_;  // when those that still run are told to end, and then killed
@@ -113,8 +134,7 @@ class WorkerProcesses::Group {
   std::unique_ptr<Supervisor> data_;  // last: its thread tells of changes
 };
 
-WorkerProcesses::Group::Group(WorkerProcessesOptions options)
-    : options_(std::move(options)), data_changed_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+WorkerProcesses::Group::Group(WorkerProcessesOptions options) : options_(std::move(options)) {
   verify(options_);
   if (options_.token.empty()) options_.token = random_hex(16);
   if (options_.dir.empty()) options_.dir = new_run_folder();
@@ -145,7 +165,7 @@ void WorkerProcesses::Group::plan_data_service() {
 // which then says so itself.
 void WorkerProcesses::Group::on_data_event(const RoleEvent& event) const {
   if (event.kind != RoleEvent::Kind::kStarted || event.restarts > 0) say(event.message);
-  ::eventfd_write(data_changed_, 1);
+  data_changed_.notify();
 }
 
 void WorkerProcesses::Group::describe_data_service(Json& tasks) const {
@@ -216,7 +236,7 @@ int WorkerProcesses::Group::wait_for_all() {
   int cause = -1;
   while (any_runs()) {
     std::vector<pollfd> waits{{.fd = signals_.fd(), .events = POLLIN},
-                              {.fd = data_changed_, .events = POLLIN}};
+                              {.fd = data_changed_.descriptor(), .events = POLLIN}};
     for (const Member& member : members_)
       if (member.process) waits.push_back({.fd = member.process->pidfd(), .events = POLLIN});
     int timeout = -1;
@@ -224,7 +244,7 @@ int WorkerProcesses::Group::wait_for_all() {
       timeout = static_cast<int>(std::clamp<std::int64_t>(
           std::chrono::ceil<milliseconds>(*deadline - time_now()).count(), 0, 3'600'000));
     ::poll(waits.data(), waits.size(), timeout);
-    if (eventfd_t changes = 0; ::eventfd_read(data_changed_, &changes) == 0) describe(true);
+    if (data_changed_.take()) describe(true);
     pass_on_signals();
     do_kills();
     look(cause);

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <map>
 
 #include "data/dataset_iterator.h"
@@ -64,6 +65,14 @@ TEST_F(JobDataTest, APatternMeansItsFilesInTheOrderOfTheirNames) {
   EXPECT_THAT(read.data.train,
               ElementsAre(path("part-1.csv"), path("part-2.csv"), path("other.csv")));
   EXPECT_EQ(fit_features(read).examples, 3);
+}
+
+TEST_F(JobDataTest, TheNameOfTheJobsFolderIsNoPartOfAPattern) {
+  std::filesystem::create_directory(path("run[1]"));
+  folder_.write("run[1]/part-1.csv", "1,0\n");
+  const Job read =
+      parse_job(std::string("[data]\ntrain = 'part-*.csv'\n") + kXy, path("run[1]/some.toml"));
+  EXPECT_THAT(read.data.train, ElementsAre(path("run[1]/part-1.csv")));
 }
 
 TEST_F(JobDataTest, APatternWithoutFilesIsAnErrorThatNamesIt) {
@@ -370,6 +379,22 @@ TEST_F(JobDataTest, ALabelOfARecordOutsideZeroAndOneIsABadOne) {
   EXPECT_THAT(error_of("[data]\ntrain = 'a.tfrecord'\n[data.tfrecords]\nfeatures = ['y:int64', "
                        "'x:int64']\nlabel = 'y'\n[features]\nids = {x = 2}"),
               AllOf(HasSubstr("a.tfrecord"), HasSubstr("must lie in [0, 1]")));
+}
+
+TEST_F(JobDataTest, ADefaultIsTheNumberThatIsWritten) {
+  folder_.write("a.csv", "?,0\n");
+  const Made data = made(
+      "[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = [{name = 'x', dtype = 'float32', unknown = "
+      "'?', default = 1234567.5}, 'y:float32']\nlabel = {column = 'y'}\n[features]\n"
+      "plain = 'x'\n");
+  EXPECT_THAT(data.of<float>("x"), ElementsAre(1234567.5f));
+}
+
+TEST_F(JobDataTest, AnIndicatorOfTheLabelIsRefused) {
+  EXPECT_THAT(error_of("[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['x:float32', {name = 'y', "
+                       "dtype = 'float32', indicator = true}]\nlabel = {column = 'y'}\n"
+                       "[features]\nnumeric = 'x'\n"),
+              AllOf(HasSubstr("\"y\" is the label"), HasSubstr("remove \"indicator\"")));
 }
 
 }  // namespace
