@@ -33,10 +33,12 @@ DataServiceOptions reader_options(const ServiceSource& source, const ConsumersOp
 class Consumer final : public ElementSource {
  public:
   Consumer(Dataset dataset, DataServiceOptions options, rpc::Transport transport)
-      : dataset_(std::move(dataset)), options_(std::move(options)), transport_(transport) {}
+      : dataset_(std::move(dataset)), options_(std::move(options)), transport_(transport) {
+    // A reader that is made after an error reads on in the same job.
+    options_.own_job = random_number();
+  }
 
-  // One call after another: a call that waits is given the element that the next one would be
-  // given.
+  // One call at a time: a second one could not be answered sooner.
   std::optional<Element> next() override {
     std::lock_guard turn(turn_);
     const std::shared_ptr<DataServiceReader> reader = opened();
@@ -64,7 +66,7 @@ class Consumer final : public ElementSource {
   }
 
   const Dataset dataset_;
-  const DataServiceOptions options_;
+  DataServiceOptions options_;
   const rpc::Transport transport_;
   std::mutex turn_;   // whose turn it is to wait for an element
   std::mutex mutex_;  // guards what follows

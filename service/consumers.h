@@ -29,13 +29,13 @@ class Consumers {
 
   // For OpenOptions::open_elements and worker::WorkerOptions. May outlive the Consumers: it then
   // throws Cancelled.
-  //   Its elements   each is acknowledged as next() hands it out. A reader that fails is made anew
-  //                  by the call after. The consumer leaves when the last of those that share it
-  //                  goes.
+  //   Its elements   each is acknowledged as soon as next() has returned it. After an error the
+  //                  next call tries again, with a new reader of the same job. The consumer leaves
+  //                  when the last of those that share it goes.
   //   Errors         InvalidArgument: no such mode, or an address that is none; else, from next(),
   //                  those of DataServiceIterator::next().
   OpenElements opener() const;
-  // Whoever waits for an element, now or later, gets Cancelled.
+  // Calls that wait for an element, and all later ones, end with Cancelled.
   void stop();
 
  private:

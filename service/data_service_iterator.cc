@@ -75,7 +75,8 @@ void DataServiceIterator::Core::fail() {
 
 Task<std::uint64_t> DataServiceIterator::Core::open_job() {
   // A job of one's own has a key too, so that a repeated call finds the job that it has made.
-  const std::string key = options.job_name.empty() ? str("#", options.identity) : options.job_name;
+  const std::uint64_t own = options.own_job == 0 ? options.identity : options.own_job;
+  const std::string key = options.job_name.empty() ? str("#", own) : options.job_name;
   std::function<Task<std::uint64_t>(Dispatching)> call =
       [key, mode = options.mode, bytes = description, group = options.num_consumers](
           Dispatching client) { return send_open_job(kj::mv(client), key, mode, bytes, group); };
@@ -99,9 +100,11 @@ Task<void> DataServiceIterator::Core::follow() {
       const Watched watched = co_await dispatcher.ask(std::move(call), "following a job");
       seen = watched.change;
       told.workers = watched.workers;
+      if (!told.workers.empty()) told.met = reactor.now();
       if (!resting) meet(told.workers);
       if (watched.finished && rounds) co_await close_rounds();
       finished = watched.finished;
+      if (finished) sources.clear();  // a worker asked for more may know nothing of the job by then
       rest_if_idle();
       changed.notify_all();
     }
@@ -113,7 +116,6 @@ Task<void> DataServiceIterator::Core::follow() {
 }
 
 void DataServiceIterator::Core::meet(const std::vector<WorkerPlace>& workers) {
-  if (!workers.empty()) told.met = reactor.now();
   std::vector<WorkerPlace> gone;
   for (const auto& [place, source] : sources)
     if (std::ranges::find(workers, place) == workers.end()) gone.push_back(place);
@@ -196,9 +198,14 @@ Task<void> DataServiceIterator::Core::leave(DataServiceStatistics& statistics) {
                                                     count = buffer.taken()](Dispatching client) {
     return send_leave(kj::mv(client), of, me, count);
   };
-  const Counted counted = co_await dispatcher.ask(std::move(call), "leaving a job");
-  statistics.job_elements = counted.elements;
-  statistics.job_handed = counted.handed;
+  try {
+    const Counted counted = co_await dispatcher.ask(std::move(call), "leaving a job");
+    statistics.job_elements = counted.elements;
+    statistics.job_handed = counted.handed;
+  } catch (const NotFoundError&) {
+    // The dispatcher has forgotten the job since it finished. Its elements were all handed out, and
+    // only the counts are lost.
+  }
   left = true;
   sources.clear();
 }
@@ -255,7 +262,7 @@ Task<void> DataServiceIterator::settle() {
                                                 "acknowledging what was handed out");
     co_await kj::mv(settled);
   } catch (const Error&) {
-    // It comes again elsewhere, and counts as a duplicate.
+    // What could not be acknowledged is handed out again, and counted as a duplicate.
   }
 }
 

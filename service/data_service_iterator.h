@@ -55,10 +55,13 @@ struct DataServiceOptions {
   // How long next() waits in all: for a slow pipeline, or for other consumers of the job, which
   // have to take what they were sent before it is known that nothing of it comes again.
   Duration next_deadline = std::chrono::minutes(10);
-  // Not asked for so long, the consumer gives back what it has ahead, until next() is called again:
-  // another consumer of the job may wait for it.
+  // If next() is not called for so long, the consumer gives back what it has ahead, since other
+  // consumers may wait for it. The next call reads again.
   Duration idle = std::chrono::seconds(10);
   std::uint64_t identity = 0;  // of this consumer; 0: drawn at random
+  // Which job without a name this is: an iterator with the same number reads on in it. 0: a job of
+  // this iterator's own.
+  std::uint64_t own_job = 0;
   // Coordinated reads: one of so many consumers of the named job that read it in rounds, and its
   // place among them; 0: it reads for itself.
   std::uint32_t num_consumers = 0, consumer_index = 0;

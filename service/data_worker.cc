@@ -79,6 +79,12 @@ Task<bool> send_finish(Client client, TaskRef task, std::uint64_t elements) {
   co_return true;
 }
 
+// A job gives far fewer elements than there are numbers between two jobs.
+std::uint64_t first_number(std::uint64_t jobs_before, std::uint32_t group) {
+  const std::uint64_t begin = jobs_before << 40;
+  return begin - begin % std::max(1u, group) + 1;
+}
+
 }  // namespace
 
 DataWorker::DataWorker(rpc::Reactor& reactor, rpc::Network& network, Offload& offload,
@@ -87,9 +93,16 @@ DataWorker::DataWorker(rpc::Reactor& reactor, rpc::Network& network, Offload& of
       offload_(offload),
       options_(std::move(options)),
       dispatcher_(std::make_unique<Link>(reactor, network, options_.dispatcher, std::move(hello),
-                                         "the dispatcher", options_.link)) {}
+                                         "the dispatcher", options_.link)) {
+  if (options_.threads == 0) throw InvalidArgumentError("a data worker needs a thread to read on");
+}
 
 DataWorker::~DataWorker() = default;
+
+void DataWorker::end() {
+  tasks_.cancel_all();
+  jobs_.clear();
+}
 
 void DataWorker::begin(std::string address) {
   address_ = std::move(address);
@@ -139,8 +152,7 @@ Task<void> DataWorker::report() {
     if (const auto job = jobs_.find(task.job); job != jobs_.end()) job->second->drop(task.number);
 }
 
-// A dispatcher that does not know this worker was started anew a moment ago: the next report
-// registers it.
+// A dispatcher that was just started does not know this worker until the next report.
 Task<NextTask> DataWorker::next_task(std::uint64_t job, std::vector<std::uint64_t> running) {
   for (;;) {
     std::function<Task<NextTask>(Client)> call = [job, running](Client client) {
@@ -156,7 +168,8 @@ Task<NextTask> DataWorker::next_task(std::uint64_t job, std::vector<std::uint64_
   }
 }
 
-// Told until it is heard. A job that the dispatcher has forgotten needs it no more.
+// Repeated until the dispatcher has it. NotFound means that the job is forgotten, and with it the
+// task.
 Task<void> DataWorker::finish(std::uint64_t job, std::uint64_t task, std::uint64_t elements) {
   for (;;) {
     std::function<Task<bool>(Client)> call = [job, task, elements](Client client) {
@@ -188,7 +201,11 @@ Task<std::shared_ptr<WorkerJob>> DataWorker::job(std::uint64_t id) {
   // Another call may have made it meanwhile.
   if (const auto known = jobs_.find(id); known != jobs_.end()) co_return known->second;
   const std::weak_ptr<DataWorker> self = weak_from_this();
-  WorkerJobHost host{reactor_, offload_, next_lane_++ % options_.threads,
+  const std::uint64_t begun = jobs_begun_++;
+  WorkerJobHost host{reactor_,
+                     offload_,
+                     begun % options_.threads,
+                     first_number(begun, described.group),
                      [self, id](std::vector<std::uint64_t> running) {
                        return self.lock()->next_task(id, std::move(running));
                      },
@@ -215,8 +232,9 @@ Task<std::vector<PackedElement>> DataWorker::packed(std::uint64_t id, Sent sent)
   std::function<void()> work = [all, elements = std::move(sent.elements)] {
     for (const SentElement& element : elements) all->push_back(pack(*element.columns));
   };
-  auto done = rpc::on_offload(reactor_, offload_, id % std::max<std::size_t>(1, options_.threads),
-                              std::move(work));
+  const auto job = jobs_.find(id);
+  const std::size_t lane = job == jobs_.end() ? 0 : job->second->lane();
+  auto done = rpc::on_offload(reactor_, offload_, lane, std::move(work));
   co_await kj::mv(done);
   co_return std::move(*all);
 }

@@ -20,7 +20,7 @@ struct DataWorkerOptions {
   Duration report_interval = std::chrono::milliseconds(500);
   // A job that no consumer asks for elements of for so long is put away; asked again, it goes on.
   Duration job_silence = std::chrono::minutes(10);
-  std::size_t threads = 1;  // of the Offload: jobs are read side by side
+  std::size_t threads = 1;  // of the Offload, at least 1: jobs are read side by side
   WorkerJobOptions job;
   LinkOptions link;
   LogSink log = log_line;
@@ -34,7 +34,7 @@ class DataWorker : public std::enable_shared_from_this<DataWorker> {
   ~DataWorker();
 
   void begin(std::string address);
-  void end() { tasks_.cancel_all(); }
+  void end();
   // Errors  NotFound: the dispatcher has no such job. Unavailable: it is away.
   rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t job, std::uint64_t consumer,
                       std::uint32_t index, std::size_t most);
@@ -58,8 +58,8 @@ class DataWorker : public std::enable_shared_from_this<DataWorker> {
   std::string address_;
   std::unique_ptr<Link> dispatcher_;
   std::map<std::uint64_t, std::shared_ptr<WorkerJob>> jobs_;
-  std::size_t next_lane_ = 0;
-  bool away_ = false;  // the dispatcher, as it was told
+  std::uint64_t jobs_begun_ = 0;
+  bool away_ = false;  // whether the log says that the dispatcher is away
   rpc::TaskGroup tasks_;
 };
 

@@ -88,10 +88,22 @@ class DataWorkerService final : public wire::DataWorker::Server {
   const std::uint64_t number_;
 };
 
+// Consumers on other hosts cannot dial "all addresses of this host", and data workers of two hosts
+// that report it would be taken for one that was started again.
+void verify_reachable(const rpc::Address& listen, const std::string& advertised) {
+  const bool everywhere = listen.scheme == rpc::Address::Scheme::kTcp &&
+                          (listen.host == "0.0.0.0" || listen.host == "::");
+  if (everywhere && advertised.empty())
+    throw InvalidArgumentError(str("a data worker that listens at ", listen.str(),
+                                   " has to say where consumers reach it: give "
+                                   "--advertise HOST:PORT"));
+}
+
 }  // namespace
 
 DataWorkerServer::DataWorkerServer(rpc::Reactor& reactor, rpc::Network& network, Offload& offload,
                                    Door door, DataWorkerOptions options) {
+  verify_reachable(door.address, options.advertised);
   if (door.incarnation == 0) door.incarnation = random_number();
   rpc::Hello hello;
   hello.cluster = door.cluster;
@@ -124,8 +136,8 @@ DataWorkerServer::~DataWorkerServer() { stop(); }
 const rpc::Address& DataWorkerServer::address() const { return acceptor_->address(); }
 
 void DataWorkerServer::stop() {
-  worker_->end();
   if (acceptor_) acceptor_->stop();
+  worker_->end();
 }
 
 }  // namespace cairn::service

@@ -122,7 +122,8 @@ rpc::Task<Watched> Dispatcher::watch(std::uint64_t job, std::uint64_t consumer,
   auto self = shared_from_this();
   const Duration until = reactor_.now() + kAnswerWithin;
   book_.heard(job, consumer, {handed}, reactor_.clock().now());
-  // A number that this process did not give is one of its predecessor.
+  // A `seen` that differs may also come from the dispatcher before this one: then the list is sent
+  // at once.
   while (seen == book_.changes() && !book_.job(job).finished() && reactor_.now() < until) {
     auto change = change_before(until, changed_);
     co_await kj::mv(change);

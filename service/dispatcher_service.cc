@@ -59,7 +59,9 @@ class DispatcherService final : public wire::DataDispatcher::Server {
     return rpc::at_once([&] {
       connection_.allow({Role::kDataWorker}, "DataDispatcher.report");
       auto in = context.getParams();
-      const WorkerPlace place{wire::read_name(in.getAddress()), connection_.peer().incarnation};
+      // One spelling, as in the list of workers, and none that a consumer could not read.
+      const WorkerPlace place{rpc::Address::parse(wire::read_name(in.getAddress())).str(),
+                              connection_.peer().incarnation};
       const auto drop = dispatcher_->report(place, read_tasks(in.getRunning()));
       auto out = context.getResults().initDrop(static_cast<unsigned>(drop.size()));
       for (unsigned i = 0; i < out.size(); ++i) {

@@ -36,7 +36,7 @@ class ElementBuffer {
   std::size_t waiting(const WorkerPlace& worker) const;  // of its elements, not taken yet
   // Another call to a worker is due once at most this many of its elements are left here.
   void set_low(std::size_t waiting);
-  // Numbers of elements that were taken and not acknowledged, at most `most`.
+  // Numbers of elements that were taken and are not acknowledged, at most `most`.
   std::vector<std::uint64_t> unacknowledged(const WorkerPlace& worker, std::size_t most) const;
   void acknowledged(const WorkerPlace& worker, const std::vector<std::uint64_t>& numbers);
   // An element that came and, unless it waits here, is not handed out, nor wanted from anybody

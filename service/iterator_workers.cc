@@ -18,6 +18,13 @@ constexpr Duration kSignOfLife = std::chrono::seconds(10);
 // element.
 constexpr Duration kAcknowledgedWithin = std::chrono::milliseconds(2);
 
+// Another process at the same address knows nothing of what this one sent. The dispatcher will soon
+// tell that it is there.
+void verify_same_process(const WorkerPlace& place, const rpc::Connection& connection) {
+  if (connection.peer().incarnation == place.incarnation) return;
+  throw UnavailableError(str("the data worker at ", place.address, " was started again"));
+}
+
 }  // namespace
 
 Task<void> DataServiceIterator::Core::read_from(Source* source) {
@@ -33,15 +40,15 @@ Task<void> DataServiceIterator::Core::read_from(Source* source) {
       last = error_parts(std::current_exception());
     } catch (const DeadlineExceededError&) {
       last = error_parts(std::current_exception());
-      source->link->close();
     } catch (const CancelledError&) {
       throw;
     } catch (const Error&) {
       fail();
       co_return;
     }
-    // It sends again what this connection was sent and did not acknowledge.
-    // Of a group's rounds it is known which came before.
+    // What this connection was sent and did not acknowledge comes again, once the connection has
+    // ended. Of a group's rounds it is known which came before.
+    source->link->close();
     if (!rounds) buffer.forget(source->place);
     if (source->trouble.empty()) {
       reached = reactor.now();
@@ -64,6 +71,7 @@ Task<void> DataServiceIterator::Core::read_from(Source* source) {
 // On one connection, until it ends or the iterator has failed.
 Task<void> DataServiceIterator::Core::read_on(Source* source) {
   auto connection = co_await source->link->connection();
+  verify_same_process(source->place, *connection);
   auto client = connection->bootstrap<wire::DataWorker>();
   const Compression compression =
       chosen(options.compression, rpc::Address::parse(source->place.address));
@@ -102,18 +110,18 @@ Task<void> DataServiceIterator::Core::acknowledge(Source* source, Link::Shared c
       "acknowledging elements");
   co_await kj::mv(answer);
   buffer.acknowledged(source->place, numbers);
+  if (buffer.unacknowledged(source->place, 1).empty()) changed.notify_all();
 }
 
+// The sources' own tasks acknowledge. This only waits for them, side by side, and keeps hold of no
+// source: one may be dropped meanwhile.
 Task<void> DataServiceIterator::Core::settle() {
-  std::vector<WorkerPlace> places;
-  for (const auto& [place, source] : sources)
-    if (!buffer.unacknowledged(place, 1).empty()) places.push_back(place);
-  for (const WorkerPlace& place : places) {
-    const auto source = sources.find(place);
-    if (source == sources.end()) continue;
-    auto connection = co_await source->second->link->connection();
-    if (const auto still = sources.find(place); still != sources.end())
-      co_await acknowledge(still->second.get(), connection);
+  const auto is_open = [this](const auto& entry) {
+    return !buffer.unacknowledged(entry.first, 1).empty();
+  };
+  while (std::ranges::any_of(sources, is_open)) {
+    auto change = changed.wait();
+    co_await kj::mv(change);
   }
 }
 
@@ -128,6 +136,7 @@ Task<void> DataServiceIterator::Core::acknowledge_on(Source* source) {
     bool told = false;
     try {
       auto connection = co_await source->link->connection();
+      verify_same_process(source->place, *connection);
       co_await acknowledge(source, connection);
       told = true;
     } catch (const UnavailableError&) {

@@ -13,7 +13,8 @@ constexpr std::size_t kWorkersMax = 4096, kJobsMax = 1024, kConsumersMax = 16384
 
 bool Job::finished() const {
   if (!dealt.empty() || !again.empty()) return false;
-  // A worker of mode OFF that was lost takes its task along; at least one has to give its all.
+  // In mode OFF a lost worker's task is lost with it. The job ends when no task is left and at
+  // least one worker has delivered the whole dataset.
   if (mode == ProcessingMode::kOff) return done > 0;
   if (mode != ProcessingMode::kDynamic) return next > 0;
   return plan.tasks() >= 0 && next >= static_cast<std::uint64_t>(plan.tasks());

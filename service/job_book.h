@@ -86,9 +86,9 @@ class JobBook {
 
   // ---- jobs ----
   // The job of the request's key, made if it is not there.
-  //   Errors  FailedPrecondition: it is there with another dataset, mode or
-  //           number of consumers. NotFound: a mode that
-  //           deals by the list of workers, which is empty. ResourceExhausted: too many jobs.
+  //   Errors  FailedPrecondition: it is there with another dataset, mode or number of consumers.
+  //           NotFound: a mode that deals by the list of workers, which is empty.
+  //           ResourceExhausted: too many jobs.
   const Job& open(const JobRequest& request, TimePoint now);
   const Job& job(std::uint64_t id) const;  // Errors  NotFound: there is no such job (any more)
   // A task for the worker; empty: none for now, or never (finished()). What was dealt to it and is

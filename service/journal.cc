@@ -60,7 +60,8 @@ std::vector<std::byte> Journal::load_dataset(std::uint64_t id) const {
   return {begin, begin + all.size()};
 }
 
-// The writer is a task of the journal's own: whoever waits may be dropped with its connection.
+// The journal owns the task that writes, because a caller that waits may be dropped with its
+// connection.
 rpc::Task<void> Journal::commit() {
   if (folder_.empty()) co_return;
   const std::uint64_t wanted = ++asked_;
@@ -77,15 +78,17 @@ rpc::Task<void> Journal::write_all() {
     const std::uint64_t covers = asked_;
     // A turn of the loop first, so that what comes together is written together.
     co_await reactor_.yield();
-    auto text = std::make_shared<std::string>(sealed(json_text(state_())));
-    std::function<void()> work = [&disk = disk_, text, to = path()] {
-      disk.write_atomically(to, *text);
-    };
     try {
+      auto text = std::make_shared<std::string>(sealed(json_text(state_())));
+      std::function<void()> work = [&disk = disk_, text, to = path()] {
+        disk.write_atomically(to, *text);
+      };
       auto done = rpc::on_offload(reactor_, offload_, 0, std::move(work));
       co_await kj::mv(done);
       written_ = covers;
-    } catch (const Error&) {
+    } catch (const CancelledError&) {
+      throw;
+    } catch (...) {
       error_ = error_parts(std::current_exception());
       failed_ = covers;
     }

@@ -30,8 +30,8 @@ rpc::Task<Link::Shared> Link::connection() {
   co_return live_;
 }
 
-// It suspends before anything else, so that `dialling_` stands by the time it ends. The next caller
-// dials anew; this frame belongs to the object that is dropped, so that goes on a later turn.
+// It suspends first, so that `dialling_` is set before it can end. Its frame belongs to
+// `dialling_`, which is therefore dropped on a later turn of the loop; the next caller dials anew.
 rpc::Task<void> Link::dial() {
   kj::Promise<void> turn = kj::READY_NOW;
   co_await kj::mv(turn);

@@ -32,15 +32,16 @@ class Link {
        std::string name, LinkOptions options = {});
   ~Link();
 
-  // The connection that stands, or one more attempt at one, which all who ask meanwhile share.
+  // The standing connection, or the result of one attempt to make one. Callers that come during an
+  // attempt share it.
   //   Errors  those of Network::connect.
   rpc::Task<Shared> connection();
-  // Ends it, if it is this one.
+  // Ends the link's connection, unless it is another one by now.
   void close(const Shared& connection);
   void close();
 
-  // The value of call(client), repeated while the other side is away: for calls that may be
-  // repeated.
+  // The value of call(client), which is made again while the other side is away: so only for calls
+  // that are safe to repeat.
   //   Errors  Unavailable: it has been away for `patience`; names it, and `cure`. Else those of the
   //           call.
   template <typename Client, typename Value>

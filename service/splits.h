@@ -45,7 +45,7 @@ struct SplitPlan {
 //         deal, windows that overlap), or there are several sources: splits cannot; names it and
 //         the cure. NotFound: a file of records is missing.
 // `together`: so many batches in a row are read together, and a range holds a multiple of them.
-// Cost    of one file of records or of IDX: its size is looked up.
+// Cost    Looks up the size of the file, if the source is one file of records or IDX.
 SplitPlan plan_splits(const Dataset& dataset, std::int64_t together = 1);
 
 // The pipeline of a task.

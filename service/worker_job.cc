@@ -12,11 +12,12 @@ namespace cairn::service {
 namespace {
 
 constexpr Duration kGetWithin = std::chrono::seconds(1);
-// All consumers that read now ask within it.
+// An error is told for so long: every consumer that reads now asks within it.
 constexpr Duration kFailedFor = std::chrono::seconds(5);
-// One hop to the pipeline's thread reads so much: more than its cost, less than a wait that shows.
+// Read per change of threads: enough that the change costs little, and so little that consumers do
+// not wait for it.
 constexpr std::size_t kReadElements = 8, kReadBytes = std::size_t{1} << 20;
-// One answer holds so much, or one element.
+// An answer has at most so many bytes, but at least one element.
 constexpr std::size_t kAnswerBytes = std::size_t{4} << 20;
 constexpr std::size_t kConsumersHereMax = 1 << 16;
 
@@ -50,6 +51,7 @@ WorkerJob::WorkerJob(WorkerJobHost host, const Described& job, WorkerJobOptions 
       pipeline_(std::make_shared<Pipeline>()),
       ready_(std::max(1u, job.group)),
       seated_(ready_.size()),
+      next_number_(host_.first_number),
       asked_(host_.reactor.now()) {
   pipeline_->dataset = parse_dataset(*job.description);
 }
@@ -71,8 +73,8 @@ kj::Promise<void> WorkerJob::change_before(Duration until) {
   return changed_.wait().exclusiveJoin(host_.reactor.sleep(left));
 }
 
-// An error ends the job's reading here, since what failed would fail again, and is told to all who
-// ask. Somebody who asks later on may have mended what was wrong: get() begins anew.
+// After an error this job is read no further, since the same would fail again; all consumers that
+// ask are told. The cause may be mended later, so get() begins anew after kFailedFor.
 rpc::Task<void> WorkerJob::produce() {
   try {
     for (;;) {
@@ -94,8 +96,8 @@ rpc::Task<void> WorkerJob::produce() {
   }
 }
 
-// As if it had not been dealt: the dispatcher deals it again. The pipeline is not touched, because
-// it may still be at work on the other thread if this was cancelled.
+// Treats the task as never received, so that the dispatcher deals it again. The old pipeline object
+// is left alone, because the other thread may still use it if this was cancelled.
 void WorkerJob::give_up_task() {
   if (pipeline_->task) drop(*pipeline_->task);
   pipeline_ = std::make_shared<Pipeline>(Pipeline{.dataset = pipeline_->dataset});
@@ -203,7 +205,8 @@ rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
                                    "one is number ", index, ", counted from 0"));
   asked_ = host_.reactor.now();
   changed_.notify_all();
-  // A consumer that calls on another connection has lost the earlier one, seen here or not.
+  // A consumer uses one connection. If it calls on another, the earlier one is lost, even if this
+  // side has not noticed.
   const auto known = connection_of_.find(consumer);
   if (known == connection_of_.end() && connection_of_.size() >= kConsumersHereMax)
     throw ResourceExhaustedError(
@@ -224,6 +227,10 @@ rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
   }
   asked_ = host_.reactor.now();
   Sent sent;
+  // The consumer may have called on another connection meanwhile, and wants them there.
+  if (const auto now = connection_of_.find(consumer);
+      now == connection_of_.end() || now->second != connection)
+    co_return sent;
   std::size_t bytes = 0;
   while (!ready.empty() && sent.elements.size() < most && bytes < kAnswerBytes) {
     const std::uint64_t number = *ready.begin();
@@ -239,6 +246,7 @@ rpc::Task<Sent> WorkerJob::get(std::uint64_t connection, std::uint64_t consumer,
 }
 
 void WorkerJob::acknowledge(const std::vector<std::uint64_t>& numbers) {
+  asked_ = host_.reactor.now();
   for (const std::uint64_t number : numbers) {
     const auto held = held_.find(number);
     if (held == held_.end()) continue;

@@ -29,11 +29,11 @@
 namespace cairn::service {
 
 struct WorkerJobOptions {
-  // Elements that are kept: ready, or sent and not acknowledged. At least one of any size.
+  // Elements that are ready, or sent and not acknowledged. One element is kept whatever its size.
   std::size_t elements_max = 64;
   std::size_t bytes_max = std::size_t{64} << 20;
   std::size_t tasks_max = 32;  // that are not done
-  // Without a consumer's call for so long nothing more is read.
+  // Reading stops when no consumer has called for so long.
   Duration unasked = std::chrono::seconds(30);
 };
 
@@ -42,7 +42,10 @@ struct WorkerJobHost {
   rpc::Reactor& reactor;
   Offload& offload;
   std::size_t lane = 0;
-  // of the dispatcher; repeated by whoever implements them
+  // Of its elements. No two of one process may share a number: acknowledgements are by number, and
+  // may come late. The number less 1 is a multiple of the job's consumers.
+  std::uint64_t first_number = 1;
+  // Calls to the dispatcher. They return only when it has answered: the host repeats them.
   std::function<rpc::Task<NextTask>(std::vector<std::uint64_t> running)> next_task;
   std::function<rpc::Task<void>(std::uint64_t task, std::uint64_t elements)> finish;
 };
@@ -68,8 +71,8 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   ~WorkerJob();
 
   void begin();  // reads ahead of the first call
-  // At most `most` elements for a consumer's connection; none after a second. `index`: its place in
-  // the group.
+  // At most `most` elements and 4 MB, or one element, for a consumer's connection; none after a
+  // second. `index`: its place in the group.
   //   Errors  InvalidArgument: there is no such place.
   rpc::Task<Sent> get(std::uint64_t connection, std::uint64_t consumer, std::uint32_t index,
                       std::size_t most);
@@ -80,6 +83,7 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   std::vector<std::uint64_t> running() const;  // tasks that are not done
   WorkerJobCounts counts() const;
   Duration asked() const { return asked_; }  // when a consumer called last
+  std::size_t lane() const { return host_.lane; }
 
  private:
   struct Held {
@@ -121,7 +125,7 @@ class WorkerJob : public std::enable_shared_from_this<WorkerJob> {
   std::map<std::uint64_t, Reading> tasks_held_;
   std::map<std::uint64_t, std::uint64_t> connection_of_;  // by consumer
   std::vector<std::uint64_t> seated_;                     // consumers, by place
-  std::uint64_t next_number_ = 1;
+  std::uint64_t next_number_;
   WorkerJobCounts counts_;
   Duration asked_{0};
   std::optional<std::string> error_;

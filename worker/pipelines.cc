@@ -1,5 +1,8 @@
 #include "worker/pipelines.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/base/error.h"
 #include "data/dataset_wire.h"
 #include "data/stage_spec.h"
@@ -94,8 +97,8 @@ void Pipelines::keep(const Take& wanted, const Taken& taken) {
   if (kept_.size() > kKeptTakes) kept_.pop_front();
 }
 
-// The list is ordered by use, the latest first: the one at the end is the one to give up. A
-// consumer of a data service reads ahead by itself, and what a prefetch() above it held would be
+// The list is ordered by use, the latest first: the last one that can be opened again is given up.
+// A consumer of a data service reads ahead by itself, and what a prefetch() above it held would be
 // lost with the iterator.
 void Pipelines::open_one(const Take& wanted) {
   const Dataset& source = dataset(wanted.pipeline);
@@ -103,7 +106,10 @@ void Pipelines::open_one(const Take& wanted) {
   if (cairn::reads_once(*source.last())) options.offload = nullptr;
   ++opened_;
   open_.push_front({wanted.pipeline, open(source, cairn::IteratorState{wanted.state}, options)});
-  if (open_.size() > iterators_max_) open_.pop_back();
+  if (open_.size() <= iterators_max_) return;
+  const auto again = std::find_if(open_.rbegin(), std::prev(open_.rend()),
+                                  [](const Open& open) { return !open.iterator->reads_once(); });
+  if (again != std::prev(open_.rend())) open_.erase(std::next(again).base());
 }
 
 Taken Pipelines::take(const Take& wanted) {
@@ -119,8 +125,10 @@ Taken Pipelines::take(const Take& wanted) {
     }
     taken = read(*open_.front().iterator, wanted);
   } catch (const Error& error) {
-    // It may have moved: the closure's retry opens another one at its state.
+    // It may have moved: the closure's retry opens another one at its state. A consumer of a data
+    // service has no state, and goes on.
     if (!open_.empty() && open_.front().pipeline == wanted.pipeline &&
+        !open_.front().iterator->reads_once() &&
         stands_at(*open_.front().iterator) != wanted.ordinal)
       open_.pop_front();
     rethrow_input_error(error, wanted);

@@ -276,5 +276,18 @@ TEST(DataService, OnlyADataWorkerMayTakeSplits) {
   EXPECT_THAT(refused(client.openJobRequest()), HasSubstr("DataDispatcher.openJob is for the"));
 }
 
+TEST(DataService, AnAddressThatNobodyCouldDialIsRefusedWhereItIsReported) {
+  SimulatedService service({.workers = 1});
+  rpc::Hello hello;
+  hello.cluster = "cairn";
+  hello.role = rpc::Role::kDataWorker;
+  auto connection = service.reactor.wait(
+      service.network.host("stranger")
+          .connect(service.reactor, rpc::Address::parse("sim://dispatcher"), hello, 5s));
+  auto request = connection->bootstrap<wire::DataDispatcher>().reportRequest();
+  request.setAddress("tcp://nowhere");
+  EXPECT_THROW(service.reactor.wait(request.send().ignoreResult()), InvalidArgumentError);
+}
+
 }  // namespace
 }  // namespace cairn::service
