@@ -7,17 +7,19 @@
 //
 // Consumers that name the same job share its elements: each goes to one of them. A job without a
 // name is this iterator's alone.
-//   Once  while no process of the service is lost, each element of a job is handed out once. In
-//         mode DYNAMIC each is handed out at least once, whatever is lost, and statistics() counts
-//         those that were handed out again; so in the modes that deal by the list of workers, once
-//         a worker that is lost is back at its address. In mode OFF it takes along what it had not
-//         delivered.
-//   Rounds consumers with num_consumers read in rounds, of as many consecutive elements of one data
-//         worker as there are consumers: each is given the one of its place. Data workers take
-//         turns, as far as they have a round that is complete. A round is handed out when all
-//         consumers have it here, so that they are given the same rounds in the same order, and end
-//         behind the same one, whatever is lost; what a task has left that fills no round is
-//         dropped. They begin together: one that is started again ends the others with an error.
+//   Once  while no process of the service and no connection to one is lost, each element of a job
+//         is handed out once. In mode DYNAMIC each is handed out at least once, whatever is lost,
+//         and statistics() counts those that were handed out again. So it is in the modes that deal
+//         by the list of workers, if a worker that is lost comes back to its address; until then
+//         the job waits for it, and next_deadline ends that wait. In mode OFF what a lost worker
+//         had not delivered is lost.
+//   Rounds  consumers with num_consumers read in rounds. A round is as many consecutive elements of
+//         one data worker as there are consumers, and each consumer is given the one of its place.
+//         Data workers take turns; one without a complete round is passed over. A round is handed
+//         out when all consumers have it here. So they are given the same rounds in the same order
+//         and end behind the same one, whatever is lost. Elements that a task has left and that
+//         fill no round are dropped. Consumers of a group begin together: one that is started again
+//         ends the others with an error.
 //   Order  of one worker's elements, that of its pipeline; of several workers', as they come.
 //   Thread the reactor's.
 #pragma once

@@ -11,10 +11,11 @@
 //   Position    there is none. A run that goes on from a checkpoint reads on from what the job has
 //           left, and counts on. A worker that is lost loses the elements that its closures had;
 //           what it had not handed to one goes to the job's other consumers. A closure that is run
-//           again on the same lane reads the same elements, on another lane others.
-//   Above it    batch(), shuffle() and prefetch() belong into the dataset that the service reads:
-//           the elements that they hold in a worker are lost with it. A repeat() above it is
-//           without effect.
+//           again reads the same elements, if they are one of its lane's last four takes, and else
+//           others. One that finds fewer elements than it takes, at the end of the job, loses them.
+//   Above it    Put batch(), shuffle() and prefetch() into the dataset that the service reads:
+//           above it, the elements that they hold are lost with the worker. A repeat() above it has
+//           no effect.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -66,7 +66,7 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 
 // fit() with an empty request reads everything and computes nothing. What is held back of the
 // training data was read with it.
-void try_test_data(const Job& job, const FittedFeatures& features) {
+void try_judged_data(const Job& job, const FittedFeatures& features) {
   for (const JudgedData& judged : judged_sources(job, features)) {
     if (judged.key == "data.train") continue;
     const bool all = job.data.format != "records";

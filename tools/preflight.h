@@ -22,6 +22,6 @@ void try_file(Disk& disk, const std::string& path, const std::string& what,
 // Reads the test data as evaluations will: all of it as csv, where any cell may be bad; of records
 // the first batch.
 //   Errors  the data's own.
-void try_test_data(const Job& job, const FittedFeatures& features);
+void try_judged_data(const Job& job, const FittedFeatures& features);
 
 }  // namespace cairn::tools

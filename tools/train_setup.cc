@@ -56,7 +56,7 @@ PreparedJob prepare(const TrainRequest& request) {
   find_service(prepared.job, data_workers);
   TimePoint before = system_clock().now();
   prepared.features = fit_features(prepared.job);
-  try_test_data(prepared.job, prepared.features);
+  try_judged_data(prepared.job, prepared.features);
   const std::int64_t skipped = prepared.features.lines.skipped;
   const std::string bad = skipped > 0 ? str(", ", skipped, " bad rows left out") : "";
   std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)\n",

@@ -59,7 +59,7 @@ TEST(Preflight, TestDataIsReadToItsLastCell) {
                "label = {column = 'y'}\n[features]\nnumeric = 'x'\n");
   const Job job = read_job(folder.path() + "/job.toml");
   const FittedFeatures features = fit_features(job);
-  EXPECT_THAT(error_of([&] { try_test_data(job, features); }),
+  EXPECT_THAT(error_of([&] { try_judged_data(job, features); }),
               AllOf(HasSubstr("test.csv:3:1"), HasSubstr("three")));
 }
 
