@@ -19,12 +19,14 @@ bool is_one_of(std::string_view text, const std::vector<std::string>& texts) {
 
 bool parses_as(std::string_view text, DType dtype) {
   float real;
+  double wide;
   std::int32_t int32;
   std::int64_t int64;
   std::uint8_t uint8;
   bool flag;
   switch (dtype) {
     case DType::kFloat32: return parse_float(text, real);
+    case DType::kFloat64: return parse_real(text, wide);
     case DType::kInt32: return parse_integer(text, int32);
     case DType::kInt64: return parse_integer(text, int64);
     case DType::kUint8: return parse_integer(text, uint8);
@@ -126,6 +128,7 @@ void ColumnDecoder::decode_values(const std::vector<std::string_view>& cells, st
                                   std::vector<BadCell>& bad) {
   switch (column_.dtype) {
     case DType::kFloat32: return decode_numbers<float>(cells, place, bad, parse_float);
+    case DType::kFloat64: return decode_numbers<double>(cells, place, bad, parse_real<double>);
     case DType::kInt32:
       return decode_numbers<std::int32_t>(cells, place, bad, parse_integer<std::int32_t>);
     case DType::kInt64:

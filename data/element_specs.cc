@@ -234,10 +234,11 @@ ElementSpec features_element(const ElementSpec& input, const std::vector<Feature
     if (number && text)
       throw InvalidArgumentError(str("feature \"", feature.name, "\" wants a number, \"", name,
                                      "\" is a string; give the column another dtype"));
-    if (!number && column.type.dtype == DType::kFloat32)
-      throw InvalidArgumentError(
-          str("feature \"", feature.name, "\" wants a string or integer, \"", name,
-              "\" is float32; bucketise it, or give the column another dtype"));
+    const DType dtype = column.type.dtype;
+    if (!number && (dtype == DType::kFloat32 || dtype == DType::kFloat64))
+      throw InvalidArgumentError(str("feature \"", feature.name, "\" wants a string or integer, \"",
+                                     name, "\" is ", dtype_name(dtype),
+                                     "; bucketise it, or give the column another dtype"));
     return column;
   };
   for (const auto& feature : columns) {

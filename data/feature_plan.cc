@@ -23,6 +23,7 @@ void each_number(const RawColumn& column, Visit visit) {
   };
   switch (column.dtype) {
     case DType::kFloat32: return over(column.values.values<float>());
+    case DType::kFloat64: return over(column.values.values<double>());
     case DType::kInt32: return over(column.values.values<std::int32_t>());
     case DType::kInt64: return over(column.values.values<std::int64_t>());
     case DType::kUint8: return over(column.values.values<std::uint8_t>());

@@ -35,11 +35,11 @@ struct LibsvmSchema {
 };
 
 // Dataset::idx(): the files of one column, one after another. In each, values have the shape and
-// the type that the column says, but int8 and int16 are read as int32, and float64 as float32.
+// the type that the column says, but int8 and int16 are read as int32.
 struct IdxColumn {
   std::string name;
   std::vector<std::string> paths;
-  DType dtype = DType::kUint8;  // or int32, float32
+  DType dtype = DType::kUint8;  // or int32, float32, float64
   Shape shape = {};             // of one example: {28, 28}; {}: one value
   bool operator==(const IdxColumn&) const = default;
 };

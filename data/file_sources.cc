@@ -140,9 +140,9 @@ Dataset Dataset::idx(std::vector<IdxColumn> columns, std::string label) {
     check_paths(column.paths);
     check_value_shape(column.name, column.shape);
     if (column.dtype != DType::kUint8 && column.dtype != DType::kInt32 &&
-        column.dtype != DType::kFloat32)
+        column.dtype != DType::kFloat32 && column.dtype != DType::kFloat64)
       throw InvalidArgumentError(str("column \"", column.name,
-                                     "\": an IDX file holds uint8, int32 ", "or float32, not ",
+                                     "\": an IDX file holds uint8, int32, float32 or float64, not ",
                                      dtype_name(column.dtype)));
     if (column.shape.rank() > 254 || column.name.ends_with(kRowSplits))
       throw InvalidArgumentError(str("column \"", column.name, "\": the name or the shape ",

@@ -86,6 +86,7 @@ void add_numbers(Moments& moments, const Tensor& column, bool log1p) {
   };
   switch (column.dtype()) {
     case DType::kFloat32: return add_all(column.values<float>());
+    case DType::kFloat64: return add_all(column.values<double>());
     case DType::kInt32: return add_all(column.values<std::int32_t>());
     case DType::kInt64: return add_all(column.values<std::int64_t>());
     case DType::kUint8: return add_all(column.values<std::uint8_t>());
@@ -104,10 +105,11 @@ void check(const Dataset& dataset, const FitRequest& request) {
       throw InvalidArgumentError(str("fit: \"", numeric.column, "\" is ", type.to_string(),
                                      ", not one number per example"));
   for (const auto& name : request.vocabularies)
-    if (element.columns[element.find(name)].type.dtype == DType::kFloat32)
-      throw InvalidArgumentError(
-          str("fit: a vocabulary of \"", name,
-              "\", which is float32; give it a string or integer dtype, or bucketise it"));
+    if (const DType dtype = element.columns[element.find(name)].type.dtype;
+        dtype == DType::kFloat32 || dtype == DType::kFloat64)
+      throw InvalidArgumentError(str("fit: a vocabulary of \"", name, "\", which is ",
+                                     dtype_name(dtype),
+                                     "; give it a string or integer dtype, or bucketise it"));
 }
 
 // Nearly always the file is empty or every line was left out, so both are told.

@@ -18,7 +18,7 @@ struct IdxType {
 constexpr IdxType kTypes[] = {
     {0x08, 1, DType::kUint8, "uint8"},     {0x09, 1, DType::kInt32, "int8"},
     {0x0B, 2, DType::kInt32, "int16"},     {0x0C, 4, DType::kInt32, "int32"},
-    {0x0D, 4, DType::kFloat32, "float32"}, {0x0E, 8, DType::kFloat32, "float64"}};
+    {0x0D, 4, DType::kFloat32, "float32"}, {0x0E, 8, DType::kFloat64, "float64"}};
 
 const IdxType* type_of(int number) {
   for (const IdxType& type : kTypes)
@@ -118,7 +118,7 @@ Tensor IdxFile::read(std::int64_t begin, std::int64_t rows) {
       convert<std::int32_t, std::uint32_t>(at, values.mutable_values<std::int32_t>());
       break;
     case 0x0D: convert<float, std::uint32_t>(at, values.mutable_values<float>()); break;
-    default: convert<double, std::uint64_t>(at, values.mutable_values<float>());
+    default: convert<double, std::uint64_t>(at, values.mutable_values<double>());
   }
   return values;
 }

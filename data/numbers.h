@@ -39,15 +39,16 @@ bool parse_integer(std::string_view text, T& out) {
   return true;
 }
 
-// A float as std::from_chars reads it, rounded correctly, with an optional sign; "nan" and "inf"
-// are read, too. A plain short integer, which most numbers in such files are, takes a fast path.
-// "-0" does not, since its sign would be lost.
-//   Errors  false also where the number is beyond float's range.
-inline bool parse_float(std::string_view text, float& out) {
+// A float or double as std::from_chars reads it, rounded correctly, with an optional sign; "nan"
+// and "inf" are read, too. A plain short integer, which most numbers in such files are, takes a
+// fast path. "-0" does not, since its sign would be lost.
+//   Errors  false also where the number is beyond the type's range.
+template <typename Real>
+bool parse_real(std::string_view text, Real& out) {
   std::int32_t whole = 0;
   if (text.size() < 8 && parse_integer(text, whole) && !(whole == 0 && text.front() == '-')) {
     // below 2^24: exact
-    out = static_cast<float>(whole);
+    out = static_cast<Real>(whole);
     return true;
   }
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
@@ -55,6 +56,7 @@ inline bool parse_float(std::string_view text, float& out) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
+inline bool parse_float(std::string_view text, float& out) { return parse_real(text, out); }
 
 // 1 or 0, or true or false in the three usual spellings: "true", "True", "TRUE". "yes" and "t" are
 // refused; a column of such texts is a string column, or a label with `positive` texts.

@@ -114,6 +114,7 @@ class RecordsSource final : public Stage {
     };
     switch (labels.dtype()) {
       case DType::kFloat32: return verify(labels.values<float>());
+      case DType::kFloat64: return verify(labels.values<double>());
       case DType::kInt32: return verify(labels.values<std::int32_t>());
       case DType::kInt64: return verify(labels.values<std::int64_t>());
       case DType::kUint8: return verify(labels.values<std::uint8_t>());

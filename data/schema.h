@@ -14,7 +14,7 @@ namespace cairn {
 // listed.
 struct CsvColumn {
   std::string name;
-  DType dtype = DType::kFloat32;  // float32, int32, int64, uint8, bool (0/1/true/false) or string
+  DType dtype = DType::kFloat32;  // float64, integers, bool (0/1/true/false) or string, too
   // Stands for a cell that is empty or holds CsvSchema::unknown. Without it such a cell of a string
   // column keeps its text, and of any other column is an error.
   std::optional<std::string> default_value = std::nullopt;

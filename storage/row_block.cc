@@ -167,7 +167,7 @@ StoredRows decode_rows(std::string_view key, std::string_view value) {
   StoredRows rows;
   in.want(in.number<std::uint8_t>() == kRowsVersion, "a newer version of Cairn wrote it");
   const auto dtype = in.number<std::uint8_t>();
-  in.want(dtype < kDTypeCount && dtype != static_cast<int>(DType::kString), "it has no such dtype");
+  in.want(dtype < static_cast<int>(DType::kString), "it has no such dtype");
   rows.dtype = static_cast<DType>(dtype);
   rows.rule = in.rule_kind();
   const bool contiguous = in.number<std::uint8_t>() != 0;
@@ -221,7 +221,7 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
           "a newer version of Cairn wrote it");
   record.hashed = version == kHashedTableVersion;
   const auto dtype = in.number<std::uint8_t>();
-  in.want(dtype < kDTypeCount, "it has no such dtype");
+  in.want(dtype < static_cast<int>(DType::kString), "it has no such dtype");
   record.dtype = static_cast<DType>(dtype);
   std::vector<std::int64_t> dims(in.number<std::uint8_t>());
   for (std::int64_t& dim : dims) dim = in.number<std::int64_t>();

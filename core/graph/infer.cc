@@ -33,7 +33,10 @@ std::int64_t broadcast_dim(std::int64_t a, std::int64_t b) {
 }  // namespace
 
 void want_dtype(const OpInputs& in, int i, DTypes allowed) {
-  if (std::find(allowed.begin(), allowed.end(), input(in, i).dtype) == allowed.end())
+  const bool fits = std::find(allowed.begin(), allowed.end(), input(in, i).dtype) != allowed.end();
+  if (!fits && input(in, i).dtype == DType::kFloat64)
+    fail("input ", i, " is float64, in which nothing is computed; cast it to float32 first");
+  if (!fits)
     fail("input ", i, " is ", dtype_name(input(in, i).dtype), "; ", dtype_list(allowed),
          " is wanted (see cast)");
 }

@@ -107,6 +107,7 @@ void verify_initializer(const VariableSpec& spec) {
 void verify_spec(const VariableSpec& spec) {
   if (spec.name.empty()) refuse(spec, "it has no name");
   if (spec.dtype == DType::kString) refuse(spec, "a variable cannot hold strings");
+  if (spec.dtype == DType::kFloat64) refuse(spec, "there are no float64 variables; use float32");
   std::int64_t elements = 1;
   for (std::int64_t d : spec.shape.dims()) {
     if (d < 0) refuse(spec, "its shape is not known");

@@ -84,7 +84,8 @@ void verify_declarations(const Graph& graph) {
     infer::check_size(variable.type.shape);
     if (variable.name.empty() || !names.insert(variable.name).second)
       infer::fail("the variable name \"", variable.name, "\" is empty or there twice");
-    if (!variable.type.shape.known() || variable.type.dtype == DType::kString)
+    const DType dtype = variable.type.dtype;
+    if (!variable.type.shape.known() || dtype == DType::kString || dtype == DType::kFloat64)
       infer::fail("the variable \"", variable.name, "\" is ", variable.type.to_string());
   }
 }

@@ -22,7 +22,8 @@ constexpr std::array<DTypeInfo, kDTypeCount> kDTypes = {{{"float32", 4},
                                                          {"uint8", 1},
                                                          {"bfloat16", 2},
                                                          {"float16", 2},
-                                                         {"string", 0}}};
+                                                         {"string", 0},
+                                                         {"float64", 8}}};
 
 std::shared_ptr<const void> allocate(std::size_t bytes) {
   // 64 bytes more than asked for: an empty tensor has an address too, and vector code may read the
@@ -51,7 +52,8 @@ DType parse_dtype(std::string_view name) {
     if (kDTypes[static_cast<std::size_t>(i)].name == name) return static_cast<DType>(i);
   throw InvalidArgumentError(
       str("no dtype \"", name,
-          "\": one of float32, int32, int64, bool, uint8, bfloat16, float16, string is wanted"));
+          "\": one of float32, int32, int64, bool, uint8, bfloat16, float16, string, float64 "
+          "is wanted"));
 }
 
 bool Shape::known() const {
@@ -194,6 +196,7 @@ std::string Tensor::to_string(int most) const {
   out << type().to_string() << "{";
   switch (dtype_) {
     case DType::kFloat32: print_values<float>(out, *this, most); break;
+    case DType::kFloat64: print_values<double>(out, *this, most); break;
     case DType::kInt32: print_values<std::int32_t>(out, *this, most); break;
     case DType::kInt64: print_values<std::int64_t>(out, *this, most); break;
     case DType::kBool: print_values<bool>(out, *this, most); break;

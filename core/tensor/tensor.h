@@ -35,8 +35,9 @@ enum class DType : std::uint8_t {
   kBfloat16 = 5,  // storage only: arithmetic happens in float32
   kFloat16 = 6,   // storage only
   kString = 7,    // at the data edge and as constants
+  kFloat64 = 8,   // at the data edge: storage that cast() reads and writes
 };
-inline constexpr int kDTypeCount = 8;
+inline constexpr int kDTypeCount = 9;
 
 std::size_t dtype_bytes(DType dtype);  // bytes per element; 0 for kString
 // The name that job files, checkpoints and messages use: "float32". The second is the inverse.
@@ -50,6 +51,7 @@ template <typename T>
 struct DTypeOf;
 // clang-format off
 template <> struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
+template <> struct DTypeOf<double> { static constexpr DType value = DType::kFloat64; };
 template <> struct DTypeOf<std::int32_t> { static constexpr DType value = DType::kInt32; };
 template <> struct DTypeOf<std::int64_t> { static constexpr DType value = DType::kInt64; };
 template <> struct DTypeOf<bool> { static constexpr DType value = DType::kBool; };

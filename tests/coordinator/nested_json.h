@@ -13,6 +13,7 @@ inline Json nested(const Tensor& tensor, const Shape& shape, std::int64_t& at) {
       case DType::kString: return tensor.string_values()[place];
       case DType::kBool: return tensor.values<bool>()[place];
       case DType::kFloat32: return static_cast<double>(tensor.values<float>()[place]);
+      case DType::kFloat64: return tensor.values<double>()[place];
       case DType::kInt32: return tensor.values<std::int32_t>()[place];
       default: return tensor.values<std::int64_t>()[place];
     }

@@ -16,7 +16,7 @@ namespace cairn::testing {
 // Of a single operation: sums over replicas depend on their order.
 inline constexpr double kOneOperation = 2e-6;
 
-// There is no float64: the reference's mean of integers is a float32 here.
+// Nothing is computed in float64: the reference's mean of integers is a float32 here.
 inline DType dtype_of(const Json& recorded) {
   const std::string name = recorded.at("dtype");
   return name == "float64" ? DType::kFloat32 : parse_dtype(name);

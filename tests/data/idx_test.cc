@@ -64,8 +64,8 @@ TEST(Idx, NumbersOfEveryTypeAreReadBigEndian) {
   EXPECT_THAT(column(0x0D, std::string("\x3F\x80\x00\x00\xC0\x00\x00\x00", 8), DType::kFloat32),
               ElementsAre("float32[]{1} ", "float32[]{-2} "));
   EXPECT_THAT(
-      column(0x0E, std::string("\x3F\xF0\0\0\0\0\0\0\xC0\0\0\0\0\0\0\0", 16), DType::kFloat32),
-      ElementsAre("float32[]{1} ", "float32[]{-2} "));
+      column(0x0E, std::string("\x3F\xF0\0\0\0\0\0\0\xC0\0\0\0\0\0\0\0", 16), DType::kFloat64),
+      ElementsAre("float64[]{1} ", "float64[]{-2} "));
 }
 
 TEST(Idx, ReadAsASourceDoes) {

@@ -57,7 +57,8 @@ OpTypes infer_wait_for(const OpInputs& in) {
 
 const Array& operand(const Array& y) { return y.node()->inputs[0]; }
 bool is_float(DType dtype) {
-  return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16;
+  return dtype == DType::kFloat32 || dtype == DType::kBfloat16 || dtype == DType::kFloat16 ||
+         dtype == DType::kFloat64;
 }
 
 using Arrays = std::vector<Array>;

@@ -16,6 +16,11 @@ struct Stored<DType::kFloat32> {
   static float load(Raw x) { return x; }
 };
 template <>
+struct Stored<DType::kFloat64> {
+  using Raw = double;
+  static double load(Raw x) { return x; }
+};
+template <>
 struct Stored<DType::kInt32> {
   using Raw = std::int32_t;
   static Raw load(Raw x) { return x; }
@@ -50,13 +55,14 @@ template <typename To, typename From>
 To to_integer(From x) {
   if constexpr (std::is_floating_point_v<From>) {
     // A conversion that does not fit is undefined in C++, so it is saturated by hand. Values are
-    // compared as float: the integer's bounds, rounded outward, are the first values that do not
-    // fit. (255 is a float, so the first value that a byte cannot hold is one more.)
-    constexpr float kAbove =
-        static_cast<float>(std::numeric_limits<To>::max()) + (sizeof(To) == 1 ? 1.0f : 0.0f);
+    // compared as they are: the integer's bounds, rounded outward, are the first values that do not
+    // fit. (255 is a float, so the first value that a byte cannot hold is one more; a double holds
+    // the bounds of 32 bits, too.)
+    constexpr bool kExact = std::numeric_limits<To>::digits <= std::numeric_limits<From>::digits;
+    constexpr From kAbove = static_cast<From>(std::numeric_limits<To>::max()) + (kExact ? 1 : 0);
     if (!(x == x)) return 0;
     if (x >= kAbove) return std::numeric_limits<To>::max();
-    if (x <= static_cast<float>(std::numeric_limits<To>::min()))
+    if (x <= static_cast<From>(std::numeric_limits<To>::min()))
       return std::numeric_limits<To>::min();
   }
   return static_cast<To>(x);
@@ -67,6 +73,8 @@ template <DType kTo, typename From>
 typename Stored<kTo>::Raw convert(From x) {
   if constexpr (kTo == DType::kFloat32)
     return static_cast<float>(x);
+  else if constexpr (kTo == DType::kFloat64)
+    return static_cast<double>(x);
   else if constexpr (kTo == DType::kBool)
     return x != 0 ? 1 : 0;
   else if constexpr (kTo == DType::kBfloat16)
@@ -85,18 +93,25 @@ void cast_block(const std::byte* a, const std::byte*, const std::byte*, std::byt
   for (std::size_t i = 0; i < n; ++i) to[i] = convert<kTo>(Stored<kFrom>::load(in[i]));
 }
 
-// All 49 pairs are instantiated into a table, indexed by the numbers of the dtypes.
-constexpr int kNumeric = 7;  // every dtype but string, which is the last
+template <int kFrom, int kTo>
+constexpr BlockOp cast_of() {
+  constexpr int kText = static_cast<int>(DType::kString);
+  if constexpr (kFrom == kText || kTo == kText)
+    return nullptr;
+  else
+    return cast_block<static_cast<DType>(kFrom), static_cast<DType>(kTo)>;
+}
+// All pairs of dtypes but string are instantiated into a table, indexed by their numbers.
 template <int kFrom, int... kTo>
-constexpr std::array<BlockOp, kNumeric> casts_from(std::integer_sequence<int, kTo...>) {
-  return {cast_block<static_cast<DType>(kFrom), static_cast<DType>(kTo)>...};
+constexpr std::array<BlockOp, kDTypeCount> casts_from(std::integer_sequence<int, kTo...>) {
+  return {cast_of<kFrom, kTo>()...};
 }
 template <int... kFrom>
-constexpr std::array<std::array<BlockOp, kNumeric>, kNumeric> all_casts(
+constexpr std::array<std::array<BlockOp, kDTypeCount>, kDTypeCount> all_casts(
     std::integer_sequence<int, kFrom...> all) {
   return {casts_from<kFrom>(all)...};
 }
-constexpr auto kCasts = all_casts(std::make_integer_sequence<int, kNumeric>{});
+constexpr auto kCasts = all_casts(std::make_integer_sequence<int, kDTypeCount>{});
 
 }  // namespace
 

@@ -42,6 +42,7 @@ KernelRun prepare_ones_like(const KernelTypes& types) {
   std::int64_t n = types.outputs[0].shape.elements();
   switch (types.outputs[0].dtype) {
     case DType::kFloat32: return fill<float>(n, 1);
+    case DType::kFloat64: return fill<double>(n, 1);
     case DType::kInt32: return fill<std::int32_t>(n, 1);
     case DType::kInt64: return fill<std::int64_t>(n, 1);
     case DType::kBfloat16: return fill<std::uint16_t>(n, to_bfloat16(1));
