@@ -390,12 +390,5 @@ TEST_F(JobDataTest, ADefaultIsTheNumberThatIsWritten) {
   EXPECT_THAT(data.of<float>("x"), ElementsAre(1234567.5f));
 }
 
-TEST_F(JobDataTest, AnIndicatorOfTheLabelIsRefused) {
-  EXPECT_THAT(error_of("[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['x:float32', {name = 'y', "
-                       "dtype = 'float32', indicator = true}]\nlabel = {column = 'y'}\n"
-                       "[features]\nnumeric = 'x'\n"),
-              AllOf(HasSubstr("\"y\" is the label"), HasSubstr("remove \"indicator\"")));
-}
-
 }  // namespace
 }  // namespace cairn::tools

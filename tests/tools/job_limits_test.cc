@@ -87,5 +87,13 @@ TEST(JobLimits, AFlagIsNamedAsTheFlagThatItWas) {
   }
 }
 
+TEST(JobLimits, AnIndicatorOfTheLabelIsRefused) {
+  EXPECT_THAT(
+      what_is_said_to("[data]\ntrain = 'a.csv'\n[data.csv]\ncolumns = ['x:float32', {name = 'y', "
+                      "dtype = 'float32', indicator = true}]\nlabel = {column = 'y'}\n"),
+      AllOf(HasSubstr("some.toml:4: data.csv.columns: \"y\" is the label"),
+            HasSubstr("remove \"indicator\"")));
+}
+
 }  // namespace
 }  // namespace cairn::tools
