@@ -2,13 +2,12 @@
 
 #include "core/graph/wire.h"
 #include "service/round_wire.h"
+#include "service/worker_job.h"
 
 namespace cairn::service {
 namespace {
 
 using rpc::Task;
-
-constexpr unsigned kWorkersNamedMax = 4096, kElementsMaxAtOnce = 1024;
 
 Element read_element(wire::DataElement::Reader in, const ElementSpec& spec) {
   Element element;
@@ -55,7 +54,7 @@ Task<Watched> send_watch(wire::DataDispatcher::Client client, std::uint64_t job,
   Watched watched;
   watched.change = reply.getChange();
   watched.finished = reply.getFinished();
-  for (auto worker : wire::bounded(reply.getWorkers(), kWorkersNamedMax, "data workers"))
+  for (auto worker : wire::bounded(reply.getWorkers(), kWorkersMax, "data workers"))
     watched.workers.push_back({wire::read_name(worker.getAddress()), worker.getIncarnation()});
   co_return watched;
 }
@@ -84,7 +83,7 @@ Task<Got> send_get(wire::DataWorker::Client client, std::uint64_t job, std::uint
   auto reply = co_await kj::mv(sent);
   Got got;
   got.error = {reply.getError().begin(), reply.getError().size()};
-  for (auto element : wire::bounded(reply.getElements(), kElementsMaxAtOnce, "elements"))
+  for (auto element : wire::bounded(reply.getElements(), kElementsAtOnceMax, "elements"))
     got.elements.push_back({element.getNumber(), read_element(element, *spec)});
   co_return got;
 }

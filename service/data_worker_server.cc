@@ -9,7 +9,6 @@ namespace {
 
 using rpc::Task;
 
-constexpr std::uint32_t kElementsAtOnceMax = 1024;
 constexpr unsigned kAcknowledgedMax = 1u << 16;
 
 void write(wire::DataElement::Builder out, const PackedElement& packed) {
@@ -111,14 +110,7 @@ DataWorkerServer::DataWorkerServer(rpc::Reactor& reactor, rpc::Network& network,
   hello.task = door.index;
   hello.incarnation = door.incarnation;
   hello.token = door.token;
-  rpc::AcceptorOptions accept;
-  accept.cluster = door.cluster;
-  accept.role = rpc::Role::kDataWorker;
-  accept.task = door.index;
-  accept.incarnation = door.incarnation;
-  accept.token = door.token;
-  accept.insecure = door.insecure;
-  accept.log = options.log;
+  rpc::AcceptorOptions accept = acceptor_options(door, rpc::Role::kDataWorker, options.log);
   const std::string advertised =
       options.advertised.empty() ? "" : rpc::Address::parse(options.advertised).str();
   worker_ = std::make_shared<DataWorker>(reactor, network, offload, hello, std::move(options));

@@ -5,20 +5,25 @@
 
 namespace cairn::service {
 
+rpc::AcceptorOptions acceptor_options(const Door& door, rpc::Role role, LogSink log) {
+  rpc::AcceptorOptions accept;
+  accept.cluster = door.cluster;
+  accept.role = role;
+  accept.task = door.index;
+  accept.incarnation = door.incarnation == 0 ? random_number() : door.incarnation;
+  accept.token = door.token;
+  accept.insecure = door.insecure;
+  accept.log = std::move(log);
+  return accept;
+}
+
 DispatcherServer::DispatcherServer(rpc::Reactor& reactor, rpc::Network& network, Offload& offload,
                                    Disk& disk, Door door, DispatcherOptions options)
     : reactor_(reactor), door_(std::move(door)) {
   const LogSink log = options.log;
   dispatcher_ = std::make_shared<Dispatcher>(reactor, offload, disk, std::move(options));
   dispatcher_->begin();
-  rpc::AcceptorOptions accept;
-  accept.cluster = door_.cluster;
-  accept.role = rpc::Role::kDispatcher;
-  accept.task = door_.index;
-  accept.incarnation = door_.incarnation == 0 ? random_number() : door_.incarnation;
-  accept.token = door_.token;
-  accept.insecure = door_.insecure;
-  accept.log = log;
+  rpc::AcceptorOptions accept = acceptor_options(door_, rpc::Role::kDispatcher, log);
   auto serve = [weak = std::weak_ptr(dispatcher_)](
                    const rpc::PeerInfo&, rpc::Connection& connection) -> capnp::Capability::Client {
     auto dispatcher = weak.lock();

@@ -15,7 +15,8 @@
 
 namespace cairn::rpc {
 class Acceptor;
-}
+struct AcceptorOptions;
+}  // namespace cairn::rpc
 
 namespace cairn::service {
 
@@ -28,6 +29,7 @@ struct Door {
   std::uint32_t index = 0;
   ProcessIncarnation incarnation;  // none: drawn at random
 };
+rpc::AcceptorOptions acceptor_options(const Door& door, rpc::Role role, LogSink log);
 
 // Thread: `reactor`'s. It, `network`, `disk` and `offload` must outlive the server.
 class DispatcherServer {

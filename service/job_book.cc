@@ -7,7 +7,7 @@
 namespace cairn::service {
 namespace {
 
-constexpr std::size_t kWorkersMax = 4096, kJobsMax = 1024, kConsumersMax = 16384;
+constexpr std::size_t kJobsMax = 1024, kConsumersMax = 16384;
 
 }  // namespace
 

@@ -55,6 +55,8 @@ struct Job {
   std::string name() const;      // for messages
 };
 
+inline constexpr unsigned kWorkersMax = 4096;  // data workers of one dispatcher
+
 struct JobRequest {
   std::string key;
   ProcessingMode mode = ProcessingMode::kOff;

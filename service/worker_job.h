@@ -28,6 +28,8 @@
 
 namespace cairn::service {
 
+inline constexpr std::uint32_t kElementsAtOnceMax = 1024;  // in one answer
+
 struct WorkerJobOptions {
   // Elements that are ready, or sent and not acknowledged. One element is kept whatever its size.
   std::size_t elements_max = 64;

@@ -22,7 +22,6 @@ struct RunFacts {
 struct DataRoles {
   std::vector<std::string> dispatcher, workers;
 
-  bool has(const std::string& role) const { return role == "dispatcher" || role == "data_worker"; }
   const std::vector<std::string>& addresses(const std::string& role) const {
     return role == "dispatcher" ? dispatcher : workers;
   }

@@ -55,13 +55,11 @@ Kill parse_kill(std::string_view text) {
   return kill;
 }
 
-bool of_data_service(const Kill& kill) {
-  return kill.role == "dispatcher" || kill.role == "data_worker";
-}
+bool is_data_role(std::string_view role) { return role == "dispatcher" || role == "data_worker"; }
 
 void verify_kills(const std::vector<Kill>& kills, int ps, int workers, int data_workers) {
   for (const Kill& kill : kills) {
-    if (kill.role != "ps" && kill.role != "worker" && !of_data_service(kill))
+    if (kill.role != "ps" && kill.role != "worker" && !is_data_role(kill.role))
       throw InvalidArgumentError(
           str("--kill: \"", kill.role,
               "\" cannot be killed, only ps, worker, dispatcher and data_worker can"));

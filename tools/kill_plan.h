@@ -30,7 +30,7 @@ Kill parse_kill(std::string_view text);
 //   Errors  InvalidArgument: a role other than ps, worker, dispatcher and data_worker, or an index
 //           that the cluster does not have.
 void verify_kills(const std::vector<Kill>& kills, int ps, int workers, int data_workers = 0);
-// Is it of a process of the data service?
-bool of_data_service(const Kill& kill);
+// Whether processes of this role are the data service's: "dispatcher" and "data_worker".
+bool is_data_role(std::string_view role);
 
 }  // namespace cairn::tools

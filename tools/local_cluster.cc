@@ -134,7 +134,7 @@ void LocalCluster::set_chief(pid_t pid) {
 }
 
 const std::string& LocalCluster::address(const std::string& role, int index) const {
-  if (data_.has(role)) return data_.addresses(role).at(static_cast<std::size_t>(index));
+  if (is_data_role(role)) return data_.addresses(role).at(static_cast<std::size_t>(index));
   const auto& all = role == "ps" ? ps_ : role == "worker" ? workers_ : chief_;
   return all.at(static_cast<std::size_t>(index));
 }

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "tools/kill_plan.h"
 #include "tools/memory_text.h"
 #include "tools/run_address.h"
 
@@ -48,11 +49,6 @@ void print_task(const Json& task, const Json& description) {
   std::printf("\n");
 }
 
-bool of_data_service(const Json& task) {
-  const std::string role = task.value("role", "");
-  return role == "dispatcher" || role == "data_worker";
-}
-
 // As the run's folder has it.
 void print_process(const Json& task) {
   const std::string log = task.value("log", "");
@@ -66,7 +62,7 @@ void print_process(const Json& task) {
 Json data_service_of(const Json& description) {
   Json all = Json::array();
   for (const Json& task : description.value("tasks", Json::array()))
-    if (of_data_service(task)) all.push_back(task);
+    if (is_data_role(task.value("role", ""))) all.push_back(task);
   return all;
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "core/base/disk.h"
@@ -154,9 +155,9 @@ void WorkerProcesses::Group::plan_data_service() {
   need_program(options_.programs + "/cairn-data");
   data_roles_ = reserve_data_roles(ports_, options_.data_workers);
   SupervisorOptions supervised;
-  for (const Kill& kill : options_.kills)
-    if (of_data_service(kill)) supervised.kills.push_back(kill);
-  std::erase_if(options_.kills, of_data_service);
+  const auto is_of_data = [](const Kill& kill) { return is_data_role(kill.role); };
+  std::ranges::copy_if(options_.kills, std::back_inserter(supervised.kills), is_of_data);
+  std::erase_if(options_.kills, is_of_data);
   data_ = std::make_unique<Supervisor>(data_roles_.specs(facts()), std::move(supervised),
                                        [this](const RoleEvent& event) { on_data_event(event); });
 }
