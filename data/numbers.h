@@ -39,9 +39,9 @@ bool parse_integer(std::string_view text, T& out) {
   return true;
 }
 
-// A float or double as std::from_chars reads it, rounded correctly, with an optional sign; "nan"
-// and "inf" are read, too. A plain short integer, which most numbers in such files are, takes a
-// fast path. "-0" does not, since its sign would be lost.
+// Reads a float or double as std::from_chars does, correctly rounded, but allows a leading "+".
+// "nan" and "inf" are numbers too. Short plain integers, the most common case, take a fast path;
+// "-0" does not, because it would lose its sign.
 //   Errors  false also where the number is beyond the type's range.
 template <typename Real>
 bool parse_real(std::string_view text, Real& out) {

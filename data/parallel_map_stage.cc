@@ -136,8 +136,8 @@ class ParallelMapStage final : public StageOver {
  private:
   std::size_t items_max() const { return static_cast<std::size_t>(2 * calls_); }
 
-  // What is asked for is divided evenly among the calls. Larger items would make one example of a
-  // costly function wait for hundreds that nobody has asked for.
+  // Divides the requested examples evenly among the calls. With larger items, a single example of
+  // a costly function would have to wait for hundreds that nobody has asked for.
   void read_ahead(std::int64_t most) {
     const std::int64_t share = (most - 1) / calls_ + 1;
     most_ = std::max(most_, std::min(share, shared_->function.at_once()));

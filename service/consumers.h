@@ -29,9 +29,9 @@ class Consumers {
 
   // For OpenOptions::open_elements and worker::WorkerOptions. May outlive the Consumers: it then
   // throws Cancelled.
-  //   Its elements   each is acknowledged as soon as next() has returned it. After an error the
-  //                  next call tries again, with a new reader of the same job. The consumer leaves
-  //                  when the last of those that share it goes.
+  //   Its elements   each is acknowledged as soon as next() has returned it. After an error, the
+  //                  next call opens a new reader of the same job. The consumer leaves the job when
+  //                  the last object that shares it is destroyed.
   //   Errors         InvalidArgument: no such mode, or an address that is none; else, from next(),
   //                  those of DataServiceIterator::next().
   OpenElements opener() const;

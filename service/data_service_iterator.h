@@ -7,12 +7,11 @@
 //
 // Consumers that name the same job share its elements: each goes to one of them. A job without a
 // name is this iterator's alone.
-//   Once  while no process of the service and no connection to one is lost, each element of a job
-//         is handed out once. In mode DYNAMIC each is handed out at least once, whatever is lost,
-//         and statistics() counts those that were handed out again. So it is in the modes that deal
-//         by the list of workers, if a worker that is lost comes back to its address; until then
-//         the job waits for it, and next_deadline ends that wait. In mode OFF what a lost worker
-//         had not delivered is lost.
+//   Once  each element of a job is handed out exactly once unless a process of the service, or a
+//         connection to one, is lost. After a loss, DYNAMIC still hands out each at least once, and
+//         statistics() counts the repeats. The modes that deal by the list of workers do so too,
+//         but only once the lost worker is back at its address; the job waits for it until
+//         next_deadline. In mode OFF, what a lost worker had not delivered is lost.
 //   Rounds  consumers with num_consumers read in rounds. A round is as many consecutive elements of
 //         one data worker as there are consumers, and each consumer is given the one of its place.
 //         Data workers take turns; one without a complete round is passed over. A round is handed
@@ -88,8 +87,8 @@ class DataServiceIterator {
   ~DataServiceIterator();  // drops what was not handed out: the job gives it to other consumers
 
   // The next element; empty at the end of the job, however often it is asked. One call at a time.
-  //   Errors  FailedPrecondition: the job is there with another dataset, mode or num_consumers, or
-  //           the group has begun anew. InvalidArgument: the mode does not fit the dataset.
+  //   Errors  FailedPrecondition: the job exists with another dataset, mode or num_consumers, or
+  //           the group has started over. InvalidArgument: the mode does not fit the dataset.
   //           NotFound: the mode needs a list of workers, and there is none. Unavailable: the
   //           dispatcher, all data workers, or one that the dispatcher hears of have been away for
   //           `patience`; or a consumer of the group has, which is named. DeadlineExceeded: after

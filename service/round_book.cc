@@ -80,8 +80,8 @@ void RoundBook::append(const Round& round) {
   last = std::max(last, round.number);
 }
 
-// Rounds of one worker come in the order of their numbers. One that somebody lacks who has a later
-// one never comes to him, and is left out.
+// Each worker's rounds are delivered in the order of their numbers. So if a consumer lacks a round
+// but has a later one, it will never get the missing one, which is therefore skipped.
 void RoundBook::choose() {
   std::map<WorkerPlace, std::deque<std::uint64_t>> ready;
   for (const Round& round : seats_.front().here)

@@ -56,8 +56,8 @@ class RoundBook {
  public:
   explicit RoundBook(std::uint32_t consumers) : seats_(consumers) {}
 
-  // Gives the place in the order up to which this consumer knows it. `fresh`: the number of a group
-  // that has to begin anew.
+  // Takes in a consumer's report, and returns how many rounds of the order that consumer knows.
+  //   fresh   the number that the group is given if it has to start over
   //   Errors  InvalidArgument: there is no such place in the group. FailedPrecondition: another
   //           consumer has taken it, or the group has begun anew since this one joined it.
   std::uint64_t report(const RoundReport& report, TimePoint now, std::uint64_t fresh);

@@ -182,8 +182,8 @@ void WorkerJob::keep(std::uint64_t task, Element element) {
 
 // ---- delivering ----
 
-// A place that somebody else takes is one of a group that has begun anew: a round of which a part
-// is gone already is of no use to it.
+// If another consumer takes a place, the group has started over. Rounds of which some elements were
+// already acknowledged can no longer be given to all of it, so what is left of them is dropped.
 void WorkerJob::seat(std::uint32_t index, std::uint64_t consumer) {
   if (ready_.size() == 1 || seated_[index] == consumer) return;
   if (std::exchange(seated_[index], consumer) == 0) return;

@@ -254,14 +254,19 @@ TEST(DataService, ABrokenConnectionBringsNothingTwice) {
   EXPECT_EQ(sorted(reading->values()), counted(300));
 }
 
-TEST(DataService, OnlyADataWorkerMayTakeSplits) {
-  SimulatedService service({.workers = 1});
+// A stranger's connection to the dispatcher, in a role of its choice.
+auto connect_as(SimulatedService& service, rpc::Role role) {
   rpc::Hello hello;
   hello.cluster = "cairn";
-  hello.role = rpc::Role::kPs;
-  auto connection = service.reactor.wait(
+  hello.role = role;
+  return service.reactor.wait(
       service.network.host("stranger")
           .connect(service.reactor, rpc::Address::parse("sim://dispatcher"), hello, 5s));
+}
+
+TEST(DataService, OnlyADataWorkerMayTakeSplits) {
+  SimulatedService service({.workers = 1});
+  const auto connection = connect_as(service, rpc::Role::kPs);
   auto client = connection->bootstrap<wire::DataDispatcher>();
   const auto refused = [&](auto request) {
     try {
@@ -278,12 +283,7 @@ TEST(DataService, OnlyADataWorkerMayTakeSplits) {
 
 TEST(DataService, AnAddressThatNobodyCouldDialIsRefusedWhereItIsReported) {
   SimulatedService service({.workers = 1});
-  rpc::Hello hello;
-  hello.cluster = "cairn";
-  hello.role = rpc::Role::kDataWorker;
-  auto connection = service.reactor.wait(
-      service.network.host("stranger")
-          .connect(service.reactor, rpc::Address::parse("sim://dispatcher"), hello, 5s));
+  const auto connection = connect_as(service, rpc::Role::kDataWorker);
   auto request = connection->bootstrap<wire::DataDispatcher>().reportRequest();
   request.setAddress("tcp://nowhere");
   EXPECT_THROW(service.reactor.wait(request.send().ignoreResult()), InvalidArgumentError);
