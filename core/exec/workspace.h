@@ -20,8 +20,12 @@ struct Workspace::State {
   // At least `bytes`, 64-byte aligned. The handle keeps it alive while anything reads from it.
   const std::shared_ptr<std::byte>& arena(std::size_t bytes);
 
-  explicit State(Device& of) : device(of), on_host(of.memory() == Device::Memory::kHost) {}
+  explicit State(Device& of)
+      : opened(of.open()),
+        device(opened ? *opened : of),
+        on_host(of.memory() == Device::Memory::kHost) {}
 
+  const std::unique_ptr<Device> opened;  // first: whatever is below may be the device's
   Device& device;
   const bool on_host;                             // its memory is the host's: nothing is copied
   bool busy = false;                              // one run at a time

@@ -5,6 +5,8 @@
 // memory itself only where that is the host's (memory() is Memory::kHost). Strings are in host
 // memory on every device, and so is what comes to a step and leaves it: arguments, elements, rows
 // and gradients of variables, outputs.
+// Kernels and copies run in the order in which they are called. A device may run them later: then
+// nothing is known to have run before a copy to the host returns.
 //   Thread  any, unless a call says otherwise.
 #pragma once
 #include <cstddef>
@@ -36,10 +38,15 @@ class Device {
   virtual std::string_view name() const = 0;  // "cpu"
   virtual Memory memory() const = 0;
 
+  // The device as one workspace uses it, with work in an order of its own: every workspace opens
+  // one, which the device outlives. nullptr: workspaces share the device as it is.
+  virtual std::unique_ptr<Device> open() { return nullptr; }
+
   // At least `bytes` of the device's memory, 64-byte aligned, of any contents.
   //   Errors  ResourceExhausted: there is not so much.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
-  // What it names has been copied when it returns. The kernels before it have then run.
+  // kIn, kOut: what it names has been copied when it returns. After kOut the kernels before it have
+  // run, and an error that one of them found is raised.
   virtual void copy(Direction direction, std::byte* to, const std::byte* from,
                     std::size_t bytes) = 0;
 

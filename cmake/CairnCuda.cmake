@@ -1,0 +1,32 @@
+# Whether libcairn_cuda.so is built: where a CUDA toolkit of version 13 is, and no sanitizer.
+# The sources that compile for a GPU and, in tests, for the host.
+set(CAIRN_CUDA_DEVICE_SOURCES
+  convolution.cu device.cc fused.cu host_run.cc indexing.cu kernel_table.cc matmul.cc normalise.cu ordered_ids.cu piece.cu
+  pooling.cu program.cc queue.cc random.cu recommendation.cu reduction.cu rules.cu rules_adaptive.cu rules_moments.cu scatter.cu shape.cu softmax.cu)
+list(TRANSFORM CAIRN_CUDA_DEVICE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/core/kernels/cuda/)
+
+option(CAIRN_CUDA "Build libcairn_cuda.so where there is a CUDA toolkit" ON)
+if(CAIRN_CUDA AND NOT CAIRN_SANITIZE)
+  include(CheckLanguage)
+  find_program(CAIRN_NVCC nvcc PATHS /usr/local/cuda/bin)
+  if(CAIRN_NVCC AND NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CAIRN_NVCC})
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES 90)  # for CMake's own try; our target says its own
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    find_package(CUDAToolkit 13)
+  endif()
+endif()
+if(TARGET CUDA::cublasLt)
+  set(CAIRN_BUILDS_CUDA ON)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}: building libcairn_cuda.so")
+else()
+  set(CAIRN_BUILDS_CUDA OFF)
+  message(STATUS "libcairn_cuda.so is not built: no CUDA 13 toolkit, or switched off")
+endif()

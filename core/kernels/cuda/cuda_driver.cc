@@ -1,0 +1,219 @@
+// The driver seam over the CUDA runtime, and the library's entry.
+#include <cuda_runtime_api.h>
+
+#include <map>
+#include <mutex>
+
+#include "core/kernels/cuda/build_id.h"
+#include "core/kernels/cuda/cuda_error.h"
+#include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/entry.h"
+#include "core/kernels/cuda/product.h"
+#include "core/kernels/cuda/queue.h"
+#include "core/kernels/cuda/sort.h"
+
+namespace cairn::cuda {
+namespace {
+
+cudaMemcpyKind kind_of(Device::Direction direction) {
+  switch (direction) {
+    case Device::Direction::kIn: return cudaMemcpyHostToDevice;
+    case Device::Direction::kOut: return cudaMemcpyDeviceToHost;
+    case Device::Direction::kWithin: break;
+  }
+  return cudaMemcpyDeviceToDevice;
+}
+
+class CudaRecording final : public Recording {
+ public:
+  explicit CudaRecording(cudaGraph_t graph) {
+    const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "making a recorded step ready");
+  }
+  ~CudaRecording() override { cudaGraphExecDestroy(ready_); }
+  void replay(Stream stream) override { check(cudaGraphLaunch(ready_, stream), "a recorded step"); }
+
+ private:
+  cudaGraphExec_t ready_ = nullptr;
+};
+
+class CudaDriver final : public Driver {
+ public:
+  explicit CudaDriver(int ordinal) : ordinal_(ordinal), products_((use(), *this)) {
+    // Freed memory stays with the process, or each step that grows would ask the system anew.
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&pool, ordinal), "the device's memory");
+    std::uint64_t keep = ~std::uint64_t{0};
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
+          "the device's memory");
+  }
+
+  std::byte* allocate(std::size_t bytes, Stream stream) override {
+    use();
+    void* made = nullptr;
+    const cudaError_t status = cudaMallocAsync(&made, bytes, stream);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      std::size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      throw ResourceExhaustedError(str("gpu:", ordinal_, " has no memory for ", bytes, " bytes; ",
+                                       free, " of its ", total, " are free"));
+    }
+    check(status, "allocating");
+    return static_cast<std::byte*>(made);
+  }
+  void release(std::byte* memory, Stream stream) noexcept override {
+    cudaFreeAsync(memory, stream);
+  }
+  std::byte* allocate_pinned(std::size_t bytes) override {
+    use();
+    void* made = nullptr;
+    check(cudaHostAlloc(&made, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+          "allocating pinned memory");
+    return static_cast<std::byte*>(made);
+  }
+  void release_pinned(std::byte* memory) noexcept override { cudaFreeHost(memory); }
+
+  Stream make_stream() override {
+    use();
+    Stream made = nullptr;
+    check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
+    std::byte* const workspace = allocate(Products::kWorkspaceBytes, made);
+    std::lock_guard hold(mutex_);
+    workspaces_[made] = workspace;
+    return made;
+  }
+  void destroy(Stream stream) noexcept override {
+    std::byte* workspace = nullptr;
+    {
+      std::lock_guard hold(mutex_);
+      workspace = workspaces_[stream];
+      workspaces_.erase(stream);
+    }
+    release(workspace, stream);
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+  }
+  Event make_event() override {
+    use();
+    Event made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
+    return made;
+  }
+  void destroy(Event event) noexcept override { cudaEventDestroy(event); }
+  void record(Event event, Stream stream) override {
+    check(cudaEventRecord(event, stream), "recording an event");
+  }
+  void wait_for(Stream stream, Event event) override {
+    check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event");
+  }
+  void wait(Stream stream) override {
+    check(cudaStreamSynchronize(stream), "waiting for the device");
+  }
+
+  void copy(Stream stream, Device::Direction direction, std::byte* to, const std::byte* from,
+            std::size_t bytes) override {
+    if (bytes == 0) return;
+    use();
+    check(cudaMemcpyAsync(to, from, bytes, kind_of(direction), stream), "copying");
+  }
+  void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
+    if (bytes == 0) return;
+    use();
+    check(cudaMemsetAsync(to, 0, bytes, stream), "filling with zeros");
+  }
+
+  ProductRun plan_product(const ProductShape& shape, Stream stream) override {
+    use();
+    std::byte* workspace = nullptr;
+    {
+      std::lock_guard hold(mutex_);
+      workspace = workspaces_.at(stream);
+    }
+    return products_.plan(shape, stream, workspace);
+  }
+
+  std::size_t sort_scratch(std::int64_t n, int bits) override {
+    use();
+    return cuda::sort_scratch(n, bits);
+  }
+  void sort(Stream stream, std::int64_t n, int bits, const std::uint64_t* keys,
+            std::uint64_t* sorted_keys, const std::int32_t* values, std::int32_t* sorted_values,
+            std::byte* scratch) override {
+    sort_pairs(stream, n, bits, keys, sorted_keys, values, sorted_values, scratch,
+               cuda::sort_scratch(n, bits));
+  }
+
+  std::unique_ptr<Recording> record_work(Stream stream,
+                                         const std::function<void()>& enqueue) override {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a step");
+    cudaGraph_t graph = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(stream, &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
+    check(cudaStreamEndCapture(stream, &graph), "recording a step");
+    return std::make_unique<CudaRecording>(graph);
+  }
+
+ private:
+  // The device of this thread's calls.
+  void use() const { check(cudaSetDevice(ordinal_), "choosing a device"); }
+
+  const int ordinal_;
+  Products products_;
+  std::mutex mutex_;  // guards workspaces_
+  std::map<Stream, std::byte*> workspaces_;
+};
+
+}  // namespace
+
+void Queue::launched() { check(cudaPeekAtLastError(), "launching a kernel"); }
+
+namespace {
+
+void open_devices(Device& cpu, OpenedDevices& opened) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    opened.absent = str("the driver shows no GPU: ", cudaGetErrorString(status));
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp found{};
+    check(cudaGetDeviceProperties(&found, i), "asking what a device is");
+    const int capability = found.major * 10 + found.minor;
+    if (capability < 80) {
+      opened.absent +=
+          str(opened.absent.empty() ? "" : "; ", found.name, " has compute capability ",
+              found.major, ".", found.minor, ", and 8.0 is the least that is used");
+      continue;
+    }
+    // They live as long as the process: streams may be in use while it ends.
+    auto* const driver = new CudaDriver(i);
+    opened.devices.push_back({make_device(str("gpu:", opened.devices.size()), *driver, cpu),
+                              found.name, found.totalGlobalMem, capability});
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cuda
+
+extern "C" {
+__attribute__((visibility("default"))) const char* cairn_cuda_build_id() {
+  return cairn::cuda::build_id();
+}
+__attribute__((visibility("default"))) void cairn_cuda_open(cairn::Device& cpu,
+                                                            cairn::cuda::OpenedDevices& opened) {
+  try {
+    cairn::cuda::open_devices(cpu, opened);
+  } catch (const cairn::Error& error) {
+    opened.absent = error.what();
+  }
+}
+}

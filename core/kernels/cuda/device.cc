@@ -1,0 +1,140 @@
+#include "core/kernels/cuda/device.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/graph/op_def.h"
+#include "core/kernels/cuda/fused.h"
+#include "core/kernels/cuda/host_run.h"
+#include "core/kernels/cuda/kernel_table.h"
+
+namespace cairn::cuda {
+namespace {
+
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+}
+
+bool has_strings(const KernelTypes& types) {
+  const auto is_string = [](const TensorType& type) { return type.dtype == DType::kString; };
+  return std::ranges::any_of(types.inputs, is_string) ||
+         std::ranges::any_of(types.outputs, is_string);
+}
+
+// The device as one workspace sees it.
+class QueueDevice final : public Device {
+ public:
+  QueueDevice(std::string name, Driver& driver, Device& cpu)
+      : name_(std::move(name)), queue_(driver, cpu), fusion_(*this) {}
+
+  std::string_view name() const override { return name_; }
+  Memory memory() const override { return Memory::kOwn; }
+
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
+    auto memory = queue_.memory(bytes);
+    std::byte* const data = memory->data();
+    return {std::move(memory), data};
+  }
+
+  void copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (bytes > 0) {
+      announce(direction == Direction::kIn ? Range{} : Range{from, bytes},
+               direction == Direction::kOut ? Range{} : Range{to, bytes});
+      queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
+    }
+    if (direction == Direction::kOut) queue_.wait();
+  }
+
+  KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
+    if (has_strings(types) || op.name == "wait_for")
+      return run_on_host(queue_, queue_.cpu().prepare(op, types), types);
+    if (const Kernel* kernel = find_kernel(op.name))
+      return watched(kernel->prepare(queue_, types), types.inputs, types.outputs);
+    if (!op.has(OpFlags::kElementwise)) return {};
+    FusedTree tree;
+    tree.result = types.outputs[0];
+    tree.nodes.push_back({&op, {}, {}, types.outputs[0].dtype});
+    for (const TensorType& input : types.inputs) {
+      tree.nodes[0].operands.push_back(
+          {FusedTree::Kind::kLeaf, static_cast<int>(tree.leaves.size())});
+      tree.nodes[0].inputs.push_back(input.dtype);
+      tree.leaves.push_back(input);
+    }
+    return fusion_.prepare(tree);
+  }
+  Fusion* fusion() override { return &fusion_; }
+
+ private:
+  class Trees final : public Fusion {
+   public:
+    explicit Trees(QueueDevice& device) : device_(device) {}
+    KernelRun prepare(const FusedTree& tree) override {
+      std::vector<TensorType> inputs = tree.leaves;
+      if (tree.product) {
+        inputs.push_back({DType::kFloat32, {tree.product->m, tree.product->k}});
+        inputs.push_back({DType::kFloat32, {tree.product->k, tree.product->n}});
+      }
+      return device_.watched(fuse(device_.queue_, tree), inputs, {&tree.result, 1});
+    }
+
+   private:
+    QueueDevice& device_;
+  };
+
+  void announce(const Range& read, const Range& written) {
+    if (queue_.driver().watches())
+      queue_.driver().announce(queue_.stream(), {&read, read.bytes > 0 ? 1u : 0u},
+                               {&written, written.bytes > 0 ? 1u : 0u});
+  }
+
+  // Where the driver watches, tells it what each run reads and writes.
+  KernelRun watched(KernelRun run, std::span<const TensorType> inputs,
+                    std::span<const TensorType> outputs) {
+    if (!queue_.driver().watches()) return run;
+    std::vector<Range> reads(inputs.size()), writes(outputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) reads[i].bytes = bytes_of(inputs[i]);
+    for (std::size_t i = 0; i < outputs.size(); ++i) writes[i].bytes = bytes_of(outputs[i]);
+    return [this, run = std::move(run), reads, writes](const KernelCall& call) mutable {
+      for (std::size_t i = 0; i < reads.size(); ++i) reads[i].begin = call.inputs[i];
+      for (std::size_t i = 0; i < writes.size(); ++i) writes[i].begin = call.outputs[i];
+      queue_.driver().announce(queue_.stream(), reads, writes);
+      run(call);
+    };
+  }
+
+  std::string name_;
+  Queue queue_;
+  Trees fusion_;
+};
+
+// The device that is chosen, of which each workspace opens a QueueDevice.
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::string name, Driver& driver, Device& cpu)
+      : name_(std::move(name)), driver_(driver), cpu_(cpu) {}
+
+  std::string_view name() const override { return name_; }
+  Memory memory() const override { return Memory::kOwn; }
+  std::unique_ptr<Device> open() override {
+    return std::make_unique<QueueDevice>(name_, driver_, cpu_);
+  }
+
+  std::shared_ptr<std::byte> allocate(std::size_t) override { return fail(), nullptr; }
+  void copy(Direction, std::byte*, const std::byte*, std::size_t) override { fail(); }
+  KernelRun prepare(const OpDef&, const KernelTypes&) override { return fail(), KernelRun(); }
+
+ private:
+  void fail() const { CAIRN_CHECK(false, "work for ", name_, " without a queue: see open()"); }
+
+  std::string name_;
+  Driver& driver_;
+  Device& cpu_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(std::string name, Driver& driver, Device& cpu) {
+  return std::make_unique<CudaDevice>(std::move(name), driver, cpu);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,17 @@
+// A CUDA device as core/kernels/device.h has it. What one workspace does on it is a queue of its
+// own, so that the device hands each workspace a device with a queue.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/kernels/cuda/driver.h"
+#include "core/kernels/device.h"
+
+namespace cairn::cuda {
+
+// `name` is "gpu:0" and so on; `cpu` computes operations on strings. Everything outlives the
+// device.
+//   Thread  any.
+std::unique_ptr<Device> make_device(std::string name, Driver& driver, Device& cpu);
+
+}  // namespace cairn::cuda

@@ -1,0 +1,100 @@
+// Driver: what the device code asks of CUDA, so that a fake can answer in its place.
+//
+// All work is ordered by streams: what is enqueued on one stream runs in that order, and streams
+// wait for each other by events. Nothing here blocks, except wait(), allocations, and a copy to or
+// from host memory that is not pinned.
+//   Errors  every call may raise ResourceExhausted (no memory) or Internal (the device failed; the
+//           message names the call and CUDA's reason). After a device has failed every later call
+//           fails as well: the process has to be started again.
+//   Thread  any; one stream is used by one thread at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/base/arithmetic.h"
+#include "core/kernels/device.h"
+#include "core/kernels/gemm.h"
+
+namespace cairn::cuda {
+
+using Stream = struct CUstream_st*;
+using Event = struct CUevent_st*;
+
+// A range of device memory.
+struct Range {
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+};
+
+// c[i] = a[i] x b[i] for each of `batch` products, row-major, one behind another.
+struct ProductShape {
+  Gemm gemm;
+  std::int64_t batch = 1;
+  Arithmetic arithmetic = Arithmetic::kFloat32;
+  // Added to each row of c, and applied to the sum, before c is written.
+  bool bias = false, relu = false;
+  bool operator==(const ProductShape& other) const;
+};
+
+// A product prepared for one shape, with its scratch. `bias` is [n], or null where the shape has
+// none. Thread: one at a time.
+using ProductRun =
+    std::function<void(Stream stream, const float* a, const float* b, const float* bias, float* c)>;
+
+// A sequence of work that was enqueued once and is repeated as a whole.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay(Stream stream) = 0;
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+
+  // Memory that may be used on `stream` at once, and elsewhere after an event; 256-byte aligned.
+  // Released memory is used again by later allocations, in the order of the stream.
+  virtual std::byte* allocate(std::size_t bytes, Stream stream) = 0;
+  virtual void release(std::byte* memory, Stream stream) noexcept = 0;
+  // Host memory that the device reads and writes at its address, and copies without a detour.
+  virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
+  virtual void release_pinned(std::byte* memory) noexcept = 0;
+
+  virtual Stream make_stream() = 0;
+  virtual void destroy(Stream stream) noexcept = 0;
+  virtual Event make_event() = 0;
+  virtual void destroy(Event event) noexcept = 0;
+  virtual void record(Event event, Stream stream) = 0;
+  virtual void wait_for(Stream stream, Event event) = 0;
+  // Returns when all work of the stream has ended.
+  virtual void wait(Stream stream) = 0;
+
+  virtual void copy(Stream stream, Device::Direction direction, std::byte* to,
+                    const std::byte* from, std::size_t bytes) = 0;
+  virtual void fill_zero(Stream stream, std::byte* to, std::size_t bytes) = 0;
+
+  virtual ProductRun plan_product(const ProductShape& shape, Stream stream) = 0;
+
+  // Sorts `n` keys below 2^bits in ascending order and moves the values along; equal keys keep
+  // their order. `scratch` has at least sort_scratch(n) bytes. In and out do not overlap.
+  virtual std::size_t sort_scratch(std::int64_t n, int bits) = 0;
+  virtual void sort(Stream stream, std::int64_t n, int bits, const std::uint64_t* keys,
+                    std::uint64_t* sorted_keys, const std::int32_t* values,
+                    std::int32_t* sorted_values, std::byte* scratch) = 0;
+
+  // What `enqueue` puts on the stream is kept instead of run.
+  virtual std::unique_ptr<Recording> record_work(Stream stream,
+                                                 const std::function<void()>& enqueue) = 0;
+
+  // Announces what the next piece of work reads and writes. A fake checks the order; the real
+  // driver has no use for it, and is not asked to look.
+  virtual bool watches() const { return false; }
+  virtual void announce(Stream, std::span<const Range> /*reads*/,
+                        std::span<const Range> /*writes*/) {}
+};
+
+}  // namespace cairn::cuda

@@ -1,0 +1,34 @@
+// How a process and libcairn_cuda.so meet: the process loads the library at run time and calls
+// these. Both are of one build, which build_id() tells; nothing else of the library is called
+// before.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/kernels/device.h"
+
+namespace cairn::cuda {
+
+struct OpenedDevice {
+  std::unique_ptr<Device> device;  // "gpu:0" and so on
+  std::string model;               // "NVIDIA H100 80GB HBM3"
+  std::size_t memory_bytes = 0;
+  int compute_capability = 0;  // 90 for 9.0
+};
+
+// What open_devices() found. `absent` says in words why there is none, or none more.
+struct OpenedDevices {
+  std::vector<OpenedDevice> devices;
+  std::string absent;
+};
+
+}  // namespace cairn::cuda
+
+extern "C" {
+// Equal in two builds of the same sources by the same compiler.
+using CairnCudaBuildId = const char* (*)();
+// Opens every device that can be used; the devices live as long as the process. `cpu` outlives it.
+using CairnCudaOpen = void (*)(cairn::Device& cpu, cairn::cuda::OpenedDevices& opened);
+}

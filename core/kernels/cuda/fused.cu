@@ -1,0 +1,170 @@
+#include "core/kernels/cuda/fused.h"
+
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/graph/op_def.h"
+#include "core/kernels/cuda/interpreter.h"
+#include "core/kernels/cuda/launch.h"
+
+namespace cairn::cuda {
+namespace {
+
+// Registers are an array that is indexed at run time, so it has one size per kernel: trees of a few
+// nodes, which are nearly all, and the rest.
+constexpr int kFewRegisters = 6, kManyRegisters = 64;
+
+// A program in device memory.
+class Loaded {
+ public:
+  Loaded(Queue& queue, const Program& program, std::shared_ptr<const FaultSite> fault)
+      : queue_(queue),
+        steps_(upload(program.steps)),
+        leaves_(upload(program.leaves)),
+        program_(program),
+        fault_(std::move(fault)) {}
+
+  void run(const std::byte* const* leaves, std::byte* result) const {
+    const bool few = program_.registers <= kFewRegisters;
+    if (program_.wide)
+      few ? launch<std::uint64_t, kFewRegisters>(leaves, result)
+          : launch<std::uint64_t, kManyRegisters>(leaves, result);
+    else
+      few ? launch<std::uint32_t, kFewRegisters>(leaves, result)
+          : launch<std::uint32_t, kManyRegisters>(leaves, result);
+  }
+
+ private:
+  template <typename T>
+  std::shared_ptr<Memory> upload(const std::vector<T>& values) const {
+    const std::size_t bytes = values.size() * sizeof(T);
+    auto made = queue_.memory(bytes);
+    queue_.driver().copy(queue_.stream(), Device::Direction::kIn, made->data(),
+                         reinterpret_cast<const std::byte*>(values.data()), bytes);
+    return made;
+  }
+
+  template <typename Word, int kRegisters>
+  void launch(const std::byte* const* leaves, std::byte* result) const {
+    Interpreter<Word, kRegisters> body{steps_->as<ProgramStep>(),
+                                       leaves_->as<Leaf>(),
+                                       static_cast<int>(program_.steps.size()),
+                                       program_.width,
+                                       program_.elements,
+                                       {},
+                                       result,
+                                       *fault_};
+    std::copy_n(leaves, program_.leaves.size(), body.from.at);
+    for_each(queue_, (program_.elements + kLanes - 1) / kLanes, body);
+  }
+
+  Queue& queue_;
+  std::shared_ptr<Memory> steps_, leaves_;
+  Program program_;
+  std::shared_ptr<const FaultSite> fault_;
+};
+
+// What of a tree the product itself computes, and what is left of the tree, over the product's
+// result.
+struct Absorbed {
+  bool bias = false, relu = false;
+  int bias_leaf = -1;
+  FusedTree rest;
+};
+
+bool is_row(const TensorType& leaf, const FusedTree& tree) {
+  const Shape& result = tree.result.shape;
+  return leaf.dtype == DType::kFloat32 && leaf.shape.rank() >= 1 &&
+         leaf.shape.elements() == result[1] && leaf.shape[leaf.shape.rank() - 1] == result[1];
+}
+
+// The node that reads `kind` `index`; -1: none.
+int reader_of(const FusedTree& tree, FusedTree::Kind kind, int index) {
+  for (std::size_t i = 0; i < tree.nodes.size(); ++i)
+    for (const FusedTree::Operand& operand : tree.nodes[i].operands)
+      if (operand.kind == kind && operand.index == index) return static_cast<int>(i);
+  return -1;
+}
+
+// Takes node `gone`, which computed what the product now yields, out of the tree.
+void remove_node(FusedTree& tree, int gone) {
+  tree.nodes.erase(tree.nodes.begin() + gone);
+  for (FusedTree::Node& node : tree.nodes)
+    for (FusedTree::Operand& operand : node.operands) {
+      if (operand.kind != FusedTree::Kind::kNode || operand.index < gone) continue;
+      operand = operand.index == gone
+                    ? FusedTree::Operand{FusedTree::Kind::kProduct, 0}
+                    : FusedTree::Operand{FusedTree::Kind::kNode, operand.index - 1};
+    }
+}
+
+Absorbed absorb(const FusedTree& tree) {
+  Absorbed made;
+  made.rest = tree;
+  const int add = reader_of(tree, FusedTree::Kind::kProduct, 0);
+  if (add < 0 || tree.product->k == 0) return made;
+  const FusedTree::Node& node = tree.nodes[static_cast<std::size_t>(add)];
+  if (node.op->name != "add") return made;
+  for (const FusedTree::Operand& operand : node.operands)
+    if (operand.kind == FusedTree::Kind::kLeaf &&
+        is_row(tree.leaves[static_cast<std::size_t>(operand.index)], tree))
+      made.bias_leaf = operand.index;
+  if (made.bias_leaf < 0) return made;
+  made.bias = true;
+  remove_node(made.rest, add);
+  const int next = reader_of(made.rest, FusedTree::Kind::kProduct, 0);
+  if (next < 0 || made.rest.nodes[static_cast<std::size_t>(next)].op->name != "relu") return made;
+  made.relu = true;
+  remove_node(made.rest, next);
+  return made;
+}
+
+std::shared_ptr<const FaultSite> division_fault(Queue& queue, const FusedTree& tree) {
+  return queue.add_fault([last = std::string(tree.nodes.back().op->name)](std::int64_t position,
+                                                                          std::int64_t) {
+    return str("an integer is divided by zero, at element ", position, " of what leads to ", last);
+  });
+}
+
+KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
+  const Absorbed absorbed = absorb(tree);
+  ProductShape shape{*tree.product, 1, tree.products, absorbed.bias, absorbed.relu};
+  ProductRun product = queue.driver().plan_product(shape, queue.stream());
+  const std::size_t leaves = tree.leaves.size();
+  const int bias = absorbed.bias_leaf;
+  auto multiply = [&queue, product, leaves, bias](const KernelCall& call, std::byte* to) {
+    product(queue.stream(), input_of<float>(call, static_cast<int>(leaves)),
+            input_of<float>(call, static_cast<int>(leaves) + 1),
+            bias >= 0 ? input_of<float>(call, bias) : nullptr, reinterpret_cast<float*>(to));
+  };
+  if (absorbed.rest.nodes.empty())
+    return [multiply](const KernelCall& call) { multiply(call, call.outputs[0]); };
+
+  auto rest =
+      std::make_shared<Loaded>(queue, Program::of(absorbed.rest), division_fault(queue, tree));
+  // The product lies where the result will, if the elements are of one size: each thread reads its
+  // own before it writes.
+  const bool in_place = dtype_bytes(tree.result.dtype) == sizeof(float);
+  auto scratch =
+      in_place
+          ? nullptr
+          : queue.memory(static_cast<std::size_t>(shape.gemm.m * shape.gemm.n) * sizeof(float));
+  auto pointers = std::make_shared<std::vector<const std::byte*>>(leaves + 1);
+  return [multiply, rest, scratch, pointers, leaves](const KernelCall& call) {
+    std::byte* const made = scratch ? scratch->data() : call.outputs[0];
+    multiply(call, made);
+    std::copy_n(call.inputs, leaves, pointers->begin());
+    pointers->back() = made;
+    rest->run(pointers->data(), call.outputs[0]);
+  };
+}
+
+}  // namespace
+
+KernelRun fuse(Queue& queue, const FusedTree& tree) {
+  if (tree.product) return fuse_product(queue, tree);
+  auto loaded = std::make_shared<Loaded>(queue, Program::of(tree), division_fault(queue, tree));
+  return [loaded](const KernelCall& call) { loaded->run(call.inputs, call.outputs[0]); };
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,19 @@
+// The GPUs of this machine, by way of libcairn_cuda.so, which is loaded at the first question.
+// Where there is no driver, no device or no library, there are none, and a sentence says why.
+//   Thread  any.
+#pragma once
+#include <string>
+
+#include "core/kernels/cuda/entry.h"
+
+namespace cairn {
+
+// The library lies beside the program, in ../lib of it, or where CAIRN_CUDA_LIBRARY says. A
+// program that is told CAIRN_CUDA_LIBRARY=none uses no GPU.
+const cuda::OpenedDevices& gpus();
+
+// "gpu:1".
+//   Errors  NotFound: there is no such device; says which there are, and why no more.
+Device& gpu(int ordinal);
+
+}  // namespace cairn

@@ -1,0 +1,60 @@
+#include "core/kernels/cuda/queue.h"
+
+#include "core/base/error.h"
+
+namespace cairn::cuda {
+
+bool ProductShape::operator==(const ProductShape& other) const {
+  return gemm.m == other.gemm.m && gemm.n == other.gemm.n && gemm.k == other.gemm.k &&
+         gemm.transpose_a == other.gemm.transpose_a && gemm.transpose_b == other.gemm.transpose_b &&
+         batch == other.batch && arithmetic == other.arithmetic && bias == other.bias &&
+         relu == other.relu;
+}
+
+Queue::Queue(Driver& driver, Device& cpu)
+    : driver_(driver), cpu_(cpu), stream_(driver.make_stream()) {
+  record_ = memory(sizeof(FaultRecord));
+  driver_.fill_zero(stream_, record_->data(), sizeof(FaultRecord));
+  any_fault_ = reinterpret_cast<int*>(driver_.allocate_pinned(sizeof(int)));
+  *any_fault_ = 0;
+}
+
+Queue::~Queue() {
+  try {
+    driver_.wait(stream_);
+  } catch (const Error&) {
+    // A device that has failed has nothing under way.
+  }
+  record_ = nullptr;
+  driver_.release_pinned(reinterpret_cast<std::byte*>(any_fault_));
+  driver_.destroy(stream_);
+}
+
+std::shared_ptr<const FaultSite> Queue::add_fault(Describe describe) {
+  const std::int32_t site = ++sites_;
+  faults_.emplace(site, std::move(describe));
+  return {new FaultSite{record_->as<FaultRecord>(), any_fault_, site},
+          [this](const FaultSite* gone) {
+            faults_.erase(gone->site);
+            delete gone;
+          }};
+}
+
+void Queue::wait() {
+  driver_.wait(stream_);
+  if (*static_cast<volatile int*>(any_fault_) != 0) raise_fault();
+}
+
+void Queue::raise_fault() {
+  FaultRecord found{};
+  driver_.copy(stream_, Device::Direction::kOut, reinterpret_cast<std::byte*>(&found),
+               record_->data(), sizeof found);
+  driver_.fill_zero(stream_, record_->data(), sizeof found);
+  driver_.wait(stream_);
+  *any_fault_ = 0;
+  const auto site = faults_.find(found.site);
+  CAIRN_CHECK(site != faults_.end(), "a fault at the unknown site ", found.site);
+  throw InvalidArgumentError(site->second(found.position, found.value));
+}
+
+}  // namespace cairn::cuda

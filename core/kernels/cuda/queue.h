@@ -1,0 +1,77 @@
+// Queue: the work that one workspace has a device do, in order.
+//   Thread  one at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "core/kernels/cuda/driver.h"
+#include "core/kernels/cuda/faults.h"
+
+namespace cairn::cuda {
+
+// Memory of a device, released in the order of the queue that it was made for.
+class Memory {
+ public:
+  Memory(Driver& driver, Stream stream, std::size_t bytes)
+      : driver_(driver), stream_(stream), data_(driver.allocate(bytes > 0 ? bytes : 1, stream)) {}
+  ~Memory() { driver_.release(data_, stream_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::byte* data() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+
+ private:
+  Driver& driver_;
+  Stream stream_;
+  std::byte* data_;
+};
+
+class Queue {
+ public:
+  // `cpu` computes what has to do with strings. Both outlive the queue.
+  Queue(Driver& driver, Device& cpu);
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  Driver& driver() const { return driver_; }
+  Device& cpu() const { return cpu_; }
+  Stream stream() const { return stream_; }
+
+  // Scratch that a prepared kernel keeps.
+  std::shared_ptr<Memory> memory(std::size_t bytes) {
+    return std::make_shared<Memory>(driver_, stream_, bytes);
+  }
+
+  // A place where a kernel may find a fault; the kernel keeps it for as long as it lives.
+  // `describe` says what the fault is, given the position and the value that the kernel reported.
+  using Describe = std::function<std::string(std::int64_t position, std::int64_t value)>;
+  std::shared_ptr<const FaultSite> add_fault(Describe describe);
+
+  // Waits until all work so far has ended.
+  //   Errors  InvalidArgument: a kernel found a fault.
+  void wait();
+
+  // After each launch: raises Internal if CUDA refused it.
+  void launched();
+
+ private:
+  void raise_fault();
+
+  Driver& driver_;
+  Device& cpu_;
+  Stream stream_;
+  std::shared_ptr<Memory> record_;  // one FaultRecord
+  int* any_fault_;                  // pinned
+  std::int32_t sites_ = 0;          // given out so far
+  std::unordered_map<std::int32_t, Describe> faults_;
+};
+
+}  // namespace cairn::cuda

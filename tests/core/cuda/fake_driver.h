@@ -1,0 +1,249 @@
+// A driver that computes on the host, at once, and finds what a real one would not tell: work that
+// reads or writes what work on another stream has not been made to wait for, reads of memory that
+// nothing wrote, memory that is used after its release or never released.
+//
+// Every stream, and the host, knows up to which point it has seen the work of the others (a vector
+// clock); events and waits pass that knowledge on. Two accesses of which one writes are ordered if
+// the later one's stream has seen the earlier one.
+//   Source  Lamport, "Time, clocks, and the ordering of events in a distributed system", CACM 1978;
+//           vector clocks: Fidge, 1988, and Mattern, 1989.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/kernels/cuda/driver.h"
+#include "core/tensor/bfloat16.h"
+
+namespace cairn::testing {
+
+// Thread: one.
+class FakeDriver final : public cuda::Driver {
+ public:
+  using Stream = cuda::Stream;
+  using Event = cuda::Event;
+  using Range = cuda::Range;
+
+  struct Counts {
+    int allocations = 0, waits = 0, products = 0, sorts = 0, recordings = 0, replays = 0;
+  };
+
+  ~FakeDriver() override {
+    CAIRN_CHECK(blocks_.empty() && pinned_ == 0 && streams_.empty() && events_.empty(),
+                "leaked: ", blocks_.size(), " blocks, ", pinned_, " pinned, ", streams_.size(),
+                " streams, ", events_.size(), " events");
+  }
+  const Counts& counts() const { return counts_; }
+  std::size_t blocks() const { return blocks_.size(); }
+
+  std::byte* allocate(std::size_t bytes, Stream stream) override {
+    ++counts_.allocations;
+    known(stream);
+    const std::size_t rounded = (bytes + 255) / 256 * 256;
+    auto* made = static_cast<std::byte*>(std::aligned_alloc(256, rounded));
+    std::memset(made, 0xff, rounded);
+    blocks_[made] = Block{rounded, {}};
+    return made;
+  }
+  // Work under way on the stream may still use it, work on other streams may not.
+  void release(std::byte* memory, Stream stream) noexcept override {
+    announce(stream, {}, std::vector<Range>{{memory, 1}});
+    blocks_.erase(memory);
+    std::free(memory);
+  }
+  std::byte* allocate_pinned(std::size_t bytes) override {
+    ++pinned_;
+    return static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+  }
+  void release_pinned(std::byte* memory) noexcept override {
+    --pinned_;
+    std::free(memory);
+  }
+
+  Stream make_stream() override {
+    auto* made = reinterpret_cast<Stream>(++names_);
+    streams_[made] = Clock{};
+    return made;
+  }
+  void destroy(Stream stream) noexcept override { streams_.erase(stream); }
+  Event make_event() override {
+    auto* made = reinterpret_cast<Event>(++names_);
+    events_[made] = Clock{};
+    return made;
+  }
+  void destroy(Event event) noexcept override { events_.erase(event); }
+  void record(Event event, Stream stream) override { events_.at(event) = known(stream); }
+  void wait_for(Stream stream, Event event) override { learn(known(stream), events_.at(event)); }
+  void wait(Stream stream) override {
+    ++counts_.waits;
+    learn(host_, known(stream));
+    // Whatever is enqueued from now on comes after what the host has seen.
+    for (auto& [other, clock] : streams_) learn(clock, host_);
+  }
+
+  void copy(Stream stream, Device::Direction direction, std::byte* to, const std::byte* from,
+            std::size_t bytes) override {
+    check_side(direction != Device::Direction::kOut, to, bytes);
+    check_side(direction != Device::Direction::kIn, from, bytes);
+    const Range read{from, direction == Device::Direction::kIn ? 0 : bytes};
+    const Range write{to, direction == Device::Direction::kOut ? 0 : bytes};
+    announce(stream, std::vector<Range>{read}, std::vector<Range>{write});
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+  void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
+    check_side(true, to, bytes);
+    announce(stream, {}, std::vector<Range>{{to, bytes}});
+    std::memset(to, 0, bytes);
+  }
+
+  cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
+    ++counts_.products;
+    return [s](Stream, const float* a, const float* b, const float* bias, float* c) {
+      multiply(s, a, b, bias, c);
+    };
+  }
+
+  std::size_t sort_scratch(std::int64_t n, int) override { return static_cast<std::size_t>(n); }
+  void sort(Stream, std::int64_t n, int bits, const std::uint64_t* keys, std::uint64_t* sorted_keys,
+            const std::int32_t* values, std::int32_t* sorted_values, std::byte*) override {
+    ++counts_.sorts;
+    std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i < n; ++i) {
+      order[static_cast<std::size_t>(i)] = i;
+      CAIRN_CHECK(bits == 64 || keys[i] >> bits == 0, "a key of more than ", bits, " bits");
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t x, std::int64_t y) { return keys[x] < keys[y]; });
+    for (std::int64_t i = 0; i < n; ++i) {
+      sorted_keys[i] = keys[order[static_cast<std::size_t>(i)]];
+      sorted_values[i] = values[order[static_cast<std::size_t>(i)]];
+    }
+  }
+
+  std::unique_ptr<cuda::Recording> record_work(Stream,
+                                               const std::function<void()>& enqueue) override {
+    ++counts_.recordings;
+    return std::make_unique<Replay>(*this, enqueue);
+  }
+
+  bool watches() const override { return true; }
+  void announce(Stream stream, std::span<const Range> reads,
+                std::span<const Range> writes) override {
+    Clock& clock = known(stream);
+    const std::int64_t now = ++clock[stream];
+    for (const Range& range : reads) access(clock, stream, now, range, false);
+    for (const Range& range : writes) access(clock, stream, now, range, true);
+  }
+
+ private:
+  using Clock = std::map<Stream, std::int64_t>;
+  struct Access {
+    Stream stream;
+    std::int64_t time;
+    const std::byte *begin, *end;
+    bool writes;
+  };
+  struct Block {
+    std::size_t bytes;
+    std::vector<Access> accesses;
+  };
+  class Replay final : public cuda::Recording {
+   public:
+    Replay(FakeDriver& driver, std::function<void()> enqueue)
+        : driver_(driver), enqueue_(std::move(enqueue)) {}
+    void replay(Stream) override {
+      ++driver_.counts_.replays;
+      enqueue_();
+    }
+
+   private:
+    FakeDriver& driver_;
+    std::function<void()> enqueue_;
+  };
+
+  Clock& known(Stream stream) {
+    const auto found = streams_.find(stream);
+    CAIRN_CHECK(found != streams_.end(), "a stream that was never made, or is destroyed");
+    return found->second;
+  }
+  static void learn(Clock& clock, const Clock& from) {
+    for (const auto& [stream, time] : from) clock[stream] = std::max(clock[stream], time);
+  }
+
+  Block* holder(const std::byte* at) {
+    auto after = blocks_.upper_bound(const_cast<std::byte*>(at));
+    if (after == blocks_.begin()) return nullptr;
+    auto& [begin, block] = *std::prev(after);
+    return at < begin + block.bytes ? &block : nullptr;
+  }
+  void check_side(bool device, const std::byte* at, std::size_t bytes) {
+    if (bytes > 0 && device != (holder(at) != nullptr))
+      throw InternalError(str("memory that is ", device ? "not the device's" : "the device's",
+                              " is taken for ", device ? "the device's" : "the host's"));
+  }
+
+  void access(const Clock& clock, Stream stream, std::int64_t now, const Range& range,
+              bool writes) {
+    if (range.bytes == 0) return;
+    Block* const block = holder(range.begin);
+    if (block == nullptr)
+      throw InternalError("work on memory that is not the device's, or is released");
+    const std::byte* const end = range.begin + range.bytes;
+    bool written = writes;
+    for (const Access& earlier : block->accesses) {
+      if (earlier.end <= range.begin || end <= earlier.begin) continue;
+      written = written || earlier.writes;
+      if (!writes && !earlier.writes) continue;
+      const auto seen = clock.find(earlier.stream);
+      if (earlier.stream != stream && (seen == clock.end() || seen->second < earlier.time))
+        throw InternalError(str("a race: work on one stream ", writes ? "writes" : "reads",
+                                " what work on another ", earlier.writes ? "writes" : "reads",
+                                ", and no event lies between them"));
+    }
+    if (!written) throw InternalError("work reads memory that nothing has written");
+    // An access hides those of its own kind that it covers.
+    std::erase_if(block->accesses, [&](const Access& old) {
+      return old.stream == stream && old.writes == writes && range.begin <= old.begin &&
+             old.end <= end;
+    });
+    block->accesses.push_back({stream, now, range.begin, end, writes});
+  }
+
+  static float element(const float* from, std::int64_t rows, std::int64_t columns, bool transposed,
+                       std::int64_t i, std::int64_t j, bool narrow) {
+    const float x = transposed ? from[j * rows + i] : from[i * columns + j];
+    if (!narrow) return x;
+    float rounded = 0;
+    round_to_bfloat16(&x, 1, &rounded);
+    return rounded;
+  }
+  static void multiply(const cuda::ProductShape& s, const float* a, const float* b,
+                       const float* bias, float* c) {
+    const auto& [m, n, k, ta, tb] = s.gemm;
+    const bool narrow = s.arithmetic == Arithmetic::kBfloat16;
+    for (std::int64_t at = 0; at < s.batch; ++at, a += m * k, b += k * n)
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          double sum = s.bias ? bias[j] : 0;
+          for (std::int64_t l = 0; l < k; ++l)
+            sum += static_cast<double>(element(a, m, k, ta, i, l, narrow)) *
+                   element(b, k, n, tb, l, j, narrow);
+          const auto made = static_cast<float>(sum);
+          *c++ = s.relu && made < 0 ? 0 : made;
+        }
+  }
+
+  Counts counts_;
+  std::uintptr_t names_ = 0;
+  int pinned_ = 0;
+  Clock host_;
+  std::map<Stream, Clock> streams_;
+  std::map<Event, Clock> events_;
+  std::map<std::byte*, Block> blocks_;
+};
+
+}  // namespace cairn::testing

@@ -1,0 +1,69 @@
+// The fake driver finds what it is there to find.
+#include "tests/core/cuda/fake_driver.h"
+
+#include <gmock/gmock.h>
+
+namespace cairn {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+struct FakeDriverFinds : ::testing::Test {
+  testing::FakeDriver driver;
+  cuda::Stream one = driver.make_stream(), other = driver.make_stream();
+  std::byte* memory = driver.allocate(256, one);
+  cuda::Event event = driver.make_event();
+  std::vector<cuda::Range> range{{memory, 256}};
+
+  ~FakeDriverFinds() override {
+    driver.wait(one);
+    driver.wait(other);
+    driver.release(memory, one);
+    driver.destroy(one);
+    driver.destroy(other);
+    driver.destroy(event);
+  }
+};
+
+TEST_F(FakeDriverFinds, AReadThatWaitsForNoEvent) {
+  driver.announce(one, {}, range);
+  EXPECT_THAT([&] { driver.announce(other, range, {}); },
+              ThrowsMessage<InternalError>(HasSubstr("a race")));
+}
+
+TEST_F(FakeDriverFinds, NoFaultInAReadThatAnEventMadeReady) {
+  driver.announce(one, {}, range);
+  driver.record(event, one);
+  driver.wait_for(other, event);
+  EXPECT_NO_THROW(driver.announce(other, range, {}));
+}
+
+TEST_F(FakeDriverFinds, AWriteOverWhatAnotherStreamStillReads) {
+  driver.announce(one, {}, range);
+  driver.record(event, one);
+  driver.wait_for(other, event);
+  driver.announce(other, range, {});
+  EXPECT_THAT([&] { driver.announce(one, {}, range); },
+              ThrowsMessage<InternalError>(HasSubstr("a race")));
+}
+
+TEST_F(FakeDriverFinds, NoFaultAfterTheHostHasWaited) {
+  driver.announce(one, {}, range);
+  driver.wait(one);
+  EXPECT_NO_THROW(driver.announce(other, range, {}));
+}
+
+TEST_F(FakeDriverFinds, AReadOfWhatNothingWrote) {
+  EXPECT_THAT([&] { driver.announce(one, range, {}); },
+              ThrowsMessage<InternalError>(HasSubstr("nothing has written")));
+}
+
+TEST_F(FakeDriverFinds, HostMemoryThatIsTakenForTheDevices) {
+  std::byte mine[8];
+  EXPECT_THAT([&] { driver.copy(one, Device::Direction::kWithin, memory, mine, 8); },
+              ThrowsMessage<InternalError>(HasSubstr("not the device's")));
+}
+
+}  // namespace
+}  // namespace cairn
