@@ -179,6 +179,7 @@ void Binder::emit_wave(const Wave& wave) {
   into_ = &bound_.waves.back();
   into_->ids.resize(wave.reads.size());
   into_->reads.resize(wave.reads.size());
+  into_->here.resize(wave.reads.size());
   mark_absorbed(wave);
   for (std::int32_t i : wave.compute)
     if (absorbed_into_[static_cast<std::size_t>(i)] < 0) emit(i);
@@ -186,6 +187,7 @@ void Binder::emit_wave(const Wave& wave) {
   for (std::int32_t i : wave.updates) {
     into_->updates.emplace_back();
     into_->updates.back().node = i;
+    into_->updates.back().rates_place = updates_++;
   }
 }
 

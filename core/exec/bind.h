@@ -52,6 +52,7 @@ class Binder {
   Fusion* const fusion_;  // nullptr: every node has a kernel of its own
   const bool on_host_;
   BoundWave* into_ = nullptr;
+  std::size_t updates_ = 0;  // so far
   // by value: its consumer if it has just one use by a node, else -1
   std::vector<std::int32_t> consumer_;
   // by node: the node whose instruction computes it too; -1: none

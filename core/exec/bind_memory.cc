@@ -17,12 +17,14 @@ std::size_t bytes_of(const TensorType& type) {
 
 }  // namespace
 
-// Before the first instruction, to a device with memory of its own.
+// Before the first instruction, to a device with memory of its own. Constants are there already
+// (BoundPlan::constants).
 bool Binder::is_copied_in(std::int32_t value) const {
   const std::int32_t i = plan_.producer[static_cast<std::size_t>(value)];
-  const Effect effect = node(i).op->effect;
+  const OpDef& op = *node(i).op;
   return plan_.live(i) && bound_.type(value).dtype != DType::kString &&
-         (effect == Effect::kArgument || effect == Effect::kAdvance || is_given(node(i)));
+         (op.effect == Effect::kArgument || op.effect == Effect::kAdvance ||
+          op.has(OpFlags::kStepKey));
 }
 
 // By value when it is first written and last read, and of each sparse update when its sums are
@@ -66,6 +68,13 @@ Binder::Lives Binder::find_lives() const {
     for (const BoundUpdate& update : bound_.waves[w].updates) {
       const Node& n = node(update.node);
       for (ValueRef in : n.inputs) use(plan_.value(in), time);
+      // An update on the device takes its ids from where the read found them.
+      if (const UpdateIds& source = plan_.update_ids[static_cast<std::size_t>(update.node)];
+          source.wave >= 0 && !on_host_)
+        for (std::int32_t i : plan_.waves[static_cast<std::size_t>(source.wave)]
+                                  .reads[static_cast<std::size_t>(source.group)]
+                                  .nodes)
+          use(plan_.value(node(i).inputs[0]), time);
       if (n.attributes.get<bool>("sparse") && on_host_)
         made.sums.push_back({time, time, bytes_of(input_type(n, 1)), 0});
     }

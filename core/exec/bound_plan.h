@@ -3,6 +3,7 @@
 // that a warm run allocates next to nothing.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -23,19 +24,48 @@ struct Instruction {
   std::vector<std::int32_t> inputs, outputs;  // values
 };
 
+// A read, or an update, of a variable that lies in the device's memory. Prepared when it is first
+// made there.
+struct ReadHere {
+  bool served = false;                      // in this run
+  std::vector<RowKernels::Gather> gathers;  // beside ReadGroup::nodes
+  std::vector<bool> in_place;               // likewise: the value is the variable's own memory
+};
+
 struct BoundUpdate {
   std::int32_t node = 0;
-  std::int64_t sums_offset = -1;  // in the arena: rows of equal ids summed; -1: dense
-  UniqueIds own_ids;              // if no read has the same ids
+  RowKernels::Update here;
+  std::size_t rates_place = 0;            // among all of the plan's updates
+  std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory
+  std::int64_t sums_offset = -1;          // in the arena: rows of equal ids summed; -1: dense
+  UniqueIds own_ids;                      // if no read has the same ids
 };
 
 struct BoundWave {
   std::vector<Instruction> compute;
   std::vector<UniqueIds> ids;  // beside Wave::reads
   std::vector<Read> reads;     // likewise; filled anew each run
+  std::vector<ReadHere> here;  // likewise
   std::vector<BoundUpdate> updates;
   std::vector<std::int32_t> reduced;  // values: the outputs of Wave::reductions
   std::vector<Reduction> reductions;  // beside `reduced`; filled anew each run
+};
+
+// A run that needs nothing from outside once its inputs are on the device: recorded when it is run
+// for the second time, and replayed from then on.
+struct RecordedRun {
+  enum class State : std::uint8_t { kNew, kUsed, kNever };
+  State state = State::kNew;
+  std::unique_ptr<RecordedWork> work;
+  // What it was recorded over: the arena, and by variable where its rows are.
+  const std::byte* arena = nullptr;
+  std::vector<const std::byte*> rows;
+};
+
+// The rates of a plan's updates, one behind another in the device's memory.
+struct RatesOnDevice {
+  std::shared_ptr<std::byte> memory;
+  std::vector<std::byte> sent;  // what lies there
 };
 
 class BoundPlan {
@@ -62,6 +92,13 @@ class BoundPlan {
   std::string node_text(std::int32_t node) const;
 
   std::vector<BoundWave> waves;
+  // Copies of the constants, one behind another, in the memory of a device that has its own, and by
+  // value where each is.
+  bool constants_sent = false;
+  std::shared_ptr<std::byte> constants;
+  std::map<std::int32_t, std::size_t> constant_offsets;
+  RatesOnDevice rates;
+  RecordedRun recorded;
 
  private:
   friend class Binder;

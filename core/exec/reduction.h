@@ -16,7 +16,7 @@ struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
   std::int64_t elements = 0;          // a later run of the same plan may have more or fewer
-  std::byte* values = nullptr;        // in the memory of the step's device
+  std::byte* values = nullptr;        // in the host's memory
   std::shared_ptr<const void> owner;  // keeps `values` valid, even if the step is given up
 };
 

@@ -36,22 +36,29 @@ Step::Next Step::next() {
   CAIRN_CHECK(!finished_, "a step that has finished has nothing next");
   if (bound_ == nullptr) {
     bind();
+    if (run_recorded()) return finish();
   } else {
     if (!plan_->waves[wave_].reads.empty()) after_pull();
-    if (plan_->waves[wave_].awaited >= 0) tickets_awaited_ = plan_->waves[wave_].awaited + 1;
+    for (const std::int32_t awaited = plan_->waves[wave_].awaited; tickets_awaited_ <= awaited;)
+      take_in_reduced(tickets_awaited_++);
     ++wave_;
   }
   for (; wave_ < plan_->waves.size(); ++wave_) {
     compute();
     if (failed_) describe_failed_check();
     const Wave& wave = plan_->waves[wave_];
-    if (!wave.reads.empty()) return Pull{reads()};
+    if (!wave.reads.empty())
+      if (const std::span<Read> asked = reads(); !asked.empty()) return Pull{asked};
     if (!wave.reductions.empty()) return AllReduce{tickets_begun_++, reductions()};
     if (wave.awaited >= 0) return Await{wave.awaited};
     if (!wave.updates.empty())
       if (const std::span<Update> all = updates(); !all.empty()) return Push{all};
   }
   if (failed_) raise_failed_check();
+  return finish();
+}
+
+Step::Next Step::finish() {
   collect_outputs();
   let_go();
   finished_ = true;

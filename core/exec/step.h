@@ -41,6 +41,8 @@
 
 namespace cairn {
 
+struct RuleRates;
+
 class Step {
  public:
   // Rows to be read: every `value` is to be filled before next() is called again.
@@ -54,7 +56,8 @@ class Step {
   // Reductions to begin, in this order after all begun before, on every replica alike. next() may
   // be called again at once; it computes what does not depend on them. Tickets count from 0. The
   // list is valid until next() is called again, what the reductions point to until they have been
-  // awaited.
+  // awaited. That is the host's memory: of a device with memory of its own the shares are copied
+  // out, and what they have come to is copied in when it has been awaited.
   struct AllReduce {
     std::int32_t ticket = 0;
     std::span<const Reduction> reductions;
@@ -97,6 +100,8 @@ class Step {
   void bind();
   void set_outside_values();
   void give(std::int32_t value, const Tensor& tensor);
+  bool lies_as_constant(std::int32_t value) const;
+  void send_constants();
   const std::byte* on_host(std::int32_t value) const;
   void place_updates();
   void make_step_key();
@@ -105,6 +110,24 @@ class Step {
   std::span<Read> reads();
   void request(std::size_t group);
   void after_pull();
+  bool serve(std::size_t group);
+  void serve_whole(const DeviceRows::Held& held, std::size_t group);
+  void serve_rows(const DeviceRows::Held& held, std::size_t group);
+  bool stays_as_read(std::int32_t read) const;
+  bool apply_here(BoundUpdate& update);
+  std::span<const std::int32_t> id_readers(std::int32_t update) const;
+  TensorType ids_type(std::int32_t update) const;
+  const std::byte* ids_here(BoundUpdate& update);
+  void find_own_ids(BoundUpdate& update);
+  DeviceRows::Held* held_for(const BoundUpdate& update);
+  void send_rates(std::span<BoundUpdate> updates);
+  void enqueue_update(BoundUpdate& update, const DeviceRows::Held& held);
+  bool may_record() const;
+  bool rate_is_given(std::int32_t update) const;
+  std::vector<const std::byte*> rows_on_device();
+  bool run_recorded();
+  void enqueue_all();
+  float learning_rate(std::int32_t update);
   void expand(std::size_t group);
   std::span<Update> updates();
   Update make_update(BoundUpdate& update);
@@ -112,6 +135,8 @@ class Step {
   Tensor host_tensor(std::int32_t update, const TensorType& type);
   Tensor sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule);
   std::span<const Reduction> reductions();
+  Tensor share_on_host(std::int32_t value) const;
+  void take_in_reduced(std::int32_t ticket);
   void fail_check(std::int32_t node, const float* values, std::int64_t count);
   void stop_dependents(std::int32_t check);
   void describe_failed_check();
@@ -119,6 +144,7 @@ class Step {
   bool stops(std::int32_t node) const;
   bool by_stopped_ids(std::int32_t read) const;
   std::string blame() const;
+  Next finish();
   void collect_outputs();
   void let_go();
   Tensor output(std::int32_t value) const;
@@ -139,6 +165,8 @@ class Step {
   std::shared_ptr<const Plan> plan_;
   Workspace::State& space_;
   UpdatePlaces& places_;
+  // Of a store that lends rows to the device; null: all reads and updates are asked for.
+  RowLender* lender_ = nullptr;
   const StepContext context_;
   RunInputs inputs_;
   Tensor step_key_;  // undefined: the graph does not ask for it
@@ -149,6 +177,8 @@ class Step {
   std::size_t wave_ = 0;
   bool pushed_ = false, finished_ = false;
   std::int32_t tickets_begun_ = 0, tickets_awaited_ = 0;
+  // Of a device with memory of its own: what is reduced, by ticket. Empty once it was copied in.
+  std::vector<std::vector<std::pair<std::int32_t, Tensor>>> shares_on_host_;
   std::unique_ptr<FailedCheck> failed_;  // null: every check so far has passed
   std::vector<Tensor> outputs_;
 };

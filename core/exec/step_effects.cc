@@ -143,17 +143,24 @@ const std::shared_ptr<std::byte>& Step::owner_of(std::int32_t value) const {
 
 // ---- pull ----
 
+// Those that the device serves from its own memory are not asked for.
 std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
+  space_.asked.clear();
+  space_.asked_by.clear();
   for (std::size_t g = 0; g < wave.reads.size(); ++g) {
     // The ids were computed from the value that failed the check: such rows must not be asked for.
     if (failed_ && std::any_of(plan_->waves[wave_].reads[g].nodes.begin(),
                                plan_->waves[wave_].reads[g].nodes.end(),
                                [&](std::int32_t i) { return by_stopped_ids(i); }))
       raise_failed_check();
+    if (lender_ != nullptr && serve(g)) continue;
     request(g);
+    if (lender_ == nullptr) continue;
+    space_.asked.push_back(wave.reads[g]);
+    space_.asked_by.push_back(g);
   }
-  return wave.reads;
+  return lender_ == nullptr ? std::span<Read>(wave.reads) : std::span<Read>(space_.asked);
 }
 
 // The ids of all reads of one variable in the wave are joined, so that a row is asked for once,
@@ -172,7 +179,10 @@ void Step::request(std::size_t g) {
 }
 
 void Step::after_pull() {
+  for (std::size_t k = 0; k < space_.asked.size(); ++k)
+    bound_->waves[wave_].reads[space_.asked_by[k]] = std::move(space_.asked[k]);
   for (std::size_t g = 0; g < bound_->waves[wave_].reads.size(); ++g) {
+    if (bound_->waves[wave_].here[g].served) continue;
     const ReadGroup& group = plan_->waves[wave_].reads[g];
     const GraphVariable& variable =
         plan_->graph.variables[static_cast<std::size_t>(group.variable)];
@@ -213,15 +223,39 @@ std::span<const Reduction> Step::reductions() {
   for (std::int32_t i : plan_->waves[wave_].reductions)
     if (stops(i)) raise_failed_check();
   BoundWave& wave = bound_->waves[wave_];
+  std::vector<std::pair<std::int32_t, Tensor>> shares;
   for (std::size_t k = 0; k < wave.reduced.size(); ++k) {
     const std::int32_t value = wave.reduced[k];
     const Node& n = node(plan_->producer[static_cast<std::size_t>(value)]);
     const TensorType& type = bound_->type(value);
-    wave.reductions[k] = {parse_reduce_op(n.attributes.get<std::string>("reduction")), type.dtype,
-                          type.shape.elements(), const_cast<std::byte*>(data(value)),
-                          owner_of(value)};
+    Reduction& made = wave.reductions[k];
+    made = {parse_reduce_op(n.attributes.get<std::string>("reduction")), type.dtype,
+            type.shape.elements(), const_cast<std::byte*>(data(value)), owner_of(value)};
+    if (space_.on_host) continue;
+    Tensor share = share_on_host(value);
+    made.values = share.mutable_raw();
+    made.owner = std::make_shared<Tensor>(share);
+    shares.emplace_back(value, std::move(share));
   }
+  if (!space_.on_host) shares_on_host_.push_back(std::move(shares));
   return wave.reductions;
+}
+
+Tensor Step::share_on_host(std::int32_t value) const {
+  const TensorType& type = bound_->type(value);
+  Tensor share(type.dtype, type.shape);
+  space_.device.copy(Device::Direction::kOut, share.mutable_raw(), data(value), share.bytes());
+  return share;
+}
+
+// What the reductions of `ticket` have come to.
+void Step::take_in_reduced(std::int32_t ticket) {
+  if (space_.on_host) return;
+  auto& shares = shares_on_host_[static_cast<std::size_t>(ticket)];
+  for (const auto& [value, sum] : shares)
+    space_.device.copy(Device::Direction::kIn, const_cast<std::byte*>(data(value)), sum.raw(),
+                       sum.bytes());
+  shares.clear();
 }
 
 // ---- push ----
@@ -230,7 +264,8 @@ std::span<const Reduction> Step::reductions() {
 std::span<Update> Step::updates() {
   space_.updates.clear();
   for (BoundUpdate& update : bound_->waves[wave_].updates)
-    if (!stops(update.node)) space_.updates.push_back(make_update(update));
+    if (!stops(update.node) && !(lender_ != nullptr && apply_here(update)))
+      space_.updates.push_back(make_update(update));
   pushed_ = pushed_ || !space_.updates.empty();
   return space_.updates;
 }
@@ -242,26 +277,49 @@ Update Step::make_update(BoundUpdate& update) {
   Update made{stored_variable(update.node), rule, 0, {}, {}};
   if (n.op->name == "update_shared")
     made.shares = parse_aggregation(n.attributes.get<std::string>("shares"));
-  if (!is_assignment(rule.kind))
-    std::memcpy(&made.learning_rate, on_host(input(update.node, n.inputs.size() - 1)),
-                sizeof(float));
+  if (!is_assignment(rule.kind)) made.learning_rate = learning_rate(update.node);
   if (!sparse) {
     made.value = dense_value(update.node);
     return made;
   }
   const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
   UniqueIds* ids = &update.own_ids;
-  if (source.wave >= 0) {
+  if (source.wave >= 0 && !bound_->waves[static_cast<std::size_t>(source.wave)]
+                               .here[static_cast<std::size_t>(source.group)]
+                               .served)
     ids = &bound_->waves[static_cast<std::size_t>(source.wave)]
                .ids[static_cast<std::size_t>(source.group)];
-  } else {
-    ids->clear();
-    add_ids(*ids, bound_->type(input(update.node, 0)), on_host(input(update.node, 0)));
-    find_ids(*ids, variable_of(update.node));
-  }
+  else
+    find_own_ids(update);
   made.ids = ids->tensor();
   made.value = sum_rows(update, *ids, rule);
   return made;
+}
+
+void Step::find_own_ids(BoundUpdate& update) {
+  UniqueIds& ids = update.own_ids;
+  ids.clear();
+  const std::span<const std::int32_t> readers = id_readers(update.node);
+  if (readers.empty())
+    add_ids(ids, bound_->type(input(update.node, 0)), on_host(input(update.node, 0)));
+  for (std::int32_t i : readers) add_ids(ids, bound_->type(input(i, 0)), on_host(input(i, 0)));
+  find_ids(ids, variable_of(update.node));
+}
+
+// The gathers whose ids, one behind another, are the update's, which are then not computed; none:
+// the update's input is.
+std::span<const std::int32_t> Step::id_readers(std::int32_t update) const {
+  const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update)];
+  if (source.wave < 0) return {};
+  return plan_->waves[static_cast<std::size_t>(source.wave)]
+      .reads[static_cast<std::size_t>(source.group)]
+      .nodes;
+}
+
+float Step::learning_rate(std::int32_t update) {
+  float rate = 0;
+  std::memcpy(&rate, on_host(input(update, node(update).inputs.size() - 1)), sizeof rate);
+  return rate;
 }
 
 Tensor Step::dense_value(std::int32_t update) {

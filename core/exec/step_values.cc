@@ -27,6 +27,7 @@ void Step::bind() {
     space_.pointers[v] = offset == BoundPlan::kOutside ? nullptr : arena_at(offset);
   }
   if (space_.on_host) place_updates();
+  if (space_.rows != nullptr) lender_ = places_.lender();
   set_outside_values();
 }
 
@@ -66,11 +67,43 @@ const Tensor* Step::outside_tensor(std::int32_t value) const {
 }
 
 void Step::set_outside_values() {
+  if (!space_.on_host && !bound_->constants_sent) send_constants();
   for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
     std::int32_t i = plan_->producer[static_cast<std::size_t>(v)];
     if (!plan_->live(i)) continue;
     if (node(i).op->has(OpFlags::kStepKey)) make_step_key();
-    if (const Tensor* tensor = outside_tensor(v)) give(v, *tensor);
+    const Tensor* const tensor = outside_tensor(v);
+    if (tensor == nullptr) continue;
+    if (!space_.on_host && lies_as_constant(v))
+      space_.pointers[static_cast<std::size_t>(v)] =
+          bound_->constants.get() + bound_->constant_offsets.at(v);
+    else
+      give(v, *tensor);
+  }
+}
+
+bool Step::lies_as_constant(std::int32_t value) const {
+  const std::int32_t i = plan_->producer[static_cast<std::size_t>(value)];
+  return plan_->live(i) && node(i).op->has(OpFlags::kConstant) &&
+         bound_->type(value).dtype != DType::kString;
+}
+
+// Once for a bound plan.
+void Step::send_constants() {
+  constexpr std::size_t kAlign = 64;
+  std::size_t bytes = 0;
+  for (std::int32_t v = 0; v < static_cast<std::int32_t>(plan_->values()); ++v) {
+    if (!lies_as_constant(v)) continue;
+    bound_->constant_offsets[v] = bytes;
+    bytes += (outside_tensor(v)->bytes() + kAlign - 1) / kAlign * kAlign;
+  }
+  bound_->constants_sent = true;
+  if (bytes == 0) return;
+  bound_->constants = space_.device.allocate(bytes);
+  for (const auto& [value, offset] : bound_->constant_offsets) {
+    const Tensor& tensor = *outside_tensor(value);
+    space_.device.copy(Device::Direction::kIn, bound_->constants.get() + offset, tensor.raw(),
+                       tensor.bytes());
   }
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/exec/bound_plan.h"
+#include "core/exec/device_rows.h"
 #include "core/exec/executor.h"
 #include "core/kernels/device.h"
 
@@ -23,11 +24,13 @@ struct Workspace::State {
   explicit State(Device& of)
       : opened(of.open()),
         device(opened ? *opened : of),
-        on_host(of.memory() == Device::Memory::kHost) {}
+        on_host(of.memory() == Device::Memory::kHost),
+        rows(device.row_kernels() != nullptr ? std::make_unique<DeviceRows>(device) : nullptr) {}
 
   const std::unique_ptr<Device> opened;  // first: whatever is below may be the device's
   Device& device;
   const bool on_host;                             // its memory is the host's: nothing is copied
+  const std::unique_ptr<DeviceRows> rows;         // nullptr: the device keeps no variables
   bool busy = false;                              // one run at a time
   std::vector<std::unique_ptr<BoundPlan>> bound;  // least lately used first
   std::vector<std::int64_t> signature;
@@ -38,6 +41,9 @@ struct Workspace::State {
   std::vector<const std::byte*> call_inputs;
   std::vector<std::byte*> call_outputs;
   std::vector<Update> updates;
+  // What is asked of the store where the device serves the rest, and the groups that asked.
+  std::vector<Read> asked;
+  std::vector<std::size_t> asked_by;
   std::vector<std::byte> staging;  // between the host and a device with memory of its own
 };
 

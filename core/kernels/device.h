@@ -20,6 +20,8 @@
 
 namespace cairn {
 
+struct RuleRates;  // core/kernels/rule_rates.h
+
 // What a device can do that turns trees of elementwise operations into one kernel each.
 class Fusion {
  public:
@@ -27,6 +29,30 @@ class Fusion {
   // Errors  InvalidArgument: an operation of the tree has no kernel for its dtypes.
   // Cost    as KernelRun has it: prepared once, run many times.
   virtual KernelRun prepare(const FusedTree& tree) = 0;
+};
+
+// What a device can do with variables whose rows lie in its memory. All pointers are to that
+// memory. A run reports an id that is out of range as kernels do.
+class RowKernels {
+ public:
+  virtual ~RowKernels() = default;
+  // rows[i] = the block's row ids[i]; without ids every row in order.
+  using Gather = std::function<void(const RowBlock& block, const std::byte* ids, std::byte* rows)>;
+  // `ids` null: none.
+  virtual Gather prepare_gather(const TensorType& table, const TensorType* ids) = 0;
+  // Rows of equal ids become one as equal_ids() says; then the rule is applied as apply_rule() does
+  // it, or without ids as apply_rule_dense(). `rates` are read when the update runs.
+  using Update = std::function<void(const RowBlock& block, const RuleRates* rates,
+                                    const std::byte* ids, const std::byte* values)>;
+  virtual Update prepare_update(const UpdateRule& rule, const TensorType& table,
+                                const TensorType* ids) = 0;
+};
+
+// Work that was enqueued once and is repeated as a whole, on the same memory.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual void replay() = 0;
 };
 
 class Device {
@@ -55,6 +81,13 @@ class Device {
   virtual KernelRun prepare(const OpDef& op, const KernelTypes& types) = 0;
   // nullptr: the device does not fuse, and has a kernel for each elementwise operation.
   virtual Fusion* fusion() { return nullptr; }
+  // Keeps what `enqueue` has the device do instead of doing it: runs of kernels, and copies within
+  // the device's memory. nullptr: the device cannot, and `enqueue` was not called.
+  virtual std::unique_ptr<RecordedWork> record(const std::function<void()>& /*enqueue*/) {
+    return nullptr;
+  }
+  // nullptr: the device keeps no variables in its memory.
+  virtual RowKernels* row_kernels() { return nullptr; }
 };
 
 // The processor that runs this program, and its memory.

@@ -19,16 +19,50 @@ void check_ids(const VariableSpec& spec, const Tensor& ids) {
 
 }  // namespace
 
-const RowMemory& LocalStore::memory(VariableId id) const {
+// Holders would look for the store when they end.
+LocalStore::~LocalStore() {
+  for (VariableId id = 0; id < holders_.size(); ++id)
+    if (holders_[id] != nullptr) holders_[id]->forget(*this, id);
+}
+
+const RowMemory& LocalStore::at_home(VariableId id) const {
   if (id >= variables_.size())
     throw InvalidArgumentError(str("there is no variable ", id, "; there are ", variables_.size()));
   return variables_[id];
+}
+
+const RowMemory& LocalStore::memory(VariableId id) const {
+  const RowMemory& home = at_home(id);
+  if (holders_[id] != nullptr) holders_[id]->bring_home(*this, id, variables_[id]);
+  return home;
+}
+
+RowMemory& LocalStore::memory(VariableId id) {
+  at_home(id);
+  take_back(id);
+  return variables_[id];
+}
+
+RowMemory* LocalStore::lend(VariableId id, RowHolder& holder) {
+  const RowMemory& home = at_home(id);
+  if (home.hashed() || home.spec().dtype == DType::kString) return nullptr;
+  if (holders_[id] != &holder) take_back(id);
+  holders_[id] = &holder;
+  return &variables_[id];
+}
+
+void LocalStore::take_back(VariableId id) {
+  RowHolder* const holder = std::exchange(holders_[id], nullptr);
+  if (holder == nullptr) return;
+  holder->bring_home(*this, id, variables_[id]);
+  holder->forget(*this, id);
 }
 
 VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
   verify_spec(*spec);
   const RowRange all{0, spec->rows()};
   variables_.emplace_back(std::move(spec), UpdateRule{}, all, seed_);
+  holders_.push_back(nullptr);
   return static_cast<VariableId>(variables_.size() - 1);
 }
 

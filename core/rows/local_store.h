@@ -11,16 +11,20 @@
 
 #include "core/graph/update_rule.h"
 #include "core/graph/variable.h"
+#include "core/rows/lending.h"
 #include "core/rows/row_memory.h"
 #include "core/rows/saved_contents.h"
 #include "core/rows/variable_store.h"
 
 namespace cairn {
 
-class LocalStore final : public VariableStore {
+class LocalStore final : public VariableStore, private RowLender {
  public:
   // `seed` keys the initial values.
   explicit LocalStore(std::uint64_t seed = 0) : seed_(seed) {}
+  ~LocalStore() override;
+  LocalStore(const LocalStore&) = delete;
+  LocalStore& operator=(const LocalStore&) = delete;
 
   // Makes the variable with its initial values; ids count from 0. InvalidArgument: see
   // verify_spec().
@@ -35,10 +39,14 @@ class LocalStore final : public VariableStore {
   // if its rule's slots were not declared) before any update of the call is applied.
   void push(const StepContext& step, std::span<Update> updates) override;
 
+  // Whole variables are lent, but for hashed ones. Every other call brings home first what it is
+  // about; one that changes a variable ends its loan.
+  RowLender* lender() override { return this; }
+
   std::size_t size() const { return variables_.size(); }
-  const VariableSpec& spec(VariableId id) const { return memory(id).spec(); }
+  const VariableSpec& spec(VariableId id) const { return at_home(id).spec(); }
   // an assignment if no slots were declared
-  const UpdateRule& rule(VariableId id) const { return memory(id).rule(); }
+  const UpdateRule& rule(VariableId id) const { return at_home(id).rule(); }
   // the rows held, with their slots, in place
   RowBlock block(VariableId id) const { return memory(id).block({0, memory(id).held()}); }
   // by optimizers so far: the `t` of Adam
@@ -59,16 +67,19 @@ class LocalStore final : public VariableStore {
   void put(VariableId id, const SavedContents& saved, Take what);
 
  private:
+  RowMemory* lend(VariableId id, RowHolder& holder) override;
+  void take_back(VariableId id) override;
+  const RowMemory& at_home(VariableId id) const;  // whatever a holder has made of it
   const RowMemory& memory(VariableId id) const;
-  RowMemory& memory(VariableId id) {
-    return const_cast<RowMemory&>(std::as_const(*this).memory(id));
-  }
+  RowMemory& memory(VariableId id);
   void read(Read& read);
   void check(const Update& update) const;
   void apply(const Update& update);
 
   std::uint64_t seed_;
-  std::vector<RowMemory> variables_;
+  // Rows that are lent are brought home into it when they are looked at.
+  mutable std::vector<RowMemory> variables_;
+  std::vector<RowHolder*> holders_;  // by variable; nullptr: not lent
 };
 
 }  // namespace cairn

@@ -53,10 +53,14 @@ struct Update {
   Aggregation shares = Aggregation::kNone;
 };
 
+class RowLender;  // core/rows/lending.h
+
 // Where the values of a step's updates had best be computed.
 class UpdatePlaces {
  public:
   virtual ~UpdatePlaces() = default;
+  // Who lends whole variables to the memory of the device that computes; null: they stay here.
+  virtual RowLender* lender() { return nullptr; }
   // Memory from which a push of an update of this variable, of `bytes` bytes of values, would need
   // no copy; null: any is as good. The caller fills it before that push and lets go of it after.
   virtual std::shared_ptr<std::byte> update_place(VariableId, std::size_t) { return nullptr; }

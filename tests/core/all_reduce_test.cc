@@ -2,12 +2,14 @@
 // train as one.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include "core/base/random.h"
 #include "core/exec/wave_cutter.h"
 #include "tests/core/executor_testing.h"
+#include "tests/core/fake_device.h"
 #include "tests/core/noise.h"
 
 namespace cairn {
@@ -144,6 +146,8 @@ class FakeCollective {
 };
 
 struct Replica {
+  explicit Replica(Device& device = cpu_device()) : workspace(device) {}
+
   std::unique_ptr<LocalStore> store = std::make_unique<LocalStore>();
   Workspace workspace;
   std::optional<Step> step;
@@ -164,7 +168,7 @@ bool advance(Replica& replica, int number, FakeCollective& collective) {
 
 // Runs the plan once on every replica, in an order drawn from the seed; the outputs by replica.
 std::vector<std::vector<Tensor>> run_together(const std::shared_ptr<const Plan>& plan,
-                                              std::vector<Replica>& replicas,
+                                              std::span<Replica> replicas,
                                               const std::vector<std::vector<Tensor>>& arguments,
                                               std::uint64_t seed) {
   FakeCollective collective(seed);
@@ -260,6 +264,28 @@ TEST(AllReduceTraining, TwoReplicasStayBitEqualAndTrainAsOneWithTheWholeBatch) {
   EXPECT_LT(last_loss, first_loss);
 }
 
+// A collective reads and writes the host's memory, and these devices have their own.
+TEST(AllReduceTraining, ReplicasOnDevicesWithMemoryOfTheirOwnTrainBitForBitAsOnTheCpu) {
+  const Network network;
+  const auto plan = network.plan(kReplicas);
+  FakeDevice first, second;
+  std::array<Replica, kReplicas> on_cpu, on_devices{Replica(first), Replica(second)};
+  for (auto* replicas : {&on_cpu, &on_devices})
+    for (Replica& replica : *replicas) network.make_variables(*replica.store);
+  for (std::uint64_t step = 0; step < 8; ++step) {
+    std::vector<std::vector<Tensor>> batches;
+    for (std::uint64_t r = 0; r < kReplicas; ++r)
+      batches.push_back({noise({8, 6}, 10 * step + r), noise({8, 1}, 10 * step + r + 5)});
+    const auto there = run_together(plan, on_devices, batches, step),
+               here = run_together(plan, on_cpu, batches, step);
+    for (std::size_t r = 0; r < kReplicas; ++r) {
+      EXPECT_EQ(there[r][0].item<float>(), here[r][0].item<float>()) << "step " << step;
+      for (VariableId id = 0; id < network.specs.size(); ++id)
+        ASSERT_EQ(contents(*on_devices[r].store, id), contents(*on_cpu[r].store, id));
+    }
+  }
+}
+
 // The loss of all replicas together, against differences of one replica's input.
 TEST(AllReduceTraining, TheGradientIsThatOfAllReplicasLosses) {
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMean}) {
@@ -308,18 +334,21 @@ TEST(AllReduceTraining, WhatAStepHadBegunWhenItWasGivenUpIsNotOverwritten) {
   auto traced = trace_function(
       {floats({2})}, [&](const auto& in) { return all_reduce(ReduceOp::kSum, exp(arg(in, 0))); });
   const auto plan = plan_for(traced, kReplicas);
-  Workspace workspace;
-  LocalStore store;
-  const StepContext context{.replicas = kReplicas};
-  std::vector<Reduction> held;
-  for (float x : {0.0f, 1.0f}) {
-    Step step(plan, workspace, store, context, {{tensor({2}, {x, x})}, {}});
-    const Step::Next needed = step.next();
-    held.push_back(std::get<Step::AllReduce>(needed).reductions[0]);
-    EXPECT_TRUE(std::holds_alternative<Step::Await>(step.next()));
+  FakeDevice apart;
+  for (Device* device : {&cpu_device(), static_cast<Device*>(&apart)}) {
+    Workspace workspace(*device);
+    LocalStore store;
+    const StepContext context{.replicas = kReplicas};
+    std::vector<Reduction> held;
+    for (float x : {0.0f, 1.0f}) {
+      Step step(plan, workspace, store, context, {{tensor({2}, {x, x})}, {}});
+      const Step::Next needed = step.next();
+      held.push_back(std::get<Step::AllReduce>(needed).reductions[0]);
+      EXPECT_TRUE(std::holds_alternative<Step::Await>(step.next()));
+    }
+    EXPECT_NE(held[0].values, held[1].values);
+    EXPECT_EQ(*reinterpret_cast<const float*>(held[0].values), 1.0f) << device->name();
   }
-  EXPECT_NE(held[0].values, held[1].values);
-  EXPECT_EQ(*reinterpret_cast<const float*>(held[0].values), 1.0f);
 }
 
 // ---- one replica, and where there is no collective ----

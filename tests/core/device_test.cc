@@ -2,6 +2,7 @@
 // for nothing behind the device's back.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "core/kernels/cpu/elementwise.h"
@@ -91,7 +92,7 @@ TEST_F(OnDevice, MemoryIsAllocatedForTheFirstStepOnly) {
   const auto made = plan(step());
   for (int i = 0; i < 3; ++i)
     run(made, other, store, context, {ids_of({8, 0}), noise({2, 3}, 3)}, {});
-  EXPECT_EQ(device.counts().allocations, 1);
+  EXPECT_EQ(device.counts().allocations, 2);  // for its values, and for constants
 }
 
 TEST_F(OnDevice, OnlyWhatComesAndGoesIsCopied) {
@@ -153,7 +154,7 @@ TEST_F(OnDevice, StringsStayWithTheHost) {
   EXPECT_EQ(longs_of(out[2]), longs_of(want[2]));
 }
 
-TEST_F(OnDevice, AllReducesAreOfTheDevicesMemory) {
+TEST_F(OnDevice, WhatIsAllReducedIsInTheHostsMemoryUntilItIsAwaited) {
   FakeDevice device;
   Workspace other(device);
   auto traced = trace_function({floats({2})}, [&](const auto& in) {
@@ -164,8 +165,14 @@ TEST_F(OnDevice, AllReducesAreOfTheDevicesMemory) {
   Step step(make_plan(traced.graph, {}, {.replicas = 2}), other, store, context,
             {{tensor({2}, {0, 1})}, {}});
   const Step::Next needed = step.next();
-  for (const Reduction& reduction : std::get<Step::AllReduce>(needed).reductions)
-    EXPECT_TRUE(device.holds(reduction.values, 2 * sizeof(float)));
+  for (const Reduction& reduction : std::get<Step::AllReduce>(needed).reductions) {
+    EXPECT_FALSE(device.holds(reduction.values, 2 * sizeof(float)));
+    reinterpret_cast<float*>(reduction.values)[0] += 40;  // the other replica's share
+  }
+  EXPECT_TRUE(std::holds_alternative<Step::Await>(step.next()));
+  EXPECT_TRUE(std::holds_alternative<Step::Finished>(step.next()));
+  EXPECT_THAT(floats_of(step.outputs()[0]), ElementsAre(41, std::exp(1.0f)));
+  EXPECT_THAT(floats_of(step.outputs()[1]), ElementsAre(40, 1));
 }
 
 TEST_F(OnDevice, AnOperationWithoutAKernelIsRefusedByName) {

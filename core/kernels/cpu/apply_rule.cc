@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/kernels/cpu/rule_pass.h"
+#include "core/kernels/rule_rates.h"
 #include "core/memory/bulk_copy.h"
 
 namespace cairn {
@@ -92,10 +93,8 @@ void apply_to_integers(RuleKind kind, const RowBlock& block, const std::int64_t*
       return by([](T p, T v) { return static_cast<T>(static_cast<U>(p) * static_cast<U>(v)); });
     case RuleKind::kAssignMin: return by([](T p, T v) { return std::min(p, v); });
     case RuleKind::kAssignMax: return by([](T p, T v) { return std::max(p, v); });
-    default: break;
+    default: CAIRN_CHECK(false, "rule ", rule_name(kind), " does not change integers");
   }
-  throw InvalidArgumentError(str("update rule ", rule_name(kind), " cannot change a variable of ",
-                                 dtype_name(block.dtype), ": it wants float32"));
 }
 
 // Copies serve every dtype; copy_bulk() passes the caches where a row is megabytes.
@@ -111,6 +110,7 @@ void assign_rows(const RowBlock& block, const std::int64_t* numbers, std::size_t
 
 void apply_integers(const UpdateRule& rule, const RowBlock& block, const std::int64_t* numbers,
                     std::size_t count, const std::byte* values) {
+  verify_rule_dtype(rule.kind, block.dtype);
   switch (block.dtype) {
     case DType::kInt32:
       return apply_to_integers<std::int32_t>(rule.kind, block, numbers, count, values);
@@ -118,12 +118,8 @@ void apply_integers(const UpdateRule& rule, const RowBlock& block, const std::in
       return apply_to_integers<std::int64_t>(rule.kind, block, numbers, count, values);
     case DType::kUint8:
       return apply_to_integers<std::uint8_t>(rule.kind, block, numbers, count, values);
-    default: break;
+    default: CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " changes no such dtype");
   }
-  throw InvalidArgumentError(
-      str("update rule ", rule_name(rule.kind), " cannot change a variable of ",
-          dtype_name(block.dtype),
-          is_assignment(rule.kind) ? ": only assign can" : ": optimizers want float32"));
 }
 
 void apply(const UpdateRule& rule, const RuleInputs& inputs, const RowBlock& block,

@@ -41,9 +41,6 @@ void apply_adam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pa
 void apply_adamax(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 
-// The share of a new gradient that enters a moving average: see RuleKind.
-inline float share_of(float share, float decay) { return share != 0 ? share : 1 - decay; }
-
 // How many rows ahead are fetched: rows of a few cache lines each still fit the first-level cache.
 // Of 8 M rows one thread updates 44 M per second with 12 to 16 rows on their way, and 76 with 64
 // (bench/notebook.md).

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/kernels/cpu/rule_pass.h"
+#include "core/kernels/rule_rates.h"
 
 namespace cairn {
 namespace {
@@ -92,7 +93,7 @@ CAIRN_CLONES void adadelta_pass(const Pass& pass, AdadeltaRates r) {
 }
 
 struct FtrlRates {
-  float rate, power, l1, l2, shrinkage;  // l2 with beta's part in it; power = -learning_rate_power
+  float rate, power, l1, l2, shrinkage;
 };
 
 // FTRL-proximal keeps the sum of adjusted gradients (`linear`) and makes the parameter anew from it
@@ -123,8 +124,7 @@ void ftrl_power_pass(const Pass& pass, FtrlRates r) {
   ftrl_rows(pass, r, [r](float x) { return std::pow(x, r.power); });
 }
 
-// share = 1 - rho, computed by share_of(). Averages move by (new - old) * share, as the reference
-// rounds.
+// Averages move by (new - old) * share, as the reference rounds.
 struct RmsRates {
   float rate, share, momentum, epsilon;
 };
@@ -218,31 +218,32 @@ CAIRN_CLONES void centered_momentum_pass(const Pass& pass, RmsRates r) {
 }  // namespace
 
 void apply_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  return c[2] != 0 ? adagrad_under_root_pass(pass, in.learning_rate, c[1])
-                   : adagrad_pass(pass, in.learning_rate, c[1]);
+  const RuleRates r = fold_rates(rule, in);
+  return rule.constants[2] != 0 ? adagrad_under_root_pass(pass, r.rate, r.epsilon)
+                                : adagrad_pass(pass, r.rate, r.epsilon);
 }
 
 void apply_rowwise_adagrad(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  if (pass.dim > 0) rowwise_adagrad_pass(pass, in.learning_rate, rule.constants[1]);
+  const RuleRates r = fold_rates(rule, in);
+  if (pass.dim > 0) rowwise_adagrad_pass(pass, r.rate, r.epsilon);
 }
 
 void apply_adadelta(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  adadelta_pass(pass, {in.learning_rate, share_of(c[2], c[0]), c[1]});
+  const RuleRates r = fold_rates(rule, in);
+  adadelta_pass(pass, {r.rate, r.share_1, r.epsilon});
 }
 
 void apply_ftrl(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  const FtrlRates rates{in.learning_rate, -c[0], c[2], c[3] + c[4] / (2 * in.learning_rate), c[5]};
-  return c[0] == -0.5f ? ftrl_sqrt_pass(pass, rates) : ftrl_power_pass(pass, rates);
+  const RuleRates r = fold_rates(rule, in);
+  const FtrlRates rates{r.rate, r.power, r.l1, r.l2, r.shrinkage};
+  return rates.power == 0.5f ? ftrl_sqrt_pass(pass, rates) : ftrl_power_pass(pass, rates);
 }
 
 void apply_rmsprop(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  const RmsRates rates{in.learning_rate, share_of(c[3], c[0]), c[2], c[1]};
+  const RuleRates r = fold_rates(rule, in);
+  const RmsRates rates{r.rate, r.share_1, r.momentum, r.epsilon};
   // Only the kinds without momentum have the choice; with momentum, epsilon is under the root.
-  const bool under_root = c[2] != 0;
+  const bool under_root = rule.constants[2] != 0;
   switch (rule.kind) {
     case RuleKind::kRmsProp:
       return under_root ? rms_under_pass(pass, rates) : rms_beside_pass(pass, rates);

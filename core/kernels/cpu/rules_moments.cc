@@ -2,11 +2,12 @@
 // stand in core/graph/update_rule.h; arithmetic and order are the reference's, as in
 // rules_adaptive.cc, which also says why each walk has two functions.
 //
-// Bias corrections depend on the step alone, so they are folded into the rates, in double, once per
+// Bias corrections depend on the step alone, so fold_rates() makes them part of the rates, once per
 // update.
 #include <cmath>
 
 #include "core/kernels/cpu/rule_pass.h"
+#include "core/kernels/rule_rates.h"
 
 namespace cairn {
 namespace {
@@ -126,67 +127,28 @@ CAIRN_CLONES void nadam_named_pass(const Pass& pass, NadamRates r) {
       });
 }
 
-// Nadam's momentum warms up; at step t it is beta_1 (1 - 0.96^(decay t) / 2) (Dozat, 2016).
-double nadam_momentum(double beta_1, double decay, double t) {
-  return beta_1 * (1 - 0.5 * std::pow(0.96, decay * t));
-}
-
-// The product of the momenta of steps 1 to t. Below 2^-30, 1 less the product is 1 in float32,
-// whatever follows; and once the warm-up is over, what follows is a power. So few steps are
-// multiplied out, however large t is.
-double nadam_product(double beta_1, double decay, std::int64_t t) {
-  const double factor = std::pow(0.96, decay);
-  double product = 1, warm_up = factor;
-  for (std::int64_t i = 1; i <= t && product > 0x1p-30; ++i, warm_up *= factor) {
-    if (warm_up < 0x1p-30) return product * std::pow(beta_1, static_cast<double>(t - i + 1));
-    product *= beta_1 * (1 - 0.5 * warm_up);
-  }
-  return product;
-}
-
-NadamRates nadam_rates(const UpdateRule& rule, const RuleInputs& in) {
-  const auto& c = rule.constants;
-  const auto t = static_cast<double>(in.t);
-  const double now = nadam_momentum(c[0], c[3], t), next = nadam_momentum(c[0], c[3], t + 1);
-  const double product = nadam_product(c[0], c[3], in.t);
-  const double correction = 1 / (1 - std::pow(static_cast<double>(c[1]), t));
-  return {static_cast<float>(in.learning_rate * (1 - now) / (1 - product)),
-          static_cast<float>(in.learning_rate * next / (1 - product * next)),
-          static_cast<float>(correction),
-          1 - c[0],
-          1 - c[1],
-          c[2]};
-}
-
-// 1 - beta^t: what a moving average that began at zero lacks after t steps.
-double bias(float beta, std::int64_t t) {
-  return 1 - std::pow(static_cast<double>(beta), static_cast<double>(t));
-}
-
 }  // namespace
 
 void apply_momentum(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  return c[1] != 0 ? nesterov_pass(pass, in.learning_rate, c[0])
-                   : momentum_pass(pass, in.learning_rate, c[0]);
+  const RuleRates r = fold_rates(rule, in);
+  return rule.constants[1] != 0 ? nesterov_pass(pass, r.rate, r.momentum)
+                                : momentum_pass(pass, r.rate, r.momentum);
 }
 
 void apply_adam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  const double alpha = in.learning_rate * std::sqrt(bias(c[1], in.t)) / bias(c[0], in.t);
-  const AdamRates rates{static_cast<float>(alpha), share_of(c[3], c[0]), share_of(c[4], c[1]),
-                        c[2]};
+  const RuleRates r = fold_rates(rule, in);
+  const AdamRates rates{r.rate, r.share_1, r.share_2, r.epsilon};
   return rule.kind == RuleKind::kAmsgrad ? amsgrad_pass(pass, rates) : adam_pass(pass, rates);
 }
 
 void apply_adamax(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const auto& c = rule.constants;
-  adamax_pass(pass, static_cast<float>(in.learning_rate / bias(c[0], in.t)), share_of(c[3], c[0]),
-              c[1], c[2]);
+  const RuleRates r = fold_rates(rule, in);
+  adamax_pass(pass, r.rate, r.share_1, r.beta_2, r.epsilon);
 }
 
 void apply_nadam(const UpdateRule& rule, const RuleInputs& in, const Pass& pass) {
-  const NadamRates rates = nadam_rates(rule, in);
+  const RuleRates r = fold_rates(rule, in);
+  const NadamRates rates{r.rate, r.moment, r.correction, r.share_1, r.share_2, r.epsilon};
   return rule.constants[4] != 0 ? nadam_pass(pass, rates) : nadam_named_pass(pass, rates);
 }
 

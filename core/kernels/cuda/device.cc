@@ -7,6 +7,7 @@
 #include "core/kernels/cuda/fused.h"
 #include "core/kernels/cuda/host_run.h"
 #include "core/kernels/cuda/kernel_table.h"
+#include "core/kernels/cuda/row_kernels.h"
 
 namespace cairn::cuda {
 namespace {
@@ -25,7 +26,10 @@ bool has_strings(const KernelTypes& types) {
 class QueueDevice final : public Device {
  public:
   QueueDevice(std::string name, Driver& driver, Device& cpu)
-      : name_(std::move(name)), queue_(driver, cpu), fusion_(*this) {}
+      : name_(std::move(name)),
+        queue_(driver, cpu),
+        fusion_(*this),
+        rows_(make_row_kernels(queue_)) {}
 
   std::string_view name() const override { return name_; }
   Memory memory() const override { return Memory::kOwn; }
@@ -63,6 +67,10 @@ class QueueDevice final : public Device {
     return fusion_.prepare(tree);
   }
   Fusion* fusion() override { return &fusion_; }
+  RowKernels* row_kernels() override { return rows_.get(); }
+  std::unique_ptr<RecordedWork> record(const std::function<void()>& enqueue) override {
+    return std::make_unique<Work>(queue_, queue_.driver().record_work(queue_.stream(), enqueue));
+  }
 
  private:
   class Trees final : public Fusion {
@@ -79,6 +87,17 @@ class QueueDevice final : public Device {
 
    private:
     QueueDevice& device_;
+  };
+
+  class Work final : public RecordedWork {
+   public:
+    Work(Queue& queue, std::unique_ptr<Recording> recording)
+        : queue_(queue), recording_(std::move(recording)) {}
+    void replay() override { recording_->replay(queue_.stream()); }
+
+   private:
+    Queue& queue_;
+    std::unique_ptr<Recording> recording_;
   };
 
   void announce(const Range& read, const Range& written) {
@@ -105,6 +124,7 @@ class QueueDevice final : public Device {
   std::string name_;
   Queue queue_;
   Trees fusion_;
+  std::unique_ptr<RowKernels> rows_;
 };
 
 // The device that is chosen, of which each workspace opens a QueueDevice.

@@ -5,9 +5,8 @@
 //   static void step(T& p, T& s0, T& s1, T& s2, T g, bool named, const RuleRates& r);
 //
 // Slots from kSlots on are not the row's and must not be used. `named` is false for a row that a
-// table rule touches although no gradient came; g is then 0. There is one function for both, so
-// that a row ends in the same bits whether its gradient of zero was sent or left out: a compiler
-// joins roundings otherwise in one formula than in another that is equal to it on paper.
+// table rule touches although no gradient came; g is then 0. One function serves both, so that a
+// row ends in the same bits whether its gradient of zero was sent or left out.
 #pragma once
 #include <cstdint>
 
@@ -22,7 +21,7 @@ namespace cairn::cuda {
 struct RowWalk {
   std::byte* base;
   std::int64_t stride, slot_offset, dim, count;
-  const std::int64_t* numbers;  // null: row i is row i
+  const std::int64_t* numbers;  // null: row i is row i. Negative: nothing is changed for it
   // By row, 1 + where its gradient stands in `values`; 0: none came. Null: gradient i is row i's.
   const std::uint32_t* places;
   const std::byte* values;
@@ -75,8 +74,9 @@ void walk_parts(Queue& queue, const RowWalk& walk) {
   const Divisor parts{(walk.dim + kWidth - 1) / kWidth};
   for_each(queue, walk.count * parts.by, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
     const std::int64_t at = parts.divide(i), j = (i - at * parts.by) * kWidth;
-    const std::int64_t place = walk.place(at);
-    T* const p = reinterpret_cast<T*>(walk.base) + walk.row(at) * walk.stride + j;
+    const std::int64_t row = walk.row(at), place = walk.place(at);
+    if (row < 0) return;
+    T* const p = reinterpret_cast<T*>(walk.base) + row * walk.stride + j;
     const T* const g =
         place < 0 ? nullptr : reinterpret_cast<const T*>(walk.values) + place * walk.dim + j;
     const RuleRates rates = walk.rates != nullptr ? *walk.rates : RuleRates{};

@@ -1,0 +1,47 @@
+// The embedding job that is measured: ten tables of 1.68 million rows of 128 floats, and steps of
+// 105,000 lookups in each, drawn from a power law.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kernels/cuda/embedding/tables.h"
+
+namespace cairn::bench {
+
+struct JobSize {
+  int tables = 10;
+  std::int64_t rows = 1'680'000;   // per table
+  std::int64_t lookups = 105'000;  // per table and step
+  int dim = 128;
+  double exponent = 1.05;  // of the power law
+  int id_sets = 4;         // that the measured steps take turns with
+  int replays = 80;
+};
+
+struct Measured {
+  std::string name;
+  double median_ms = 0, min_ms = 0, max_ms = 0;
+  double bytes = 0;  // that must move at least: each gradient, output and distinct row once
+};
+
+// One rule's measurements: the step, its parts, and the step on hashed tables.
+struct JobResult {
+  std::vector<Measured> measured;
+  double distinct = 0;  // rows per step
+  bool right = true;    // what was looked up and updated is what it should be
+};
+
+// Bytes per second, read and written, of a copy of 2 GB within the device.
+double copy_bandwidth();
+
+// Ids of every step, [id_sets][tables * lookups], table by table. Rank k of the power law is drawn
+// with probability in proportion to k^-exponent, by the inverse of its distribution function; a
+// table's ranks are dealt out over its rows by a permutation of its own.
+std::vector<std::vector<std::int64_t>> power_law_ids(const JobSize& size);
+
+//   Errors  what CUDA refuses, as cairn::Error.   Cost  some 5 s, and device memory for the tables.
+JobResult run_job(const JobSize& size, cuda::Rule rule,
+                  const std::vector<std::vector<std::int64_t>>& ids);
+
+}  // namespace cairn::bench

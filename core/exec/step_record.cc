@@ -1,0 +1,85 @@
+// Runs that never leave the device: enqueued once more while the device records, then replayed.
+#include <algorithm>
+
+#include "core/exec/step.h"
+#include "core/graph/op_def.h"
+
+namespace cairn {
+
+// A learning rate that came with the run or the graph is known before anything is computed.
+bool Step::rate_is_given(std::int32_t update) const {
+  const Node& n = node(update);
+  return is_assignment(n.attributes.get<UpdateRule>("rule").kind) ||
+         outside_tensor(bound_->root(input(update, n.inputs.size() - 1))) != nullptr;
+}
+
+// Neither looks the host at a value on the way, nor does it take part in computing one.
+bool Step::may_record() const {
+  const auto is_on_host = [&](std::int32_t value) {
+    return bound_->type(value).dtype == DType::kString;
+  };
+  for (std::size_t w = 0; w < bound_->waves.size(); ++w) {
+    const Wave& wave = plan_->waves[w];
+    if (!wave.reductions.empty() || wave.awaited >= 0) return false;
+    for (const Instruction& one : bound_->waves[w].compute)
+      if (!one.run || node(one.node).op->name == "wait_for" ||
+          std::ranges::any_of(one.inputs, is_on_host) ||
+          std::ranges::any_of(one.outputs, is_on_host))
+        return false;
+    for (std::int32_t i : wave.updates)
+      if (!rate_is_given(i)) return false;
+  }
+  return true;
+}
+
+// By variable of the graph; empty: some are in the host's memory.
+std::vector<const std::byte*> Step::rows_on_device() {
+  std::vector<const std::byte*> rows;
+  for (VariableId id : plan_->bound) {
+    const DeviceRows::Held* const held = space_.rows->hold(*lender_, id);
+    if (held == nullptr) return {};
+    rows.push_back(held->memory.get());
+  }
+  return rows;
+}
+
+void Step::enqueue_all() {
+  for (wave_ = 0; wave_ < plan_->waves.size(); ++wave_) {
+    compute();
+    for (std::size_t g = 0; g < plan_->waves[wave_].reads.size(); ++g) serve(g);
+    for (BoundUpdate& update : bound_->waves[wave_].updates)
+      enqueue_update(update, *held_for(update));
+  }
+}
+
+// Whether the run was done so. The first one prepares kernels, and is not recorded.
+bool Step::run_recorded() {
+  RecordedRun& recorded = bound_->recorded;
+  using State = RecordedRun::State;
+  if (lender_ == nullptr || recorded.state == State::kNever) return false;
+  if (recorded.state == State::kNew) {
+    recorded.state = may_record() ? State::kUsed : State::kNever;
+    return false;
+  }
+  const std::vector<const std::byte*> rows = rows_on_device();
+  if (rows.size() != plan_->bound.size()) return false;
+  for (BoundWave& wave : bound_->waves)
+    if (std::ranges::any_of(wave.updates, [&](auto& one) { return held_for(one) == nullptr; }))
+      return false;
+  for (BoundWave& wave : bound_->waves) send_rates(wave.updates);
+  if (recorded.work == nullptr || recorded.arena != arena_.get() || recorded.rows != rows) {
+    recorded.work = space_.device.record([&] { enqueue_all(); });
+    recorded.arena = arena_.get();
+    recorded.rows = rows;
+    if (recorded.work == nullptr) {
+      recorded.state = State::kNever;
+      enqueue_all();
+      return true;
+    }
+  }
+  recorded.work->replay();
+  wave_ = plan_->waves.size();
+  return true;
+}
+
+}  // namespace cairn

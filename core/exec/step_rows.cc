@@ -1,0 +1,174 @@
+// Reads and updates of variables that lie in the memory of the step's device: nothing is asked of
+// the store, and nothing leaves the device.
+#include <algorithm>
+#include <cstring>
+
+#include "core/exec/step.h"
+#include "core/graph/op_def.h"
+#include "core/kernels/rule_rates.h"
+
+namespace cairn {
+
+// Whether the device has the group's variable. If so, its values are enqueued.
+bool Step::serve(std::size_t g) {
+  const ReadGroup& group = plan_->waves[wave_].reads[g];
+  ReadHere& here = bound_->waves[wave_].here[g];
+  const auto variable = static_cast<std::size_t>(group.variable);
+  const DeviceRows::Held* const held = space_.rows->hold(*lender_, plan_->bound[variable]);
+  here.served = held != nullptr;
+  if (!here.served) return false;
+  here.gathers.resize(group.nodes.size());
+  if (group.whole)
+    serve_whole(*held, g);
+  else
+    serve_rows(*held, g);
+  return true;
+}
+
+// A variable that nothing changes while the value is in use is read where it lies.
+void Step::serve_whole(const DeviceRows::Held& held, std::size_t g) {
+  ReadHere& here = bound_->waves[wave_].here[g];
+  const ReadGroup& group = plan_->waves[wave_].reads[g];
+  const bool packed = held.block.row_stride == held.block.dim;
+  if (here.in_place.empty())
+    for (std::int32_t i : group.nodes) here.in_place.push_back(packed && stays_as_read(i));
+  for (std::size_t k = 0; k < group.nodes.size(); ++k) {
+    const std::int32_t value = plan_->value({group.nodes[k], 0});
+    std::byte* const place = arena_at(bound_->offset(value));
+    const bool in_place = packed && here.in_place[k];
+    space_.pointers[static_cast<std::size_t>(value)] = in_place ? held.block.base : place;
+    if (in_place) continue;
+    if (!here.gathers[k])
+      here.gathers[k] = space_.device.row_kernels()->prepare_gather(held.type, nullptr);
+    here.gathers[k](held.block, nullptr, place);
+  }
+}
+
+void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
+  ReadHere& here = bound_->waves[wave_].here[g];
+  const ReadGroup& group = plan_->waves[wave_].reads[g];
+  for (std::size_t k = 0; k < group.nodes.size(); ++k) {
+    const std::int32_t i = group.nodes[k], ids = input(i, 0);
+    if (!here.gathers[k])
+      here.gathers[k] = space_.device.row_kernels()->prepare_gather(held.type, &bound_->type(ids));
+    here.gathers[k](held.block, data(ids), const_cast<std::byte*>(data(plan_->value({i, 0}))));
+  }
+}
+
+// Whether the variable is still what it was wherever the value is used: by computing only, in waves
+// up to the first one that updates the variable, since updates come at a wave's end.
+bool Step::stays_as_read(std::int32_t read) const {
+  const std::int32_t value = bound_->root(plan_->value({read, 0}));
+  const auto variable = node(read).attributes.get<std::int64_t>("variable");
+  const auto is_value = [&](ValueRef in) { return bound_->root(plan_->value(in)) == value; };
+  bool changed = false;
+  for (const Wave& wave : plan_->waves) {
+    const auto used_by = [&](std::int32_t i) {
+      return std::ranges::any_of(node(i).inputs, is_value);
+    };
+    if (changed && std::ranges::any_of(wave.compute, used_by)) return false;
+    if (std::ranges::any_of(wave.updates, used_by)) return false;
+    if (std::ranges::any_of(wave.reductions, used_by)) return false;
+    for (std::int32_t i : wave.updates)
+      changed = changed || node(i).attributes.get<std::int64_t>("variable") == variable;
+  }
+  return std::ranges::none_of(plan_->graph.outputs, is_value);
+}
+
+// The variable of an update that the device applies; nullptr: it is asked for.
+DeviceRows::Held* Step::held_for(const BoundUpdate& update) {
+  const Node& n = node(update.node);
+  if (n.op->name == "update_shared") return nullptr;  // it becomes one with those of other replicas
+  DeviceRows::Held* const held = space_.rows->hold(*lender_, stored_variable(update.node));
+  if (held == nullptr) return nullptr;
+  // The store says what is wrong with slots that were not declared.
+  const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
+  if (!rule_slots(rule).empty() && rule != held->rule) return nullptr;
+  if (n.attributes.get<bool>("sparse") && ids_type(update.node).shape.rank() == 0) return nullptr;
+  return held;
+}
+
+// Whether the device has the update's variable. If so, the update is enqueued.
+bool Step::apply_here(BoundUpdate& update) {
+  const DeviceRows::Held* const held = held_for(update);
+  if (held == nullptr) return false;
+  send_rates({&update, 1});
+  enqueue_update(update, *held);
+  return true;
+}
+
+void Step::enqueue_update(BoundUpdate& update, const DeviceRows::Held& held) {
+  const Node& n = node(update.node);
+  const bool sparse = n.attributes.get<bool>("sparse");
+  if (!update.here) {
+    const TensorType ids = sparse ? ids_type(update.node) : TensorType{};
+    update.here = space_.device.row_kernels()->prepare_update(n.attributes.get<UpdateRule>("rule"),
+                                                              held.type, sparse ? &ids : nullptr);
+  }
+  const std::byte* const rates =
+      bound_->rates.memory.get() + update.rates_place * sizeof(RuleRates);
+  update.here(held.block, reinterpret_cast<const RuleRates*>(rates),
+              sparse ? ids_here(update) : nullptr, data(input(update.node, sparse ? 1 : 0)));
+}
+
+// Counts the updates, and brings their rates to the device, if they are not those that lie there.
+void Step::send_rates(std::span<BoundUpdate> updates) {
+  RatesOnDevice& rates = bound_->rates;
+  if (rates.memory == nullptr) {
+    std::size_t all = 0;
+    for (const BoundWave& wave : bound_->waves) all += wave.updates.size();
+    rates.memory = space_.device.allocate(all * sizeof(RuleRates));
+    rates.sent.assign(all * sizeof(RuleRates), std::byte{0xff});  // NaNs: no rates
+  }
+  for (BoundUpdate& update : updates) {
+    DeviceRows::Held& held = *held_for(update);
+    const UpdateRule& rule = node(update.node).attributes.get<UpdateRule>("rule");
+    RuleInputs inputs;
+    if (!is_assignment(rule.kind)) {
+      inputs.learning_rate = learning_rate(update.node);
+      verify_learning_rate(rule, inputs.learning_rate);
+      ++held.updates;
+    }
+    inputs.t = std::max<std::int64_t>(held.updates, 1);
+    held.changed = true;
+    const RuleRates made = fold_rates(rule, inputs);
+    const std::size_t offset = update.rates_place * sizeof made;
+    std::byte* const sent = rates.sent.data() + offset;
+    if (std::memcmp(sent, &made, sizeof made) == 0) continue;
+    std::memcpy(sent, &made, sizeof made);
+    space_.device.copy(Device::Direction::kIn, rates.memory.get() + offset, sent, sizeof made);
+  }
+}
+
+// Of all ids of a sparse update, in one row. A scalar: they are of several dtypes.
+TensorType Step::ids_type(std::int32_t update) const {
+  const std::span<const std::int32_t> readers = id_readers(update);
+  if (readers.empty()) return bound_->type(input(update, 0));
+  const DType dtype = bound_->type(input(readers[0], 0)).dtype;
+  std::int64_t count = 0;
+  for (std::int32_t i : readers) {
+    if (bound_->type(input(i, 0)).dtype != dtype) return {dtype, {}};
+    count += bound_->type(input(i, 0)).shape.elements();
+  }
+  return {dtype, {count}};
+}
+
+const std::byte* Step::ids_here(BoundUpdate& update) {
+  const std::span<const std::int32_t> readers = id_readers(update.node);
+  if (readers.empty()) return data(input(update.node, 0));
+  if (readers.size() == 1) return data(input(readers[0], 0));
+  const auto bytes_of = [](const TensorType& type) {
+    return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+  };
+  if (update.joined_ids == nullptr)
+    update.joined_ids = space_.device.allocate(bytes_of(ids_type(update.node)));
+  std::byte* to = update.joined_ids.get();
+  for (std::int32_t i : readers) {
+    const std::size_t bytes = bytes_of(bound_->type(input(i, 0)));
+    space_.device.copy(Device::Direction::kWithin, to, data(input(i, 0)), bytes);
+    to += bytes;
+  }
+  return update.joined_ids.get();
+}
+
+}  // namespace cairn

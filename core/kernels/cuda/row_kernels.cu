@@ -1,0 +1,237 @@
+#include "core/kernels/cuda/row_kernels.h"
+
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/kernels/cuda/index.h"
+#include "core/kernels/cuda/kernel_table.h"
+#include "core/kernels/cuda/launch.h"
+#include "core/kernels/cuda/ordered_ids.h"
+#include "core/kernels/cuda/rules.h"
+
+namespace cairn::cuda {
+namespace {
+
+struct alignas(16) Word16 {
+  std::uint64_t half[2];
+};
+
+std::shared_ptr<const FaultSite> row_fault(Queue& queue, std::string_view what,
+                                           const TensorType& table, const TensorType& ids) {
+  return queue.add_fault([what, table, ids](std::int64_t position, std::int64_t id) {
+    const TensorType types[] = {table, ids};
+    return fault_text(
+        what, types,
+        str("id ", id, " at position ", position, " is outside [0, ", table.shape[0], ")"));
+  });
+}
+
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
+}
+
+void announce(Queue& queue, const std::vector<Range>& reads, const std::vector<Range>& writes) {
+  if (queue.driver().watches()) queue.driver().announce(queue.stream(), reads, writes);
+}
+
+// All of a block's parameters, from the first row's to the last one's.
+Range range_of(const RowBlock& block) {
+  if (block.rows == 0) return {};
+  return {block.base, static_cast<std::size_t>((block.rows - 1) * block.row_stride + block.dim) *
+                          dtype_bytes(block.dtype)};
+}
+
+// ---- lookups ----
+
+// `stride`, `width`: of a row, in words.
+template <typename Word, typename Id>
+void gather_rows(Queue& queue, std::int64_t count, std::int64_t rows, std::int64_t stride,
+                 std::int64_t width, const std::byte* base, const Id* ids, std::byte* to,
+                 const FaultSite& fault) {
+  const Word* const from = reinterpret_cast<const Word*>(base);
+  Word* const out = reinterpret_cast<Word*>(to);
+  const Divisor words{width};
+  for_each(queue, count * width, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
+    const std::int64_t position = words.divide(i), j = i - position * words.by;
+    const std::int64_t id = ids != nullptr ? static_cast<std::int64_t>(ids[position]) : position;
+    if (id >= 0 && id < rows) {
+      out[i] = from[id * stride + j];
+    } else {
+      out[i] = Word{};
+      if (j == 0) fault.report(position, id);
+    }
+  });
+}
+
+template <typename Id>
+void gather_words(Queue& queue, const RowBlock& block, std::int64_t count, const Id* ids,
+                  std::byte* to, const FaultSite& fault) {
+  const auto element = static_cast<std::int64_t>(dtype_bytes(block.dtype));
+  const std::int64_t stride = block.row_stride * element, width = block.dim * element;
+  if (width == 0) return;
+  announce(queue,
+           {range_of(block),
+            {reinterpret_cast<const std::byte*>(ids),
+             ids != nullptr ? static_cast<std::size_t>(count) * sizeof(Id) : 0}},
+           {{to, static_cast<std::size_t>(count * width)}});
+  const std::uint64_t places = reinterpret_cast<std::uintptr_t>(block.base) |
+                               reinterpret_cast<std::uintptr_t>(to) |
+                               static_cast<std::uint64_t>(stride | width) | 16;
+  const auto word = static_cast<std::int64_t>(places & (~places + 1));
+  const auto gather = [&](auto one) {
+    gather_rows<decltype(one)>(queue, count, block.rows, stride / word, width / word, block.base,
+                               ids, to, fault);
+  };
+  switch (word) {
+    case 16: return gather(Word16{});
+    case 8: return gather(std::uint64_t{});
+    case 4: return gather(std::uint32_t{});
+    case 2: return gather(std::uint16_t{});
+    default: return gather(std::uint8_t{});
+  }
+}
+
+// ---- updates by ids ----
+
+template <typename T>
+using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                            std::type_identity<T>>::type;
+
+// What two values for one row come to.
+template <typename T>
+CAIRN_DEVICE T joined(EqualIds how, T a, T b) {
+  switch (how) {
+    case EqualIds::kSum:
+      return static_cast<T>(static_cast<Modular<T>>(a) + static_cast<Modular<T>>(b));
+    case EqualIds::kProduct:
+      return static_cast<T>(static_cast<Modular<T>>(a) * static_cast<Modular<T>>(b));
+    case EqualIds::kMin: return b < a ? b : a;
+    case EqualIds::kMax: return b > a ? b : a;
+    case EqualIds::kLast: break;
+  }
+  return b;
+}
+
+// rows[i] = what the values of the ids that are equal to the i-th in order come to, in the order in
+// which they occur; numbers[i] = that id, or -1 where an equal one stands before or the id is out
+// of range.
+template <typename T>
+void join_equal_ids(Queue& queue, EqualIds how, const OrderedIds& order, std::int64_t dim,
+                    const std::byte* values, std::int64_t* numbers, std::byte* rows) {
+  const std::uint64_t* const ids = order.ids();
+  const std::int32_t* const positions = order.positions();
+  const auto bound = static_cast<std::uint64_t>(order.bound());
+  const std::int64_t n = order.count();
+  const T* const from = reinterpret_cast<const T*>(values);
+  T* const to = reinterpret_cast<T*>(rows);
+  const Divisor width{dim};
+  for_each(queue, n * dim, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
+    const std::int64_t first = width.divide(i), j = i - first * width.by;
+    const std::uint64_t id = ids[first];
+    const bool head = id != bound && (first == 0 || ids[first - 1] != id);
+    if (j == 0) numbers[first] = head ? static_cast<std::int64_t>(id) : -1;
+    if (!head) return;
+    T made = from[positions[first] * width.by + j];
+    for (std::int64_t k = first + 1; k < n && ids[k] == id; ++k)
+      made = joined(how, made, from[positions[k] * width.by + j]);
+    to[i] = made;
+  });
+}
+
+void join_equal_ids(Queue& queue, DType dtype, EqualIds how, const OrderedIds& order,
+                    std::int64_t dim, const std::byte* values, std::int64_t* numbers,
+                    std::byte* rows) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return join_equal_ids<float>(queue, how, order, dim, values, numbers, rows);
+    case DType::kInt32:
+      return join_equal_ids<std::int32_t>(queue, how, order, dim, values, numbers, rows);
+    case DType::kInt64:
+      return join_equal_ids<std::int64_t>(queue, how, order, dim, values, numbers, rows);
+    default: break;
+  }
+  switch (dtype_bytes(dtype)) {
+    case 1: return join_equal_ids<std::uint8_t>(queue, how, order, dim, values, numbers, rows);
+    case 2: return join_equal_ids<std::uint16_t>(queue, how, order, dim, values, numbers, rows);
+    default: return join_equal_ids<std::uint64_t>(queue, how, order, dim, values, numbers, rows);
+  }
+}
+
+bool can_join(DType dtype, EqualIds how) {
+  return how == EqualIds::kLast || dtype == DType::kFloat32 || dtype == DType::kInt32 ||
+         dtype == DType::kInt64;
+}
+
+class CudaRowKernels final : public RowKernels {
+ public:
+  explicit CudaRowKernels(Queue& queue) : queue_(queue) {}
+
+  Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
+    if (ids == nullptr)
+      return [this, none = FaultSite{}](const RowBlock& block, const std::byte*, std::byte* rows) {
+        gather_words<std::int64_t>(queue_, block, block.rows, nullptr, rows, none);
+      };
+    auto fault = row_fault(queue_, "gather_variable", table, *ids);
+    const std::int64_t count = ids->shape.elements();
+    if (ids->dtype == DType::kInt32)
+      return [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
+        gather_words(queue_, block, count, reinterpret_cast<const std::int32_t*>(at), rows, *fault);
+      };
+    return [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
+      gather_words(queue_, block, count, reinterpret_cast<const std::int64_t*>(at), rows, *fault);
+    };
+  }
+
+  Update prepare_update(const UpdateRule& rule, const TensorType& table,
+                        const TensorType* ids) override {
+    if (ids == nullptr)
+      return [run = prepare_rule(queue_, rule, table.dtype)](
+                 const RowBlock& block, const RuleRates* rates, const std::byte*,
+                 const std::byte* values) { run(block, rates, nullptr, block.rows, values); };
+    if (Update fused = prepare_fused_update(queue_, rule, table, *ids)) return fused;
+    return prepare_joined(rule, table, *ids);
+  }
+
+ private:
+  // Values of equal ids are joined into scratch first.
+  Update prepare_joined(const UpdateRule& rule, const TensorType& table, const TensorType& ids) {
+    const EqualIds how = equal_ids(rule.kind);
+    if (!can_join(table.dtype, how))
+      throw UnimplementedError(str("a sparse update of rows of ", dtype_name(table.dtype)));
+    const std::int64_t n = ids.shape.elements(), dim = table.shape.row_elements();
+    auto order = std::make_shared<OrderedIds>(queue_, n, table.shape[0]);
+    auto numbers = queue_.memory(static_cast<std::size_t>(n) * sizeof(std::int64_t));
+    const std::size_t row_bytes = static_cast<std::size_t>(n * dim) * dtype_bytes(table.dtype);
+    auto rows = queue_.memory(row_bytes);
+    auto fault = row_fault(queue_, "update_variable", table, ids);
+    return [this, how, n, dim, ids, order, numbers, rows, row_bytes, fault,
+            narrow = ids.dtype == DType::kInt32, dtype = table.dtype,
+            run = prepare_rule(queue_, rule, table.dtype, table.shape[0])](
+               const RowBlock& block, const RuleRates* rates, const std::byte* at,
+               const std::byte* values) {
+      announce(queue_, {{at, bytes_of(ids)}, {values, row_bytes}},
+               {{numbers->data(), static_cast<std::size_t>(n) * sizeof(std::int64_t)},
+                {rows->data(), row_bytes}});
+      constexpr auto kFault = OrderedIds::Negative::kFault;
+      if (narrow)
+        order->sort(reinterpret_cast<const std::int32_t*>(at), kFault, *fault);
+      else
+        order->sort(reinterpret_cast<const std::int64_t*>(at), kFault, *fault);
+      join_equal_ids(queue_, dtype, how, *order, dim, values, numbers->as<std::int64_t>(),
+                     rows->data());
+      run(block, rates, numbers->as<std::int64_t>(), n, rows->data());
+    };
+  }
+
+  Queue& queue_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowKernels> make_row_kernels(Queue& queue) {
+  return std::make_unique<CudaRowKernels>(queue);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,158 @@
+// Variables that lie in a device's memory while steps compute on them: a run gives what it gives
+// with variables in the host's memory, and the store has the newest rows whenever it is asked.
+#include <gmock/gmock.h>
+
+#include "core/kernels/cuda/device.h"
+#include "tests/core/cuda/fake_driver.h"
+#include "tests/core/executor_testing.h"
+#include "tests/core/noise.h"
+
+namespace cairn {
+namespace {
+
+using namespace testing;  // NOLINT: ours and gmock's
+using ::testing::HasSubstr;
+
+constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.99f, 1e-3f}};
+constexpr UpdateRule kLazyAdam{RuleKind::kLazyAdam, {0.9f, 0.99f, 1e-3f}};
+
+// The same variables in a store for each of two devices.
+struct DeviceRowsTest : ::testing::Test {
+  struct Side {
+    explicit Side(Device& device) : workspace(device) {}
+    LocalStore store;
+    Workspace workspace;
+  };
+  FakeDriver driver;
+  std::unique_ptr<Device> gpu = cuda::make_device("gpu:0", driver, cpu_device());
+  std::vector<Variable> variables;
+  Side host{cpu_device()}, device{*gpu};
+
+  Variable variable(const std::string& name, const Tensor& value, const UpdateRule& rule) {
+    auto spec = std::make_shared<VariableSpec>();
+    spec->name = name;
+    spec->dtype = value.dtype();
+    spec->shape = value.shape();
+    spec->initializer = Initializer::from(value);
+    for (Side* side : {&host, &device}) side->store.add_slots(side->store.create(spec), rule);
+    return variables.emplace_back(spec);
+  }
+
+  std::vector<Tensor> run_on(Side& side, const ConcreteFunction& function,
+                             const std::vector<Tensor>& arguments) {
+    std::vector<VariableId> ids;
+    for (const auto& used : function.variables)
+      for (VariableId id = 0; id < variables.size(); ++id)
+        if (variables[id].shared_spec() == used) ids.push_back(id);
+    return run(make_plan(function.graph, ids), side.workspace, side.store, {}, arguments, {});
+  }
+
+  static void expect_near(const Tensor& got, const Tensor& want, const std::string& what) {
+    ASSERT_EQ(got.type(), want.type()) << what;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got.elements()); ++i) {
+      EXPECT_NEAR(got.values<float>()[i], want.values<float>()[i], 1e-5f)
+          << what << " element " << i;
+    }
+  }
+  Tensor read(Side& side, VariableId id) {
+    Read one{id, {}, {}};
+    side.store.pull({}, {&one, 1});
+    return one.value;
+  }
+  void expect_equal_stores() {
+    for (VariableId id = 0; id < variables.size(); ++id) {
+      expect_near(read(device, id), read(host, id), variables[id].name());
+      EXPECT_EQ(device.store.updates(id), host.store.updates(id)) << variables[id].name();
+    }
+  }
+};
+
+// Two lookups of one table, so that an update's ids are those of both; a dense layer; a slot rule
+// for each; a read after an update.
+TEST_F(DeviceRowsTest, StepsTrainAsWithVariablesInTheHostsMemory) {
+  const Variable table = variable("table", noise({9, 4}, 1), kLazyAdam),
+                 wide = variable("wide", noise({9, 1}, 2), kSgd),
+                 layer = variable("layer", noise({4, 3}, 3), kAdam),
+                 scale = variable("scale", tensor({1}, {2}), kSgd);
+  const auto step = trace_function({ints({kAny}), ints({kAny}), floats({kAny, 3})}, [&](auto& in) {
+    const Array rows = table.gather(arg(in, 0)) + table.gather(arg(in, 1));
+    const Array out = tanh(matmul(rows, layer.read()) + wide.gather(arg(in, 0))) * scale.read();
+    const Array loss = mean(square(out - arg(in, 2)));
+    for (const auto& gradient : variable_gradients(loss)) {
+      const UpdateRule& rule = gradient.variable.name() == "table"   ? kLazyAdam
+                               : gradient.variable.name() == "layer" ? kAdam
+                                                                     : kSgd;
+      if (gradient.is_sparse())
+        gradient.variable.update(rule, gradient.sparse, 0.1f);
+      else
+        gradient.variable.update(rule, gradient.dense, 0.1f);
+    }
+    scale.assign(scale.read() * 0.9f);
+    return std::vector<Array>{loss, scale.read()};
+  });
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<Tensor> arguments = {ids_of({8, 0, 8, 3, 3}), ids_of({1, 8, 2, 3, i}),
+                                           noise({5, 3}, 10 + i)};
+    const auto want = run_on(host, step, arguments), got = run_on(device, step, arguments);
+    for (std::size_t k = 0; k < want.size(); ++k) expect_near(got[k], want[k], str("output ", k));
+  }
+  expect_equal_stores();
+}
+
+TEST_F(DeviceRowsTest, AWarmStepAllocatesNothingAndMovesNoVariable) {
+  const Variable layer = variable("layer", noise({4, 3}, 1), kSgd);
+  const auto step = trace_function({floats({2, 4})}, [&](auto& in) {
+    const Array loss = mean(square(matmul(arg(in, 0), layer.read())));
+    for (const auto& gradient : variable_gradients(loss))
+      gradient.variable.update(kSgd, gradient.dense, 0.1f);
+    return std::vector<Array>{loss};
+  });
+  const auto plan = make_plan(step.graph, {0});
+  const std::vector<Tensor> arguments = {noise({2, 4}, 2)};
+  run(plan, device.workspace, device.store, {}, arguments, {});
+  const auto before = driver.counts();
+  run(plan, device.workspace, device.store, {}, arguments, {});
+  EXPECT_EQ(driver.counts().allocations, before.allocations);
+  EXPECT_EQ(driver.counts().waits, before.waits + 1);  // for the loss
+}
+
+TEST_F(DeviceRowsTest, WhatTheStoreChangesIsSeenByTheNextStep) {
+  const Variable v = variable("v", tensor({2}, {1, 2}), kSgd);
+  const auto doubled = trace_function({}, [&](auto&) {
+    v.assign(v.read() * 2.0f);
+    return std::vector<Array>{v.read()};
+  });
+  run_on(device, doubled, {});
+  Update set{0, {RuleKind::kAssign, {}}, 0, {}, tensor({2}, {10, 20})};
+  device.store.push({}, {&set, 1});
+  expect_near(run_on(device, doubled, {})[0], tensor({2}, {20, 40}), "v");
+  expect_near(read(device, 0), tensor({2}, {20, 40}), "v at home");
+}
+
+TEST_F(DeviceRowsTest, AnIdOutOfRangeIsRaisedWithItsPlace) {
+  const Variable table = variable("table", noise({9, 4}, 1), kSgd);
+  const auto lookup = trace_function(
+      {ints({kAny})}, [&](auto& in) { return std::vector<Array>{table.gather(arg(in, 0))}; });
+  EXPECT_THAT(
+      [&] {
+        run_on(device, lookup, {ids_of({1, 9, 2})});
+      },
+      ::testing::ThrowsMessage<InvalidArgumentError>(
+          AllOf(HasSubstr("id 9 at position 1"), HasSubstr("[0, 9)"))));
+}
+
+TEST_F(DeviceRowsTest, RowsComeHomeWhenTheWorkspaceEnds) {
+  const Variable v = variable("v", tensor({2}, {1, 2}), kSgd);
+  const auto doubled = trace_function({}, [&](auto&) {
+    v.assign(v.read() * 2.0f);
+    return std::vector<Array>{};
+  });
+  {
+    Workspace other(*gpu);
+    run(make_plan(doubled.graph, {0}), other, device.store, {}, {}, {});
+  }
+  expect_near(read(device, 0), tensor({2}, {2, 4}), "v");
+}
+
+}  // namespace
+}  // namespace cairn
