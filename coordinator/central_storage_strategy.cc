@@ -2,16 +2,25 @@
 
 #include "coordinator/device_names.h"
 #include "coordinator/replica_runtime.h"
+#include "core/base/error.h"
 
 namespace cairn {
 namespace {
 
-// All devices that there are today have the host's memory: the place is a name.
+// Variables lie in the host's memory, whatever computes: the place is a name.
 std::string place_of(const std::vector<std::string>& compute_devices,
                      const std::string& parameter_device) {
-  if (!parameter_device.empty()) return devices_of({parameter_device}).front().name;
-  const auto devices = devices_of(compute_devices);
-  return devices.size() == 1 ? devices.front().name : "cpu:0";
+  if (!parameter_device.empty()) {
+    const DeviceName named = parse_device_name(parameter_device);
+    if (named.kind == DeviceName::Kind::kGpu)
+      throw InvalidArgumentError(str("the parameter device is \"", parameter_device,
+                                     "\", and variables lie in the host's memory, from which GPUs "
+                                     "read them too: name a logical CPU, or none"));
+    return named.text();
+  }
+  if (compute_devices.size() != 1) return "cpu:0";
+  const DeviceName only = parse_device_name(compute_devices.front());
+  return only.kind == DeviceName::Kind::kCpu ? only.text() : "cpu:0";
 }
 
 std::unique_ptr<ReplicaRuntime> one_place_for(std::size_t replicas, std::uint64_t seed) {

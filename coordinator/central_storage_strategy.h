@@ -18,10 +18,11 @@ namespace cairn {
 //   Failures, repetition, batches, threads: see InSyncStrategy.
 class CentralStorageStrategy final : public InSyncStrategy {
  public:
-  // A replica for each compute device, named as in MirroredStrategy; none named: all devices that
-  // there are. Variables lie on `parameter_device`, which is the only compute device or "cpu:0"
-  // unless it is named.
-  //   Errors  InvalidArgument: a device that there is not, or one that is named twice.
+  // A replica for each compute device, named as in MirroredStrategy; none named: the processor.
+  // Variables lie on `parameter_device`, a logical CPU, which is the only compute device if that is
+  // one, or "cpu:0", unless it is named.
+  //   Errors  InvalidArgument: a name that means no device, a logical CPU that is named twice, or a
+  //           GPU for the variables. NotFound: a GPU that this machine does not have; says why.
   explicit CentralStorageStrategy(const std::vector<std::string>& compute_devices = {},
                                   const std::string& parameter_device = "",
                                   const InSyncOptions& options = {});

@@ -21,7 +21,7 @@ DeviceAssignment::DeviceAssignment(std::vector<std::vector<std::string>> devices
     : devices_(std::move(devices)) {
   if (devices_.empty())
     throw InvalidArgumentError("a device assignment has no replica: give it a list for each");
-  std::map<int, std::string> taken;
+  std::map<std::string, std::string> taken;  // by a device's name, the place that has it
   for (std::size_t replica = 0; replica < devices_.size(); ++replica) {
     const auto& own = devices_[replica];
     if (own.empty())
@@ -34,13 +34,15 @@ DeviceAssignment::DeviceAssignment(std::vector<std::vector<std::string>> devices
                                      devices_.front().size(),
                                      ": all replicas run one program, so give all as many"));
     for (std::size_t logical = 0; logical < own.size(); ++logical) {
-      int number = 0;
+      std::string name;
       try {
-        number = logical_cpu(own[logical]);
+        name = device_named(own[logical]).name;
       } catch (const InvalidArgumentError& error) {
         throw InvalidArgumentError(str(place(replica, logical), ": ", error.what()));
+      } catch (const NotFoundError& error) {
+        throw NotFoundError(str(place(replica, logical), ": ", error.what()));
       }
-      const auto [before, is_new] = taken.emplace(number, place(replica, logical));
+      const auto [before, is_new] = taken.emplace(std::move(name), place(replica, logical));
       if (!is_new)
         throw InvalidArgumentError(str("the device \"", own[logical], "\" is both ", before->second,
                                        " and ", place(replica, logical),

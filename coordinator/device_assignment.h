@@ -26,7 +26,8 @@ class DeviceAssignment {
   // devices[r][l] is logical device l of replica r, named as in MirroredStrategy.
   //   Errors  InvalidArgument naming replica and logical device: there is no such device, or
   //           another place has it already; a replica without devices; replicas that have different
-  //           numbers of them. There must be one replica at least.
+  //           numbers of them. There must be one replica at least. NotFound: a GPU that this
+  //           machine does not have; says why.
   explicit DeviceAssignment(std::vector<std::vector<std::string>> devices);
 
   // The first devices are replica 0's, the next ones replica 1's, and so on.

@@ -46,7 +46,7 @@ bool within_trace() { return TraceContext::current() != nullptr; }
 InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
                                const std::vector<NamedDevice>& devices,
                                std::unique_ptr<ReplicaRunner> runner, bool check_replicas)
-    : LocalStrategy(std::move(runtime)),
+    : LocalStrategy(std::move(runtime), *devices.front().device),
       runtime_(static_cast<ReplicaRuntime&>(LocalStrategy::runtime())),
       replicas_(runtime_.replicas()),
       local_(runtime_.local_replicas()),

@@ -8,6 +8,7 @@
 #include "coordinator/local_checkpoint.h"
 #include "core/base/offload.h"
 #include "core/exec/local_runtime.h"
+#include "core/kernels/device.h"
 
 namespace cairn {
 namespace {
@@ -33,7 +34,8 @@ class LocalIterator final : public IteratorSource {
 }  // namespace
 
 struct LocalStrategy::State {
-  explicit State(std::unique_ptr<LocalRuntime> owned) : own(std::move(owned)), runtime(*own) {}
+  explicit State(std::unique_ptr<LocalRuntime> owned, Device& device = cpu_device())
+      : own(std::move(owned)), runtime(*own), workspace(device) {}
   explicit State(LocalRuntime& another) : runtime(another) {}
 
   std::unique_ptr<LocalRuntime> own;  // nullptr: another's
@@ -57,6 +59,8 @@ LocalStrategy::LocalStrategy(std::uint64_t seed)
     : state_(std::make_unique<State>(std::make_unique<LocalRuntime>(seed))) {}
 LocalStrategy::LocalStrategy(std::unique_ptr<LocalRuntime> runtime)
     : state_(std::make_unique<State>(std::move(runtime))) {}
+LocalStrategy::LocalStrategy(std::unique_ptr<LocalRuntime> runtime, Device& device)
+    : state_(std::make_unique<State>(std::move(runtime), device)) {}
 LocalStrategy::LocalStrategy(LocalRuntime& runtime) : state_(std::make_unique<State>(runtime)) {}
 LocalStrategy::~LocalStrategy() = default;
 

@@ -14,6 +14,7 @@
 namespace cairn {
 
 class DataCursor;
+class Device;
 class LocalRuntime;
 class LocalStore;
 class Offload;
@@ -52,6 +53,8 @@ class LocalStrategy : public Strategy {
   explicit LocalStrategy(LocalRuntime& runtime);
   // On these variables.
   explicit LocalStrategy(std::unique_ptr<LocalRuntime> runtime);
+  // The same; steps compute on `device`, which outlives it.
+  LocalStrategy(std::unique_ptr<LocalRuntime> runtime, Device& device);
   std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) override;
   std::vector<Element> next_elements(const IteratorSource& source) override;
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;

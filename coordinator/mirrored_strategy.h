@@ -40,8 +40,11 @@ namespace cairn {
 class MirroredStrategy : public InSyncStrategy {
  public:
   // A replica for each device: "cpu:0", "cpu:1", ... are logical CPUs, each computing on a thread
-  // of its own. None named: all devices that there are; today that is one, the processor.
-  //   Errors  InvalidArgument: a device that there is not, or one that is named twice.
+  // of its own; "gpu:0", "gpu:1", ... are this machine's GPUs, each of which may have several
+  // replicas. None named: the processor. A copy of the variables lies in the host's memory, and
+  // values that replicas reduce meet there.
+  //   Errors  InvalidArgument: a name that means no device, or a logical CPU that is named twice.
+  //           NotFound: a GPU that this machine does not have; says why.
   explicit MirroredStrategy(const std::vector<std::string>& devices = {},
                             const InSyncOptions& options = {});
   // The same; how replicas' values become one is the program's own choice, or one of Cairn's by its

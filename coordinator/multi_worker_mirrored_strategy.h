@@ -71,9 +71,10 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   // Returns when all workers are there. With no cluster, and as an evaluator, which is none of the
   // workers, this process is alone.
   //   Errors  InvalidArgument: the cluster has a job "ps", this process is none of its tasks, a
-  //           device that there is not or that is named twice; on all workers: they have different
-  //           numbers of devices, naming two. DeadlineExceeded: workers are missing; names them.
-  //           Those of make_network_group().
+  //           name that means no device, a logical CPU that is named twice; on all workers: they
+  //           have different numbers of devices, naming two. NotFound: a GPU that this machine does
+  //           not have. DeadlineExceeded: workers are missing; names them. Those of
+  //           make_network_group().
   explicit MultiWorkerMirroredStrategy(const ClusterResolver& resolver = TFConfigClusterResolver(),
                                        const CommunicationOptions& communication = {},
                                        MultiWorkerOptions options = {});

@@ -71,6 +71,12 @@ ParameterServerStrategy::ParameterServerStrategy(const ClusterResolver& resolver
 ParameterServerStrategy::ParameterServerStrategy(std::unique_ptr<EngineHost> host,
                                                  const std::vector<std::string>& devices)
     : host_(std::move(host)) {
+  for (const std::string& name : devices)
+    if (parse_device_name(name).kind == DeviceName::Kind::kGpu)
+      throw InvalidArgumentError(
+          str("the device \"", name, "\" was named for each worker, and on what its lanes compute ",
+              "is the worker's choice: start it with `cairn-worker --device gpu`, and name logical "
+              "CPUs here, one for each replica"));
   const std::size_t replicas = devices_of(devices).size();
   if (replicas > 1) replicas_ = std::make_unique<WorkerReplicas>(*this, static_cast<int>(replicas));
   auto workers = std::make_shared<std::vector<Tensor>>();

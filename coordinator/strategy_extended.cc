@@ -42,7 +42,7 @@ void StrategyExtended::require_destinations(const Destinations& destinations) co
   std::vector<std::string> known = worker_devices();
   for (std::string& device : parameter_devices()) known.push_back(std::move(device));
   for (const std::string& device : destinations.devices_)
-    if (std::find(known.begin(), known.end(), device) == known.end()) logical_cpu(device);
+    if (std::find(known.begin(), known.end(), device) == known.end()) device_named(device);
 }
 
 RunValue StrategyExtended::reduce_to(ReduceOp op, const PerReplica& value,

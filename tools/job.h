@@ -60,6 +60,9 @@ struct JobCluster {
   std::string transport = "auto";
   std::string arithmetic = "float32";  // of matrix products; or bfloat16
   std::string wire = "float32";        // of rows and gradients under way; or bfloat16
+  // What workers, or the replicas of a process, compute on: as core/kernels/chosen_devices.h has
+  // it. Empty: nothing was said.
+  std::string device;
   std::int64_t partition_min_bytes = 256 << 10;
   double ps_wait_seconds = 600;
   bool recovery = true;

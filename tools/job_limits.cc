@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/kernels/chosen_devices.h"
 #include "core/tensor/element.h"
 #include "tools/job_service.h"
 #include "tools/job_strategy.h"
@@ -89,6 +90,11 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.name("cluster.transport", cluster.transport, {"auto", "tcp", "unix"});
   limits.name("cluster.arithmetic", cluster.arithmetic, {"float32", "bfloat16"});
   limits.name("cluster.wire", cluster.wire, {"float32", "bfloat16"});
+  try {
+    if (!cluster.device.empty()) verify_device_choice(cluster.device);
+  } catch (const InvalidArgumentError& error) {
+    limits.refuse("cluster.device", str(": ", error.what()));
+  }
 }
 
 void verify_text(const std::string& key, const JobFeatures::Text& text, const Limits& limits) {

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
+#include "core/kernels/chosen_devices.h"
 #include "tools/run_folder.h"
 #include "tools/run_place.h"
 
@@ -28,6 +29,11 @@ void verify(const LocalClusterOptions& options) {
   need(options.shards, 0, "--shards");
   need(options.lanes, 0, "--lanes");
   need(options.data_workers, 0, "--data-workers");
+  try {
+    verify_device_choice(options.device);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(str("--device: ", error.what()));
+  }
   const std::string& transport = options.transport;
   if (transport != "auto" && transport != "tcp" && transport != "unix")
     throw InvalidArgumentError(str("--transport ", transport, ": expected auto, tcp or unix"));
@@ -179,6 +185,10 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
   if (int count = ps ? options_.shards : options_.lanes; count > 0) {
     arguments.push_back(ps ? "--shards" : "--lanes");
     arguments.push_back(std::to_string(count));
+  }
+  if (!ps && options_.device != "auto") {
+    arguments.push_back("--device");
+    arguments.push_back(options_.device);
   }
   const auto& added = ps ? options_.ps_arguments : options_.worker_arguments;
   arguments.insert(arguments.end(), added.begin(), added.end());

@@ -21,6 +21,7 @@ struct LocalClusterOptions {
   int shards = 0;  // threads of a ps; 0: cairn-ps chooses
   // Closures that a worker computes at once; 0: cairn-worker chooses.
   int lanes = 0;
+  std::string device = "auto";     // workers compute on; see core/kernels/chosen_devices.h
   std::string transport = "auto";  // "auto", "tcp", "unix"
   // The folder of this run, made if it is not there; "": a new one under runs/.
   std::string dir;

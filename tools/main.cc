@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "rpc/command_line.h"
 #include "tools/ckpt_command.h"
+#include "tools/devices_command.h"
 #include "tools/generate_command.h"
 #include "tools/status_command.h"
 #include "tools/stop_command.h"
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   cairn::tools::add_status_command(app, status);
   cairn::tools::add_stop_command(app, status);
   cairn::tools::add_ckpt_command(app, status);
+  cairn::tools::add_devices_command(app, status);
   cairn::tools::add_generate_command(app, status);
   cairn::rpc::add_version_flag(app);
   try {

@@ -29,6 +29,7 @@ Json cluster_json(const Job& job) {
           {"workers", cluster.workers},
           {"shards", cluster.shards},
           {"lanes", cluster.lanes},
+          {"device", cluster.device.empty() ? "auto" : cluster.device},
           {"pipeline_depth", cluster.pipeline_depth},
           {"transport", cluster.transport},
           {"wire", cluster.wire},

@@ -18,6 +18,10 @@ namespace cairn::tools {
 namespace {
 using std::chrono::milliseconds;
 
+// The exit status of our programs when their command line is wrong, which does not mend itself
+// (rpc/command_line.h has it as kUsageExitCode).
+constexpr int kWrongUsage = 2;
+
 TimePoint now() { return system_clock().now(); }
 
 std::string title(const RoleSpec& spec) { return str(spec.role, " ", spec.index); }
@@ -207,7 +211,9 @@ void Supervisor::on_death(Role& role, const ExitStatus& status, TimePoint at) {
   if (stopping_) return publish();
   bool young = at - role.started < options_.healthy;
   if (!event.by_plan) role.young_deaths = young ? role.young_deaths + 1 : 0;
-  if (role.young_deaths > options_.crashes_max) return give_up(role, std::move(event));
+  const bool wrong_usage = young && !event.by_plan && status.shell_code() == kWrongUsage;
+  if (wrong_usage || role.young_deaths > options_.crashes_max)
+    return give_up(role, std::move(event));
   Duration wait{0};
   if (!event.by_plan && role.young_deaths > 1)
     wait =
@@ -227,11 +233,12 @@ void Supervisor::give_up(Role& role, RoleEvent event) {
   role.given_up = true;
   event.kind = RoleEvent::Kind::kGivenUp;
   const std::string& log = role.spec.command.output_file;
+  const std::string deaths =
+      role.young_deaths == 1 ? "once" : str(role.young_deaths, " times in a row");
   event.message =
-      str(title(role.spec), " cannot be kept running: it ended ", role.young_deaths,
-          " times in a row within ", std::chrono::duration<double>(options_.healthy).count(),
-          " s of its start, last with ", event.status.str(), ". The end of its log ", log, ":\n",
-          last_lines(log, 10));
+      str(title(role.spec), " cannot be kept running: it ended ", deaths, " within ",
+          std::chrono::duration<double>(options_.healthy).count(), " s of its start, last with ",
+          event.status.str(), ". The end of its log ", log, ":\n", last_lines(log, 10));
   publish();
   if (on_event_) on_event_(event);
 }

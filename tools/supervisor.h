@@ -29,7 +29,8 @@ struct RoleSpec {
 struct SupervisorOptions {
   // A role that dies within `healthy` of its start has died young. It is first brought back at
   // once; from the second young death in a row on it waits first_backoff, and twice as long each
-  // time; after crashes_max returns in vain it is given up.
+  // time; after crashes_max returns in vain it is given up. One that dies young with exit status 2,
+  // as our programs do when their command line is wrong, is given up at once.
   Duration healthy = std::chrono::seconds(10);
   Duration first_backoff = std::chrono::milliseconds(100);
   Duration backoff_max = std::chrono::seconds(5);

@@ -129,6 +129,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   options.workers = wanted.workers;
   options.shards = wanted.shards;
   options.lanes = wanted.lanes;
+  if (!wanted.device.empty()) options.device = wanted.device;
   options.transport = wanted.transport;
   options.dir = request.dir;
   options.data_workers = request.overrides.data_workers.value_or(0);
@@ -188,6 +189,11 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
 }
 
 int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
+  if (request.overrides.device)
+    throw InvalidArgumentError(
+        str("--device ", *request.overrides.device,
+            ": the workers of this cluster run already, and "
+            "each computes on what it was started with: give --device to cairn-worker"));
   const Interrupts interrupts;
   ProgressLine line;
   const LogAbove log(line);
@@ -227,6 +233,7 @@ int train_here(const TrainRequest& request) {
           str("--data-workers starts a data service beside ps and workers, and strategy.kind is \"",
               job.strategy.kind, "\": name a service that runs in data.service.address"));
     if (job.strategy.kind == "multi_worker_mirrored") return train_on_workers(request, job);
+    if (!job.strategy.on_workers()) replica_devices(job);  // before data is read for them
     PreparedJob prepared = prepare(request);
     if (!job.strategy.on_workers()) return train_in_process(request, prepared);
     return run_on_local_cluster(request, std::move(prepared));

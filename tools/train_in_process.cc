@@ -8,6 +8,7 @@
 #include "coordinator/one_device_strategy.h"
 #include "coordinator/task_roles.h"
 #include "core/base/disk.h"
+#include "core/kernels/chosen_devices.h"
 #include "rpc/token.h"
 #include "storage/checkpoint_folder.h"
 #include "tools/given_cluster.h"
@@ -21,21 +22,28 @@
 namespace cairn::tools {
 namespace {
 
-// A replica for each.
-std::vector<std::string> devices_of(const Job& job) {
-  std::vector<std::string> devices;
-  for (int i = 0; i < job.strategy.replicas_of_process(); ++i) devices.push_back(str("cpu:", i));
-  return devices;
+// Of a job that names devices.
+ChosenDevices chosen_by(const Job& job) {
+  try {
+    return chosen_devices(job.cluster.device);
+  } catch (const NotFoundError& error) {
+    throw NotFoundError(str("--device, or cluster.device of the job, is \"", job.cluster.device,
+                            "\": ", error.what()));
+  }
+}
+
+std::string computes_on(const Job& job) {
+  return job.cluster.device.empty() ? "" : str("; it computes on ", chosen_by(job).text);
 }
 
 std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
   const std::uint64_t seed = job.model.seed;
-  const std::vector<std::string> devices = devices_of(job);
+  const std::vector<std::string> devices = replica_devices(job);
   if (job.strategy.kind == "mirrored")
     return std::make_unique<MirroredStrategy>(devices, InSyncOptions{.seed = seed});
   if (job.strategy.kind == "central_storage")
     return std::make_unique<CentralStorageStrategy>(devices, "", InSyncOptions{.seed = seed});
-  return std::make_unique<OneDeviceStrategy>(seed);
+  return std::make_unique<OneDeviceStrategy>(devices.front(), seed);
 }
 
 // The step at which the checkpoint's run began its data; a checkpoint of a program says nothing.
@@ -47,6 +55,20 @@ std::int64_t data_began(const std::string& resume) {
 
 }  // namespace
 
+// Workers of one machine begin at different GPUs, where there are several.
+std::vector<std::string> replica_devices(const Job& job, std::size_t worker) {
+  const bool one = job.strategy.kind == "one_device";
+  const auto replicas = static_cast<std::size_t>(one ? 1 : job.strategy.replicas_of_process());
+  std::vector<Device*> chosen{&cpu_device()};
+  if (!job.cluster.device.empty()) chosen = chosen_by(job).devices;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < replicas; ++i) {
+    const Device* device = chosen[(worker * replicas + i) % chosen.size()];
+    names.push_back(device == &cpu_device() ? str("cpu:", i) : std::string(device->name()));
+  }
+  return names;
+}
+
 int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   const Job& job = prepared.job;
   if (!request.kills.empty())
@@ -56,7 +78,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   const Interrupts interrupts;  // until here a signal ends us at once: there was nothing to lose
   ProgressLine line;
   const GivenClusterRun run(request.dir, {});
-  line.say(str(strategy_text(job), "; the run's folder is ", run.dir()));
+  line.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
   TrainerOptions options =
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
   const FittedFeatures features = features_of(prepared, request, options.resume);
@@ -129,13 +151,14 @@ int train_as_worker(const TrainRequest& request) {
   const Interrupts interrupts;
   ProgressLine line;
   const GivenClusterRun run(request.dir, {cluster, request.cluster_id, request.token_file});
-  line.say(str(strategy_text(job), "; the run's folder is ", run.dir()));
+  line.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
   TrainerOptions options =
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
   const FittedFeatures features = features_of(prepared, own, options.resume);
-  MultiWorkerOptions group{.seed = job.model.seed,
-                           .devices = devices_of(job),
-                           .transport = rpc::parse_transport(job.cluster.transport)};
+  MultiWorkerOptions group{
+      .seed = job.model.seed,
+      .devices = replica_devices(job, static_cast<std::size_t>(resolver.task_id().value_or(0))),
+      .transport = rpc::parse_transport(job.cluster.transport)};
   if (!request.cluster_id.empty()) group.cluster_id = request.cluster_id;
   if (!request.token_file.empty()) group.token = rpc::read_token(request.token_file);
   CommunicationOptions communication;

@@ -1,9 +1,18 @@
 // Running a job without servers: on replicas of this process, alone or in a group of processes.
 //   Thread  one.
 #pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
 #include "tools/train_setup.h"
 
 namespace cairn::tools {
+
+// The device of each replica of this process, by the job's cluster.device; logical CPUs where that
+// says nothing. `worker`: the number of this process in its group.
+//   Errors  NotFound: a GPU is asked for, and there is none, or not that one; says why.
+std::vector<std::string> replica_devices(const Job& job, std::size_t worker = 0);
 
 // Under one_device, mirrored or central_storage. Returns the exit status.
 //   Errors  InvalidArgument: --kill, since there is no process to kill. Those of the run.

@@ -46,6 +46,7 @@ void apply(const TrainRequest& request, Job& job) {
       "--steps-per-closure");
   set(wanted.transport, job.cluster.transport, "cluster.transport", "--transport");
   set(wanted.wire, job.cluster.wire, "cluster.wire", "--wire");
+  set(wanted.device, job.cluster.device, "cluster.device", "--device");
   set(wanted.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
   set(wanted.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
   set(wanted.epochs, job.data.epochs, "data.epochs", "--epochs");
@@ -128,6 +129,9 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--transport", wanted.transport, "auto, tcp or unix");
   app.add_option("--arithmetic", wanted.arithmetic,
                  "What matrix products are computed in: float32 or bfloat16");
+  app.add_option("--device", wanted.device,
+                 "What workers or replicas compute on: auto (the GPUs, or the CPU where there is "
+                 "none), cpu, gpu, or one GPU, as gpu:0");
   app.add_option("--wire", wanted.wire, "What rows and gradients travel as: float32 or bfloat16");
   app.add_option("--ps-wait", wanted.ps_wait_seconds,
                  "Seconds that a lost ps may take to come back");

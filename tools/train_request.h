@@ -27,7 +27,8 @@ struct JobOverrides {
   std::optional<std::int64_t> steps, steps_per_closure;
   std::optional<double> epochs, ps_wait_seconds;
   std::optional<std::uint64_t> seed;
-  std::optional<std::string> transport, wire, arithmetic, checkpoint_every, evaluate_every, model;
+  std::optional<std::string> transport, wire, arithmetic, device, checkpoint_every, evaluate_every,
+      model;
   bool no_recovery = false;
 };
 

@@ -141,9 +141,12 @@ int up_group(const UpOptions& options) {
     throw InvalidArgumentError(
         "without ps there is a group of workers that all run one program: give it behind --; or "
         "give --ps, to have servers for a program of your own");
-  if (options.cluster.shards > 0 || options.cluster.lanes > 0)
+  const bool device = options.cluster.device != LocalClusterOptions().device;
+  if (options.cluster.shards > 0 || options.cluster.lanes > 0 || device)
     throw InvalidArgumentError(
-        str(options.cluster.shards > 0 ? "--shards" : "--lanes",
+        str(options.cluster.shards > 0  ? "--shards"
+            : options.cluster.lanes > 0 ? "--lanes"
+                                        : "--device",
             " is of a cluster with ps, and here all processes are workers that run the program: "
             "give --ps, or leave it out"));
   WorkerProcessesOptions group;
@@ -202,6 +205,11 @@ void add_up_command(CLI::App& app, int& status) {
       ->capture_default_str();
   command
       ->add_option("--lanes", cluster.lanes, "Closures each worker computes at once; 0: it chooses")
+      ->capture_default_str();
+  command
+      ->add_option("--device", cluster.device,
+                   "What workers compute on: auto (the GPUs, or the CPU where there is none), cpu, "
+                   "gpu, or one GPU, as gpu:0")
       ->capture_default_str();
   command->add_option("--transport", cluster.transport, "auto, tcp or unix")->capture_default_str();
   command->add_option("--dir", cluster.dir,

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/trace.h"
+#include "core/kernels/device.h"
 #include "worker/mirrored_step.h"
 
 namespace cairn::worker {
@@ -24,8 +25,8 @@ struct Lane::Function {
   std::shared_ptr<const Plan> plan;
   std::vector<std::unique_ptr<Workspace>> workspaces;  // those not in use
 
-  std::unique_ptr<Workspace> workspace() {
-    if (workspaces.empty()) return std::make_unique<Workspace>();
+  std::unique_ptr<Workspace> workspace(Device& device) {
+    if (workspaces.empty()) return std::make_unique<Workspace>(device);
     auto last = std::move(workspaces.back());
     workspaces.pop_back();
     return last;
@@ -115,6 +116,7 @@ Lane::Lane(rpc::Reactor& reactor, rpc::Network& network, LaneOptions options)
              .incarnation = options_.incarnation,
              .lane = static_cast<std::uint32_t>(options_.data.lane)}) {
   if (options_.collective == nullptr) options_.collective = &seat_.group();
+  if (options_.device == nullptr) options_.device = &cpu_device();
 }
 
 Lane::~Lane() = default;
@@ -270,7 +272,7 @@ void Lane::take_elements(const Closure& closure, const Function& function, Run& 
 ClosureResult Lane::run_now(Closure closure) {
   auto what = function(closure.function);
   check_arguments(closure, *what);
-  auto workspace = what->workspace();
+  auto workspace = what->workspace(*options_.device);
   ClosureResult result;
   try {
     result.outputs = run_without_variables(what->plan, *workspace, context(closure),
@@ -286,7 +288,7 @@ ClosureResult Lane::run_now(Closure closure) {
 
 void Lane::make_step(Run& run, const Closure& closure) {
   run.plan = run.function->plan;
-  run.workspace = run.function->workspace();
+  run.workspace = run.function->workspace(*options_.device);
   run.store = closure.group == 0 ? run.function->stores->open(run.slot)
                                  : seat_.open(remote_, run.slot, closure, *run.member,
                                               run.function->mirrored, config_.check_copies);

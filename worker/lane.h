@@ -44,6 +44,7 @@ struct LaneOptions {
   std::shared_ptr<Offload> offload;  // what data.offload points to, if the lane is to keep it alive
   LinkOptions link;
   Collective* collective = nullptr;  // outlives the lane; null: the lane's own group
+  Device* device = nullptr;          // that it computes on, which outlives it; null: the CPU
 };
 
 struct LaneConfig {

@@ -1,4 +1,9 @@
 // cairn-worker: runs closures for a coordinator.
+#include <CLI/CLI.hpp>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "core/kernels/chosen_devices.h"
 #include "rpc/server_main.h"
 #include "service/consumers.h"
 #include "worker/worker_server.h"
@@ -35,7 +40,8 @@ class Running final : public cairn::rpc::RunningServer {
 
 std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
                                                  cairn::rpc::Network& network,
-                                                 const cairn::rpc::ServerFlags& flags) {
+                                                 const cairn::rpc::ServerFlags& flags,
+                                                 const std::string& device) {
   cairn::worker::WorkerOptions options;
   options.index = flags.index;
   options.address = cairn::rpc::Address::parse(flags.listen);
@@ -43,6 +49,9 @@ std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
   options.token = flags.token;
   options.insecure = flags.insecure;
   options.lanes = flags.threads;
+  cairn::ChosenDevices chosen = cairn::chosen_devices(device);
+  cairn::log_info("computes on ", chosen.text);
+  options.devices = std::move(chosen.devices);
   cairn::service::ConsumersOptions reading;
   reading.cluster = flags.cluster_id;
   reading.token = flags.token;
@@ -50,6 +59,26 @@ std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
   reading.task = flags.index;
   reading.transport = flags.transport;
   return std::make_unique<Running>(reactor, network, std::move(options), std::move(reading));
+}
+
+// A device that is not there is wrong usage, told as such: where the program is started again
+// after an error, that would not help.
+std::string wrong_device(const std::string& choice) {
+  try {
+    cairn::chosen_devices(choice);
+    return "";
+  } catch (const cairn::Error& error) {
+    return error.what();
+  }
+}
+
+void add_flags(CLI::App& app, std::string& device) {
+  app.add_option(
+         "--device", device,
+         "What lanes compute on: auto (the GPUs, or the CPU where there is none), cpu, gpu, "
+         "or one GPU, as gpu:0")
+      ->check(wrong_device, "", "")
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -62,6 +91,10 @@ int main(int argc, char** argv) {
       "Runs the closures that a coordinator sends, against the variables of the cluster's ps.";
   program.threads_flag = "--lanes";
   program.threads_help = "Closures that compute at once, a thread each";
-  program.start = start;
+  std::string device = "auto";
+  program.add_flags = [&device](CLI::App& app) { add_flags(app, device); };
+  program.start = [&device](auto& reactor, auto& network, const auto& flags) {
+    return start(reactor, network, flags, device);
+  };
   return cairn::rpc::server_main(argc, argv, program);
 }

@@ -95,6 +95,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   std::vector<rpc::Endpoint> endpoints{control_endpoint()};
   for (std::uint32_t i = 0; i < options_.lanes; ++i) {
     lane.data.lane = i;
+    lane.device = &device_of(i);
     seats_.push_back(std::make_unique<LaneSeat>(shared ? &reactor_ : nullptr, network, lane, i));
     endpoints.push_back(lane_endpoint(*seats_.back()));
   }
@@ -108,6 +109,13 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   door.log = options_.log;
   acceptor_ = std::make_unique<rpc::Acceptor>(network, options_.address, std::move(door),
                                               std::move(endpoints));
+}
+
+// Workers of one machine, with a lane each, would otherwise all compute on its first GPU.
+Device& WorkerServer::device_of(std::uint32_t lane) const {
+  if (options_.devices.empty()) return cpu_device();
+  const std::size_t turn = std::size_t{options_.index} * options_.lanes + lane;
+  return *options_.devices[turn % options_.devices.size()];
 }
 
 rpc::Endpoint WorkerServer::control_endpoint() {
@@ -160,12 +168,13 @@ std::string WorkerServer::status_json() const {
            {"buffer_bytes", rpc::buffer_bytes()},
            {"shared_bytes", rpc::shared_bytes()},
            {"lanes", Json::array()}};
-  for (const auto& seat : seats_) {
-    const LaneStats& stats = *seat->stats;
+  for (std::uint32_t lane = 0; lane < seats_.size(); ++lane) {
+    const LaneStats& stats = *seats_[lane]->stats;
     Json closures = Json::array();
     for (const DoingSlot::Seen& seen : stats.doing.seen())
       closures.push_back(closure_json(seen, reactor_.now()));
-    out["lanes"].push_back({{"session", stats.session.load()},
+    out["lanes"].push_back({{"device", device_of(lane).name()},
+                            {"session", stats.session.load()},
                             {"functions", stats.functions.load()},
                             {"closures_done", stats.closures_done.load()},
                             {"closures_failed", stats.closures_failed.load()},

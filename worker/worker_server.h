@@ -8,10 +8,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/incarnation.h"
 #include "core/base/log.h"
 #include "core/base/offload.h"
+#include "core/kernels/device.h"
 #include "rpc/network.h"
 #include "rpc/reactor.h"
 #include "rpc/waits.h"
@@ -36,6 +38,9 @@ struct WorkerOptions {
   std::string token;
   bool insecure = false;  // allow an exposed address without a token
   std::uint32_t lanes = 1;
+  // That lanes compute on, in turn, from the one on that is this worker's turn if all workers of a
+  // machine have the same ones. They outlive the server. None: the CPU.
+  std::vector<Device*> devices;
   LaneThreads threads = LaneThreads::kOwn;
   ProcessIncarnation incarnation;  // none: drawn at random
   // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else
@@ -64,6 +69,7 @@ class WorkerServer {
 
  private:
   struct LaneSeat;
+  Device& device_of(std::uint32_t lane) const;
   rpc::Endpoint control_endpoint();
   rpc::Endpoint lane_endpoint(const LaneSeat& seat);
   WorkerOptions options_;

@@ -316,9 +316,31 @@ TEST(MirroredDevices, AreLogicalCpusEachNamedOnce) {
                 MirroredStrategy({"cpu:0", "CPU:0"});
               }),
               HasSubstr("named twice"));
-  for (const char* name : {"gpu:0", "cpu", "cpu:", "cpu:x", "cpu:-1", "cpu:64", ""})
+  for (const char* name :
+       {"tpu:0", "cpu", "cpu:", "cpu:x", "cpu:-1", "cpu:64", "", "gpu", "gpu:-1"})
     EXPECT_THROW(MirroredStrategy({"cpu:0", name}), InvalidArgumentError) << name;
-  EXPECT_THROW(CentralStorageStrategy(logical_cpus(2), "gpu:0"), InvalidArgumentError);
+}
+
+// No machine has so many, so that the test is the same where there are some.
+TEST(MirroredDevices, AGpuThatIsNotThereIsNotFoundAndNamedAsItWasGiven) {
+  for (const auto& named : std::vector<std::function<void()>>{
+           [] {
+             MirroredStrategy({"cpu:0", "/GPU:99"});
+           },
+           [] { CentralStorageStrategy({"/GPU:99"}); }, [] { OneDeviceStrategy("/GPU:99"); }})
+    EXPECT_THAT(message_of<NotFoundError>(named),
+                AllOf(HasSubstr("\"/GPU:99\""), HasSubstr("no device gpu:99: ")));
+}
+
+TEST(MirroredDevices, OneDeviceComputesOnTheCpuThatIsNamed) {
+  OneDeviceStrategy strategy("/CPU:3", 7);
+  EXPECT_THAT(strategy.extended().worker_devices(), ElementsAre("cpu:3"));
+}
+
+TEST(CentralStorageDevices, VariablesOnAGpuAreRefused) {
+  EXPECT_THAT(
+      message_of<InvalidArgumentError>([] { CentralStorageStrategy(logical_cpus(2), "gpu:0"); }),
+      AllOf(HasSubstr("\"gpu:0\""), HasSubstr("name a logical CPU")));
 }
 
 TEST(MirroredCopies, OneThatDriftsIsFoundAndNamed) {

@@ -61,6 +61,13 @@ TEST(DeviceAssignment, RefusesWhatNoReplicaCouldRunOnAndSaysWhere) {
   EXPECT_THAT(of({{"cpu:0", "cpu:1"}, {"cpu:2", "/device:CPU:1"}}),
               AllOf(HasSubstr("logical device 1 of replica 0"),
                     HasSubstr("logical device 1 of replica 1"), HasSubstr("device of its own")));
+  try {
+    DeviceAssignment given(Lists{{"cpu:0"}, {"gpu:99"}});
+    ADD_FAILURE() << "no machine has a hundred GPUs";
+  } catch (const NotFoundError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("logical device 0 of replica 1"), HasSubstr("no device gpu:99: ")));
+  }
 }
 
 TEST(DeviceAssignment, RefusesAGridThatDoesNotComeOut) {

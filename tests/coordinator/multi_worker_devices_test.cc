@@ -63,7 +63,7 @@ TEST(MultiWorkerDevices, WorkersWithDifferentNumbersOfThemAreAllToldWhich) {
 
 TEST(MultiWorkerDevices, OneThatThereIsNotIsRefusedBeforeAnybodyIsWaitedFor) {
   SocketCluster cluster(2);
-  EXPECT_THROW(MultiWorker(cluster.resolver(0), {}, {.devices = {"gpu:0"}}), InvalidArgumentError);
+  EXPECT_THROW(MultiWorker(cluster.resolver(0), {}, {.devices = {"gpu:99"}}), NotFoundError);
   EXPECT_THROW(MultiWorker(cluster.resolver(0), {}, {.devices = {"cpu:0", "/cpu:0"}}),
                InvalidArgumentError);
 }

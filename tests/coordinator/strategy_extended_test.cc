@@ -128,8 +128,10 @@ TYPED_TEST(ExtendedInSync, ReducesToVariablesAndDevices) {
                   [&] { extended.reduce_to(ReduceOp::kSum, values, scalar_of(other, 1)); }),
               HasSubstr("not made by this strategy"));
   EXPECT_THAT(
-      refusal<InvalidArgumentError>([&] { extended.reduce_to(ReduceOp::kSum, values, "gpu:0"); }),
-      HasSubstr("\"gpu:0\""));
+      refusal<InvalidArgumentError>([&] { extended.reduce_to(ReduceOp::kSum, values, "tpu:0"); }),
+      HasSubstr("\"tpu:0\""));
+  EXPECT_THAT(refusal<NotFoundError>([&] { extended.reduce_to(ReduceOp::kSum, values, "gpu:99"); }),
+              HasSubstr("\"gpu:99\""));
   EXPECT_THROW(extended.reduce_to(ReduceOp::kSum, 2.0f, v), InvalidArgumentError);  // as reduce()
 }
 

@@ -1,5 +1,6 @@
 // Workers of several devices train to the numbers of one device with the same global batch, and to
 // the same bits each time.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,6 +17,7 @@ namespace cairn {
 namespace {
 
 using testing::AdultModel;
+using ::testing::HasSubstr;
 using testing::ImageModel;
 using testing::logical_cpus;
 
@@ -153,6 +155,18 @@ TEST(WorkerReplicas, AreNamedAfterTheirWorkersDevices) {
   EXPECT_EQ(strategy.extended().worker_devices(),
             (std::vector<std::string>{"/job:worker/task:0/cpu:0", "/job:worker/task:0/cpu:1",
                                       "/job:worker/task:1/cpu:0", "/job:worker/task:1/cpu:1"}));
+}
+
+TEST(WorkerReplicas, OnWhatWorkersComputeIsNotTheirCoordinatorsChoice) {
+  SimulatedClusterOptions options = cluster_of(1, 1, {});
+  options.strategy.devices = {"gpu:0"};
+  try {
+    SimulatedCluster cluster(options);
+    ADD_FAILURE() << "it was not refused";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("\"gpu:0\""));
+    EXPECT_THAT(error.what(), HasSubstr("cairn-worker --device"));
+  }
 }
 
 }  // namespace

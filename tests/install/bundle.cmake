@@ -38,13 +38,14 @@ foreach(file README LICENSE share/examples/adult.toml share/examples/data/adult/
   endif()
 endforeach()
 
-# Every library comes from the bundle, but for glibc's; the dynamic linker is asked from outside.
+# Every library comes from the bundle, but for glibc's and, of libcairn_cuda.so, the CUDA toolkit's; the dynamic linker is asked
+# from outside.
 file(GLOB libraries ${FOLDER}/moved/lib/*)
 foreach(file ${cairn} ${libraries})
   execute_process(COMMAND env -i PATH=/usr/bin:/bin ldd ${file} OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\t\n ]+ => [^\n]+" lines "${lines}")
   foreach(line ${lines})
-    if(NOT line MATCHES "^lib(c|m|mvec|pthread|dl|rt|resolv)\\.so" AND NOT line MATCHES " => ${FOLDER}/moved/")
+    if(NOT line MATCHES "^lib(c|m|mvec|pthread|dl|rt|resolv|cublasLt)\\.so" AND NOT line MATCHES " => ${FOLDER}/moved/")
       message(SEND_ERROR "${file}: ${line}")
     endif()
   endforeach()

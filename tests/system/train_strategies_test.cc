@@ -25,7 +25,9 @@ class TrainStrategies : public testing::Test {
   ChildProcess start(const std::string& command, std::vector<std::string> more) {
     std::vector<std::string> arguments{std::string(CAIRN_PROGRAMS) + "/cairn", command};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return ChildProcess({.arguments = arguments, .output_file = file("output")});
+    return ChildProcess({.arguments = arguments,
+                         .environment = {"CAIRN_CUDA_LIBRARY=none"},  // on machines with a GPU too
+                         .output_file = file("output")});
   }
   int end_of(ChildProcess& child) {
     return end_in_time(child, kEndsWithinMs, output()).shell_code();
@@ -188,6 +190,20 @@ TEST_F(TrainStrategies, WhatOnlyServersHaveIsRefusedBeforeAnythingIsDone) {
   EXPECT_EQ(train({"--strategy", "mirrored", "--kill", "ps:0@40%"}), 1);
   EXPECT_THAT(output(), AllOf(HasSubstr("--kill ps:0@40%"), HasSubstr("no ps or worker"),
                               Not(HasSubstr("the run's folder"))));
+}
+
+TEST_F(TrainStrategies, AGpuThatIsAskedForAndIsNotThereEndsTheRunAndIsExplained) {
+  for (const char* kind : {"parameter_server", "one_device", "multi_worker_mirrored"}) {
+    EXPECT_EQ(train({"--strategy", kind, "--device", "gpu", "--overwrite"}), 1) << kind;
+    EXPECT_THAT(output(), HasSubstr("there is no GPU to compute on: CAIRN_CUDA_LIBRARY=none"))
+        << kind;
+    EXPECT_THAT(output(), Not(HasSubstr("times in a row"))) << kind;
+  }
+}
+
+TEST_F(TrainStrategies, OneProcessSaysOnWhatItComputesWhereThatWasChosen) {
+  EXPECT_EQ(train({"--strategy", "one_device", "--device", "auto", "--steps", "3"}), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("it computes on the CPU; no GPU is used: CAIRN_CUDA_LIBRARY"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
+#include "core/base/error.h"
+#include "core/base/json.h"
 #include "tests/tools/end_in_time.h"
 #include "tests/tools/temp_folder.h"
 #include "tools/child_process.h"
@@ -18,7 +20,9 @@ struct Said {
 Said say(const std::string& program, std::vector<std::string> arguments) {
   const TempFolder folder;
   arguments.insert(arguments.begin(), std::string(CAIRN_PROGRAMS) + "/" + program);
-  ChildProcess child({.arguments = arguments, .output_file = folder.path() + "/output"});
+  ChildProcess child({.arguments = arguments,
+                      .environment = {"CAIRN_CUDA_LIBRARY=none"},  // on machines with a GPU too
+                      .output_file = folder.path() + "/output"});
   const int code = end_in_time(child, 60'000, program).shell_code();
   return {code, folder.read("output")};
 }
@@ -66,6 +70,65 @@ TEST(CommandLine, EveryOtherWrongUsageEndsWithTwoAsWell) {
     EXPECT_EQ(said.code, 2) << said.text;
     EXPECT_THAT(said.text, HasSubstr(program + " --help tells what there is"));
   }
+}
+
+// ---- devices ----
+
+// It ends at once, since its parent has: Linux numbers no process so high.
+Said worker_on(const std::string& device) {
+  return say("cairn-worker",
+             {"--listen", "127.0.0.1:0", "--parent-pid", "999999999", "--device", device});
+}
+
+std::size_t lines_with(const std::string& words, const std::string& text) {
+  std::size_t lines = 0;
+  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++lines;
+  return lines;
+}
+
+TEST(Devices, AWorkerSaysInOneLineOnWhatItComputesAndWhyOnNoGpu) {
+  const Said automatic = worker_on("auto");
+  EXPECT_EQ(automatic.code, 0) << automatic.text;
+  EXPECT_THAT(automatic.text,
+              HasSubstr("computes on the CPU; no GPU is used: CAIRN_CUDA_LIBRARY=none\n"));
+  EXPECT_EQ(lines_with("computes on", automatic.text), 1u);
+  const Said cpu = worker_on("cpu");
+  EXPECT_THAT(cpu.text, HasSubstr("computes on the CPU\n"));
+  EXPECT_EQ(lines_with("computes on", cpu.text), 1u);
+}
+
+TEST(Devices, AWorkerThatIsToUseAGpuAndHasNoneEndsWithTwoAndSaysWhy) {
+  const Said all = worker_on("gpu");
+  EXPECT_EQ(all.code, 2);
+  EXPECT_THAT(all.text, HasSubstr("--device: there is no GPU to compute on: "
+                                  "CAIRN_CUDA_LIBRARY=none; choose auto"));
+  const Said one = worker_on("gpu:1");
+  EXPECT_EQ(one.code, 2);
+  EXPECT_THAT(one.text, HasSubstr("there is no device gpu:1: CAIRN_CUDA_LIBRARY=none"));
+  for (const char* nonsense : {"tpu", "gpu:", "gpu:x", "gpu:-1", "GPU"}) {
+    const Said said = worker_on(nonsense);
+    EXPECT_EQ(said.code, 2);
+    EXPECT_THAT(said.text, HasSubstr(str("no device \"", nonsense, "\" to choose")));
+  }
+}
+
+TEST(Devices, AreListedWithWhatIsNotUsedAndWhy) {
+  const Said said = say("cairn", {"devices"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_TRUE(said.text.starts_with("cpu ")) << said.text;
+  EXPECT_THAT(said.text, HasSubstr(" logical processor"));
+  EXPECT_THAT(said.text, HasSubstr("no GPU is used: CAIRN_CUDA_LIBRARY=none\n"));
+  const Json listed = parse_json(say("cairn", {"devices", "--json"}).text, "the list");
+  EXPECT_FALSE(listed["cpu"]["model"].get<std::string>().empty());
+  EXPECT_GE(listed["cpu"]["processors"].get<int>(), 1);
+  EXPECT_EQ(listed["gpus"], Json::array());
+  EXPECT_EQ(listed["not_used"], "CAIRN_CUDA_LIBRARY=none");
+}
+
+TEST(Devices, AGroupOfProgramsIsToldThatDevicesAreTheirs) {
+  const Said said = say("cairn", {"up", "--workers", "2", "--device", "gpu", "--", "true"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.text, HasSubstr("--device is of a cluster with ps"));
 }
 
 }  // namespace

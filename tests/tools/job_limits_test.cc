@@ -32,6 +32,8 @@ TEST(JobLimits, NumbersOutOfRangeAreNamedWithLineKeyAndValue) {
       {"[data]\ntrain = 'a'\nbatch = 0", "some.toml:3: data.batch is 0"},
       {"[data]\ntrain = 'a'\n[cluster]\nps = 0", "some.toml:4: cluster.ps is 0"},
       {"[data]\ntrain = 'a'\n[cluster]\nlanes = 0", "some.toml:4: cluster.lanes is 0"},
+      {"[data]\ntrain = 'a'\n[cluster]\ndevice = 'tpu'",
+       "some.toml:4: cluster.device: there is no device \"tpu\" to choose: auto, cpu"},
       {"[data]\ntrain = 'a'\n[cluster]\nps_wait_seconds = inf",
        "some.toml:4: cluster.ps_wait_seconds is inf"},
       {"[data]\ntrain = 'a'\n[model]\nembedding_dim = 0", "some.toml:4: model.embedding_dim is 0"},

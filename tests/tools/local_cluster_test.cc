@@ -81,6 +81,28 @@ TEST_F(LocalClusterTest, ServersGetTheirFlagsAndLogToTheirFiles) {
   EXPECT_THAT(said, HasSubstr(R"("task":{"type":"ps","index":0})"));
 }
 
+TEST_F(LocalClusterTest, WorkersAreToldOnWhatToCompute) {
+  std::string fifo = folder_.path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  folder_.script("cairn-worker", "echo worker $*\necho said > " + fifo + "\n" + kServe);
+  LocalClusterOptions wanted = options();
+  wanted.workers = 1;
+  wanted.device = "gpu:1";
+  LocalCluster cluster(wanted, log_.sink());
+  cluster.start();
+  std::string word;
+  std::ifstream(fifo) >> word;
+  EXPECT_THAT(folder_.read("run/logs/worker-0.log"), HasSubstr("--device gpu:1"));
+
+  wanted.device = "tpu";
+  try {
+    LocalCluster refused(wanted);
+    ADD_FAILURE() << "it was not refused";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--device: there is no device \"tpu\""));
+  }
+}
+
 TEST_F(LocalClusterTest, ADataServiceIsADispatcherAndDataWorkersThatComeBack) {
   folder_.script("cairn-data", std::string("echo data $* [$TF_CONFIG]\n") + kServe);
   LocalClusterOptions wanted = options();

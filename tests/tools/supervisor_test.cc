@@ -74,6 +74,16 @@ TEST_F(SupervisorTest, KillIsAFaultThatTheRoleComesBackFromEveryTime) {
   EXPECT_THROW(supervisor.kill("worker", 1), NotFoundError);
 }
 
+TEST_F(SupervisorTest, ARoleWhoseCommandLineIsWrongIsGivenUpAtOnce) {
+  Supervisor supervisor({role("worker", 0, "echo --device: there is no GPU; exit 2")},
+                        {.crashes_max = 1000}, log_.sink());
+  supervisor.start();
+  RoleEvent end = log_.wait(Kind::kGivenUp, "worker", 0);
+  EXPECT_EQ(end.restarts, 0);
+  EXPECT_THAT(end.message, testing::AllOf(HasSubstr("it ended once"), HasSubstr("exit status 2"),
+                                          HasSubstr("there is no GPU")));
+}
+
 TEST_F(SupervisorTest, ARoleThatCannotStayUpIsGivenUpWithItsStatusAndTheEndOfItsLog) {
   Supervisor supervisor({role("ps", 0, "echo the disk is full; exit 3")},
                         {.first_backoff = milliseconds(1), .crashes_max = 3}, log_.sink());

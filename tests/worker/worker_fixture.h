@@ -13,10 +13,11 @@
 
 namespace cairn::worker {
 
-class WorkerServerTest : public testing::Test {
+class WorkerServerTest : public ::testing::Test {
  protected:
-  WorkerServerTest() {
+  explicit WorkerServerTest(std::vector<Device*> devices = {}) {
     WorkerOptions options;
+    options.devices = std::move(devices);
     options.index = 3;
     options.address = rpc::Address::parse("sim://worker3");
     options.cluster = "test";

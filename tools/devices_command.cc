@@ -1,0 +1,98 @@
+#include "tools/devices_command.h"
+
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "core/base/json.h"
+#include "core/base/machine.h"
+#include "core/kernels/chosen_devices.h"
+
+namespace cairn::tools {
+namespace {
+
+// Of the first processor that the kernel describes (proc(5)).
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+      return line.substr(line.find(": ") + 2);
+  return "a processor without a name";
+}
+
+// Those that this process may run on: a container may have fewer than the machine.
+int processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+// Those that our kernels, or oneDNN's, have loops for; newest last.
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> known;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) known.emplace_back("AVX2");
+  if (__builtin_cpu_supports("fma")) known.emplace_back("FMA");
+  if (__builtin_cpu_supports("avx512f")) known.emplace_back("AVX-512");
+  if (__builtin_cpu_supports("avx512bf16")) known.emplace_back("AVX-512 BF16");
+  if (__builtin_cpu_supports("amx-bf16")) known.emplace_back("AMX BF16");
+#endif
+  return known;
+}
+
+Json described() {
+  const cuda::OpenedDevices& found = gpus();
+  Json gpus = Json::array();
+  for (const cuda::OpenedDevice& gpu : found.devices)
+    gpus.push_back({{"name", gpu.device->name()},
+                    {"model", gpu.model},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"compute_capability",
+                     str(gpu.compute_capability / 10, ".", gpu.compute_capability % 10)}});
+  return {{"cpu",
+           {{"model", processor_model()},
+            {"processors", processors()},
+            {"memory_bytes", machine_memory_bytes()},
+            {"instruction_sets", instruction_sets()}}},
+          {"gpus", std::move(gpus)},
+          {"not_used", found.absent.empty() ? Json(nullptr) : Json(found.absent)}};
+}
+
+void print() {
+  std::string sets;
+  for (const std::string& one : instruction_sets()) sets += ", " + one;
+  const int count = processors();
+  std::printf("cpu    %s, %d logical processor%s, %.1f GiB%s\n", processor_model().c_str(), count,
+              count == 1 ? "" : "s", static_cast<double>(machine_memory_bytes()) / 0x1p30,
+              sets.c_str());
+  const cuda::OpenedDevices& found = gpus();
+  for (const cuda::OpenedDevice& gpu : found.devices)
+    std::printf("%-6s %s\n", std::string(gpu.device->name()).c_str(), gpu_text(gpu).c_str());
+  if (found.absent.empty()) return;
+  std::printf("%s: %s\n", found.devices.empty() ? "no GPU is used" : "not used",
+              found.absent.c_str());
+}
+
+}  // namespace
+
+void add_devices_command(CLI::App& app, int& status) {
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand(
+      "devices", "Show what this machine can compute on, and what is not used, and why");
+  command->add_flag("--json", *as_json, "As JSON");
+  command->callback([as_json, &status] {
+    if (*as_json)
+      std::printf("%s\n", json_text(described(), 2).c_str());
+    else
+      print();
+    status = 0;
+  });
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,14 @@
+// `cairn devices`: on what this machine can compute, and what of it is not used, and why.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace cairn::tools {
+
+// Adds the subcommand; when it is chosen it runs in CLI's callback and leaves the process's exit
+// status in `status`.
+void add_devices_command(CLI::App& app, int& status);
+
+}  // namespace cairn::tools
