@@ -114,12 +114,15 @@ void Plan::match_update_ids() {
   }
 }
 
-// An update that takes its ids from a read leaves what was recorded to make them without a reader.
+// An update that takes its ids from a read leaves what was recorded to make them without a reader,
+// and so does an operation that asks for a shape alone.
 void Plan::drop_unneeded() {
   std::vector<bool> needed(graph.nodes.size(), false);
   auto need_inputs = [&](std::size_t i) {
-    for (std::size_t k = update_ids[i].wave >= 0 ? 1 : 0; k < graph.nodes[i].inputs.size(); ++k)
-      needed[static_cast<std::size_t>(graph.nodes[i].inputs[k].node)] = true;
+    const Node& node = graph.nodes[i];
+    for (std::size_t k = update_ids[i].wave >= 0 ? 1 : 0; k < node.inputs.size(); ++k)
+      if (!node.op->needs_shape_only(k))
+        needed[static_cast<std::size_t>(node.inputs[k].node)] = true;
   };
   for (ValueRef out : graph.outputs) needed[static_cast<std::size_t>(out.node)] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;)

@@ -68,6 +68,9 @@ class Device {
   // one, which the device outlives. nullptr: workspaces share the device as it is.
   virtual std::unique_ptr<Device> open() { return nullptr; }
 
+  // Of the device's own memory: what is allocated now, by all workspaces of this process.
+  virtual std::size_t used_bytes() const { return 0; }
+
   // At least `bytes` of the device's memory, 64-byte aligned, of any contents.
   //   Errors  ResourceExhausted: there is not so much.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;

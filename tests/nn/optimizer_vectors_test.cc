@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/exec/local_runtime.h"
+#include "core/kernels/cuda/library.h"
 #include "tests/nn/cut_variable.h"
 #include "tests/nn/optimizer_vectors.h"
 #include "tests/nn/values.h"
@@ -37,8 +38,16 @@ void expect_slots(const Json& test, const UpdateRule& rule, const RowBlock& bloc
                 "slot " + std::string(slots[k].name));
 }
 
+Device& device_under_test() {
+#ifdef CAIRN_ON_GPU
+  return gpu(0);
+#else
+  return cpu_device();
+#endif
+}
+
 void replay_locally(const Json& test) {
-  LocalRuntime runtime;
+  LocalRuntime runtime(0, device_under_test());
   Scope scope(runtime);
   const Json& ok = test.at("out").at("ok");
   const std::unique_ptr<Optimizer> optimizer = optimizer_of(test.at("in"));

@@ -66,6 +66,14 @@ class CudaDriver final : public Driver {
   void release(std::byte* memory, Stream stream) noexcept override {
     cudaFreeAsync(memory, stream);
   }
+  std::size_t used_bytes() const override {
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&pool, ordinal_), "the device's memory");
+    std::uint64_t used = 0;
+    check(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used),
+          "the device's memory");
+    return used;
+  }
   std::byte* allocate_pinned(std::size_t bytes) override {
     use();
     void* made = nullptr;
@@ -98,7 +106,7 @@ class CudaDriver final : public Driver {
   Event make_event() override {
     use();
     Event made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
+    check(cudaEventCreate(&made), "making an event");
     return made;
   }
   void destroy(Event event) noexcept override { cudaEventDestroy(event); }
@@ -107,6 +115,11 @@ class CudaDriver final : public Driver {
   }
   void wait_for(Stream stream, Event event) override {
     check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event");
+  }
+  double elapsed_ms(Event first, Event last) override {
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, first, last), "timing");
+    return static_cast<double>(ms);
   }
   void wait(Stream stream) override {
     check(cudaStreamSynchronize(stream), "waiting for the device");
@@ -132,6 +145,11 @@ class CudaDriver final : public Driver {
       workspace = workspaces_.at(stream);
     }
     return products_.plan(shape, stream, workspace);
+  }
+
+  void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) override {
+    use();
+    cuda::narrow(stream, n, from, to);
   }
 
   std::size_t sort_scratch(std::int64_t n, int bits) override {

@@ -8,6 +8,7 @@
 #include "core/kernels/cuda/host_run.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/row_kernels.h"
+#include "core/kernels/cuda/times.h"
 
 namespace cairn::cuda {
 namespace {
@@ -29,10 +30,13 @@ class QueueDevice final : public Device {
       : name_(std::move(name)),
         queue_(driver, cpu),
         fusion_(*this),
-        rows_(make_row_kernels(queue_)) {}
+        rows_(make_row_kernels(queue_)) {
+    if (OperationTimes::wanted()) times_ = std::make_unique<OperationTimes>(driver);
+  }
 
   std::string_view name() const override { return name_; }
   Memory memory() const override { return Memory::kOwn; }
+  std::size_t used_bytes() const override { return queue_.driver().used_bytes(); }
 
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
     auto memory = queue_.memory(bytes);
@@ -46,14 +50,18 @@ class QueueDevice final : public Device {
                direction == Direction::kOut ? Range{} : Range{to, bytes});
       queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
     }
-    if (direction == Direction::kOut) queue_.wait();
+    if (direction != Direction::kOut) return queue_.written(to, bytes);
+    queue_.wait();
+    if (times_ != nullptr) times_->collect();
   }
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
     if (has_strings(types) || op.name == "wait_for")
       return run_on_host(queue_, queue_.cpu().prepare(op, types), types);
     if (const Kernel* kernel = find_kernel(op.name))
-      return watched(kernel->prepare(queue_, types), types.inputs, types.outputs);
+      return timed(
+          fault_text(op.name, types.inputs, ""),
+          watched(kernel->prepare(queue_, types), types.inputs, types.outputs, types.products));
     if (!op.has(OpFlags::kElementwise)) return {};
     FusedTree tree;
     tree.result = types.outputs[0];
@@ -67,9 +75,15 @@ class QueueDevice final : public Device {
     return fusion_.prepare(tree);
   }
   Fusion* fusion() override { return &fusion_; }
-  RowKernels* row_kernels() override { return rows_.get(); }
+  RowKernels* row_kernels() override { return times_ != nullptr ? &timed_rows_ : rows_.get(); }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& enqueue) override {
-    return std::make_unique<Work>(queue_, queue_.driver().record_work(queue_.stream(), enqueue));
+    if (times_ != nullptr) return nullptr;
+    // Nothing that is recorded may rest on what was done before it only once.
+    queue_.forget_narrowed();
+    auto made =
+        std::make_unique<Work>(queue_, queue_.driver().record_work(queue_.stream(), enqueue));
+    queue_.forget_narrowed();
+    return made;
   }
 
  private:
@@ -82,7 +96,13 @@ class QueueDevice final : public Device {
         inputs.push_back({DType::kFloat32, {tree.product->m, tree.product->k}});
         inputs.push_back({DType::kFloat32, {tree.product->k, tree.product->n}});
       }
-      return device_.watched(fuse(device_.queue_, tree), inputs, {&tree.result, 1});
+      std::string what = tree.product ? str("product ", tree.product->m, " x ", tree.product->n,
+                                            " x ", tree.product->k, ", ")
+                                      : "";
+      for (const FusedTree::Node& node : tree.nodes) what += str(node.op->name, " ");
+      return device_.timed(
+          str(what, tree.result.to_string()),
+          device_.watched(fuse(device_.queue_, tree), inputs, {&tree.result, 1}, tree.products));
     }
 
    private:
@@ -93,12 +113,48 @@ class QueueDevice final : public Device {
    public:
     Work(Queue& queue, std::unique_ptr<Recording> recording)
         : queue_(queue), recording_(std::move(recording)) {}
-    void replay() override { recording_->replay(queue_.stream()); }
+    void replay() override {
+      recording_->replay(queue_.stream());
+      queue_.forget_narrowed();
+    }
 
    private:
     Queue& queue_;
     std::unique_ptr<Recording> recording_;
   };
+
+  class TimedRows final : public RowKernels {
+   public:
+    explicit TimedRows(QueueDevice& device) : device_(device) {}
+    Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
+      return [this, what = "rows of " + table.to_string(),
+              run = device_.rows_->prepare_gather(table, ids)](
+                 const RowBlock& block, const std::byte* at, std::byte* rows) {
+        device_.times_->time(what, device_.queue_.stream(), [&] { run(block, at, rows); });
+      };
+    }
+    Update prepare_update(const UpdateRule& rule, const TensorType& table,
+                          const TensorType* ids) override {
+      return [this,
+              what = str(rule_name(rule.kind), ids != nullptr ? " by ids of " : " of ",
+                         table.to_string()),
+              run = device_.rows_->prepare_update(rule, table, ids)](
+                 const RowBlock& block, const RuleRates* rates, const std::byte* at,
+                 const std::byte* values) {
+        device_.times_->time(what, device_.queue_.stream(), [&] { run(block, rates, at, values); });
+      };
+    }
+
+   private:
+    QueueDevice& device_;
+  };
+
+  KernelRun timed(std::string what, KernelRun run) {
+    if (times_ == nullptr) return run;
+    return [this, what = std::move(what), run = std::move(run)](const KernelCall& call) {
+      times_->time(what, queue_.stream(), [&] { run(call); });
+    };
+  }
 
   void announce(const Range& read, const Range& written) {
     if (queue_.driver().watches())
@@ -106,18 +162,21 @@ class QueueDevice final : public Device {
                                {&written, written.bytes > 0 ? 1u : 0u});
   }
 
-  // Where the driver watches, tells it what each run reads and writes.
+  // Tells the queue what each run writes, if products have copies of it, and the driver, if it
+  // watches, what the run reads as well.
   KernelRun watched(KernelRun run, std::span<const TensorType> inputs,
-                    std::span<const TensorType> outputs) {
-    if (!queue_.driver().watches()) return run;
+                    std::span<const TensorType> outputs, Arithmetic products) {
+    const bool announces = queue_.driver().watches();
+    if (!announces && products == Arithmetic::kFloat32) return run;
     std::vector<Range> reads(inputs.size()), writes(outputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) reads[i].bytes = bytes_of(inputs[i]);
     for (std::size_t i = 0; i < outputs.size(); ++i) writes[i].bytes = bytes_of(outputs[i]);
-    return [this, run = std::move(run), reads, writes](const KernelCall& call) mutable {
+    return [this, announces, run = std::move(run), reads, writes](const KernelCall& call) mutable {
       for (std::size_t i = 0; i < reads.size(); ++i) reads[i].begin = call.inputs[i];
       for (std::size_t i = 0; i < writes.size(); ++i) writes[i].begin = call.outputs[i];
-      queue_.driver().announce(queue_.stream(), reads, writes);
+      if (announces) queue_.driver().announce(queue_.stream(), reads, writes);
       run(call);
+      for (const Range& made : writes) queue_.written(made.begin, made.bytes);
     };
   }
 
@@ -125,6 +184,8 @@ class QueueDevice final : public Device {
   Queue queue_;
   Trees fusion_;
   std::unique_ptr<RowKernels> rows_;
+  std::unique_ptr<OperationTimes> times_;  // nullptr: nobody asked
+  TimedRows timed_rows_{*this};
 };
 
 // The device that is chosen, of which each workspace opens a QueueDevice.
@@ -135,6 +196,7 @@ class CudaDevice final : public Device {
 
   std::string_view name() const override { return name_; }
   Memory memory() const override { return Memory::kOwn; }
+  std::size_t used_bytes() const override { return driver_.used_bytes(); }
   std::unique_ptr<Device> open() override {
     return std::make_unique<QueueDevice>(name_, driver_, cpu_);
   }

@@ -40,10 +40,10 @@ struct ProductShape {
   bool operator==(const ProductShape& other) const;
 };
 
-// A product prepared for one shape, with its scratch. `bias` is [n], or null where the shape has
-// none. Thread: one at a time.
+// A product prepared for one shape. The factors are float32, or under kBfloat16 bfloat16; `bias` is
+// [n], or null where the shape has none. Thread: one at a time.
 using ProductRun =
-    std::function<void(Stream stream, const float* a, const float* b, const float* bias, float* c)>;
+    std::function<void(Stream stream, const void* a, const void* b, const float* bias, float* c)>;
 
 // A sequence of work that was enqueued once and is repeated as a whole.
 class Recording {
@@ -60,6 +60,7 @@ class Driver {
   // Released memory is used again by later allocations, in the order of the stream.
   virtual std::byte* allocate(std::size_t bytes, Stream stream) = 0;
   virtual void release(std::byte* memory, Stream stream) noexcept = 0;
+  virtual std::size_t used_bytes() const = 0;
   // Host memory that the device reads and writes at its address, and copies without a detour.
   virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
   virtual void release_pinned(std::byte* memory) noexcept = 0;
@@ -70,6 +71,8 @@ class Driver {
   virtual void destroy(Event event) noexcept = 0;
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait_for(Stream stream, Event event) = 0;
+  // Between two events that have been reached.
+  virtual double elapsed_ms(Event first, Event last) = 0;
   // Returns when all work of the stream has ended.
   virtual void wait(Stream stream) = 0;
 
@@ -78,6 +81,8 @@ class Driver {
   virtual void fill_zero(Stream stream, std::byte* to, std::size_t bytes) = 0;
 
   virtual ProductRun plan_product(const ProductShape& shape, Stream stream) = 0;
+  // to[i] = from[i] rounded to bfloat16.
+  virtual void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) = 0;
 
   // Sorts `n` keys below 2^bits in ascending order and moves the values along; equal keys keep
   // their order. `scratch` has at least sort_scratch(n) bytes. In and out do not overlap.

@@ -163,10 +163,11 @@ CAIRN_DEVICE Word word_of(T value) {
 
 // out[l] = the operation over lane l of the operands. Not `where` and `cast`.
 template <typename Word>
-CAIRN_KERNEL_BODY void compute(Code code, const Word* a, const Word* b, Word* out) {
+CAIRN_DEVICE void compute(Code code, const Word* a, const Word* b, Word* out) {
   switch (code) {
 #define CAIRN_CUDA_CASE(NAME, IN, OUT, EXPRESSION)               \
   case Code::NAME:                                               \
+    CAIRN_UNROLL                                                 \
     for (int l = 0; l < kLanes; ++l) {                           \
       const IN x = value_of<IN>(a[l]);                           \
       out[l] = word_of<Word, OUT>(static_cast<OUT>(EXPRESSION)); \
@@ -176,6 +177,7 @@ CAIRN_KERNEL_BODY void compute(Code code, const Word* a, const Word* b, Word* ou
 #undef CAIRN_CUDA_CASE
 #define CAIRN_CUDA_CASE(NAME, IN, OUT, EXPRESSION)               \
   case Code::NAME:                                               \
+    CAIRN_UNROLL                                                 \
     for (int l = 0; l < kLanes; ++l) {                           \
       const IN x = value_of<IN>(a[l]), y = value_of<IN>(b[l]);   \
       out[l] = word_of<Word, OUT>(static_cast<OUT>(EXPRESSION)); \

@@ -6,6 +6,7 @@
 #include "core/graph/op_def.h"
 #include "core/kernels/cuda/interpreter.h"
 #include "core/kernels/cuda/launch.h"
+#include "core/kernels/cuda/products.h"
 
 namespace cairn::cuda {
 namespace {
@@ -27,11 +28,14 @@ class Loaded {
   void run(const std::byte* const* leaves, std::byte* result) const {
     const bool few = program_.registers <= kFewRegisters;
     if (program_.wide)
-      few ? launch<std::uint64_t, kFewRegisters>(leaves, result)
-          : launch<std::uint64_t, kManyRegisters>(leaves, result);
+      few ? launch<Interpreter<std::uint64_t, kFewRegisters>>(leaves, result)
+          : launch<Interpreter<std::uint64_t, kManyRegisters>>(leaves, result);
+    else if (program_.registers <= SmallInterpreter::kRegisters &&
+             program_.leaves.size() <= SmallInterpreter::kLeaves)
+      launch<SmallInterpreter>(leaves, result);
     else
-      few ? launch<std::uint32_t, kFewRegisters>(leaves, result)
-          : launch<std::uint32_t, kManyRegisters>(leaves, result);
+      few ? launch<Interpreter<std::uint32_t, kFewRegisters>>(leaves, result)
+          : launch<Interpreter<std::uint32_t, kManyRegisters>>(leaves, result);
   }
 
  private:
@@ -44,17 +48,18 @@ class Loaded {
     return made;
   }
 
-  template <typename Word, int kRegisters>
+  template <typename Body>
   void launch(const std::byte* const* leaves, std::byte* result) const {
-    Interpreter<Word, kRegisters> body{steps_->as<ProgramStep>(),
-                                       leaves_->as<Leaf>(),
-                                       static_cast<int>(program_.steps.size()),
-                                       program_.width,
-                                       program_.elements,
-                                       {},
-                                       result,
-                                       *fault_};
-    std::copy_n(leaves, program_.leaves.size(), body.from.at);
+    Body body{{steps_->as<ProgramStep>(),
+               leaves_->as<Leaf>(),
+               static_cast<int>(program_.steps.size()),
+               static_cast<int>(program_.leaves.size()),
+               program_.width,
+               program_.elements,
+               {},
+               result,
+               *fault_}};
+    std::copy_n(leaves, program_.leaves.size(), body.program.from.at);
     for_each(queue_, (program_.elements + kLanes - 1) / kLanes, body);
   }
 
@@ -129,11 +134,11 @@ std::shared_ptr<const FaultSite> division_fault(Queue& queue, const FusedTree& t
 KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   const Absorbed absorbed = absorb(tree);
   ProductShape shape{*tree.product, 1, tree.products, absorbed.bias, absorbed.relu};
-  ProductRun product = queue.driver().plan_product(shape, queue.stream());
+  Multiply product = plan_multiply(queue, shape);
   const std::size_t leaves = tree.leaves.size();
   const int bias = absorbed.bias_leaf;
-  auto multiply = [&queue, product, leaves, bias](const KernelCall& call, std::byte* to) {
-    product(queue.stream(), input_of<float>(call, static_cast<int>(leaves)),
+  auto multiply = [product, leaves, bias](const KernelCall& call, std::byte* to) {
+    product(input_of<float>(call, static_cast<int>(leaves)),
             input_of<float>(call, static_cast<int>(leaves) + 1),
             bias >= 0 ? input_of<float>(call, bias) : nullptr, reinterpret_cast<float*>(to));
   };

@@ -1,14 +1,13 @@
 // Matrix products: the driver's library computes them.
 #include "core/kernels/cuda/kernel_table.h"
+#include "core/kernels/cuda/products.h"
 
 namespace cairn::cuda {
 namespace {
 
 KernelRun prepare(Queue& queue, const ProductShape& shape) {
-  return [&queue,
-          product = queue.driver().plan_product(shape, queue.stream())](const KernelCall& call) {
-    product(queue.stream(), input_of<float>(call, 0), input_of<float>(call, 1), nullptr,
-            output_of<float>(call));
+  return [product = plan_multiply(queue, shape)](const KernelCall& call) {
+    product(input_of<float>(call, 0), input_of<float>(call, 1), nullptr, output_of<float>(call));
   };
 }
 

@@ -70,17 +70,65 @@ void copy_columns(Queue& queue, const Columns& c, std::byte* to, const std::byte
   }
 }
 
+// Up to kPartsMax parts in one launch.
+constexpr int kPartsMax = 32;
+struct Parts {
+  const std::byte* from[kPartsMax];
+  std::int64_t begin[kPartsMax + 1];  // in a run of the whole, in words; the last one is its length
+  int count;
+};
+
+template <typename Word>
+void join_words(Queue& queue, std::int64_t rows, std::int64_t whole, Parts parts, std::byte* to) {
+  for (int i = 0; i <= parts.count; ++i) parts.begin[i] /= static_cast<std::int64_t>(sizeof(Word));
+  const std::int64_t stride = whole / static_cast<std::int64_t>(sizeof(Word));
+  const Divisor length{parts.begin[parts.count]};
+  Word* const target = reinterpret_cast<Word*>(to);
+  for_each(queue, rows * length.by, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
+    const std::int64_t row = length.divide(i), at = i - row * length.by;
+    int low = 0, high = parts.count;  // the part is in [low, high)
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (parts.begin[middle] <= at ? low : high) = middle;
+    }
+    const std::int64_t begin = parts.begin[low], width = parts.begin[low + 1] - begin;
+    target[row * stride + at] =
+        reinterpret_cast<const Word*>(parts.from[low])[row * width + at - begin];
+  });
+}
+
+void join_parts(Queue& queue, std::int64_t rows, std::int64_t whole, const Parts& parts,
+                std::byte* to) {
+  if (rows == 0 || parts.begin[parts.count] == 0) return;
+  std::uint64_t places = reinterpret_cast<std::uintptr_t>(to) | 16;
+  if (rows > 1) places |= static_cast<std::uint64_t>(whole);
+  for (int i = 0; i < parts.count; ++i)
+    places |= reinterpret_cast<std::uintptr_t>(parts.from[i]) |
+              static_cast<std::uint64_t>(parts.begin[i + 1]);
+  switch (places & (~places + 1)) {  // the lowest bit: what divides them all
+    case 16: return join_words<Word16>(queue, rows, whole, parts, to);
+    case 8: return join_words<std::uint64_t>(queue, rows, whole, parts, to);
+    case 4: return join_words<std::uint32_t>(queue, rows, whole, parts, to);
+    case 2: return join_words<std::uint16_t>(queue, rows, whole, parts, to);
+    default: return join_words<std::uint8_t>(queue, rows, whole, parts, to);
+  }
+}
+
 KernelRun join(Queue& queue, const KernelTypes& types) {
   const int axis = axis_of(types);
-  std::vector<Runs> parts;
-  for (const auto& type : types.inputs) parts.push_back(runs_of(type, axis));
+  std::vector<Runs> runs;
+  for (const auto& type : types.inputs) runs.push_back(runs_of(type, axis));
   const Runs whole = runs_of(types.outputs[0], axis);
-  return [&queue, parts = std::move(parts), whole](const KernelCall& call) {
-    std::int64_t offset = 0;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      copy_columns(queue, {whole.rows, parts[i].run, whole.run, parts[i].run},
-                   call.outputs[0] + offset, call.inputs[i]);
-      offset += parts[i].run;
+  return [&queue, runs = std::move(runs), whole](const KernelCall& call) {
+    std::byte* to = call.outputs[0];
+    Parts parts{};
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      parts.from[parts.count] = call.inputs[i];
+      parts.begin[parts.count + 1] = parts.begin[parts.count] + runs[i].run;
+      if (++parts.count < kPartsMax && i + 1 < runs.size()) continue;
+      join_parts(queue, whole.rows, whole.run, parts, to);
+      to += parts.begin[parts.count];
+      parts = {};
     }
   };
 }

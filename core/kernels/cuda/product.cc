@@ -8,7 +8,6 @@
 
 #include "core/kernels/cuda/cuda_error.h"
 #include "core/kernels/cuda/queue.h"
-#include "core/kernels/cuda/sort.h"
 
 namespace cairn::cuda {
 namespace {
@@ -217,30 +216,18 @@ void Products::tune(Planned& planned, Stream stream) {
 ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* workspace) {
   const Gemm& g = shape.gemm;
   if (g.m * g.n * shape.batch == 0)
-    return [](Stream, const float*, const float*, const float*, float*) {};
+    return [](Stream, const void*, const void*, const float*, float*) {};
   const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) * sizeof(float);
   if (g.k == 0) {
     CAIRN_CHECK(!shape.bias, "a bias beside a sum of nothing");
-    return [this, result](Stream on, const float*, const float*, const float*, float* c) {
+    return [this, result](Stream on, const void*, const void*, const float*, float* c) {
       driver_.fill_zero(on, reinterpret_cast<std::byte*>(c), result);
     };
   }
   auto planned = std::make_shared<Planned>(handle_, shape, workspace);
   tune(*planned, stream);
-  if (!is_narrow(shape))
-    return [planned](Stream on, const float* a, const float* b, const float* bias, float* c) {
-      planned->run(on, a, b, bias, c);
-    };
-  const auto narrow_bytes = [](std::int64_t n) {
-    return static_cast<std::size_t>(n) * sizeof(std::uint16_t);
-  };
-  auto narrow_a = std::make_shared<Memory>(driver_, stream, narrow_bytes(planned->elements_a()));
-  auto narrow_b = std::make_shared<Memory>(driver_, stream, narrow_bytes(planned->elements_b()));
-  return [planned, narrow_a, narrow_b](Stream on, const float* a, const float* b, const float* bias,
-                                       float* c) {
-    narrow(on, planned->elements_a(), a, narrow_a->as<std::uint16_t>());
-    narrow(on, planned->elements_b(), b, narrow_b->as<std::uint16_t>());
-    planned->run(on, narrow_a->data(), narrow_b->data(), bias, c);
+  return [planned](Stream on, const void* a, const void* b, const float* bias, float* c) {
+    planned->run(on, a, b, bias, c);
   };
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "core/kernels/cuda/driver.h"
 #include "core/kernels/cuda/faults.h"
@@ -55,6 +56,16 @@ class Queue {
   using Describe = std::function<std::string(std::int64_t position, std::int64_t value)>;
   std::shared_ptr<const FaultSite> add_fault(Describe describe);
 
+  // The `n` numbers at `from` in bfloat16: a copy that is still good, or one that is made now, in
+  // `scratch`, which is allocated at its first use. So what several products read is rounded once.
+  const std::uint16_t* narrowed(const float* from, std::int64_t n,
+                                std::shared_ptr<Memory>& scratch);
+  // These bytes are written: copies of what lay there are no longer good. Whatever writes to memory
+  // that products may read calls this.
+  void written(const std::byte* begin, std::size_t bytes);
+  // Other work, such as a replay, has used the memory.
+  void forget_narrowed() { narrowed_.clear(); }
+
   // Waits until all work so far has ended.
   //   Errors  InvalidArgument: a kernel found a fault.
   void wait();
@@ -65,9 +76,15 @@ class Queue {
  private:
   void raise_fault();
 
+  struct Narrowed {
+    Range source;
+    const std::uint16_t* copy;
+  };
+
   Driver& driver_;
   Device& cpu_;
   Stream stream_;
+  std::vector<Narrowed> narrowed_;
   std::shared_ptr<Memory> record_;  // one FaultRecord
   int* any_fault_;                  // pinned
   std::int32_t sites_ = 0;          // given out so far

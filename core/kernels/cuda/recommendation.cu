@@ -4,6 +4,7 @@
 #include "core/kernels/cuda/index.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
+#include "core/kernels/cuda/products.h"
 
 namespace cairn::cuda {
 namespace {
@@ -24,13 +25,13 @@ KernelRun prepare_dots(Queue& queue, const KernelTypes& types) {
   shape.gemm = {v.f, v.f, v.d, false, true};
   shape.batch = v.batch;
   shape.arithmetic = types.products;
-  auto product = queue.driver().plan_product(shape, queue.stream());
+  auto product = plan_multiply(queue, shape);
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) * sizeof(float));
   return [&queue, v, product, scratch](const KernelCall& call) {
     const float* const x = input_of<float>(call, 0);
     float* const all = scratch->as<float>();
     float* const out = output_of<float>(call);
-    product(queue.stream(), x, x, nullptr, all);
+    product(x, x, nullptr, all);
     const std::int64_t f = v.f, pairs = v.pairs;
     const Divisor square{f * f}, side{f};
     for_each(queue, v.batch * f * f, [=] CAIRN_KERNEL_BODY(std::int64_t at) {
@@ -47,7 +48,7 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
   shape.gemm = {v.f, v.d, v.f, false, false};
   shape.batch = v.batch;
   shape.arithmetic = types.products;
-  auto product = queue.driver().plan_product(shape, queue.stream());
+  auto product = plan_multiply(queue, shape);
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) * sizeof(float));
   return [&queue, v, product, scratch](const KernelCall& call) {
     const float* const dy = input_of<float>(call, 0);
@@ -59,7 +60,8 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
       const std::int64_t i = side.divide(in), j = in - i * f;
       symmetric[at] = i == j ? 0.0f : dy[b * pairs + (j < i ? pair_of(i, j) : pair_of(j, i))];
     });
-    product(queue.stream(), symmetric, input_of<float>(call, 1), nullptr, output_of<float>(call));
+    queue.written(scratch->data(), static_cast<std::size_t>(v.batch * f * f) * sizeof(float));
+    product(symmetric, input_of<float>(call, 1), nullptr, output_of<float>(call));
   };
 }
 

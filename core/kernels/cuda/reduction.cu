@@ -53,15 +53,17 @@ struct Min {
   CAIRN_DEVICE T operator()(T a, T b) const { return b != b || b < a ? b : a; }
 };
 
-constexpr std::int64_t kPieceMin = 512;  // elements: less is not worth a launch of its own
-constexpr std::int64_t kThreadsWanted = 1 << 16;
+// Elements per thread of a piece: fewer are not worth a launch of their own.
+constexpr std::int64_t kPieceMin = 512, kColumnPieceMin = 64;
+constexpr std::int64_t kThreadsWanted = 1 << 18;
 
 // Of the middle axis.
 std::int64_t pieces_of(const ReductionPass& pass) {
   const std::int64_t results = pass.outer * pass.inner;
   const std::int64_t threads = pass.inner == 1 ? results * kBlock : results;
-  if (pass.n < 2 * kPieceMin || threads >= kThreadsWanted) return 1;
-  return std::min(pass.n / kPieceMin,
+  const std::int64_t least = pass.inner == 1 ? kPieceMin : kColumnPieceMin;
+  if (pass.n < 2 * least || threads >= kThreadsWanted) return 1;
+  return std::min(pass.n / least,
                   (kThreadsWanted + threads - 1) / std::max<std::int64_t>(1, threads));
 }
 

@@ -187,14 +187,23 @@ class CudaRowKernels final : public RowKernels {
   Update prepare_update(const UpdateRule& rule, const TensorType& table,
                         const TensorType* ids) override {
     if (ids == nullptr)
-      return [run = prepare_rule(queue_, rule, table.dtype)](
-                 const RowBlock& block, const RuleRates* rates, const std::byte*,
-                 const std::byte* values) { run(block, rates, nullptr, block.rows, values); };
-    if (Update fused = prepare_fused_update(queue_, rule, table, *ids)) return fused;
-    return prepare_joined(rule, table, *ids);
+      return noted(
+          [run = prepare_rule(queue_, rule, table.dtype)](
+              const RowBlock& block, const RuleRates* rates, const std::byte*,
+              const std::byte* values) { run(block, rates, nullptr, block.rows, values); });
+    if (Update fused = prepare_fused_update(queue_, rule, table, *ids)) return noted(fused);
+    return noted(prepare_joined(rule, table, *ids));
   }
 
  private:
+  Update noted(Update update) {
+    return [this, update = std::move(update)](const RowBlock& block, const RuleRates* rates,
+                                              const std::byte* ids, const std::byte* values) {
+      update(block, rates, ids, values);
+      queue_.written(block.base, range_of(block).bytes);
+    };
+  }
+
   // Values of equal ids are joined into scratch first.
   Update prepare_joined(const UpdateRule& rule, const TensorType& table, const TensorType& ids) {
     const EqualIds how = equal_ids(rule.kind);

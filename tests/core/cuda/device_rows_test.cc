@@ -2,8 +2,12 @@
 // with variables in the host's memory, and the store has the newest rows whenever it is asked.
 #include <gmock/gmock.h>
 
+#ifdef CAIRN_ON_GPU
+#include "core/kernels/cuda/library.h"
+#else
 #include "core/kernels/cuda/device.h"
 #include "tests/core/cuda/fake_driver.h"
+#endif
 #include "tests/core/executor_testing.h"
 #include "tests/core/noise.h"
 
@@ -23,8 +27,12 @@ struct DeviceRowsTest : ::testing::Test {
     LocalStore store;
     Workspace workspace;
   };
+#ifdef CAIRN_ON_GPU
+  Device* gpu = &cairn::gpu(0);
+#else
   FakeDriver driver;
   std::unique_ptr<Device> gpu = cuda::make_device("gpu:0", driver, cpu_device());
+#endif
   std::vector<Variable> variables;
   Side host{cpu_device()}, device{*gpu};
 
@@ -99,6 +107,7 @@ TEST_F(DeviceRowsTest, StepsTrainAsWithVariablesInTheHostsMemory) {
   expect_equal_stores();
 }
 
+#ifndef CAIRN_ON_GPU
 TEST_F(DeviceRowsTest, AWarmStepAllocatesNothingAndMovesNoVariable) {
   const Variable layer = variable("layer", noise({4, 3}, 1), kSgd);
   const auto step = trace_function({floats({2, 4})}, [&](auto& in) {
@@ -116,6 +125,47 @@ TEST_F(DeviceRowsTest, AWarmStepAllocatesNothingAndMovesNoVariable) {
   EXPECT_EQ(driver.counts().waits, before.waits + 1);  // for the loss
 }
 
+// The input, the two layers and the gradient between them, each once; not three times two layers.
+TEST_F(DeviceRowsTest, WhatSeveralProductsReadIsRoundedOnce) {
+  const Variable first = variable("first", noise({4, 4}, 1), kSgd),
+                 second = variable("second", noise({4, 4}, 2), kSgd);
+  const auto step = trace_function({floats({2, 4})}, [&](auto& in) {
+    const Array h = relu(matmul(arg(in, 0), first.read()));
+    const Array loss = mean(square(matmul(h, second.read())));
+    for (const auto& gradient : variable_gradients(loss))
+      gradient.variable.update(kSgd, gradient.dense, 0.1f);
+    return std::vector<Array>{loss};
+  });
+  PlanOptions options;
+  options.products = Arithmetic::kBfloat16;
+  const auto plan = make_plan(step.graph, {0, 1}, options);
+  for (int i = 0; i < 4; ++i) {
+    const auto want = run(plan, host.workspace, host.store, {}, {noise({2, 4}, 3 + i)}, {}),
+               got = run(plan, device.workspace, device.store, {}, {noise({2, 4}, 3 + i)}, {});
+    EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-3f);
+    // x, first, h, second, the gradient of the result, that of h
+    EXPECT_EQ(driver.counts().narrowed, 6 * (i + 1));
+  }
+}
+
+TEST_F(DeviceRowsTest, ASecondStepIsRecordedAndLaterOnesReplayed) {
+  const Variable layer = variable("layer", noise({4, 3}, 1), kAdam);
+  const auto step = trace_function({floats({2, 4})}, [&](auto& in) {
+    const Array loss = mean(square(matmul(arg(in, 0), layer.read())));
+    for (const auto& gradient : variable_gradients(loss))
+      gradient.variable.update(kAdam, gradient.dense, 0.1f);
+    return std::vector<Array>{loss};
+  });
+  const auto plan = make_plan(step.graph, {0});
+  for (int i = 0; i < 5; ++i)
+    for (Side* side : {&host, &device})
+      run(plan, side->workspace, side->store, {}, {noise({2, 4}, 2 + i)}, {});
+  EXPECT_EQ(driver.counts().recordings, 1);
+  EXPECT_EQ(driver.counts().replays, 4);
+  expect_equal_stores();
+}
+#endif
+
 TEST_F(DeviceRowsTest, WhatTheStoreChangesIsSeenByTheNextStep) {
   const Variable v = variable("v", tensor({2}, {1, 2}), kSgd);
   const auto doubled = trace_function({}, [&](auto&) {
@@ -127,6 +177,38 @@ TEST_F(DeviceRowsTest, WhatTheStoreChangesIsSeenByTheNextStep) {
   device.store.push({}, {&set, 1});
   expect_near(run_on(device, doubled, {})[0], tensor({2}, {20, 40}), "v");
   expect_near(read(device, 0), tensor({2}, {20, 40}), "v at home");
+}
+
+// Of 10,000 runs some meet an id that is out of range, and some have batches of another size.
+TEST_F(DeviceRowsTest, RunsThatFailLeaveNoMemoryBehind) {
+  const Variable table = variable("table", noise({9, 4}, 1), kLazyAdam);
+  const auto step = trace_function({ints({kAny})}, [&](auto& in) {
+    const Array loss = mean(square(table.gather(arg(in, 0))));
+    for (const auto& gradient : variable_gradients(loss))
+      gradient.variable.update(kLazyAdam, gradient.sparse, 0.01f);
+    return std::vector<Array>{loss};
+  });
+  const auto plan = make_plan(step.graph, {0});
+  const std::size_t before = gpu->used_bytes();
+  int failed = 0;
+  {
+    Workspace other(*gpu);
+    std::size_t warm = 0;
+    for (int i = 0; i < 10'000; ++i) {
+      const std::int64_t last = i % 7 == 3 ? 9 : i % 9;
+      const Tensor ids = i % 13 == 0 ? ids_of({1, 2, last}) : ids_of({8, 0, 8, last});
+      try {
+        run(plan, other, device.store, {}, {ids}, {});
+      } catch (const InvalidArgumentError&) {
+        ++failed;
+      }
+      if (i == 100) warm = gpu->used_bytes();
+    }
+    EXPECT_EQ(gpu->used_bytes(), warm);
+  }
+  EXPECT_EQ(gpu->used_bytes(), before);
+  EXPECT_EQ(failed, 1429);
+  for (float value : read(device, 0).values<float>()) EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST_F(DeviceRowsTest, AnIdOutOfRangeIsRaisedWithItsPlace) {

@@ -29,7 +29,8 @@ class FakeDriver final : public cuda::Driver {
   using Range = cuda::Range;
 
   struct Counts {
-    int allocations = 0, waits = 0, products = 0, sorts = 0, recordings = 0, replays = 0;
+    int allocations = 0, waits = 0, products = 0, narrowed = 0, sorts = 0, recordings = 0,
+        replays = 0;
   };
 
   ~FakeDriver() override {
@@ -55,6 +56,11 @@ class FakeDriver final : public cuda::Driver {
     blocks_.erase(memory);
     std::free(memory);
   }
+  std::size_t used_bytes() const override {
+    std::size_t used = 0;
+    for (const auto& [begin, block] : blocks_) used += block.bytes;
+    return used;
+  }
   std::byte* allocate_pinned(std::size_t bytes) override {
     ++pinned_;
     return static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
@@ -78,6 +84,7 @@ class FakeDriver final : public cuda::Driver {
   void destroy(Event event) noexcept override { events_.erase(event); }
   void record(Event event, Stream stream) override { events_.at(event) = known(stream); }
   void wait_for(Stream stream, Event event) override { learn(known(stream), events_.at(event)); }
+  double elapsed_ms(Event, Event) override { return 0; }
   void wait(Stream stream) override {
     ++counts_.waits;
     learn(host_, known(stream));
@@ -102,9 +109,17 @@ class FakeDriver final : public cuda::Driver {
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
     ++counts_.products;
-    return [s](Stream, const float* a, const float* b, const float* bias, float* c) {
-      multiply(s, a, b, bias, c);
+    return [s](Stream, const void* a, const void* b, const float* bias, float* c) {
+      if (s.arithmetic == Arithmetic::kBfloat16)
+        multiply(s, widened(a, s.batch * s.gemm.m * s.gemm.k).data(),
+                 widened(b, s.batch * s.gemm.k * s.gemm.n).data(), bias, c);
+      else
+        multiply(s, static_cast<const float*>(a), static_cast<const float*>(b), bias, c);
     };
+  }
+  void narrow(Stream, std::int64_t n, const float* from, std::uint16_t* to) override {
+    ++counts_.narrowed;
+    narrow_to_bfloat16(from, static_cast<std::size_t>(n), reinterpret_cast<std::byte*>(to));
   }
 
   std::size_t sort_scratch(std::int64_t n, int) override { return static_cast<std::size_t>(n); }
@@ -213,25 +228,24 @@ class FakeDriver final : public cuda::Driver {
     block->accesses.push_back({stream, now, range.begin, end, writes});
   }
 
+  static std::vector<float> widened(const void* narrow, std::int64_t n) {
+    std::vector<float> made(static_cast<std::size_t>(n));
+    widen_from_bfloat16(static_cast<const std::byte*>(narrow), made.size(), made.data());
+    return made;
+  }
   static float element(const float* from, std::int64_t rows, std::int64_t columns, bool transposed,
-                       std::int64_t i, std::int64_t j, bool narrow) {
-    const float x = transposed ? from[j * rows + i] : from[i * columns + j];
-    if (!narrow) return x;
-    float rounded = 0;
-    round_to_bfloat16(&x, 1, &rounded);
-    return rounded;
+                       std::int64_t i, std::int64_t j) {
+    return transposed ? from[j * rows + i] : from[i * columns + j];
   }
   static void multiply(const cuda::ProductShape& s, const float* a, const float* b,
                        const float* bias, float* c) {
     const auto& [m, n, k, ta, tb] = s.gemm;
-    const bool narrow = s.arithmetic == Arithmetic::kBfloat16;
     for (std::int64_t at = 0; at < s.batch; ++at, a += m * k, b += k * n)
       for (std::int64_t i = 0; i < m; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
           double sum = s.bias ? bias[j] : 0;
           for (std::int64_t l = 0; l < k; ++l)
-            sum += static_cast<double>(element(a, m, k, ta, i, l, narrow)) *
-                   element(b, k, n, tb, l, j, narrow);
+            sum += static_cast<double>(element(a, m, k, ta, i, l)) * element(b, k, n, tb, l, j);
           const auto made = static_cast<float>(sum);
           *c++ = s.relu && made < 0 ? 0 : made;
         }

@@ -1,0 +1,273 @@
+// Training steps on a GPU with all variables in its memory: a multilayer perceptron, and DLRM.
+//
+//   cairn-bench-gpu-step [mlp|dlrm|all] [--float32 | --bfloat16] [--windows N] [--json FILE]
+//
+// A window is 20 steps and one wait for the device. Inputs are variables as well, so that what is
+// measured is the step, not the copying of inputs. The host's time is that of enqueueing a step.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/random.h"
+#include "core/exec/executor.h"
+#include "core/graph/function.h"
+#include "core/graph/ops.h"
+#include "core/graph/ops_model.h"
+#include "core/kernels/cuda/library.h"
+#include "core/rows/local_store.h"
+
+namespace cairn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr UpdateRule kSgd{RuleKind::kSgd, {}};
+constexpr int kStepsPerWindow = 20;
+
+struct Figure {
+  double median = 0, least = 0, most = 0;  // ms
+};
+
+Figure figure_of(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times.front(), times.back()};
+}
+
+class Model {
+ public:
+  // What a step is given, which does not train.
+  Variable given(const std::string& name, Shape shape, Initializer initializer,
+                 DType dtype = DType::kFloat32) {
+    return make(name, std::move(shape), std::move(initializer), dtype, false);
+  }
+  Variable make(const std::string& name, Shape shape, Initializer initializer,
+                DType dtype = DType::kFloat32, bool trainable = true) {
+    auto spec = std::make_shared<VariableSpec>();
+    spec->name = name;
+    spec->dtype = dtype;
+    spec->shape = std::move(shape);
+    spec->initializer = std::move(initializer);
+    spec->trainable = trainable;
+    ids_.push_back(store_.create(spec));
+    return variables_.emplace_back(spec);
+  }
+  static void train(const Array& loss, float rate) {
+    for (const auto& gradient : variable_gradients(loss)) {
+      if (gradient.is_sparse())
+        gradient.variable.update(kSgd, gradient.sparse, rate);
+      else
+        gradient.variable.update(kSgd, gradient.dense, rate);
+    }
+  }
+
+  // Windows of steps of `record`, which returns the loss. `repeat()` says what is read to wait.
+  template <typename Record>
+  nlohmann::json measure(const std::string& name, Arithmetic arithmetic, int windows,
+                         Record record) {
+    const ConcreteFunction step = trace(
+        [&](const std::vector<TraceArgument>&) {
+          train(record(), 0.001f);
+          return Outputs{};
+        },
+        {});
+    const ConcreteFunction loss = trace(
+        [&](const std::vector<TraceArgument>&) {
+          return Outputs{{"loss", repeated_()}};
+        },
+        {});
+    PlanOptions options;
+    options.products = arithmetic;
+    options.bytes_max = std::size_t{1} << 40;
+    const auto train_plan = make_plan(step.graph, ids_of(step), options);
+    const auto loss_plan = make_plan(loss.graph, ids_of(loss), options);
+    Workspace workspace(gpu(0));
+    const auto one = [&] { run(train_plan, workspace, store_, {}, {}, {}); };
+    const auto wait = [&] {
+      return run(loss_plan, workspace, store_, {}, {}, {})[0].values<float>()[0];
+    };
+    const float first = wait();
+    for (int i = 0; i < 3; ++i) one();
+    wait();
+    wait();
+    std::vector<double> steps, hosts, losses;
+    for (int w = 0; w < windows; ++w) {
+      const auto begin = Clock::now();
+      for (int i = 0; i < kStepsPerWindow; ++i) one();
+      const auto enqueued = Clock::now();
+      wait();
+      const auto done = Clock::now();
+      wait();
+      const auto again = Clock::now();  // what a wait itself takes
+      const auto ms = [](auto d) { return std::chrono::duration<double, std::milli>(d).count(); };
+      steps.push_back((ms(done - begin) - ms(again - done)) / kStepsPerWindow);
+      hosts.push_back(ms(enqueued - begin) / kStepsPerWindow);
+    }
+    const float last = wait();
+    const Figure took = figure_of(steps), host = figure_of(hosts);
+    std::printf("%-16s %8.3f ms a step (%.3f to %.3f), host %.1f us, watched %.5f to %.5f\n",
+                name.c_str(), took.median, took.least, took.most, host.median * 1000,
+                static_cast<double>(first), static_cast<double>(last));
+    return {{"name", name},
+            {"ms", took.median},
+            {"ms_min", took.least},
+            {"ms_max", took.most},
+            {"host_us", host.median * 1000},
+            {"watched_first", first},
+            {"watched_last", last}};
+  }
+  void repeat(std::function<Array()> loss) { repeated_ = std::move(loss); }
+
+ private:
+  std::vector<VariableId> ids_of(const ConcreteFunction& function) const {
+    std::vector<VariableId> ids;
+    for (const auto& used : function.variables)
+      for (std::size_t i = 0; i < variables_.size(); ++i)
+        if (variables_[i].shared_spec() == used) ids.push_back(ids_[i]);
+    return ids;
+  }
+
+  LocalStore store_{7};
+  std::vector<Variable> variables_;
+  std::vector<VariableId> ids_;
+  std::function<Array()> repeated_;
+};
+
+// Layers as wide as their input; a target of noise.
+nlohmann::json mlp(Arithmetic arithmetic, int windows) {
+  constexpr std::int64_t kWidth = 4096, kBatch = 8192, kLayers = 4;
+  Model model;
+  const Variable x = model.given("x", {kBatch, kWidth}, Initializer::uniform(-1, 1)),
+                 target = model.given("target", {kBatch, kWidth}, Initializer::uniform(-1, 1));
+  std::vector<Variable> kernels, biases;
+  const float bound = std::sqrt(3.0f / static_cast<float>(kWidth));
+  for (std::int64_t i = 0; i < kLayers; ++i) {
+    kernels.push_back(model.make("kernel" + std::to_string(i), {kWidth, kWidth},
+                                 Initializer::uniform(-bound, bound)));
+    biases.push_back(model.make("bias" + std::to_string(i), {kWidth}, Initializer::zeros()));
+  }
+  const auto loss = [&] {
+    Array h = x.read();
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      h = matmul(h, kernels[i]) + biases[i];
+      if (i + 1 < kernels.size()) h = relu(h);
+    }
+    return mean(square(h - target.read()));
+  };
+  model.repeat([&] { return mean(square(kernels[0].read())); });
+  nlohmann::json made =
+      model.measure(arithmetic == Arithmetic::kBfloat16 ? "mlp bfloat16" : "mlp float32",
+                    arithmetic, windows, loss);
+  // Three products per layer, two for the first, which has no gradient of its input.
+  const double flops = 2.0 * kBatch * kWidth * kWidth * (3 * kLayers - 1);
+  made["tflops"] = flops / made["ms"].get<double>() / 1e9;
+  std::printf("%-16s %8.1f TFLOP/s of products alone\n", "", made["tflops"].get<double>());
+  return made;
+}
+
+// Ids of a power law: rank r has probability in proportion to r^-1.05.
+Tensor power_law(std::int64_t count, std::int64_t rows, std::uint64_t seed) {
+  Random random(seed);
+  Tensor ids(DType::kInt64, {count});
+  for (std::int64_t& id : ids.mutable_values<std::int64_t>()) {
+    const double most = std::pow(static_cast<double>(rows), -0.05);
+    const double rank = std::pow(1 - random.uniform() * (1 - most), -20.0);
+    const auto place = std::min<std::int64_t>(static_cast<std::int64_t>(rank) - 1, rows - 1);
+    id = static_cast<std::int64_t>(mix_bits(static_cast<std::uint64_t>(place) + seed) %
+                                   static_cast<std::uint64_t>(rows));
+  }
+  return ids;
+}
+
+nlohmann::json dlrm(Arithmetic arithmetic, int windows) {
+  constexpr std::int64_t kBatch = 16'384, kDim = 64, kTables = 26, kRows = 100'000, kDense = 13;
+  Model model;
+  const Variable numbers = model.given("numbers", {kBatch, kDense}, Initializer::uniform(0, 1)),
+                 label = model.given("label", {kBatch, 1}, Initializer::uniform(0, 1));
+  std::vector<Variable> ids, tables;
+  for (std::int64_t t = 0; t < kTables; ++t) {
+    ids.push_back(model.given(
+        "ids" + std::to_string(t), {kBatch},
+        Initializer::from(power_law(kBatch, kRows, 100 + static_cast<std::uint64_t>(t))),
+        DType::kInt64));
+    tables.push_back(model.make("table" + std::to_string(t), {kRows, kDim},
+                                Initializer::uniform(-0.05f, 0.05f)));
+  }
+  struct Layer {
+    Variable kernel, bias;
+  };
+  const auto layers = [&](const std::string& name, std::vector<std::int64_t> units) {
+    std::vector<Layer> made;
+    for (std::size_t i = 0; i + 1 < units.size(); ++i) {
+      const float bound = std::sqrt(6.0f / static_cast<float>(units[i] + units[i + 1]));
+      made.push_back(
+          {model.make(name + "k" + std::to_string(i), {units[i], units[i + 1]},
+                      Initializer::uniform(-bound, bound)),
+           model.make(name + "b" + std::to_string(i), {units[i + 1]}, Initializer::zeros())});
+    }
+    return made;
+  };
+  const auto bottom = layers("bottom", {kDense, 512, 256, kDim});
+  const std::int64_t pairs = (kTables + 1) * kTables / 2;
+  const auto top = layers("top", {pairs + kDim, 1024, 1024, 512, 256, 1});
+  const auto through = [](Array h, const std::vector<Layer>& all, bool relu_last) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      h = matmul(h, all[i].kernel) + all[i].bias;
+      if (relu_last || i + 1 < all.size()) h = relu(h);
+    }
+    return h;
+  };
+  const auto loss = [&] {
+    const Array dense = through(numbers.read(), bottom, true);
+    std::vector<Array> vectors = {dense};
+    for (std::size_t t = 0; t < tables.size(); ++t)
+      vectors.push_back(tables[t].gather(ids[t].read()));
+    const Array crossed = dot_interaction(stack(vectors, 1));
+    const Array logits = through(concat({dense, crossed}, 1), top, false);
+    return mean(sigmoid_cross_entropy_with_logits(label.read(), logits));
+  };
+  model.repeat([&] { return mean(square(top[0].kernel.read())); });
+  nlohmann::json made =
+      model.measure(arithmetic == Arithmetic::kBfloat16 ? "dlrm bfloat16" : "dlrm float32",
+                    arithmetic, windows, loss);
+  made["examples_per_second"] = kBatch / made["ms"].get<double>() * 1000;
+  std::printf("%-16s %8.0f examples/s\n", "", made["examples_per_second"].get<double>());
+  return made;
+}
+
+int run_main(int argc, char** argv) {
+  CLI::App app("Training steps on a GPU with all variables in its memory");
+  std::string what = "all", file;
+  int windows = 10;
+  bool float32 = false, bfloat16 = false;
+  app.add_option("what", what, "mlp, dlrm or all");
+  app.add_option("--windows", windows, "windows of 20 steps");
+  app.add_flag("--float32", float32, "products in float32 alone");
+  app.add_flag("--bfloat16", bfloat16, "products in bfloat16 alone");
+  app.add_option("--json", file, "where the figures go");
+  CLI11_PARSE(app, argc, argv);
+  nlohmann::json figures = nlohmann::json::array();
+  for (Arithmetic arithmetic : {Arithmetic::kBfloat16, Arithmetic::kFloat32}) {
+    if (arithmetic == Arithmetic::kFloat32 ? bfloat16 : float32) continue;
+    if (what != "dlrm") figures.push_back(mlp(arithmetic, windows));
+    if (what != "mlp") figures.push_back(dlrm(arithmetic, windows));
+  }
+  if (!file.empty()) std::ofstream(file) << figures.dump(1) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace cairn
+
+int main(int argc, char** argv) {
+  try {
+    return cairn::run_main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cairn-bench-gpu-step: %s\n", error.what());
+    return 1;
+  }
+}
