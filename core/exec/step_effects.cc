@@ -266,6 +266,7 @@ std::span<Update> Step::updates() {
   for (BoundUpdate& update : bound_->waves[wave_].updates)
     if (!stops(update.node) && !(lender_ != nullptr && apply_here(update)))
       space_.updates.push_back(make_update(update));
+  if (lender_ != nullptr) space_.device.row_kernels()->finish_updates();
   pushed_ = pushed_ || !space_.updates.empty();
   return space_.updates;
 }

@@ -49,6 +49,7 @@ void Step::enqueue_all() {
     for (std::size_t g = 0; g < plan_->waves[wave_].reads.size(); ++g) serve(g);
     for (BoundUpdate& update : bound_->waves[wave_].updates)
       enqueue_update(update, *held_for(update));
+    space_.device.row_kernels()->finish_updates();
   }
 }
 

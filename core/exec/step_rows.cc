@@ -105,6 +105,14 @@ void Step::enqueue_update(BoundUpdate& update, const DeviceRows::Held& held) {
     update.here = space_.device.row_kernels()->prepare_update(n.attributes.get<UpdateRule>("rule"),
                                                               held.type, sparse ? &ids : nullptr);
   }
+  // Updates of one variable come in their order.
+  for (const BoundUpdate& earlier : bound_->waves[wave_].updates) {
+    if (&earlier == &update) break;
+    if (stored_variable(earlier.node) == stored_variable(update.node)) {
+      space_.device.row_kernels()->finish_updates();
+      break;
+    }
+  }
   const std::byte* const rates =
       bound_->rates.memory.get() + update.rates_place * sizeof(RuleRates);
   update.here(held.block, reinterpret_cast<const RuleRates*>(rates),

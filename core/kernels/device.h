@@ -46,6 +46,9 @@ class RowKernels {
                                     const std::byte* ids, const std::byte* values)>;
   virtual Update prepare_update(const UpdateRule& rule, const TensorType& table,
                                 const TensorType* ids) = 0;
+  // Updates of different variables may run at the same time. Whatever is enqueued after this comes
+  // after them.
+  virtual void finish_updates() {}
 };
 
 // Work that was enqueued once and is repeated as a whole, on the same memory.

@@ -8,6 +8,7 @@
 #include "core/base/arithmetic.h"
 #include "core/graph/graph.h"
 #include "core/kernels/gemm.h"
+#include "core/kernels/kernel.h"
 
 namespace cairn {
 
@@ -32,6 +33,19 @@ struct FusedTree {
   // one operand is it. The run takes its factors behind the leaves. The first is not transposed.
   std::optional<Gemm> product;
   Arithmetic products = Arithmetic::kFloat32;
+
+  // Of one operation over its inputs.
+  static FusedTree of(const OpDef& op, const KernelTypes& types) {
+    FusedTree tree;
+    tree.result = types.outputs[0];
+    tree.nodes.push_back({&op, {}, {}, types.outputs[0].dtype});
+    for (const TensorType& input : types.inputs) {
+      tree.nodes[0].operands.push_back({Kind::kLeaf, static_cast<int>(tree.leaves.size())});
+      tree.nodes[0].inputs.push_back(input.dtype);
+      tree.leaves.push_back(input);
+    }
+    return tree;
+  }
 };
 
 }  // namespace cairn

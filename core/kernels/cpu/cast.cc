@@ -1,8 +1,8 @@
 #include <array>
-#include <limits>
 #include <type_traits>
 
 #include "core/kernels/cpu/elementwise_table.h"
+#include "core/kernels/to_integer.h"
 
 namespace cairn {
 namespace {
@@ -50,23 +50,6 @@ struct Stored<DType::kFloat16> {
   using Raw = std::uint16_t;
   static float load(Raw x) { return from_float16(x); }
 };
-
-template <typename To, typename From>
-To to_integer(From x) {
-  if constexpr (std::is_floating_point_v<From>) {
-    // A conversion that does not fit is undefined in C++, so it is saturated by hand. Values are
-    // compared as they are: the integer's bounds, rounded outward, are the first values that do not
-    // fit. (255 is a float, so the first value that a byte cannot hold is one more; a double holds
-    // the bounds of 32 bits, too.)
-    constexpr bool kExact = std::numeric_limits<To>::digits <= std::numeric_limits<From>::digits;
-    constexpr From kAbove = static_cast<From>(std::numeric_limits<To>::max()) + (kExact ? 1 : 0);
-    if (!(x == x)) return 0;
-    if (x >= kAbove) return std::numeric_limits<To>::max();
-    if (x <= static_cast<From>(std::numeric_limits<To>::min()))
-      return std::numeric_limits<To>::min();
-  }
-  return static_cast<To>(x);
-}
 
 // A value of any dtype becomes bool by "not zero", so that NaN is true and -0 is false, as in C++.
 template <DType kTo, typename From>

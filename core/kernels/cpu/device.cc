@@ -30,24 +30,11 @@ class CpuDevice final : public Device {
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
     if (const CpuKernel* kernel = find_cpu_kernel(op.name)) return kernel->prepare(types);
-    return op.has(OpFlags::kElementwise) ? fuse(tree_of_one(op, types)) : KernelRun();
+    return op.has(OpFlags::kElementwise) ? fuse(FusedTree::of(op, types)) : KernelRun();
   }
   Fusion* fusion() override { return &fusion_; }
 
  private:
-  static FusedTree tree_of_one(const OpDef& op, const KernelTypes& types) {
-    FusedTree tree;
-    tree.result = types.outputs[0];
-    tree.nodes.push_back({&op, {}, {}, types.outputs[0].dtype});
-    for (const TensorType& input : types.inputs) {
-      tree.nodes[0].operands.push_back(
-          {FusedTree::Kind::kLeaf, static_cast<int>(tree.leaves.size())});
-      tree.nodes[0].inputs.push_back(input.dtype);
-      tree.leaves.push_back(input);
-    }
-    return tree;
-  }
-
   BlockFusion fusion_;
 };
 

@@ -6,23 +6,10 @@
 #include "core/base/clones.h"
 #include "core/base/error.h"
 #include "core/kernels/cpu/kernel_table.h"
+#include "core/kernels/picks.h"
 
 namespace cairn {
 namespace {
-
-// x is [outer, bound, inner], ids [n], picked [outer, n, inner].
-struct Picks {
-  std::int64_t outer = 1, bound = 0, n = 0, inner = 1;
-};
-
-Picks picks_of(const Shape& x, const Shape& ids, int axis) {
-  Picks made;
-  made.bound = x[axis];
-  made.n = ids.elements();
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) (i < axis ? made.outer : made.inner) *= x[i];
-  return made;
-}
 
 // All ids are checked before anything is copied: an id comes from data, and one that is out of
 // range would read foreign memory. The message names the position, so that the example can be
@@ -132,10 +119,6 @@ KernelRun prepare_one_hot(const KernelTypes& types) {
   return narrow(types.inputs[0]) ? one_hot<std::int32_t>(n, depth)
                                  : one_hot<std::int64_t>(n, depth);
 }
-
-struct Ragged {
-  std::int64_t examples, rows, dim, combiner;
-};
 
 // The combiner's factor for an example of `count` rows: 0 sum, 1 mean, 2 divided by the square root
 // of the count. An example without rows is a row of zeros under all three.

@@ -12,14 +12,13 @@
 #include "core/base/clones.h"
 #include "core/base/error.h"
 #include "core/kernels/cpu/kernel_table.h"
+#include "core/kernels/folds.h"
+#include "core/kernels/reduction_passes.h"
 
 namespace cairn {
 namespace {
 
-// Reduces the middle axis: [outer, n, inner] -> [outer, inner].
-struct Pass {
-  std::int64_t outer, n, inner;
-};
+using Pass = ReductionPass;
 
 constexpr std::int64_t kLanes = 16;    // partial results side by side, so that the loop vectorises
 constexpr std::int64_t kChunk = 4096;  // sums of so many elements are added up in double
@@ -60,44 +59,10 @@ CAIRN_CLONES void sum_columns_f(const Pass& pass, const float* x, float* y) {
     }
 }
 
-template <typename T>
-struct Sum {
-  static constexpr T kStart = 0;
-  // Integers wrap around.
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
-                            static_cast<std::make_unsigned_t<T>>(b));
-    else
-      return a + b;
-  }
-};
-template <typename T>
-struct Max {
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity
-                                  ? -std::numeric_limits<T>::infinity()
-                                  : std::numeric_limits<T>::lowest();
-  static T apply(T a, T b) { return b != b || b > a ? b : a; }  // a NaN wins, as in the reference
-};
-template <typename T>
-struct Min {
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity
-                                  ? std::numeric_limits<T>::infinity()
-                                  : std::numeric_limits<T>::max();
-  static T apply(T a, T b) { return b != b || b < a ? b : a; }
-};
-
-template <typename T>
-struct Product {
-  static constexpr T kStart = 1;
-  static T apply(T a, T b) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) *
-                            static_cast<std::make_unsigned_t<T>>(b));
-    else
-      return a * b;
-  }
-};
+using fold::Max;
+using fold::Min;
+using fold::Product;
+using fold::Sum;
 
 template <typename T, template <typename> class Op>
 void reduce_pass(const Pass& pass, const T* x, T* y) {
@@ -112,33 +77,6 @@ void reduce_pass(const Pass& pass, const T* x, T* y) {
         T& to = y[o * pass.inner + j];
         to = Op<T>::apply(to, x[(o * pass.n + i) * pass.inner + j]);
       }
-}
-
-// The passes that reduce the axes marked, the last axis first, so that the largest pass, which
-// reads the whole input, reads it in order. Neighbouring axes of one kind are one pass; axes of
-// size 1 are none.
-std::vector<Pass> passes_of(const Shape& shape, const std::vector<bool>& reduced) {
-  std::vector<std::pair<std::int64_t, bool>> runs;
-  for (int axis = 0; axis < shape.rank(); ++axis) {
-    bool gone = reduced[static_cast<std::size_t>(axis)];
-    if (shape[axis] == 1) continue;
-    if (!runs.empty() && runs.back().second == gone)
-      runs.back().first *= shape[axis];
-    else
-      runs.emplace_back(shape[axis], gone);
-  }
-  std::vector<Pass> passes;
-  std::int64_t inner = 1;
-  for (std::size_t i = runs.size(); i-- > 0;) {
-    if (!runs[i].second) {
-      inner *= runs[i].first;
-      continue;
-    }
-    std::int64_t outer = 1;
-    for (std::size_t j = 0; j < i; ++j) outer *= runs[j].first;
-    passes.push_back({outer, runs[i].first, inner});
-  }
-  return passes;
 }
 
 template <typename T, template <typename> class Op>
@@ -172,10 +110,7 @@ KernelRun run_typed(DType dtype, std::vector<Pass> passes, std::int64_t elements
 }
 
 std::vector<bool> reduced_axes(const KernelTypes& types) {
-  const auto& axes = types.attributes.get<std::vector<std::int64_t>>("axes");
-  std::vector<bool> reduced(static_cast<std::size_t>(types.inputs[0].shape.rank()), axes.empty());
-  for (auto axis : axes) reduced[static_cast<std::size_t>(axis)] = true;
-  return reduced;
+  return reduced_axes(types.inputs[0].shape, types.attributes);
 }
 
 template <template <typename> class Op>
@@ -193,16 +128,11 @@ KernelRun prepare_mean(const KernelTypes& types) {
                         scale);
 }
 
-// The gradient of broadcasting: sums over the axes that the smaller shape lacks or has stretched
-// from 1. Shapes are aligned at their last axis.
+// The gradient of broadcasting.
 KernelRun prepare_sum_to_like(const KernelTypes& types) {
   const Shape &from = types.inputs[0].shape, &to = types.outputs[0].shape;
-  std::vector<bool> reduced;
-  for (int axis = 0; axis < from.rank(); ++axis) {
-    int own = axis - (from.rank() - to.rank());
-    reduced.push_back(own < 0 || (to[own] == 1 && from[axis] != 1));
-  }
-  return run_typed<Sum>(types.inputs[0].dtype, passes_of(from, reduced), to.elements());
+  return run_typed<Sum>(types.inputs[0].dtype, passes_of(from, stretched_axes(from, to)),
+                        to.elements());
 }
 
 // For each element, the place of its product among the results: a walk through strides, which are 0

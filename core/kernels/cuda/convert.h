@@ -1,26 +1,10 @@
 // cast() between any two dtypes but string, as core/kernels/cpu/cast.cc does it.
 #pragma once
-#include <limits>
-#include <type_traits>
-
 #include "core/kernels/cuda/elementwise.h"
 #include "core/kernels/cuda/half.h"
+#include "core/kernels/to_integer.h"
 
 namespace cairn::cuda {
-
-// A number that does not fit an integer becomes its nearest bound, NaN 0.
-template <typename To, typename From>
-CAIRN_DEVICE To to_integer(From x) {
-  if constexpr (std::is_floating_point_v<From>) {
-    constexpr bool kExact = std::numeric_limits<To>::digits <= std::numeric_limits<From>::digits;
-    constexpr From kAbove = static_cast<From>(std::numeric_limits<To>::max()) + (kExact ? 1 : 0);
-    if (!(x == x)) return 0;
-    if (x >= kAbove) return std::numeric_limits<To>::max();
-    if (x <= static_cast<From>(std::numeric_limits<To>::min()))
-      return std::numeric_limits<To>::min();
-  }
-  return static_cast<To>(x);
-}
 
 template <typename Word, typename From>
 CAIRN_DEVICE Word convert_to(From x, DType to) {

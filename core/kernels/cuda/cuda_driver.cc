@@ -87,19 +87,16 @@ class CudaDriver final : public Driver {
     use();
     Stream made = nullptr;
     check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
-    std::byte* const workspace = allocate(Products::kWorkspaceBytes, made);
-    std::lock_guard hold(mutex_);
-    workspaces_[made] = workspace;
     return made;
   }
   void destroy(Stream stream) noexcept override {
-    std::byte* workspace = nullptr;
     {
       std::lock_guard hold(mutex_);
-      workspace = workspaces_[stream];
-      workspaces_.erase(stream);
+      if (const auto found = workspaces_.find(stream); found != workspaces_.end()) {
+        release(found->second, stream);
+        workspaces_.erase(found);
+      }
     }
-    release(workspace, stream);
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
   }
@@ -142,7 +139,9 @@ class CudaDriver final : public Driver {
     std::byte* workspace = nullptr;
     {
       std::lock_guard hold(mutex_);
-      workspace = workspaces_.at(stream);
+      std::byte*& of_stream = workspaces_[stream];
+      if (of_stream == nullptr) of_stream = allocate(Products::kWorkspaceBytes, stream);
+      workspace = of_stream;
     }
     return products_.plan(shape, stream, workspace);
   }

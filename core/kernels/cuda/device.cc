@@ -17,6 +17,14 @@ std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
 }
 
+// Of inputs whose shape alone is asked for no element is read.
+std::vector<TensorType> read_by(const OpDef& op, std::span<const TensorType> inputs) {
+  std::vector<TensorType> types(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (op.needs_shape_only(i)) types[i].shape = Shape{0};
+  return types;
+}
+
 bool has_strings(const KernelTypes& types) {
   const auto is_string = [](const TensorType& type) { return type.dtype == DType::kString; };
   return std::ranges::any_of(types.inputs, is_string) ||
@@ -59,20 +67,11 @@ class QueueDevice final : public Device {
     if (has_strings(types) || op.name == "wait_for")
       return run_on_host(queue_, queue_.cpu().prepare(op, types), types);
     if (const Kernel* kernel = find_kernel(op.name))
-      return timed(
-          fault_text(op.name, types.inputs, ""),
-          watched(kernel->prepare(queue_, types), types.inputs, types.outputs, types.products));
+      return timed(fault_text(op.name, types.inputs, ""),
+                   watched(kernel->prepare(queue_, types), read_by(op, types.inputs), types.outputs,
+                           types.products));
     if (!op.has(OpFlags::kElementwise)) return {};
-    FusedTree tree;
-    tree.result = types.outputs[0];
-    tree.nodes.push_back({&op, {}, {}, types.outputs[0].dtype});
-    for (const TensorType& input : types.inputs) {
-      tree.nodes[0].operands.push_back(
-          {FusedTree::Kind::kLeaf, static_cast<int>(tree.leaves.size())});
-      tree.nodes[0].inputs.push_back(input.dtype);
-      tree.leaves.push_back(input);
-    }
-    return fusion_.prepare(tree);
+    return fusion_.prepare(FusedTree::of(op, types));
   }
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return times_ != nullptr ? &timed_rows_ : rows_.get(); }
@@ -144,6 +143,8 @@ class QueueDevice final : public Device {
         device_.times_->time(what, device_.queue_.stream(), [&] { run(block, rates, at, values); });
       };
     }
+
+    void finish_updates() override { device_.rows_->finish_updates(); }
 
    private:
     QueueDevice& device_;

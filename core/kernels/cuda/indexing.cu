@@ -7,23 +7,10 @@
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
 #include "core/kernels/cuda/ordered_ids.h"
+#include "core/kernels/picks.h"
 
 namespace cairn::cuda {
 namespace {
-
-// x is [outer, bound, inner], ids [n], picked [outer, n, inner].
-struct Picks {
-  std::int64_t outer = 1, bound = 0, n = 0, inner = 1;
-};
-
-Picks picks_of(const Shape& x, const Shape& ids, int axis) {
-  Picks made;
-  made.bound = x[axis];
-  made.n = ids.elements();
-  for (int i = 0; i < x.rank(); ++i)
-    if (i != axis) (i < axis ? made.outer : made.inner) *= x[i];
-  return made;
-}
 
 bool narrow(const TensorType& ids) { return ids.dtype == DType::kInt32; }
 
@@ -178,11 +165,6 @@ KernelRun prepare_one_hot(Queue& queue, const KernelTypes& types) {
                                  : one_hot<std::int64_t>(queue, n, depth);
 }
 
-struct Ragged {
-  std::int64_t examples, rows, dim, combiner;
-};
-
-// 0 sum, 1 mean, 2 divided by the square root of the count.
 CAIRN_DEVICE float weight(std::int64_t combiner, std::int64_t count) {
   if (count == 0 || combiner == 0) return 1;
   return combiner == 1 ? 1.0f / static_cast<float>(count)

@@ -1,5 +1,7 @@
 #include "core/kernels/cuda/queue.h"
 
+#include <utility>
+
 #include "core/base/error.h"
 
 namespace cairn::cuda {
@@ -12,7 +14,7 @@ bool ProductShape::operator==(const ProductShape& other) const {
 }
 
 Queue::Queue(Driver& driver, Device& cpu)
-    : driver_(driver), cpu_(cpu), stream_(driver.make_stream()) {
+    : driver_(driver), cpu_(cpu), stream_(driver.make_stream()), current_(stream_) {
   record_ = memory(sizeof(FaultRecord));
   driver_.fill_zero(stream_, record_->data(), sizeof(FaultRecord));
   any_fault_ = reinterpret_cast<int*>(driver_.allocate_pinned(sizeof(int)));
@@ -26,6 +28,11 @@ Queue::~Queue() {
     // A device that has failed has nothing under way.
   }
   record_ = nullptr;
+  for (const SideStream& side : sides_) {
+    driver_.destroy(side.stream);
+    driver_.destroy(side.done);
+  }
+  if (forked_ != nullptr) driver_.destroy(forked_);
   driver_.release_pinned(reinterpret_cast<std::byte*>(any_fault_));
   driver_.destroy(stream_);
 }
@@ -61,7 +68,29 @@ void Queue::written(const std::byte* begin, std::size_t bytes) {
   });
 }
 
+// Sides take turns, so that work which waits for memory most of the time fills the device.
+Stream Queue::fork() {
+  if (forked_ == nullptr) forked_ = driver_.make_event();
+  if (next_side_ == sides_.size())
+    sides_.push_back({driver_.make_stream(), driver_.make_event(), false});
+  SideStream& side = sides_[next_side_];
+  next_side_ = (next_side_ + 1) % kSides;
+  side.used = true;
+  driver_.record(forked_, stream_);
+  driver_.wait_for(side.stream, forked_);
+  return side.stream;
+}
+
+void Queue::join() {
+  for (SideStream& side : sides_) {
+    if (!std::exchange(side.used, false)) continue;
+    driver_.record(side.done, side.stream);
+    driver_.wait_for(stream_, side.done);
+  }
+}
+
 void Queue::wait() {
+  join();
   driver_.wait(stream_);
   if (*static_cast<volatile int*>(any_fault_) != 0) raise_fault();
 }

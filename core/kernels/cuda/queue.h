@@ -44,7 +44,21 @@ class Queue {
 
   Driver& driver() const { return driver_; }
   Device& cpu() const { return cpu_; }
-  Stream stream() const { return stream_; }
+  Stream stream() const { return current_; }
+
+  // While one lives, work goes to a stream beside the queue's own: behind all that was enqueued
+  // before it, and at the same time as what other sides get. join() puts later work behind theirs.
+  class Side {
+   public:
+    explicit Side(Queue& queue) : queue_(queue) { queue_.current_ = queue_.fork(); }
+    ~Side() { queue_.current_ = queue_.stream_; }
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+
+   private:
+    Queue& queue_;
+  };
+  void join();
 
   // Scratch that a prepared kernel keeps.
   std::shared_ptr<Memory> memory(std::size_t bytes) {
@@ -74,6 +88,13 @@ class Queue {
   void launched();
 
  private:
+  static constexpr std::size_t kSides = 8;
+  struct SideStream {
+    Stream stream;
+    Event done;
+    bool used = false;
+  };
+  Stream fork();
   void raise_fault();
 
   struct Narrowed {
@@ -83,7 +104,10 @@ class Queue {
 
   Driver& driver_;
   Device& cpu_;
-  Stream stream_;
+  Stream stream_, current_;
+  Event forked_ = nullptr;
+  std::vector<SideStream> sides_;  // made when they are first used
+  std::size_t next_side_ = 0;
   std::vector<Narrowed> narrowed_;
   std::shared_ptr<Memory> record_;  // one FaultRecord
   int* any_fault_;                  // pinned

@@ -10,47 +10,24 @@
 #include "core/kernels/cuda/index.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
+#include "core/kernels/folds.h"
 #include "core/kernels/reduction_passes.h"
 
 namespace cairn::cuda {
 namespace {
 
-template <typename T>
-struct Sum {
-  static constexpr T kStart = 0;
+using fold::Max;
+using fold::Min;
+using fold::Product;
+using fold::Sum;
+
+// A fold as a function object, as groups want it.
+template <typename Op>
+struct Folded {
+  template <typename T>
   CAIRN_DEVICE T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
-                            static_cast<std::make_unsigned_t<T>>(b));
-    else
-      return a + b;
+    return Op::apply(a, b);
   }
-};
-template <typename T>
-struct Product {
-  static constexpr T kStart = 1;
-  CAIRN_DEVICE T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) *
-                            static_cast<std::make_unsigned_t<T>>(b));
-    else
-      return a * b;
-  }
-};
-// A NaN wins, as in the reference.
-template <typename T>
-struct Max {
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity
-                                  ? -std::numeric_limits<T>::infinity()
-                                  : std::numeric_limits<T>::lowest();
-  CAIRN_DEVICE T operator()(T a, T b) const { return b != b || b > a ? b : a; }
-};
-template <typename T>
-struct Min {
-  static constexpr T kStart = std::numeric_limits<T>::has_infinity
-                                  ? std::numeric_limits<T>::infinity()
-                                  : std::numeric_limits<T>::max();
-  CAIRN_DEVICE T operator()(T a, T b) const { return b != b || b < a ? b : a; }
 };
 
 // Elements per thread of a piece: fewer are not worth a launch of their own.
@@ -90,8 +67,8 @@ void reduce(Queue& queue, const ReductionPass& pass, std::int64_t pieces, const 
                      const std::int64_t end = begin + length < n ? begin + length : n;
                      T made = Op::kStart;
                      for (std::int64_t k = begin + group.rank(); k < end; k += group.size())
-                       made = Op()(made, x[o * n + k]);
-                     made = group.combine(made, Op());
+                       made = Op::apply(made, x[o * n + k]);
+                     made = group.combine(made, Folded<Op>());
                      if (group.rank() == 0) y[i] = scaled(made);
                    });
     return;
@@ -101,7 +78,7 @@ void reduce(Queue& queue, const ReductionPass& pass, std::int64_t pieces, const 
     const std::int64_t o = at / pieces, begin = (at - o * pieces) * length;
     const std::int64_t end = begin + length < n ? begin + length : n;
     T made = Op::kStart;
-    for (std::int64_t k = begin; k < end; ++k) made = Op()(made, x[(o * n + k) * inner + j]);
+    for (std::int64_t k = begin; k < end; ++k) made = Op::apply(made, x[(o * n + k) * inner + j]);
     y[i] = scaled(made);
   });
 }

@@ -184,6 +184,7 @@ class CudaRowKernels final : public RowKernels {
     };
   }
 
+  void finish_updates() override { queue_.join(); }
   Update prepare_update(const UpdateRule& rule, const TensorType& table,
                         const TensorType* ids) override {
     if (ids == nullptr)
@@ -191,11 +192,20 @@ class CudaRowKernels final : public RowKernels {
           [run = prepare_rule(queue_, rule, table.dtype)](
               const RowBlock& block, const RuleRates* rates, const std::byte*,
               const std::byte* values) { run(block, rates, nullptr, block.rows, values); });
-    if (Update fused = prepare_fused_update(queue_, rule, table, *ids)) return noted(fused);
-    return noted(prepare_joined(rule, table, *ids));
+    Update update = prepare_fused_update(queue_, rule, table, *ids);
+    return noted(aside(update ? update : prepare_joined(rule, table, *ids)));
   }
 
  private:
+  // By ids, an update is many short launches, which leave most of the device idle.
+  Update aside(Update update) {
+    return [this, update = std::move(update)](const RowBlock& block, const RuleRates* rates,
+                                              const std::byte* ids, const std::byte* values) {
+      const Queue::Side side(queue_);
+      update(block, rates, ids, values);
+    };
+  }
+
   Update noted(Update update) {
     return [this, update = std::move(update)](const RowBlock& block, const RuleRates* rates,
                                               const std::byte* ids, const std::byte* values) {

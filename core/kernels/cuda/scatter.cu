@@ -1,48 +1,17 @@
 // Rows changed by id, in ascending order of occurrence, so that repeated ids give the same bits in
 // every run. The input is copied first; a graph's values are immutable.
-#include <type_traits>
-
 #include "core/base/error.h"
 #include "core/kernels/cuda/index.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
 #include "core/kernels/cuda/ordered_ids.h"
+#include "core/kernels/folds.h"
 
 namespace cairn::cuda {
 namespace {
 
 struct Rows {
   std::int64_t bound, n, width;  // x [bound, width], rows [n, width]
-};
-
-// Integers wrap around: their sums are made unsigned.
-template <typename T>
-using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
-                                            std::type_identity<T>>::type;
-
-template <typename T>
-struct Add {
-  CAIRN_DEVICE static T apply(T a, T b) {
-    return static_cast<T>(static_cast<Modular<T>>(a) + static_cast<Modular<T>>(b));
-  }
-};
-template <typename T>
-struct Sub {
-  CAIRN_DEVICE static T apply(T a, T b) {
-    return static_cast<T>(static_cast<Modular<T>>(a) - static_cast<Modular<T>>(b));
-  }
-};
-template <typename T>
-struct Max {
-  CAIRN_DEVICE static T apply(T a, T b) { return b != b || b > a ? b : a; }
-};
-template <typename T>
-struct Min {
-  CAIRN_DEVICE static T apply(T a, T b) { return b != b || b < a ? b : a; }
-};
-template <typename T>
-struct Replace {
-  CAIRN_DEVICE static T apply(T, T b) { return b; }
 };
 
 template <template <typename> class Op, typename T, typename Id>
@@ -135,9 +104,9 @@ KernelRun prepare_last_of_id(Queue& queue, const KernelTypes& types) {
 }
 
 constexpr Kernel kScatterKernels[] = {
-    {"scatter_add", prepare<Add>},        {"scatter_sub", prepare<Sub>},
-    {"scatter_max", prepare<Max>},        {"scatter_min", prepare<Min>},
-    {"scatter_update", prepare<Replace>}, {"is_last_of_id", prepare_last_of_id},
+    {"scatter_add", prepare<fold::Sum>},     {"scatter_sub", prepare<fold::Difference>},
+    {"scatter_max", prepare<fold::Max>},     {"scatter_min", prepare<fold::Min>},
+    {"scatter_update", prepare<fold::Last>}, {"is_last_of_id", prepare_last_of_id},
 };
 
 }  // namespace

@@ -166,6 +166,24 @@ TEST_F(DeviceRowsTest, ASecondStepIsRecordedAndLaterOnesReplayed) {
 }
 #endif
 
+// Updates by ids run beside one another, but for those of one variable.
+TEST_F(DeviceRowsTest, UpdatesOfOneVariableComeInTheirOrder) {
+  const Variable table = variable("table", noise({9, 4}, 1), kSgd),
+                 other = variable("other", noise({9, 4}, 2), kSgd);
+  const auto step = trace_function({ints({kAny}), floats({kAny, 4})}, [&](auto& in) {
+    for (const Variable& one : {table, other}) {
+      one.scatter_add(arg(in, 0), arg(in, 1));
+      one.scatter_update(arg(in, 0), arg(in, 1) * 2.0f);
+      one.scatter_add(arg(in, 0), arg(in, 1) * 3.0f);
+    }
+    return std::vector<Array>{};
+  });
+  for (int i = 0; i < 3; ++i)
+    for (Side* side : {&host, &device})
+      run_on(*side, step, {ids_of({8, 0, 8, 3, i}), noise({5, 4}, 3 + i)});
+  expect_equal_stores();
+}
+
 TEST_F(DeviceRowsTest, WhatTheStoreChangesIsSeenByTheNextStep) {
   const Variable v = variable("v", tensor({2}, {1, 2}), kSgd);
   const auto doubled = trace_function({}, [&](auto&) {
