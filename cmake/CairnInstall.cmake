@@ -31,6 +31,9 @@ foreach(part core_schema data_schema rpc_schema collective_schema service_schema
 endforeach()
 install(TARGETS cairn_all EXPORT cairn)
 install(TARGETS cairn cairn-ps cairn-worker cairn-coordinator cairn-data RUNTIME)
+if(CAIRN_BUILDS_CUDA)
+  install(TARGETS cairn_cuda LIBRARY DESTINATION lib)  # where programs look for it
+endif()
 
 install(EXPORT cairn NAMESPACE cairn:: FILE cairn-targets.cmake DESTINATION ${cairn_packages})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/cairn-config.cmake.in ${PROJECT_BINARY_DIR}/cairn-config.cmake

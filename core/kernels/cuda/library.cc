@@ -20,7 +20,7 @@ std::vector<std::filesystem::path> candidates() {
   const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) return {};
   const auto folder = program.parent_path();
-  return {folder / kFile, folder.parent_path() / "lib" / kFile, folder / "lib" / kFile};
+  return {folder / kFile, folder.parent_path() / "lib" / kFile};
 }
 
 // Without a driver the library is not even loaded: it would find nothing.
