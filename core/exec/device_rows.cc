@@ -34,7 +34,7 @@ bool DeviceRows::borrow(Entry& entry, VariableId id) {
     entry.held.memory = device_.allocate(bytes);
   } catch (const ResourceExhaustedError& error) {
     entry.lender->take_back(id);
-    too_large_.emplace(Key{entry.lender, id}, static_cast<std::int64_t>(bytes));
+    too_large_.insert({entry.lender, id});
     log_warning("the variable \"", home->spec().name,
                 "\" stays in the host's memory: ", error.what());
     return false;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "core/kernels/device.h"
@@ -49,7 +50,7 @@ class DeviceRows final : public RowHolder {
   Device& device_;
   std::map<Key, Entry> entries_;
   // Variables for which there was no memory: they are not tried again at every step.
-  std::map<Key, std::int64_t> too_large_;
+  std::set<Key> too_large_;
 };
 
 }  // namespace cairn

@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include "core/kernels/cuda/build_id.h"
+#include "core/kernels/cuda/cublas_products.h"
 #include "core/kernels/cuda/cuda_error.h"
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/entry.h"
-#include "core/kernels/cuda/product.h"
 #include "core/kernels/cuda/queue.h"
 #include "core/kernels/cuda/sort.h"
 

@@ -37,7 +37,6 @@ struct ProductShape {
   Arithmetic arithmetic = Arithmetic::kFloat32;
   // Added to each row of c, and applied to the sum, before c is written.
   bool bias = false, relu = false;
-  bool operator==(const ProductShape& other) const;
 };
 
 // A product prepared for one shape. The factors are float32, or under kBfloat16 bfloat16; `bias` is

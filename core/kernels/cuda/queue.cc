@@ -6,13 +6,6 @@
 
 namespace cairn::cuda {
 
-bool ProductShape::operator==(const ProductShape& other) const {
-  return gemm.m == other.gemm.m && gemm.n == other.gemm.n && gemm.k == other.gemm.k &&
-         gemm.transpose_a == other.gemm.transpose_a && gemm.transpose_b == other.gemm.transpose_b &&
-         batch == other.batch && arithmetic == other.arithmetic && bias == other.bias &&
-         relu == other.relu;
-}
-
 Queue::Queue(Driver& driver, Device& cpu)
     : driver_(driver), cpu_(cpu), stream_(driver.make_stream()), current_(stream_) {
   record_ = memory(sizeof(FaultRecord));

@@ -1,7 +1,7 @@
 // cuBLASLt computes on column-major matrices. A row-major matrix read as column-major is its
 // transpose, and (a x b)^T = b^T x a^T: so b is its first factor, a its second, and c comes out
 // row-major. Its bias runs along the rows of its result, which are our columns.
-#include "core/kernels/cuda/product.h"
+#include "core/kernels/cuda/cublas_products.h"
 
 #include <array>
 #include <vector>
