@@ -65,7 +65,8 @@ class Model {
     }
   }
 
-  // Windows of steps of `record`, which returns the loss. `repeat()` says what is read to wait.
+  // Windows of steps of `record`, which returns the loss. watch() names a value that is read to wait
+  // for the device.
   template <typename Record>
   nlohmann::json measure(const std::string& name, Arithmetic arithmetic, int windows,
                          Record record) {
@@ -77,7 +78,7 @@ class Model {
         {});
     const ConcreteFunction loss = trace(
         [&](const std::vector<TraceArgument>&) {
-          return Outputs{{"loss", repeated_()}};
+          return Outputs{{"loss", watched_()}};
         },
         {});
     PlanOptions options;
@@ -120,7 +121,7 @@ class Model {
             {"watched_first", first},
             {"watched_last", last}};
   }
-  void repeat(std::function<Array()> loss) { repeated_ = std::move(loss); }
+  void watch(std::function<Array()> value) { watched_ = std::move(value); }
 
  private:
   std::vector<VariableId> ids_of(const ConcreteFunction& function) const {
@@ -134,7 +135,7 @@ class Model {
   LocalStore store_{7};
   std::vector<Variable> variables_;
   std::vector<VariableId> ids_;
-  std::function<Array()> repeated_;
+  std::function<Array()> watched_;
 };
 
 // Layers as wide as their input; a target of noise.
@@ -158,7 +159,7 @@ nlohmann::json mlp(Arithmetic arithmetic, int windows) {
     }
     return mean(square(h - target.read()));
   };
-  model.repeat([&] { return mean(square(kernels[0].read())); });
+  model.watch([&] { return mean(square(kernels[0].read())); });
   nlohmann::json made =
       model.measure(arithmetic == Arithmetic::kBfloat16 ? "mlp bfloat16" : "mlp float32",
                     arithmetic, windows, loss);
@@ -230,7 +231,7 @@ nlohmann::json dlrm(Arithmetic arithmetic, int windows) {
     const Array logits = through(concat({dense, crossed}, 1), top, false);
     return mean(sigmoid_cross_entropy_with_logits(label.read(), logits));
   };
-  model.repeat([&] { return mean(square(top[0].kernel.read())); });
+  model.watch([&] { return mean(square(top[0].kernel.read())); });
   nlohmann::json made =
       model.measure(arithmetic == Arithmetic::kBfloat16 ? "dlrm bfloat16" : "dlrm float32",
                     arithmetic, windows, loss);
