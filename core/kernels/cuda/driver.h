@@ -94,6 +94,9 @@ class Driver {
   virtual std::unique_ptr<Recording> record_work(Stream stream,
                                                  const std::function<void()>& enqueue) = 0;
 
+  // Of kernels that are compiled for the host: their loops. A fake that records keeps them.
+  virtual void run_on_host(const std::function<void()>& work) { work(); }
+
   // Announces what the next piece of work reads and writes. A fake checks the order; the real
   // driver has no use for it, and is not asked to look.
   virtual bool watches() const { return false; }

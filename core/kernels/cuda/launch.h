@@ -55,8 +55,9 @@ void for_each(Queue& queue, std::int64_t n, const Body& body) {
   each_index<<<grid_of((n + kBlock - 1) / kBlock), kBlock, 0, queue.stream()>>>(n, body);
   queue.launched();
 #else
-  (void)queue;
-  for (std::int64_t i = 0; i < n; ++i) body(i);
+  queue.driver().run_on_host([=] {
+    for (std::int64_t i = 0; i < n; ++i) body(i);
+  });
 #endif
 }
 
@@ -75,10 +76,11 @@ void for_each_group(Queue& queue, std::int64_t n, std::int64_t work, const Body&
   }
   queue.launched();
 #else
-  (void)queue;
   (void)work;
-  const Group alone;
-  for (std::int64_t i = 0; i < n; ++i) body(alone, i);
+  queue.driver().run_on_host([=] {
+    const Group alone;
+    for (std::int64_t i = 0; i < n; ++i) body(alone, i);
+  });
 #endif
 }
 

@@ -226,7 +226,8 @@ TEST_F(DeviceRowsTest, RunsThatFailLeaveNoMemoryBehind) {
   }
   EXPECT_EQ(gpu->used_bytes(), before);
   EXPECT_EQ(failed, 1429);
-  for (float value : read(device, 0).values<float>()) EXPECT_TRUE(std::isfinite(value));
+  const Tensor rows = read(device, 0);
+  for (float value : rows.values<float>()) EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST_F(DeviceRowsTest, AnIdOutOfRangeIsRaisedWithItsPlace) {

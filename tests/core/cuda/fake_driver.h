@@ -42,6 +42,7 @@ class FakeDriver final : public cuda::Driver {
   std::size_t blocks() const { return blocks_.size(); }
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
+    CAIRN_CHECK(recorded_ == nullptr, "memory is allocated while work is recorded");
     ++counts_.allocations;
     known(stream);
     const std::size_t rounded = (bytes + 255) / 256 * 256;
@@ -52,6 +53,7 @@ class FakeDriver final : public cuda::Driver {
   }
   // Work under way on the stream may still use it, work on other streams may not.
   void release(std::byte* memory, Stream stream) noexcept override {
+    CAIRN_CHECK(recorded_ == nullptr, "memory is released while work is recorded");
     announce(stream, {}, std::vector<Range>{{memory, 1}});
     blocks_.erase(memory);
     std::free(memory);
@@ -82,10 +84,15 @@ class FakeDriver final : public cuda::Driver {
     return made;
   }
   void destroy(Event event) noexcept override { events_.erase(event); }
-  void record(Event event, Stream stream) override { events_.at(event) = known(stream); }
-  void wait_for(Stream stream, Event event) override { learn(known(stream), events_.at(event)); }
+  void record(Event event, Stream stream) override {
+    now_or_later([=, this] { events_.at(event) = known(stream); });
+  }
+  void wait_for(Stream stream, Event event) override {
+    now_or_later([=, this] { learn(known(stream), events_.at(event)); });
+  }
   double elapsed_ms(Event, Event) override { return 0; }
   void wait(Stream stream) override {
+    CAIRN_CHECK(recorded_ == nullptr, "the host waits for what is only recorded");
     ++counts_.waits;
     learn(host_, known(stream));
     // Whatever is enqueued from now on comes after what the host has seen.
@@ -98,56 +105,82 @@ class FakeDriver final : public cuda::Driver {
     check_side(direction != Device::Direction::kIn, from, bytes);
     const Range read{from, direction == Device::Direction::kIn ? 0 : bytes};
     const Range write{to, direction == Device::Direction::kOut ? 0 : bytes};
+    CAIRN_CHECK(recorded_ == nullptr || direction == Device::Direction::kWithin,
+                "a copy between host and device is recorded");
     announce(stream, std::vector<Range>{read}, std::vector<Range>{write});
-    if (bytes > 0) std::memcpy(to, from, bytes);
+    now_or_later([=] {
+      if (bytes > 0) std::memcpy(to, from, bytes);
+    });
   }
   void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
     check_side(true, to, bytes);
     announce(stream, {}, std::vector<Range>{{to, bytes}});
-    std::memset(to, 0, bytes);
+    now_or_later([=] { std::memset(to, 0, bytes); });
   }
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
     ++counts_.products;
-    return [s](Stream, const void* a, const void* b, const float* bias, float* c) {
-      if (s.arithmetic == Arithmetic::kBfloat16)
-        multiply(s, widened(a, s.batch * s.gemm.m * s.gemm.k).data(),
-                 widened(b, s.batch * s.gemm.k * s.gemm.n).data(), bias, c);
-      else
-        multiply(s, static_cast<const float*>(a), static_cast<const float*>(b), bias, c);
+    return [this, s](Stream, const void* a, const void* b, const float* bias, float* c) {
+      now_or_later([=] {
+        if (s.arithmetic == Arithmetic::kBfloat16)
+          multiply(s, widened(a, s.batch * s.gemm.m * s.gemm.k).data(),
+                   widened(b, s.batch * s.gemm.k * s.gemm.n).data(), bias, c);
+        else
+          multiply(s, static_cast<const float*>(a), static_cast<const float*>(b), bias, c);
+      });
     };
   }
   void narrow(Stream, std::int64_t n, const float* from, std::uint16_t* to) override {
-    ++counts_.narrowed;
-    narrow_to_bfloat16(from, static_cast<std::size_t>(n), reinterpret_cast<std::byte*>(to));
+    now_or_later([=, this] {
+      ++counts_.narrowed;
+      narrow_to_bfloat16(from, static_cast<std::size_t>(n), reinterpret_cast<std::byte*>(to));
+    });
   }
 
   std::size_t sort_scratch(std::int64_t n, int) override { return static_cast<std::size_t>(n); }
   void sort(Stream, std::int64_t n, int bits, const std::uint64_t* keys, std::uint64_t* sorted_keys,
             const std::int32_t* values, std::int32_t* sorted_values, std::byte*) override {
-    ++counts_.sorts;
-    std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) {
-      order[static_cast<std::size_t>(i)] = i;
-      CAIRN_CHECK(bits == 64 || keys[i] >> bits == 0, "a key of more than ", bits, " bits");
-    }
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t x, std::int64_t y) { return keys[x] < keys[y]; });
-    for (std::int64_t i = 0; i < n; ++i) {
-      sorted_keys[i] = keys[order[static_cast<std::size_t>(i)]];
-      sorted_values[i] = values[order[static_cast<std::size_t>(i)]];
-    }
+    now_or_later([=, this] {
+      ++counts_.sorts;
+      std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+      for (std::int64_t i = 0; i < n; ++i) {
+        order[static_cast<std::size_t>(i)] = i;
+        CAIRN_CHECK(bits == 64 || keys[i] >> bits == 0, "a key of more than ", bits, " bits");
+      }
+      std::stable_sort(order.begin(), order.end(),
+                       [&](std::int64_t x, std::int64_t y) { return keys[x] < keys[y]; });
+      for (std::int64_t i = 0; i < n; ++i) {
+        sorted_keys[i] = keys[order[static_cast<std::size_t>(i)]];
+        sorted_values[i] = values[order[static_cast<std::size_t>(i)]];
+      }
+    });
   }
 
   std::unique_ptr<cuda::Recording> record_work(Stream,
                                                const std::function<void()>& enqueue) override {
     ++counts_.recordings;
-    return std::make_unique<Replay>(*this, enqueue);
+    auto made = std::make_unique<Replay>(*this);
+    recorded_ = &made->work;
+    try {
+      enqueue();
+    } catch (...) {
+      recorded_ = nullptr;
+      throw;
+    }
+    recorded_ = nullptr;
+    return made;
   }
+  void run_on_host(const std::function<void()>& work) override { now_or_later(work); }
 
   bool watches() const override { return true; }
   void announce(Stream stream, std::span<const Range> reads,
                 std::span<const Range> writes) override {
+    if (recorded_ != nullptr) {
+      recorded_->push_back(
+          [this, stream, r = std::vector<Range>(reads.begin(), reads.end()),
+           w = std::vector<Range>(writes.begin(), writes.end())] { announce(stream, r, w); });
+      return;
+    }
     Clock& clock = known(stream);
     const std::int64_t now = ++clock[stream];
     for (const Range& range : reads) access(clock, stream, now, range, false);
@@ -166,19 +199,22 @@ class FakeDriver final : public cuda::Driver {
     std::size_t bytes;
     std::vector<Access> accesses;
   };
-  class Replay final : public cuda::Recording {
-   public:
-    Replay(FakeDriver& driver, std::function<void()> enqueue)
-        : driver_(driver), enqueue_(std::move(enqueue)) {}
+  struct Replay final : cuda::Recording {
+    explicit Replay(FakeDriver& of) : driver(of) {}
     void replay(Stream) override {
-      ++driver_.counts_.replays;
-      enqueue_();
+      ++driver.counts_.replays;
+      for (const auto& one : work) one();
     }
-
-   private:
-    FakeDriver& driver_;
-    std::function<void()> enqueue_;
+    FakeDriver& driver;
+    std::vector<std::function<void()>> work;
   };
+
+  void now_or_later(const std::function<void()>& work) {
+    if (recorded_ != nullptr)
+      recorded_->push_back(work);
+    else
+      work();
+  }
 
   Clock& known(Stream stream) {
     const auto found = streams_.find(stream);
@@ -252,6 +288,7 @@ class FakeDriver final : public cuda::Driver {
   }
 
   Counts counts_;
+  std::vector<std::function<void()>>* recorded_ = nullptr;  // not null: what is being recorded
   std::uintptr_t names_ = 0;
   int pinned_ = 0;
   Clock host_;
