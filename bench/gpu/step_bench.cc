@@ -65,8 +65,8 @@ class Model {
     }
   }
 
-  // Windows of steps of `record`, which returns the loss. watch() names a value that is read to wait
-  // for the device.
+  // Windows of steps of `record`, which returns the loss. watch() names a value that is read to
+  // wait for the device.
   template <typename Record>
   nlohmann::json measure(const std::string& name, Arithmetic arithmetic, int windows,
                          Record record) {
