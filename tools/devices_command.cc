@@ -6,7 +6,11 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/base/json.h"
 #include "core/base/machine.h"
@@ -15,13 +19,18 @@
 namespace cairn::tools {
 namespace {
 
-// Of the first processor that the kernel describes (proc(5)).
-std::string processor_model() {
+// What the kernel says of the first processor (proc(5)), as "model name" or "flags".
+std::string processor_line(const std::string& what) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name") && line.find(": ") != std::string::npos)
+    if (line.starts_with(what) && line.find(": ") != std::string::npos)
       return line.substr(line.find(": ") + 2);
-  return "a processor without a name";
+  return "";
+}
+
+std::string processor_model() {
+  const std::string model = processor_line("model name");
+  return model.empty() ? "a processor without a name" : model;
 }
 
 // Those that this process may run on: a container may have fewer than the machine.
@@ -34,15 +43,15 @@ int processors() {
 
 // Those that our kernels, or oneDNN's, have loops for; newest last.
 std::vector<std::string> instruction_sets() {
+  constexpr std::pair<std::string_view, const char*> kKnown[] = {{" avx2 ", "AVX2"},
+                                                                 {" fma ", "FMA"},
+                                                                 {" avx512f ", "AVX-512"},
+                                                                 {" avx512_bf16 ", "AVX-512 BF16"},
+                                                                 {" amx_bf16 ", "AMX BF16"}};
+  const std::string flags = str(" ", processor_line("flags"), " ");
   std::vector<std::string> known;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2")) known.emplace_back("AVX2");
-  if (__builtin_cpu_supports("fma")) known.emplace_back("FMA");
-  if (__builtin_cpu_supports("avx512f")) known.emplace_back("AVX-512");
-  if (__builtin_cpu_supports("avx512bf16")) known.emplace_back("AVX-512 BF16");
-  if (__builtin_cpu_supports("amx-bf16")) known.emplace_back("AMX BF16");
-#endif
+  for (const auto& [flag, name] : kKnown)
+    if (flags.find(flag) != std::string::npos) known.emplace_back(name);
   return known;
 }
 
