@@ -22,7 +22,7 @@ class OneDeviceStrategy : public LocalStrategy {
  public:
   // On the processor. `seed`: of initial values and of random operations.
   explicit OneDeviceStrategy(std::uint64_t seed = 0);
-  // Steps compute on `device`, "cpu:0" or "gpu:0"; variables lie in the host's memory all the same.
+  // Steps compute on `device`, "cpu:0" or "gpu:0". A GPU borrows the variables while steps run.
   //   Errors  InvalidArgument: a name that means no device. NotFound: a GPU that this machine does
   //           not have; says why.
   explicit OneDeviceStrategy(const std::string& device, std::uint64_t seed = 0);

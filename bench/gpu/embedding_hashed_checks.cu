@@ -61,7 +61,7 @@ struct Bench {
 
 using Known = std::unordered_map<std::int64_t, std::int32_t>;  // id -> row
 
-// Whether `rows` are what `known` says, with new ids on rows of their own.
+// Checks that each known id got the row that `known` has for it, and each new id an unused row.
 bool consistent(const std::string& name, const std::vector<std::int64_t>& ids,
                 const std::vector<std::int32_t>& rows, std::int64_t of_table_0, Known (&known)[2],
                 const std::vector<std::int64_t>& room) {

@@ -30,7 +30,7 @@ __global__ void fill(float* out, std::int64_t rows, std::int64_t stride, int dim
   }
 }
 
-// The 64-bit id that a hashed table has for a row's number.
+// The 64-bit id under which a hashed table stores the given row number.
 __host__ __device__ std::int64_t hashed_id(std::int64_t row) {
   return static_cast<std::int64_t>(cuda::mix(static_cast<std::uint64_t>(row) * 2 + 1));
 }

@@ -32,7 +32,7 @@ struct JobResult {
   bool right = true;    // what was looked up and updated is what it should be
 };
 
-// Bytes per second, read and written, of a copy of 2 GB within the device.
+// Copies 2 GB within the device; bytes per second, counting both what is read and what is written.
 double copy_bandwidth();
 
 // Ids of every step, [id_sets][tables * lookups], table by table. Rank k of the power law is drawn

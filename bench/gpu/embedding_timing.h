@@ -59,7 +59,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// What `work` enqueues on `stream`, to be run again and again.
+// Captures what `work` enqueues on `stream` as a CUDA graph, which can be launched many times.
 class Graph {
  public:
   template <typename Work>

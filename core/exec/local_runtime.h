@@ -22,7 +22,8 @@ namespace cairn {
 
 class LocalRuntime : public VariableCreator, public EagerRuntime {
  public:
-  // Computes on `device`, which outlives it; variables are in the host's memory.
+  // Computes on `device`, which outlives it. Variables are in the host's memory unless a workspace
+  // borrows them for its device (core/rows/lending.h).
   // Every variable is made in each of `copies` stores, with the same initial values.
   explicit LocalRuntime(std::uint64_t seed = 0, Device& device = cpu_device(), int copies = 1);
   // Where variables are made while no scope is open; lives as long as the process.

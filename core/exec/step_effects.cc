@@ -148,6 +148,8 @@ std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
   space_.asked.clear();
   space_.asked_by.clear();
+  // A run before this one may have been against a store that lends.
+  for (ReadHere& here : wave.here) here.served = false;
   for (std::size_t g = 0; g < wave.reads.size(); ++g) {
     // The ids were computed from the value that failed the check: such rows must not be asked for.
     if (failed_ && std::any_of(plan_->waves[wave_].reads[g].nodes.begin(),

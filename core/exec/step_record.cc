@@ -13,7 +13,7 @@ bool Step::rate_is_given(std::int32_t update) const {
          outside_tensor(bound_->root(input(update, n.inputs.size() - 1))) != nullptr;
 }
 
-// Neither looks the host at a value on the way, nor does it take part in computing one.
+// Whether the host can enqueue the whole run without looking at a value or computing one.
 bool Step::may_record() const {
   const auto is_on_host = [&](std::int32_t value) {
     return bound_->type(value).dtype == DType::kString;
@@ -53,7 +53,8 @@ void Step::enqueue_all() {
   }
 }
 
-// Whether the run was done so. The first one prepares kernels, and is not recorded.
+// Replays the run, recording it first if necessary. False: the run is still to be made step by
+// step, as the first one always is, because it prepares the kernels.
 bool Step::run_recorded() {
   RecordedRun& recorded = bound_->recorded;
   using State = RecordedRun::State;

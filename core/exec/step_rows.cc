@@ -25,7 +25,8 @@ bool Step::serve(std::size_t g) {
   return true;
 }
 
-// A variable that nothing changes while the value is in use is read where it lies.
+// If nothing changes the variable while its value is in use, the value is the variable's own
+// memory; otherwise it is a copy.
 void Step::serve_whole(const DeviceRows::Held& held, std::size_t g) {
   ReadHere& here = bound_->waves[wave_].here[g];
   const ReadGroup& group = plan_->waves[wave_].reads[g];
@@ -128,13 +129,19 @@ void Step::send_rates(std::span<BoundUpdate> updates) {
     rates.memory = space_.device.allocate(all * sizeof(RuleRates));
     rates.sent.assign(all * sizeof(RuleRates), std::byte{0xff});  // NaNs: no rates
   }
+  const auto rule_of = [&](const BoundUpdate& update) -> const UpdateRule& {
+    return node(update.node).attributes.get<UpdateRule>("rule");
+  };
+  // A rate that is refused leaves every count as it was.
+  for (const BoundUpdate& update : updates)
+    if (!is_assignment(rule_of(update).kind))
+      verify_learning_rate(rule_of(update), learning_rate(update.node));
   for (BoundUpdate& update : updates) {
     DeviceRows::Held& held = *held_for(update);
-    const UpdateRule& rule = node(update.node).attributes.get<UpdateRule>("rule");
+    const UpdateRule& rule = rule_of(update);
     RuleInputs inputs;
     if (!is_assignment(rule.kind)) {
       inputs.learning_rate = learning_rate(update.node);
-      verify_learning_rate(rule, inputs.learning_rate);
       ++held.updates;
     }
     inputs.t = std::max<std::int64_t>(held.updates, 1);

@@ -1,8 +1,6 @@
 // The interpreter of elementwise programs: each thread runs all steps over kLanes neighbouring
 // elements, whose intermediate values stay in its registers and its part of the first-level cache.
-// A program is read by all threads alike, so that its steps come from the constant path; the cost
-// of a step is then far below that of fetching its elements from memory, which bounds all but long
-// programs (bench/gpu).
+// All threads read the same program, so its steps stay in the first-level cache.
 #pragma once
 #include "core/kernels/cuda/convert.h"
 #include "core/kernels/cuda/faults.h"

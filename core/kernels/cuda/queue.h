@@ -84,7 +84,8 @@ class Queue {
   //   Errors  InvalidArgument: a kernel found a fault.
   void wait();
 
-  // After each launch: raises Internal if CUDA refused it.
+  // Call after each launch.
+  //   Errors  Internal: CUDA refused it.
   void launched();
 
  private:

@@ -109,9 +109,9 @@ constexpr std::int64_t slot_floats(Rule rule, int dim) {
 // Adds up the gradients of each row that `groups` found, in ascending order of occurrence, and
 // applies the rule to the row, once, in place. `gradients` is [lookups, dim], or [bags, dim] if
 // find() had bags. Adam is the lazy form: rows that were not looked up do not move.
-//   Result  is a function of the row, its gradients and their number; it is the same bits whichever
-//           other rows come along. A row of more than 64 occurrences adds up each 64 of them, then
-//           those sums (apply.cu).
+//   Result  depends on the row and its gradients alone, to the bit, and not on the other rows of
+//           the call. The gradients of a row that occurs more than 64 times are summed in chunks of
+//           64, and then the sums of the chunks (apply.cu).
 //   Cost    reads the gradients once, and reads and writes rows and slots once per distinct row.
 void apply(Rule rule, const Tables& tables, const RowGroups& groups, const float* gradients,
            const Rates* rates, Stream stream);
