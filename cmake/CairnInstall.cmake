@@ -16,11 +16,11 @@ endforeach()
 # One library for whoever does not want to choose.
 add_library(cairn_all INTERFACE)
 add_library(cairn::cairn ALIAS cairn_all)
-target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cairn::coordinator cairn::service)
+target_link_libraries(cairn_all INTERFACE cairn::core cairn::data cairn::nn cairn::model cairn::coordinator cairn::service)
 set_target_properties(cairn_all PROPERTIES EXPORT_NAME cairn)
 
 set(cairn_packages ${CMAKE_INSTALL_LIBDIR}/cmake/cairn)
-foreach(room core data rpc storage collective coordinator service nn)
+foreach(room core data rpc storage collective coordinator service nn model)
   target_sources(cairn_${room} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${cairn_public_headers_${room}})
   set_target_properties(cairn_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS cairn_${room} EXPORT cairn ARCHIVE FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cairn)

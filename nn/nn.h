@@ -4,6 +4,7 @@
 // here is known to the rest of Cairn: layers, losses and optimizers are functions that record
 // operations of core/graph/ops.h, so a program may write its own beside them, in the same way.
 #pragma once
+#include "nn/added_losses.h"
 #include "nn/click_model.h"
 #include "nn/clipping.h"
 #include "nn/dense.h"
@@ -14,4 +15,5 @@
 #include "nn/optimizer.h"
 #include "nn/safe_lookup.h"
 #include "nn/schedule.h"
+#include "nn/training_scope.h"
 #include "nn/wide.h"

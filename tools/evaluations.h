@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "data/lines_read.h"
+#include "model/step_runner.h"
 #include "nn/metrics.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
-#include "tools/step_runner.h"
 
 namespace cairn::tools {
 

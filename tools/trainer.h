@@ -7,11 +7,11 @@
 #include <string>
 
 #include "data/lines_read.h"
+#include "model/step_runner.h"
 #include "tools/evaluations.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/progress_line.h"
-#include "tools/step_runner.h"
 
 namespace cairn::tools {
 

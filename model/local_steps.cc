@@ -1,4 +1,4 @@
-#include "tools/local_steps.h"
+#include "model/local_steps.h"
 
 #include <algorithm>
 #include <csignal>
@@ -7,7 +7,7 @@
 
 #include "coordinator/multi_worker_mirrored_strategy.h"
 
-namespace cairn::tools {
+namespace cairn {
 namespace {
 
 double took_since(TimePoint then) {
@@ -49,10 +49,11 @@ StepRunner::Data LocalSteps::test_data(const Dataset& batches, const std::string
 
 StepResult LocalSteps::schedule_step(Function& function, const Data& data) {
   const Scope scope = strategy_.scope();
-  const RunResult losses = strategy_.run(function, {data});
-  StepResult loss(std::vector<Tensor>{agreed_loss(losses.front())});
+  const RunResult outputs = strategy_.run(function, {data});
+  std::vector<Tensor> sums{agreed_loss(outputs.front())};
+  for (std::size_t i = 1; i < outputs.size(); ++i) sums.push_back(exact_sum(outputs[i]));
   if (save_agreed_) save_by_itself();
-  return loss;
+  return StepResult(std::move(sums));
 }
 
 StepResult LocalSteps::schedule(Function& function, const Data& data) {
@@ -182,7 +183,7 @@ void LocalSteps::save_by_itself() {
   }
 }
 
-// A job's checkpoint goes on under any kind, whose data has other names: its place follows from the
+// A checkpoint goes on under any strategy, whose data has other names: its place follows from the
 // steps.
 RestoreStatus LocalSteps::restore(const std::string& checkpoint, const RestoreOptions&) {
   return strategy_.restore(checkpoint, {.new_data = true});
@@ -195,4 +196,4 @@ EngineStats LocalSteps::stats() const {
   return stats;
 }
 
-}  // namespace cairn::tools
+}  // namespace cairn

@@ -1,9 +1,9 @@
-#include "tools/step_runner.h"
+#include "model/step_runner.h"
 
 #include <algorithm>
 #include <functional>
 
-namespace cairn::tools {
+namespace cairn {
 namespace {
 
 // How long a loop that waits for results stays away from the user's signals.
@@ -44,4 +44,4 @@ std::vector<Tensor> StepResult::get_all() const {
   return sums;
 }
 
-}  // namespace cairn::tools
+}  // namespace cairn

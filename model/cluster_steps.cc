@@ -1,11 +1,11 @@
-#include "tools/cluster_steps.h"
+#include "model/cluster_steps.h"
 
 #include <utility>
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
 
-namespace cairn::tools {
+namespace cairn {
 namespace {
 
 // scheduled and not done: enough to keep every window full
@@ -69,4 +69,4 @@ RestoreStatus ClusterSteps::restore(const std::string& checkpoint, const Restore
   return coordinator_.restore(checkpoint, options);
 }
 
-}  // namespace cairn::tools
+}  // namespace cairn

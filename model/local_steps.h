@@ -1,4 +1,4 @@
-// LocalSteps: a job's steps on the replicas of this process: under OneDeviceStrategy,
+// LocalSteps: training steps on the replicas of this process: under OneDeviceStrategy,
 // MirroredStrategy and CentralStorageStrategy all there are, under MultiWorkerMirroredStrategy
 // those of one process of a group, in which each has such an object and makes the same calls.
 //
@@ -11,13 +11,11 @@
 #include <atomic>
 
 #include "coordinator/local_strategy.h"
-#include "tools/step_runner.h"
+#include "model/step_runner.h"
 
 namespace cairn {
-class MultiWorkerMirroredStrategy;
-}
 
-namespace cairn::tools {
+class MultiWorkerMirroredStrategy;
 
 class LocalSteps final : public StepRunner {
  public:
@@ -65,4 +63,4 @@ class LocalSteps final : public StepRunner {
   EngineStats stats_;
 };
 
-}  // namespace cairn::tools
+}  // namespace cairn

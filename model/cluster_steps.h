@@ -1,4 +1,4 @@
-// ClusterSteps: a job's steps as closures on the workers of a cluster. A thin layer over
+// ClusterSteps: training steps as closures on the workers of a cluster. A thin layer over
 // ClusterCoordinator, so that a step costs what it costs any program.
 //
 // A step is one closure, whose data is its lane's; in rounds it is a closure for each lane, and the
@@ -8,9 +8,9 @@
 #include <atomic>
 
 #include "coordinator/cluster_coordinator.h"
-#include "tools/step_runner.h"
+#include "model/step_runner.h"
 
-namespace cairn::tools {
+namespace cairn {
 
 class ClusterSteps final : public StepRunner {
  public:
@@ -50,4 +50,4 @@ class ClusterSteps final : public StepRunner {
   const std::atomic<int>* interrupted_;
 };
 
-}  // namespace cairn::tools
+}  // namespace cairn

@@ -1,14 +1,14 @@
-// StepRunner: how the steps of a job run, as its Trainer sees them. Two runners serve all
-// strategies:
+// StepRunner: how training steps run, as a training loop sees them (Model::fit(), and the Trainer
+// of tools/). Two runners serve all strategies:
 //
 //   ClusterSteps  steps are closures of a ClusterCoordinator, thousands of them under way at once
 //   LocalSteps    a step runs on the replicas of this process, in step with those of other
 //                 processes if there are any, and has ended when it is scheduled
 //
-// Where several processes run one job together, each has a Trainer, and all of them must do the
-// same in the same order. So what only one of them can know (a signal, the time, that a save is
+// Where several processes train together, each has a loop, and all of them must do the same in the
+// same order. So what only one of them can know (a signal, the time, that a save is
 // due) is agreed on here.
-//   Thread  one, the Trainer's.
+//   Thread  one, the loop's.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,7 +23,7 @@
 #include "coordinator/restore_status.h"
 #include "coordinator/strategy.h"
 
-namespace cairn::tools {
+namespace cairn {
 
 // What a step returned, or will return: of one that is computed in several shares, the sum of what
 // they return, float32 each.
@@ -71,8 +71,9 @@ class StepRunner {
   // first step makes them.
   virtual bool makes_variables(Function& step, const Data& data) = 0;
 
-  // Begins one run of a function that takes one element of `data`; of a step the only output is the
-  // loss of the batch.
+  // Begins one run of a function that takes one element of `data`, a step. Its first output is the
+  // loss of the batch, or of the part of it that the replica has; the others are float32, and the
+  // step's are the sums over all replicas, too.
   //   Errors  those of ClusterCoordinator::schedule(), or, where the run has ended, its own.
   virtual StepResult schedule_step(Function& function, const Data& data) = 0;
   // The same of a function that changes no variable: the sums of its outputs over all replicas.
@@ -101,4 +102,4 @@ class StepRunner {
   virtual bool as_the_chief_says(bool own) = 0;
 };
 
-}  // namespace cairn::tools
+}  // namespace cairn
