@@ -13,6 +13,7 @@
 #include "nn/losses.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
+#include "nn/ranking_losses.h"
 #include "nn/safe_lookup.h"
 #include "nn/schedule.h"
 #include "nn/training_scope.h"
