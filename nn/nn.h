@@ -10,6 +10,7 @@
 #include "nn/dense.h"
 #include "nn/embedding.h"
 #include "nn/interactions.h"
+#include "nn/loss.h"
 #include "nn/losses.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
