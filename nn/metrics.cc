@@ -1,43 +1,19 @@
 #include "nn/metrics.h"
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/graph/ops.h"
+#include "nn/classification_metrics.h"
 #include "nn/layer.h"
 #include "nn/losses.h"
+#include "nn/metric_inputs.h"
 
 namespace cairn::nn {
 namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 constexpr float kLogitSpread = 4;  // buckets are even in sigmoid(logit / kLogitSpread)
-
-// What summaries of binary metrics are made of.
-struct Examples {
-  Array prediction, label, weights;  // float32 [b] each
-};
-
-Array weights_like(const std::string& metric, const Array& weights, const Array& values) {
-  if (!weights.defined()) return ones_like(values);
-  return per_example(to_float(weights), str("metric \"", metric, "\": weights"));
-}
-
-Examples examples(const std::string& metric, const Array& prediction, const Array& label,
-                  const Array& weights) {
-  if (!prediction.defined() || !label.defined())
-    throw InvalidArgumentError(str("metric \"", metric, "\" wants a prediction and a label"));
-  Examples made;
-  made.prediction =
-      per_example(to_float(prediction), str("metric \"", metric, "\": the prediction"));
-  made.label = per_example(to_float(label), str("metric \"", metric, "\": the label"));
-  made.weights = weights_like(metric, weights, made.prediction);
-  return made;
-}
-
-Array mean_summary(const Array& values, const Array& weights) {
-  return stack({sum(values * weights), sum(weights)}, 0);
-}
 
 // The bucket of each prediction: [b] int64 in [0, buckets). Probabilities are kept away from 0 and
 // 1, where the logit is infinite; 1 - 6e-8 is the largest float32 below 1. log1p(-p) keeps the
@@ -57,10 +33,7 @@ Array probability(const Array& logits) {
 
 // Summed in double: a float32 sum of many batches would stop growing.
 void MeanAccumulator::add(const Tensor& summary, const std::string& metric) {
-  if (!summary.defined() || summary.type() != TensorType{DType::kFloat32, {2}})
-    throw InvalidArgumentError(str("metric \"", metric,
-                                   "\" adds summaries of type float32[2], got ",
-                                   summary.defined() ? summary.type().to_string() : "nothing"));
+  check_summary(metric, summary, {2});
   total_ += summary.values<float>()[0];
   count_ += summary.values<float>()[1];
 }
@@ -73,20 +46,28 @@ void MeanAccumulator::merge(const MeanAccumulator& other) {
 double MeanAccumulator::result() const { return count_ > 0 ? total_ / count_ : kUndefined; }
 
 Array Mean::summary(const Array& values, const Array& weights) const {
-  Array x = per_example(to_float(values), str("metric \"", name_, "\": the values"));
-  return mean_summary(x, weights_like(name_, weights, x));
+  Array x = per_example(to_float(values), metric_text(name_) + ": the values");
+  return mean_summary(x, metric_weights(name_, weights, x));
+}
+
+MeanMetric::MeanMetric(std::string name, Function values)
+    : name_(std::move(name)), values_(std::move(values)) {
+  if (!values_) throw InvalidArgumentError(metric_text(name_) + " has no function");
+}
+
+Array MeanMetric::summary(const Array& prediction, const Array& label, const Array& weights) const {
+  Array x = per_example(to_float(values_(prediction, label)), metric_text(name_) + ": the values");
+  return mean_summary(x, metric_weights(name_, weights, x));
 }
 
 Array Accuracy::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  Examples batch = examples(name_, prediction, label, weights);
-  Array right = equal(cast(greater(batch.prediction, Array(threshold_)), DType::kInt32),
-                      cast(greater(batch.label, Array(0.5f)), DType::kInt32));
-  return mean_summary(cast(right, DType::kFloat32), batch.weights);
+  Array right = binary_matches(prediction, label, threshold_);
+  return mean_summary(right, metric_weights(name_, weights, right));
 }
 
 Array LogLoss::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  Examples batch = examples(name_, prediction, label, weights);
-  return mean_summary(binary_cross_entropy(batch.prediction, batch.label), batch.weights);
+  Array loss = binary_cross_entropy(prediction, label);
+  return mean_summary(loss, metric_weights(name_, weights, loss));
 }
 
 Auc::Auc(AucOptions options) : options_(std::move(options)) {
@@ -99,7 +80,7 @@ Auc::Auc(AucOptions options) : options_(std::move(options)) {
 // The two histograms are one sum by segments: the cell of an example is its class times the number
 // of buckets, plus its bucket.
 Array Auc::summary(const Array& prediction, const Array& label, const Array& weights) const {
-  Examples batch = examples(options_.name, prediction, label, weights);
+  FlatExamples batch = flat_examples(options_.name, prediction, label, weights);
   Array positive = cast(greater(batch.label, Array(0.5f)), DType::kInt64);
   Array cell = positive * Array(options_.buckets) + bucket_of(batch.prediction, options_.buckets);
   return reshape(unsorted_segment_sum(batch.weights, cell, 2 * options_.buckets),
@@ -107,10 +88,7 @@ Array Auc::summary(const Array& prediction, const Array& label, const Array& wei
 }
 
 void Auc::add(const Tensor& summary) {
-  if (!summary.defined() || summary.type() != TensorType{DType::kFloat32, {2, options_.buckets}})
-    throw InvalidArgumentError(
-        str("metric \"", options_.name, "\" adds summaries of type float32[2, ", options_.buckets,
-            "], got ", summary.defined() ? summary.type().to_string() : "nothing"));
+  check_summary(options_.name, summary, {2, options_.buckets});
   auto values = summary.values<float>();
   for (std::size_t i = 0; i < negatives_.size(); ++i) {
     negatives_[i] += values[i];
@@ -129,6 +107,10 @@ void Auc::merge(const Auc& other) {
 }
 
 double Auc::result() const {
+  return options_.curve == Curve::kRoc ? roc_area() : precision_recall_area();
+}
+
+double Auc::roc_area() const {
   // Sums as the buckets ascend: the weight of negatives in lower buckets, that of all positives,
   // that of pairs in the right order.
   double below = 0, positives = 0, pairs = 0;
@@ -138,6 +120,25 @@ double Auc::result() const {
     positives += positives_[i];
   }
   return below > 0 && positives > 0 ? pairs / (below * positives) : kUndefined;
+}
+
+// As the threshold sinks through a bucket, the weight t of true positives grows by `slope` for each
+// unit that the weight p of what is predicted positive grows: t = slope · p + rest. The area is the
+// integral of the precision t / p over t: slope · (the growth of t + rest · the growth of log p).
+// Where nothing lies above the bucket, the line begins at the origin and the rest is 0.
+double Auc::precision_recall_area() const {
+  double true_positives = 0, predicted = 0, area = 0;
+  for (std::size_t i = negatives_.size(); i-- > 0;) {
+    const double grown = positives_[i] + negatives_[i];
+    if (grown <= 0) continue;
+    const double slope = positives_[i] / grown;
+    const double rest = true_positives - slope * predicted;
+    const double log_growth = predicted > 0 ? std::log((predicted + grown) / predicted) : 0;
+    area += slope * (positives_[i] + rest * log_growth);
+    true_positives += positives_[i];
+    predicted += grown;
+  }
+  return true_positives > 0 ? area / true_positives : kUndefined;
 }
 
 void Auc::reset() {

@@ -11,13 +11,19 @@
 //
 // The metric object keeps no variable: summaries travel as outputs of closures, and those of
 // several workers, or whole metrics of several processes, add up in any order to the same result.
-//   Shapes  prediction and label: [b] or [b, 1], in any mixture; weights, if given, one per
-//           example.
+// Here are the metrics of binary models and what all metrics are; more are in
+// nn/classification_metrics.h, nn/regression_metrics.h and nn/ranking_metrics.h, and
+// nn/metric_names.h makes them by their names in Keras.
+//   Shapes  prediction and label: [b] or [b, 1], in any mixture, or [b, d], d predictions per
+//           example; weights, if given, one per example.
 //   Result  NaN while it is undefined: nothing was added, or AUC has seen one class only.
 //   Thread  one.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph/array.h"
@@ -29,7 +35,8 @@ class Metric {
  public:
   virtual ~Metric() = default;
   virtual const std::string& name() const = 0;
-  // Recorded: the batch's summary, float32 of a shape that depends on the metric alone.
+  // Recorded: the batch's summary, float32 of a shape that depends on the metric alone. The sum of
+  // the summaries of several batches or replicas is the summary of them all. For a binary model
   // `prediction` is a probability.
   virtual Array summary(const Array& prediction, const Array& label,
                         const Array& weights = {}) const = 0;
@@ -39,6 +46,8 @@ class Metric {
   // Of all that was added since the last reset().
   virtual double result() const = 0;
   virtual void reset() = 0;
+  // A metric of the same kind, options and name, to which nothing was added.
+  virtual std::unique_ptr<Metric> clone() const = 0;
 };
 
 // sigmoid(logits) as [b], for metrics of binary models.
@@ -74,6 +83,34 @@ class Mean {
   MeanAccumulator mean_;
 };
 
+// The mean of what a function of prediction and label records, [b] or [b, 1]: a metric of one's
+// own. Summary [2].
+//
+//     nn::MeanMetric within("within_one", [](const Array& prediction, const Array& label) {
+//       return cast(abs(prediction - label) <= 1.0f, DType::kFloat32);
+//     });
+class MeanMetric : public Metric {
+ public:
+  using Function = std::function<Array(const Array& prediction, const Array& label)>;
+
+  MeanMetric(std::string name, Function values);  // InvalidArgument: the function is empty
+  const std::string& name() const override { return name_; }
+  Array summary(const Array& prediction, const Array& label,
+                const Array& weights = {}) const override;
+  void add(const Tensor& summary) override { mean_.add(summary, name_); }
+  void merge(const MeanMetric& other) { mean_.merge(other.mean_); }
+  double result() const override { return mean_.result(); }
+  void reset() override { mean_.reset(); }
+  std::unique_ptr<Metric> clone() const override {
+    return std::make_unique<MeanMetric>(name_, values_);
+  }
+
+ private:
+  std::string name_;
+  Function values_;
+  MeanAccumulator mean_;
+};
+
 // The share of examples that are classified correctly: the prediction is above the threshold
 // exactly where the label is above one half.
 class Accuracy final : public Metric {
@@ -87,6 +124,9 @@ class Accuracy final : public Metric {
   void merge(const Accuracy& other) { mean_.merge(other.mean_); }
   double result() const override { return mean_.result(); }
   void reset() override { mean_.reset(); }
+  std::unique_ptr<Metric> clone() const override {
+    return std::make_unique<Accuracy>(threshold_, name_);
+  }
 
  private:
   std::string name_;
@@ -105,14 +145,15 @@ class LogLoss final : public Metric {
   void merge(const LogLoss& other) { mean_.merge(other.mean_); }
   double result() const override { return mean_.result(); }
   void reset() override { mean_.reset(); }
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<LogLoss>(name_); }
 
  private:
   std::string name_;
   MeanAccumulator mean_;
 };
 
-// The area under the ROC curve, from a histogram of predictions for each class. Summary [2,
-// buckets]: weights of negatives, of positives.
+// The area under the ROC curve or the curve of precision over recall, from a histogram of
+// predictions for each class. Summary [2, buckets]: weights of negatives, of positives.
 //
 // Buckets are even in sigmoid(logit / 4), so that the rare-event end, where all probabilities are
 // small, is resolved as finely as the middle; examples in one bucket count as ties (one half). With
@@ -121,9 +162,16 @@ class LogLoss final : public Metric {
 // should have fewer buckets.
 //   Source  the area is the probability that a positive is ranked above a negative: Hanley, McNeil,
 //           "The meaning and use of the area under a receiver operating characteristic (ROC)
-//           curve", Radiology 143 (1982).
+//           curve", Radiology 143 (1982). Between two points of the precision-recall curve both
+//           kinds of positives grow evenly, which makes no straight line: Davis, Goadrich, "The
+//           relationship between precision-recall and ROC curves", ICML 2006.
+enum class Curve : std::uint8_t {
+  kRoc,              // true positive rate over false positive rate
+  kPrecisionRecall,  // undefined until a positive was seen
+};
 struct AucOptions {
   std::int64_t buckets = 16'384;
+  Curve curve = Curve::kRoc;
   std::string name = "auc";
 };
 class Auc final : public Metric {
@@ -136,8 +184,11 @@ class Auc final : public Metric {
   void merge(const Auc& other);  // InvalidArgument: another number of buckets
   double result() const override;
   void reset() override;
+  std::unique_ptr<Metric> clone() const override { return std::make_unique<Auc>(options_); }
 
  private:
+  double roc_area() const;
+  double precision_recall_area() const;
   AucOptions options_;
   std::vector<double> negatives_, positives_;
 };

@@ -5,6 +5,7 @@
 // operations of core/graph/ops.h, so a program may write its own beside them, in the same way.
 #pragma once
 #include "nn/added_losses.h"
+#include "nn/classification_metrics.h"
 #include "nn/click_model.h"
 #include "nn/clipping.h"
 #include "nn/dense.h"
@@ -15,6 +16,7 @@
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
 #include "nn/ranking_losses.h"
+#include "nn/regression_metrics.h"
 #include "nn/safe_lookup.h"
 #include "nn/schedule.h"
 #include "nn/training_scope.h"

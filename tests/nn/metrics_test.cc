@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
 #include "core/base/disk.h"
 #include "core/base/json.h"
@@ -59,6 +60,38 @@ TEST(Auc, TakesCertainPredictionsToTheOuterBuckets) {
   Auc auc;
   auc.add(auc.summary(floats({2}, {0, 1}), floats({2}, {0, 1})).eval());
   EXPECT_DOUBLE_EQ(auc.result(), 1.0);
+}
+
+TEST(Auc, IntegratesThePrecisionRecallCurveBetweenItsPoints) {
+  // Up to the first true positive the precision is 1. From there to the second one, t true
+  // positives come with 2 (t - 1) false ones, so it is t / (3 t - 2).
+  Auc auc({.curve = Curve::kPrecisionRecall});
+  EXPECT_TRUE(std::isnan(auc.result()));
+  auc.add(auc.summary(floats({4}, {0.9f, 0.5f, 0.5f, 0.5f}), floats({4}, {1, 1, 0, 0})).eval());
+  EXPECT_NEAR(auc.result(), (1 + 1.0 / 3 + 2.0 / 9 * std::log(4)) / 2, 1e-6);
+}
+
+TEST(Auc, FlattensRowsOfPredictions) {
+  Auc auc, flat;
+  Tensor p = floats({2, 2}, {0.1f, 0.4f, 0.35f, 0.8f}), y = floats({2, 2}, {0, 0, 1, 1});
+  auc.add(auc.summary(p, y, floats({2}, {3, 1})).eval());
+  flat.add(flat.summary(floats({4}, {0.1f, 0.4f, 0.35f, 0.8f}), floats({4}, {0, 0, 1, 1}),
+                        floats({4}, {3, 3, 1, 1}))
+               .eval());
+  EXPECT_DOUBLE_EQ(auc.result(), flat.result());
+}
+
+TEST(Metric, ClonesAreEmptyAndOfTheSameOptions) {
+  Auc auc({.buckets = 16, .curve = Curve::kPrecisionRecall, .name = "coarse"});
+  auc.add(auc.summary(floats({2}, {0.1f, 0.9f}), floats({2}, {0, 1})).eval());
+  std::unique_ptr<Metric> copy = auc.clone();
+  EXPECT_EQ(copy->name(), "coarse");
+  EXPECT_TRUE(std::isnan(copy->result()));
+  copy->add(copy->summary(floats({2}, {0.1f, 0.9f}), floats({2}, {1, 0})).eval());
+  EXPECT_EQ(copy->summary(floats({1}, {0.1f}), floats({1}, {0})).shape(), (Shape{2, 16}));
+  std::unique_ptr<Metric> strict = Accuracy(0.95f).clone();
+  strict->add(strict->summary(floats({1}, {0.9f}), floats({1}, {1})).eval());
+  EXPECT_EQ(strict->result(), 0);
 }
 
 TEST(Auc, IsUndefinedUntilItHasSeenBothClasses) {
