@@ -16,6 +16,7 @@
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
 #include "nn/ranking_losses.h"
+#include "nn/ranking_metrics.h"
 #include "nn/regression_metrics.h"
 #include "nn/safe_lookup.h"
 #include "nn/schedule.h"
