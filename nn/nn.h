@@ -13,6 +13,7 @@
 #include "nn/interactions.h"
 #include "nn/loss.h"
 #include "nn/losses.h"
+#include "nn/metric_names.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
 #include "nn/ranking_losses.h"
