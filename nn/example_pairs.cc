@@ -49,9 +49,10 @@ std::pair<Array, Array> numbers_each(const std::string& what, const Array& predi
 
 Array class_ids(const std::string& what, const Array& prediction, const Array& label) {
   check_pair_defined(what, prediction, label);
-  if (prediction.rank() != 2 || (label.dtype() != DType::kInt32 && label.dtype() != DType::kInt64))
-    refuse_pair(what, prediction, label);
-  Array ids = per_example(label, what + ": the label");
+  const bool whole = label.dtype() == DType::kInt32 || label.dtype() == DType::kInt64;
+  const bool bytes = label.dtype() == DType::kUint8;  // as image sets have them
+  if (prediction.rank() != 2 || !(whole || bytes)) refuse_pair(what, prediction, label);
+  Array ids = per_example(bytes ? cast(label, DType::kInt32) : label, what + ": the label");
   if (!fits(prediction.shape()[0], ids.shape()[0])) refuse_pair(what, prediction, label);
   return ids;
 }

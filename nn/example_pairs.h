@@ -25,7 +25,7 @@ std::pair<Array, Array> one_row_each(const std::string& what, const Array& predi
 std::pair<Array, Array> numbers_each(const std::string& what, const Array& prediction,
                                      const Array& label);
 
-// The label, class ids int32 or int64, as [b]; for a prediction [b, c].
+// The label, class ids int32, int64 or uint8, as int32 or int64 [b]; for a prediction [b, c].
 Array class_ids(const std::string& what, const Array& prediction, const Array& label);
 
 // [b, d] -> [b]; [b] stays as it is.

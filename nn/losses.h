@@ -5,7 +5,7 @@
 // in its name and an option `from_logits` takes probabilities unless told otherwise, as in the
 // reference. Prefer logits: their kernels are stable.
 //   Shapes  where an example has one number, [b] and [b, 1] are both taken, in any mixture -> [b].
-//   Labels  any numeric dtype; class ids int32 or int64.
+//   Labels  any numeric dtype; class ids int32, int64 or uint8.
 //   Errors  InvalidArgument, naming prediction and label, where shapes do not fit.
 #pragma once
 #include <optional>

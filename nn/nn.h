@@ -16,6 +16,7 @@
 #include "nn/metric_names.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
+#include "nn/optimizer_names.h"
 #include "nn/ranking_losses.h"
 #include "nn/ranking_metrics.h"
 #include "nn/regression_metrics.h"

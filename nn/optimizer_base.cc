@@ -47,7 +47,40 @@ Variable Optimizer::iterations() const {
   })[0];
 }
 
+Variable Optimizer::rate_variable() const {
+  if (!adjustable_rate_)
+    throw FailedPreconditionError(
+        str(name_, ": the learning rate is part of the steps that were traced, and cannot be set; ",
+            "call make_rate_adjustable() before the first of them"));
+  return adjustable_rate_->in_scope([&](VariableCreator& creator) {
+    VariableSpec spec{.name = name_ + "/learning_rate", .shape = {}};
+    spec.initializer = Initializer::constant(learning_rate_.value());
+    spec.aggregation = Aggregation::kOnlyFirstReplica;
+    spec.trainable = false;
+    return std::vector<Variable>{creator.create_variable(std::move(spec))};
+  })[0];
+}
+
+void Optimizer::make_rate_adjustable() {
+  if (learning_rate_.schedule() != nullptr)
+    throw FailedPreconditionError(
+        str(name_, ": the learning rate follows a schedule, which decides it at every step; ",
+            "give the optimizer a number to adjust it by hand"));
+  if (!adjustable_rate_) adjustable_rate_.emplace();
+}
+
+float Optimizer::current_learning_rate() const {
+  return rate_variable().read().eval().item<float>();
+}
+
+void Optimizer::set_learning_rate(float rate) const {
+  if (!(rate >= 0))
+    throw InvalidArgumentError(str(name_, ": the learning rate must be at least 0, got ", rate));
+  rate_variable().assign(Array(rate));
+}
+
 Array Optimizer::learning_rate() const {
+  if (adjustable_rate_) return rate_variable().read();
   if (learning_rate_.schedule() == nullptr) return Array(learning_rate_.value());
   return (*learning_rate_.schedule())(cast(iterations().read(), DType::kFloat32));
 }

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +48,15 @@ class Optimizer {
   Variable iterations() const;
   // The rate for the next step, recorded.
   Array learning_rate() const;
+  // From now on the rate is a variable, "NAME/learning_rate", which begins with the number that the
+  // optimizer was given. Steps that were traced before keep that number.
+  //   Errors  FailedPrecondition: the rate follows a schedule.
+  void make_rate_adjustable();
+  bool rate_is_adjustable() const { return adjustable_rate_.has_value(); }
+  // The variable's value now, and another value for the steps from now on; outside of a function.
+  //   Errors  FailedPrecondition: the rate is not adjustable. InvalidArgument: a rate below 0.
+  float current_learning_rate() const;
+  void set_learning_rate(float rate) const;
   const UpdateRule& rule() const { return rule_; }
 
  protected:
@@ -55,6 +65,7 @@ class Optimizer {
 
  private:
   Array checked_rate(const std::vector<VariableGradient>& gradients) const;
+  Variable rate_variable() const;
   void warn_of_whole_tables(const VariableGradient& gradient) const;
 
   std::string name_;
@@ -62,6 +73,7 @@ class Optimizer {
   LearningRate learning_rate_;
   ClippingOptions clipping_;
   LayerVariables iterations_;
+  std::optional<LayerVariables> adjustable_rate_;
   // Names of variables that were warned of; shared by copies.
   std::shared_ptr<std::set<std::string>> warned_ = std::make_shared<std::set<std::string>>();
 };

@@ -139,6 +139,8 @@ struct VariableGradient {
   Array loss = {};       // what it is a gradient of; undefined if the caller made it otherwise
   bool is_sparse() const { return sparse.ids.defined(); }
 };
+// The variables that the values are computed from, trainable or not, in the order of first use.
+std::vector<Variable> variables_read(const std::vector<Array>& values);
 // With respect to every trainable variable (or just those given) that `loss` depends on, in order
 // of first use. A variable both read whole and gathered gets a dense gradient.
 std::vector<VariableGradient> variable_gradients(const Array& loss,

@@ -2,6 +2,7 @@
 // the loss backwards.
 #include <algorithm>
 #include <map>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -15,10 +16,12 @@ namespace {
 
 using NodePtr = const ArrayNode*;
 
-// Nodes that `loss` is computed from, in the order they were recorded.
-std::vector<std::shared_ptr<const ArrayNode>> ancestors(const Array& loss) {
-  std::unordered_set<NodePtr> seen{loss.node().get()};
-  std::vector<std::shared_ptr<const ArrayNode>> all{loss.node()};
+// Nodes that the values are computed from, in the order they were recorded.
+std::vector<std::shared_ptr<const ArrayNode>> ancestors(const std::vector<Array>& values) {
+  std::unordered_set<NodePtr> seen;
+  std::vector<std::shared_ptr<const ArrayNode>> all;
+  for (const Array& value : values)
+    if (seen.insert(value.node().get()).second) all.push_back(value.node());
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto node = all[i];
     for (const Array& input : node->inputs)
@@ -186,16 +189,25 @@ std::vector<Array> grad(const Array& loss, const std::vector<Array>& wrt) {
       throw InvalidArgumentError("grad: an Array to differentiate by has no value");
     targets.insert(array.node().get());
   }
-  Reverse reverse(loss, ancestors(loss), targets);
+  Reverse reverse(loss, ancestors({loss}), targets);
   std::vector<Array> gradients;
   for (const Array& array : wrt) gradients.push_back(reverse.gradient(array));
   return gradients;
 }
 
+std::vector<Variable> variables_read(const std::vector<Array>& values) {
+  std::vector<Variable> read;
+  std::unordered_set<std::string> seen;
+  for (const auto& node : ancestors(values))
+    if (node->op->effect == Effect::kRead && seen.insert(node->variable->name).second)
+      read.emplace_back(node->variable, node->runtime);
+  return read;
+}
+
 std::vector<VariableGradient> variable_gradients(const Array& loss,
                                                  const std::vector<Variable>& variables) {
   check_loss(loss);
-  auto nodes = ancestors(loss);
+  auto nodes = ancestors({loss});
   std::vector<Uses> uses = variable_uses(nodes, variables);
   std::unordered_set<NodePtr> targets;
   for (const Uses& of : uses) {
