@@ -1,5 +1,8 @@
 #include "model/cluster_steps.h"
 
+#include <algorithm>
+#include <deque>
+#include <map>
 #include <utility>
 
 #include "coordinator/engine.h"
@@ -10,7 +13,20 @@ namespace {
 
 // scheduled and not done: enough to keep every window full
 constexpr std::int64_t kStepsAhead = 2048;
+constexpr std::int64_t kPredictAhead = 256;  // batches whose outputs may lie here
+const std::string kBatchNumber = "cairn/batch";
 constexpr Duration kDrain = std::chrono::seconds(60);  // for what runs when the user interrupts
+
+Batch without_number(const Batch& batch) {
+  auto spec = std::make_shared<ElementSpec>();
+  std::vector<Array> columns;
+  for (const ColumnSpec& column : batch.features.spec().columns) {
+    if (column.name == kBatchNumber) continue;
+    spec->columns.push_back(column);
+    columns.push_back(batch.features[column.name]);
+  }
+  return {Features(std::move(spec), std::move(columns)), batch.label};
+}
 
 // In rounds each lane has one.
 std::int64_t shares_of_a_step(ParameterServerStrategy& strategy) {
@@ -52,6 +68,45 @@ StepResult ClusterSteps::schedule_step(Function& function, const Data& data) {
 // All data here was made above.
 RemoteValue ClusterSteps::run(Function& function, const Data& data) {
   return coordinator_.schedule(function, {std::static_pointer_cast<const PerWorkerDataset>(data)});
+}
+
+// A closure does not know which batch it will get, so each batch brings its number.
+void ClusterSteps::predict(const PredictBody& body, const Dataset& batches,
+                           const TakeOutputs& take) {
+  const std::int64_t count = cardinality(batches);
+  if (count == kInfiniteCardinality)
+    throw InvalidArgumentError("predict: the data has no end; take() as much of it as is wanted");
+  const Dataset numbers = Dataset::range(count)
+                              .map([](const Features& each) {
+                                return Outputs{{kBatchNumber, each["value"]}};
+                              })
+                              .batch(1);
+  const auto data = coordinator_.create_shared_dataset(Dataset::zip({batches, numbers}), "predict");
+  Function function = strategy().function(
+      [&](Iterator input) {
+        const Batch batch = input.get_next();
+        Outputs outputs = body(without_number(batch));
+        outputs.emplace_back(kBatchNumber, batch.features[kBatchNumber]);
+        return outputs;
+      },
+      "predict");
+  std::deque<RemoteValue> running;
+  std::map<std::int64_t, std::vector<Tensor>> early;
+  std::int64_t scheduled = 0, taken = 0;
+  while (taken < count) {
+    for (; scheduled < std::min(count, taken + kPredictAhead); ++scheduled)
+      running.push_back(coordinator_.schedule(function, {data}));
+    std::vector<Tensor> outputs = running.front().get_all();
+    running.pop_front();
+    const std::int64_t number = outputs.back().values<std::int64_t>()[0];
+    outputs.pop_back();
+    early.emplace(number, std::move(outputs));
+    for (auto next = early.find(taken); next != early.end(); next = early.find(taken)) {
+      take(std::move(next->second));
+      early.erase(next);
+      ++taken;
+    }
+  }
 }
 
 void ClusterSteps::abandon() {

@@ -30,6 +30,7 @@ class ClusterSteps final : public StepRunner {
   StepResult schedule(Function& function, const Data& data) override {
     return StepResult(std::vector<RemoteValue>{run(function, data)});
   }
+  void predict(const PredictBody& body, const Dataset& batches, const TakeOutputs& take) override;
   void raise_failure() override { coordinator_.done(); }
   void abandon() override;
   std::string save(const CheckpointPolicy& policy, const std::string& metadata) override;

@@ -63,6 +63,25 @@ StepResult LocalSteps::schedule(Function& function, const Data& data) {
   return StepResult(std::move(sums));
 }
 
+// Every replica predicts its piece of a batch, and the pieces lie behind one another.
+void LocalSteps::predict(const PredictBody& body, const Dataset& batches, const TakeOutputs& take) {
+  const Scope scope = strategy_.scope();
+  Function function =
+      strategy_.function([&](Iterator input) { return body(input.get_next()); }, "predict");
+  const Data data = test_data(batches, "predict");
+  try {
+    for (;;) {
+      std::vector<Tensor> whole;
+      for (const PerReplica& value : strategy_.run(function, {data}))
+        whole.push_back(value.is_per_replica() || group_ != nullptr
+                            ? strategy_.gather(value, 0).tensor()
+                            : value.tensor());
+      take(std::move(whole));
+    }
+  } catch (const OutOfRangeError&) {  // the end of the data
+  }
+}
+
 // Of float32. A group gathers its values, since its sums may travel as bfloat16, in which an AUC's
 // counts would be wrong.
 Tensor LocalSteps::exact_sum(const PerReplica& value) {

@@ -31,6 +31,7 @@ class LocalSteps final : public StepRunner {
   bool makes_variables(Function&, const Data&) override { return false; }
   StepResult schedule_step(Function& function, const Data& data) override;
   StepResult schedule(Function& function, const Data& data) override;
+  void predict(const PredictBody& body, const Dataset& batches, const TakeOutputs& take) override;
   void raise_failure() override {}
   void abandon() override {}
   std::string save(const CheckpointPolicy& policy, const std::string& metadata) override;

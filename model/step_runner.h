@@ -22,6 +22,7 @@
 #include "coordinator/engine_options.h"
 #include "coordinator/restore_status.h"
 #include "coordinator/strategy.h"
+#include "data/dataset.h"
 
 namespace cairn {
 
@@ -78,6 +79,13 @@ class StepRunner {
   virtual StepResult schedule_step(Function& function, const Data& data) = 0;
   // The same of a function that changes no variable: the sums of its outputs over all replicas.
   virtual StepResult schedule(Function& function, const Data& data) = 0;
+  // Runs what `body` records for every element of `batches`, which is finite, once, and gives the
+  // outputs of each, whole, to `take`, in the order of the data. Whatever trains goes on beside it.
+  //   Errors  InvalidArgument: `batches` has no end, or an output is a scalar. The run's.
+  using PredictBody = std::function<Outputs(const Batch&)>;
+  using TakeOutputs = std::function<void(std::vector<Tensor>)>;
+  virtual void predict(const PredictBody& body, const Dataset& batches,
+                       const TakeOutputs& take) = 0;
   // Raises the error for which results were cancelled, if there is one.
   virtual void raise_failure() = 0;
   // What has not begun is not begun any more; waits for the rest.

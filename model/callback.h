@@ -1,0 +1,77 @@
+// Callback: code that Model::fit() and evaluate() call while they run. The family is in
+// model/callbacks.h; one of your own derives from Callback and overrides what it needs.
+//
+//   struct Shout : Callback {
+//     void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override {
+//       std::printf("epoch %d: %f\n", int(epoch), logs["loss"]);
+//       if (logs["loss"] < 0.1) run.stop_training();
+//     }
+//   };
+//
+// Several processes that train together each have their own callbacks, and must do the same in
+// them: whatever decides (a loss, a metric) is equal on all. Files are written where
+// TrainingRun::writes_files() says so.
+//   Thread  the one that called fit().
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace cairn {
+
+class Model;
+
+// "loss" and the metrics by name; those of the validation data have "val_" before them. The
+// learning rate, where somebody adjusts it, is "learning_rate".
+using Logs = std::map<std::string, double>;
+
+// The fit() that runs, as callbacks see and steer it.
+class TrainingRun {
+ public:
+  virtual ~TrainingRun() = default;
+  virtual Model& model() = 0;
+  // No step begins after those that have begun; the epoch ends as it stands.
+  virtual void stop_training() = 0;
+  virtual bool is_stopping() const = 0;
+  virtual std::int64_t epochs() const = 0;           // the number of the last one, plus one
+  virtual std::int64_t steps_per_epoch() const = 0;  // 0: not known yet
+  // One process of those that train together: the chief.
+  virtual bool writes_files() const = 0;
+
+  // A checkpoint of variables, slots and the place of training, below `folder`; its own folder is
+  // returned. All processes that train together call it.
+  //   Errors  those of Strategy::save().
+  virtual std::string save(const std::string& folder, std::size_t keep_last = 1) = 0;
+  // Goes on from a checkpoint that save() made: with its variables, at its epoch and step, with its
+  // metrics and history. In on_train_begin() only.
+  //   Errors  those of Strategy::restore(); FailedPrecondition: another kind of checkpoint.
+  virtual void resume(const std::string& checkpoint) = 0;
+};
+
+class Callback {
+ public:
+  virtual ~Callback() = default;
+
+  virtual void on_train_begin(TrainingRun&) {}
+  // Also if training ends by an error, which fit() then raises.
+  virtual void on_train_end(TrainingRun&, const Logs&) {}
+  virtual void on_epoch_begin(TrainingRun&, std::int64_t /*epoch*/) {}
+  // `logs` may be changed: what the callbacks that follow see, and what History keeps.
+  virtual void on_epoch_end(TrainingRun&, std::int64_t /*epoch*/, Logs&) {}
+  // `step`: of this epoch, from 0; with several steps per execution the last of them. `logs`: the
+  // means since the epoch began. In the order in which steps were begun, when their results have
+  // come.
+  virtual void on_train_batch_end(TrainingRun&, std::int64_t /*step*/, const Logs&) {}
+  virtual void on_test_begin() {}
+  virtual void on_test_end(const Logs&) {}
+
+  // Whether on_train_batch_end() needs its logs, which cost a metric's result at each step.
+  virtual bool wants_batch_logs() const { return false; }
+  // Whether it sets the optimizer's learning rate (nn/optimizer_base.h), which fit() then makes
+  // adjustable.
+  virtual bool adjusts_learning_rate() const { return false; }
+  // Whether it takes care of a step whose loss was not finite: fit() then ends without an error.
+  virtual bool takes_bad_loss() const { return false; }
+};
+
+}  // namespace cairn

@@ -1,0 +1,198 @@
+// The callbacks that programs reach for, under the reference's names and with its rules.
+//
+//   model.fit(train, {.epochs = 20,
+//                     .validation_data = validation,
+//                     .callbacks = {std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+//                                       .monitor = "val_auc", .patience = 3}),
+//                                   std::make_shared<BackupAndRestore>("/backup")}});
+//
+//   monitor  a name of the logs. Whether it should fall or rise is told by its name unless `mode`
+//            says so: an AUC, an accuracy, a precision, a recall, an NDCG should rise, all else
+//            fall. A name that the logs do not have is an error that lists those that they have.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+#include "model/callback.h"
+
+namespace cairn {
+
+enum class MonitorMode : std::uint8_t { kAuto, kMin, kMax };
+
+// Whether a monitored value has become better: what several callbacks ask.
+class Monitor {
+ public:
+  // `min_delta` >= 0: less than that is no improvement.
+  Monitor(std::string name, MonitorMode mode, double min_delta = 0);
+  //   Errors  InvalidArgument: the logs do not have it.
+  double of(const Logs& logs) const;
+  bool improves(double value) const;  // upon the best so far, which it does not become by that
+  void take(double value) { best_ = value; }
+  void reset();
+  double best() const { return best_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  bool rises_;
+  double min_delta_, best_ = 0;
+};
+
+struct EarlyStoppingOptions {
+  std::string monitor = "val_loss";
+  double min_delta = 0;
+  std::int64_t patience = 0;  // epochs without an improvement before training stops
+  MonitorMode mode = MonitorMode::kAuto;
+  // What must be better than this within `patience` epochs. NaN: there is no such bar.
+  double baseline = std::numeric_limits<double>::quiet_NaN();
+  bool restore_best_weights = false;  // whole values in memory: see Model::get_weights()
+  std::int64_t start_from_epoch = 0;
+};
+class EarlyStopping final : public Callback {
+ public:
+  explicit EarlyStopping(EarlyStoppingOptions options = {});
+  void on_train_begin(TrainingRun& run) override;
+  void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  void on_train_end(TrainingRun& run, const Logs& logs) override;
+  // The epoch after which it stopped; -1: it did not.
+  std::int64_t stopped_epoch() const { return stopped_epoch_; }
+  std::int64_t best_epoch() const { return best_epoch_; }
+
+ private:
+  EarlyStoppingOptions options_;
+  Monitor monitor_;
+  std::int64_t wait_ = 0, stopped_epoch_ = -1, best_epoch_ = 0;
+  std::vector<Tensor> best_weights_;
+};
+
+struct ReduceLROnPlateauOptions {
+  std::string monitor = "val_loss";
+  double factor = 0.1;  // below 1
+  std::int64_t patience = 10;
+  MonitorMode mode = MonitorMode::kAuto;
+  double min_delta = 1e-4;
+  std::int64_t cooldown = 0;  // epochs after a reduction in which nothing is counted
+  double min_lr = 0;
+};
+class ReduceLROnPlateau final : public Callback {
+ public:
+  explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
+  void on_train_begin(TrainingRun& run) override;
+  void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  bool adjusts_learning_rate() const override { return true; }
+
+ private:
+  ReduceLROnPlateauOptions options_;
+  Monitor monitor_;
+  std::int64_t wait_ = 0, cooling_ = 0;
+};
+
+// The rate of each epoch, from its number and the rate so far.
+class LearningRateScheduler final : public Callback {
+ public:
+  using Schedule = std::function<double(std::int64_t epoch, double rate)>;
+  explicit LearningRateScheduler(Schedule schedule);
+  void on_epoch_begin(TrainingRun& run, std::int64_t epoch) override;
+  bool adjusts_learning_rate() const override { return true; }
+
+ private:
+  Schedule schedule_;
+};
+
+// Saves a checkpoint after every epoch, or only those that are better than any before.
+struct ModelCheckpointOptions {
+  std::string monitor = "val_loss";
+  bool save_best_only = false;
+  MonitorMode mode = MonitorMode::kAuto;
+  std::size_t keep_last = 5;
+};
+class ModelCheckpoint final : public Callback {
+ public:
+  explicit ModelCheckpoint(std::string folder, ModelCheckpointOptions options = {});
+  void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  // The newest, for Checkpoint::restore(); empty: none was saved.
+  const std::string& newest() const { return newest_; }
+
+ private:
+  std::string folder_, newest_;
+  ModelCheckpointOptions options_;
+  Monitor monitor_;
+};
+
+// Training that was killed goes on where it was saved last, when the same program is started again:
+// variables, slots, step, place in the data, metrics of the epoch so far, history. At the end of
+// training the backup is removed.
+//   Errors  FailedPrecondition: the folder has checkpoints of another program.
+struct BackupAndRestoreOptions {
+  std::int64_t every_steps = 0;  // of an epoch; 0: after each epoch alone
+  bool delete_at_end = true;
+};
+class BackupAndRestore final : public Callback {
+ public:
+  explicit BackupAndRestore(std::string folder, BackupAndRestoreOptions options = {});
+  void on_train_begin(TrainingRun& run) override;
+  void on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs& logs) override;
+  void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  void on_train_end(TrainingRun& run, const Logs& logs) override;
+
+ private:
+  std::string folder_;
+  BackupAndRestoreOptions options_;
+  bool ended_well_ = false;
+};
+
+// A step whose loss is not finite ends training without an error: the step has changed nothing.
+class TerminateOnNaN final : public Callback {
+ public:
+  bool takes_bad_loss() const override { return true; }
+};
+
+// A line of logs per epoch, "epoch" first, then the names in alphabetical order.
+//   Errors  the disk's; FailedPrecondition: a file to append to has other columns.
+struct CSVLoggerOptions {
+  std::string separator = ",";
+  bool append = false;  // false: a file of that name is replaced
+};
+class CSVLogger final : public Callback {
+ public:
+  explicit CSVLogger(std::string path, CSVLoggerOptions options = {});
+  ~CSVLogger() override;
+  void on_train_begin(TrainingRun& run) override;
+  void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  void on_train_end(TrainingRun& run, const Logs& logs) override;
+
+ private:
+  struct File;
+  std::string path_;
+  CSVLoggerOptions options_;
+  std::unique_ptr<File> file_;
+};
+
+// Functions in the places of a callback's; those that are empty are left out.
+struct LambdaCallbackOptions {
+  std::function<void(std::int64_t epoch)> on_epoch_begin = {};
+  std::function<void(std::int64_t epoch, const Logs& logs)> on_epoch_end = {};
+  std::function<void(std::int64_t step, const Logs& logs)> on_train_batch_end = {};
+  std::function<void()> on_train_begin = {};
+  std::function<void(const Logs& logs)> on_train_end = {};
+};
+class LambdaCallback final : public Callback {
+ public:
+  explicit LambdaCallback(LambdaCallbackOptions options) : options_(std::move(options)) {}
+  void on_train_begin(TrainingRun& run) override;
+  void on_train_end(TrainingRun& run, const Logs& logs) override;
+  void on_epoch_begin(TrainingRun& run, std::int64_t epoch) override;
+  void on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) override;
+  void on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs& logs) override;
+  bool wants_batch_logs() const override { return bool(options_.on_train_batch_end); }
+
+ private:
+  LambdaCallbackOptions options_;
+};
+
+}  // namespace cairn

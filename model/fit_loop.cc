@@ -1,0 +1,261 @@
+#include "model/fit_loop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "coordinator/multi_worker_mirrored_strategy.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "model/model_state.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::int64_t kStepsAheadMax = 2048;
+
+bool is_bad_loss(const InvalidArgumentError& error) {
+  return std::string(error.what()).find("not finite") != std::string::npos;
+}
+
+std::string text_of(const Logs& logs) {
+  std::string text;
+  for (const auto& [name, value] : logs) {
+    char number[40];
+    std::snprintf(number, sizeof number, "%.4g", value);
+    text += str("  ", name, " ", number);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::int64_t batches_of(const Dataset& data, std::int64_t wanted, const char* option) {
+  if (!data.batched())
+    throw InvalidArgumentError(
+        "the dataset yields single examples, and a model takes batches: "
+        "append batch(n)");
+  if (wanted > 0) return wanted;
+  const std::int64_t count = cardinality(data);
+  if (count == kInfiniteCardinality)
+    throw InvalidArgumentError(
+        str("the dataset has no end: say by `", option, "` how many of its batches are taken"));
+  if (count == 0) throw InvalidArgumentError("the dataset holds no examples");
+  return count;
+}
+
+Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& data,
+                   std::int64_t batches, const std::vector<NamedMetric>& metrics) {
+  MetricSums sums(metrics);
+  std::deque<StepResult> running;
+  const std::int64_t ahead = std::min(runner.steps_ahead(), kStepsAheadMax);
+  try {
+    for (std::int64_t scheduled = 0, taken = 0; taken < batches; ++taken) {
+      for (; scheduled < std::min(batches, taken + ahead); ++scheduled)
+        running.push_back(runner.schedule(test, data));
+      sums.add(running.front().get_all(), 0);
+      running.pop_front();
+    }
+  } catch (const CancelledError&) {
+    runner.raise_failure();
+    throw;
+  }
+  return sums.logs();
+}
+
+FitLoop::FitLoop(Model& model, const Dataset& data, const FitOptions& options)
+    : model_(model),
+      dataset_(data),
+      options_(options),
+      functions_(model.functions()),
+      runner_(model.runner()),
+      sums_(functions_.metrics()) {
+  verify_options();
+  steps_per_epoch_ = batches_of(data, options.steps_per_epoch, "steps_per_epoch");
+}
+
+FitLoop::FitLoop(Model& model, const DatasetFunction& dataset_fn, const FitOptions& options)
+    : model_(model),
+      dataset_fn_(dataset_fn),
+      options_(options),
+      functions_(model.functions()),
+      runner_(model.runner()),
+      sums_(functions_.metrics()),
+      steps_per_epoch_(options.steps_per_epoch) {
+  verify_options();
+  if (steps_per_epoch_ < 1)
+    throw InvalidArgumentError(
+        "the data is made by a function of each input pipeline, so that nobody can count it: say "
+        "by `steps_per_epoch` how many batches an epoch has");
+}
+
+void FitLoop::verify_options() const {
+  const auto refuse = [](const char* name, std::int64_t value, std::int64_t least) {
+    if (value < least)
+      throw InvalidArgumentError(str("fit: ", name, " must be at least ", least, ", got ", value));
+  };
+  refuse("epochs", options_.epochs, 1);
+  refuse("initial_epoch", options_.initial_epoch, 0);
+  refuse("steps_per_epoch", options_.steps_per_epoch, 0);
+  refuse("validation_freq", options_.validation_freq, 1);
+  for (const auto& callback : options_.callbacks)
+    if (callback == nullptr) throw InvalidArgumentError("fit: one of the callbacks is null");
+}
+
+// Batches that were taken before are left out where positions are not part of checkpoints.
+void FitLoop::make_data() {
+  const std::int64_t taken = runner_.keeps_positions() ? 0 : place_.batches;
+  const DatasetFunction of_pipeline = [&](const InputContext& context) {
+    if (dataset_fn_) return dataset_fn_(context);
+    Dataset all = dataset_.repeat();
+    if (taken > 0) all = all.skip(taken);
+    // Members of a round take their pieces of a batch one after another.
+    const std::int64_t shares = context.num_replicas_in_sync;
+    return (shares > 1 ? all.deal(shares, Deal::kCut) : all).prefetch(2);
+  };
+  data_ = runner_.training_data(of_pipeline,
+                                dataset_fn_ ? Visitation::kByPolicy : Visitation::kExactlyOnce);
+}
+
+bool FitLoop::writes_files() const {
+  auto* group = dynamic_cast<MultiWorkerMirroredStrategy*>(&runner_.strategy());
+  return group == nullptr || group->is_chief();
+}
+
+std::string FitLoop::save(const std::string& folder, std::size_t keep_last) {
+  place_.sums = sums_.sums();
+  return runner_.save({.folder = folder, .keep_last = keep_last}, place_.to_json());
+}
+
+void FitLoop::resume(const std::string& checkpoint) {
+  place_ = TrainingPlace::of_checkpoint(checkpoint);
+  sums_.restore(place_.sums);
+  runner_.restore(checkpoint, {});
+  if (!runner_.keeps_positions()) make_data();
+}
+
+Function& FitLoop::step_of(std::int64_t steps) {
+  const auto found = steps_.find(steps);
+  if (found != steps_.end()) return found->second;
+  const StepFunctions::Shares shares = shares_of(runner_);
+  Function step = runner_.strategy().function(
+      [this, steps, shares](Iterator input) {
+        return functions_.train(input, steps, shares, options_.class_weight);
+      },
+      "train");
+  return steps_.emplace(steps, std::move(step)).first->second;
+}
+
+History FitLoop::run() {
+  place_.epoch = options_.initial_epoch;
+  for (const auto& callback : options_.callbacks)
+    if (callback->adjusts_learning_rate()) model_.optimizer().make_rate_adjustable();
+  make_data();
+  model_.build(data_->element_spec());
+  tell([&](Callback& callback) { callback.on_train_begin(*this); });
+  try {
+    train();
+  } catch (...) {
+    running_.clear();
+    tell([&](Callback& callback) { callback.on_train_end(*this, {}); });
+    throw;
+  }
+  const Logs last = place_.history.epoch.empty() ? Logs() : sums_.logs();
+  tell([&](Callback& callback) { callback.on_train_end(*this, last); });
+  return place_.history;
+}
+
+void FitLoop::train() {
+  while (place_.epoch < options_.epochs && !stopping_) {
+    epoch_began_ = system_clock().now();
+    if (place_.step == 0) sums_.reset();
+    tell([&](Callback& callback) { callback.on_epoch_begin(*this, place_.epoch); });
+    try {
+      train_epoch();
+    } catch (const InvalidArgumentError& error) {
+      const auto takes = [](const auto& callback) { return callback->takes_bad_loss(); };
+      if (!is_bad_loss(error) || std::ranges::none_of(options_.callbacks, takes)) throw;
+      log_warning("fit ends: ", error.what());
+      running_.clear();
+      runner_.abandon();
+      stopping_ = true;
+      return;
+    }
+    finish_epoch();
+  }
+}
+
+void FitLoop::train_epoch() {
+  scheduled_ = place_.step;
+  const std::int64_t ahead =
+      std::min(runner_.steps_ahead(), kStepsAheadMax) * functions_.options().steps_per_execution;
+  try {
+    while (place_.step < steps_per_epoch_ && !(stopping_ && running_.empty())) {
+      if (!stopping_) schedule_up_to(std::min(steps_per_epoch_, place_.step + ahead));
+      collect_next();
+    }
+  } catch (const CancelledError&) {
+    runner_.raise_failure();
+    throw;
+  }
+}
+
+void FitLoop::schedule_up_to(std::int64_t step) {
+  while (scheduled_ < step) {
+    const std::int64_t steps =
+        std::min(functions_.options().steps_per_execution, steps_per_epoch_ - scheduled_);
+    running_.emplace_back(steps, runner_.schedule_step(step_of(steps), data_));
+    scheduled_ += steps;
+  }
+}
+
+void FitLoop::collect_next() {
+  const auto [steps, result] = std::move(running_.front());
+  running_.pop_front();
+  sums_.add(result.get_all(), 1);
+  place_.step += steps;
+  place_.batches += steps;
+  const bool wanted = std::ranges::any_of(
+      options_.callbacks, [](const auto& callback) { return callback->wants_batch_logs(); });
+  const Logs logs = wanted ? sums_.logs() : Logs();
+  tell([&](Callback& callback) { callback.on_train_batch_end(*this, place_.step - 1, logs); });
+}
+
+void FitLoop::validate(Logs& logs) {
+  const Dataset& data = options_.validation_data;
+  if (!data.defined() || (place_.epoch + 1) % options_.validation_freq != 0) return;
+  const std::int64_t batches = batches_of(data, options_.validation_steps, "validation_steps");
+  if (!validation_) validation_ = runner_.test_data(data.repeat(), "validation");
+  tell([](Callback& callback) { callback.on_test_begin(); });
+  const Logs judged = evaluate_over(runner_, model_.state_->test_function(), *validation_, batches,
+                                    functions_.metrics());
+  tell([&](Callback& callback) { callback.on_test_end(judged); });
+  for (const auto& [name, value] : judged) logs["val_" + name] = value;
+}
+
+void FitLoop::finish_epoch() {
+  Logs logs = sums_.logs();
+  validate(logs);
+  if (model_.optimizer().rate_is_adjustable())
+    logs["learning_rate"] = static_cast<double>(model_.learning_rate());
+  const std::int64_t epoch = place_.epoch;
+  ++place_.epoch;
+  place_.step = 0;
+  // The place within this epoch is behind it: what a callback saves goes on with the next one.
+  place_.history.add(epoch, logs);
+  Logs seen = logs;
+  tell([&](Callback& callback) { callback.on_epoch_end(*this, epoch, seen); });
+  for (const auto& [name, value] : seen)
+    if (!logs.contains(name) || logs[name] != value) place_.history.set_last(name, value);
+  if (options_.verbose == Verbose::kEpochs && writes_files()) say_epoch(seen);
+}
+
+void FitLoop::say_epoch(const Logs& logs) const {
+  const double seconds = std::chrono::duration<double>(system_clock().now() - epoch_began_).count();
+  std::printf("Epoch %lld/%lld  %lld steps  %.1f s%s\n", static_cast<long long>(place_.epoch),
+              static_cast<long long>(options_.epochs), static_cast<long long>(steps_per_epoch_),
+              seconds, text_of(logs).c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace cairn

@@ -1,0 +1,254 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "coordinator/replica_context.h"
+#include "core/graph/ops.h"
+#include "model/fit_loop.h"
+#include "model/model_state.h"
+#include "model/runner_of.h"
+#include "nn/training_scope.h"
+
+namespace cairn {
+namespace {
+
+// The columns that a dataset of arrays has.
+const std::string kX = "x", kY = "y", kWeight = "sample_weight";
+
+// Behind the rows that `all` has already, which is made larger by doubling it.
+void append(Tensor& all, std::int64_t& rows, const Tensor& part) {
+  const std::int64_t more = part.shape()[0];
+  if (more == 0) return;
+  const std::size_t row_bytes = part.bytes() / static_cast<std::size_t>(more);
+  const std::size_t used = static_cast<std::size_t>(rows) * row_bytes;
+  if (!all.defined() || rows + more > all.shape()[0]) {
+    Tensor larger(part.dtype(), part.shape().with_dim(0, std::max(2 * rows, rows + more)));
+    if (rows > 0) std::memcpy(larger.mutable_raw(), all.raw(), used);
+    all = std::move(larger);
+  }
+  std::memcpy(all.mutable_raw() + used, part.raw(), part.bytes());
+  rows += more;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size() + 1), ' ');
+  return text;
+}
+
+}  // namespace
+
+StepFunctions::Shares shares_of(StepRunner& runner) {
+  return {runner.shares(), runner.strategy().num_replicas_in_sync() > 1};
+}
+
+StepRunner& Model::State::runner() {
+  if (!step_runner) step_runner = step_runner_of(strategy);
+  return *step_runner;
+}
+
+Function& Model::State::test_function() {
+  if (test.defined()) return test;
+  const StepFunctions::Shares shares = shares_of(runner());
+  test = strategy.function(
+      [this, shares](Iterator input) { return functions->test(input, shares); }, "evaluate");
+  return test;
+}
+
+Model::Model(std::string name, std::function<Outputs(const Features&)> network)
+    : state_(new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}}) {}
+Model::~Model() = default;
+
+const Array& Model::only_column(const Features& features) {
+  std::vector<std::string> names;
+  for (const ColumnSpec& column : features.spec().columns)
+    if (column.name != kWeight) names.push_back(column.name);
+  if (names.size() == 1) return features[names.front()];
+  std::string text;
+  for (const std::string& name : names) text += str(text.empty() ? "" : ", ", name);
+  throw InvalidArgumentError(str("the network takes one Array, and the data has ", names.size(),
+                                 " columns of features (", text,
+                                 "): let it take (const Features&) and choose"));
+}
+
+const std::string& Model::name() const { return state_->name; }
+Strategy& Model::strategy() { return state_->strategy; }
+
+StepFunctions& Model::functions() {
+  if (!state_->functions)
+    throw FailedPreconditionError(
+        str("the model \"", state_->name, "\" was not compiled: call compile() first"));
+  return *state_->functions;
+}
+
+StepRunner& Model::runner() { return state_->runner(); }
+nn::Optimizer& Model::optimizer() { return functions().optimizer(); }
+
+float Model::learning_rate() {
+  const Scope scope = state_->strategy.scope();
+  return optimizer().current_learning_rate();
+}
+
+void Model::set_learning_rate(float rate) {
+  const Scope scope = state_->strategy.scope();
+  optimizer().set_learning_rate(rate);
+}
+
+void Model::compile(CompileOptions options) {
+  state_->functions.emplace(state_->network, std::move(options));
+  state_->test = Function();
+}
+
+// Traced in the strategy's own scope, where layers find the variables that its steps use. The
+// columns are arguments: with several replicas no element is taken there.
+void Model::build(const ElementSpec& batches) {
+  if (!state_->variables.empty()) return;
+  std::vector<SignatureEntry> columns;
+  ElementSpec features;
+  for (const ColumnSpec& column : batches.columns) {
+    if (column.name == batches.label) continue;
+    features.columns.push_back(column);
+    columns.emplace_back(column.type);
+  }
+  const Scope scope = state_->strategy.scope();
+  trace(
+      [&](const std::vector<TraceArgument>& arguments) {
+        std::vector<Array> values;
+        for (const TraceArgument& argument : arguments) values.push_back(std::get<Array>(argument));
+        const nn::TrainingScope inference(false);
+        Outputs outputs = state_->network(
+            Features(std::make_shared<const ElementSpec>(features), std::move(values)));
+        std::vector<Array> predicted;
+        for (const auto& [name, value] : outputs) predicted.push_back(value);
+        state_->variables = variables_read(predicted);
+        return outputs;
+      },
+      columns);
+}
+
+// ---- data ----
+
+Dataset Model::from_arrays(const Tensor& x, const Tensor& y, const Tensor& weights) const {
+  std::vector<std::pair<std::string, Tensor>> columns{{kX, x}};
+  if (y.defined()) columns.emplace_back(kY, y);
+  if (weights.defined()) columns.emplace_back(kWeight, weights);
+  return Dataset::from_tensor_slices(std::move(columns), y.defined() ? kY : "");
+}
+
+// ---- fit, evaluate, predict ----
+
+History Model::fit(const Dataset& batches, const FitOptions& options) {
+  return FitLoop(*this, batches, options).run();
+}
+
+History Model::fit(const DatasetFunction& dataset_fn, const FitOptions& options) {
+  return FitLoop(*this, dataset_fn, options).run();
+}
+
+History Model::fit(const Tensor& x, const Tensor& y, const FitOptions& options) {
+  if (!(options.validation_split >= 0 && options.validation_split < 1))
+    throw InvalidArgumentError(str("fit: validation_split must be at least 0 and below 1, got ",
+                                   options.validation_split));
+  Dataset all = from_arrays(x, y, options.sample_weight);
+  const std::int64_t count = x.shape()[0];
+  FitOptions own = options;
+  if (options.validation_split > 0) {
+    const auto kept = static_cast<std::int64_t>(
+        std::floor(static_cast<double>(count) * (1 - options.validation_split)));
+    own.validation_data = all.skip(kept).batch(options.batch_size);
+    all = all.take(kept);
+  }
+  if (options.shuffle) all = all.shuffle(std::max<std::int64_t>(count, 1), options.seed);
+  return fit(all.batch(options.batch_size), own);
+}
+
+Logs Model::evaluate(const Dataset& batches, const EvaluateOptions& options) {
+  functions();
+  const std::int64_t count = batches_of(batches, options.steps, "steps");
+  build(batches.element_spec());
+  for (const auto& callback : options.callbacks) callback->on_test_begin();
+  const StepRunner::Data data = runner().test_data(batches, "evaluate");
+  const Logs logs =
+      evaluate_over(runner(), state_->test_function(), data, count, functions().metrics());
+  for (const auto& callback : options.callbacks) callback->on_test_end(logs);
+  return logs;
+}
+
+Logs Model::evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options) {
+  return evaluate(from_arrays(x, y, options.sample_weight).batch(options.batch_size), options);
+}
+
+void Model::predict(const Dataset& batches,
+                    const std::function<void(const std::vector<Tensor>& outputs)>& take) {
+  batches_of(batches, 1, "");
+  build(batches.element_spec());
+  runner().predict(
+      [&](const Batch& batch) {
+        const nn::TrainingScope inference(false);
+        return state_->network(batch.features);
+      },
+      batches, take);
+}
+
+Tensor Model::predict(const Dataset& batches, const PredictOptions&) {
+  Tensor all;
+  std::int64_t rows = 0;
+  predict(batches, [&](const std::vector<Tensor>& outputs) { append(all, rows, outputs.at(0)); });
+  if (!all.defined()) throw InvalidArgumentError("predict: the dataset holds no examples");
+  return all.rows(0, rows);
+}
+
+Tensor Model::predict(const Tensor& x, const PredictOptions& options) {
+  return predict(from_arrays(x, {}, {}).batch(options.batch_size));
+}
+
+// ---- weights ----
+
+const std::vector<Variable>& Model::variables() const {
+  if (state_->variables.empty())
+    throw FailedPreconditionError(
+        str("the model \"", state_->name,
+            "\" was not built: fit(), evaluate(), predict() or build() makes its variables"));
+  return state_->variables;
+}
+
+std::vector<Tensor> Model::get_weights() const {
+  const Scope scope = state_->strategy.scope();
+  std::vector<Tensor> values;
+  for (const Variable& variable : variables()) values.push_back(variable.read().eval());
+  return values;
+}
+
+void Model::set_weights(const std::vector<Tensor>& weights) {
+  const auto& all = variables();
+  if (weights.size() != all.size())
+    throw InvalidArgumentError(str("set_weights: the model has ", all.size(), " variables, got ",
+                                   weights.size(), " values"));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (weights[i].shape() != all[i].shape() || weights[i].dtype() != all[i].spec().dtype)
+      throw InvalidArgumentError(str("set_weights: the variable \"", all[i].name(), "\" is ",
+                                     TensorType{all[i].spec().dtype, all[i].shape()}.to_string(),
+                                     ", and its value is ", weights[i].type().to_string()));
+  const Scope scope = state_->strategy.scope();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].assign(Array(weights[i]));
+}
+
+std::string Model::summary() const {
+  if (state_->variables.empty())
+    return str("Model \"", state_->name, "\": its variables are made when it is built\n");
+  constexpr std::size_t kNameWidth = 40, kShapeWidth = 20;
+  std::string text = str("Model \"", state_->name, "\"\n", padded("variable", kNameWidth),
+                         padded("shape", kShapeWidth), "parameters\n");
+  std::int64_t trainable = 0, fixed = 0;
+  for (const Variable& variable : state_->variables) {
+    const std::int64_t count = variable.spec().rows() * variable.spec().dim();
+    (variable.spec().trainable ? trainable : fixed) += count;
+    text += str(padded(variable.name(), kNameWidth),
+                padded(variable.shape().to_string(), kShapeWidth), count, "\n");
+  }
+  return text + str("trainable parameters: ", trainable, ", others: ", fixed, "\n");
+}
+
+}  // namespace cairn

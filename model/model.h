@@ -1,0 +1,172 @@
+// Model: a network that trains, judges and predicts in a few lines, under every strategy.
+//
+//   MirroredStrategy strategy({"cpu:0", "cpu:1"});
+//   auto scope = strategy.scope();
+//   nn::Mlp tower({.units = {128, 10}});
+//   Model model([&](const Array& x) { return tower(x); });
+//   model.compile({.optimizer = "adam",
+//                  .loss = nn::Loss("sparse_categorical_crossentropy", {.from_logits = true}),
+//                  .metrics = {"accuracy"}});
+//   History history = model.fit(images, labels, {.epochs = 5, .batch_size = 64});
+//   Logs judged = model.evaluate(test_images, test_labels);
+//   Tensor logits = model.predict(test_images);
+//
+// A network is a function of features that calls layers: it is called with recording arrays, once
+// for each kind of step, and variables are made at the first call. What the program does by hand
+// with Strategy::function(), run() and schedule(), the model does by itself.
+//
+// The strategy is the one whose scope was open when the model was made; it and whatever the network
+// refers to must outlive the model. Where several processes train together, each has the model and
+// makes the same calls.
+//   Data    batches of the global batch size. A finite dataset is repeated, epoch by epoch. With
+//           parameter servers each batch goes to one closure (Visitation::kExactlyOnce); a dataset
+//           function is called for each lane instead.
+//   Errors  FailedPrecondition: it was not compiled. InvalidArgument: data, network and options do
+//           not fit. And those of the strategy's steps.
+//   Thread  one, as the strategy's.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "coordinator/distributed_dataset.h"
+#include "core/graph/function.h"
+#include "core/graph/variable.h"
+#include "data/dataset.h"
+#include "model/callback.h"
+#include "model/compile.h"
+#include "model/history.h"
+
+namespace cairn {
+
+class Strategy;
+class StepRunner;
+class StepFunctions;
+
+// How much fit() and evaluate() print on the standard output.
+enum class Verbose : std::uint8_t {
+  kSilent,
+  kEpochs,  // a line for each epoch
+};
+
+struct FitOptions {
+  std::int64_t epochs = 1;         // the number of the last epoch, plus one
+  std::int64_t initial_epoch = 0;  // of the first
+  // 0: all batches of the data, which is then counted. Must be given for data without an end.
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t batch_size = 32;  // of arrays
+  bool shuffle = true;           // arrays, before each epoch, by `seed`
+  std::uint64_t seed = 0;
+  Tensor sample_weight = {};  // of arrays: float32 [n]
+  std::map<std::int64_t, float> class_weight = {};
+  // What the model is judged on after every `validation_freq` epochs.
+  Dataset validation_data = {};
+  double validation_split = 0;  // of arrays: the last share of them, instead
+  std::int64_t validation_freq = 1;
+  std::int64_t validation_steps = 0;  // 0: all of it
+  std::vector<std::shared_ptr<Callback>> callbacks = {};
+  Verbose verbose = Verbose::kEpochs;
+};
+
+struct EvaluateOptions {
+  std::int64_t batch_size = 32;  // of arrays
+  std::int64_t steps = 0;        // 0: all batches
+  Tensor sample_weight = {};     // of arrays: float32 [n]
+  std::vector<std::shared_ptr<Callback>> callbacks = {};
+};
+
+struct PredictOptions {
+  std::int64_t batch_size = 32;  // of arrays
+};
+
+class Model {
+ public:
+  // A function of the dataset's features, or of its only one, that returns an Array, or, for
+  // several outputs, Outputs.
+  template <typename F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, Model>) explicit Model(
+      F network, std::string name = "model")
+      : Model(std::move(name), adapted(std::move(network))) {}
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  void compile(CompileOptions options);
+  nn::Optimizer& optimizer();
+  const std::string& name() const;
+  Strategy& strategy();
+
+  // Trains for the epochs from `initial_epoch` up to `epochs`.
+  //   Errors  the first of a step, of a callback, or of the validation; callbacks are told of the
+  //           end before it is raised.
+  History fit(const Dataset& batches, const FitOptions& options = {});
+  History fit(const DatasetFunction& dataset_fn, const FitOptions& options = {});
+  History fit(const Tensor& x, const Tensor& y, const FitOptions& options = {});
+  // The loss and the metrics on data that counts each example once.
+  Logs evaluate(const Dataset& batches, const EvaluateOptions& options = {});
+  Logs evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options = {});
+  // The first output for all examples, in their order: [n, ...].
+  Tensor predict(const Dataset& batches, const PredictOptions& options = {});
+  Tensor predict(const Tensor& x, const PredictOptions& options = {});
+  // All outputs of each batch, in order, so that no more than a few lie in memory.
+  void predict(const Dataset& batches,
+               const std::function<void(const std::vector<Tensor>& outputs)>& take);
+
+  // The rate of the optimizer, which a callback may have made adjustable; and another one.
+  //   Errors  FailedPrecondition: it is not adjustable (nn/optimizer_base.h).
+  float learning_rate();
+  void set_learning_rate(float rate);
+
+  // What the network's prediction is computed from, in the order of first use; known once the model
+  // has been built by build(), fit(), evaluate() or predict().
+  //   Errors  FailedPrecondition: it was not built.
+  const std::vector<Variable>& variables() const;
+  // Makes the variables for such data without running anything.
+  void build(const ElementSpec& batches);
+  // Their values, whole: not for tables that are larger than memory.
+  //   Errors  as of variables(); InvalidArgument: other numbers or shapes.
+  std::vector<Tensor> get_weights() const;
+  void set_weights(const std::vector<Tensor>& weights);
+  // The variables with their shapes, for people. Of a model that was not built, that it was not.
+  std::string summary() const;
+
+ private:
+  friend class FitLoop;
+  struct State;
+  Model(std::string name, std::function<Outputs(const Features&)> network);
+  // The only column of features.
+  static const Array& only_column(const Features& features);
+  template <typename F>
+  static std::function<Outputs(const Features&)> adapted(F network);
+  StepFunctions& functions();
+  StepRunner& runner();
+  Dataset from_arrays(const Tensor& x, const Tensor& y, const Tensor& weights) const;
+
+  std::unique_ptr<State> state_;
+};
+
+// ---- templates ----
+template <typename F>
+std::function<Outputs(const Features&)> Model::adapted(F network) {
+  constexpr bool kOfFeatures = std::is_invocable_v<F&, const Features&>;
+  constexpr bool kOfArray = std::is_invocable_v<F&, const Array&>;
+  static_assert(kOfFeatures || kOfArray,
+                "A model's network takes (const Features&) or (const Array&), and returns an Array "
+                "or Outputs");
+  if constexpr (kOfFeatures) {
+    return [network = std::move(network)](const Features& features) mutable {
+      return detail::to_outputs(network(features));
+    };
+  } else {
+    return [network = std::move(network)](const Features& features) mutable {
+      return detail::to_outputs(network(only_column(features)));
+    };
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,32 @@
+// What a Model holds: for model/ alone.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/strategy.h"
+#include "model/model.h"
+#include "model/step_functions.h"
+#include "model/step_runner.h"
+
+namespace cairn {
+
+struct Model::State {
+  // Made at its first use, so that a model that is only built needs no workers.
+  StepRunner& runner();
+  Function& test_function();
+
+  std::string name;
+  Strategy& strategy;
+  Network network;
+  std::optional<StepFunctions> functions;  // none: not compiled
+  std::unique_ptr<StepRunner> step_runner;
+  Function test;                    // of `functions`
+  std::vector<Variable> variables;  // empty: not built
+};
+
+// How a step of this runner is shared.
+StepFunctions::Shares shares_of(StepRunner& runner);
+
+}  // namespace cairn

@@ -1,0 +1,20 @@
+#include "model/runner_of.h"
+
+#include "core/base/error.h"
+#include "model/cluster_steps.h"
+#include "model/local_steps.h"
+
+namespace cairn {
+
+std::unique_ptr<StepRunner> step_runner_of(Strategy& strategy) {
+  if (auto* cluster = dynamic_cast<ParameterServerStrategy*>(&strategy))
+    return std::make_unique<ClusterSteps>(*cluster);
+  if (auto* local = dynamic_cast<LocalStrategy*>(&strategy))
+    return std::make_unique<LocalSteps>(*local);
+  throw UnimplementedError(
+      "a model trains under the strategies of Cairn; this one is of another kind, under which "
+      "steps "
+      "are run by Strategy::run()");
+}
+
+}  // namespace cairn

@@ -1,0 +1,49 @@
+#include "model/sidecar_evaluator.h"
+
+#include <thread>
+#include <utility>
+
+#include "coordinator/strategy.h"
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "model/model.h"
+#include "storage/checkpoint_folder.h"
+
+namespace cairn {
+
+SidecarEvaluator::SidecarEvaluator(Model& model, Dataset batches, SidecarOptions options)
+    : model_(model), batches_(std::move(batches)), options_(std::move(options)) {
+  if (options_.checkpoints.empty())
+    throw InvalidArgumentError("SidecarEvaluator: `checkpoints` must name the folder to follow");
+}
+
+std::int64_t SidecarEvaluator::run() {
+  model_.build(batches_.element_spec());
+  const storage::CheckpointFolder folder(system_disk(), options_.checkpoints);
+  std::int64_t judged = 0;
+  std::uint64_t newest = 0;
+  TimePoint last = system_clock().now();
+  while (options_.max_evaluations == 0 || judged < options_.max_evaluations) {
+    const auto found = folder.latest();
+    if (!found || found->id == newest) {
+      if (system_clock().now() - last >= options_.patience) break;
+      std::this_thread::sleep_for(options_.poll);
+      continue;
+    }
+    newest = found->id;
+    try {
+      model_.strategy().restore(found->path, {.new_data = true}).expect_partial();
+    } catch (const NotFoundError& error) {
+      log_warning("passed over: ", error.what());
+      continue;
+    }
+    const Logs logs = model_.evaluate(batches_);
+    if (options_.on_evaluation) options_.on_evaluation(found->path, logs);
+    ++judged;
+    last = system_clock().now();
+  }
+  return judged;
+}
+
+}  // namespace cairn

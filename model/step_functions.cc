@@ -1,0 +1,203 @@
+#include "model/step_functions.h"
+
+#include <utility>
+
+#include "coordinator/replica_context.h"
+#include "core/graph/ops.h"
+#include "nn/added_losses.h"
+#include "nn/layer.h"
+#include "nn/training_scope.h"
+
+namespace cairn {
+namespace {
+
+const Array& output_named(const Outputs& outputs, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [each, value] : outputs) {
+    if (each == name || (name.empty() && outputs.size() == 1)) return value;
+    names.push_back(each);
+  }
+  const std::string near = nearest_name(name, names);
+  if (name.empty())
+    throw InvalidArgumentError(str("the network has ", outputs.size(),
+                                   " outputs, and compile() was told of one: say in ",
+                                   "`outputs` how each of them is judged"));
+  throw InvalidArgumentError(str("compile() names the output \"", name,
+                                 "\", which the network does not have",
+                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
+
+const Array& label_of(const Batch& batch, const std::string& column, const std::string& output) {
+  if (!column.empty()) return batch.features[column];
+  if (batch.label.defined()) return batch.label;
+  throw InvalidArgumentError(
+      str("the model", output.empty() ? "" : "'s output \"" + output + "\"",
+          " has a loss or a metric, and the dataset names no label: name one where the dataset is "
+          "made, or in compile()"));
+}
+
+std::string joined(const std::string& output, const std::string& metric) {
+  return output.empty() ? metric : output + "_" + metric;
+}
+
+Array count_of(const Array& total) { return cast(dim_size(total, 0), DType::kFloat32); }
+
+// [sum of the losses of all examples, their number]: what nn::Mean adds up.
+Array mean_summary(const Array& losses, const Array& added) {
+  const Array count = count_of(losses);
+  Array total = sum(losses);
+  if (added.defined()) total = total + added * count;
+  return stack({total, count}, 0);
+}
+
+// A mean of losses has no predictions to look at: the step records its summary by itself.
+class LossMean final : public nn::Metric {
+ public:
+  const std::string& name() const override { return mean_.name(); }
+  Array summary(const Array& losses, const Array&, const Array&) const override {
+    return mean_.summary(losses);
+  }
+  void add(const Tensor& summary) override { mean_.add(summary); }
+  double result() const override { return mean_.result(); }
+  void reset() override { mean_.reset(); }
+  std::unique_ptr<nn::Metric> clone() const override { return std::make_unique<LossMean>(); }
+
+ private:
+  nn::Mean mean_{"loss"};
+};
+
+}  // namespace
+
+StepFunctions::StepFunctions(Network network, CompileOptions options)
+    : network_(std::move(network)), options_(std::move(options)) {
+  if (options_.optimizer.get() == nullptr) options_.optimizer = OptimizerChoice("rmsprop");
+  if (options_.steps_per_execution < 1)
+    throw InvalidArgumentError(
+        str("compile: steps_per_execution must be at least 1, got ", options_.steps_per_execution));
+  const bool single = options_.loss.defined() || !options_.metrics.empty();
+  if (single && !options_.outputs.empty())
+    throw InvalidArgumentError(
+        "compile: either `loss` and `metrics`, of a model of one output, or `outputs`");
+  if (options_.batch_loss && options_.loss.defined())
+    throw InvalidArgumentError("compile: either `loss` or `batch_loss`");
+  if (options_.outputs.empty())
+    judged_.push_back({"", {.loss = options_.loss, .metrics = options_.metrics}});
+  for (const auto& [name, output] : options_.outputs) judged_.push_back({name, output});
+  metrics_.push_back({"loss", std::make_shared<LossMean>()});
+  if (judged_.size() > 1)
+    for (const Judged& output : judged_)
+      metrics_.push_back({joined(output.name, "loss"), std::make_shared<LossMean>()});
+  for (const Judged& output : judged_)
+    for (const MetricChoice& metric : output.options.metrics)
+      metrics_.push_back({joined(output.name, metric.get()->name()), metric.get()});
+}
+
+StepFunctions::Losses StepFunctions::losses_of(
+    const Outputs& outputs, const Batch& batch,
+    const std::map<std::int64_t, float>& class_weight) const {
+  Losses made;
+  if (!options_.sample_weight.empty())
+    made.weights = nn::per_example(nn::to_float(batch.features[options_.sample_weight]),
+                                   str("the column \"", options_.sample_weight, "\""));
+  if (!class_weight.empty()) {
+    const Array by_class =
+        nn::class_weights(label_of(batch, judged_.front().options.label, ""), class_weight);
+    made.weights = made.weights.defined() ? made.weights * by_class : by_class;
+  }
+  const auto weighted = [&](const Array& losses) {
+    return made.weights.defined() ? losses * made.weights : losses;
+  };
+  if (options_.batch_loss) made.total = weighted(options_.batch_loss(outputs, batch));
+  for (const Judged& output : judged_) {
+    if (!output.options.loss.defined()) {
+      if (judged_.size() > 1) made.own.push_back(Array());
+      continue;
+    }
+    Array losses = weighted(output.options.loss(
+        output_named(outputs, output.name), label_of(batch, output.options.label, output.name)));
+    if (judged_.size() > 1) made.own.push_back(losses);
+    if (output.options.loss_weight != 1) losses = losses * Array(output.options.loss_weight);
+    made.total = made.total.defined() ? made.total + losses : losses;
+  }
+  if (!made.total.defined())
+    throw InvalidArgumentError(
+        "compile() was told of no loss: the model cannot be trained or "
+        "evaluated without one");
+  return made;
+}
+
+// Of a share of a step its examples' part of the batch's loss, so that the sum over all shares, of
+// gradients as of losses, is that of the whole batch. Members of a round have equal shares, and
+// cannot ask each other.
+Array StepFunctions::share_of_loss(const Array& total, const Shares& shares) const {
+  const Array own = count_of(total);
+  if (shares.count == 1) return sum(total) / maximum(own, Array(1.0f));
+  const bool by_replica =
+      !shares.are_replicas || options_.loss_scaling == LossScaling::kReplicaMean;
+  const Array count = by_replica
+                          ? own * Array(static_cast<float>(shares.count))
+                          : cast(all_reduce(ReduceOp::kSum, dim_size(total, 0)), DType::kFloat32);
+  return sum(total) / maximum(count, Array(1.0f));
+}
+
+std::vector<Array> StepFunctions::summaries(const Outputs& outputs, const Batch& batch,
+                                            const Losses& losses, const Array& added) const {
+  std::vector<Array> all{mean_summary(losses.total, added)};
+  if (judged_.size() > 1)
+    for (const Array& own : losses.own)
+      all.push_back(own.defined() ? mean_summary(own, {})
+                                  : Array(Tensor::zeros(DType::kFloat32, {2})));
+  for (const Judged& output : judged_)
+    for (const MetricChoice& metric : output.options.metrics)
+      all.push_back(metric.get()->summary(output_named(outputs, output.name),
+                                          label_of(batch, output.options.label, output.name),
+                                          losses.weights));
+  return all;
+}
+
+Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Shares& shares,
+                             const std::map<std::int64_t, float>& class_weight) const {
+  Array loss;
+  std::vector<Array> sums;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const nn::TrainingScope training;
+    const nn::AddedLosses added;
+    const Batch batch = input.get_next();
+    const Outputs outputs = network_(batch.features);
+    const Losses losses = losses_of(outputs, batch, class_weight);
+    loss = share_of_loss(losses.total, shares);
+    Array terms;
+    for (const Array& term : added.terms()) terms = terms.defined() ? terms + term : term;
+    if (terms.defined()) loss = loss + terms / Array(static_cast<float>(shares.count));
+    const std::vector<Array> own = summaries(outputs, batch, losses, terms);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      if (step == 0)
+        sums.push_back(own[i]);
+      else
+        sums[i] = sums[i] + own[i];
+    options_.optimizer.get()->minimize(loss);
+  }
+  Outputs all{{"", loss}};
+  for (const Array& sum : sums) all.emplace_back("", sum);
+  return all;
+}
+
+Outputs StepFunctions::test(const Iterator& input, const Shares&) const {
+  const nn::TrainingScope inference(false);
+  const nn::AddedLosses added;
+  const Batch batch = input.get_next();
+  const Outputs outputs = network_(batch.features);
+  const Losses losses = losses_of(outputs, batch, {});
+  Array terms;
+  for (const Array& term : added.terms()) terms = terms.defined() ? terms + term : term;
+  Outputs all;
+  for (const Array& sum : summaries(outputs, batch, losses, terms)) all.emplace_back("", sum);
+  return all;
+}
+
+Outputs StepFunctions::predict(const Features& features) const {
+  const nn::TrainingScope inference(false);
+  return network_(features);
+}
+
+}  // namespace cairn

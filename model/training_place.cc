@@ -1,0 +1,80 @@
+#include "model/training_place.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/disk.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "storage/manifest.h"
+
+namespace cairn {
+namespace {
+
+// JSON has no number for what is not finite.
+Json numbers(const std::vector<double>& values) {
+  Json all = Json::array();
+  for (const double value : values) {
+    if (std::isfinite(value))
+      all.push_back(value);
+    else
+      all.push_back(std::isnan(value) ? "nan" : (value > 0 ? "inf" : "-inf"));
+  }
+  return all;
+}
+
+double number(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  const std::string text = value.get<std::string>();
+  if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  return text == "inf" ? infinity : -infinity;
+}
+
+std::vector<double> numbers_of(const Json& all) {
+  std::vector<double> values;
+  for (const Json& value : all) values.push_back(number(value));
+  return values;
+}
+
+}  // namespace
+
+std::string TrainingPlace::to_json() const {
+  Json all_sums = Json::array(), logs = Json::object();
+  for (const auto& each : sums) all_sums.push_back(numbers(each));
+  for (const auto& [name, values] : history.history) logs[name] = numbers(values);
+  return json_text({{"fit",
+                     {{"epoch", epoch},
+                      {"step", step},
+                      {"batches", batches},
+                      {"sums", std::move(all_sums)},
+                      {"epochs", history.epoch},
+                      {"history", std::move(logs)}}}});
+}
+
+TrainingPlace TrainingPlace::of_checkpoint(const std::string& checkpoint) {
+  const storage::Manifest manifest = storage::read_manifest(system_disk(), checkpoint);
+  const Json all = parse_json(manifest.metadata, "the metadata of " + checkpoint);
+  const auto refused = [&] {
+    return FailedPreconditionError(
+        str("the checkpoint ", checkpoint, " does not say where a fit() was when it was saved: ",
+            "another program has made it; restore its variables with Checkpoint instead"));
+  };
+  if (!all.is_object() || !all.contains("fit")) throw refused();
+  try {
+    const Json& fit = all["fit"];
+    TrainingPlace place;
+    place.epoch = fit.at("epoch").get<std::int64_t>();
+    place.step = fit.at("step").get<std::int64_t>();
+    place.batches = fit.at("batches").get<std::int64_t>();
+    for (const Json& sums : fit.at("sums")) place.sums.push_back(numbers_of(sums));
+    place.history.epoch = fit.at("epochs").get<std::vector<std::int64_t>>();
+    for (const auto& [name, values] : fit.at("history").items())
+      place.history.history[name] = numbers_of(values);
+    return place;
+  } catch (const Json::exception&) {
+    throw refused();
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,25 @@
+// TrainingPlace: how far a fit() has come, as a checkpoint's metadata keeps it.
+//   Thread  values; any.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/history.h"
+
+namespace cairn {
+
+struct TrainingPlace {
+  std::int64_t epoch = 0;  // the one to go on with
+  std::int64_t step = 0;   // of this epoch: how many have been taken
+  // All steps of this fit(), which have taken a batch each.
+  std::int64_t batches = 0;
+  std::vector<std::vector<double>> sums;  // of the epoch so far, by metric
+  History history;                        // of the epochs before
+
+  std::string to_json() const;
+  //   Errors  FailedPrecondition, naming the checkpoint: its metadata is that of another program.
+  static TrainingPlace of_checkpoint(const std::string& checkpoint);
+};
+
+}  // namespace cairn

@@ -1,0 +1,216 @@
+#include "model/callbacks.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/model/small_models.h"
+#include "tests/tools/temp_folder.h"
+
+namespace cairn {
+namespace {
+
+using testing::Killed;
+using testing::KillsAt;
+using testing::LinearData;
+using testing::LinearModel;
+
+FitOptions with(std::int64_t epochs, std::vector<std::shared_ptr<Callback>> callbacks) {
+  return {.epochs = epochs,
+          .batch_size = 8,
+          .callbacks = std::move(callbacks),
+          .verbose = Verbose::kSilent};
+}
+
+// Logs that a test decides, in the place of the model's own.
+struct Said final : Callback {
+  Said(std::string name, std::vector<double> values)
+      : name(std::move(name)), values(std::move(values)) {}
+  void on_epoch_end(TrainingRun&, std::int64_t epoch, Logs& logs) override {
+    logs[name] = values.at(static_cast<std::size_t>(epoch));
+  }
+  std::string name;
+  std::vector<double> values;
+};
+
+struct OneDevice {
+  OneDeviceStrategy strategy;
+  Scope scope = strategy.scope();
+  LinearModel linear{0.01f};
+  LinearData data{16};
+  History fit(const FitOptions& options) { return linear.model.fit(data.x, data.y, options); }
+};
+
+TEST(EarlyStopping, StopsAfterAsManyEpochsWithoutAnImprovement) {
+  OneDevice on;
+  auto stops =
+      std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "val_auc", .patience = 2});
+  const History history = on.fit(with(
+      9, {std::make_shared<Said>("val_auc", std::vector<double>{.5, .6, .55, .59, .7, .8, 1, 1, 1}),
+          stops}));
+  EXPECT_EQ(history.epoch.size(), 4u);
+  EXPECT_EQ(stops->stopped_epoch(), 3);
+  EXPECT_EQ(stops->best_epoch(), 1);
+}
+
+TEST(EarlyStopping, PutsTheBestWeightsBack) {
+  OneDevice on;
+  std::vector<float> kernels;
+  auto notes = std::make_shared<LambdaCallback>(
+      LambdaCallbackOptions{.on_epoch_end = [&](std::int64_t, const Logs&) {
+        kernels.push_back(on.linear.model.get_weights()[0].values<float>()[0]);
+      }});
+  on.fit(with(9, {std::make_shared<Said>("val_loss", std::vector<double>{3, 1, 2, 2}),
+                  std::make_shared<EarlyStopping>(
+                      EarlyStoppingOptions{.patience = 2, .restore_best_weights = true}),
+                  notes}));
+  ASSERT_EQ(kernels.size(), 4u);
+  EXPECT_NE(kernels[1], kernels[3]);
+  EXPECT_EQ(on.linear.model.get_weights()[0].values<float>()[0], kernels[1]);
+}
+
+TEST(EarlyStopping, NamesWhatItCannotMonitor) {
+  OneDevice on;
+  try {
+    on.fit(with(2, {std::make_shared<EarlyStopping>()}));
+    FAIL();
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_NE(std::string(error.what()).find("\"val_loss\""), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("mae"), std::string::npos);
+  }
+}
+
+TEST(LearningRate, IsWhatTheScheduleSaysInEachEpoch) {
+  OneDevice on;
+  const History history =
+      on.fit(with(3, {std::make_shared<LearningRateScheduler>([](std::int64_t epoch, double rate) {
+                    return epoch == 0 ? rate : rate / 2;
+                  })}));
+  EXPECT_FLOAT_EQ(static_cast<float>(history["learning_rate"][0]), 0.01f);
+  EXPECT_FLOAT_EQ(static_cast<float>(history["learning_rate"][2]), 0.0025f);
+}
+
+TEST(LearningRate, OfZeroLeavesTheWeightsAlone) {
+  OneDevice on;
+  std::vector<float> kernels;
+  on.fit(with(2, {std::make_shared<LearningRateScheduler>(
+                      [](std::int64_t epoch, double rate) { return epoch == 0 ? rate : 0.0; }),
+                  std::make_shared<LambdaCallback>(
+                      LambdaCallbackOptions{.on_epoch_end = [&](std::int64_t, const Logs&) {
+                        kernels.push_back(on.linear.model.get_weights()[0].values<float>()[0]);
+                      }})}));
+  EXPECT_EQ(kernels.at(0), kernels.at(1));
+}
+
+TEST(LearningRate, FallsOnAPlateau) {
+  OneDevice on;
+  const History history =
+      on.fit(with(5, {std::make_shared<Said>("val_loss", std::vector<double>{3, 2, 2, 2, 2}),
+                      std::make_shared<ReduceLROnPlateau>(
+                          ReduceLROnPlateauOptions{.factor = 0.5, .patience = 2})}));
+  EXPECT_FLOAT_EQ(on.linear.model.learning_rate(), 0.005f);
+}
+
+TEST(TerminateOnNaN, EndsTrainingWithoutAnError) {
+  OneDevice on;
+  LinearModel wild(1e30f);
+  const auto fit = [&](const FitOptions& options) {
+    return wild.model.fit(on.data.x, on.data.y, options);
+  };
+  EXPECT_THROW(fit(with(20, {})), InvalidArgumentError);
+  LinearModel again(1e30f);
+  const History history =
+      again.model.fit(on.data.x, on.data.y, with(20, {std::make_shared<TerminateOnNaN>()}));
+  EXPECT_LT(history.epoch.size(), 20u);
+}
+
+TEST(CSVLogger, WritesALinePerEpoch) {
+  const tools::TempFolder folder;
+  OneDevice on;
+  const std::string path = folder.path() + "/log.csv";
+  on.fit(with(2, {std::make_shared<CSVLogger>(path)}));
+  on.fit(with(1, {std::make_shared<CSVLogger>(path, CSVLoggerOptions{.append = true})}));
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "epoch,loss,mae");
+  EXPECT_TRUE(lines[2].starts_with("1,"));
+  EXPECT_TRUE(lines[3].starts_with("0,"));
+}
+
+TEST(ModelCheckpoint, KeepsTheBest) {
+  const tools::TempFolder folder;
+  OneDevice on;
+  auto keeps = std::make_shared<ModelCheckpoint>(
+      folder.path(), ModelCheckpointOptions{.monitor = "val_loss", .save_best_only = true});
+  std::vector<float> kernels;
+  on.fit(with(4, {std::make_shared<Said>("val_loss", std::vector<double>{3, 1, 2, 2}), keeps,
+                  std::make_shared<LambdaCallback>(
+                      LambdaCallbackOptions{.on_epoch_end = [&](std::int64_t, const Logs&) {
+                        kernels.push_back(on.linear.model.get_weights()[0].values<float>()[0]);
+                      }})}));
+  Checkpoint(on.strategy).restore(keeps->newest()).expect_partial();
+  EXPECT_EQ(on.linear.model.get_weights()[0].values<float>()[0], kernels.at(1));
+}
+
+// ---- BackupAndRestore ----
+
+struct Trained {
+  History history;
+  std::vector<float> kernel;
+};
+
+// What a program does from its start; a new one each time.
+Trained program(const std::string& strategy_name, const std::string& backup,
+                std::shared_ptr<Callback> kills = nullptr) {
+  const auto strategy = testing::in_process_strategy(strategy_name);
+  const Scope scope = strategy->scope();
+  nn::Dense dense({.units = 1, .seed = 1});
+  Model model([&](const Array& x) { return dense(x); });
+  model.compile(
+      {.optimizer = nn::Adam({.learning_rate = 0.1f}), .loss = "mse", .metrics = {"mae"}});
+  const LinearData data(44);
+  FitOptions options = with(4, {});
+  if (!backup.empty())
+    options.callbacks.push_back(
+        std::make_shared<BackupAndRestore>(backup, BackupAndRestoreOptions{.every_steps = 2}));
+  if (kills) options.callbacks.push_back(kills);
+  Trained run{model.fit(data.x, data.y, options), {}};
+  const Tensor kernel = model.get_weights()[0];
+  run.kernel.assign(kernel.values<float>().begin(), kernel.values<float>().end());
+  return run;
+}
+
+TEST(BackupAndRestore, EndsWithTheSameBitsAsAnUndisturbedRun) {
+  for (const std::string& name : testing::kInProcess) {
+    SCOPED_TRACE(name);
+    const Trained undisturbed = program(name, "");
+    for (const auto& [epoch, step] : std::vector<std::pair<int, int>>{{1, 4}, {2, 5}}) {
+      SCOPED_TRACE(str("killed in epoch ", epoch, " after step ", step));
+      const tools::TempFolder folder;
+      const std::string backup = folder.path() + "/backup";
+      EXPECT_THROW(program(name, backup, std::make_shared<KillsAt>(epoch, step)), Killed);
+      const Trained again = program(name, backup);
+      EXPECT_EQ(again.history.epoch, undisturbed.history.epoch);
+      EXPECT_EQ(again.history["loss"], undisturbed.history["loss"]);
+      EXPECT_EQ(again.history["mae"], undisturbed.history["mae"]);
+      EXPECT_EQ(again.kernel, undisturbed.kernel);
+      EXPECT_FALSE(std::filesystem::exists(backup));
+    }
+  }
+}
+
+TEST(BackupAndRestore, RefusesTheCheckpointOfAnotherProgram) {
+  const tools::TempFolder folder;
+  OneDevice on;
+  on.fit(with(1, {}));
+  Checkpoint(on.strategy).save(folder.path());
+  EXPECT_THROW(on.fit(with(1, {std::make_shared<BackupAndRestore>(folder.path())})),
+               FailedPreconditionError);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,67 @@
+// The models and strategies that tests of Model share.
+#pragma once
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/central_storage_strategy.h"
+#include "coordinator/mirrored_strategy.h"
+#include "coordinator/one_device_strategy.h"
+#include "core/base/random.h"
+#include "model/callbacks.h"
+#include "model/model.h"
+#include "nn/nn.h"
+#include "tests/coordinator/simulated_cluster.h"
+
+namespace cairn::testing {
+
+// y = x · (1, -2, 3) + 0.5, of `count` examples.
+struct LinearData {
+  explicit LinearData(std::int64_t count, std::uint64_t seed = 1)
+      : x(DType::kFloat32, {count, 3}), y(DType::kFloat32, {count, 1}) {
+    Random random(seed);
+    const auto xs = x.mutable_values<float>(), ys = y.mutable_values<float>();
+    for (std::size_t i = 0; i < ys.size(); ++i) {
+      for (std::size_t k = 0; k < 3; ++k)
+        xs[3 * i + k] = static_cast<float>(random.below(2000)) / 1000 - 1;
+      ys[i] = xs[3 * i] - 2 * xs[3 * i + 1] + 3 * xs[3 * i + 2] + 0.5f;
+    }
+  }
+  Tensor x, y;
+};
+
+// One dense layer, on the strategy whose scope is open.
+struct LinearModel {
+  explicit LinearModel(float learning_rate = 0.1f, std::vector<MetricChoice> metrics = {"mae"})
+      : dense({.units = 1, .seed = 1}), model([this](const Array& x) { return dense(x); }) {
+    model.compile({.optimizer = nn::Sgd({.learning_rate = learning_rate}),
+                   .loss = "mse",
+                   .metrics = std::move(metrics)});
+  }
+  nn::Dense dense;
+  Model model;
+};
+
+// Ends the program's fit() in the middle of an epoch, as a kill would: nothing is saved after it.
+struct Killed {};
+struct KillsAt final : Callback {
+  KillsAt(std::int64_t epoch, std::int64_t step) : epoch(epoch), step(step) {}
+  void on_epoch_begin(TrainingRun&, std::int64_t number) override { now = number; }
+  void on_train_batch_end(TrainingRun&, std::int64_t number, const Logs&) override {
+    if (now == epoch && number == step) throw Killed();
+  }
+  std::int64_t epoch, step, now = 0;
+};
+
+// The strategies of one process, by name.
+inline std::unique_ptr<Strategy> in_process_strategy(const std::string& name) {
+  const std::vector<std::string> two = {"cpu:0", "cpu:1"};
+  if (name == "one_device") return std::make_unique<OneDeviceStrategy>();
+  if (name == "mirrored") return std::make_unique<MirroredStrategy>(two);
+  if (name == "central_storage") return std::make_unique<CentralStorageStrategy>(two);
+  throw InvalidArgumentError("no test knows the strategy " + name);
+}
+inline const std::vector<std::string> kInProcess = {"one_device", "mirrored", "central_storage"};
+
+}  // namespace cairn::testing
