@@ -18,14 +18,15 @@ bool is_bad_loss(const InvalidArgumentError& error) {
   return std::string(error.what()).find("not finite") != std::string::npos;
 }
 
+// The loss first, which is what a reader looks for.
 std::string text_of(const Logs& logs) {
-  std::string text;
+  std::string first, others;
   for (const auto& [name, value] : logs) {
     char number[40];
     std::snprintf(number, sizeof number, "%.4g", value);
-    text += str("  ", name, " ", number);
+    (name == "loss" ? first : others) += str("  ", name, " ", number);
   }
-  return text;
+  return first + others;
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ void Model::predict(const Dataset& batches,
       batches, take);
 }
 
-Tensor Model::predict(const Dataset& batches, const PredictOptions&) {
+Tensor Model::predict(const Dataset& batches) {
   Tensor all;
   std::int64_t rows = 0;
   predict(batches, [&](const std::vector<Tensor>& outputs) { append(all, rows, outputs.at(0)); });
@@ -200,8 +200,8 @@ Tensor Model::predict(const Dataset& batches, const PredictOptions&) {
   return all.rows(0, rows);
 }
 
-Tensor Model::predict(const Tensor& x, const PredictOptions& options) {
-  return predict(from_arrays(x, {}, {}).batch(options.batch_size));
+Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
+  return predict(from_arrays(x, {}, {}).batch(batch_size));
 }
 
 // ---- weights ----

@@ -80,10 +80,6 @@ struct EvaluateOptions {
   std::vector<std::shared_ptr<Callback>> callbacks = {};
 };
 
-struct PredictOptions {
-  std::int64_t batch_size = 32;  // of arrays
-};
-
 class Model {
  public:
   // A function of the dataset's features, or of its only one, that returns an Array, or, for
@@ -111,8 +107,8 @@ class Model {
   Logs evaluate(const Dataset& batches, const EvaluateOptions& options = {});
   Logs evaluate(const Tensor& x, const Tensor& y, const EvaluateOptions& options = {});
   // The first output for all examples, in their order: [n, ...].
-  Tensor predict(const Dataset& batches, const PredictOptions& options = {});
-  Tensor predict(const Tensor& x, const PredictOptions& options = {});
+  Tensor predict(const Dataset& batches);
+  Tensor predict(const Tensor& x, std::int64_t batch_size = 32);
   // All outputs of each batch, in order, so that no more than a few lie in memory.
   void predict(const Dataset& batches,
                const std::function<void(const std::vector<Tensor>& outputs)>& take);

@@ -149,7 +149,7 @@ TEST(Predict, GivesTheExamplesInTheirOrderUnderEveryStrategy) {
   const auto expect_in_order = [&](Strategy& strategy) {
     const Scope scope = strategy.scope();
     Model model([](const Array& x) { return reduce_sum(x, {1}, true); });
-    const Tensor sums = model.predict(data.x, {.batch_size = 8});
+    const Tensor sums = model.predict(data.x, 8);
     ASSERT_EQ(sums.shape(), Shape({53, 1}));
     const auto x = data.x.values<float>();
     for (std::size_t i = 0; i < 53; ++i)

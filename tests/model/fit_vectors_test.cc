@@ -118,7 +118,7 @@ void fits_random_data(const Json& test) {
   expect_near(out.at("evaluate"),
               {static_cast<float>(judged.at("loss")), static_cast<float>(judged.at("mae"))},
               kTolerance, 1e-6);
-  const Tensor predicted = guide.model.predict(x, {.batch_size = batch});
+  const Tensor predicted = guide.model.predict(x, batch);
   const auto values = predicted.values<float>();
   expect_near(out.at("predict"), {values.begin(), values.end()}, kTolerance, 2e-6);
   guide.expect_weights(out.at("final_weights"));

@@ -42,7 +42,7 @@ OfWorker train_here(Strategy& strategy,
                                .callbacks = callbacks,
                                .verbose = Verbose::kSilent});
   trained.kernel = values(model.get_weights()[0]);
-  trained.predicted = values(model.predict(data.x, {.batch_size = 8}));
+  trained.predicted = values(model.predict(data.x, 8));
   return trained;
 }
 
