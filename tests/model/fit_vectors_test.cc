@@ -1,6 +1,5 @@
 // Model.fit's figures as recorded: guide_fit.json, guide_losses.json, and the cases of fit() in
-// training.json. Those of parameter servers, where the reference's own loop is a closure per step,
-// are in tests/coordinator/training_vectors_test.cc.
+// training.json, ps_training.json and ps_one_worker.json.
 #include "core/graph/ops.h"
 #include "tests/coordinator/recorded_optimizer.h"
 #include "tests/coordinator/recorded_strategies.h"
@@ -36,14 +35,19 @@ std::vector<float> floats(const std::vector<double>& values) {
   return {values.begin(), values.end()};
 }
 
-// The guide's model: one dense unit with an L2 term, by the reference's rule of loss scaling.
-struct Guide {
-  explicit Guide(const Json& in)
-      : strategy(logical_cpus(in.at("replicas"))),
-        dense({.units = 1,
+// "legacy.SGD(0.01)": the reference's legacy optimizers are ours.
+std::shared_ptr<nn::Optimizer> optimizer_of(std::string text) {
+  if (text.starts_with("legacy.")) text = text.substr(7);
+  return testing::recorded_optimizer(text);
+}
+
+// The guide's model: one dense unit with an L2 term, by the reference's rule of loss scaling. Made
+// in the scope of its strategy.
+struct GuideModel {
+  explicit GuideModel(const Json& in)
+      : dense({.units = 1,
                .kernel_initializer = Initializer::from(start(in.at("kernel"), {1, 1})),
                .bias_initializer = Initializer::from(start(in.at("bias"), {1}))}),
-        scope(strategy.scope()),
         model([this, l2 = in.value("l2", Json())](const Array& x) {
           const Array y = dense(x);
           if (!l2.is_null())
@@ -52,8 +56,8 @@ struct Guide {
         }) {
     std::vector<MetricChoice> metrics;
     if (in.contains("metric")) metrics.emplace_back(in.at("metric").get<std::string>());
-    model.compile({.optimizer = std::shared_ptr(testing::recorded_optimizer(in.at("optimizer"))),
-                   .loss = in.at("loss").get<std::string>(),
+    model.compile({.optimizer = optimizer_of(in.at("optimizer")),
+                   .loss = in.value("loss", "mse"),
                    .metrics = std::move(metrics),
                    .loss_scaling = LossScaling::kReplicaMean});
   }
@@ -65,19 +69,26 @@ struct Guide {
                       .callbacks = {running},
                       .verbose = Verbose::kSilent});
   }
-  void expect_weights(const Json& weights) {
+  void expect_weights(const Json& weights, double relative = kTolerance, double absolute = 1e-6) {
     const auto own = model.get_weights();
     for (std::size_t i = 0; i < own.size(); ++i) {
       const auto values = own[i].values<float>();
-      expect_near(weights.at(i), {values.begin(), values.end()}, kTolerance, 1e-6);
+      expect_near(weights.at(i), {values.begin(), values.end()}, relative, absolute);
     }
   }
 
-  MirroredStrategy strategy;
   nn::Dense dense;
-  Scope scope;
   Model model;
   std::shared_ptr<RunningLoss> running = std::make_shared<RunningLoss>();
+};
+
+// On so many replicas.
+struct Guide {
+  explicit Guide(const Json& in)
+      : strategy(logical_cpus(in.at("replicas"))), scope(strategy.scope()), of(in) {}
+  MirroredStrategy strategy;
+  Scope scope;
+  GuideModel of;
 };
 
 constexpr const char* kOnes = "([1.],[1.]) x100";
@@ -86,7 +97,8 @@ const Tensor kHundredOnes = Tensor::of<float>({100, 1}, std::vector<float>(100, 
 void fits_as_the_guide(const Json& test) {
   const Json &in = test.at("in"), &out = test.at("out");
   if (!in.at("data").get<std::string>().starts_with(kOnes)) return fail_unknown(test, "the data");
-  Guide guide(in);
+  Guide made(in);
+  GuideModel& guide = made.of;
   const History first = guide.fit(kHundredOnes, kHundredOnes, 2, 10);
   expect_near(out.at("running_mean_loss_per_batch"), guide.running->values, kTolerance, 1e-6);
   const Json& epochs = out.contains("epoch_loss") ? out.at("epoch_loss") : out.at("fit_history");
@@ -108,7 +120,8 @@ void fits_as_the_guide(const Json& test) {
 void fits_random_data(const Json& test) {
   const Json &in = test.at("in"), &out = test.at("out");
   const Tensor x = tensor_of(in.at("features")), y = tensor_of(in.at("labels"));
-  Guide guide(in);
+  Guide made(in);
+  GuideModel& guide = made.of;
   const std::int64_t batch = in.at("batch");
   const History history = guide.fit(x, y, in.at("epochs"), batch);
   expect_near(out.at("running_mean_loss_per_batch"), guide.running->values, kTolerance, 1e-6);
@@ -135,6 +148,71 @@ TEST(Vectors, ModelFit) {
 }
 
 TEST(Vectors, GuideFit) { testing::run_cases("guide_fit", {{"guide_printed", fits_as_the_guide}}); }
+
+// ---- on parameter servers: one closure at a time, if there is one worker ----
+
+struct GuideOnServers {
+  GuideOnServers(const Json& in, int ps, int workers)
+      : cluster({.ps = ps, .workers = workers, .strategy = {.engine = {.pipeline_depth = 1}}}),
+        scope(cluster.strategy().scope()),
+        of(in) {}
+  History fit(const Json& in) {
+    return of.model.fit(data(in), {.epochs = in.at("epochs"),
+                                   .steps_per_epoch = in.at("steps_per_epoch"),
+                                   .verbose = Verbose::kSilent});
+  }
+  // "([1.],[1.]) repeated, batch 9"
+  static Dataset data(const Json& in) {
+    const std::string text = in.at("data"), head = "([1.],[1.]) repeated, batch ";
+    if (!text.starts_with(head)) throw InvalidArgumentError("no test knows the data " + text);
+    const Tensor one = Tensor::of<float>({1, 1}, std::vector<float>{1});
+    return Dataset::from_tensor_slices({{"x", one}, {"y", one}}, "y")
+        .repeat()
+        .batch(std::stoll(text.substr(head.size())));
+  }
+  std::int64_t iterations() {
+    return of.model.optimizer().iterations().read().eval().item<std::int64_t>();
+  }
+  SimulatedCluster cluster;
+  Scope scope;
+  GuideModel of;
+};
+
+void fits_on_one_worker(const Json& test) {
+  const Json &in = test.at("in"), &out = test.at("out").at("ok");
+  GuideOnServers guide(in, in.at("num_ps"), in.at("num_workers"));
+  expect_near(out.at("epoch_loss"), floats(guide.fit(in)["loss"]), kTolerance, 1e-6);
+  const Logs judged = guide.of.model.evaluate(GuideOnServers::data(in), {.steps = 1});
+  expect_near(Json::array({out.at("evaluate_loss")}), {static_cast<float>(judged.at("loss"))},
+              kTolerance, 1e-6);
+  guide.of.expect_weights(out.at("weights"));
+  EXPECT_EQ(guide.iterations(), out.at("iterations").get<std::int64_t>());
+}
+
+// Two workers run at once, there as here: each closure sees what it sees, so weights are close, not
+// equal.
+void fits_on_two_workers(const Json& test) {
+  constexpr double kClose = 0.02;
+  const Json &in = test.at("in"), &out = test.at("out").at("ok");
+  GuideOnServers guide(in, 2, 2);
+  const History history = guide.fit(in);
+  EXPECT_EQ(history.epoch.size(), out.at("epochs").get<std::size_t>());
+  EXPECT_LT(history["loss"].back(), history["loss"].front());
+  guide.of.expect_weights(out.at("weights_close_to"), 0, kClose);
+  EXPECT_EQ(guide.iterations(), out.at("iterations").get<std::int64_t>());
+}
+
+// The others are in tests/coordinator/training_vectors_test.cc.
+TEST(Vectors, ModelFitOnParameterServers) {
+  testing::run_cases("ps_training", {{"dense", is_tested_by_a_loop},
+                                     {"embedding", is_tested_by_a_loop},
+                                     {"model_fit", fits_on_two_workers}});
+}
+
+TEST(Vectors, ModelFitOnOneWorker) {
+  testing::run_cases("ps_one_worker",
+                     {{"custom_loop", is_tested_by_a_loop}, {"model_fit", fits_on_one_worker}});
+}
 
 // The losses that the guide prints, of which those of `losses` are a replay.
 void prints_the_losses(const Json& test) {
