@@ -16,7 +16,8 @@ namespace {
 
 using NodePtr = const ArrayNode*;
 
-// Nodes that the values are computed from, in the order they were recorded.
+// Nodes that the values are computed from, or from which a gradient of them could come, in the
+// order they were recorded.
 std::vector<std::shared_ptr<const ArrayNode>> ancestors(const std::vector<Array>& values) {
   std::unordered_set<NodePtr> seen;
   std::vector<std::shared_ptr<const ArrayNode>> all;
@@ -24,8 +25,9 @@ std::vector<std::shared_ptr<const ArrayNode>> ancestors(const std::vector<Array>
     if (seen.insert(value.node().get()).second) all.push_back(value.node());
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto node = all[i];
-    for (const Array& input : node->inputs)
-      if (seen.insert(input.node().get()).second) all.push_back(input.node());
+    for (const auto* inputs : {&node->inputs, &node->sources()})
+      for (const Array& input : *inputs)
+        if (seen.insert(input.node().get()).second) all.push_back(input.node());
   }
   std::sort(all.begin(), all.end(),
             [](const auto& a, const auto& b) { return a->sequence < b->sequence; });
@@ -54,8 +56,9 @@ class Reverse {
   // Nodes through which a gradient reaches a target.
   void mark_relevant(const std::unordered_set<NodePtr>& targets) {
     for (const auto& node : nodes_) {
-      bool passes = node->op->gradient != nullptr &&
-                    std::any_of(node->inputs.begin(), node->inputs.end(), [&](const Array& input) {
+      const std::vector<Array>& sources = node->sources();
+      bool passes = node->passes_gradients() &&
+                    std::any_of(sources.begin(), sources.end(), [&](const Array& input) {
                       return relevant_.count(input.node().get()) > 0;
                     });
       if (passes) passing_.insert(node.get());
@@ -88,9 +91,11 @@ class Reverse {
     if (!dy.defined()) return;
     // The sum is recorded once; who asks for this gradient later gets the same node.
     parts_[{node.get(), output}] = {dy};
-    std::vector<Array> gradients = node->op->gradient(y, dy);
+    const std::vector<Array>& sources = node->sources();
+    std::vector<Array> gradients =
+        node->derivative ? node->derivative->backward(dy, sources, y) : node->op->gradient(y, dy);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const Array& input = node->inputs[i];
+      const Array& input = sources[i];
       if (!gradients[i].defined() || !relevant_.count(input.node().get())) continue;
       CAIRN_CHECK(gradients[i].dtype() == input.dtype() &&
                       infer::shapes_agree(gradients[i].shape(), input.shape()),

@@ -11,8 +11,8 @@ Table make_table() {
   Table table;
   for (auto part :
        {unary_ops(), binary_ops(), matmul_ops(), reduction_ops(), shape_ops(), piece_ops(),
-        indexing_ops(), scatter_ops(), loss_ops(), image_ops(), normalise_ops(), random_ops(),
-        recommendation_ops(), effect_ops(), collective_ops()})
+        indexing_ops(), arrange_ops(), selection_ops(), scatter_ops(), loss_ops(), image_ops(),
+        normalise_ops(), random_ops(), recommendation_ops(), effect_ops(), collective_ops()})
     for (const OpDef& op : part)
       CAIRN_CHECK(table.emplace(op.name, &op).second, "the operation ", op.name, " is there twice");
   return table;

@@ -131,6 +131,8 @@ std::span<const OpDef> reduction_ops();
 std::span<const OpDef> shape_ops();
 std::span<const OpDef> piece_ops();
 std::span<const OpDef> indexing_ops();
+std::span<const OpDef> arrange_ops();
+std::span<const OpDef> selection_ops();
 std::span<const OpDef> loss_ops();
 std::span<const OpDef> scatter_ops();
 std::span<const OpDef> image_ops();

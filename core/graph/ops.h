@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/graph/array.h"
+#include "core/graph/ops_arrange.h"
 #include "core/graph/ops_model.h"
 #include "core/graph/ops_random.h"
 #include "core/graph/reduce_op.h"

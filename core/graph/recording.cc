@@ -47,6 +47,11 @@ Array constant(Tensor value) {
 // out first makes a loop of it.
 ArrayNode::~ArrayNode() {
   std::vector<Array> pending = std::move(inputs);
+  const auto take_sources = [&pending](ArrayNode& of) {
+    if (of.derivative == nullptr) return;
+    for (Array& source : of.derivative->inputs) pending.push_back(std::move(source));
+  };
+  take_sources(*this);
   while (!pending.empty()) {
     Array last = std::move(pending.back());
     pending.pop_back();
@@ -55,6 +60,7 @@ ArrayNode::~ArrayNode() {
     auto& node = const_cast<ArrayNode&>(*last.node());
     for (Array& input : node.inputs) pending.push_back(std::move(input));
     node.inputs.clear();
+    take_sources(node);
   }
 }
 
@@ -80,6 +86,14 @@ const Array& TraceContext::worker_index() {
 
 Array record(std::string_view op, std::vector<Array> inputs, Attributes attributes) {
   return {make_node({op, std::move(inputs), std::move(attributes), {}, nullptr, nullptr}), 0};
+}
+
+// Nothing is computed for it, here or by a receiver of the graph, who sees an operation that no
+// gradient passes.
+Array record_with_derivative(const Array& value, Derivative derivative) {
+  auto node = make_node({"stop_gradient", {value}, {}, {}, nullptr, nullptr});
+  node->derivative = std::make_unique<Derivative>(std::move(derivative));
+  return {std::move(node), 0};
 }
 
 // Updates and advances are kept by the trace, since they happen even if nobody reads what they

@@ -7,11 +7,19 @@
 #include <vector>
 
 #include "core/graph/array.h"
+#include "core/graph/custom_gradient.h"
 #include "core/graph/graph.h"
 #include "core/graph/op_def.h"
 #include "core/graph/variable.h"
 
 namespace cairn {
+
+// How gradients pass a node, instead of by its operation (core/graph/custom_gradient.h). It belongs
+// to the recording alone: gradients are recorded before a graph is made of it.
+struct Derivative {
+  std::vector<Array> inputs;  // where they go
+  CustomBackward backward;
+};
 
 // Immutable once recorded. Inputs were recorded before, so ascending sequence numbers are a
 // topological order.
@@ -29,6 +37,11 @@ struct ArrayNode {
   EagerRuntime* runtime = nullptr;  // beside `variable`
   // what an eager read found: a constant by now, except that gradients still reach the variable
   Tensor value;
+  std::unique_ptr<Derivative> derivative;
+
+  bool passes_gradients() const { return derivative != nullptr || op->gradient != nullptr; }
+  // What gradients go to.
+  const std::vector<Array>& sources() const { return derivative ? derivative->inputs : inputs; }
 };
 
 // The function being traced on this thread; construction begins a trace, destruction ends it.
@@ -63,6 +76,9 @@ class TraceContext {
 
 // Records a pure operation. InvalidArgument naming the operation and the shapes.
 Array record(std::string_view op, std::vector<Array> inputs, Attributes attributes = {});
+
+// Records `value` as it is, with a derivative of its own.
+Array record_with_derivative(const Array& value, Derivative derivative);
 
 // Records an effect into the current trace (none: the node is marked eager). `subject` as OpInputs
 // has it.

@@ -1,116 +1,20 @@
 // Every gradient against differences of the function itself, leading dimensions known and unknown.
 #include <gmock/gmock.h>
 
-#include <cmath>
 #include <functional>
 #include <set>
 
-#include "core/base/random.h"
-#include "core/exec/executor.h"
 #include "core/graph/ops_wait.h"
-#include "core/rows/local_store.h"
 #include "tests/core/graph_testing.h"
+#include "tests/core/numeric_gradient.h"
 
 namespace cairn {
 namespace {
 
 using namespace testing;  // NOLINT
 using Arrays = std::vector<Array>;
-using Op = std::function<Array(const Arrays&)>;
+using Case = GradientCase;
 
-constexpr float kStep = 1e-2f;
-
-struct Case {
-  const char* name;
-  Op op;
-  std::vector<Tensor> inputs;
-};
-
-std::vector<Tensor> run_graph(const ConcreteFunction& function, std::vector<Tensor> arguments) {
-  Workspace workspace;
-  LocalStore store;
-  return run(make_plan(function.graph, {}), workspace, store, {}, std::move(arguments), {});
-}
-
-// Distinct weights, so that no two elements of the result are interchangeable.
-Array weighted_sum(const Array& y) {
-  Array flat = reshape(y, {-1});
-  std::vector<float> weights;
-  for (int i = 0; i < 64; ++i) weights.push_back(0.5f + 0.37f * static_cast<float>(i % 7));
-  return reduce_sum(flat * slice(tensor({64}, weights), 0, 0, flat.shape()[0]));
-}
-
-TensorType signature_type(const Tensor& value, bool known) {
-  TensorType type = value.type();
-  if (!known && type.shape.rank() > 0) type.shape = type.shape.with_dim(0, Shape::kUnknown);
-  return type;
-}
-
-bool differentiable(const Tensor& value) { return value.dtype() == DType::kFloat32; }
-
-// Outputs: the loss, then a gradient for each float input. To weigh the result, its size is given.
-ConcreteFunction traced_case(const Case& of, bool known, const Shape& result) {
-  std::vector<SignatureEntry> signature;
-  for (const Tensor& input : of.inputs) signature.push_back(signature_type(input, known));
-  return trace_function(signature, [&](const auto& in) {
-    Arrays inputs, wrt;
-    for (const auto& one : in) inputs.push_back(std::get<Array>(one));
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (differentiable(of.inputs[i])) wrt.push_back(inputs[i]);
-    Array loss = weighted_sum(reshape(of.op(inputs), result));
-    Arrays outputs{loss};
-    std::vector<Array> gradients = grad(loss, wrt);
-    for (std::size_t i = 0; i < wrt.size(); ++i)
-      outputs.push_back(gradients[i].defined() ? gradients[i] : zeros_like(wrt[i]));
-    return outputs;
-  });
-}
-
-Shape result_shape(const Case& of) {
-  Arrays constants(of.inputs.begin(), of.inputs.end());
-  return of.op(constants).shape();
-}
-
-float loss_with(const ConcreteFunction& function, std::vector<Tensor> inputs, std::size_t which,
-                std::size_t element, float change) {
-  inputs[which] = inputs[which].clone();
-  inputs[which].mutable_values<float>()[element] += change;
-  return run_graph(function, std::move(inputs))[0].item<float>();
-}
-
-void check_case(const Case& of, bool known) {
-  SCOPED_TRACE(str(of.name, known ? ", known shapes" : ", unknown leading dimensions"));
-  ConcreteFunction function = traced_case(of, known, result_shape(of));
-  ASSERT_NO_THROW(parse_graph(function.bytes));
-  std::vector<Tensor> outputs = run_graph(function, of.inputs);
-  std::size_t next = 1;
-  for (std::size_t i = 0; i < of.inputs.size(); ++i) {
-    if (!differentiable(of.inputs[i])) continue;
-    const Tensor& gradient = outputs[next++];
-    ASSERT_EQ(gradient.shape(), of.inputs[i].shape()) << "input " << i;
-    for (std::size_t e = 0; e < static_cast<std::size_t>(gradient.elements()); ++e) {
-      float above = loss_with(function, of.inputs, i, e, kStep),
-            below = loss_with(function, of.inputs, i, e, -kStep);
-      float difference = (above - below) / (2 * kStep);
-      EXPECT_NEAR(gradient.values<float>()[e], difference, 2e-2f + 2e-2f * std::abs(difference))
-          << "input " << i << ", element " << e;
-    }
-  }
-}
-
-// Values away from the kinks of abs, relu, floor and the extremes: 0.1 apart, and from 0 and 1.
-Tensor values(Shape shape, std::uint64_t seed, float low = -2, float high = 2) {
-  auto n = static_cast<std::size_t>(shape.elements());
-  std::vector<float> all(n);
-  for (std::size_t i = 0; i < n; ++i)
-    all[i] = low + (high - low) * (static_cast<float>(i) + 0.35f) / static_cast<float>(n);
-  Random random(seed);
-  for (std::size_t i = n; i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
-  return tensor(std::move(shape), all);
-}
-Tensor positive(Shape shape, std::uint64_t seed) {
-  return values(std::move(shape), seed, 0.4f, 2.2f);
-}
 Tensor bools(Shape shape, const std::vector<int>& bits) {
   Tensor made(DType::kBool, std::move(shape));
   for (std::size_t i = 0; i < bits.size(); ++i) made.mutable_values<bool>()[i] = bits[i] != 0;
@@ -216,7 +120,7 @@ std::vector<Case> reduction_cases() {
   return all;
 }
 
-Op stacked(int axis) {
+std::function<Array(const Arrays&)> stacked(int axis) {
   return [axis](const Arrays& in) { return stack({in[0], square(in[0])}, axis); };
 }
 
@@ -366,21 +270,16 @@ std::vector<Case> loss_cases() {
            {values({2, 4, 3}, 27)}}};
 }
 
-void check_all(const std::vector<Case>& cases) {
-  for (const Case& one : cases)
-    for (bool known : {true, false}) check_case(one, known);
-}
-
-TEST(NumericGradient, OfElementwiseOperationsOfOneInput) { check_all(unary_cases()); }
-TEST(NumericGradient, OfElementwiseOperationsThatBroadcast) { check_all(binary_cases()); }
-TEST(NumericGradient, OfMatrixProducts) { check_all(product_cases()); }
-TEST(NumericGradient, OfReductions) { check_all(reduction_cases()); }
-TEST(NumericGradient, OfShapes) { check_all(shape_cases()); }
-TEST(NumericGradient, OfIndexing) { check_all(indexing_cases()); }
-TEST(NumericGradient, OfScatters) { check_all(scatter_cases()); }
-TEST(NumericGradient, OfWindowsOverImages) { check_all(image_cases()); }
-TEST(NumericGradient, OfNormalisations) { check_all(normalise_cases()); }
-TEST(NumericGradient, OfLossesAndInteractions) { check_all(loss_cases()); }
+TEST(NumericGradient, OfElementwiseOperationsOfOneInput) { check_gradients(unary_cases()); }
+TEST(NumericGradient, OfElementwiseOperationsThatBroadcast) { check_gradients(binary_cases()); }
+TEST(NumericGradient, OfMatrixProducts) { check_gradients(product_cases()); }
+TEST(NumericGradient, OfReductions) { check_gradients(reduction_cases()); }
+TEST(NumericGradient, OfShapes) { check_gradients(shape_cases()); }
+TEST(NumericGradient, OfIndexing) { check_gradients(indexing_cases()); }
+TEST(NumericGradient, OfScatters) { check_gradients(scatter_cases()); }
+TEST(NumericGradient, OfWindowsOverImages) { check_gradients(image_cases()); }
+TEST(NumericGradient, OfNormalisations) { check_gradients(normalise_cases()); }
+TEST(NumericGradient, OfLossesAndInteractions) { check_gradients(loss_cases()); }
 
 TEST(NumericGradient, IsCheckedForEveryOperationThatHasOne) {
   std::set<std::string> checked = {"stop_gradient", "all_reduce"};  // all_reduce_test.cc
@@ -388,9 +287,9 @@ TEST(NumericGradient, IsCheckedForEveryOperationThatHasOne) {
        {"dot_interaction_grad", "concat_grad", "reduce_prod_grad", "max_pool2d_grad",
         "layer_norm_grad", "batch_norm_grad"})
     checked.insert(without_second_derivative);
-  for (const auto& cases :
-       {unary_cases(), binary_cases(), product_cases(), reduction_cases(), shape_cases(),
-        indexing_cases(), scatter_cases(), image_cases(), normalise_cases(), loss_cases()})
+  for (const auto& cases : {unary_cases(), binary_cases(), product_cases(), reduction_cases(),
+                            shape_cases(), indexing_cases(), scatter_cases(), image_cases(),
+                            normalise_cases(), loss_cases(), arrange_cases()})
     for (const Case& one : cases) checked.insert(one.name);
   for (const OpDef* op : all_ops())
     EXPECT_TRUE(op->gradient == nullptr || checked.count(std::string(op->name)) > 0) << op->name;

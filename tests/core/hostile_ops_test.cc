@@ -62,6 +62,11 @@ Outputs sample_body(const Arrays& in) {
     made.push_back(reduce(image, {0, 2}, true));
   made.push_back(gather(table, ids));
   made.push_back(unsorted_segment_sum(rows, ids, 6));
+  made.push_back(top_k(table, 2).values);
+  made.push_back(gather_along(rows, expand_dims(ids - ids, 1), 1));
+  made.push_back(cumsum(image, 1, {.exclusive = true}));
+  made.push_back(pad(rows, {{1, -1}, {0, 2}}, 0.5f));
+  made.push_back(to_dense(rows, splits, 3, 0.5f));
   made.push_back(wait_for(rows, 0));
   made.push_back(combine_rows(rows, splits, Combiner::kMean));
   made.push_back(slice(rows, 0, 1, 2));
@@ -252,6 +257,20 @@ TEST(HostileOperations, MalformedAttributesAreRefusedNamingTheNumber) {
       {"random_integers", "low", kMost, "no integers"},
       {"one_hot", "depth", kHuge, "too large"},
       {"one_hot", "depth", Int{1} << 31, "at most 1073741824 elements"},
+      {"top_k", "k", Int{-1}, "the largest -1"},
+      {"top_k", "k", kHuge, "of 3 elements"},
+      {"gather_along", "axis", Int{-1}, "axis -1"},
+      {"gather_along", "axis", Int{0}, "other axes than 0"},
+      {"gather_along_grad", "axis", Int{2}, "axis 2"},
+      {"cumsum", "axis", kMost, "axis"},
+      {"pad", "before", kLeast, "a padding of"},
+      {"pad", "after", kHuge, "a padding of"},
+      {"pad", "before", Int{1} << 40, "at most 1073741824 elements"},
+      {"pad", "before", Int{-9}, "cut more than the 4 elements"},
+      {"to_dense", "columns", Int{-1}, "-1 columns"},
+      {"to_dense", "columns", kHuge, "too large"},
+      {"to_dense", "columns", Int{1} << 30, "at most 1073741824 elements"},
+      {"to_dense_grad", "columns", Int{7}, "does not have the shape"},
       {"unsorted_segment_sum", "segments", kMost, "too large"},
       {"unsorted_segment_sum", "segments", Int{1} << 30, "at most 1073741824 elements"},
   };

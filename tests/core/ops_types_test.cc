@@ -128,6 +128,43 @@ TEST(OpTypes, MisuseIsRefusedNamingTheOperationAndTheShapes) {
        [&] { unsorted_segment_sum(a, ids_like({5}), 3); },
        {"unsorted_segment_sum", "rows"}},
       {"depth", [&] { one_hot(ids, -1); }, {"one_hot", "-1"}},
+      {"top k", [&] { top_k(a, 4); }, {"top_k", "the largest 4 of 3"}},
+      {"top k of bools", [&] { top_k(equal(a, a), 1); }, {"top_k", "bool"}},
+      {"top of targets", [&] { in_top_k(b, ids, 1); }, {"in_top_k", "float32[4]"}},
+      {"along other rows",
+       [&] {
+         gather_along(a, ids_like({3, 1}), 1);
+       },
+       {"gather_along", "float32[2, 3]", "other axes than 1"}},
+      {"along by floats", [&] { gather_along(a, a, 1); }, {"gather_along", "int32 or int64"}},
+      {"cumsum", [&] { cumsum(a, 2); }, {"cumsum", "axis 2"}},
+      {"paddings",
+       [&] {
+         pad(a, {{1, 1}}, 0);
+       },
+       {"pad", "1 paddings", "float32[2, 3]"}},
+      {"padding by another dtype",
+       [&] {
+         pad_axis(a, 0, {1, 1}, true);
+       },
+       {"pad", "bool"}},
+      {"cut too much",
+       [&] {
+         pad_axis(a, 1, {-2, -2}, 0);
+       },
+       {"pad", "the 3 elements of axis 1"}},
+      {"tile", [&] { tile(a, {2}); }, {"tile", "1 multiples"}},
+      {"tiles below none",
+       [&] {
+         tile(a, {2, -1});
+       },
+       {"tile", "-1"}},
+      {"any of floats", [&] { reduce_any(a); }, {"reduce_any", "float32[2, 3]"}},
+      {"xor of floats", [&] { logical_xor(a, a); }, {"logical_xor", "float32[2, 3]"}},
+      {"dense splits", [&] { to_dense(a, ids_like({0}), 2, 0); }, {"to_dense", "row_splits"}},
+      {"columns", [&] { to_dense(a, ids, -1, 0); }, {"to_dense", "-1 columns"}},
+      {"lengths of rows", [&] { row_lengths(a); }, {"row_lengths", "float32[2, 3]"}},
+      {"range", [&] { range(-1); }, {"range", "-1"}},
       {"splits",
        [&] { combine_rows(a, ids_like({0}), Combiner::kSum); },
        {"combine_rows", "row_splits"}},

@@ -10,10 +10,11 @@ const CpuKernel* find_cpu_kernel(std::string_view op) {
   // refers, and its kernels would be missing without a word.
   static const auto table = [] {
     std::unordered_map<std::string_view, const CpuKernel*> all;
-    for (auto part : {matmul_kernels(), reduction_kernels(), softmax_kernels(), shape_kernels(),
-                      piece_kernels(), indexing_kernels(), scatter_kernels(), convolution_kernels(),
-                      pooling_kernels(), normalise_kernels(), random_kernels(),
-                      recommendation_kernels(), string_kernels(), wait_kernels()})
+    for (auto part :
+         {matmul_kernels(), reduction_kernels(), softmax_kernels(), shape_kernels(),
+          piece_kernels(), indexing_kernels(), arrange_kernels(), selection_kernels(),
+          scatter_kernels(), convolution_kernels(), pooling_kernels(), normalise_kernels(),
+          random_kernels(), recommendation_kernels(), string_kernels(), wait_kernels()})
       for (const CpuKernel& kernel : part) all.emplace(kernel.op, &kernel);
     return all;
   }();

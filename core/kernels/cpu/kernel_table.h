@@ -28,6 +28,8 @@ std::span<const CpuKernel> softmax_kernels();
 std::span<const CpuKernel> shape_kernels();
 std::span<const CpuKernel> piece_kernels();
 std::span<const CpuKernel> indexing_kernels();
+std::span<const CpuKernel> arrange_kernels();
+std::span<const CpuKernel> selection_kernels();
 std::span<const CpuKernel> scatter_kernels();
 std::span<const CpuKernel> convolution_kernels();
 std::span<const CpuKernel> pooling_kernels();

@@ -7,6 +7,7 @@
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
 #include "core/kernels/cuda/ordered_ids.h"
+#include "core/kernels/cuda/row_splits.h"
 #include "core/kernels/picks.h"
 
 namespace cairn::cuda {
@@ -171,30 +172,6 @@ CAIRN_DEVICE float weight(std::int64_t combiner, std::int64_t count) {
                        : 1.0f / std::sqrt(static_cast<float>(count));
 }
 
-// Where an example's rows are; nothing, and a fault, where the splits are no splits.
-struct Bounds {
-  std::int64_t begin, end;
-};
-CAIRN_DEVICE Bounds rows_of(const Ragged& r, const std::int64_t* splits, std::int64_t e,
-                            const FaultSite& fault) {
-  const Bounds b{splits[e], splits[e + 1]};
-  const bool first = e > 0 || b.begin == 0, last = e + 1 < r.examples || b.end == r.rows;
-  if (first && last && b.begin >= 0 && b.end >= b.begin && b.end <= r.rows) return b;
-  fault.report(e, b.end);
-  return {0, 0};
-}
-
-std::shared_ptr<const FaultSite> split_fault(Queue& queue, std::string_view op,
-                                             const KernelTypes& types, std::int64_t rows) {
-  return queue.add_fault(
-      [op, rows, inputs = std::vector<TensorType>(types.inputs.begin(), types.inputs.end())](
-          std::int64_t example, std::int64_t) {
-        return fault_text(op, inputs,
-                          str("row_splits at example ", example,
-                              " do not ascend from 0 to the number of rows, ", rows));
-      });
-}
-
 KernelRun prepare_combine(Queue& queue, const KernelTypes& types) {
   const Shape& rows = types.inputs[0].shape;
   const Ragged r{types.outputs[0].shape[0], rows[0], rows[1],
@@ -207,7 +184,7 @@ KernelRun prepare_combine(Queue& queue, const KernelTypes& types) {
     const Divisor dim{r.dim};
     for_each(queue, r.examples * r.dim, [=, site = *fault] CAIRN_KERNEL_BODY(std::int64_t i) {
       const std::int64_t e = dim.divide(i), j = i - e * dim.by;
-      const Bounds b = rows_of(r, splits, e, site);
+      const RowBounds b = rows_of(r.examples, r.rows, splits, e, site);
       float sum = 0;
       for (std::int64_t k = b.begin; k < b.end; ++k) sum += from[k * dim.by + j];
       out[i] = sum * weight(r.combiner, b.end - b.begin);
@@ -227,7 +204,7 @@ KernelRun prepare_combine_grad(Queue& queue, const KernelTypes& types) {
     const Divisor dim{r.dim};
     for_each(queue, r.examples * r.dim, [=, site = *fault] CAIRN_KERNEL_BODY(std::int64_t i) {
       const std::int64_t e = dim.divide(i), j = i - e * dim.by;
-      const Bounds b = rows_of(r, splits, e, site);
+      const RowBounds b = rows_of(r.examples, r.rows, splits, e, site);
       const float scaled = dy[i] * weight(r.combiner, b.end - b.begin);
       for (std::int64_t k = b.begin; k < b.end; ++k) out[k * dim.by + j] = scaled;
     });

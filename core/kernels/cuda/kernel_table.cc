@@ -9,10 +9,10 @@ namespace cairn::cuda {
 const Kernel* find_kernel(std::string_view op) {
   static const auto table = [] {
     std::unordered_map<std::string_view, const Kernel*> all;
-    for (auto part :
-         {convolution_kernels(), indexing_kernels(), matmul_kernels(), normalise_kernels(),
-          piece_kernels(), pooling_kernels(), random_kernels(), recommendation_kernels(),
-          reduction_kernels(), scatter_kernels(), shape_kernels(), softmax_kernels()})
+    for (auto part : {arrange_kernels(), convolution_kernels(), indexing_kernels(),
+                      matmul_kernels(), normalise_kernels(), piece_kernels(), pooling_kernels(),
+                      random_kernels(), recommendation_kernels(), reduction_kernels(),
+                      scatter_kernels(), selection_kernels(), shape_kernels(), softmax_kernels()})
       for (const Kernel& kernel : part) all.emplace(kernel.op, &kernel);
     return all;
   }();

@@ -22,6 +22,7 @@ struct Kernel {
 const Kernel* find_kernel(std::string_view op);
 
 // One part of the table per file.
+std::span<const Kernel> arrange_kernels();
 std::span<const Kernel> convolution_kernels();
 std::span<const Kernel> indexing_kernels();
 std::span<const Kernel> matmul_kernels();
@@ -32,6 +33,7 @@ std::span<const Kernel> random_kernels();
 std::span<const Kernel> recommendation_kernels();
 std::span<const Kernel> reduction_kernels();
 std::span<const Kernel> scatter_kernels();
+std::span<const Kernel> selection_kernels();
 std::span<const Kernel> shape_kernels();
 std::span<const Kernel> softmax_kernels();
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/kernels/cuda/device.h"
+#include "tests/core/arrange_checks.h"
 #include "tests/core/cuda/fake_driver.h"
 #include "tests/core/ops_vectors.h"
 
@@ -14,6 +15,13 @@ TEST(CudaOps, EveryCaseAgreesOnTheHost) {
   const auto device = cuda::make_device("gpu:0", driver, cpu_device());
   testing::check_all_ops(*device);
   EXPECT_GT(driver.counts().sorts, 0);
+  EXPECT_EQ(driver.blocks(), 0u);
+}
+
+TEST(CudaOps, WhatOrdersPicksAndPadsAgreesOnTheHost) {
+  testing::FakeDriver driver;
+  const auto device = cuda::make_device("gpu:0", driver, cpu_device());
+  testing::check_arrange_ops(*device);
   EXPECT_EQ(driver.blocks(), 0u);
 }
 

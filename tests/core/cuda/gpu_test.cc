@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/kernels/cuda/library.h"
+#include "tests/core/arrange_checks.h"
 #include "tests/core/ops_vectors.h"
 
 namespace cairn {
@@ -14,6 +15,8 @@ TEST(Gpu, EveryCaseOfTheOperationsAgrees) {
   // exp, log and their like are a few units in the last place from the CPU's.
   testing::check_all_ops(gpu(0), 4);
 }
+
+TEST(Gpu, WhatOrdersPicksAndPadsAgrees) { testing::check_arrange_ops(gpu(0)); }
 
 }  // namespace
 }  // namespace cairn
