@@ -71,7 +71,7 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
     id = next_checkpoint_id(*disk, folder);
   };
   co_await on_disk_thread(choose);
-  locks_[policy.folder] = lock;
+  if (policy.lasting) locks_[policy.folder] = lock;
   std::string name = checkpoint_path(policy.folder, id);
   auto cut = std::make_shared<Cut>(co_await cuts_.make(id));
   std::exception_ptr error;
@@ -88,6 +88,7 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
     co_await on_disk_thread(sweep);
     std::rethrow_exception(error);
   }
+  if (!policy.lasting) co_return name;
   const double seconds = session_.seconds_since(began);
   session_.stats.edit([&](EngineStats& stats) {
     ++stats.checkpoints;
@@ -165,7 +166,8 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
   // Not before the manifest is on the disk: a ps that is rebuilt in the meantime has to take the
-  // checkpoint before, which is whole.
+  // checkpoint before, which is whole. One that will be removed nobody can be rebuilt from.
+  if (!policy.lasting) co_return;
   sources_.newest = restored;
   log_info("checkpoint ", name, " at step ", cut->global_step);
 }

@@ -32,6 +32,9 @@ struct CheckpointPolicy {
   std::size_t keep_last = 5;
   // On the folder, if a program of one process has taken it already (storage/folder_lock.h).
   std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
+  // False: the caller takes what it wants from the checkpoint and removes it. So it does not count
+  // as the newest, and a ps that is lost is not rebuilt from it.
+  bool lasting = true;
 };
 
 // How a task that stands still is told from one that is busy: it counts as lost once so many

@@ -45,6 +45,24 @@ std::shared_ptr<StageSpec> source_of_files(const StageSpec& source,
   return made;
 }
 
+std::shared_ptr<StageSpec> source_over(const StageSpec& source, std::vector<std::string> paths) {
+  check_paths(paths);
+  auto made = std::make_shared<StageSpec>(source);
+  const bool replaced = std::visit(
+      [&](auto& kind) {
+        if constexpr (requires { kind.paths; }) {
+          kind.paths = std::move(paths);
+          return true;
+        } else {
+          return false;
+        }
+      },
+      made->kind);
+  if (!replaced)
+    throw InvalidArgumentError("only a source of one list of files can read other ones");
+  return made;
+}
+
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file) {
   return source_of_files(source, {file});
 }

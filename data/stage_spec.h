@@ -211,6 +211,9 @@ std::vector<std::string> paths_of(const StageSpec& source);
 // The same source over these of its files.
 std::shared_ptr<StageSpec> source_of_files(const StageSpec& source,
                                            const std::vector<std::size_t>& files);
+// The same source over other files, which have the same columns.
+//   Errors  InvalidArgument: no files, or an IDX source, whose columns have files of their own.
+std::shared_ptr<StageSpec> source_over(const StageSpec& source, std::vector<std::string> paths);
 // The same source over one of its files, for the stages below interleave(), which run for each file
 // on its own.
 std::shared_ptr<StageSpec> source_of_file(const StageSpec& source, std::size_t file);

@@ -194,6 +194,15 @@ std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& fea
   return all;
 }
 
+Dataset examples_to_predict(const Job& job, const FittedFeatures& features) {
+  std::vector<FeatureColumn> columns = features.columns;
+  std::erase_if(columns, [&](const FeatureColumn& column) {
+    return column.kind == FeatureColumn::Kind::kAsIs && column.name == features.weight;
+  });
+  const Dataset data = data_to_predict(job);
+  return columns.empty() ? data : data.features(std::move(columns));
+}
+
 Array FittedFeatures::weights_of(const Features& features) const {
   if (weight.empty()) return {};
   const Array& weights = features[weight];

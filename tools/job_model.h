@@ -63,6 +63,9 @@ Dataset train_source(const Job& job, const FittedFeatures& features,
                      const InputContext& context = {});
 std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features);
 
+// How examples are read and prepared for the trained model: data_to_predict() with its features.
+Dataset examples_to_predict(const Job& job, const FittedFeatures& features);
+
 // The model of the job over the features: logits [b, 1].
 class JobNetwork {
  public:

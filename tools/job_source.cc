@@ -1,5 +1,7 @@
 #include "tools/job_source.h"
 
+#include <set>
+
 #include "core/base/error.h"
 #include "data/hash_split.h"
 
@@ -8,20 +10,20 @@ namespace {
 
 Dataset csv_source(const JobData& data, const std::vector<std::string>& files, OnError on_error) {
   CsvSchema schema = data.csv;
-  schema.label.binary = true;
+  schema.label.binary = !schema.label.column.empty();
   return Dataset::csv(files, schema, {.on_error = on_error, .names = OptionNames::kJobFile});
 }
 
 Dataset records_source(const JobData& data, const std::vector<std::string>& files) {
   RecordSchema schema = data.records;
-  schema.binary_label = true;
+  schema.binary_label = !schema.label.empty();
   return Dataset::records(files, schema);
 }
 
 Dataset tfrecords_source(const JobData& data, const std::vector<std::string>& files,
                          OnError on_error) {
   ExampleSchema schema = data.tfrecords;
-  schema.binary_label = true;
+  schema.binary_label = !schema.label.empty();
   return Dataset::tfrecords(files, schema, {.on_error = on_error});
 }
 
@@ -68,6 +70,25 @@ std::vector<JudgedData> judged_data(const Job& job) {
                    part_of(job, data_source(job, job.data.train), Part::kHeldBack)});
   if (!job.data.test.empty()) all.push_back({"test", "data.test", data_source(job, job.data.test)});
   return all;
+}
+
+// Without a header a column's place is what names it, so that it is read past; with one the file
+// may lack it.
+Dataset data_to_predict(const Job& job) {
+  Job own = job;
+  JobData& data = own.data;
+  std::set<std::string> needless{data.label(), data.weight};
+  for_each_named_column(
+      job.features, [&](const std::string&, const std::string& column) { needless.erase(column); });
+  const auto is_needless = [&](const auto& column) { return needless.contains(column.name); };
+  if (data.csv.header)
+    std::erase_if(data.csv.columns, is_needless);
+  else
+    for (CsvColumn& column : data.csv.columns) column.skip = column.skip || is_needless(column);
+  std::erase_if(data.tfrecords.features, is_needless);
+  data.csv.label = {};
+  data.tfrecords.label = data.records.label = "";
+  return data_source(own, {job.data.train.front()});
 }
 
 // A label that is text has no value until the job says which texts count as 1.

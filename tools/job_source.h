@@ -23,6 +23,10 @@ struct JudgedData {
 // The validation data and the test data, as far as the job names them.
 std::vector<JudgedData> judged_data(const Job& job);
 
+// The data's files as those of a trained model: without its label and its weight, which need not be
+// there or be right, where the format has columns to leave out; records and libsvm lines have them.
+Dataset data_to_predict(const Job& job);
+
 // Refuses a job without a label, and one whose label is text without a value.
 void verify_label(const Job& job);
 

@@ -9,6 +9,8 @@
 #include "tools/ckpt_command.h"
 #include "tools/devices_command.h"
 #include "tools/generate_command.h"
+#include "tools/model_command.h"
+#include "tools/predict_command.h"
 #include "tools/status_command.h"
 #include "tools/stop_command.h"
 #include "tools/train_command.h"
@@ -19,10 +21,12 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int status = 0;
   cairn::tools::add_train_command(app, status);
+  cairn::tools::add_predict_command(app, status);
   cairn::tools::add_up_command(app, status);
   cairn::tools::add_status_command(app, status);
   cairn::tools::add_stop_command(app, status);
   cairn::tools::add_ckpt_command(app, status);
+  cairn::tools::add_model_command(app, status);
   cairn::tools::add_devices_command(app, status);
   cairn::tools::add_generate_command(app, status);
   cairn::rpc::add_version_flag(app);

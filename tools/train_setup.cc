@@ -80,6 +80,10 @@ std::string checkpoint_folder(const TrainRequest& request, const Job& job,
   return std::filesystem::absolute(folder).lexically_normal().string();
 }
 
+std::string model_folder(const std::string& run_dir) {
+  return std::filesystem::absolute(run_dir + "/model").lexically_normal().string();
+}
+
 // What the end needs is tried now, and the checkpoint to go on from is found.
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line, Trial trial) {
@@ -162,6 +166,8 @@ void tell_outcome(const PreparedJob& prepared, const TrainingOutcome& outcome, P
   std::printf("%s after %lld steps in %.2f s (%.0f examples/s); %s\n", how,
               static_cast<long long>(outcome.steps), outcome.seconds, outcome.examples_per_s,
               saved.c_str());
+  if (!outcome.model.empty())
+    std::printf("predict with: cairn predict %s --data FILE --out FILE\n", outcome.model.c_str());
   std::fflush(stdout);
   if (!outcome.failure.empty())
     std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, outcome.failure.c_str());

@@ -32,6 +32,8 @@ PreparedJob prepare(const TrainRequest& request);
 // Where the run saves, as an absolute path.
 std::string checkpoint_folder(const TrainRequest& request, const Job& job,
                               const std::string& run_dir);
+// Where the run leaves its trained model.
+std::string model_folder(const std::string& run_dir);
 // What the end needs is tried now, by one of the processes of a run, and the checkpoint to go on
 // from is found.
 enum class Trial : std::uint8_t { kYes, kNo };

@@ -11,6 +11,7 @@
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
+#include "tools/trained_model.h"
 
 namespace cairn::tools {
 namespace {
@@ -155,6 +156,7 @@ TrainingOutcome Trainer::run() {
     raise_with_checkpoint();
   }
   show(true);
+  save_checkpoint();
   save_model();
   if (!outcome_.ended_early() && evaluations_.front().have_data()) evaluate_at_end();
   outcome_.metrics = evaluations_.back().newest();
@@ -206,7 +208,7 @@ void Trainer::look_for_interrupt() {
 
 // If nothing was left to train, no step has made the variables: the checkpoint that was restored is
 // the model.
-void Trainer::save_model() {
+void Trainer::save_checkpoint() {
   if (restored_) {
     outcome_.checkpoint = options_.resume;
     return;
@@ -214,8 +216,27 @@ void Trainer::save_model() {
   try {
     outcome_.checkpoint = runner_.save(policy_, metadata());
   } catch (const Error& error) {
-    outcome_.failure = str("the model could not be saved at the end: ", error.what());
+    add_failure(str("the model could not be saved at the end: ", error.what()));
   }
+}
+
+// From the checkpoint, so that nothing is cut and gathered twice. A run that was interrupted is to
+// end soon, and it will go on.
+void Trainer::save_model() {
+  if (options_.model_folder.empty() || outcome_.checkpoint.empty() || outcome_.interrupted != 0)
+    return;
+  try {
+    save_trained_model(job_, features_, network_, runner_.strategy(),
+                       {outcome_.checkpoint, options_.model_folder});
+    outcome_.model = options_.model_folder;
+  } catch (const Error& error) {
+    add_failure(str("the checkpoint is saved, and the model for `cairn predict` could not be: ",
+                    error.what()));
+  }
+}
+
+void Trainer::add_failure(const std::string& what) {
+  outcome_.failure += (outcome_.failure.empty() ? "" : "; and ") + what;
 }
 
 void Trainer::evaluate_at_end() {
@@ -228,8 +249,7 @@ void Trainer::evaluate_at_end() {
       look_for_interrupt();
     }
   } catch (const Error& error) {
-    outcome_.failure += str(outcome_.failure.empty() ? "" : "; and ",
-                            "the evaluation at the end failed: ", error.what());
+    add_failure(str("the evaluation at the end failed: ", error.what()));
   }
 }
 

@@ -17,8 +17,9 @@ namespace cairn::tools {
 
 struct TrainerOptions {
   std::string checkpoint_folder;
-  std::string resume;     // a checkpoint's folder; empty: start anew
-  bool partial = false;   // variables that do not match it begin anew; false: they are an error
+  std::string model_folder;  // of the trained model on disk; empty: none is wanted
+  std::string resume;        // a checkpoint's folder; empty: start anew
+  bool partial = false;      // variables that do not match it begin anew; false: they are an error
   bool new_data = false;  // datasets begin at their start, and the steps to train count from there
   // On that folder, where steps run in this process.
   std::shared_ptr<const storage::FolderLock> folder_lock = nullptr;
@@ -45,6 +46,7 @@ struct TrainingOutcome {
   // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
   std::string failure;
   std::string checkpoint;  // the one at the end; empty: it failed
+  std::string model;       // the folder of the trained model; empty: there is none
   // what reading the test data came across; the training data's are in FittedFeatures
   LinesRead test_lines;
   EngineStats stats;
@@ -58,8 +60,8 @@ class Trainer {
   // All outlive it but the options.
   Trainer(const Job& job, const FittedFeatures& features, StepRunner& runner,
           TrainerOptions options);
-  // Trains, saves, and only then evaluates a last time: what is bad in the test data must not cost
-  // the model.
+  // Trains, saves a checkpoint and the model, and only then evaluates a last time: what is bad in
+  // the test data must not cost the model.
   //   Errors  the first that a step or an evaluation on the way raised, with the newest checkpoint;
   //           what goes wrong behind the last step is told by the outcome.
   TrainingOutcome run();
@@ -71,7 +73,9 @@ class Trainer {
   Array loss_of(const Batch& batch) const;
   void begin();
   void train();
+  void save_checkpoint();
   void save_model();
+  void add_failure(const std::string& what);
   void evaluate_at_end();
   void look_for_interrupt();
   void tell_failed_saves(const EngineStats& stats);

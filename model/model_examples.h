@@ -1,0 +1,22 @@
+// How a saved model's examples are read: a dataset's description without its files.
+//   Thread  any.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace cairn {
+
+// The description as a model keeps it.
+//   Errors  InvalidArgument: batches, or a stage that is no features() and no map(); a source
+//           without files whose columns no tensors can stand for.
+Dataset without_files(const Dataset& examples);
+// The source of such a description, over files.
+//   Errors  FailedPrecondition: it has no files. InvalidArgument: none are given.
+Dataset over_files(const Dataset& examples, std::vector<std::string> files);
+// What its stages make of `raw`.
+//   Errors  those of the calls of Dataset: other columns.
+Dataset prepared(const Dataset& examples, const Dataset& raw);
+
+}  // namespace cairn

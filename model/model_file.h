@@ -1,0 +1,27 @@
+// model.json: what a saved model says of itself, and the checksums of its other files.
+//   Thread  any that may block on files.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "model/saved_model.h"
+
+namespace cairn {
+
+inline constexpr int kModelFormat = 1;
+inline constexpr const char* kModelFile = "model.json";
+inline constexpr const char* kGraphFile = "graph";        // serialize(Graph)
+inline constexpr const char* kExamplesFile = "examples";  // serialize(Dataset); absent without any
+inline constexpr const char* kWeightsFolder = "weights";  // a checkpoint
+
+// The text of model.json in `model.folder`, where all other files are there already.
+std::string model_text(const SavedModel& model);
+// What that file says, it and all other files compared with their checksums; without `examples`,
+// which is a file of its own.
+//   Errors  as read_saved_model().
+SavedModel read_model_file(const std::string& folder);
+// Whether the folder is a saved model of ours, sound or not.
+bool is_saved_model(const std::string& folder);
+
+}  // namespace cairn

@@ -1,0 +1,114 @@
+#include "tools/predict_command.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "core/base/clock.h"
+#include "core/base/output_file.h"
+#include "data/dataset_iterator.h"
+#include "data/stage_spec.h"
+#include "model/loaded_model.h"
+#include "tools/job_warnings.h"
+#include "tools/predictions.h"
+#include "tools/trained_model.h"
+#include "tools/user_files.h"
+
+namespace cairn::tools {
+namespace {
+
+struct PredictRequest {
+  std::string model, out, device = "cpu:0";
+  std::vector<std::string> files;
+  std::int64_t batch = 4096;
+  bool overwrite = false;
+};
+
+// Of the first line that is data; 0: there is none.
+std::size_t cells_of_first_line(const std::string& file, const CsvSchema& schema) {
+  const auto lines = open(Dataset::text_lines(file, {.skip_blank = true}));
+  while (const auto line = lines->next()) {
+    const std::string& text = line->front().string_values()[0];
+    if (!schema.comment.empty() && text.starts_with(schema.comment)) continue;
+    std::size_t cells = 1;
+    bool in_quotes = false;
+    for (const char c : text) {
+      if (schema.quote != 0 && c == schema.quote) in_quotes = !in_quotes;
+      if (c == schema.delimiter && !in_quotes) ++cells;
+    }
+    return cells;
+  }
+  return 0;
+}
+
+// New examples may lack the column that is to be predicted. Where a header names the columns that
+// is no matter; else the number of cells tells, which is the same in all files.
+Dataset raw_examples(const LoadedModel& model, const std::vector<std::string>& files) {
+  const Dataset raw = model.read(files);
+  const auto* csv = std::get_if<CsvSpec>(&raw.last()->kind);
+  if (csv == nullptr || csv->schema.header || csv->schema.last_takes_rest) return raw;
+  CsvSchema schema = csv->schema;
+  std::erase_if(schema.columns,
+                [&](const CsvColumn& column) { return column.name == model.about().label; });
+  const bool lacks_label = schema.columns.size() < csv->schema.columns.size() &&
+                           cells_of_first_line(files.front(), schema) == schema.columns.size();
+  return lacks_label ? Dataset::csv(csv->paths, std::move(schema), csv->options) : raw;
+}
+
+// The file is looked at before anything is computed: a refusal after an hour would be a waste.
+int predict(const PredictRequest& request) {
+  if (request.out != "-")
+    verify_new_file(request.out, request.overwrite ? Overwrite::kYes : Overwrite::kNo);
+  LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
+  const TimePoint began = system_clock().now();
+  LinesRead met;
+  PredictOptions options{.batch = request.batch};
+  options.line_events.on_skipped_row = [&](const std::string& why) {
+    met.first_skipped.push_back(why);
+  };
+  options.line_events.on_empty_file = [&](const std::string& path) {
+    met.empty_files.push_back(path);
+  };
+  const Dataset examples = model.prepare(raw_examples(model, request.files));
+  Predictions predictions(request.out, model.about().outputs);
+  met.skipped = model.predict(
+      examples, [&](const std::vector<Tensor>& outputs) { predictions.write(outputs); }, options);
+  refuse_empty_files(met, "--data");
+  predictions.finish();
+  if (const std::string text = skipped_rows_text(met, "--data"); !text.empty())
+    std::fprintf(stderr, "%s\n", text.c_str());
+  // Predictions may go to standard output; what is told of them must not mix with them.
+  const bool mixed = request.out == "-" || output_place(request.out).in_place;
+  std::fprintf(mixed ? stderr : stdout, "%s: %lld predictions in %.2f s\n", request.out.c_str(),
+               static_cast<long long>(predictions.written()),
+               std::chrono::duration<double>(system_clock().now() - began).count());
+  return 0;
+}
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, int& status) {
+  auto request = std::make_shared<PredictRequest>();
+  CLI::App* command =
+      app.add_subcommand("predict", "Predict from files by a model that `cairn train` has saved");
+  command->add_option("model", request->model, "A saved model, or the folder of its run")
+      ->required();
+  command
+      ->add_option("--data", request->files,
+                   "Files in the form of the training data, with its label column or without")
+      ->required();
+  command
+      ->add_option("--out", request->out,
+                   "The file to write: CSV, or JSON lines if it ends in .jsonl; -: standard output")
+      ->required();
+  command->add_option("--batch", request->batch, "Examples that are computed at once")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
+      ->capture_default_str();
+  command->add_option("--device", request->device, "What computes: cpu:0, gpu:0, ...")
+      ->capture_default_str();
+  command->add_flag("--overwrite", request->overwrite, "Replace a file that is there already");
+  command->callback([request, &status] { status = predict(*request); });
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,47 @@
+#include "tools/trained_model.h"
+
+#include "core/base/disk.h"
+#include "core/base/json.h"
+#include "model/saved_model.h"
+#include "nn/metrics.h"
+
+namespace cairn::tools {
+namespace {
+
+// Records and libsvm lines have the label among their columns, or beside them; the model does not.
+ElementSpec input_of(const Job& job, const Dataset& examples) {
+  ElementSpec input = examples.batch(1).element_spec();
+  std::erase_if(input.columns, [&](const ColumnSpec& column) {
+    return column.name == job.data.label() || column.name == job.data.weight ||
+           column.name == input.label;
+  });
+  input.label.clear();
+  return input;
+}
+
+}  // namespace
+
+void save_trained_model(const Job& job, const FittedFeatures& features, const JobNetwork& network,
+                        Strategy& strategy, const TrainedModelPlace& place) {
+  SaveModelOptions options;
+  options.name = job.name;
+  options.examples = examples_to_predict(job, features);
+  options.label = job.data.label();
+  options.metadata = json_text({{"job", job.name}, {"toml", job.text}});
+  options.checkpoint = place.checkpoint;
+  const Function predict = strategy.function(
+      [&](Iterator input) {
+        return Outputs{{"probability", nn::probability(network.logits(input.get_next().features))}};
+      },
+      "predict");
+  save_model(strategy, predict, input_of(job, options.examples), options, place.folder);
+}
+
+std::string model_at(const std::string& path) {
+  for (const std::string& folder : {path, path + "/model"})
+    if (system_disk().exists(folder + "/model.json")) return folder;
+  throw NotFoundError(str("there is no saved model in ", path, ", nor in ", path,
+                          "/model: name one that `cairn train` or save_model() made"));
+}
+
+}  // namespace cairn::tools

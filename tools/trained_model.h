@@ -1,0 +1,26 @@
+// The model that a job has trained, on disk: what `cairn predict` takes.
+#pragma once
+#include <string>
+
+#include "coordinator/strategy.h"
+#include "tools/job.h"
+#include "tools/job_model.h"
+
+namespace cairn::tools {
+
+struct TrainedModelPlace {
+  std::string checkpoint;  // that has its weights
+  std::string folder;      // to write it to
+};
+
+// Saves the probability that the network gives, with the job's features and the form of its data.
+// The job's name and its file go into the metadata.
+//   Errors  those of save_model() (model/saved_model.h).
+void save_trained_model(const Job& job, const FittedFeatures& features, const JobNetwork& network,
+                        Strategy& strategy, const TrainedModelPlace& place);
+
+// The model that a path on a command line means: its own folder, or that of the run that saved it.
+//   Errors  NotFound: neither; names what was looked for.
+std::string model_at(const std::string& path);
+
+}  // namespace cairn::tools
