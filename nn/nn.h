@@ -4,15 +4,18 @@
 // here is known to the rest of Cairn: layers, losses and optimizers are functions that record
 // operations of core/graph/ops.h, so a program may write its own beside them, in the same way.
 #pragma once
+#include "nn/activations.h"
 #include "nn/added_losses.h"
 #include "nn/click_model.h"
 #include "nn/clipping.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
+#include "nn/initializers.h"
 #include "nn/interactions.h"
 #include "nn/losses.h"
 #include "nn/metrics.h"
 #include "nn/optimizer.h"
+#include "nn/regularizers.h"
 #include "nn/safe_lookup.h"
 #include "nn/schedule.h"
 #include "nn/training_scope.h"
