@@ -6,11 +6,13 @@
 #pragma once
 #include "nn/activations.h"
 #include "nn/added_losses.h"
+#include "nn/attention.h"
 #include "nn/click_model.h"
 #include "nn/clipping.h"
 #include "nn/conv2d.h"
 #include "nn/dense.h"
 #include "nn/embedding.h"
+#include "nn/gru.h"
 #include "nn/initializers.h"
 #include "nn/interactions.h"
 #include "nn/layers.h"
