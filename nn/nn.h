@@ -18,6 +18,7 @@
 #include "nn/layers.h"
 #include "nn/losses.h"
 #include "nn/metrics.h"
+#include "nn/mmoe.h"
 #include "nn/normalization.h"
 #include "nn/optimizer.h"
 #include "nn/regularizers.h"
@@ -26,4 +27,5 @@
 #include "nn/sequential.h"
 #include "nn/shaping.h"
 #include "nn/training_scope.h"
+#include "nn/two_tower.h"
 #include "nn/wide.h"
