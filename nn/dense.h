@@ -5,18 +5,17 @@
 //   Thread  one, as everything that records.
 #pragma once
 #include <cstdint>
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "nn/activations.h"
+#include "nn/initializers.h"
 #include "nn/layer.h"
+#include "nn/layer_name.h"
+#include "nn/regularizers.h"
 
 namespace cairn::nn {
-
-// Any function of one array, such as relu, tanh, sigmoid or softmax of core/graph/ops.h, or one of
-// your own. Empty: linear.
-using Activation = std::function<Array(const Array&)>;
 
 // The reference's arguments, with its defaults. The initial kernel is uniform in ±sqrt(6 / (inputs
 // + units)) (Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural
@@ -25,28 +24,35 @@ struct DenseOptions {
   std::int64_t units = 0;  // required
   Activation activation = {};
   bool use_bias = true;
-  std::optional<Initializer> kernel_initializer = {};  // default: Glorot uniform
-  Initializer bias_initializer = {};                   // zeros
-  std::string name = "dense";
-  std::uint64_t seed = 0;  // of the default kernel
+  KernelInitializer kernel_initializer = {};  // default: Glorot uniform
+  Initializer bias_initializer = {};          // zeros
+  std::string name = "";                      // "dense", or as the model names it
+  std::uint64_t seed = 0;                     // of kernel_initializer, if that is a rule
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
+  Regularizer activity_regularizer = {};  // of the output, divided by the size of the batch
 };
 
-// activation(x · kernel + bias): [..., n] -> [..., units], x of rank 2. Variables NAME/kernel [n,
-// units] and NAME/bias [units].
-//   Errors  InvalidArgument: units below 1; x not [batch, n] with n known, or not float32.
+// activation(x · kernel + bias): [..., n] -> [..., units], x of rank 2 and above. Variables
+// NAME/kernel [n, units] and NAME/bias [units].
+//   Errors  InvalidArgument: units below 1; x not float32 [batch, ..., n] with all dimensions known
+//           but the batch's.
 class Dense {
  public:
   explicit Dense(DenseOptions options);
   Array operator()(const Array& x) const;
   // The variables. InvalidArgument: the layer was not called in this scope yet.
-  Variable kernel() const { return variables_.made(options_.name)[0]; }
+  Variable kernel() const { return variables_.made(name_.get())[0]; }
   // InvalidArgument also: the layer has no bias.
   Variable bias() const;
-  std::vector<Variable> variables() const { return variables_.made(options_.name); }
+  std::vector<Variable> variables() const { return variables_.made(name_.get()); }
+  const LayerName& layer_name() const { return name_; }
 
  private:
   std::vector<Variable> make(VariableCreator& creator, std::int64_t inputs) const;
+  void check_input(const Array& x) const;
   DenseOptions options_;
+  LayerName name_;
   LayerVariables variables_;
 };
 
@@ -56,23 +62,27 @@ struct MlpOptions {
   std::vector<std::int64_t> units = {};  // of each layer; required
   Activation activation = {};            // default: relu
   bool last_linear = true;               // no activation after the last layer
-  std::string name = "mlp";
+  std::string name = "";                 // "mlp", or as the model names it
   std::uint64_t seed = 0;
 };
 
-// Dense layers one after another, named NAME/dense_0, NAME/dense_1, ...: [b, n] -> [b,
+// Dense layers one after another, named NAME/dense_0, NAME/dense_1, ...: [..., n] -> [...,
 // units.back()].
 //   Errors  InvalidArgument: no units; otherwise those of Dense.
 class Mlp {
  public:
   explicit Mlp(MlpOptions options);
   Array operator()(Array x) const;
-  // From the first to the last.
-  const std::vector<Dense>& layers() const { return layers_; }
+  // From the first to the last. They are made, and their names fixed, when they are first asked for
+  // or called.
+  const std::vector<Dense>& layers() const;
   std::vector<Variable> variables() const;
+  const LayerName& layer_name() const { return name_; }
 
  private:
-  std::vector<Dense> layers_;
+  MlpOptions options_;
+  LayerName name_;
+  std::shared_ptr<std::vector<Dense>> layers_ = std::make_shared<std::vector<Dense>>();
 };
 
 }  // namespace cairn::nn

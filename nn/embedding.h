@@ -8,6 +8,8 @@
 
 #include "core/graph/ops.h"
 #include "nn/layer.h"
+#include "nn/layer_name.h"
+#include "nn/regularizers.h"
 
 namespace cairn::nn {
 
@@ -21,7 +23,7 @@ struct Ids {
 };
 
 struct EmbeddingOptions {
-  std::string name = "embedding";
+  std::string name = "";  // "embedding", or as the model names it
   std::int64_t rows = 0;  // required: ids are [0, rows)
   std::int64_t dim = 0;   // required
   // How several ids of an example become one vector; empty: their vectors stay apart.
@@ -31,6 +33,11 @@ struct EmbeddingOptions {
   // Rows in a hash table: only those ever updated take memory, so that `rows` may be up to 2^46 /
   // dim.
   bool hashed = false;
+  // Of the vectors that a call looks up, each as often as its id occurs, divided by the number of
+  // examples. The reference's embeddings_regularizer has all rows instead, and would make every
+  // step read and change the whole table.
+  Regularizer rows_regularizer = {};
+  Regularizer activity_regularizer = {};  // of what the layer gives, divided likewise
 };
 
 // Variable NAME [rows, dim]. A step pulls and pushes only the rows that it names, each once,
@@ -49,12 +56,16 @@ class Embedding {
   // number of ids.
   Array operator()(const Ids& ids) const;
   // The table. InvalidArgument: it was not called in this scope yet.
-  Variable table() const { return variables_.made(options_.name)[0]; }
-  std::vector<Variable> variables() const { return variables_.made(options_.name); }
+  Variable table() const { return variables_.made(name_.get())[0]; }
+  std::vector<Variable> variables() const { return variables_.made(name_.get()); }
+  const LayerName& layer_name() const { return name_; }
 
  private:
-  Array lookup(const Array& ids) const;
+  Array lookup(const Array& ids, const Array& examples) const;
+  Array combine(const Array& ids, const Array& rows) const;
+  Array regularized(Array y) const;
   EmbeddingOptions options_;
+  LayerName name_;
   LayerVariables variables_;
 };
 

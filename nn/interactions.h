@@ -29,7 +29,7 @@ class DotInteraction {
 
 struct CrossNetworkOptions {
   int layers = 3;
-  std::string name = "cross";
+  std::string name = "";  // "cross", or as the model names it
   std::uint64_t seed = 0;
 };
 
@@ -43,9 +43,12 @@ class CrossNetwork {
   explicit CrossNetwork(CrossNetworkOptions options = {});
   Array operator()(const Array& x) const;
   const std::vector<Dense>& layers() const { return *layers_; }  // none before the first call
+  std::vector<Variable> variables() const;
+  const LayerName& layer_name() const { return name_; }
 
  private:
   CrossNetworkOptions options_;
+  LayerName name_;
   // Made when n is known; shared by copies.
   std::shared_ptr<std::vector<Dense>> layers_ = std::make_shared<std::vector<Dense>>();
 };
