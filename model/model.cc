@@ -58,7 +58,7 @@ Function& Model::State::test_function() {
 }
 
 Model::Model(std::string name, std::function<Outputs(const Features&)> network)
-    : state_(new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}}) {}
+    : state_(new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}, {}}) {}
 Model::~Model() = default;
 
 const Array& Model::only_column(const Features& features) {
@@ -126,6 +126,7 @@ void Model::build(const ElementSpec& batches) {
         return outputs;
       },
       columns);
+  state_->input = std::move(features);
 }
 
 // ---- data ----
@@ -233,6 +234,18 @@ void Model::set_weights(const std::vector<Tensor>& weights) {
                                      ", and its value is ", weights[i].type().to_string()));
   const Scope scope = state_->strategy.scope();
   for (std::size_t i = 0; i < all.size(); ++i) all[i].assign(Array(weights[i]));
+}
+
+SavedModel Model::save(const std::string& folder, SaveModelOptions options) {
+  variables();
+  if (options.name == SaveModelOptions().name) options.name = state_->name;
+  const Function predict = state_->strategy.function(
+      [&](Iterator input) {
+        const nn::TrainingScope inference(false);
+        return state_->network(input.get_next().features);
+      },
+      "predict");
+  return save_model(state_->strategy, predict, state_->input, options, folder);
 }
 
 std::string Model::summary() const {

@@ -24,6 +24,7 @@ struct Model::State {
   std::unique_ptr<StepRunner> step_runner;
   Function test;                    // of `functions`
   std::vector<Variable> variables;  // empty: not built
+  ElementSpec input;                // what it was built for, without a label
 };
 
 // How a step of this runner is shared.

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "core/graph/ops.h"
+#include "model/loaded_model.h"
 #include "tests/model/small_models.h"
+#include "tests/tools/temp_folder.h"
 
 namespace cairn {
 namespace {
@@ -158,6 +160,27 @@ TEST(Predict, GivesTheExamplesInTheirOrderUnderEveryStrategy) {
   for (const std::string& name : kInProcess) expect_in_order(*in_process_strategy(name));
   SimulatedCluster cluster({.ps = 1, .workers = 3});
   expect_in_order(cluster.strategy());
+}
+
+TEST(Model, OnDiskPredictsTheSameBitsUnderEveryStrategy) {
+  const LinearData data(40);
+  const auto expect_equal = [&](Strategy& strategy) {
+    const tools::TempFolder folder;
+    const Scope scope = strategy.scope();
+    nn::Sequential network({nn::Dense({.units = 8, .activation = nn::activation("relu")}),
+                            nn::BatchNormalization(), nn::Dropout(0.5f),
+                            nn::Dense({.units = 1})});
+    Model model([&](const Array& x) { return network(x); });
+    model.compile({.optimizer = "adam", .loss = "mse"});
+    model.fit(data.x, data.y, quiet(2, 8));
+    const Tensor wanted = model.predict(data.x, 40);
+    model.save(folder.path() + "/model");
+    const std::vector<Tensor> got =
+        LoadedModel::load(folder.path() + "/model").predict(Element{data.x});
+    ASSERT_EQ(got.size(), 1u);
+    for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(value(got[0], i), value(wanted, i));
+  };
+  for (const std::string& name : kInProcess) expect_equal(*in_process_strategy(name));
 }
 
 TEST(Model, SaysWhatWasForgotten) {
