@@ -159,6 +159,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   if (options.data_workers > 0) prepared.job.data.service.address = cluster.data_service();
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
+  trainer.history = history_in(cluster.dir(), line);
   const FittedFeatures features = features_of(prepared, request, trainer.resume);
   const auto lock = claim(request, trainer);
   trainer.on_progress = [&](double done) {
@@ -206,6 +207,7 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   line.say("the run's folder is " + run.dir());
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), line);
+  trainer.history = history_in(run.dir(), line);
   const FittedFeatures features = features_of(prepared, request, trainer.resume);
   ParameterServerOptions options = strategy_options(prepared.job);
   if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;

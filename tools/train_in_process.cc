@@ -81,6 +81,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   line.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
   TrainerOptions options =
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
+  options.history = history_in(run.dir(), line);
   const FittedFeatures features = features_of(prepared, request, options.resume);
   options.folder_lock = claim(request, options);
   options.data_began = data_began(options.resume);
@@ -154,6 +155,7 @@ int train_as_worker(const TrainRequest& request) {
   line.say(str(strategy_text(job), computes_on(job), "; the run's folder is ", run.dir()));
   TrainerOptions options =
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
+  if (chief) options.history = history_in(run.dir(), line);
   const FittedFeatures features = features_of(prepared, own, options.resume);
   MultiWorkerOptions group{
       .seed = job.model.seed,
