@@ -9,6 +9,7 @@
 #include "tools/ckpt_command.h"
 #include "tools/devices_command.h"
 #include "tools/generate_command.h"
+#include "tools/plot_command.h"
 #include "tools/status_command.h"
 #include "tools/stop_command.h"
 #include "tools/train_command.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   cairn::tools::add_ckpt_command(app, status);
   cairn::tools::add_devices_command(app, status);
   cairn::tools::add_generate_command(app, status);
+  cairn::tools::add_plot_command(app, status);
   cairn::rpc::add_version_flag(app);
   try {
     if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;
