@@ -97,6 +97,7 @@ std::string Evaluations::finish(const Scheduled& evaluation) {
     for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i]->add(summaries[i]);
   }
   newest_.clear();
+  newest_step_ = evaluation.step;
   std::string text = str("step ", evaluation.step, ", ", name_, " data:");
   for (const auto& metric : metrics_) {
     newest_.emplace_back(metric->name(), metric->result());

@@ -48,9 +48,10 @@ class Evaluations {
   // Those under way are forgotten; cancelling their closures is the caller's.
   void abandon() { scheduled_.clear(); }
 
-  const Metrics& newest() const { return newest_; }  // of the last one that was collected
-  const LinesRead& lines() const { return lines_; }  // what reading the data came across
-  const std::string& name() const { return name_; }  // the data's; empty: there is none
+  const Metrics& newest() const { return newest_; }          // of the last one that was collected
+  std::int64_t newest_step() const { return newest_step_; }  // and of which step that is
+  const LinesRead& lines() const { return lines_; }          // what reading the data came across
+  const std::string& name() const { return name_; }          // the data's; empty: there is none
 
  private:
   struct Scheduled {
@@ -72,6 +73,7 @@ class Evaluations {
   TimePoint last_at_{};
   std::deque<Scheduled> scheduled_;
   Metrics newest_;
+  std::int64_t newest_step_ = 0;
   LinesRead lines_;
 };
 

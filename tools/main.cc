@@ -10,6 +10,7 @@
 #include "tools/devices_command.h"
 #include "tools/generate_command.h"
 #include "tools/model_command.h"
+#include "tools/plot_command.h"
 #include "tools/predict_command.h"
 #include "tools/status_command.h"
 #include "tools/stop_command.h"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   cairn::tools::add_model_command(app, status);
   cairn::tools::add_devices_command(app, status);
   cairn::tools::add_generate_command(app, status);
+  cairn::tools::add_plot_command(app, status);
   cairn::rpc::add_version_flag(app);
   try {
     if (const auto ended = cairn::rpc::parse_command_line(app, argc, argv)) return *ended;

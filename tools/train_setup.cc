@@ -100,6 +100,15 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   return options;
 }
 
+std::shared_ptr<RunHistory> history_in(const std::string& run_dir, ProgressLine& line) {
+  try {
+    return std::make_shared<RunHistory>(run_dir);
+  } catch (const Error& error) {
+    line.say(str("warning: the run's history is not kept: ", error.what()));
+    return nullptr;
+  }
+}
+
 // Those of the checkpoint where new data goes on with its model.
 FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,
                            const std::string& resume) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "data/lines_read.h"
+#include "model/run_history.h"
 #include "model/step_runner.h"
 #include "tools/evaluations.h"
 #include "tools/job.h"
@@ -28,6 +29,8 @@ struct TrainerOptions {
   // 0..1, several times a second; what it throws ends the run
   std::function<void(double)> on_progress;
   ProgressLine* line = nullptr;  // where the run shows itself; never null
+  // What it keeps of that in its folder; null: nothing, or it could not be written.
+  std::shared_ptr<RunHistory> history = nullptr;
 };
 
 struct TrainingOutcome {
@@ -88,6 +91,8 @@ class Trainer {
   void collect();
   void take_results();
   void show(bool at_end);
+  void keep(bool at_end);
+  void keep_history(const std::function<void(RunHistory&)>& keep);
   std::string metadata() const;
 
   const Job& job_;

@@ -1,9 +1,12 @@
 #include "tools/user_files.h"
 
+#include <fstream>
+
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/output_file.h"
+#include "tools/plot_page.h"
 
 namespace cairn::tools {
 namespace {
@@ -41,6 +44,15 @@ void write_report(const std::string& path, const std::string& text) {
   OutputFile file(path);
   file.write(text);
   file.finish();
+}
+
+void verify_plot_path(const std::string& path, Overwrite overwrite) {
+  const OutputPlace place = output_place(path);
+  if (place.bytes == 0 || overwrite == Overwrite::kYes) return;
+  std::ifstream there(place.path, std::ios::binary);
+  std::string begin(std::string_view(kPlotBegins).size(), '\0');
+  there.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  if (begin != kPlotBegins) refuse(path, " and is not a plot of `cairn plot`");
 }
 
 void verify_new_file(const std::string& path, Overwrite overwrite) {

@@ -14,6 +14,9 @@ enum class Overwrite : bool { kNo, kYes };
 void verify_report_path(const std::string& path, Overwrite overwrite);
 void write_report(const std::string& path, const std::string& text);
 
+// The same for `cairn plot --out`: an earlier plot is replaced.
+void verify_plot_path(const std::string& path, Overwrite overwrite);
+
 // The same for generated data: whatever is there may be somebody's work, an older file of data too.
 void verify_new_file(const std::string& path, Overwrite overwrite);
 

@@ -168,8 +168,7 @@ TEST(Model, OnDiskPredictsTheSameBitsUnderEveryStrategy) {
     const tools::TempFolder folder;
     const Scope scope = strategy.scope();
     nn::Sequential network({nn::Dense({.units = 8, .activation = nn::activation("relu")}),
-                            nn::BatchNormalization(), nn::Dropout(0.5f),
-                            nn::Dense({.units = 1})});
+                            nn::BatchNormalization(), nn::Dropout(0.5f), nn::Dense({.units = 1})});
     Model model([&](const Array& x) { return network(x); });
     model.compile({.optimizer = "adam", .loss = "mse"});
     model.fit(data.x, data.y, quiet(2, 8));

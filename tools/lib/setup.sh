@@ -93,3 +93,22 @@ build_preset() {
   fi
   phase "build-$preset" "build: $preset, $(build_jobs) at once" cmake --build "$tree" --parallel "$(build_jobs)" --target "$@"
 }
+
+# install_python_tools: build/python, an environment with what tests read our files by that is not ours, from Python's index. Made
+# anew when the list changes; the copy of the list is written last, so that half an environment is never taken for one.
+install_python_tools() {
+  local wanted=$root/tests/model/requirements.txt tree=$root/build/python
+  if cmp -s "$wanted" "$tree/requirements.txt"; then
+    phase python "python: all $(grep -c == "$wanted") packages are installed" true
+    return
+  fi
+  phase python "python: installing $(grep -c == "$wanted") packages" make_python_tools "$wanted" "$tree"
+}
+
+make_python_tools() {
+  rm -rf -- "$2"
+  /usr/bin/python3 -m venv "$2" || return
+  timeout 300 "$2/bin/pip" install --disable-pip-version-check --timeout 30 --retries 3 --no-deps \
+    --only-binary :all: --requirement "$1" || return
+  cp "$1" "$2/requirements.txt"
+}

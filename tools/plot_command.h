@@ -1,0 +1,14 @@
+// `cairn plot`: the histories of runs, drawn.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace cairn::tools {
+
+// Adds the subcommand; when it is chosen it runs in CLI's callback and leaves the process's exit
+// status in `status`.
+void add_plot_command(CLI::App& app, int& status);
+
+}  // namespace cairn::tools
