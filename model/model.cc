@@ -58,7 +58,7 @@ Function& Model::State::test_function() {
 }
 
 Model::Model(std::string name, std::function<Outputs(const Features&)> network)
-    : state_(new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}, {}}) {}
+    : state_(new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}, {}, {}}) {}
 Model::~Model() = default;
 
 const Array& Model::only_column(const Features& features) {
@@ -113,7 +113,7 @@ void Model::build(const ElementSpec& batches) {
     columns.emplace_back(column.type);
   }
   const Scope scope = state_->strategy.scope();
-  trace(
+  ConcreteFunction traced = trace(
       [&](const std::vector<TraceArgument>& arguments) {
         std::vector<Array> values;
         for (const TraceArgument& argument : arguments) values.push_back(std::get<Array>(argument));
@@ -127,6 +127,12 @@ void Model::build(const ElementSpec& batches) {
       },
       columns);
   state_->input = std::move(features);
+  state_->graph = std::move(traced.graph);
+}
+
+const Graph& Model::predict_graph() const {
+  variables();
+  return state_->graph;
 }
 
 // ---- data ----

@@ -125,6 +125,9 @@ class Model {
   const std::vector<Variable>& variables() const;
   // Makes the variables for such data without running anything.
   void build(const ElementSpec& batches);
+  // What a prediction computes, to be looked at.
+  //   Errors  as of variables().
+  const Graph& predict_graph() const;
   // Their values, whole: not for tables that are larger than memory.
   //   Errors  as of variables(); InvalidArgument: other numbers or shapes.
   std::vector<Tensor> get_weights() const;

@@ -25,6 +25,7 @@ struct Model::State {
   Function test;                    // of `functions`
   std::vector<Variable> variables;  // empty: not built
   ElementSpec input;                // what it was built for, without a label
+  Graph graph;                      // of a prediction
 };
 
 // How a step of this runner is shared.

@@ -1,0 +1,76 @@
+#include "model/tensorboard.h"
+
+#include <optional>
+#include <utility>
+
+#include "core/base/error.h"
+#include "model/event_file.h"
+#include "model/model.h"
+
+namespace cairn {
+
+struct TensorBoard::Files {
+  EventFile& validation() {
+    if (!validation_file) validation_file.emplace(folder + "/validation", first_epoch);
+    return *validation_file;
+  }
+  std::string folder;
+  std::int64_t first_epoch;
+  EventFile train{folder + "/train", first_epoch};
+  std::optional<EventFile> validation_file = {};
+};
+
+TensorBoard::TensorBoard(std::string folder, TensorBoardOptions options)
+    : folder_(std::move(folder)), options_(options) {
+  if (options_.histogram_freq < 0 || options_.update_freq < 0)
+    throw InvalidArgumentError("TensorBoard: histogram_freq and update_freq must be at least 0");
+}
+TensorBoard::~TensorBoard() = default;
+
+void TensorBoard::on_train_begin(TrainingRun&) { files_.reset(); }
+
+// At the first epoch of this fit(), which is known only now: a backup may have been restored.
+void TensorBoard::on_epoch_begin(TrainingRun& run, std::int64_t epoch) {
+  epoch_ = epoch;
+  if (files_ || !run.writes_files()) return;
+  files_.reset(new Files{.folder = folder_, .first_epoch = epoch});
+  write_model(run);
+}
+
+void TensorBoard::write_model(TrainingRun& run) {
+  files_->train.text("model", "    " + run.model().summary(), epoch_);
+  if (options_.write_graph) files_->train.graph(run.model().predict_graph());
+  files_->train.flush();
+}
+
+void TensorBoard::on_train_batch_end(TrainingRun& run, std::int64_t step, const Logs& logs) {
+  if (!files_ || options_.update_freq == 0 || (step + 1) % options_.update_freq != 0) return;
+  const std::int64_t taken = epoch_ * run.steps_per_epoch() + step;
+  for (const auto& [name, value] : logs) files_->train.scalar("batch_" + name, value, taken);
+}
+
+void TensorBoard::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
+  const bool histograms = options_.histogram_freq > 0 && epoch % options_.histogram_freq == 0;
+  if (histograms) write_histograms(run, epoch);  // reads variables, in which all processes meet
+  if (!files_) return;
+  for (const auto& [name, value] : logs) {
+    if (name.starts_with("val_"))
+      files_->validation().scalar("epoch_" + name.substr(4), value, epoch);
+    else
+      files_->train.scalar("epoch_" + name, value, epoch);
+  }
+  files_->train.flush();
+  if (files_->validation_file) files_->validation_file->flush();
+}
+
+void TensorBoard::write_histograms(TrainingRun& run, std::int64_t epoch) {
+  const std::vector<Tensor> weights = run.model().get_weights();
+  const std::vector<Variable>& variables = run.model().variables();
+  for (std::size_t i = 0; files_ && i < weights.size(); ++i)
+    if (weights[i].dtype() == DType::kFloat32)
+      files_->train.histogram(variables[i].name(), weights[i].values<float>(), epoch);
+}
+
+void TensorBoard::on_train_end(TrainingRun&, const Logs&) { files_.reset(); }
+
+}  // namespace cairn
