@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "coordinator/average_loss.h"
 #include "core/base/json.h"
 #include "core/graph/ops.h"
-#include "nn/losses.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
@@ -94,7 +94,8 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
 // Of a share of a step, its examples' part of the batch's loss, so that the sum over all of them,
 // of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
-  Array losses = nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label);
+  const Objective& objective = network_.objective();
+  Array losses = objective.losses(network_.logits(batch.features), objective.truth(batch.label));
   if (!features_.weight.empty()) losses = losses * features_.weights_of(batch.features);
   if (runner_.shares() == 1) return mean(losses);
   return compute_average_loss(losses, {.global_batch_size = job_.data.batch});
@@ -179,7 +180,7 @@ void Trainer::begin() {
 
 void Trainer::train() {
   started_ = system_clock().now();
-  while (done_ < total_steps_ && !outcome_.ended_early()) {
+  while (done_ < total_steps_ && !outcome_.ended_early() && !stopping().out_of_patience()) {
     schedule_up_to(std::min(total_steps_, done_ + runner_.steps_ahead()));
     compare_with_restored();
     collect();
@@ -187,6 +188,10 @@ void Trainer::train() {
     if (line_.due()) show(false);
     evaluations_.front().schedule_if_time(scheduled_);
     outcome_.stopped = runner_.stop_requested();
+    look_for_interrupt();
+  }
+  while (stopping().out_of_patience() && !outcome_.ended_early() && !running_.empty()) {
+    collect();  // what was scheduled is trained
     look_for_interrupt();
   }
   outcome_.seconds = seconds_since(started_);
@@ -221,7 +226,11 @@ void Trainer::save_model() {
 void Trainer::evaluate_at_end() {
   try {
     const auto under_way = [](const Evaluations& each) { return each.under_way(); };
-    for (Evaluations& each : evaluations_) each.schedule(scheduled_);
+    const bool judged = judge_last();
+    go_back_to_best();
+    const std::int64_t step = goes_back() ? outcome_.best->step : scheduled_;
+    for (Evaluations& each : evaluations_)
+      if (!judged || goes_back() || &each != &evaluations_.front()) each.schedule(step);
     while (std::ranges::any_of(evaluations_, under_way) && outcome_.interrupted == 0) {
       collect();
       tell_progress();
@@ -268,8 +277,10 @@ void Trainer::abandon_the_rest() {
   done_ = std::min(total_steps_, runner_.stats().global_step);
 }
 
+// A job that stops early waits for its evaluations: what is saved as the best model is then what
+// was judged, and no step is scheduled that should not be taken.
 void Trainer::schedule_up_to(std::int64_t step) {
-  while (scheduled_ < step) {
+  while (scheduled_ < step && !(stopping().given() && evaluations_.front().under_way())) {
     running_.push_back(runner_.schedule_step(train_, data_));
     scheduled_ += job_.cluster.steps_per_closure;
     if (scheduled_ < total_steps_) evaluations_.front().schedule_if_due(scheduled_);
@@ -302,7 +313,10 @@ void Trainer::take_results() {
   const bool idle = running_.empty();  // else the next step's result is what to wait for
   bool wait = idle;
   for (Evaluations& each : evaluations_) {
-    each.collect(wait, [this](const std::string& text) { line_.say(text); });
+    each.collect(wait, [&](const std::string& text) {
+      line_.say(text);
+      consider(each);
+    });
     wait = wait && !each.under_way();
   }
 }
@@ -323,7 +337,7 @@ void Trainer::show(bool at_end) {
     progress.waited += each.waited_seconds / all;
   }
   if (!evaluations_.front().newest().empty())
-    progress.auc = evaluations_.front().newest().front().second;
+    std::tie(progress.metric, progress.metric_value) = evaluations_.front().newest().front();
   progress.workers_up = stats.workers_ready;
   progress.workers = stats.workers;
   progress.ps_up = stats.ps_ready;
