@@ -73,7 +73,7 @@ struct CsvSchema {
   // Whether a quote within a cell that does not begin with one makes the line a bad one as well;
   // otherwise it is text.
   bool strict = false;
-  // Conditions, of which a row has to fulfil every one to be read: data/row_condition.h has their
+  // Conditions, of which a row has to fulfil every one to be read: docs/job-file.md has their
   // form. They see cells as the file has them, without default values. Rows that are left out cost
   // no parsing of their other cells.
   std::vector<std::string> where = {};
