@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "data/csv_complaints.h"
+#include "data/csv_filter.h"
 #include "data/numbers.h"
 #include "data/printable.h"
 
@@ -37,10 +38,14 @@ bool parses_as(std::string_view text, DType dtype) {
 }
 
 ColumnDecoder::ColumnDecoder(const CsvSchema& schema, const CsvColumn& column, OptionNames names)
-    : column_(column), unknown_(schema.unknown), names_(names) {
-  if (column.name == schema.label.column && !schema.label.positive.empty()) label_ = &schema.label;
-  binary_ = column.name == schema.label.column && schema.label.binary;
-  decoded_.dtype = label_ != nullptr ? DType::kFloat32 : column.dtype;
+    : column_(column), schema_(schema), names_(names) {
+  const bool is_label = column.name == schema.label.column;
+  if (is_label && (!schema.label.positive.empty() || !schema.label.classes.empty()))
+    label_ = &schema.label;
+  binary_ = is_label && schema.label.binary;
+  decoded_.dtype = label_ == nullptr              ? column.dtype
+                   : schema.label.classes.empty() ? DType::kFloat32
+                                                  : DType::kInt64;
 }
 
 // The hot loop of reading CSV: one parse per cell. Errors go to a list instead of an exception,
@@ -76,6 +81,16 @@ void ColumnDecoder::decode_label(const std::vector<std::string_view>& cells, std
   });
 }
 
+// Few classes are looked through faster than hashed.
+void ColumnDecoder::decode_class(const std::vector<std::string_view>& cells, std::size_t place,
+                                 std::vector<BadCell>& bad) {
+  decode_as<std::int64_t>(cells, place, bad, [this](std::string_view text, std::int64_t& out) {
+    const auto& classes = label_->classes;
+    out = std::ranges::find(classes, text) - classes.begin();
+    return out < static_cast<std::int64_t>(classes.size());
+  });
+}
+
 // A cell of several values: an empty cell has none. A separator at the end adds no empty value, one
 // between others does.
 void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
@@ -97,7 +112,7 @@ void ColumnDecoder::split(const std::vector<std::string_view>& cells) {
 }
 
 bool ColumnDecoder::is_unknown(std::string_view cell) const {
-  return cell.empty() || cell == unknown_ || is_one_of(cell, column_.unknown);
+  return cairn::is_unknown(cell, schema_, column_);
 }
 
 // A cell that was given its default value before, as when rows are decoded once more, is known by
@@ -119,6 +134,7 @@ void ColumnDecoder::decode(std::vector<std::string_view>& cells, std::size_t pla
   if (column_.default_value)
     for (auto& cell : cells)
       if (is_unknown(cell)) cell = *column_.default_value;
+  if (label_ != nullptr && !label_->classes.empty()) return decode_class(cells, place, bad);
   if (label_ != nullptr) return decode_label(cells, place, bad);
   if (column_.separator != 0) return decode_several(cells, place, bad);
   decode_values(cells, place, bad);
@@ -170,6 +186,8 @@ void ColumnDecoder::append_to(std::vector<Tensor>& columns) const {
 
 std::string ColumnDecoder::complaint(std::string_view cell) const {
   const std::string shown = printable(cell);
+  if (label_ != nullptr && !label_->classes.empty())
+    return str("\"", shown, "\" is none of the label's classes");
   if (label_ != nullptr)
     return str("\"", shown, "\" is none of the label's positive and negative values");
   if (is_unknown(cell)) return unknown_complaint(shown, names_);

@@ -59,15 +59,17 @@ class ColumnDecoder {
                       std::vector<BadCell>& bad);
   void decode_label(const std::vector<std::string_view>& cells, std::size_t place,
                     std::vector<BadCell>& bad);
+  void decode_class(const std::vector<std::string_view>& cells, std::size_t place,
+                    std::vector<BadCell>& bad);
   bool is_unknown(std::string_view cell) const;
   bool has_no_value(std::string_view cell) const;
   // Cells of several values become pieces_ and row splits.
   void split(const std::vector<std::string_view>& cells);
 
   const CsvColumn& column_;
-  const CsvLabel* label_ = nullptr;  // with positive values
+  const CsvSchema& schema_;
+  const CsvLabel* label_ = nullptr;  // with positive values, or classes
   bool binary_ = false;              // numbers must lie in [0, 1]
-  std::string_view unknown_;
   OptionNames names_;
   std::vector<std::string_view> pieces_;  // of cells that were split
   RawColumn decoded_, missing_;

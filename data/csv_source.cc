@@ -7,6 +7,7 @@
 
 #include "data/csv_cells.h"
 #include "data/csv_complaints.h"
+#include "data/csv_filter.h"
 #include "data/csv_reader.h"
 #include "data/feature_plan.h"
 #include "data/printable.h"
@@ -26,6 +27,7 @@ class CsvSource final : public Stage {
         features_(std::move(features)),
         events_(std::move(events)),
         csv_(std::get<CsvSpec>(source_->kind)),
+        filter_(csv_.schema),
         pick_{shard.num, shard.index} {
     if (features_) plan_.emplace(source_->element, std::get<FeaturesSpec>(features_->kind).columns);
     layout_ = std::make_shared<BlockLayout>(features_ ? features_->element : source_->element);
@@ -55,7 +57,7 @@ class CsvSource final : public Stage {
   // Skips lines without cutting them: first to the next line of this shard, then whole rounds of
   // the shards at once, as many as keep the product from overflowing.
   std::int64_t skip(std::int64_t count) override {
-    if (csv_.options.on_error == OnError::kSkipAndCount)
+    if (csv_.options.on_error == OnError::kSkipAndCount || !filter_.keeps_all())
       return Stage::skip(count);  // only parsing tells which lines count
     std::int64_t gone = 0;
     while (gone < count) {
@@ -107,6 +109,7 @@ class CsvSource final : public Stage {
         return std::ranges::find(plan_->inputs(), name) != plan_->inputs().end();
       };
       return !plan_ || column.name == schema.label.column || reads(column.name) ||
+             filter_.reads(column.name) ||
              (column.missing_indicator && reads(column.name + kMissing));
     };
     for (std::size_t i = 0; i < schema.columns.size(); ++i)
@@ -114,6 +117,7 @@ class CsvSource final : public Stage {
     for (std::size_t i : wanted_)
       decoders_.emplace_back(schema, schema.columns[i], csv_.options.names);
     cells_.columns.resize(wanted_.size());
+    filter_.place(wanted_);
   }
   // What a feature reads: a column, or its indicator.
   const RawColumn& raw_column(const std::string& name) const {
@@ -160,6 +164,7 @@ class CsvSource final : public Stage {
   // Columns are decoded whole. If cells were bad, their rows are dropped and the rest is decoded
   // once more; bad rows are rare, and this keeps the usual loop free of tests.
   Block decode() {
+    filter_.apply(cells_, events_);
     for (;;) {
       bad_.clear();
       for (std::size_t i = 0; i < decoders_.size(); ++i)
@@ -237,6 +242,7 @@ class CsvSource final : public Stage {
   std::shared_ptr<const StageSpec> source_, features_;
   LineEvents events_;
   const CsvSpec& csv_;
+  CsvFilter filter_;
   CsvPick pick_;
   std::optional<FeaturePlan> plan_;
   std::shared_ptr<const BlockLayout> layout_;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "data/csv_cells.h"
+#include "data/csv_filter.h"
 #include "data/dataset_wire.h"
 #include "data/stage_spec.h"
 
@@ -84,6 +85,13 @@ void check_label_texts(const CsvLabel& label) {
     if (std::find(label.positive.begin(), label.positive.end(), text) != label.positive.end())
       throw InvalidArgumentError(
           str("label \"", label.column, "\": \"", text, "\" is both positive and negative"));
+  if (!label.classes.empty() && !label.positive.empty())
+    throw InvalidArgumentError(
+        str("label \"", label.column, "\" has positive values and classes: give one of them"));
+  for (auto at = label.classes.begin(); at != label.classes.end(); ++at)
+    if (std::find(at + 1, label.classes.end(), *at) != label.classes.end())
+      throw InvalidArgumentError(
+          str("label \"", label.column, "\": two classes are \"", *at, "\""));
   if (label.positive.empty() && !label.negative.empty())
     throw InvalidArgumentError(
         str("label \"", label.column, "\" has negative values, but no positive ones"));
@@ -110,7 +118,9 @@ ElementSpec csv_element(const CsvSchema& schema) {
     if (column.skip && (column.name != schema.label.column || column.name.empty())) continue;
     if (column.skip) throw InvalidArgumentError(str("the label \"", column.name, "\" is skipped"));
     if (column.name == schema.label.column) label = &column;
-    if (&column == label && !schema.label.positive.empty()) {
+    if (&column == label && !schema.label.classes.empty()) {
+      element.columns.push_back({column.name, {DType::kInt64, {}}});
+    } else if (&column == label && !schema.label.positive.empty()) {
       element.columns.push_back({column.name, {DType::kFloat32, {}}});
     } else if (column.separator != 0) {
       add_ragged(element, column.name, column.dtype);
@@ -125,6 +135,9 @@ ElementSpec csv_element(const CsvSchema& schema) {
   if (label != nullptr && label->separator != 0)
     throw InvalidArgumentError(str("the label \"", label->name, "\" cannot hold several values"));
   check_label_texts(schema.label);
+  if (schema.label.skip_unknown && schema.label.column.empty())
+    throw InvalidArgumentError("the CSV schema: skip_unknown is of a label, and there is none");
+  const CsvFilter conditions_are_right(schema);
   element.label = schema.label.column;
   return element;
 }

@@ -97,6 +97,8 @@ Dataset Dataset::libsvm(std::vector<std::string> paths, LibsvmSchema schema, Fil
     throw InvalidArgumentError(
         str("LibsvmSchema::dimension is ", schema.dimension, ", it must be at least 0"));
   check_label_texts(schema.label);
+  if (!schema.label.classes.empty() || schema.label.skip_unknown)
+    throw InvalidArgumentError("labels of libsvm have no classes and are never unknown");
   ElementSpec element;
   element.columns.push_back({schema.label.column, {DType::kFloat32, {}}});
   if (!schema.qid.empty()) element.columns.push_back({schema.qid, {DType::kInt64, {}}});

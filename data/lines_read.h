@@ -19,6 +19,9 @@ struct LineEvents {
   std::function<void(const std::string& why)> on_skipped_row = nullptr;
   // A file has ended without a single row, good or bad.
   std::function<void(const std::string& path)> on_empty_file = nullptr;
+  // So many more rows were left out by CsvSchema::where, or by CsvLabel::skip_unknown because their
+  // label is unknown. Rows that are read again are told again.
+  std::function<void(std::int64_t rows)> on_filtered_rows = nullptr, on_unlabelled_rows = nullptr;
 };
 
 // What was met when the files of a dataset were read once.
@@ -27,6 +30,8 @@ struct LinesRead {
   // up to kSkippedRowsTold of them: "FILE:LINE:CHARACTER: ..."
   std::vector<std::string> first_skipped;
   std::vector<std::string> empty_files;  // paths of files without a row
+  std::int64_t filtered = 0;             // rows left out by conditions (CsvSchema::where)
+  std::int64_t unlabelled = 0;           // rows left out for their label (CsvLabel::skip_unknown)
 };
 
 }  // namespace cairn

@@ -224,7 +224,9 @@ LineEvents keep_in(LinesRead& lines) {
   const auto keep_row = [&lines](const std::string& why) {
     if (lines.first_skipped.size() < kSkippedRowsTold) lines.first_skipped.push_back(why);
   };
-  return {keep_row, [&lines](const std::string& path) { lines.empty_files.push_back(path); }};
+  return {keep_row, [&lines](const std::string& path) { lines.empty_files.push_back(path); },
+          [&lines](std::int64_t rows) { lines.filtered += rows; },
+          [&lines](std::int64_t rows) { lines.unlabelled += rows; }};
 }
 
 StagePtr open_stages(const std::shared_ptr<const StageSpec>& last, const OpenOptions& options) {

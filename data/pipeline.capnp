@@ -79,6 +79,9 @@ struct Csv {
   names @14 :UInt8;
   binaryLabel @15 :Bool;
   lastTakesRest @16 :Bool;
+  where @17 :List(Text);
+  classes @18 :List(Text);
+  skipUnknown @19 :Bool;     # rows whose label is unknown
 }
 
 struct CsvColumn {

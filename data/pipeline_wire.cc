@@ -52,6 +52,10 @@ void write_kind(pipeline::Stage::Builder stage, const CsvSpec& spec) {
   out.setStrict(schema.strict);
   out.setLastTakesRest(schema.last_takes_rest);
   out.setNames(static_cast<std::uint8_t>(spec.options.names));
+  write_texts(out.initWhere(static_cast<unsigned>(schema.where.size())), schema.where);
+  write_texts(out.initClasses(static_cast<unsigned>(schema.label.classes.size())),
+              schema.label.classes);
+  out.setSkipUnknown(schema.label.skip_unknown);
 }
 
 Dataset read_csv(pipeline::Csv::Reader in) {
@@ -68,7 +72,9 @@ Dataset read_csv(pipeline::Csv::Reader in) {
     made.unknown = read_texts(column.getUnknown());
   }
   schema.label = {read_text(in.getLabelColumn()), read_texts(in.getPositive()),
-                  read_texts(in.getNegative()), in.getBinaryLabel()};
+                  read_texts(in.getNegative()),   in.getBinaryLabel(),
+                  read_texts(in.getClasses()),    in.getSkipUnknown()};
+  schema.where = read_texts(in.getWhere());
   schema.delimiter = static_cast<char>(in.getDelimiter());
   schema.header = in.getHeader();
   schema.trim = in.getTrim();

@@ -40,6 +40,11 @@ struct CsvLabel {
   std::vector<std::string> negative = {};
   // The truth of a binary cross-entropy: a number outside [0, 1], NaN too, is a bad cell.
   bool binary = false;
+  // Instead of `positive`, the texts of classes: the column becomes int64, a cell's place in this
+  // list. Any other text is an error.
+  std::vector<std::string> classes = {};
+  // Rows whose label is unknown are left out (LineEvents::on_unlabelled_rows). Of CSV only.
+  bool skip_unknown = false;
   bool operator==(const CsvLabel&) const = default;
 };
 
@@ -68,6 +73,10 @@ struct CsvSchema {
   // Whether a quote within a cell that does not begin with one makes the line a bad one as well;
   // otherwise it is text.
   bool strict = false;
+  // Conditions, of which a row has to fulfil every one to be read: docs/job-file.md has their
+  // form. They see cells as the file has them, without default values. Rows that are left out cost
+  // no parsing of their other cells.
+  std::vector<std::string> where = {};
   // The last column is the rest of the line, delimiters and quotes included: of "label text" lines.
   bool last_takes_rest = false;
   bool operator==(const CsvSchema&) const = default;

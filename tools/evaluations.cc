@@ -4,16 +4,12 @@
 #include <cstdio>
 
 #include "core/graph/ops.h"
-#include "nn/losses.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
                          const JobNetwork& network, const std::optional<JudgedData>& judged)
-    : job_(job), runner_(runner) {
-  metrics_.push_back(std::make_unique<nn::Auc>());
-  metrics_.push_back(std::make_unique<nn::Accuracy>());
-  metrics_.push_back(std::make_unique<nn::LogLoss>());
+    : job_(job), runner_(runner), metrics_(network.objective().metrics()), stopping_(job) {
   make_function(network, features);
   if (!judged) return;
   name_ = judged->name;
@@ -32,13 +28,13 @@ void Evaluations::make_function(const JobNetwork& network, const FittedFeatures&
   function_ = runner_.strategy().function(
       [this, &network, &features](Iterator input) {
         Batch batch = input.get_next();
-        Array probability =
-            nn::probability(check_numerics(network.logits(batch.features), "the model's output"));
+        const Array outputs = check_numerics(network.logits(batch.features), "the model's output");
+        const Array prediction = network.objective().prediction(outputs);
+        const Array truth = network.objective().truth(batch.label);
         const Array weights = features.weights_of(batch.features);
         Outputs summaries;
         for (const auto& metric : metrics_)
-          summaries.emplace_back(metric->name(),
-                                 metric->summary(probability, batch.label, weights));
+          summaries.emplace_back(metric->name(), metric->summary(prediction, truth, weights));
         return summaries;
       },
       "evaluate");

@@ -13,6 +13,7 @@
 #include "data/lines_read.h"
 #include "model/step_runner.h"
 #include "nn/metrics.h"
+#include "tools/early_stopping.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 
@@ -21,7 +22,7 @@ namespace cairn::tools {
 // Thread: one, that of the runner's user.
 class Evaluations {
  public:
-  using Metrics = std::vector<std::pair<std::string, double>>;
+  using Metrics = EarlyStopping::Metrics;
 
   // All references outlive it. `judged`: with the job's features; empty: there is none.
   //   Errors  InvalidArgument: the data holds no example; those of the files.
@@ -50,8 +51,10 @@ class Evaluations {
 
   const Metrics& newest() const { return newest_; }          // of the last one that was collected
   std::int64_t newest_step() const { return newest_step_; }  // and of which step that is
-  const LinesRead& lines() const { return lines_; }          // what reading the data came across
-  const std::string& name() const { return name_; }          // the data's; empty: there is none
+  // What is to be made of them, where the job stops early.
+  EarlyStopping& stopping() { return stopping_; }
+  const LinesRead& lines() const { return lines_; }  // what reading the data came across
+  const std::string& name() const { return name_; }  // the data's; empty: there is none
 
  private:
   struct Scheduled {
@@ -72,6 +75,7 @@ class Evaluations {
   std::int64_t every_ = 0, next_ = 0;
   TimePoint last_at_{};
   std::deque<Scheduled> scheduled_;
+  EarlyStopping stopping_;
   Metrics newest_;
   std::int64_t newest_step_ = 0;
   LinesRead lines_;

@@ -12,11 +12,41 @@
 
 #include "core/base/disk.h"
 #include "tools/job_limits.h"
+#include "tools/job_objective.h"
 #include "tools/job_strategy.h"
 #include "tools/toml_table.h"
 
 namespace cairn::tools {
 namespace {
+
+// Keys of other objectives are refused as well.
+void read_objective(TomlTable& table, JobModel& model) {
+  table.read("objective", model.objective);
+  table.one_of("objective", model.objective, objectives());
+  if (model.objective == "regression") {
+    table.read("loss", model.loss);
+    if (model.loss == "huber") table.read("huber_delta", model.huber_delta);
+  }
+  if (model.objective != "multiclass") return;
+  const toml::node* found = table.node("classes");
+  if (found == nullptr)
+    throw InvalidArgumentError(
+        table.located("objective = \"multiclass\" needs classes = N, or a list of their texts"));
+  if (found->is_integer()) {
+    model.classes = table.convert<std::int64_t>(*found, "classes");
+  } else {
+    model.class_texts = table.convert<std::vector<std::string>>(*found, "classes");
+    model.classes = static_cast<std::int64_t>(model.class_texts.size());
+  }
+}
+
+void read_early_stopping(TomlTable table, JobEarlyStopping& stopping) {
+  table.read("monitor", stopping.monitor);
+  table.read("patience", stopping.patience);
+  table.read("min_delta", stopping.min_delta);
+  table.read("restore_best", stopping.restore_best);
+  table.refuse_unknown();
+}
 
 // Keys of other kinds of model are not asked for, and so are refused: they would have no effect.
 void read_model(TomlTable table, JobModel& model) {
@@ -30,6 +60,7 @@ void read_model(TomlTable table, JobModel& model) {
   if (model.kind != "wide") table.read("combiner", model.combiner);
   table.read("seed", model.seed);
   table.read("hashed_from", model.hashed_from);
+  read_objective(table, model);
   table.refuse_unknown();
 }
 
@@ -137,8 +168,11 @@ Job parse_job(const std::string& text, const std::string& path) {
   checkpoint.refuse_unknown();
   TomlTable evaluation = root.table("evaluation");
   evaluation.read("batch", job.evaluation.batch);
+  evaluation.read("metrics", job.evaluation.metrics);
   job.evaluation.every = read_every(evaluation, job.evaluation.every);
   evaluation.refuse_unknown();
+  job.early_stopping.given = root.has("early_stopping");
+  read_early_stopping(root.table("early_stopping"), job.early_stopping);
   root.refuse_unknown();
   const PlaceOf place = [&](const std::string& key) {
     const toml::node* found = find(parsed, key);

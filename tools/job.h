@@ -25,8 +25,17 @@ struct JobModel {
   std::vector<std::int64_t> hidden = {64, 32};
   int cross_layers = 2;  // dcn_v2
   std::uint64_t seed = 0;
-  std::string combiner = "mean";  // of bags of ids; or sum, sqrtn
-  std::int64_t hashed_from = 0;   // rows from which a table is hashed; 0: none is
+  std::string combiner = "mean";     // of bags of ids; or sum, sqrtn
+  std::int64_t hashed_from = 0;      // rows from which a table is hashed; 0: none is
+  std::string objective = "binary";  // or regression, multiclass (job_objective.h)
+  std::string loss = "mse";          // of regression; or huber, mae
+  double huber_delta = 1;            // of huber: the error from which it grows linearly
+  // Of multiclass: how many, and their texts in the label's column; empty: it holds 0, 1, ...
+  std::int64_t classes = 0;
+  std::vector<std::string> class_texts;
+
+  // Numbers that the network gives for an example.
+  std::int64_t outputs() const { return objective == "multiclass" ? classes : 1; }
 
   // Whether a table of so many rows is hashed.
   bool hashed(std::int64_t rows) const { return hashed_from > 0 && rows >= hashed_from; }
@@ -92,6 +101,16 @@ struct JobCheckpoint {
 struct JobEvaluation {
   Every every;
   std::int64_t batch = 2048;
+  std::vector<std::string> metrics;  // in the order told; empty: all of the objective's
+};
+
+// [early_stopping]: the run ends where evaluations on the way find the model no better.
+struct JobEarlyStopping {
+  bool given = false;
+  std::string monitor;   // a metric; empty: the first of the evaluation's
+  int patience = 3;      // evaluations in a row without a better one
+  double min_delta = 0;  // what counts as better
+  bool restore_best = true;
 };
 
 // The file as a whole.
@@ -110,6 +129,7 @@ struct Job {
   JobCluster cluster;
   JobCheckpoint checkpoint;
   JobEvaluation evaluation;
+  JobEarlyStopping early_stopping;
 };
 
 // Reads a job file, or its text; relative paths in it are beside `path`.

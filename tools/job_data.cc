@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include "core/base/error.h"
 #include "data/criteo_like.h"
 #include "data/dataset.h"
 #include "tools/job_files.h"
+#include "tools/job_label.h"
 #include "tools/job_service.h"
 #include "tools/toml_table.h"
 
@@ -181,13 +183,6 @@ CsvColumn read_column(TomlTable& one, const TomlTable& table, char separator) {
   return column;
 }
 
-void read_label(TomlTable label, CsvLabel& made, bool named) {
-  if (named) label.read("column", made.column);
-  label.read("positive", made.positive);
-  label.read("negative", made.negative);
-  label.refuse_unknown();
-}
-
 // Every column has the texts behind the first of `unknown`.
 void read_unknown(TomlTable& table, CsvSchema& csv) {
   std::vector<std::string> unknown;
@@ -198,7 +193,7 @@ void read_unknown(TomlTable& table, CsvSchema& csv) {
     column.unknown.insert(column.unknown.end(), unknown.begin() + 1, unknown.end());
 }
 
-void read_csv(TomlTable table, CsvSchema& csv, char delimiter) {
+void read_csv(TomlTable table, CsvSchema& csv, JobLabel& truth, char delimiter) {
   const char separator = read_character(table, "separator", '|');
   each_column(
       table, "columns",
@@ -215,12 +210,12 @@ void read_csv(TomlTable table, CsvSchema& csv, char delimiter) {
   table.read("header", csv.header);
   table.read("comment", csv.comment);
   read_unknown(table, csv);
-  read_label(table.table("label"), csv.label, true);
+  read_cell_label(table.table("label"), csv.label, truth, true);
   table.refuse_unknown();
 }
 
 // Lines "LABEL<tab>any text" are cells of which the second is the rest of the line.
-void read_text(TomlTable table, CsvSchema& csv) {
+void read_text(TomlTable table, CsvSchema& csv, JobLabel& truth) {
   CsvSchema made;
   made.columns = {{.name = "label", .dtype = DType::kString},
                   {.name = "text", .dtype = DType::kString}};
@@ -228,7 +223,7 @@ void read_text(TomlTable table, CsvSchema& csv) {
   made.delimiter = read_character(table, "separator", '\t');
   made.quote = '\0';
   made.last_takes_rest = true;
-  read_label(table.table("label"), made.label, false);
+  read_cell_label(table.table("label"), made.label, truth, false);
   if (made.label.positive.empty()) made.columns[0].dtype = DType::kFloat32;
   table.refuse_unknown();
   csv = std::move(made);
@@ -238,10 +233,10 @@ void read_text(TomlTable table, CsvSchema& csv) {
 
 // "label:float32", "numeric:float32[8]"
 // A name may not hold a colon here, since the first one ends it.
-void read_records(TomlTable table, RecordSchema& records) {
+void read_records(TomlTable table, RecordSchema& records, JobLabel& truth) {
   std::vector<std::string> fields;
   table.read("fields", fields);
-  table.read("label", records.label);
+  read_named_label(table, records.label, truth);
   for (const std::string& text : fields) {
     const auto colon = text.find(':');
     require(colon != std::string::npos, table,
@@ -276,7 +271,7 @@ ExampleFeature example_feature(const TomlTable& table, const std::string& name,
   return feature;
 }
 
-void read_tfrecords(TomlTable table, ExampleSchema& examples) {
+void read_tfrecords(TomlTable table, ExampleSchema& examples, JobLabel& truth) {
   each_column(
       table, "features",
       [&](const std::string& text) {
@@ -291,7 +286,7 @@ void read_tfrecords(TomlTable table, ExampleSchema& examples) {
         examples.features.push_back(example_feature(table, name, type));
         examples.features.back().default_value = read_default(one);
       });
-  table.read("label", examples.label);
+  read_named_label(table, examples.label, truth);
   table.refuse_unknown();
 }
 
@@ -324,17 +319,21 @@ void read_data(TomlTable table, JobData& data) {
   table.read("steps", data.steps);
   table.read("shuffle", data.shuffle);
   table.read("skip_bad_rows", data.skip_bad_rows);
+  table.read("where", data.where);
+  table.read("test_where", data.test_where);
   table.read("weight", data.weight);
   table.read("visitation", data.visitation);
   const bool tabs = !data.train.empty() && ending(data.train.front()) == ".tsv";
-  read_csv(table.table("csv"), data.csv, tabs ? '\t' : ',');
+  std::map<std::string, JobLabel> truths;  // by format
+  read_csv(table.table("csv"), data.csv, truths["csv"], tabs ? '\t' : ',');
   CsvSchema text;
-  read_text(table.table("text"), text);
+  read_text(table.table("text"), text, truths["text"]);
   if (data.format == "text") data.csv = text;
   if (data.format == "criteo") data.csv = criteo_tsv_schema();
-  read_records(table.table("records"), data.records);
+  read_records(table.table("records"), data.records, truths["records"]);
   read_libsvm(table.table("libsvm"), data.libsvm);
-  read_tfrecords(table.table("tfrecords"), data.tfrecords);
+  read_tfrecords(table.table("tfrecords"), data.tfrecords, truths["tfrecords"]);
+  data.truth = truths[data.format];
   TomlTable service = table.table("service");
   if (table.has("service")) data.service = read_service(std::move(service));
   table.refuse_unknown();
@@ -344,12 +343,15 @@ void read_data(TomlTable table, JobData& data) {
 void read_validation(TomlTable table, JobValidation& validation) {
   read_files(table, "files", validation.files);
   table.read("split_by", validation.split_by);
+  table.read("where", validation.where);
   const bool share = table.has("share");
   table.read("share", validation.share);
   table.refuse_unknown();
   require(validation.files.empty() || validation.split_by.empty(), table,
           "validation.files are data of their own, and validation.split_by takes a part of the "
           "training data: give one of them");
+  require(validation.where.empty() || validation.given(), table,
+          "validation.where is of validation.files or validation.split_by, and neither is given");
   require(!share || !validation.split_by.empty(), table,
           "validation.share is a share of the values of validation.split_by, which is not given");
 }

@@ -7,6 +7,7 @@
 #include "data/example_schema.h"
 #include "data/file_schema.h"
 #include "data/schema.h"
+#include "tools/job_label.h"
 
 namespace cairn::tools {
 
@@ -31,9 +32,12 @@ struct JobData {
   // Examples in a shuffle's block; 0: in the order of the file.
   std::int64_t shuffle = 0;
   bool skip_bad_rows = false;
+  // Conditions (data/row_condition.h), of which rows have to fulfil every one to be read.
+  std::vector<std::string> where, test_where;
   std::string weight;  // the column of examples' weights; empty: all are 1
   // Of the workers that each go at their own pace: by_worker, or exactly_once.
   std::string visitation = "by_worker";
+  JobLabel truth;
   CsvSchema csv;  // of text and criteo, too
   RecordSchema records;
   LibsvmSchema libsvm = {.label = {.column = "label", .binary = true}};
@@ -55,6 +59,7 @@ struct JobValidation {
   std::vector<std::string> files;
   std::string split_by;  // a column: examples of one value are all held back, or none of them
   double share = 0.1;    // of the values, with split_by
+  std::vector<std::string> where;  // conditions on its rows; on those of split_by in addition
   bool given() const { return !files.empty() || !split_by.empty(); }
 };
 

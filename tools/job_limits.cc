@@ -6,6 +6,8 @@
 #include "core/base/error.h"
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/element.h"
+#include "tools/job_conditions.h"
+#include "tools/job_objective.h"
 #include "tools/job_service.h"
 #include "tools/job_strategy.h"
 #include "tools/known_name.h"
@@ -17,6 +19,7 @@ namespace {
 // so later code need not check.
 constexpr std::int64_t kMany = std::int64_t{1} << 40, kTasksMax = 512, kUnitsMax = 1 << 20;
 constexpr std::int64_t kRowsMax = std::int64_t{1} << 46;  // of a hashed table
+constexpr std::int64_t kClassesMax = 4096;                // outputs, each a row of the last layer
 constexpr double kSecondsMax = 1e9, kEpochsMax = 1e9;
 
 // One check per kind of value, each with the place where the value was given.
@@ -73,6 +76,52 @@ void verify_numbers(const Job& job, const Limits& limits) {
                static_cast<std::int64_t>(std::min<std::uint64_t>(job.checkpoint.keep_last, kMany)),
                1, kMany);
   limits.whole("evaluation.batch", job.evaluation.batch, 1, kMany);
+}
+
+void verify_objective(const Job& job, const Limits& limits) {
+  const JobModel& model = job.model;
+  limits.name("model.objective", model.objective, objectives());
+  limits.name("model.loss", model.loss, regression_losses());
+  limits.above_0("model.huber_delta", model.huber_delta, 1e30);
+  for (const std::string& metric : job.evaluation.metrics)
+    limits.name("evaluation.metrics", metric, known_metrics(model.objective));
+  if (model.objective != "binary" && job.data.truth.is_threshold())
+    limits.refuse("model.objective",
+                  str(" is \"", model.objective, "\", and ", job.data.label_key(),
+                      " has a threshold, which is of \"binary\""));
+  if (job.data.truth.skip_unknown && !job.data.is_text())
+    limits.refuse(job.data.label_key(), ": unknown = \"skip\" is of csv and text");
+  if (model.objective != "multiclass") return;
+  limits.whole("model.classes", model.classes, 2, kClassesMax);
+  if (!model.kind.starts_with("wide") && model.kind != "deep")
+    limits.refuse("model.kind", str(" is \"", model.kind,
+                                    "\", which gives one number: of model.objective = "
+                                    "\"multiclass\" are \"wide\", \"deep\" and \"wide_deep\""));
+  if (!model.class_texts.empty() && !job.data.is_text())
+    limits.refuse("model.classes",
+                  str(" are texts, and the label of data.format = \"", job.data.format,
+                      "\" is a class's number: give the number of classes"));
+  if (job.data.format == "libsvm")
+    limits.refuse("model.objective",
+                  " is \"multiclass\": labels of libsvm are two classes, or numbers");
+}
+
+// It has to be judged on the way, on something.
+void verify_early_stopping(const Job& job, const Limits& limits) {
+  const JobEarlyStopping& stopping = job.early_stopping;
+  if (!stopping.given) return;
+  std::vector<std::string> known = job.evaluation.metrics;
+  if (known.empty()) known = metrics_of(job.model.objective);
+  if (!stopping.monitor.empty()) limits.name("early_stopping.monitor", stopping.monitor, known);
+  limits.whole("early_stopping.patience", stopping.patience, 1, kTasksMax * kTasksMax);
+  if (!(stopping.min_delta >= 0))
+    limits.refuse("early_stopping.min_delta",
+                  str(" is ", stopping.min_delta, ": a number from 0 on is wanted"));
+  if (!job.evaluation.every.set())
+    limits.refuse("early_stopping",
+                  " goes by evaluations on the way: say with evaluation.every when they are");
+  if (!job.validation.given() && job.data.test.empty())
+    limits.refuse("early_stopping", " goes by evaluations: name data for them in [validation]");
 }
 
 // These keys have flags of the same names. cairn-ps and cairn-worker would refuse such numbers too,
@@ -200,6 +249,9 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   const Limits limits(place);
   verify_strategy(job, given, place);
   verify_numbers(job, limits);
+  verify_objective(job, limits);
+  verify_early_stopping(job, limits);
+  verify_conditions(job, place);
   verify_service(job, place);
   verify_cluster(job.cluster, limits);
   verify_feature_numbers(job.features, limits);

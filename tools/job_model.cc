@@ -224,7 +224,8 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     : click_on_(is_click_model(job.model.kind)),
       wide_on_(!click_on_ && job.model.kind != "deep"),
       deep_on_(!click_on_ && job.model.kind != "wide"),
-      features_(features) {
+      features_(features),
+      objective_(job) {
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
   if (deep_on_) {
@@ -238,32 +239,40 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
       embeddings_.emplace_back(table);
     }
     std::vector<std::int64_t> units = job.model.hidden;
-    units.push_back(1);
+    units.push_back(job.model.outputs());
     tower_ = std::make_shared<nn::Mlp>(
         nn::MlpOptions{.units = units, .name = "deep/tower", .seed = seed});
     deep_optimizer_ = make_optimizer(job.optimizer, "deep/" + job.optimizer.kind);
   }
-  if (wide_on_) {
-    nn::WideOptions wide;
-    for (const IdFeature& id : features.ids) {
-      if (id.value >= 0)
-        throw InvalidArgumentError(
-            str("features.ids.", id.field,
-                ": the wide part takes one number of rows for all values of a field"));
-      wide.columns.push_back({id.name, id.rows, id.bags, id.weights});
-    }
-    for (const auto& cross : job.features.crosses)
-      wide.crosses.push_back({cross.columns, cross.buckets});
-    wide.use_bias = !deep_on_;
-    wide.hashed =
-        std::any_of(wide.columns.begin(), wide.columns.end(),
-                    [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
-    wide_ = std::make_shared<nn::Wide>(wide);
-    if (features.numeric)
-      wide_numeric_ = std::make_shared<nn::Dense>(
-          nn::DenseOptions{.units = 1, .use_bias = false, .name = "wide/numeric", .seed = seed});
-    wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);
+  if (wide_on_) make_wide(job);
+}
+
+// Of several outputs, each has a linear model of its own.
+void JobNetwork::make_wide(const Job& job) {
+  const std::int64_t outputs = job.model.outputs();
+  const FittedFeatures& features = features_;
+  nn::WideOptions wide;
+  for (const IdFeature& id : features.ids) {
+    if (id.value >= 0)
+      throw InvalidArgumentError(
+          str("features.ids.", id.field,
+              ": the wide part takes one number of rows for all values of a field"));
+    wide.columns.push_back({id.name, id.rows, id.bags, id.weights});
   }
+  for (const auto& cross : job.features.crosses)
+    wide.crosses.push_back({cross.columns, cross.buckets});
+  wide.use_bias = !deep_on_;
+  wide.hashed =
+      std::any_of(wide.columns.begin(), wide.columns.end(),
+                  [&](const nn::WideColumn& column) { return job.model.hashed(column.rows); });
+  for (std::int64_t i = 0; i < outputs; ++i) {
+    if (outputs > 1) wide.name = str("wide/", i);
+    wide_.push_back(std::make_shared<nn::Wide>(wide));
+  }
+  if (features.numeric)
+    wide_numeric_ = std::make_shared<nn::Dense>(nn::DenseOptions{
+        .units = outputs, .use_bias = false, .name = "wide/numeric", .seed = job.model.seed});
+  wide_optimizer_ = make_optimizer(job.wide_optimizer, "wide/" + job.wide_optimizer.kind);
 }
 
 void JobNetwork::make_click_model(const Job& job) {
@@ -309,21 +318,23 @@ Array JobNetwork::deep_input(const Features& features) const {
   return parts.size() == 1 ? parts[0] : concat(parts, 1);
 }
 
-// Wide and deep parts add up to one logit, so they are trained together, as the paper has it.
+// Wide and deep parts add up, so they are trained together, as the paper has it.
 Array JobNetwork::logits(const Features& features) const {
   if (click_on_) {
     std::vector<nn::Ids> ids;
     for (const IdFeature& id : features_.ids) ids.push_back(id.of(features));
     return (*click_)(numbers(features), ids);
   }
-  Array logits;
-  if (deep_on_) logits = (*tower_)(deep_input(features));
+  Array outputs;
+  if (deep_on_) outputs = (*tower_)(deep_input(features));
   if (wide_on_) {
-    Array wide = (*wide_)(features);
+    std::vector<Array> parts;
+    for (const auto& each : wide_) parts.push_back((*each)(features));
+    Array wide = parts.size() == 1 ? parts[0] : concat(parts, 1);
     if (wide_numeric_) wide = wide + (*wide_numeric_)(features["numeric"]);
-    logits = logits.defined() ? logits + wide : wide;
+    outputs = outputs.defined() ? outputs + wide : wide;
   }
-  return logits;
+  return outputs;
 }
 
 // One backward pass serves both optimizers: the gradients are dealt out by the variables' names.

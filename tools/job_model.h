@@ -18,6 +18,7 @@
 #include "nn/optimizer.h"
 #include "nn/wide.h"
 #include "tools/job.h"
+#include "tools/job_objective.h"
 #include "tools/job_source.h"
 
 namespace cairn::tools {
@@ -66,25 +67,28 @@ std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& fea
 // How examples are read and prepared for the trained model: data_to_predict() with its features.
 Dataset examples_to_predict(const Job& job, const FittedFeatures& features);
 
-// The model of the job over the features: logits [b, 1].
+// The model of the job over the features: what its Objective reads, [b, JobModel::outputs()].
 class JobNetwork {
  public:
   JobNetwork(const Job& job, const FittedFeatures& features);
   Array logits(const Features& features) const;
+  const Objective& objective() const { return objective_; }
   // Updates the wide part's variables through its optimizer, all others through the other one.
   void minimize(const Array& loss) const;
 
  private:
   void make_click_model(const Job& job);
+  void make_wide(const Job& job);
   Array numbers(const Features& features) const;
   Array deep_input(const Features& features) const;
   // Which parts the kind of model has.
   bool click_on_, wide_on_, deep_on_;
   FittedFeatures features_;
+  Objective objective_;
   std::shared_ptr<nn::ClickModel> click_;
   std::vector<nn::Embedding> embeddings_;
   std::shared_ptr<nn::Mlp> tower_;
-  std::shared_ptr<nn::Wide> wide_;
+  std::vector<std::shared_ptr<nn::Wide>> wide_;  // one per output
   std::shared_ptr<nn::Dense> wide_numeric_;
   std::shared_ptr<nn::Optimizer> deep_optimizer_, wide_optimizer_;
 };

@@ -4,37 +4,64 @@
 
 #include "core/base/error.h"
 #include "data/hash_split.h"
+#include "tools/job_conditions.h"
 
 namespace cairn::tools {
 namespace {
 
-Dataset csv_source(const JobData& data, const std::vector<std::string>& files, OnError on_error) {
-  CsvSchema schema = data.csv;
-  schema.label.binary = !schema.label.column.empty();
+using Conditions = std::vector<std::string>;
+
+// Whether what the label's column holds is the truth of a binary cross-entropy.
+bool is_binary(const Job& job) {
+  return job.model.objective == "binary" && !job.data.truth.is_threshold();
+}
+
+// The texts of the label's classes; where the job gives their number only, the numbers below it.
+std::vector<std::string> label_classes(const Job& job) {
+  std::vector<std::string> texts = job.model.class_texts;
+  if (texts.empty() && job.model.objective == "multiclass")
+    for (std::int64_t i = 0; i < job.model.classes; ++i) texts.push_back(std::to_string(i));
+  return texts;
+}
+
+Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnError on_error,
+                   const Conditions& where) {
+  CsvSchema schema = job.data.csv;
+  if (!schema.label.column.empty()) {
+    schema.label.binary = is_binary(job);
+    schema.label.skip_unknown = job.data.truth.skip_unknown;
+    schema.label.classes = label_classes(job);
+  }
+  schema.where = where;
   return Dataset::csv(files, schema, {.on_error = on_error, .names = OptionNames::kJobFile});
 }
 
-Dataset records_source(const JobData& data, const std::vector<std::string>& files) {
-  RecordSchema schema = data.records;
-  schema.binary_label = !schema.label.empty();
+Dataset records_source(const Job& job, const std::vector<std::string>& files) {
+  RecordSchema schema = job.data.records;
+  schema.binary_label = is_binary(job) && !schema.label.empty();
   return Dataset::records(files, schema);
 }
 
-Dataset tfrecords_source(const JobData& data, const std::vector<std::string>& files,
-                         OnError on_error) {
-  ExampleSchema schema = data.tfrecords;
-  schema.binary_label = !schema.label.empty();
+Dataset tfrecords_source(const Job& job, const std::vector<std::string>& files, OnError on_error) {
+  ExampleSchema schema = job.data.tfrecords;
+  schema.binary_label = is_binary(job) && !schema.label.empty();
   return Dataset::tfrecords(files, schema, {.on_error = on_error});
 }
 
-// A job's label is the truth of a binary cross-entropy, so what lies outside [0, 1] is bad.
-Dataset data_source(const Job& job, const std::vector<std::string>& files) {
+// The truth of a binary cross-entropy lies in [0, 1], and anything else is bad. Lines are left out
+// as they are parsed; of the other formats every example is made first.
+Dataset data_source(const Job& job, const std::vector<std::string>& files,
+                    const Conditions& where) {
   const JobData& data = job.data;
   const OnError on_error = data.skip_bad_rows ? OnError::kSkipAndCount : OnError::kFail;
-  if (data.format == "records") return records_source(data, files);
-  if (data.format == "tfrecords") return tfrecords_source(data, files, on_error);
-  if (data.format == "libsvm") return Dataset::libsvm(files, data.libsvm, {on_error});
-  return csv_source(data, files, on_error);
+  if (data.format == "records") return filtered(records_source(job, files), where);
+  if (data.format == "tfrecords") return filtered(tfrecords_source(job, files, on_error), where);
+  if (data.format == "libsvm") {
+    LibsvmSchema schema = data.libsvm;
+    schema.label.binary = is_binary(job);
+    return Dataset::libsvm(files, schema, {on_error});
+  }
+  return csv_source(job, files, on_error, where);
 }
 
 enum class Part : std::uint8_t { kTraining, kHeldBack };
@@ -55,7 +82,7 @@ Dataset part_of(const Job& job, const Dataset& data, Part part) {
 // Dealt out first, so that each pipeline parses its own lines only. A data service deals it out by
 // itself.
 Dataset train_data(const Job& job, const InputContext& context) {
-  Dataset all = data_source(job, job.data.train);
+  Dataset all = data_source(job, job.data.train, job.data.where);
   if (!job.data.service.given) all = all.shard(context);
   return job.validation.split_by.empty() ? all : part_of(job, all, Part::kTraining);
 }
@@ -64,13 +91,37 @@ std::vector<JudgedData> judged_data(const Job& job) {
   const JobValidation& validation = job.validation;
   std::vector<JudgedData> all;
   if (!validation.files.empty())
-    all.push_back({"validation", "validation.files", data_source(job, validation.files)});
-  if (!validation.split_by.empty())
+    all.push_back(
+        {"validation", "validation.files", data_source(job, validation.files, validation.where)});
+  if (!validation.split_by.empty()) {
+    Conditions where = job.data.where;
+    where.insert(where.end(), validation.where.begin(), validation.where.end());
     all.push_back({"validation", "data.train",
-                   part_of(job, data_source(job, job.data.train), Part::kHeldBack)});
-  if (!job.data.test.empty()) all.push_back({"test", "data.test", data_source(job, job.data.test)});
+                   part_of(job, data_source(job, job.data.train, where), Part::kHeldBack)});
+  }
+  if (!job.data.test.empty())
+    all.push_back({"test", "data.test", data_source(job, job.data.test, job.data.test_where)});
   return all;
 }
+
+namespace {
+
+void verify_cell_label(const Job& job, const std::string& key, const CsvColumn& column) {
+  const bool texts = !job.data.csv.label.positive.empty();
+  const std::string& objective = job.model.objective;
+  if (texts && objective != "binary")
+    throw InvalidArgumentError(
+        str(key, ".positive is of model.objective = \"binary\", and this is \"", objective, "\""));
+  if (column.dtype != DType::kString || texts || objective == "multiclass") return;
+  if (objective == "regression" || job.data.truth.is_threshold())
+    throw InvalidArgumentError(str(key, ": column \"", column.name,
+                                   "\" holds text, where a number is wanted: give it a dtype, \"",
+                                   column.name, ":float32\""));
+  throw InvalidArgumentError(str(key, ": column \"", column.name,
+                                 "\" holds text: say with `positive` which texts count as 1"));
+}
+
+}  // namespace
 
 // Without a header a column's place is what names it, so that it is read past; with one the file
 // may lack it.
@@ -88,7 +139,8 @@ Dataset data_to_predict(const Job& job) {
   std::erase_if(data.tfrecords.features, is_needless);
   data.csv.label = {};
   data.tfrecords.label = data.records.label = "";
-  return data_source(own, {job.data.train.front()});
+  own.data.truth = {};
+  return data_source(own, {job.data.train.front()}, {});
 }
 
 // A label that is text has no value until the job says which texts count as 1.
@@ -99,10 +151,7 @@ void verify_label(const Job& job) {
   if (label.empty())
     throw InvalidArgumentError(str(key, " names no column: a job needs one to predict"));
   for (const CsvColumn& column : data.csv.columns)
-    if (data.is_text() && column.name == label && column.dtype == DType::kString &&
-        data.csv.label.positive.empty())
-      throw InvalidArgumentError(str(key, ": column \"", label,
-                                     "\" holds text: say with `positive` which texts count as 1"));
+    if (data.is_text() && column.name == label) verify_cell_label(job, key, column);
   for (const ExampleFeature& feature : data.tfrecords.features)
     if (data.format == "tfrecords" && feature.name == label &&
         (feature.dtype == DType::kString || feature.ragged || feature.shape.rank() > 0))

@@ -54,4 +54,11 @@ std::string skipped_rows_text(const LinesRead& lines, const std::string& key) {
   return text;
 }
 
+std::string left_out_text(const LinesRead& lines) {
+  std::string text;
+  if (lines.filtered > 0) text += str(", ", lines.filtered, " rows left out by conditions");
+  if (lines.unlabelled > 0) text += str(", ", lines.unlabelled, " rows without a label left out");
+  return text;
+}
+
 }  // namespace cairn::tools

@@ -16,5 +16,7 @@ std::vector<std::string> optimizer_warnings(const Job& job, const FittedFeatures
 void refuse_empty_files(const LinesRead& lines, const std::string& key);
 // How many lines of `key` were left out, and the first five of them; empty: none were.
 std::string skipped_rows_text(const LinesRead& lines, const std::string& key);
+// ", 3 rows left out by conditions, 2 without a label": what else was left out; empty: nothing was.
+std::string left_out_text(const LinesRead& lines);
 
 }  // namespace cairn::tools

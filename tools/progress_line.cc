@@ -44,7 +44,8 @@ std::string progress_text(const Progress& p, std::size_t columns) {
        0},
       {formatted("%.0f examples/s", p.examples_per_s), 2},
       {formatted("loss %.4f", p.loss), 1}};
-  if (p.auc >= 0) parts.push_back({formatted("AUC %.4f", p.auc), 4});
+  if (!p.metric.empty())
+    parts.push_back({formatted("%s %.4f", p.metric.c_str(), p.metric_value), 4});
   if (p.ps > 0) {
     parts.push_back({formatted("staleness %.1f", p.staleness), 6});
     parts.push_back(

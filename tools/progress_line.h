@@ -12,7 +12,8 @@ namespace cairn::tools {
 struct Progress {
   std::int64_t step = 0, steps = 0;
   double examples_per_s = 0, loss = 0;
-  double auc = -1;  // of the last evaluation; below 0: none yet
+  std::string metric;  // the first of the last evaluation; empty: none yet
+  double metric_value = 0;
   double staleness = 0;
   unsigned workers_up = 0, workers = 0, ps_up = 0, ps = 0;  // ps 0: there is no cluster to tell of
   unsigned replicas = 0;                                    // in step, instead of a cluster

@@ -52,6 +52,15 @@ Json staleness_json(const Job& job, const EngineStats& stats) {
           {"histogram", histogram_json(stats.staleness)}};
 }
 
+// Null: the job does not stop early, or no evaluation came to a number.
+Json best_json(const TrainingOutcome& outcome) {
+  if (!outcome.best) return nullptr;
+  return {{"checkpoint", outcome.best->checkpoint},
+          {"step", outcome.best->step},
+          {"monitor", outcome.best->monitor},
+          {"value", outcome.best->value}};
+}
+
 // By replica; null: there was nobody to meet.
 Json collectives_json(const TrainingOutcome& outcome) {
   if (outcome.collectives.empty()) return nullptr;
@@ -68,40 +77,49 @@ Json skipped_json(const LinesRead& lines) {
   return {{"rows", lines.skipped}, {"first", lines.first_skipped}};
 }
 
+Json left_out_json(const LinesRead& lines) {
+  return {{"where", lines.filtered}, {"unknown_label", lines.unlabelled}};
+}
+
 }  // namespace
 
 std::string report_json(const Job& job, const TrainingOutcome& outcome,
                         const std::map<std::string, int>& restarts, const LinesRead& train_lines) {
   const EngineStats& stats = outcome.stats;
-  Json report{{"job", job.name},
-              {"completed", !outcome.ended_early() && outcome.failure.empty()},
-              {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
-              {"strategy", strategy_json(job, outcome)},
-              {"cluster", cluster_json(job)},
-              {"data_service", data_service_json(job)},
-              {"metrics", Json::object()},
-              {"validation", outcome.validation.empty() ? Json(nullptr) : Json::object()},
-              {"loss", outcome.loss},
-              {"steps", outcome.steps},
-              {"examples", outcome.examples},
-              {"seconds", outcome.seconds},
-              {"examples_per_s", outcome.examples_per_s},
-              {"staleness", staleness_json(job, stats)},
-              {"collectives", collectives_json(outcome)},
-              {"restarts", Json::object()},
-              {"retried_closures", stats.retried},
-              {"lost_updates", stats.lost_updates},
-              {"skipped_rows", stats.skipped_rows},
-              {"skipped",
-               {{"train", skipped_json(train_lines)}, {"test", skipped_json(outcome.test_lines)}}},
-              {"losses", Json::array()},
-              {"checkpoint", outcome.checkpoint},
-              {"model", outcome.model.empty() ? Json(nullptr) : Json(outcome.model)},
-              {"checkpoints_saved", stats.checkpoints},
-              {"checkpoints_failed", stats.checkpoints_failed},
-              {"last_checkpoint_error",
-               stats.checkpoint_error.empty() ? Json(nullptr) : Json(stats.checkpoint_error)},
-              {"last_cut_seconds", stats.last_cut_seconds}};
+  Json report{
+      {"job", job.name},
+      {"completed", !outcome.ended_early() && outcome.failure.empty()},
+      {"error", outcome.failure.empty() ? Json(nullptr) : Json(outcome.failure)},
+      {"strategy", strategy_json(job, outcome)},
+      {"cluster", cluster_json(job)},
+      {"data_service", data_service_json(job)},
+      {"metrics", Json::object()},
+      {"validation", outcome.validation.empty() ? Json(nullptr) : Json::object()},
+      {"loss", outcome.loss},
+      {"steps", outcome.steps},
+      {"examples", outcome.examples},
+      {"seconds", outcome.seconds},
+      {"examples_per_s", outcome.examples_per_s},
+      {"staleness", staleness_json(job, stats)},
+      {"collectives", collectives_json(outcome)},
+      {"restarts", Json::object()},
+      {"retried_closures", stats.retried},
+      {"lost_updates", stats.lost_updates},
+      {"skipped_rows", stats.skipped_rows},
+      {"skipped",
+       {{"train", skipped_json(train_lines)}, {"test", skipped_json(outcome.test_lines)}}},
+      {"left_out",
+       {{"train", left_out_json(train_lines)}, {"test", left_out_json(outcome.test_lines)}}},
+      {"losses", Json::array()},
+      {"checkpoint", outcome.checkpoint},
+      {"model", outcome.model.empty() ? Json(nullptr) : Json(outcome.model)},
+      {"best", best_json(outcome)},
+      {"stopped_early", outcome.stopped_early},
+      {"checkpoints_saved", stats.checkpoints},
+      {"checkpoints_failed", stats.checkpoints_failed},
+      {"last_checkpoint_error",
+       stats.checkpoint_error.empty() ? Json(nullptr) : Json(stats.checkpoint_error)},
+      {"last_cut_seconds", stats.last_cut_seconds}};
   for (const auto& [name, value] : outcome.metrics) report["metrics"][name] = value;
   for (const auto& [name, value] : outcome.validation) report["validation"][name] = value;
   for (const auto& [role, count] : restarts) report["restarts"][role] = count;

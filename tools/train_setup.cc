@@ -58,7 +58,8 @@ PreparedJob prepare(const TrainRequest& request) {
   prepared.features = fit_features(prepared.job);
   try_judged_data(prepared.job, prepared.features);
   const std::int64_t skipped = prepared.features.lines.skipped;
-  const std::string bad = skipped > 0 ? str(", ", skipped, " bad rows left out") : "";
+  const std::string bad = str(skipped > 0 ? str(", ", skipped, " bad rows left out") : "",
+                              left_out_text(prepared.features.lines));
   std::printf("%s: %lld training examples, %zu id features%s%s (read in %.2f s)\n",
               prepared.job.name.c_str(), static_cast<long long>(prepared.features.examples),
               prepared.features.ids.size(), prepared.features.numeric ? " and numeric ones" : "",

@@ -3,7 +3,7 @@
 #include "core/base/disk.h"
 #include "core/base/json.h"
 #include "model/saved_model.h"
-#include "nn/metrics.h"
+#include "tools/job_objective.h"
 
 namespace cairn::tools {
 namespace {
@@ -19,6 +19,10 @@ ElementSpec input_of(const Job& job, const Dataset& examples) {
   return input;
 }
 
+std::string output_name(const Job& job) {
+  return job.model.objective == "regression" ? "prediction" : "probability";
+}
+
 }  // namespace
 
 void save_trained_model(const Job& job, const FittedFeatures& features, const JobNetwork& network,
@@ -29,9 +33,11 @@ void save_trained_model(const Job& job, const FittedFeatures& features, const Jo
   options.label = job.data.label();
   options.metadata = json_text({{"job", job.name}, {"toml", job.text}});
   options.checkpoint = place.checkpoint;
+  const Objective objective(job);
   const Function predict = strategy.function(
       [&](Iterator input) {
-        return Outputs{{"probability", nn::probability(network.logits(input.get_next().features))}};
+        return Outputs{
+            {output_name(job), objective.prediction(network.logits(input.get_next().features))}};
       },
       "predict");
   save_model(strategy, predict, input_of(job, options.examples), options, place.folder);

@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "coordinator/average_loss.h"
 #include "core/base/json.h"
 #include "core/graph/ops.h"
-#include "nn/losses.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
 #include "tools/resume.h"
-#include "tools/trained_model.h"
 
 namespace cairn::tools {
 namespace {
@@ -95,7 +94,8 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
 // Of a share of a step, its examples' part of the batch's loss, so that the sum over all of them,
 // of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
-  Array losses = nn::sigmoid_cross_entropy(network_.logits(batch.features), batch.label);
+  const Objective& objective = network_.objective();
+  Array losses = objective.losses(network_.logits(batch.features), objective.truth(batch.label));
   if (!features_.weight.empty()) losses = losses * features_.weights_of(batch.features);
   if (runner_.shares() == 1) return mean(losses);
   return compute_average_loss(losses, {.global_batch_size = job_.data.batch});
@@ -158,8 +158,8 @@ TrainingOutcome Trainer::run() {
   show(true);
   keep(true);
   save_checkpoint();
-  save_model();
   if (!outcome_.ended_early() && evaluations_.front().have_data()) evaluate_at_end();
+  save_model();
   outcome_.metrics = evaluations_.back().newest();
   const Evaluations& first = evaluations_.front();
   if (first.name() == "validation") outcome_.validation = first.newest();
@@ -183,7 +183,7 @@ void Trainer::begin() {
 
 void Trainer::train() {
   started_ = system_clock().now();
-  while (done_ < total_steps_ && !outcome_.ended_early()) {
+  while (done_ < total_steps_ && !outcome_.ended_early() && !stopping().out_of_patience()) {
     schedule_up_to(std::min(total_steps_, done_ + runner_.steps_ahead()));
     compare_with_restored();
     collect();
@@ -192,6 +192,10 @@ void Trainer::train() {
     if (options_.history && options_.history->due()) keep(false);
     evaluations_.front().schedule_if_time(scheduled_);
     outcome_.stopped = runner_.stop_requested();
+    look_for_interrupt();
+  }
+  while (stopping().out_of_patience() && !outcome_.ended_early() && !running_.empty()) {
+    collect();  // what was scheduled is trained
     look_for_interrupt();
   }
   outcome_.seconds = seconds_since(started_);
@@ -209,43 +213,14 @@ void Trainer::look_for_interrupt() {
                 ": the run is saved and ends; once more ends it at once"));
 }
 
-// If nothing was left to train, no step has made the variables: the checkpoint that was restored is
-// the model.
-void Trainer::save_checkpoint() {
-  if (restored_) {
-    outcome_.checkpoint = options_.resume;
-    return;
-  }
-  try {
-    outcome_.checkpoint = runner_.save(policy_, metadata());
-  } catch (const Error& error) {
-    add_failure(str("the model could not be saved at the end: ", error.what()));
-  }
-}
-
-// From the checkpoint, so that nothing is cut and gathered twice. A run that was interrupted is to
-// end soon, and it will go on.
-void Trainer::save_model() {
-  if (options_.model_folder.empty() || outcome_.checkpoint.empty() || outcome_.interrupted != 0)
-    return;
-  try {
-    save_trained_model(job_, features_, network_, runner_.strategy(),
-                       {outcome_.checkpoint, options_.model_folder});
-    outcome_.model = options_.model_folder;
-  } catch (const Error& error) {
-    add_failure(str("the checkpoint is saved, and the model for `cairn predict` could not be: ",
-                    error.what()));
-  }
-}
-
-void Trainer::add_failure(const std::string& what) {
-  outcome_.failure += (outcome_.failure.empty() ? "" : "; and ") + what;
-}
-
 void Trainer::evaluate_at_end() {
   try {
     const auto under_way = [](const Evaluations& each) { return each.under_way(); };
-    for (Evaluations& each : evaluations_) each.schedule(scheduled_);
+    const bool judged = judge_last();
+    go_back_to_best();
+    const std::int64_t step = goes_back() ? outcome_.best->step : scheduled_;
+    for (Evaluations& each : evaluations_)
+      if (!judged || goes_back() || &each != &evaluations_.front()) each.schedule(step);
     while (std::ranges::any_of(evaluations_, under_way) && outcome_.interrupted == 0) {
       collect();
       tell_progress();
@@ -291,8 +266,10 @@ void Trainer::abandon_the_rest() {
   done_ = std::min(total_steps_, runner_.stats().global_step);
 }
 
+// A job that stops early waits for its evaluations: what is saved as the best model is then what
+// was judged, and no step is scheduled that should not be taken.
 void Trainer::schedule_up_to(std::int64_t step) {
-  while (scheduled_ < step) {
+  while (scheduled_ < step && !(stopping().given() && evaluations_.front().under_way())) {
     running_.push_back(runner_.schedule_step(train_, data_));
     scheduled_ += job_.cluster.steps_per_closure;
     if (scheduled_ < total_steps_) evaluations_.front().schedule_if_due(scheduled_);
@@ -330,6 +307,7 @@ void Trainer::take_results() {
       keep_history([&](RunHistory& history) {
         history.evaluation(each.newest_step(), each.name(), each.newest());
       });
+      consider(each);
     });
     wait = wait && !each.under_way();
   }
@@ -373,7 +351,7 @@ void Trainer::show(bool at_end) {
     progress.waited += each.waited_seconds / all;
   }
   if (!evaluations_.front().newest().empty())
-    progress.auc = evaluations_.front().newest().front().second;
+    std::tie(progress.metric, progress.metric_value) = evaluations_.front().newest().front();
   progress.workers_up = stats.workers_ready;
   progress.workers = stats.workers;
   progress.ps_up = stats.ps_ready;

@@ -48,8 +48,10 @@ struct TrainingOutcome {
   bool stopped = false;                       // ended early by `cairn stop`
   // what went wrong after the last step, in saving or in the last evaluation; empty: nothing
   std::string failure;
-  std::string checkpoint;  // the one at the end; empty: it failed
-  std::string model;       // the folder of the trained model; empty: there is none
+  std::string checkpoint;         // the one at the end; empty: it failed
+  std::string model;              // the folder of the trained model; empty: there is none
+  std::optional<BestModel> best;  // of [early_stopping]
+  bool stopped_early = false;     // by it: evaluations found the model no better
   // what reading the test data came across; the training data's are in FittedFeatures
   LinesRead test_lines;
   EngineStats stats;
@@ -76,9 +78,15 @@ class Trainer {
   Array loss_of(const Batch& batch) const;
   void begin();
   void train();
+  EarlyStopping& stopping() { return evaluations_.front().stopping(); }
+  void consider(const Evaluations& judged);
+  void save_best();
+  bool judge_last();
   void save_checkpoint();
   void save_model();
   void add_failure(const std::string& what);
+  bool goes_back() const;  // to the best model, once the last one is saved
+  void go_back_to_best();
   void evaluate_at_end();
   void look_for_interrupt();
   void tell_failed_saves(const EngineStats& stats);

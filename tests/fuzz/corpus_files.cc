@@ -107,6 +107,25 @@ every = 500
 [evaluation]
 every = "30s"
 )");
+  seed("job", "conditions", R"([data]
+train = "a.csv"
+where = ["day % 5 != 0", "carrier in ['UA', \"AA\"]", "'time of day' >= -1.5e2", "delay known"]
+test_where = "late == 1"
+[data.csv]
+columns = ["day:int32", "carrier", "time of day:float32", "delay:float32", "late:bool"]
+label = {column = "delay", above = 15, unknown = "skip"}
+[model]
+objective = "binary"
+[evaluation]
+every = "10%"
+metrics = ["logloss", "auc"]
+[validation]
+files = "a.csv"
+where = "day % 5 == 0"
+[early_stopping]
+monitor = "auc"
+min_delta = 0.001
+)");
   seed("job", "wrong", "[data]\ntrain = 3\nbatsh = 7\n");
 }
 

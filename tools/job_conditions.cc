@@ -1,0 +1,69 @@
+#include "tools/job_conditions.h"
+
+#include "core/base/error.h"
+#include "core/graph/ops.h"
+#include "data/csv_filter.h"
+
+namespace cairn::tools {
+namespace {
+
+// The examples of these formats hold a value wherever they have a column of one value.
+std::vector<ConditionColumn> columns_of(const ElementSpec& element) {
+  std::vector<ConditionColumn> columns;
+  for (const ColumnSpec& column : element.columns)
+    columns.push_back({column.name, column.type.dtype, column.type.shape.rank() > 0});
+  return columns;
+}
+
+std::vector<ConditionColumn> columns_of(const Job& job) {
+  const JobData& data = job.data;
+  if (data.is_text()) return condition_columns(data.csv);
+  std::vector<ConditionColumn> columns;
+  for (const RecordField& field : data.records.fields)
+    columns.push_back({field.name, field.dtype, field.count > 1});
+  for (const ExampleFeature& feature : data.tfrecords.features)
+    columns.push_back({feature.name, feature.dtype, feature.ragged || feature.shape.rank() > 0});
+  return columns;
+}
+
+}  // namespace
+
+void verify_conditions(const Job& job, const PlaceOf& place) {
+  const std::vector<ConditionColumn> columns = columns_of(job);
+  const auto verify = [&](const std::string& key, const std::vector<std::string>& where) {
+    if (!where.empty() && job.data.format == "libsvm")
+      throw InvalidArgumentError(str(place(key), ": lines of libsvm have no columns to ask for"));
+    for (const std::string& text : where) {
+      try {
+        const RowCondition condition(text, columns);
+        if (!job.data.is_text() && !condition.of_number())
+          throw InvalidArgumentError(str("the condition \"", text, "\": of data.format = \"",
+                                         job.data.format, "\" only numbers can be compared"));
+      } catch (const InvalidArgumentError& error) {
+        throw InvalidArgumentError(str(place(key), ": ", error.what()));
+      }
+    }
+  };
+  verify("data.where", job.data.where);
+  verify("data.test_where", job.data.test_where);
+  verify("validation.where", job.validation.where);
+}
+
+Dataset filtered(const Dataset& data, const std::vector<std::string>& where) {
+  if (where.empty()) return data;
+  const ElementSpec element = data.element_spec();
+  std::vector<RowCondition> conditions;
+  for (const std::string& text : where) conditions.emplace_back(text, columns_of(element));
+  return data.filter([&](const Batch& example) {
+    Array all;
+    for (const RowCondition& condition : conditions) {
+      const std::string& column = condition.column();
+      const Array holds =
+          condition.recorded(column == element.label ? example.label : example.features[column]);
+      all = all.defined() ? logical_and(all, holds) : holds;
+    }
+    return all;
+  });
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,33 @@
+// The `label` of a data format's table in a job file: which column, and what of it is learnt.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "data/schema.h"
+
+namespace cairn::tools {
+
+class TomlTable;
+
+// What of a label's column is learnt, where that is not the column itself. The keys above, below
+// and unknown of the tables `label`.
+struct JobLabel {
+  // Learnt is 1 where the number is above the one, or below the other, and 0 elsewhere.
+  std::optional<double> above, below;
+  // Rows without a label are left out, and not an error. Of csv and text.
+  bool skip_unknown = false;
+
+  bool is_threshold() const { return above || below; }
+};
+
+// Each reads the whole table, and refuses other keys.
+//   Errors  InvalidArgument: file, line and what is wrong.
+//
+// {positive, negative}, with `named` also column.
+void read_label(TomlTable label, CsvLabel& made, bool named);
+// The same with above, below and unknown.
+void read_cell_label(TomlTable label, CsvLabel& made, JobLabel& truth, bool named);
+// `table`'s label: a column's name, or {column, above, below}.
+void read_named_label(TomlTable& table, std::string& column, JobLabel& truth);
+
+}  // namespace cairn::tools

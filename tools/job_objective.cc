@@ -1,0 +1,99 @@
+#include "tools/job_objective.h"
+
+#include "core/base/error.h"
+#include "core/graph/ops.h"
+#include "nn/classification_metrics.h"
+#include "nn/losses.h"
+#include "nn/regression_metrics.h"
+
+namespace cairn::tools {
+namespace {
+
+std::unique_ptr<nn::Metric> metric_of_classes(const std::string& name) {
+  if (name == "accuracy") return std::make_unique<nn::SparseCategoricalAccuracy>(name);
+  return std::make_unique<nn::MeanMetric>(name, [](const Array& prediction, const Array& label) {
+    return nn::sparse_categorical_cross_entropy(prediction, label);
+  });
+}
+
+std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std::string& name) {
+  if (objective == "multiclass") return metric_of_classes(name);
+  if (name == "rmse") return std::make_unique<nn::RootMeanSquaredError>(name);
+  if (name == "mae") return std::make_unique<nn::MeanAbsoluteError>(name);
+  if (name == "mse") return std::make_unique<nn::MeanSquaredError>(name);
+  if (name == "accuracy") return std::make_unique<nn::Accuracy>();
+  if (name == "logloss") return std::make_unique<nn::LogLoss>();
+  if (name == "precision") return std::make_unique<nn::Precision>();
+  if (name == "recall") return std::make_unique<nn::Recall>();
+  CAIRN_CHECK(name == "auc", "a metric that was not verified: ", name);
+  return std::make_unique<nn::Auc>();
+}
+
+}  // namespace
+
+const std::vector<std::string>& objectives() {
+  static const std::vector<std::string> all = {"binary", "regression", "multiclass"};
+  return all;
+}
+
+const std::vector<std::string>& regression_losses() {
+  static const std::vector<std::string> all = {"mse", "huber", "mae"};
+  return all;
+}
+
+std::vector<std::string> metrics_of(const std::string& objective) {
+  if (objective == "regression") return {"rmse", "mae", "mse"};
+  if (objective == "multiclass") return {"accuracy", "logloss"};
+  return {"auc", "accuracy", "logloss"};
+}
+
+std::vector<std::string> known_metrics(const std::string& objective) {
+  std::vector<std::string> known = metrics_of(objective);
+  if (objective == "binary") known.insert(known.end(), {"precision", "recall"});
+  return known;
+}
+
+bool larger_is_better(const std::string& metric) {
+  for (const char* error : {"logloss", "rmse", "mae", "mse"})
+    if (metric == error) return false;
+  return true;
+}
+
+Objective::Objective(const Job& job)
+    : objective_(job.model.objective),
+      loss_(job.model.loss),
+      huber_delta_(static_cast<float>(job.model.huber_delta)),
+      label_(job.data.truth),
+      metrics_(job.evaluation.metrics) {
+  if (metrics_.empty()) metrics_ = metrics_of(objective_);
+}
+
+Array Objective::truth(const Array& label) const {
+  if (objective_ == "multiclass")
+    return label.dtype() == DType::kInt64 ? label : cast(label, DType::kInt64);
+  const Array number = label.dtype() == DType::kFloat32 ? label : cast(label, DType::kFloat32);
+  if (label_.above) return cast(number > Array(static_cast<float>(*label_.above)), DType::kFloat32);
+  if (label_.below) return cast(number < Array(static_cast<float>(*label_.below)), DType::kFloat32);
+  return number;
+}
+
+Array Objective::losses(const Array& outputs, const Array& truth) const {
+  if (objective_ == "multiclass") return nn::sparse_softmax_cross_entropy(outputs, truth);
+  if (objective_ == "binary") return nn::sigmoid_cross_entropy(outputs, truth);
+  if (loss_ == "huber") return nn::huber(outputs, truth, huber_delta_);
+  return loss_ == "mae" ? nn::mean_absolute_error(outputs, truth)
+                        : nn::mean_squared_error(outputs, truth);
+}
+
+Array Objective::prediction(const Array& outputs) const {
+  if (objective_ == "multiclass") return softmax(outputs);
+  return objective_ == "binary" ? nn::probability(outputs) : reshape(outputs, {-1});
+}
+
+std::vector<std::unique_ptr<nn::Metric>> Objective::metrics() const {
+  std::vector<std::unique_ptr<nn::Metric>> all;
+  for (const std::string& name : metrics_) all.push_back(make_metric(objective_, name));
+  return all;
+}
+
+}  // namespace cairn::tools

@@ -1,0 +1,49 @@
+// Objective: what a job's network is trained to say, by [model] objective:
+//
+//   binary      one logit: is the label 1? Sigmoid cross-entropy
+//   regression  one number, which is the label's. The squared, Huber's or the absolute error
+//   multiclass  a logit for each class; the label is a class id. Softmax cross-entropy
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/metrics.h"
+#include "tools/job.h"
+
+namespace cairn::tools {
+
+// The names that model.objective may have.
+const std::vector<std::string>& objectives();
+// Those of regression that model.loss may have.
+const std::vector<std::string>& regression_losses();
+// The metrics of an objective where a job names none, the most telling one first; and all that a
+// job may name.
+std::vector<std::string> metrics_of(const std::string& objective);
+std::vector<std::string> known_metrics(const std::string& objective);
+// Whether a model is the better the larger this metric is; else the smaller.
+bool larger_is_better(const std::string& metric);
+
+// Its functions of arrays are called within a traced function.
+//   Thread  one.
+class Objective {
+ public:
+  explicit Objective(const Job& job);  // a job that was verified
+  // What is learnt of the label's column, [b]: 0 or 1 by a threshold, a class id, or the number.
+  Array truth(const Array& label) const;
+  // Of what the network gives, [b, outputs], and truths: one loss per example, [b].
+  Array losses(const Array& outputs, const Array& truth) const;
+  // What metrics judge: probabilities [b] or [b, classes], or numbers [b].
+  Array prediction(const Array& outputs) const;
+  // New ones, those of [evaluation] metrics or else all of the objective's.
+  std::vector<std::unique_ptr<nn::Metric>> metrics() const;
+
+ private:
+  std::string objective_, loss_;
+  float huber_delta_;
+  JobLabel label_;
+  std::vector<std::string> metrics_;
+};
+
+}  // namespace cairn::tools
