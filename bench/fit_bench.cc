@@ -66,7 +66,9 @@ Job convolutional() {
 // One block of a transformer over characters.
 Job attention() {
   const std::int64_t examples = 16 * kSteps, width = 64;
-  Job job{16, random_ids({examples, kTime}, kVocabulary), random_ids({examples, kTime}, kVocabulary),
+  Job job{16,
+          random_ids({examples, kTime}, kVocabulary),
+          random_ids({examples, kTime}, kVocabulary),
           {}};
   const nn::Embedding characters({.name = "characters", .rows = kVocabulary, .dim = width});
   const nn::PositionalEmbedding positions({.length = kTime});

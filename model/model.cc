@@ -58,7 +58,8 @@ Function& Model::State::test_function() {
 }
 
 Model::Model(std::string name, std::function<Outputs(const Features&)> network)
-    : state_(new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}, {}, {}}) {}
+    : state_(
+          new State{std::move(name), get_strategy(), std::move(network), {}, {}, {}, {}, {}, {}}) {}
 Model::~Model() = default;
 
 const Array& Model::only_column(const Features& features) {

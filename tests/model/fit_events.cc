@@ -12,14 +12,14 @@ int main(int argc, char** argv) try {
   const Scope scope = strategy.scope();
   testing::LinearModel linear;
   const testing::LinearData data(40);
-  const History history = linear.model.fit(
-      data.x, data.y,
-      {.epochs = 3,
-       .batch_size = 8,
-       .validation_split = 0.2,
-       .callbacks = {std::make_shared<TensorBoard>(
-           argv[1], TensorBoardOptions{.histogram_freq = 2, .update_freq = 2})},
-       .verbose = Verbose::kSilent});
+  const History history =
+      linear.model.fit(data.x, data.y,
+                       {.epochs = 3,
+                        .batch_size = 8,
+                        .validation_split = 0.2,
+                        .callbacks = {std::make_shared<TensorBoard>(
+                            argv[1], TensorBoardOptions{.histogram_freq = 2, .update_freq = 2})},
+                        .verbose = Verbose::kSilent});
   for (const auto& [name, values] : history.history) {
     std::printf("%s", name.c_str());
     for (const double value : values) std::printf(" %.17g", value);
