@@ -6,6 +6,7 @@
 #include "core/graph/ops.h"
 #include "nn/added_losses.h"
 #include "nn/layer.h"
+#include "nn/step_members.h"
 #include "nn/training_scope.h"
 
 namespace cairn {
@@ -161,6 +162,7 @@ Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Sh
   std::vector<Array> sums;
   for (std::int64_t step = 0; step < steps; ++step) {
     const nn::TrainingScope training;
+    const nn::StepMembers members(shares.are_replicas ? 1 : shares.count);
     const nn::AddedLosses added;
     const Batch batch = input.get_next();
     const Outputs outputs = network_(batch.features);

@@ -4,6 +4,7 @@
 
 #include "core/graph/eager.h"
 #include "core/graph/ops.h"
+#include "nn/step_members.h"
 #include "nn/training_scope.h"
 
 namespace cairn::nn {
@@ -95,14 +96,15 @@ Variable BatchNormalization::moving_mean() const {
 Variable BatchNormalization::moving_variance() const { return variables_.made(name_.get()).back(); }
 
 // A step of gradient descent on half the squared distance, which every strategy applies exactly
-// once for each step: replicas in sync have their distances summed, so their number divides the
-// rate. A value that is not finite ends the step before the update, which depends on the check.
+// once for each step: replicas in sync and members of a round have their distances summed, so their
+// number divides the rate. A value that is not finite ends the step before the update, which depends on the check.
 void BatchNormalization::move(const Variable& moving, const Array& value, const char* what) const {
   const Array checked = check_numerics(value, str("the batch's ", what, " in ", name_.get()));
   const Array distance = sum_over_replicas(moving, moving.read() - checked);
   EagerRuntime* runtime = moving.runtime();
   const int replicas = runtime == nullptr ? 1 : runtime->gradients_here();
-  const float rate = (1 - options_.momentum) / static_cast<float>(replicas);
+  const std::int64_t distances = replicas * step_members();
+  const float rate = (1 - options_.momentum) / static_cast<float>(distances);
   moving.update({RuleKind::kSgd, {}}, distance, Array(rate), Variable::GradientOf::kAllReplicas);
 }
 

@@ -1,0 +1,57 @@
+// A layer, a loss and a metric of one's own: waves are fitted through noisy points.
+//   cairn up --ps 2 --workers 2 -- build/dev/bin/custom_layer --strategy=parameter_server
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/strategies.h"
+#include "core/graph/ops.h"
+#include "model/model.h"
+#include "nn/nn.h"
+using namespace cairn;
+
+// sin(x · frequency + phase): [b, n] -> [b, units]. The variables are made at the first call.
+struct Waves {
+  std::int64_t units;
+  nn::LayerVariables made = {};  // shared by copies, which are the same layer
+  Array operator()(const Array& x) const {
+    const std::vector<Variable>& made_here = made.in_scope([&](VariableCreator& strategy) {
+      return std::vector<Variable>{
+          strategy.create_variable({.name = "waves/frequency",
+                                    .shape = {x.shape()[1], units},
+                                    .initializer = Initializer::normal(0, 6, 1)}),
+          strategy.create_variable({.name = "waves/phase",
+                                    .shape = {units},
+                                    .initializer = Initializer::uniform(-3, 3, 2)})};
+    });
+    return sin(matmul(x, made_here[0]) + made_here[1]);
+  }
+};
+
+int main(int argc, char** argv) try {
+  std::unique_ptr<Strategy> strategy = std::make_unique<OneDeviceStrategy>();
+  if (argc > 1 && std::string(argv[1]) == "--strategy=parameter_server")
+    strategy = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver());
+  const auto scope = strategy->scope();
+
+  const Array at = random_normal({20'000, 1}), noise = random_normal({20'000, 1}, 0, 0.02f);
+  const Tensor x = at.eval(), y = (sin(at * 6.0f) * at + noise).eval();
+  Waves waves{.units = 32};
+  nn::Dense last({.units = 1});
+  Model model([&](const Array& points) { return last(waves(points)); });
+  const auto loss = [](const Array& prediction, const Array& label) {  // outliers count less
+    return sqrt(square(prediction - label) + 0.01f);
+  };
+  const nn::MeanMetric near("near", [](const Array& prediction, const Array& label) {
+    return cast(abs(prediction - label) < 0.06f, DType::kFloat32);
+  });
+  model.compile(
+      {.optimizer = nn::Adagrad({.learning_rate = 0.05f}), .loss = loss, .metrics = {near}});
+  const double before = model.evaluate(x, y).at("near");
+  model.fit(x, y, {.epochs = 10, .batch_size = 64, .validation_split = 0.1});
+  std::printf("near: %.4f before, %.4f after\n", before, model.evaluate(x, y).at("near"));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "custom_layer: %s\n", error.what());
+  return 1;
+}
