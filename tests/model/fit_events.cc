@@ -10,8 +10,8 @@ int main(int argc, char** argv) try {
   if (argc != 2) throw InvalidArgumentError("fit_events FOLDER");
   OneDeviceStrategy strategy;
   const Scope scope = strategy.scope();
-  testing::LinearModel linear;
-  const testing::LinearData data(40);
+  cairn::testing::LinearModel linear;
+  const cairn::testing::LinearData data(40);
   const History history =
       linear.model.fit(data.x, data.y,
                        {.epochs = 3,
