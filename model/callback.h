@@ -21,8 +21,9 @@ namespace cairn {
 
 class Model;
 
-// "loss" and the metrics by name; those of the validation data have "val_" before them. The
-// learning rate, where somebody adjusts it, is "learning_rate".
+// "loss" and the metrics by name ("auc", "recall@10"). Of a model whose outputs have names they are
+// OUTPUT_METRIC, and OUTPUT_loss if there are several outputs. Those of the validation data have
+// "val_" before them. The learning rate, where somebody adjusts it, is "learning_rate".
 using Logs = std::map<std::string, double>;
 
 // The fit() that runs, as callbacks see and steer it.

@@ -79,7 +79,8 @@ struct CompileOptions {
   std::vector<MetricChoice> metrics = {};
   // Of a model of several, by the names that its network gives them.
   std::map<std::string, OutputOptions> outputs = {};
-  // Instead of both: the loss of each example, float32 [b], from all outputs and the whole batch.
+  // Instead of `loss`: that of each example, float32 [b] or [b, 1], from all outputs and the whole
+  // batch. Metrics are told as without it, and want a label all the same.
   std::function<Array(const Outputs& outputs, const Batch& batch)> batch_loss = {};
   // A column with a number per example, by which its losses are multiplied, and by which metrics
   // count it. Losses are still divided by the number of examples.

@@ -98,7 +98,8 @@ class Model {
   const std::string& name() const;
   Strategy& strategy();
 
-  // Trains for the epochs from `initial_epoch` up to `epochs`.
+  // Trains for the epochs from `initial_epoch` up to `epochs`. Arrays become a dataset of the
+  // columns "x" and "y", the label.
   //   Errors  the first of a step, of a callback, or of the validation; callbacks are told of the
   //           end before it is raised.
   History fit(const Dataset& batches, const FitOptions& options = {});

@@ -41,6 +41,14 @@ std::string joined(const std::string& output, const std::string& metric) {
   return output.empty() ? metric : output + "_" + metric;
 }
 
+// A prediction [b, 1] and a label [b] broadcast to [b, b] in a loss of the program's own, which
+// would train on nonsense; so each loss is looked at.
+Array one_per_example(const Array& losses, const std::string& what) {
+  const Array each = nn::per_example(losses, what);
+  if (each.dtype() == DType::kFloat32) return each;
+  throw InvalidArgumentError(str(what, " must be float32; it is ", each.type().to_string()));
+}
+
 Array count_of(const Array& total) { return cast(dim_size(total, 0), DType::kFloat32); }
 
 // [sum of the losses of all examples, their number]: what nn::Mean adds up.
@@ -105,17 +113,23 @@ StepFunctions::Losses StepFunctions::losses_of(
         nn::class_weights(label_of(batch, judged_.front().options.label, ""), class_weight);
     made.weights = made.weights.defined() ? made.weights * by_class : by_class;
   }
-  const auto weighted = [&](const Array& losses) {
-    return made.weights.defined() ? losses * made.weights : losses;
+  const auto weighted = [&](const Array& losses, const std::string& what) {
+    const Array each = one_per_example(losses, what);
+    return made.weights.defined() ? each * made.weights : each;
   };
-  if (options_.batch_loss) made.total = weighted(options_.batch_loss(outputs, batch));
+  if (options_.batch_loss)
+    made.total = weighted(options_.batch_loss(outputs, batch), "compile: batch_loss");
   for (const Judged& output : judged_) {
     if (!output.options.loss.defined()) {
       if (judged_.size() > 1) made.own.push_back(Array());
       continue;
     }
-    Array losses = weighted(output.options.loss(
-        output_named(outputs, output.name), label_of(batch, output.options.label, output.name)));
+    const Array prediction = output_named(outputs, output.name);
+    const Array label = label_of(batch, output.options.label, output.name);
+    Array losses = weighted(
+        output.options.loss(prediction, label),
+        str("compile: the loss \"", output.options.loss.name(), "\", of a prediction ",
+            prediction.type().to_string(), " and a label ", label.type().to_string(), ","));
     if (judged_.size() > 1) made.own.push_back(losses);
     if (output.options.loss_weight != 1) losses = losses * Array(output.options.loss_weight);
     made.total = made.total.defined() ? made.total + losses : losses;

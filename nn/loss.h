@@ -29,7 +29,9 @@ struct LossOptions {
 
 class Loss {
  public:
-  // One value per example, as the losses of nn/losses.h: [b].
+  // One value per example, as the losses of nn/losses.h: [b] or [b, 1]. Beware of a prediction
+  // [b, 1] and a label [b]: operators broadcast them to [b, b]. per_example() (nn/layer.h) makes
+  // [b] of both.
   using Function = std::function<Array(const Array& prediction, const Array& label)>;
 
   Loss() = default;  // none

@@ -209,6 +209,39 @@ TEST(Model, SaysWhatWasForgotten) {
   EXPECT_NE(message([&] { model.fit(no_label); }).find("names no label"), std::string::npos);
 }
 
+// A prediction [b, 1] and a label [b] broadcast to a matrix.
+TEST(Fit, RefusesALossThatHasNotOneNumberPerExample) {
+  OneDeviceStrategy strategy;
+  const Scope scope = strategy.scope();
+  const LinearData data(8);
+  LinearModel linear;
+  const auto refused = [&](CompileOptions options) -> std::string {
+    linear.model.compile(std::move(options));
+    try {
+      linear.model.fit(data.x, data.y, quiet(1, 4));
+    } catch (const InvalidArgumentError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto as_row = [](const Array& label) { return reshape(label, {1, Shape::kUnknown}); };
+  const std::string of_pairs =
+      refused({.loss = nn::Loss("own", [&](const Array& prediction, const Array& label) {
+                 return square(prediction - as_row(label));
+               })});
+  EXPECT_NE(of_pairs.find("the loss \"own\", of a prediction float32[?, 1]"), std::string::npos)
+      << of_pairs;
+  EXPECT_NE(of_pairs.find("one number per example"), std::string::npos) << of_pairs;
+  const std::string of_all = refused(
+      {.batch_loss = [](const Outputs& outputs, const Batch&) { return mean(outputs[0].second); }});
+  EXPECT_NE(of_all.find("batch_loss must hold one number per example"), std::string::npos)
+      << of_all;
+  const std::string of_truths = refused({.batch_loss = [](const Outputs& outputs, const Batch&) {
+    return outputs[0].second > 0.0f;
+  }});
+  EXPECT_NE(of_truths.find("batch_loss must be float32"), std::string::npos) << of_truths;
+}
+
 TEST(Model, ListsItsVariables) {
   OneDeviceStrategy strategy;
   const Scope scope = strategy.scope();
