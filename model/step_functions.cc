@@ -1,5 +1,6 @@
 #include "model/step_functions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "coordinator/replica_context.h"
@@ -87,8 +88,11 @@ StepFunctions::StepFunctions(Network network, CompileOptions options)
   if (single && !options_.outputs.empty())
     throw InvalidArgumentError(
         "compile: either `loss` and `metrics`, of a model of one output, or `outputs`");
-  if (options_.batch_loss && options_.loss.defined())
-    throw InvalidArgumentError("compile: either `loss` or `batch_loss`");
+  const auto has_loss = [](const auto& output) { return output.second.loss.defined(); };
+  if (options_.batch_loss &&
+      (options_.loss.defined() || std::ranges::any_of(options_.outputs, has_loss)))
+    throw InvalidArgumentError(
+        "compile: either `batch_loss` or a loss of its own for each output; both are given");
   if (options_.outputs.empty())
     judged_.push_back({"", {.loss = options_.loss, .metrics = options_.metrics}});
   for (const auto& [name, output] : options_.outputs) judged_.push_back({name, output});

@@ -96,8 +96,9 @@ Variable BatchNormalization::moving_mean() const {
 Variable BatchNormalization::moving_variance() const { return variables_.made(name_.get()).back(); }
 
 // A step of gradient descent on half the squared distance, which every strategy applies exactly
-// once for each step: replicas in sync and members of a round have their distances summed, so their
-// number divides the rate. A value that is not finite ends the step before the update, which depends on the check.
+// once for each step: replicas in sync and members of a round have their distances summed, so that
+// their number divides the rate. A value that is not finite ends the step before the update, which
+// depends on the check.
 void BatchNormalization::move(const Variable& moving, const Array& value, const char* what) const {
   const Array checked = check_numerics(value, str("the batch's ", what, " in ", name_.get()));
   const Array distance = sum_over_replicas(moving, moving.read() - checked);

@@ -56,5 +56,19 @@ INSTANTIATE_TEST_SUITE_P(Examples, ShortPrograms,
                                                         "near: %*f before, %lf after", 0.9}),
                          [](const auto& of) { return of.param.name; });
 
+// The frequencies of pairs of characters come to 2.482 nats per character.
+TEST(Shakespeare, IsToldBetterThanByPairsAfterOneEpoch) {
+  const TempFolder folder;
+  ChildProcess child({.arguments = {std::string(CAIRN_PROGRAMS) + "/shakespeare", "--epochs=1"},
+                      .environment = {},
+                      .output_file = folder.path() + "/output"});
+  ASSERT_EQ(end_in_time(child, 200'000, "").shell_code(), 0) << folder.read("output");
+  const std::string all = folder.read("output");
+  double nats = 0;
+  ASSERT_EQ(std::sscanf(all.substr(all.rfind("validation:")).c_str(), "validation: %lf", &nats), 1)
+      << all;
+  EXPECT_LT(nats, 2.2);
+}
+
 }  // namespace
 }  // namespace cairn::tools
