@@ -55,7 +55,7 @@ class FashionMnist : public ::testing::Test {
 
 struct FashionMnistUnder : FashionMnist, ::testing::WithParamInterface<const char*> {
   // Asynchronous Adam loses by staleness what a busy machine has of it.
-  double bar() const { return std::string(GetParam()) == "parameter_server" ? 0.83 : 0.8635; }
+  double bar() const { return std::string(GetParam()) == "parameter_server" ? 0.85 : 0.8635; }
 };
 
 // Three seeds of another library's program for the same network came to 0.8675, 0.8675 and 0.8682.
