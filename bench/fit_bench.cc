@@ -22,7 +22,7 @@ using namespace cairn;
 namespace {
 
 constexpr int kWindows = 7;
-constexpr std::int64_t kSteps = 40;  // of a window
+constexpr std::int64_t kSteps = 150;  // of a window
 constexpr std::int64_t kVocabulary = 65, kTime = 64;
 
 Tensor random_floats(const Shape& shape) {
