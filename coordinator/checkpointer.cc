@@ -165,8 +165,8 @@ rpc::Task<void> Checkpointer::commit(std::shared_ptr<Cut> cut, std::string name,
   };
   co_await on_disk_thread(write);
   restored->holdings = cut->holdings;
-  // Not before the manifest is on the disk: a ps that is rebuilt in the meantime has to take the
-  // checkpoint before, which is whole. One that will be removed nobody can be rebuilt from.
+  // Only once the manifest is on the disk: a ps that is rebuilt meanwhile has to use the previous
+  // checkpoint, which is whole. A checkpoint that will be removed is nothing to rebuild a ps from.
   if (!policy.lasting) co_return;
   sources_.newest = restored;
   log_info("checkpoint ", name, " at step ", cut->global_step);

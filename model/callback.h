@@ -34,8 +34,8 @@ class TrainingRun {
   // No step begins after those that have begun; the epoch ends as it stands.
   virtual void stop_training() = 0;
   virtual bool is_stopping() const = 0;
-  virtual std::int64_t epochs() const = 0;           // the number of the last one, plus one
-  virtual std::int64_t steps_per_epoch() const = 0;  // 0: not known yet
+  virtual std::int64_t epochs() const = 0;  // the number of the last one, plus one
+  virtual std::int64_t steps_per_epoch() const = 0;
   // One process of those that train together: the chief.
   virtual bool writes_files() const = 0;
 

@@ -4,15 +4,13 @@
 #include <cmath>
 #include <cstdio>
 
-#include "coordinator/multi_worker_mirrored_strategy.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "model/model_state.h"
+#include "model/runner_of.h"
 
 namespace cairn {
 namespace {
-
-constexpr std::int64_t kStepsAheadMax = 2048;
 
 bool is_bad_loss(const InvalidArgumentError& error) {
   return std::string(error.what()).find("not finite") != std::string::npos;
@@ -49,7 +47,7 @@ Logs evaluate_over(StepRunner& runner, Function& test, const StepRunner::Data& d
                    std::int64_t batches, const std::vector<NamedMetric>& metrics) {
   MetricSums sums(metrics);
   std::deque<StepResult> running;
-  const std::int64_t ahead = std::min(runner.steps_ahead(), kStepsAheadMax);
+  const std::int64_t ahead = runner.steps_ahead();
   try {
     for (std::int64_t scheduled = 0, taken = 0; taken < batches; ++taken) {
       for (; scheduled < std::min(batches, taken + ahead); ++scheduled)
@@ -118,10 +116,7 @@ void FitLoop::make_data() {
                                 dataset_fn_ ? Visitation::kByPolicy : Visitation::kExactlyOnce);
 }
 
-bool FitLoop::writes_files() const {
-  auto* group = dynamic_cast<MultiWorkerMirroredStrategy*>(&runner_.strategy());
-  return group == nullptr || group->is_chief();
-}
+bool FitLoop::writes_files() const { return writes_for_all(runner_.strategy()); }
 
 std::string FitLoop::save(const std::string& folder, std::size_t keep_last) {
   place_.sums = sums_.sums();
@@ -188,8 +183,7 @@ void FitLoop::train() {
 
 void FitLoop::train_epoch() {
   scheduled_ = place_.step;
-  const std::int64_t ahead =
-      std::min(runner_.steps_ahead(), kStepsAheadMax) * functions_.options().steps_per_execution;
+  const std::int64_t ahead = runner_.steps_ahead() * functions_.options().steps_per_execution;
   try {
     while (place_.step < steps_per_epoch_ && !(stopping_ && running_.empty())) {
       if (!stopping_) schedule_up_to(std::min(steps_per_epoch_, place_.step + ahead));

@@ -18,7 +18,7 @@ namespace cairn {
 
 class FitLoop final : public TrainingRun {
  public:
-  // `data`: of one epoch, or without an end; or a function that makes each lane's.
+  // `data` is one epoch, or has no end. `dataset_fn` makes the dataset of each lane.
   FitLoop(Model& model, const Dataset& data, const FitOptions& options);
   FitLoop(Model& model, const DatasetFunction& dataset_fn, const FitOptions& options);
   //   Errors  those of Model::fit().

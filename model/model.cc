@@ -51,9 +51,7 @@ StepRunner& Model::State::runner() {
 
 Function& Model::State::test_function() {
   if (test.defined()) return test;
-  const StepFunctions::Shares shares = shares_of(runner());
-  test = strategy.function(
-      [this, shares](Iterator input) { return functions->test(input, shares); }, "evaluate");
+  test = strategy.function([this](Iterator input) { return functions->test(input); }, "evaluate");
   return test;
 }
 

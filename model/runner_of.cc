@@ -1,5 +1,6 @@
 #include "model/runner_of.h"
 
+#include "coordinator/multi_worker_mirrored_strategy.h"
 #include "core/base/error.h"
 #include "model/cluster_steps.h"
 #include "model/local_steps.h"
@@ -15,6 +16,11 @@ std::unique_ptr<StepRunner> step_runner_of(Strategy& strategy) {
       "a model trains under the strategies of Cairn; this one is of another kind, under which "
       "steps "
       "are run by Strategy::run()");
+}
+
+bool writes_for_all(Strategy& strategy) {
+  const auto* group = dynamic_cast<const MultiWorkerMirroredStrategy*>(&strategy);
+  return group == nullptr || group->is_chief();
 }
 
 }  // namespace cairn

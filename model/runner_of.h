@@ -1,4 +1,5 @@
-// The StepRunner that fits a strategy.
+// What a training loop asks of a strategy's kind: the StepRunner that fits it, and who writes
+// files.
 #pragma once
 #include <memory>
 
@@ -11,5 +12,8 @@ class Strategy;
 // outlives it.
 //   Errors  those of ClusterCoordinator's constructor. Unimplemented: a strategy of another kind.
 std::unique_ptr<StepRunner> step_runner_of(Strategy& strategy);
+
+// Whether this process writes the files of all that train together: it is the chief, or alone.
+bool writes_for_all(Strategy& strategy);
 
 }  // namespace cairn

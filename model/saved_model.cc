@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <optional>
 
-#include "coordinator/multi_worker_mirrored_strategy.h"
 #include "core/base/clock.h"
 #include "core/base/disk.h"
 #include "data/dataset_wire.h"
 #include "model/model_examples.h"
 #include "model/model_file.h"
 #include "model/model_weights.h"
+#include "model/runner_of.h"
 
 namespace cairn {
 namespace {
@@ -170,11 +170,6 @@ std::string temporary_name(const std::string& target) {
   return str(target, ".tmp-", ::getpid(), "-", ++made);
 }
 
-bool writes_here(Strategy& strategy) {
-  const auto* group = dynamic_cast<const MultiWorkerMirroredStrategy*>(&strategy);
-  return group == nullptr || group->is_chief();
-}
-
 }  // namespace
 
 std::int64_t SavedModel::parameters() const {
@@ -196,7 +191,7 @@ std::string signature_text(const SavedModel& model) {
   return text;
 }
 
-// The checkpoint is what all processes of a group make together; the rest is the chief's.
+// All processes of a group make the checkpoint together. Only the chief does the rest.
 SavedModel save_model(Strategy& strategy, const Function& predict, const ElementSpec& input,
                       const SaveModelOptions& options, const std::string& folder) {
   std::string target = std::filesystem::absolute(folder).lexically_normal().string();
@@ -205,7 +200,7 @@ SavedModel save_model(Strategy& strategy, const Function& predict, const Element
   verify_predicts(function, predict.name());
   SavedModel model = described(function, input, options);
   const std::string temporary = temporary_name(target);
-  if (!writes_here(strategy)) {
+  if (!writes_for_all(strategy)) {
     if (options.checkpoint.empty()) strategy.save({.folder = temporary, .lasting = false});
     model.folder = target;
     return model;

@@ -52,6 +52,13 @@ Array one_per_example(const Array& losses, const std::string& what) {
 
 Array count_of(const Array& total) { return cast(dim_size(total, 0), DType::kFloat32); }
 
+// Undefined if nothing was added.
+Array sum_of(const nn::AddedLosses& added) {
+  Array sum;
+  for (const Array& term : added.terms()) sum = sum.defined() ? sum + term : term;
+  return sum;
+}
+
 // [sum of the losses of all examples, their number]: what nn::Mean adds up.
 Array mean_summary(const Array& losses, const Array& added) {
   const Array count = count_of(losses);
@@ -186,8 +193,7 @@ Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Sh
     const Outputs outputs = network_(batch.features);
     const Losses losses = losses_of(outputs, batch, class_weight);
     loss = share_of_loss(losses.total, shares);
-    Array terms;
-    for (const Array& term : added.terms()) terms = terms.defined() ? terms + term : term;
+    const Array terms = sum_of(added);
     if (terms.defined()) loss = loss + terms / Array(static_cast<float>(shares.count));
     const std::vector<Array> own = summaries(outputs, batch, losses, terms);
     for (std::size_t i = 0; i < own.size(); ++i)
@@ -202,14 +208,13 @@ Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Sh
   return all;
 }
 
-Outputs StepFunctions::test(const Iterator& input, const Shares&) const {
+Outputs StepFunctions::test(const Iterator& input) const {
   const nn::TrainingScope inference(false);
   const nn::AddedLosses added;
   const Batch batch = input.get_next();
   const Outputs outputs = network_(batch.features);
   const Losses losses = losses_of(outputs, batch, {});
-  Array terms;
-  for (const Array& term : added.terms()) terms = terms.defined() ? terms + term : term;
+  const Array terms = sum_of(added);
   Outputs all;
   for (const Array& sum : summaries(outputs, batch, losses, terms)) all.emplace_back("", sum);
   return all;

@@ -19,7 +19,6 @@ using Network = std::function<Outputs(const Features&)>;
 //   Thread  one.
 class StepFunctions {
  public:
-  // `class_weight`: by which the losses of examples of each class are multiplied, in training.
   StepFunctions(Network network, CompileOptions options);
 
   // How often a step's function runs for one batch, each time for its part: replicas in sync, or
@@ -29,11 +28,12 @@ class StepFunctions {
     bool are_replicas = true;  // they can all-reduce
   };
   // One step for each of `steps` batches. Outputs: the loss that was minimised (of the last batch,
-  // this share's part), then the summaries of metrics(), added up over the steps.
+  // this share's part), then the summaries of metrics(), added up over the steps. `class_weight`:
+  // by which the losses of the examples of each class are multiplied.
   Outputs train(const Iterator& input, std::int64_t steps, const Shares& shares,
                 const std::map<std::int64_t, float>& class_weight) const;
   // The summaries of one batch.
-  Outputs test(const Iterator& input, const Shares& shares) const;
+  Outputs test(const Iterator& input) const;
   // The network's outputs, without what is only for training.
   Outputs predict(const Features& features) const;
 

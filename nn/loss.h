@@ -77,8 +77,8 @@ enum class Reduction : std::uint8_t {
 Array reduce_loss(const Array& values, const Array& weights = {},
                   Reduction reduction = Reduction::kSumOverBatchSize);
 
-// The weight of each example by its class -> float32 [b]; a class that is not in the map has weight
-// 1. The label is a class, [b] or [b, 1] of any numeric dtype, or one-hot, [b, c].
+// The weight of each example by its class -> float32 [b]. Classes that the map does not name weigh
+// 1. The label has class ids, [b] or [b, 1] of any numeric dtype, or is one-hot, [b, c].
 //   Errors  InvalidArgument: a label of other shapes; a weight that is not finite or is below 0.
 Array class_weights(const Array& label, const std::map<std::int64_t, float>& weights);
 

@@ -23,8 +23,9 @@ struct JudgedData {
 // The validation data and the test data, as far as the job names them.
 std::vector<JudgedData> judged_data(const Job& job);
 
-// The data's files as those of a trained model: without its label and its weight, which need not be
-// there or be right, where the format has columns to leave out; records and libsvm lines have them.
+// The data as a trained model reads it to predict. Where the format has columns that can be left
+// out, it has neither label nor weight, which new files may lack. Records and libsvm lines keep
+// both.
 Dataset data_to_predict(const Job& job);
 
 // Refuses a job without a label, and one whose label is text without a value.

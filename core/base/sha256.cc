@@ -7,9 +7,9 @@
 namespace cairn {
 namespace {
 
-// The first 32 bits of the fractional parts of roots of primes: square roots of the first 8 are
-// where the state begins, cube roots of the first 64 go in one a round. Computed in whole numbers,
-// so that there is no table to mistype.
+// The constants of SHA-256 are the first 32 bits of the fractional parts of roots of primes: the
+// square roots of the first 8 are the initial state, and each round adds the cube root of one of
+// the first 64. They are computed in whole numbers, so that there is no table to mistype.
 constexpr std::array<std::uint32_t, 64> first_primes() {
   std::array<std::uint32_t, 64> primes{};
   std::size_t found = 0;

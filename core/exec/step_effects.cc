@@ -148,7 +148,7 @@ std::span<Read> Step::reads() {
   BoundWave& wave = bound_->waves[wave_];
   space_.asked.clear();
   space_.asked_by.clear();
-  // A run before this one may have been against a store that lends.
+  // The previous run may have used a store that lends its variables.
   for (ReadHere& here : wave.here) here.served = false;
   for (std::size_t g = 0; g < wave.reads.size(); ++g) {
     // The ids were computed from the value that failed the check: such rows must not be asked for.

@@ -1,4 +1,4 @@
-// Running sums, padding along an axis, and ragged rows side by side.
+// Kernels of cumsum, pad along an axis, and to_dense, which lays ragged rows out as a matrix.
 #include <algorithm>
 #include <cstring>
 #include <memory>

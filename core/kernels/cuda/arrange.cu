@@ -1,4 +1,4 @@
-// Running sums, padding along an axis, and ragged rows side by side.
+// Kernels of cumsum, pad along an axis, and to_dense, which lays ragged rows out as a matrix.
 #include <type_traits>
 
 #include "core/kernels/cuda/index.h"
