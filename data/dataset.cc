@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/checksum.h"
 #include "data/batch_pieces.h"
 #include "data/dataset_calls.h"
 #include "data/dataset_wire.h"
@@ -26,6 +27,23 @@ Dataset source(StageKind kind, ElementSpec element) {
   spec->kind = std::move(kind);
   spec->element = std::move(element);
   return Dataset(std::move(spec));
+}
+
+// TensorsSpec::digests: the type, the shape, and a checksum of the elements.
+Tensor digest_of(const Tensor& values) {
+  std::vector<std::int64_t> digest = values.shape().dims();
+  digest.push_back(static_cast<std::int64_t>(values.dtype()));
+  std::uint32_t sum = 0;
+  if (values.dtype() == DType::kString) {
+    for (const std::string& text : values.string_values()) {
+      sum = crc32c(text, sum);
+      digest.push_back(static_cast<std::int64_t>(text.size()));
+    }
+  } else if (values.bytes() > 0) {
+    sum = crc32c({reinterpret_cast<const char*>(values.raw()), values.bytes()});
+  }
+  digest.push_back(sum);
+  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(digest.size())}, digest);
 }
 
 }  // namespace
@@ -117,6 +135,7 @@ Dataset Dataset::from_tensor_slices(std::vector<std::pair<std::string, Tensor>> 
                                     std::string label) {
   TensorsSpec spec{std::move(columns), std::move(label)};
   ElementSpec element = tensors_element(spec);
+  for (const auto& [name, values] : spec.columns) spec.digests.push_back(digest_of(values));
   return source(std::move(spec), std::move(element));
 }
 

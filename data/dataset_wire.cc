@@ -68,6 +68,22 @@ void refuse_code(const StageSpec& last) {
   for (const auto& other : last.others) refuse_code(*other);
 }
 
+// The same dataset as a fingerprint knows it: digests in the place of tensors, and without the
+// options that change nothing but the words of messages, so that a state is refused only where the
+// elements could differ.
+std::shared_ptr<const StageSpec> what_counts(const std::shared_ptr<const StageSpec>& last) {
+  auto made = std::make_shared<StageSpec>(*last);
+  if (auto* csv = std::get_if<CsvSpec>(&made->kind)) csv->options.names = {};
+  if (auto* tensors = std::get_if<TensorsSpec>(&made->kind))
+    for (std::size_t i = 0; i < tensors->columns.size(); ++i)
+      tensors->columns[i].second = tensors->digests[i];
+  if (auto* service = std::get_if<ServiceSpec>(&made->kind))
+    service->dataset = what_counts(service->dataset);
+  if (made->input) made->input = what_counts(made->input);
+  for (auto& other : made->others) other = what_counts(other);
+  return made;
+}
+
 }  // namespace
 
 std::vector<std::byte> serialize(const Dataset& dataset) {
@@ -98,16 +114,9 @@ Dataset parse_dataset(std::span<const std::byte> bytes) {
   }
 }
 
-// Options that change nothing but the words of messages are left out of the fingerprint: a state is
-// then refused only where the elements could differ.
 std::uint64_t fingerprint(const Dataset& dataset) {
-  auto specs = stages_of(dataset);
-  if (const auto* csv = std::get_if<CsvSpec>(&specs.front()->kind); csv != nullptr) {
-    auto source = std::make_shared<StageSpec>(*specs.front());
-    std::get<CsvSpec>(source->kind).options.names = {};  // only messages differ by it
-    specs.front() = std::move(source);
-  }
-  return checksum(serialize_stages(specs));
+  dataset.element_spec();  // refuses an empty one
+  return checksum(serialize_stages(stages_of(what_counts(dataset.last()))));
 }
 
 }  // namespace cairn

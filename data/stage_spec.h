@@ -59,10 +59,13 @@ struct RecordsSpec {
 struct RangeSpec {
   std::int64_t n = 0;
 };
-// The tensors travel within the description.
+// The tensors travel within the description. `digests`: int64 [.], one for each column, which a
+// fingerprint has in the place of its values, so that gigabytes are read once and not whenever the
+// dataset is opened.
 struct TensorsSpec {
   std::vector<std::pair<std::string, Tensor>> columns;
   std::string label;
+  std::vector<Tensor> digests = {};
 };
 // Code of this program. `columns` is the element as text, by which fingerprints tell two apart.
 struct GeneratorSpec {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <set>
 
 #include "data/dataset_wire.h"
 #include "data/hash.h"
@@ -92,6 +93,36 @@ TEST(DatasetWire, RoundTripKeepsEveryFact) {
     EXPECT_EQ(fingerprint(arrived), fingerprint(dataset));
   }
   EXPECT_EQ(read_all(parse_dataset(serialize(one_of_each()[5]))), read_all(one_of_each()[5]));
+}
+
+TEST(DatasetWire, FingerprintsTellTensorsApartByTypeShapeAndValues) {
+  const auto of = [](Tensor values) {
+    return fingerprint(Dataset::from_tensor_slices({{"x", std::move(values)}}));
+  };
+  const std::vector<std::int32_t> some = {1, 2, 3, 4}, others = {1, 2, 3, 5};
+  const std::vector<std::int64_t> wider = {1, 2, 3, 4};
+  const std::vector<Tensor> all = {Tensor::of<std::int32_t>({4}, some),
+                                   Tensor::of<std::int32_t>({4}, others),
+                                   Tensor::of<std::int32_t>({4, 1}, some),
+                                   Tensor::of<std::int64_t>({4}, wider),
+                                   Tensor::strings({2}, std::vector<std::string>{"ab", "c"}),
+                                   Tensor::strings({2}, std::vector<std::string>{"a", "bc"})};
+  std::set<std::uint64_t> prints;
+  for (const Tensor& values : all) {
+    EXPECT_EQ(of(values), of(values.clone()));
+    prints.insert(of(values));
+  }
+  EXPECT_EQ(prints.size(), all.size());
+}
+
+// Only what is sent to another process has a bound.
+TEST(DatasetWire, TensorsBeyondItsBoundAreReadWhereTheyAre) {
+  const std::int64_t rows = static_cast<std::int64_t>(kDatasetBytesMax) / 1024 + 1;
+  const Dataset large =
+      Dataset::from_tensor_slices({{"x", Tensor::zeros(DType::kUint8, {rows, 1024})}});
+  auto elements = open(large.skip(rows - 1));
+  EXPECT_EQ(elements->next().value()[0].shape(), Shape({1024}));
+  EXPECT_THAT(error_of([&] { serialize(large); }), HasSubstr("put large data into files"));
 }
 
 TEST(DatasetWire, AnyFlippedBitIsRefused) {
