@@ -28,9 +28,9 @@ struct MswebUser {
   std::vector<std::int64_t> areas;  // 1000 to 1297, each once
 };
 
-// All users of a file, in its order.
+// The users of a file who visited `least` areas or more, in its order.
 //   Errors  InvalidArgument: the lines are not msweb's; and those of reading.
-inline std::vector<MswebUser> msweb_users(const std::string& from) {
+inline std::vector<MswebUser> msweb_users(const std::string& from, std::size_t least = 0) {
   std::vector<MswebUser> users;
   const auto lines = open(Dataset::text_lines(from));
   while (const auto element = lines->next()) {
@@ -41,6 +41,7 @@ inline std::vector<MswebUser> msweb_users(const std::string& from) {
     if (users.empty()) throw InvalidArgumentError("not a line of msweb: " + line);
     users.back().areas.push_back(msweb_number(line, 2));
   }
+  std::erase_if(users, [least](const MswebUser& user) { return user.areas.size() < least; });
   return users;
 }
 

@@ -51,7 +51,7 @@ TEST_P(ShortPrograms, LearnOnACluster) {
 // are two of a hundred.
 INSTANTIATE_TEST_SUITE_P(Examples, ShortPrograms,
                          ::testing::Values(ShortProgram{"matrix_factorisation", "hit@10 %lf", 0.78},
-                                           ShortProgram{"two_towers", "recall@10 %lf", 0.68},
+                                           ShortProgram{"visits", "recall@10 %lf", 0.74},
                                            ShortProgram{"custom_layer",
                                                         "near: %*f before, %lf after", 0.9}),
                          [](const auto& of) { return of.param.name; });

@@ -1,0 +1,60 @@
+// Retrieval with two towers: from areas of a web site that a user has visited to one more. The
+// other examples of a batch serve as negatives. Of users never seen, ten areas that the model names
+// hold the visit looked for more often (0.77) than the ten most popular ones (0.62).
+//   cairn up --ps 2 --workers 2 -- build/dev/bin/visits --strategy=parameter_server
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/strategies.h"
+#include "core/graph/ops.h"
+#include "examples/msweb.h"
+#include "model/model.h"
+#include "nn/nn.h"
+using namespace cairn;
+
+constexpr std::int64_t kFirstArea = 1'000, kAreas = 298, kNone = kAreas, kSeen = 8, kTests = 3'000;
+
+int main(int argc, char** argv) try {
+  std::unique_ptr<Strategy> strategy = std::make_unique<OneDeviceStrategy>();
+  if (argc > 1 && std::string(argv[1]) == "--strategy=parameter_server")
+    strategy = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver());
+  const auto scope = strategy->scope();
+  // One visit of a user, the label, and up to kSeen others. In training each is once the label.
+  std::vector<std::int64_t> seen, next;
+  std::vector<float> counts(kAreas, 1);  // how often an area is the label, in training
+  for (const auto& [user, areas] : msweb_users("examples/data/msweb/anonymous-msweb.data.gz", 2)) {
+    const bool is_test = next.size() < kTests;
+    for (const std::int64_t label : areas) {
+      if (is_test && label != areas[static_cast<std::size_t>(user) % areas.size()]) continue;
+      for (const std::int64_t a : areas) seen.push_back(a == label ? kNone : a - kFirstArea);
+      next.push_back(label - kFirstArea);
+      seen.resize(next.size() * kSeen, kNone);
+      if (!is_test) counts[static_cast<std::size_t>(next.back())] += 1;
+    }
+  }
+  const Tensor x = Tensor::of<std::int64_t>({std::ssize(next), kSeen}, seen);
+  const Tensor y = Tensor::of<std::int64_t>({std::ssize(next)}, next);
+  const Dataset users = Dataset::from_tensor_slices({{"seen", x}, {"next", y}}, "next");
+  const Array often = log(Tensor::of<float>({kAreas}, counts));
+  const nn::Embedding bag({.rows = kAreas + 1, .dim = 64, .combiner = Combiner::kSum});
+  const nn::Sequential query({bag, nn::Dense({.units = 64})});
+  const nn::Embedding area({.name = "area", .rows = kAreas, .dim = 64});
+  const nn::TwoTower towers({.query = query, .candidate = area});
+  Model model([&](const Array& visited) {  // the scores of all areas
+    return matmul(towers.embed_query(visited), towers.embed_candidate(range(kAreas)), false, true);
+  });
+  const auto loss = [&](const Outputs&, const Batch& batch) {
+    const Array chance = gather(often, batch.label);  // that it is among the negatives, as a log
+    return nn::in_batch_softmax(towers(batch.features["seen"], batch.label),
+                                {.log_probability = chance, .ids = batch.label});
+  };
+  const nn::LazyAdam adam({.learning_rate = 0.005f});
+  model.compile({.optimizer = adam, .metrics = {nn::RecallAtK({.k = 10})}, .batch_loss = loss});
+  model.fit(users.skip(kTests).shuffle(50'000).batch(256), {.epochs = 10});
+  std::printf("recall@10 %.4f\n", model.evaluate(users.take(kTests).batch(256)).at("recall@10"));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "visits: %s\n", error.what());
+  return 1;
+}
