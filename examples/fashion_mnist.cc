@@ -9,6 +9,9 @@
 //       --strategy=parameter_server
 //
 // With --backup=FOLDER it goes on where it was killed when it is started again by the same line.
+// With --model=FOLDER it saves what it has learnt, which then predicts without this program:
+//   build/dev/bin/cairn predict FOLDER --data t10k-images-idx3-ubyte.gz --out classes.csv
+// --predictions=FILE has this program's own predictions of the test images.
 // The perceptron reaches an accuracy of 0.87 on the test images after five epochs. Asynchronously,
 // under parameter_server, it came to 0.865 and 0.869 on a busy machine; a constant rate had come to
 // 0.852 once. Under bounded no update is more than two steps late.
@@ -37,6 +40,8 @@ Flags flags_of(int argc, char** argv) {
                  {"epochs", "5"},
                  {"seed", "1"},
                  {"backup", ""},
+                 {"model", ""},
+                 {"predictions", ""},
                  {"data", "examples/data/fashion-mnist"}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
@@ -44,8 +49,8 @@ Flags flags_of(int argc, char** argv) {
     if (!argument.starts_with("--") || equals == std::string::npos ||
         !given.contains(argument.substr(2, equals - 2)))
       throw InvalidArgumentError(
-          "an argument is --strategy=, --network=, --epochs=, --seed=, "
-          "--data= or --backup=, not " +
+          "an argument is --strategy=, --network=, --epochs=, --seed=, --data=, "
+          "--backup=, --model= or --predictions=, not " +
           argument);
     given[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
   }
@@ -108,9 +113,12 @@ int main(int argc, char** argv) try {
     options.callbacks.push_back(std::make_shared<BackupAndRestore>(
         flags["backup"], BackupAndRestoreOptions{.every_steps = 100}));
   model.fit(images(flags["data"], "train").shuffle(60'000, seed).batch(128).prefetch(2), options);
-  const Logs judged = model.evaluate(images(flags["data"], "t10k").batch(500));
+  const Dataset test = images(flags["data"], "t10k");
+  const Logs judged = model.evaluate(test.batch(500));
   std::printf("test loss %.9g, accuracy %.4f\n", judged.at("loss"),
               judged.at("sparse_categorical_accuracy"));
+  if (!flags["model"].empty()) model.save(flags["model"], {.examples = test, .label = "class"});
+  if (!flags["predictions"].empty()) model.predict_to(test.batch(500), flags["predictions"]);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "fashion_mnist: %s\n", error.what());
   return 1;

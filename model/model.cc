@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "coordinator/replica_context.h"
 #include "core/graph/ops.h"
 #include "model/fit_loop.h"
 #include "model/model_state.h"
+#include "model/predictions.h"
 #include "model/runner_of.h"
 #include "nn/training_scope.h"
 
@@ -196,6 +198,19 @@ void Model::predict(const Dataset& batches,
         return state_->network(batch.features);
       },
       batches, take);
+}
+
+std::int64_t Model::predict_to(const Dataset& batches, const std::string& file) {
+  build(batches.element_spec());
+  std::optional<Predictions> lines;
+  if (writes_for_all(strategy())) lines.emplace(file, output_columns(predict_graph()));
+  std::int64_t count = 0;
+  predict(batches, [&](const std::vector<Tensor>& outputs) {
+    count += outputs.at(0).shape()[0];
+    if (lines) lines->write(outputs);
+  });
+  if (lines) lines->finish();
+  return count;
 }
 
 Tensor Model::predict(const Dataset& batches) {

@@ -114,6 +114,12 @@ class Model {
   // All outputs of each batch, in order, so that no more than a few lie in memory.
   void predict(const Dataset& batches,
                const std::function<void(const std::vector<Tensor>& outputs)>& take);
+  // The same into a file, a line for each example: CSV with a header, or JSON lines if its name
+  // ends in ".jsonl". It takes the place of one that is there once it is whole. Where several
+  // processes predict together, the chief writes it.
+  //   Result  how many examples there were.
+  //   Errors  InvalidArgument: an output without a row for each example. Those of writing.
+  std::int64_t predict_to(const Dataset& batches, const std::string& file);
 
   // The rate of the optimizer, which a callback may have made adjustable; and another one.
   //   Errors  FailedPrecondition: it is not adjustable (nn/optimizer_base.h).

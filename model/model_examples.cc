@@ -38,6 +38,35 @@ Dataset without_rows(const StageSpec& source) {
   return Dataset::from_tensor_slices(std::move(columns), source.element.label);
 }
 
+// Each column has a file of its own, so that the label's may be left out.
+Dataset idx_over(const IdxSpec& source, const std::vector<std::string>& files) {
+  std::vector<IdxColumn> columns = source.columns;
+  std::string label = source.label, names;
+  for (const IdxColumn& column : columns) names += (names.empty() ? "" : ", ") + column.name;
+  if (files.size() + 1 == columns.size() && !label.empty()) {
+    std::erase_if(columns, [&](const IdxColumn& column) { return column.name == label; });
+    label.clear();
+  }
+  if (files.size() != columns.size())
+    throw InvalidArgumentError(
+        str("the model's examples are IDX files, one for each of the columns ", names, ": got ",
+            files.size(), "; give one for each, in that order",
+            source.label.empty() ? "" : str(", or all but that of \"", source.label, "\"")));
+  for (std::size_t i = 0; i < files.size(); ++i) columns[i].paths = {files[i]};
+  return Dataset::idx(std::move(columns), std::move(label));
+}
+
+Dataset reading(const StageSpec& source, std::vector<std::string> files) {
+  if (const auto* idx = std::get_if<IdxSpec>(&source.kind)) return idx_over(*idx, files);
+  return Dataset(source_over(source, std::move(files)));
+}
+
+// One name for each list of files.
+std::vector<std::string> no_files(const StageSpec& source) {
+  const auto* idx = std::get_if<IdxSpec>(&source.kind);
+  return std::vector<std::string>(idx == nullptr ? 1 : idx->columns.size(), kNoFile);
+}
+
 }  // namespace
 
 Dataset without_files(const Dataset& examples) {
@@ -50,9 +79,8 @@ Dataset without_files(const Dataset& examples) {
           "a model's examples are a source with features() and map() above it, and nothing else: "
           "what shuffles, repeats or batches is the caller's");
   const StageSpec& source = *chain.front();
-  const Dataset stored = reads_files(source)
-                             ? Dataset(cairn::source_over(source, {std::string(kNoFile)}))
-                             : without_rows(source);
+  const Dataset stored =
+      reads_files(source) ? reading(source, no_files(source)) : without_rows(source);
   return prepared(examples, stored);
 }
 
@@ -62,7 +90,7 @@ Dataset over_files(const Dataset& examples, std::vector<std::string> files) {
     throw FailedPreconditionError(
         "the model was saved with columns that come from no file: prepare() a dataset that has "
         "them");
-  return Dataset(cairn::source_over(source, std::move(files)));
+  return reading(source, std::move(files));
 }
 
 // By the calls of Dataset, which check that each stage fits the one below.

@@ -12,8 +12,9 @@ namespace cairn {
 //   Errors  InvalidArgument: batches, or a stage that is no features() and no map(); a source
 //           without files whose columns no tensors can stand for.
 Dataset without_files(const Dataset& examples);
-// The source of such a description, over files.
-//   Errors  FailedPrecondition: it has no files. InvalidArgument: none are given.
+// The source of such a description, over files; over IDX files, one for each column, where the
+// label's may be left out.
+//   Errors  FailedPrecondition: it has no files. InvalidArgument: none, or of IDX a wrong number.
 Dataset over_files(const Dataset& examples, std::vector<std::string> files);
 // What its stages make of `raw`.
 //   Errors  those of the calls of Dataset: other columns.

@@ -66,16 +66,6 @@ void verify_predicts(const ConcreteFunction& function, const std::string& name) 
     throw InvalidArgumentError(str("save_model: \"", name, "\" returns nothing"));
 }
 
-std::vector<ColumnSpec> outputs_of(const Graph& graph) {
-  std::vector<ColumnSpec> outputs;
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    std::string name = graph.output_names[i];
-    if (name.empty()) name = graph.outputs.size() == 1 ? "output" : str("output_", i);
-    outputs.push_back({std::move(name), graph.type(graph.outputs[i])});
-  }
-  return outputs;
-}
-
 // ---- the description ----
 
 // Every column that the model takes must be among those that reading gives.
@@ -99,7 +89,7 @@ SavedModel described(const ConcreteFunction& function, const ElementSpec& input,
         str("save_model: the input has the label \"", input.label, "\": a model predicts it"));
   SavedModel model{.folder = {}, .name = options.name, .cairn_version = CAIRN_VERSION};
   model.input = input;
-  model.outputs = outputs_of(function.graph);
+  model.outputs = output_columns(function.graph);
   for (const auto& spec : function.variables) model.variables.push_back(*spec);
   if (options.examples.defined()) {
     model.examples = without_files(options.examples);

@@ -8,6 +8,7 @@
 #include "rpc/command_line.h"
 #include "tools/ckpt_command.h"
 #include "tools/devices_command.h"
+#include "tools/evaluate_command.h"
 #include "tools/generate_command.h"
 #include "tools/model_command.h"
 #include "tools/plot_command.h"
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   int status = 0;
   cairn::tools::add_train_command(app, status);
   cairn::tools::add_predict_command(app, status);
+  cairn::tools::add_evaluate_command(app, status);
   cairn::tools::add_up_command(app, status);
   cairn::tools::add_status_command(app, status);
   cairn::tools::add_stop_command(app, status);

@@ -10,8 +10,8 @@
 #include "data/dataset_iterator.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
+#include "model/predictions.h"
 #include "tools/job_warnings.h"
-#include "tools/predictions.h"
 #include "tools/trained_model.h"
 #include "tools/user_files.h"
 

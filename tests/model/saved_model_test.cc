@@ -5,6 +5,7 @@
 
 #include "coordinator/one_device_strategy.h"
 #include "core/base/json.h"
+#include "model/model_examples.h"
 #include "tests/coordinator/workers_in_step.h"
 #include "tests/model/small_model.h"
 
@@ -159,6 +160,19 @@ TEST_F(Saved, RefusesMetadataAndExamplesThatDoNotFit) {
               HasSubstr("features() and map()"));
   EXPECT_THAT(message_of([&] { small.save(strategy, {.examples = Dataset::range(3)}); }),
               HasSubstr("\"word\""));
+}
+
+TEST(ModelExamples, OfIdxFilesTakeOneForEachColumnOrAllButTheLabel) {
+  const Dataset stored = without_files(
+      Dataset::idx({{"image", {"a", "b"}, DType::kUint8, {2, 2}}, {"class", {"c", "d"}}}, "class"));
+
+  EXPECT_EQ(over_files(stored, {"x"}).element_spec().columns.size(), 1u);
+  EXPECT_EQ(over_files(stored, {"x", "y"}).element_spec().label, "class");
+  EXPECT_THAT(
+      message_of([&] {
+        over_files(stored, {"x", "y", "z"});
+      }),
+      AllOf(HasSubstr("columns image, class: got 3"), HasSubstr("all but that of \"class\"")));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ import re
 import sys
 
 MEMBERS_MAX = 20
-ROOMS = ["bench", "collective", "coordinator", "core", "data", "examples", "nn", "ps", "rpc",
+ROOMS = ["bench", "collective", "coordinator", "core", "data", "examples", "model", "nn", "ps", "rpc",
          "service", "storage", "tests", "tools", "worker"]
 NOT_A_MEMBER = re.compile(
     r"(using|typedef|friend|static|template|enum|class|struct|explicit|virtual|static_assert|constexpr)\b")

@@ -98,6 +98,12 @@ TEST_F(Predict, AnotherProcessReachesTheReportedAuc) {
   expect_as_reported();
   EXPECT_GT(report()["metrics"]["auc"].get<double>(), 0.8);
 
+  ASSERT_EQ(run({"evaluate", path("run"), "--data", kAdultTest, "--json"}), 0) << said_;
+  const Json judged = parse_json(said_.substr(said_.rfind("{\n  \"examples\"")), "it");
+  EXPECT_EQ(judged["examples"], adult_lines().size());
+  for (const auto& [name, value] : report()["metrics"].items())
+    EXPECT_NEAR(judged["metrics"][name].get<double>(), value.get<double>(), 1e-6) << name;
+
   // the label is neither needed nor looked at
   std::string unlabelled, odd;
   for (const std::string& line : adult_lines()) {

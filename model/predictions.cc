@@ -1,4 +1,4 @@
-#include "tools/predictions.h"
+#include "model/predictions.h"
 
 #include <cerrno>
 #include <charconv>
@@ -7,8 +7,9 @@
 
 #include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/graph/graph.h"
 
-namespace cairn::tools {
+namespace cairn {
 namespace {
 
 template <typename T>
@@ -67,6 +68,16 @@ std::string json_value(const Tensor& all, std::size_t i) {
 bool ends_in_jsonl(const std::string& path) { return path.ends_with(".jsonl"); }
 
 }  // namespace
+
+std::vector<ColumnSpec> output_columns(const Graph& graph) {
+  std::vector<ColumnSpec> outputs;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    std::string name = graph.output_names[i];
+    if (name.empty()) name = graph.outputs.size() == 1 ? "output" : str("output_", i);
+    outputs.push_back({std::move(name), graph.type(graph.outputs[i])});
+  }
+  return outputs;
+}
 
 Predictions::Predictions(const std::string& path, std::vector<ColumnSpec> outputs)
     : outputs_(std::move(outputs)), json_(ends_in_jsonl(path)) {
@@ -151,4 +162,4 @@ void Predictions::finish() {
   if (std::fflush(stdout) != 0) raise_disk_error(errno, "writing", "standard output");
 }
 
-}  // namespace cairn::tools
+}  // namespace cairn

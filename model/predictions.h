@@ -8,7 +8,12 @@
 #include "core/base/output_file.h"
 #include "core/tensor/element.h"
 
-namespace cairn::tools {
+namespace cairn {
+
+struct Graph;
+
+// The outputs of a graph as columns; one without a name is "output", or "output_N" of several.
+std::vector<ColumnSpec> output_columns(const Graph& graph);
 
 // CSV with a header of the outputs' names, where one of several numbers is NAME_0, NAME_1, ...; or,
 // where the file's name ends in ".jsonl", a JSON object per line, which has lists of them. Numbers
@@ -41,4 +46,4 @@ class Predictions {
   std::int64_t written_ = 0;
 };
 
-}  // namespace cairn::tools
+}  // namespace cairn
