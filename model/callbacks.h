@@ -110,6 +110,9 @@ struct ModelCheckpointOptions {
   bool save_best_only = false;
   MonitorMode mode = MonitorMode::kAuto;
   std::size_t keep_last = 5;
+  // A folder for the model of the newest of them (Model::save()): with save_best_only the best one,
+  // whatever training does afterwards. Empty: none.
+  std::string model = "";
 };
 class ModelCheckpoint final : public Callback {
  public:

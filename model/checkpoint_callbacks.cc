@@ -6,6 +6,7 @@
 #include "core/base/disk.h"
 #include "core/base/error.h"
 #include "model/callbacks.h"
+#include "model/model.h"
 #include "storage/checkpoint_folder.h"
 #include "storage/folder_lock.h"
 
@@ -23,6 +24,7 @@ void ModelCheckpoint::on_epoch_end(TrainingRun& run, std::int64_t, Logs& logs) {
     monitor_.take(value);
   }
   newest_ = run.save(folder_, options_.keep_last);
+  if (!options_.model.empty()) run.model().save(options_.model, {.checkpoint = newest_});
 }
 
 BackupAndRestore::BackupAndRestore(std::string folder, BackupAndRestoreOptions options)

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "model/loaded_model.h"
+#include "model/progress_bar.h"
 #include "tests/model/small_models.h"
 #include "tests/tools/temp_folder.h"
 
@@ -141,11 +144,13 @@ TEST(CSVLogger, WritesALinePerEpoch) {
   EXPECT_TRUE(lines[3].starts_with("0,"));
 }
 
-TEST(ModelCheckpoint, KeepsTheBest) {
+TEST(ModelCheckpoint, KeepsTheBestAndTheModelOfIt) {
   const tools::TempFolder folder;
   OneDevice on;
+  const std::string model = folder.path() + "/model";
   auto keeps = std::make_shared<ModelCheckpoint>(
-      folder.path(), ModelCheckpointOptions{.monitor = "val_loss", .save_best_only = true});
+      folder.path() + "/checkpoints",
+      ModelCheckpointOptions{.monitor = "val_loss", .save_best_only = true, .model = model});
   std::vector<float> kernels;
   on.fit(with(4, {std::make_shared<Said>("val_loss", std::vector<double>{3, 1, 2, 2}), keeps,
                   std::make_shared<LambdaCallback>(
@@ -154,6 +159,34 @@ TEST(ModelCheckpoint, KeepsTheBest) {
                       }})}));
   Checkpoint(on.strategy).restore(keeps->newest()).expect_partial();
   EXPECT_EQ(on.linear.model.get_weights()[0].values<float>()[0], kernels.at(1));
+
+  const Tensor best = on.linear.model.predict(on.data.x, 16);
+  const Tensor loaded = LoadedModel::load(model).predict({on.data.x}).at(0);
+  EXPECT_TRUE(std::ranges::equal(loaded.values<float>(), best.values<float>()));
+}
+
+// ---- ProgressBar ----
+
+TEST(ProgressBar, SaysHowFarItIsAndHowLongItStillTakes) {
+  EXPECT_EQ(progress_bar_text(120, 480, 3.0, {{"accuracy", 0.857142}, {"loss", 0.5}}),
+            "120/480 [=======>......................]  9.0 s left  accuracy 0.8571  loss 0.5");
+  EXPECT_EQ(progress_bar_text(4, 4, 1.0, {}), "4/4 [==============================]  0.0 s left");
+}
+
+// What a terminal shows is wiped off; what is no terminal gets nothing.
+TEST(ProgressBar, LeavesAFreshLine) {
+  const tools::TempFolder folder;
+  OneDevice on;
+  for (const bool always : {true, false}) {
+    const std::string path = str(folder.path(), "/drawn-", always);
+    std::FILE* const out = std::fopen(path.c_str(), "w");
+    on.fit(with(2, {std::make_shared<ProgressBar>(
+                       ProgressBarOptions{.out = out, .always = always, .every = {}})}));
+    std::fclose(out);
+    const std::string drawn = folder.read(str("drawn-", always));
+    EXPECT_EQ(drawn.empty(), !always);
+    EXPECT_EQ(drawn.empty(), !drawn.ends_with("\r\033[K")) << drawn;
+  }
 }
 
 // ---- BackupAndRestore ----

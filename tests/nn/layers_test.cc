@@ -227,7 +227,7 @@ TEST(DotInteraction, PutsTheFirstVectorBeforeThePairwiseProducts) {
 TEST(FactorizationMachine, SumsThePairwiseProducts) {
   std::vector<Array> vectors = {floats({2, 2}, {1, 2, 0, 0}), floats({2, 2}, {3, 4, 1, 1}),
                                 floats({2, 2}, {5, 6, 2, -2})};
-  const Array sums = factorization_machine(vectors);
+  const Array sums = FactorizationMachine()(vectors);
   EXPECT_EQ(sums.shape(), (Shape{2, 1}));
   expect_close(sums, {11 + 17 + 39, 0});
   EXPECT_THROW(factorization_machine({vectors[0]}), InvalidArgumentError);
@@ -242,6 +242,28 @@ TEST(CrossNetwork, MultipliesTheInputWithADenseLayerOfEachStage) {
   expect_close(network(x), numbers(copy(x)));
   EXPECT_EQ(network(x).shape(), x.shape());
   EXPECT_THROW(CrossNetwork({.layers = 0}), InvalidArgumentError);
+}
+
+TEST(Cross, IsOneStageOfTheNetwork) {
+  const Array x = floats({2, 2}, {1, 2, 3, 4});
+  const Cross cross({.seed = 5});
+  const Array crossed = cross(x);
+  const std::vector<Variable> all = cross.variables();
+  ASSERT_EQ(all.size(), 2u);
+  expect_close(crossed, numbers(x * (matmul(x, all[0].read()) + all[1].read()) + x));
+}
+
+TEST(Cross, MixesThroughANarrowProjection) {
+  const Array x0 = floats({1, 3}, {1, 2, 3}), x = floats({1, 3}, {4, 5, 6});
+  const Cross cross({.projection_dim = 2});
+  const Array crossed = cross(x0, x);
+  const std::vector<Variable> all = cross.variables();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].shape(), (Shape{3, 2}));
+  EXPECT_EQ(all[1].shape(), (Shape{2, 3}));
+  expect_close(crossed, numbers(x0 * (matmul(matmul(x, all[0].read()), all[1].read())) + x));
+  EXPECT_THROW(cross(floats({1, 2}, {1, 2}), x), InvalidArgumentError);
+  EXPECT_THROW(Cross({.projection_dim = -1}), InvalidArgumentError);
 }
 
 }  // namespace
