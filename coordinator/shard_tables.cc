@@ -25,6 +25,20 @@ void ShardTables::sync() {
   session_.tasks.spawn("send the layout", sync_all());
 }
 
+rpc::Task<void> ShardTables::reach_newest() {
+  const std::uint64_t newest = registry_->version();
+  sync_failure_ = nullptr;
+  while (!have(newest)) {
+    for (const auto& ps : members_.ps)
+      if (!ps->ready && ps->lost_for_good)
+        throw UnavailableError(str("variables wait to be made on ", ps->name, ": ", ps->trouble),
+                               ps->name);
+    sync();
+    co_await session_.changed.wait();
+    if (sync_failure_) std::rethrow_exception(sync_failure_);
+  }
+}
+
 // A layout that differs from the synced one only in its processes makes no table: it can be gone by
 // at once. One with newer tables has them on this ps alone.
 void ShardTables::attached(std::shared_ptr<const Layout> layout) {
@@ -54,6 +68,7 @@ void ShardTables::verify_restorable(const Layout& layout) const {
 
 rpc::Task<void> ShardTables::sync_all() {
   std::exception_ptr error;
+  sync_failure_ = nullptr;
   {
     const TableLock::Hold hold(lock_);
     // A shard cannot be restored while its mark is saved.
@@ -80,12 +95,14 @@ rpc::Task<void> ShardTables::sync_all() {
       resync_ = false;
     } catch (...) {
       error = std::current_exception();
+      // If a ps was lost, PsGroup sees it, and pumps when it is mended.
+      if (error_parts(error).code != Code::kUnavailable) sync_failure_ = error;
     }
   }
   if (!error)
     pump_();
-  else if (error_parts(error).code != Code::kUnavailable)
-    session_.queue.fail_all(error);  // else: PsGroup sees the loss, and pumps when it is mended
+  else if (sync_failure_)
+    session_.queue.fail_all(error);
 }
 
 rpc::Task<void> ShardTables::configure(Ps* ps, std::shared_ptr<const Layout> layout,

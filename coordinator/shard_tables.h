@@ -13,6 +13,7 @@
 //   Calls   `pump` (of the dispatcher) once a layout is synced; fails the queue if it cannot be.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -48,6 +49,11 @@ class ShardTables {
   // Begins to bring the newest layout to the shards, unless the lock is held or a ps is away: what
   // mends that pumps, and the dispatcher asks again.
   void sync();
+  // Ends when the shards have all variables that are there as it is called, those too that no
+  // closure has used yet.
+  //   Errors  Unavailable: a ps that is away was given up. What hinders the shards, as a damaged
+  //           checkpoint that they were to take the rows from.
+  rpc::Task<void> reach_newest();
   // One ps has this layout. Lanes go by it once all have, and the others have all but tables that
   // are newer than the last sync.
   void attached(std::shared_ptr<const Layout> layout);
@@ -79,7 +85,8 @@ class ShardTables {
   std::unique_ptr<VariableRegistry> registry_;
   std::uint64_t synced_version_ = 0;  // of synced_: asked for each closure
   std::shared_ptr<const Layout> synced_;
-  bool resync_ = false;  // a ps has tables that others may lack
+  bool resync_ = false;              // a ps has tables that others may lack
+  std::exception_ptr sync_failure_;  // of the last sync; not that a ps was lost
 };
 
 }  // namespace cairn

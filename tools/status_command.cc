@@ -74,9 +74,10 @@ void print(const Json& status, const Json& description) {
       status.value("queued", 0ll), status.value("inflight", 0ll), status.value("retried", 0ll),
       status.value("staleness_mean", 0.0), status.value("staleness_p50", 0ll),
       status.value("staleness_p99", 0ll), status.value("staleness_max", 0ll));
-  std::printf(
-      "checkpoints: %lld, the last %s; updates lost: %lld\n", status.value("checkpoints", 0ll),
-      status.value("last_checkpoint", std::string("-")).c_str(), status.value("lost_updates", 0ll));
+  const std::string newest = status.value("last_checkpoint", "");
+  std::printf("checkpoints: %lld%s; updates lost: %lld\n", status.value("checkpoints", 0ll),
+              newest.empty() ? "" : (", the last " + newest).c_str(),
+              status.value("lost_updates", 0ll));
   std::printf("coordinator:%s\n", memory_text(status).c_str());
   for (const auto& task : status["ps"]) print_task(task, description);
   for (const auto& task : status["workers"]) print_task(task, description);

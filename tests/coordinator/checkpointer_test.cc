@@ -128,6 +128,33 @@ TEST_F(Saves, HoldStepVariablesAndDatabases) {
   EXPECT_EQ(made.databases[1].name, "ps1-0");
 }
 
+TEST_F(Saves, HoldVariablesThatNoClosureHasUsed) {
+  tables.registry().create({.name = "late", .shape = {}});
+  EXPECT_THAT(manifest(save()).variables, SizeIs(3));
+}
+
+// As after a restore from a damaged checkpoint, where no step follows: an empty one would be the
+// newest.
+TEST_F(Saves, OfVariablesThatCannotBeMadeFailAndLeaveNothing) {
+  step();
+  const std::string before = save();
+  restore(before);
+  for (std::size_t i : {0u, 1u})
+    fake_ps(i).script.fail<DataLossError>("configure", "the file of rows is too short");
+  tables.registry().create({.name = "late", .shape = {}});
+  try {
+    save();
+    FAIL() << "it was saved";
+  } catch (const DataLossError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("too short"));
+  }
+  EXPECT_FALSE(left_over(kSecond));
+  EXPECT_EQ(sources.newest->folder, before);
+
+  for (std::size_t i : {0u, 1u}) fake_ps(i).script.mend("configure");
+  EXPECT_THAT(manifest(save()).variables, SizeIs(3));
+}
+
 TEST_F(Saves, AreMadeOneAtATime) {
   fake_ps(0).script.stall("save");
   auto first = begin(), second = begin();
