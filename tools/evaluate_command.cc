@@ -14,16 +14,14 @@
 #include "tools/job_objective.h"
 #include "tools/job_source.h"
 #include "tools/job_warnings.h"
+#include "tools/model_options.h"
 #include "tools/toml_table.h"
 #include "tools/trained_model.h"
 
 namespace cairn::tools {
 namespace {
 
-struct EvaluateRequest {
-  std::string model, device = "cpu:0";
-  std::vector<std::string> files;
-  std::int64_t batch = 2048;
+struct EvaluateRequest : ModelOptions {
   bool as_json = false;
 };
 
@@ -69,10 +67,7 @@ std::int64_t judge(LoadedModel& model, const Job& job, const EvaluateRequest& re
   const auto column = [&spec](const Element& batch, const std::string& name) {
     return batch[spec.find(name)];
   };
-  LineEvents events;
-  events.on_skipped_row = [&](const std::string& why) { met.first_skipped.push_back(why); };
-  events.on_empty_file = [&](const std::string& path) { met.empty_files.push_back(path); };
-  const auto elements = open(batches, {}, {.line_events = events});
+  const auto elements = open(batches, {}, {.line_events = events_into(met)});
   std::int64_t examples = 0;
   while (const auto batch = elements->next()) {
     Element taken;
@@ -120,16 +115,7 @@ void add_evaluate_command(CLI::App& app, int& status) {
   auto request = std::make_shared<EvaluateRequest>();
   CLI::App* command = app.add_subcommand(
       "evaluate", "Judge a model that `cairn train` has saved on files with labels");
-  command->add_option("model", request->model, "A saved model, or the folder of its run")
-      ->required();
-  command
-      ->add_option("--data", request->files, "Files in the form of the training data, with labels")
-      ->required();
-  command->add_option("--batch", request->batch, "Examples that are computed at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
-      ->capture_default_str();
-  command->add_option("--device", request->device, "What computes: cpu:0, gpu:0, ...")
-      ->capture_default_str();
+  add_model_options(*command, *request, "Files in the form of the training data, with labels");
   command->add_flag("--json", request->as_json, "As JSON");
   command->callback([request, &status] { status = evaluate(*request); });
 }

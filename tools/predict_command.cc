@@ -12,16 +12,15 @@
 #include "model/loaded_model.h"
 #include "model/predictions.h"
 #include "tools/job_warnings.h"
+#include "tools/model_options.h"
 #include "tools/trained_model.h"
 #include "tools/user_files.h"
 
 namespace cairn::tools {
 namespace {
 
-struct PredictRequest {
-  std::string model, out, device = "cpu:0";
-  std::vector<std::string> files;
-  std::int64_t batch = 4096;
+struct PredictRequest : ModelOptions {
+  std::string out;
   bool overwrite = false;
 };
 
@@ -63,13 +62,7 @@ int predict(const PredictRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
   const TimePoint began = system_clock().now();
   LinesRead met;
-  PredictOptions options{.batch = request.batch};
-  options.line_events.on_skipped_row = [&](const std::string& why) {
-    met.first_skipped.push_back(why);
-  };
-  options.line_events.on_empty_file = [&](const std::string& path) {
-    met.empty_files.push_back(path);
-  };
+  const PredictOptions options{.batch = request.batch, .line_events = events_into(met)};
   const Dataset examples = model.prepare(raw_examples(model, request.files));
   Predictions predictions(request.out, model.about().outputs);
   met.skipped = model.predict(
@@ -92,21 +85,12 @@ void add_predict_command(CLI::App& app, int& status) {
   auto request = std::make_shared<PredictRequest>();
   CLI::App* command =
       app.add_subcommand("predict", "Predict from files by a model that `cairn train` has saved");
-  command->add_option("model", request->model, "A saved model, or the folder of its run")
-      ->required();
-  command
-      ->add_option("--data", request->files,
-                   "Files in the form of the training data, with its label column or without")
-      ->required();
+  add_model_options(*command, *request,
+                    "Files in the form of the training data, with its label column or without");
   command
       ->add_option("--out", request->out,
                    "The file to write: CSV, or JSON lines if it ends in .jsonl; -: standard output")
       ->required();
-  command->add_option("--batch", request->batch, "Examples that are computed at once")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))
-      ->capture_default_str();
-  command->add_option("--device", request->device, "What computes: cpu:0, gpu:0, ...")
-      ->capture_default_str();
   command->add_flag("--overwrite", request->overwrite, "Replace a file that is there already");
   command->callback([request, &status] { status = predict(*request); });
 }
