@@ -14,6 +14,7 @@
 #include "model/model_examples.h"
 #include "model/model_file.h"
 #include "model/model_weights.h"
+#include "model/predictions.h"
 #include "model/runner_of.h"
 
 namespace cairn {
