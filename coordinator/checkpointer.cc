@@ -73,7 +73,7 @@ rpc::Task<std::string> Checkpointer::save_one(CheckpointPolicy policy, std::stri
   co_await on_disk_thread(choose);
   if (policy.lasting) locks_[policy.folder] = lock;
   std::string name = checkpoint_path(policy.folder, id);
-  co_await tables_.reach_newest();  // a model of which no step has run is saved whole, too
+  co_await tables_.reach_newest();  // so that a model is saved whole even if no step has run
   auto cut = std::make_shared<Cut>(co_await cuts_.make(id));
   std::exception_ptr error;
   try {

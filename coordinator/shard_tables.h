@@ -49,10 +49,10 @@ class ShardTables {
   // Begins to bring the newest layout to the shards, unless the lock is held or a ps is away: what
   // mends that pumps, and the dispatcher asks again.
   void sync();
-  // Ends when the shards have all variables that are there as it is called, those too that no
-  // closure has used yet.
-  //   Errors  Unavailable: a ps that is away was given up. What hinders the shards, as a damaged
-  //           checkpoint that they were to take the rows from.
+  // Waits until the shards have every variable that exists at the time of the call, including those
+  // that no closure has used yet.
+  //   Errors  Unavailable: a ps that is away was given up. Whatever keeps the shards from taking
+  //           the variables, such as a damaged checkpoint that was to give them their rows.
   rpc::Task<void> reach_newest();
   // One ps has this layout. Lanes go by it once all have, and the others have all but tables that
   // are newer than the last sync.

@@ -68,9 +68,8 @@ void refuse_code(const StageSpec& last) {
   for (const auto& other : last.others) refuse_code(*other);
 }
 
-// The same dataset as a fingerprint knows it: digests in the place of tensors, and without the
-// options that change nothing but the words of messages, so that a state is refused only where the
-// elements could differ.
+// The dataset as its fingerprint sees it: digests instead of tensors, and without options that only
+// change the wording of messages, so that a state is refused only if the elements could differ.
 std::shared_ptr<const StageSpec> what_counts(const std::shared_ptr<const StageSpec>& last) {
   auto made = std::make_shared<StageSpec>(*last);
   if (auto* csv = std::get_if<CsvSpec>(&made->kind)) csv->options.names = {};

@@ -59,8 +59,8 @@ struct RecordsSpec {
 struct RangeSpec {
   std::int64_t n = 0;
 };
-// The tensors travel within the description. `digests`: int64 [.], one for each column, which a
-// fingerprint has in the place of its values, so that gigabytes are read once and not whenever the
+// The tensors travel within the description. `digests`: an int64 tensor for each column, which
+// stands for its values in fingerprints, so that large data is hashed once and not whenever the
 // dataset is opened.
 struct TensorsSpec {
   std::vector<std::pair<std::string, Tensor>> columns;

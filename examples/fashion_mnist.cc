@@ -11,7 +11,7 @@
 // With --backup=FOLDER it goes on where it was killed when it is started again by the same line.
 // With --model=FOLDER it saves what it has learnt, which then predicts without this program:
 //   build/dev/bin/cairn predict FOLDER --data t10k-images-idx3-ubyte.gz --out classes.csv
-// --predictions=FILE has this program's own predictions of the test images.
+// --predictions=FILE writes this program's own predictions of the test images.
 // The perceptron reaches an accuracy of 0.87 on the test images after five epochs. Asynchronously,
 // under parameter_server, it came to 0.865 and 0.869 on a busy machine; a constant rate had come to
 // 0.852 once. Under bounded no update is more than two steps late.

@@ -21,7 +21,7 @@ int main(int argc, char** argv) try {
   if (argc > 1 && std::string(argv[1]) == "--strategy=parameter_server")
     strategy = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver());
   const auto scope = strategy->scope();
-  // One visit of a user, the label, and up to kSeen others. In training each is once the label.
+  // The label is one visit of a user, beside up to kSeen others; in training, each visit in turn.
   std::vector<std::int64_t> seen, next;
   std::vector<float> counts(kAreas, 1);  // how often an area is the label, in training
   for (const auto& [user, areas] : msweb_users("examples/data/msweb/anonymous-msweb.data.gz", 2)) {
@@ -46,7 +46,7 @@ int main(int argc, char** argv) try {
     return matmul(towers.embed_query(visited), towers.embed_candidate(range(kAreas)), false, true);
   });
   const auto loss = [&](const Outputs&, const Batch& batch) {
-    const Array chance = gather(often, batch.label);  // that it is among the negatives, as a log
+    const Array chance = gather(often, batch.label);  // log of how often it is a negative
     return nn::in_batch_softmax(towers(batch.features["seen"], batch.label),
                                 {.log_probability = chance, .ids = batch.label});
   };

@@ -115,7 +115,7 @@ class Model {
   void predict(const Dataset& batches,
                const std::function<void(const std::vector<Tensor>& outputs)>& take);
   // The same into a file, a line for each example: CSV with a header, or JSON lines if its name
-  // ends in ".jsonl". It takes the place of one that is there once it is whole. Where several
+  // ends in ".jsonl". An existing file is replaced only when the new one is complete. Where several
   // processes predict together, the chief writes it.
   //   Result  how many examples there were.
   //   Errors  InvalidArgument: an output without a row for each example. Those of writing.

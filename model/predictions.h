@@ -12,7 +12,8 @@ namespace cairn {
 
 struct Graph;
 
-// The outputs of a graph as columns; one without a name is "output", or "output_N" of several.
+// A graph's outputs as columns. One without a name is called "output", or "output_N" if there are
+// several.
 std::vector<ColumnSpec> output_columns(const Graph& graph);
 
 // CSV with a header of the outputs' names, where one of several numbers is NAME_0, NAME_1, ...; or,

@@ -17,8 +17,9 @@ struct ProgressBarOptions {
   Duration every = std::chrono::milliseconds(100);
 };
 
-// One line, drawn over and over, and wiped off at the end of the epoch, where fit() says its own.
-// Where `out` is no terminal there is none. Where several processes train together the chief draws.
+// A line that is redrawn in place, and erased at the end of the epoch before fit() prints its own.
+// Nothing is drawn if `out` is not a terminal. Where several processes train together, the chief
+// draws it.
 //   Cost  the results of all metrics whenever it is drawn.
 class ProgressBar final : public Callback {
  public:

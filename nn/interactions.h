@@ -61,7 +61,7 @@ struct CrossOptions {
 };
 
 // One stage of such a network, for programs that put something of their own between them: x0
-// (kernel x + bias) + x, both [b, n] -> [b, n]. Dense layers of its own, named NAME/dense_0 and,
+// (kernel x + bias) + x, both [b, n] -> [b, n]. It has Dense layers of its own: NAME/dense_0 and,
 // with a projection, NAME/dense_1.
 //   Source  as CrossNetwork; with a projection its equation 2.
 //   Errors  InvalidArgument: a projection below 0; x0 and x not both [batch, n] with n known.

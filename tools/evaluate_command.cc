@@ -26,11 +26,11 @@ struct EvaluateRequest : ModelOptions {
 };
 
 // The job that trained the model, with these files as its test data: it says what a label means,
-// which rows count, and by which metrics a model is judged.
+// which rows count, and which metrics judge the model.
 Job job_over(const SavedModel& model, const std::vector<std::string>& files) {
   const Json metadata = parse_json(model.metadata, "the model's metadata");
   const auto text = metadata.find("toml");
-  if (text == metadata.end() || !text->is_string())
+  if (text == metadata.end() || !text->is_string() || !model.examples.defined())
     throw FailedPreconditionError(
         str("the model in ", model.folder, " is not of `cairn train`, whose job file says how ",
             "models are judged: call Model::evaluate() in the program that made it"));

@@ -9,7 +9,7 @@ namespace {
 
 // The constants of SHA-256 are the first 32 bits of the fractional parts of roots of primes: the
 // square roots of the first 8 are the initial state, and each round adds the cube root of one of
-// the first 64. They are computed in whole numbers, so that there is no table to mistype.
+// the first 64. They are computed with integers, so that there is no table to mistype.
 constexpr std::array<std::uint32_t, 64> first_primes() {
   std::array<std::uint32_t, 64> primes{};
   std::size_t found = 0;
