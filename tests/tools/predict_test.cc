@@ -101,7 +101,8 @@ TEST_F(Predict, AnotherProcessReachesTheReportedAuc) {
   ASSERT_EQ(run({"evaluate", path("run"), "--data", kAdultTest, "--json"}), 0) << said_;
   const Json judged = parse_json(said_.substr(said_.rfind("{\n  \"examples\"")), "it");
   EXPECT_EQ(judged["examples"], adult_lines().size());
-  for (const auto& [name, value] : report()["metrics"].items())
+  const Json reported = report()["metrics"];
+  for (const auto& [name, value] : reported.items())
     EXPECT_NEAR(judged["metrics"][name].get<double>(), value.get<double>(), 1e-6) << name;
 
   // the label is neither needed nor looked at
