@@ -14,17 +14,13 @@
 //   Thread  the one that called fit().
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
+
+#include "model/logs.h"
 
 namespace cairn {
 
 class Model;
-
-// "loss" and the metrics by name ("auc", "recall@10"). Of a model whose outputs have names they are
-// OUTPUT_METRIC, and OUTPUT_loss if there are several outputs. Those of the validation data have
-// "val_" before them. The learning rate, where somebody adjusts it, is "learning_rate".
-using Logs = std::map<std::string, double>;
 
 // The fit() that runs, as callbacks see and steer it.
 class TrainingRun {

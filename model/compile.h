@@ -61,6 +61,7 @@ struct OutputOptions {
   float loss_weight = 1;
   std::string label = {};  // the column that is its label; empty: the dataset's own label
   std::vector<MetricChoice> metrics = {};
+  std::vector<MetricChoice> evaluation_metrics = {};
 };
 
 // What a batch's loss is divided by, where several replicas in sync share the batch.
@@ -77,6 +78,9 @@ struct CompileOptions {
   OptimizerChoice optimizer = {};  // default: "rmsprop", as the reference's
   nn::Loss loss = {};              // of a model of one output, against the dataset's label
   std::vector<MetricChoice> metrics = {};
+  // Further ones, of the validation data and of evaluate() alone: those that would slow down steps
+  // of training.
+  std::vector<MetricChoice> evaluation_metrics = {};
   // Of a model of several, by the names that its network gives them.
   std::map<std::string, OutputOptions> outputs = {};
   // Instead of `loss`: that of each example, float32 [b] or [b, 1], from all outputs and the whole

@@ -223,16 +223,16 @@ void FitLoop::validate(Logs& logs) {
   if (!validation_) validation_ = runner_.test_data(data.repeat(), "validation");
   tell([](Callback& callback) { callback.on_test_begin(); });
   const Logs judged = evaluate_over(runner_, model_.state_->test_function(), *validation_, batches,
-                                    functions_.metrics());
+                                    functions_.test_metrics());
   tell([&](Callback& callback) { callback.on_test_end(judged); });
-  for (const auto& [name, value] : judged) logs["val_" + name] = value;
+  for (const auto& [name, value] : judged) logs.set("val_" + name, value);
 }
 
 void FitLoop::finish_epoch() {
   Logs logs = sums_.logs();
   validate(logs);
   if (model_.optimizer().rate_is_adjustable())
-    logs["learning_rate"] = static_cast<double>(model_.learning_rate());
+    logs.set("learning_rate", static_cast<double>(model_.learning_rate()));
   const std::int64_t epoch = place_.epoch;
   ++place_.epoch;
   place_.step = 0;

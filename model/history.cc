@@ -4,11 +4,21 @@
 
 #include "core/base/error.h"
 #include "core/tensor/element.h"
+#include "model/logs.h"
 
 namespace cairn {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+template <typename Map>
+[[noreturn]] void refuse(const char* these, const std::string& name, const Map& all) {
+  std::vector<std::string> names;
+  for (const auto& [each, value] : all) names.push_back(each);
+  const std::string near = nearest_name(name, names);
+  throw InvalidArgumentError(
+      str(these, " no \"", name, "\"", near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
 
 }  // namespace
 
@@ -29,12 +39,14 @@ void History::set_last(const std::string& name, double value) {
 
 const std::vector<double>& History::operator[](const std::string& name) const {
   const auto found = history.find(name);
-  if (found != history.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [each, values] : history) names.push_back(each);
-  const std::string near = nearest_name(name, names);
-  throw InvalidArgumentError(str("the history has no \"", name, "\"",
-                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  if (found == history.end()) refuse("the history has", name, history);
+  return found->second;
+}
+
+double Logs::at(const std::string& name) const {
+  const auto found = find(name);
+  if (found == end()) refuse("the logs have", name, *this);
+  return found->second;
 }
 
 }  // namespace cairn

@@ -50,7 +50,7 @@ Logs MetricSums::logs() const {
           shapes_.empty() ? Shape{static_cast<std::int64_t>(sums_[i].size())} : shapes_[i];
       for (const Tensor& part : in_floats(sums_[i], shape)) metric.add(part);
     }
-    logs[metrics_[i].name] = metric.result();
+    logs.set(metrics_[i].name, metric.result());
   }
   return logs;
 }

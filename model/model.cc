@@ -179,7 +179,7 @@ Logs Model::evaluate(const Dataset& batches, const EvaluateOptions& options) {
   for (const auto& callback : options.callbacks) callback->on_test_begin();
   const StepRunner::Data data = runner().test_data(batches, "evaluate");
   const Logs logs =
-      evaluate_over(runner(), state_->test_function(), data, count, functions().metrics());
+      evaluate_over(runner(), state_->test_function(), data, count, functions().test_metrics());
   for (const auto& callback : options.callbacks) callback->on_test_end(logs);
   return logs;
 }

@@ -91,7 +91,8 @@ StepFunctions::StepFunctions(Network network, CompileOptions options)
   if (options_.steps_per_execution < 1)
     throw InvalidArgumentError(
         str("compile: steps_per_execution must be at least 1, got ", options_.steps_per_execution));
-  const bool single = options_.loss.defined() || !options_.metrics.empty();
+  const bool single =
+      options_.loss.defined() || !options_.metrics.empty() || !options_.evaluation_metrics.empty();
   if (single && !options_.outputs.empty())
     throw InvalidArgumentError(
         "compile: either `loss` and `metrics`, of a model of one output, or `outputs`");
@@ -101,7 +102,10 @@ StepFunctions::StepFunctions(Network network, CompileOptions options)
     throw InvalidArgumentError(
         "compile: either `batch_loss` or a loss of its own for each output; both are given");
   if (options_.outputs.empty())
-    judged_.push_back({"", {.loss = options_.loss, .metrics = options_.metrics}});
+    judged_.push_back({"",
+                       {.loss = options_.loss,
+                        .metrics = options_.metrics,
+                        .evaluation_metrics = options_.evaluation_metrics}});
   for (const auto& [name, output] : options_.outputs) judged_.push_back({name, output});
   metrics_.push_back({"loss", std::make_shared<LossMean>()});
   if (judged_.size() > 1)
@@ -110,6 +114,10 @@ StepFunctions::StepFunctions(Network network, CompileOptions options)
   for (const Judged& output : judged_)
     for (const MetricChoice& metric : output.options.metrics)
       metrics_.push_back({joined(output.name, metric.get()->name()), metric.get()});
+  test_metrics_ = metrics_;
+  for (const Judged& output : judged_)
+    for (const MetricChoice& metric : output.options.evaluation_metrics)
+      test_metrics_.push_back({joined(output.name, metric.get()->name()), metric.get()});
 }
 
 StepFunctions::Losses StepFunctions::losses_of(
@@ -174,11 +182,16 @@ std::vector<Array> StepFunctions::summaries(const Outputs& outputs, const Batch&
       all.push_back(own.defined() ? mean_summary(own, {})
                                   : Array(Tensor::zeros(DType::kFloat32, {2})));
   for (const Judged& output : judged_)
-    for (const MetricChoice& metric : output.options.metrics)
-      all.push_back(metric.get()->summary(output_named(outputs, output.name),
-                                          label_of(batch, output.options.label, output.name),
-                                          losses.weights));
+    add_summaries(all, output.options.metrics, output, outputs, batch, losses.weights);
   return all;
+}
+
+void StepFunctions::add_summaries(std::vector<Array>& all, const std::vector<MetricChoice>& metrics,
+                                  const Judged& of, const Outputs& outputs, const Batch& batch,
+                                  const Array& weights) const {
+  for (const MetricChoice& metric : metrics)
+    all.push_back(metric.get()->summary(output_named(outputs, of.name),
+                                        label_of(batch, of.options.label, of.name), weights));
 }
 
 Outputs StepFunctions::train(const Iterator& input, std::int64_t steps, const Shares& shares,
@@ -215,8 +228,11 @@ Outputs StepFunctions::test(const Iterator& input) const {
   const Outputs outputs = network_(batch.features);
   const Losses losses = losses_of(outputs, batch, {});
   const Array terms = sum_of(added);
+  std::vector<Array> sums = summaries(outputs, batch, losses, terms);
+  for (const Judged& output : judged_)
+    add_summaries(sums, output.options.evaluation_metrics, output, outputs, batch, losses.weights);
   Outputs all;
-  for (const Array& sum : summaries(outputs, batch, losses, terms)) all.emplace_back("", sum);
+  for (const Array& sum : sums) all.emplace_back("", sum);
   return all;
 }
 

@@ -40,6 +40,8 @@ class StepFunctions {
   // "loss", then "NAME_loss" of each of several outputs, then the metrics: those of an output that
   // has a name are "NAME_METRIC".
   const std::vector<NamedMetric>& metrics() const { return metrics_; }
+  // The same, then those of evaluation alone: what test() gives the summaries of.
+  const std::vector<NamedMetric>& test_metrics() const { return test_metrics_; }
   const nn::Optimizer& optimizer() const { return *options_.optimizer.get(); }
   nn::Optimizer& optimizer() { return *options_.optimizer.get(); }
   const CompileOptions& options() const { return options_; }
@@ -61,11 +63,14 @@ class StepFunctions {
   Array share_of_loss(const Array& total, const Shares& shares) const;
   std::vector<Array> summaries(const Outputs& outputs, const Batch& batch, const Losses& losses,
                                const Array& added) const;
+  void add_summaries(std::vector<Array>& all, const std::vector<MetricChoice>& metrics,
+                     const Judged& of, const Outputs& outputs, const Batch& batch,
+                     const Array& weights) const;
 
   Network network_;
   CompileOptions options_;
   std::vector<Judged> judged_;
-  std::vector<NamedMetric> metrics_;
+  std::vector<NamedMetric> metrics_, test_metrics_;
 };
 
 }  // namespace cairn

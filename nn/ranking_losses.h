@@ -22,6 +22,9 @@ Array bpr(const Array& positive, const Array& negative);
 struct InBatchSoftmaxOptions {
   // float32 [b] or [b, 1]: the logarithm of the probability of each item to be in a batch. It is
   // subtracted from the scores, since popular items are negatives more often. Not at serving.
+  // Without it what is popular is pushed down, and a model may find less than the list of the most
+  // popular items does. Where items are few, count how often each one occurs in the data, and take
+  // the logarithm of its share (examples/visits.cc).
   //   Source  Yi et al., "Sampling-bias-corrected neural modeling for large corpus item
   //           recommendations", RecSys 2019.
   Array log_probability = {};

@@ -9,6 +9,17 @@
 
 namespace cairn {
 
+const Array& Outputs::operator[](const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& [each, value] : *this) {
+    if (each == name) return value;
+    names.push_back(each);
+  }
+  const std::string near = nearest_name(name, names);
+  throw InvalidArgumentError(str("there is no output \"", name, "\"",
+                                 near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+}
+
 const Array& Features::operator[](const std::string& name) const {
   if (!spec_)
     throw InvalidArgumentError(str("no column \"", name, "\": the batch has no features"));

@@ -29,7 +29,15 @@
 
 namespace cairn {
 
-using Outputs = std::vector<std::pair<std::string, Array>>;
+// Named Arrays in their order.
+class Outputs : public std::vector<std::pair<std::string, Array>> {
+ public:
+  using vector::vector;
+  using vector::operator[];
+  // The first of that name.
+  //   Errors  InvalidArgument: there is none; names the nearest.
+  const Array& operator[](const std::string& name) const;
+};
 
 // The columns of an element apart from its label, by name.
 class Features {

@@ -65,6 +65,18 @@ TEST(Tracing, DeadCodeIsDroppedAndEqualNodesAreShared) {
   EXPECT_THAT(op_names(traced.graph), ElementsAre("argument", "constant", "add", "mul"));
 }
 
+TEST(Tracing, OutputsAreAskedForByPlaceOrByName) {
+  const Outputs outputs{{"rating", Array(1.0f)}, {"click", Array(2.0f)}};
+  EXPECT_EQ(outputs["click"].eval().item<float>(), 2);
+  EXPECT_EQ(outputs[0].second.eval().item<float>(), 1);
+  try {
+    outputs["clik"];
+    FAIL();
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"click\"?"), std::string::npos);
+  }
+}
+
 TEST(Tracing, AnUpdateIsKeptThoughNoOutputNeedsIt) {
   Variable v = make_variable("v", {});
   auto traced = trace_function({}, [&](const auto&) {

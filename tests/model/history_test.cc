@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "model/logs.h"
 #include "model/training_place.h"
 
 namespace cairn {
@@ -28,6 +29,20 @@ TEST(History, NamesTheNearestOfWhatItDoesNotHave) {
   } catch (const InvalidArgumentError& error) {
     EXPECT_NE(std::string(error.what()).find("\"val_loss\""), std::string::npos);
   }
+}
+
+TEST(Logs, RefuseANameThatTheyDoNotHave) {
+  Logs logs{{"val_auc", 0.5}};
+  logs.set("mine", 2);
+  EXPECT_EQ(logs["val_auc"], 0.5);
+  EXPECT_EQ(logs["mine"], 2);
+  try {
+    logs["val_acu"];
+    FAIL();
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"val_auc\"?"), std::string::npos);
+  }
+  EXPECT_FALSE(logs.contains("val_acu"));
 }
 
 }  // namespace
