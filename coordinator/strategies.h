@@ -1,5 +1,5 @@
-// All strategies, for a program that lets its user choose one. They differ in where variables live
-// and in what a step is; the program around them does not (coordinator/strategy.h).
+// All strategies, and make_strategy(), which makes one by its name. They differ in where variables
+// live and in what a step is; the program around them does not (coordinator/strategy.h).
 //
 //   OneDeviceStrategy            one replica in this process
 //   MirroredStrategy             several, with a copy of the variables each
@@ -12,6 +12,7 @@
 #include "coordinator/average_loss.h"
 #include "coordinator/central_storage_strategy.h"
 #include "coordinator/hybrid_strategy.h"
+#include "coordinator/make_strategy.h"
 #include "coordinator/mesh_strategy.h"
 #include "coordinator/mirrored_strategy.h"
 #include "coordinator/multi_worker_mirrored_strategy.h"

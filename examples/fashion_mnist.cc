@@ -57,28 +57,14 @@ Flags flags_of(int argc, char** argv) {
   return given;
 }
 
+// Beside the names of make_strategy(): bounded and synchronous, parameter servers that are so.
 std::unique_ptr<Strategy> strategy_of(const std::string& name, std::uint64_t seed) {
-  const std::vector<std::string> two = {"cpu:0", "cpu:1"};
-  const InSyncOptions in_sync{.seed = seed};
-  const ParameterServerOptions on_ps{.seed = seed};
-  if (name == "one_device") return std::make_unique<OneDeviceStrategy>(seed);
-  if (name == "mirrored") return std::make_unique<MirroredStrategy>(two, in_sync);
-  if (name == "central_storage") return std::make_unique<CentralStorageStrategy>(two, "", in_sync);
-  if (name == "multi_worker_mirrored")
-    return std::make_unique<MultiWorkerMirroredStrategy>(
-        TFConfigClusterResolver(), CommunicationOptions{}, MultiWorkerOptions{.seed = seed});
-  if (name == "parameter_server")
-    return std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(), on_ps);
-  if (name == "bounded" || name == "synchronous") {
-    ParameterServerOptions options = on_ps;
-    options.consistency = name == "bounded" ? Consistency::bounded(2) : Consistency::synchronous();
-    return std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(), options);
-  }
-  if (name == "hybrid") return std::make_unique<HybridStrategy>(TFConfigClusterResolver(), on_ps);
-  throw InvalidArgumentError(
-      "there is no strategy \"" + name +
-      "\": it is one_device, mirrored, central_storage, "
-      "multi_worker_mirrored, parameter_server, bounded, synchronous or hybrid");
+  const std::string on_ps = "parameter_server";
+  if (name == "bounded")
+    return make_strategy(on_ps, {.seed = seed, .consistency = Consistency::bounded(2)});
+  if (name == "synchronous")
+    return make_strategy(on_ps, {.seed = seed, .consistency = Consistency::synchronous()});
+  return make_strategy(name, {.seed = seed});
 }
 
 Dataset images(const std::string& folder, const std::string& set) {

@@ -3,7 +3,6 @@
 // of the lists by chance, and in 0.76 by how popular the areas are. On a cluster of this machine:
 //   cairn up --ps 2 --workers 2 -- build/dev/bin/matrix_factorisation --strategy=parameter_server
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,9 +23,8 @@ Dataset pairs(const std::vector<std::int64_t>& users, const std::vector<std::int
 }
 
 int main(int argc, char** argv) try {
-  std::unique_ptr<Strategy> strategy = std::make_unique<OneDeviceStrategy>();
-  if (argc > 1 && std::string(argv[1]) == "--strategy=parameter_server")
-    strategy = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver());
+  std::string chosen = argc > 1 ? argv[1] : "--strategy=one_device";
+  const auto strategy = make_strategy(chosen.erase(0, chosen.find('=') + 1));
   const auto scope = strategy->scope();
   constexpr std::int64_t kFirstArea = 1'000, kAreaEnd = 1'298;
   std::vector<std::int64_t> users[2], areas[2];  // of the visits to train on; held out

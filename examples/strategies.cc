@@ -16,13 +16,7 @@
 #include <memory>
 #include <string>
 
-#include "coordinator/central_storage_strategy.h"
-#include "coordinator/hybrid_strategy.h"
-#include "coordinator/mesh_strategy.h"
-#include "coordinator/mirrored_strategy.h"
-#include "coordinator/multi_worker_mirrored_strategy.h"
-#include "coordinator/one_device_strategy.h"
-#include "coordinator/parameter_server_strategy.h"
+#include "coordinator/strategies.h"
 #include "core/base/random.h"
 #include "core/graph/ops.h"
 #include "nn/nn.h"
@@ -34,29 +28,12 @@ namespace {
 constexpr std::int64_t kExamples = 1024, kNumbers = 8, kGlobalBatch = 64;
 constexpr std::uint64_t kSeed = 1;
 
-std::unique_ptr<Strategy> make_strategy(const std::string& name) {
-  const std::vector<std::string> two = {"cpu:0", "cpu:1"};
-  if (name == "one_device") return std::make_unique<OneDeviceStrategy>(kSeed);
-  if (name == "mirrored")
-    return std::make_unique<MirroredStrategy>(two, InSyncOptions{.seed = kSeed});
+std::unique_ptr<Strategy> strategy_of(const std::string& name) {
   if (name == "mesh")
     return std::make_unique<MeshStrategy>(
         DeviceAssignment::build({.num_replicas = 2, .num_logical_devices = 2}),
         InSyncOptions{.seed = kSeed});
-  if (name == "central_storage")
-    return std::make_unique<CentralStorageStrategy>(two, "", InSyncOptions{.seed = kSeed});
-  if (name == "multi_worker_mirrored")
-    return std::make_unique<MultiWorkerMirroredStrategy>(
-        TFConfigClusterResolver(), CommunicationOptions{}, MultiWorkerOptions{.seed = kSeed});
-  if (name == "parameter_server")
-    return std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver(),
-                                                     ParameterServerOptions{.seed = kSeed});
-  if (name == "hybrid")
-    return std::make_unique<HybridStrategy>(TFConfigClusterResolver(),
-                                            ParameterServerOptions{.seed = kSeed});
-  throw InvalidArgumentError("there is no strategy \"" + name +
-                             "\": it is one_device, mirrored, mesh, " +
-                             "central_storage, multi_worker_mirrored, parameter_server or hybrid");
+  return make_strategy(name, {.seed = kSeed});
 }
 
 // Points inside and outside of a sphere, which no plane tells apart.
@@ -124,7 +101,7 @@ int main(int argc, char** argv) try {
       throw InvalidArgumentError("strategies: an argument is --name=value, not " + argument);
     given[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
   }
-  const auto strategy = make_strategy(option(given, "strategy", "one_device"));
+  const auto strategy = strategy_of(option(given, "strategy", "one_device"));
   train(*strategy, std::atoll(option(given, "steps", "200").c_str()),
         option(given, "checkpoints", ""));
   return 0;

@@ -3,7 +3,6 @@
 // hold the visit looked for more often (0.77) than the ten most popular ones (0.62).
 //   cairn up --ps 2 --workers 2 -- build/dev/bin/visits --strategy=parameter_server
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,9 +16,8 @@ using namespace cairn;
 constexpr std::int64_t kFirstArea = 1'000, kAreas = 298, kNone = kAreas, kSeen = 8, kTests = 3'000;
 
 int main(int argc, char** argv) try {
-  std::unique_ptr<Strategy> strategy = std::make_unique<OneDeviceStrategy>();
-  if (argc > 1 && std::string(argv[1]) == "--strategy=parameter_server")
-    strategy = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver());
+  std::string chosen = argc > 1 ? argv[1] : "--strategy=one_device";
+  const auto strategy = make_strategy(chosen.erase(0, chosen.find('=') + 1));
   const auto scope = strategy->scope();
   // The label is one visit of a user, beside up to kSeen others; in training, each visit in turn.
   std::vector<std::int64_t> seen, next;

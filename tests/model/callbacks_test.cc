@@ -32,7 +32,7 @@ struct Said final : Callback {
   Said(std::string name, std::vector<double> values)
       : name(std::move(name)), values(std::move(values)) {}
   void on_epoch_end(TrainingRun&, std::int64_t epoch, Logs& logs) override {
-    logs[name] = values.at(static_cast<std::size_t>(epoch));
+    logs.set(name, values.at(static_cast<std::size_t>(epoch)));
   }
   std::string name;
   std::vector<double> values;
@@ -199,7 +199,7 @@ struct Trained {
 // What a program does from its start; a new one each time.
 Trained program(const std::string& strategy_name, const std::string& backup,
                 std::shared_ptr<Callback> kills = nullptr) {
-  const auto strategy = testing::in_process_strategy(strategy_name);
+  const auto strategy = make_strategy(strategy_name);
   const Scope scope = strategy->scope();
   nn::Dense dense({.units = 1, .seed = 1});
   Model model([&](const Array& x) { return dense(x); });

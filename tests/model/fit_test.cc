@@ -8,7 +8,6 @@
 namespace cairn {
 namespace {
 
-using testing::in_process_strategy;
 using testing::kInProcess;
 using testing::LinearData;
 using testing::LinearModel;
@@ -22,7 +21,7 @@ float value(const Tensor& tensor, std::size_t i) { return tensor.values<float>()
 TEST(Fit, LearnsALineUnderEveryStrategyOfOneProcess) {
   for (const std::string& name : kInProcess) {
     SCOPED_TRACE(name);
-    const auto strategy = in_process_strategy(name);
+    const auto strategy = make_strategy(name);
     const Scope scope = strategy->scope();
     LinearModel linear;
     const LinearData data(96);
@@ -52,7 +51,7 @@ TEST(Fit, GivesTheSameLossesHoweverABatchIsShared) {
   const LinearData data(27);
   std::vector<std::vector<double>> losses;
   for (const std::string& name : kInProcess) {
-    const auto strategy = in_process_strategy(name);
+    const auto strategy = make_strategy(name);
     const Scope scope = strategy->scope();
     LinearModel linear;
     losses.push_back(linear.model.fit(data.x, data.y, quiet(4, 8))["loss"]);
@@ -92,6 +91,19 @@ TEST(Fit, JudgesTheValidationDataAsOftenAsItIsTold) {
   EXPECT_TRUE(std::isnan(history["val_loss"][0]));
   EXPECT_FALSE(std::isnan(history["val_loss"][1]));
   EXPECT_LT(history["val_loss"][3], history["val_loss"][1]);
+}
+
+TEST(Fit, TellsSomeMetricsOfTheValidationDataAlone) {
+  OneDeviceStrategy strategy;
+  const auto scope = strategy.scope();
+  nn::Dense dense({.units = 1, .seed = 1});
+  Model model([&](const Array& x) { return dense(x); });
+  model.compile({.optimizer = "sgd", .loss = "mse", .evaluation_metrics = {"mae"}});
+  const LinearData data(64);
+  const History history = model.fit(data.x, data.y, {.batch_size = 16, .validation_split = 0.25});
+  EXPECT_FALSE(history.history.contains("mae"));
+  EXPECT_GT(history["val_mae"][0], 0);
+  EXPECT_GT(model.evaluate(data.x, data.y)["mae"], 0);
 }
 
 TEST(Fit, WeighsExamplesByTheirWeightAndByTheirClass) {
@@ -157,7 +169,7 @@ TEST(Predict, GivesTheExamplesInTheirOrderUnderEveryStrategy) {
     for (std::size_t i = 0; i < 53; ++i)
       EXPECT_FLOAT_EQ(value(sums, i), x[3 * i] + x[3 * i + 1] + x[3 * i + 2]);
   };
-  for (const std::string& name : kInProcess) expect_in_order(*in_process_strategy(name));
+  for (const std::string& name : kInProcess) expect_in_order(*make_strategy(name));
   SimulatedCluster cluster({.ps = 1, .workers = 3});
   expect_in_order(cluster.strategy());
 }
@@ -179,7 +191,7 @@ TEST(Model, OnDiskPredictsTheSameBitsUnderEveryStrategy) {
     ASSERT_EQ(got.size(), 1u);
     for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(value(got[0], i), value(wanted, i));
   };
-  for (const std::string& name : kInProcess) expect_equal(*in_process_strategy(name));
+  for (const std::string& name : kInProcess) expect_equal(*make_strategy(name));
 }
 
 TEST(Model, SaysWhatWasForgotten) {

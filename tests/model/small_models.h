@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/central_storage_strategy.h"
-#include "coordinator/mirrored_strategy.h"
+#include "coordinator/make_strategy.h"
 #include "coordinator/one_device_strategy.h"
 #include "core/base/random.h"
 #include "model/callbacks.h"
@@ -54,14 +53,7 @@ struct KillsAt final : Callback {
   std::int64_t epoch, step, now = 0;
 };
 
-// The strategies of one process, by name.
-inline std::unique_ptr<Strategy> in_process_strategy(const std::string& name) {
-  const std::vector<std::string> two = {"cpu:0", "cpu:1"};
-  if (name == "one_device") return std::make_unique<OneDeviceStrategy>();
-  if (name == "mirrored") return std::make_unique<MirroredStrategy>(two);
-  if (name == "central_storage") return std::make_unique<CentralStorageStrategy>(two);
-  throw InvalidArgumentError("no test knows the strategy " + name);
-}
+// The strategies of one process.
 inline const std::vector<std::string> kInProcess = {"one_device", "mirrored", "central_storage"};
 
 }  // namespace cairn::testing

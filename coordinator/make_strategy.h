@@ -1,0 +1,28 @@
+// make_strategy(): a strategy by its name, for a program that lets its user choose one.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/consistency.h"
+#include "coordinator/strategy.h"
+
+namespace cairn {
+
+struct StrategyOptions {
+  std::uint64_t seed = 0;  // of initial values and of random operations
+  // Of each process, a replica for each, as MirroredStrategy names them. None: two logical CPUs of
+  // mirrored and central_storage, one of all others.
+  std::vector<std::string> devices = {};
+  Consistency consistency = {};  // of parameter_server
+};
+
+// one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server or hybrid, with
+// the cluster that TF_CONFIG says where it is one of several processes. What these options do not
+// have, the strategies' own have (coordinator/strategies.h).
+//   Errors  InvalidArgument: another name, naming the nearest; several devices of one_device or
+//           hybrid; a consistency that is not parameter_server's. Else the strategy's own.
+std::unique_ptr<Strategy> make_strategy(const std::string& name, StrategyOptions options = {});
+
+}  // namespace cairn
