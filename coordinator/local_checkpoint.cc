@@ -162,7 +162,7 @@ class CheckpointSource final : public VariableSource {
       return std::nullopt;
     }
     SavedContents contents;
-    contents.rule = found->second.rule.kind;
+    contents.rule = found->second.rule;
     for (const std::string& name : databases_) read_database(name, spec, contents);
     return contents;
   }

@@ -213,7 +213,7 @@ VariableChange ReplicaRuntime::change_of_all(const Variable& variable, VariableC
               "context, assign is"));
     const bool adds = change.rule.kind == RuleKind::kAssignAdd;
     if (!adds && change.rule.kind != RuleKind::kAssignSub)
-      throw UnimplementedError(str(rule_name(change.rule.kind), " of the variable \"", spec.name,
+      throw UnimplementedError(str(rule_name(change.rule), " of the variable \"", spec.name,
                                    "\", whose synchronization is ON_READ"));
     change.value = adds ? variable.read() + change.value : variable.read() - change.value;
     change.rule = {RuleKind::kAssign, {}};

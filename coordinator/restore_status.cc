@@ -9,7 +9,7 @@ namespace {
 
 // "adam (m, v)"; a rule without slots by its name alone.
 std::string described(const UpdateRule& rule) {
-  std::string text(rule_name(rule.kind));
+  std::string text(rule_name(rule));
   std::string slots;
   for (const SlotSpec& slot : rule_slots(rule)) slots += str(slots.empty() ? "" : ", ", slot.name);
   return slots.empty() ? text : str(text, " (", slots, ")");
@@ -27,7 +27,7 @@ std::string other_type(const ProgramVariable& variable, const SavedVariable& sav
 // Slots are taken over from a rule of the same kind only, whatever its constants.
 void compare_slots(const ProgramVariable& variable, const SavedVariable& saved,
                    RestoreDifferences& found) {
-  if (variable.rule.kind == saved.rule.kind) return;
+  if (same_slots(variable.rule, saved.rule)) return;
   const bool wanted = !rule_slots(variable.rule).empty(), held = !rule_slots(saved.rule).empty();
   if (wanted)
     found.other_slots.push_back(str('"', variable.spec->name, "\" is updated by ",

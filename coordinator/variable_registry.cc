@@ -111,8 +111,8 @@ void VariableRegistry::add_slots(const std::string& name, const UpdateRule& rule
   if (found->rule == rule) return;
   if (!is_assignment(found->rule.kind))
     throw FailedPreconditionError(str("variable \"", name, "\" is updated by ",
-                                      rule_name(found->rule.kind),
-                                      " already; it cannot be given to ", rule_name(rule.kind),
+                                      rule_name(found->rule), " already; it cannot be given to ",
+                                      rule_name(rule),
                                       " (or to the same with other constants) as well"));
   auto id = found->id;
   edit().variables[id].rule = rule;

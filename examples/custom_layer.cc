@@ -1,11 +1,11 @@
-// A layer, a loss and a metric of one's own: waves are fitted through noisy points.
+// A layer, a loss, a metric and an update rule of one's own: waves are fitted through noisy points.
 //   cairn up --ps 2 --workers 2 -- build/dev/bin/custom_layer --strategy=parameter_server
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "coordinator/strategies.h"
+#include "core/graph/custom_rule.h"
 #include "core/graph/ops.h"
 #include "model/model.h"
 #include "nn/nn.h"
@@ -16,7 +16,7 @@ struct Waves {
   std::int64_t units;
   nn::LayerVariables made = {};  // shared by copies, which are the same layer
   Array operator()(const Array& x) const {
-    const std::vector<Variable>& made_here = made.in_scope([&](VariableCreator& strategy) {
+    const std::vector<Variable>& all = made.in_scope([&](VariableCreator& strategy) {
       return std::vector<Variable>{
           strategy.create_variable({.name = "waves/frequency",
                                     .shape = {x.shape()[1], units},
@@ -25,16 +25,14 @@ struct Waves {
                                     .shape = {units},
                                     .initializer = Initializer::uniform(-3, 3, 2)})};
     });
-    return sin(matmul(x, made_here[0]) + made_here[1]);
+    return sin(matmul(x, all[0]) + all[1]);
   }
 };
 
 int main(int argc, char** argv) try {
-  std::unique_ptr<Strategy> strategy = std::make_unique<OneDeviceStrategy>();
-  if (argc > 1 && std::string(argv[1]) == "--strategy=parameter_server")
-    strategy = std::make_unique<ParameterServerStrategy>(TFConfigClusterResolver());
+  std::string chosen = argc > 1 ? argv[1] : "--strategy=one_device";
+  const auto strategy = make_strategy(chosen.erase(0, chosen.find('=') + 1));
   const auto scope = strategy->scope();
-
   const Array at = random_normal({20'000, 1}), noise = random_normal({20'000, 1}, 0, 0.02f);
   const Tensor x = at.eval(), y = (sin(at * 6.0f) * at + noise).eval();
   Waves waves{.units = 32};
@@ -43,11 +41,16 @@ int main(int argc, char** argv) try {
   const auto loss = [](const Array& prediction, const Array& label) {  // outliers count less
     return sqrt(square(prediction - label) + 0.01f);
   };
+  // As Adagrad, with the cube root of the sum in the place of the square root.
+  const UpdateRule rule = custom_rule("cube", {{"sum", 0.1f}}, [](const RuleInput& in) {
+    const Array sum = in.slots[0] + square(in.gradient);
+    return RuleOutput{in.value - in.learning_rate * in.gradient / pow(sum, 1.0f / 3), {sum}};
+  });
   const nn::MeanMetric near("near", [](const Array& prediction, const Array& label) {
     return cast(abs(prediction - label) < 0.06f, DType::kFloat32);
   });
-  model.compile(
-      {.optimizer = nn::Adagrad({.learning_rate = 0.05f}), .loss = loss, .metrics = {near}});
+  const nn::CustomOptimizer optimizer({.rule = rule, .learning_rate = 0.05f});
+  model.compile({.optimizer = optimizer, .loss = loss, .metrics = {near}});
   const double before = model.evaluate(x, y).at("near");
   model.fit(x, y, {.epochs = 10, .batch_size = 64, .validation_split = 0.1});
   std::printf("near: %.4f before, %.4f after\n", before, model.evaluate(x, y).at("near"));

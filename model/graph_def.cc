@@ -53,7 +53,7 @@ struct AttributeMessage {
     return ProtoMessage().bytes(2, TensorType{v.dtype(), v.shape()}.to_string());
   }
   ProtoMessage operator()(const UpdateRule& v) const {
-    return ProtoMessage().bytes(2, rule_name(v.kind));
+    return ProtoMessage().bytes(2, rule_name(v));
   }
 };
 

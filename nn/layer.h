@@ -1,6 +1,22 @@
 // What layers share: variables made at the first call, in whatever scope is open then. A strategy
 // opens a scope while it traces a function, so a layer makes its variables on the cluster without
 // knowing one.
+//
+// A layer of a program's own is anything that can be called with an Array. What it learns it keeps
+// in a LayerVariables:
+//
+//   struct Scale {
+//     nn::LayerVariables variables = {};
+//     Array operator()(const Array& x) const {
+//       return x * variables.in_scope([&](VariableCreator& strategy) {
+//         return std::vector<Variable>{strategy.create_variable(
+//             {.name = "scale", .shape = {x.shape()[1]},
+//              .initializer = Initializer::constant(1)})};
+//       })[0];
+//     }
+//   };
+//
+// examples/custom_layer.cc has one, with a loss, a metric and an update rule of its own.
 #pragma once
 #include <functional>
 #include <memory>

@@ -78,6 +78,10 @@ UpdateRule ftrl_rule(const FtrlOptions& o) {
 
 }  // namespace
 
+CustomOptimizer::CustomOptimizer(CustomOptimizerOptions o)
+    : Optimizer(o.name.empty() ? std::string(rule_name(o.rule)) : o.name, o.rule, o.learning_rate,
+                o.clipping) {}
+
 Sgd::Sgd(SgdOptions o) : Optimizer(o.name, sgd_rule(o), o.learning_rate, o.clipping) {}
 
 Adagrad::Adagrad(AdagradOptions o)

@@ -173,6 +173,18 @@ class Adadelta final : public Optimizer {
   explicit Adadelta(AdadeltaOptions options = {});
 };
 
+// Of a rule that the program made itself, by custom_rule() (core/graph/custom_rule.h).
+struct CustomOptimizerOptions {
+  UpdateRule rule;
+  LearningRate learning_rate = 0.001f;
+  ClippingOptions clipping = {};
+  std::string name = "";  // "": the rule's
+};
+class CustomOptimizer final : public Optimizer {
+ public:
+  explicit CustomOptimizer(CustomOptimizerOptions options);
+};
+
 // FTRL-proximal: L1 makes parameters exactly 0, for sparse linear models. Two slots.
 struct FtrlOptions {
   LearningRate learning_rate = 0.001f;

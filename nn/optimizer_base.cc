@@ -120,7 +120,7 @@ void Optimizer::apply_gradients(std::vector<VariableGradient> gradients) const {
   VariableCreator& creator = current_variable_creator();
   for (const VariableGradient& gradient : clip(std::move(gradients), clipping_)) {
     warn_of_whole_tables(gradient);
-    if (!rule_slots(rule_).empty()) creator.add_slots(gradient.variable, rule_);
+    if (is_kept(rule_)) creator.add_slots(gradient.variable, rule_);
     if (gradient.is_sparse()) {
       gradient.variable.update(rule_, gradient.sparse, learning_rate);
     } else {
@@ -139,7 +139,7 @@ void Optimizer::warn_of_whole_tables(const VariableGradient& gradient) const {
       spec.rows() <= kLargeTableRows || !warned_->insert(spec.name).second)
     return;
   log_warning(name_, ": each step goes through all ", spec.rows(), " rows of \"", spec.name,
-              "\", since the rule ", rule_name(rule_.kind),
+              "\", since the rule ", rule_name(rule_),
               " changes rows without a gradient too; a row rule, such as LazyAdam's or Adagrad's, "
               "touches the rows of the batch alone");
 }

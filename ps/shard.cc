@@ -60,8 +60,7 @@ Version Shard::configure(const Configuration& configuration) {
   name_tables();
   for (const TableConfig& config : configuration.tables)
     for (const PartConfig& part : config.parts)
-      if (!rule_slots(config.rule).empty())
-        tables_.at(key(config.variable, part.index))->set_rule(config.rule);
+      if (is_kept(config.rule)) tables_.at(key(config.variable, part.index))->set_rule(config.rule);
   count_tables();
   return version();
 }
@@ -92,9 +91,9 @@ void Shard::verify_table(const TableConfig& config) const {
   const VariableSpec& spec = *config.spec;
   verify_spec(spec);
   verify_rule(config.rule);
-  if (!rule_slots(config.rule).empty() && spec.dtype != DType::kFloat32)
+  if (is_kept(config.rule) && spec.dtype != DType::kFloat32)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ",
-                                   rule_name(config.rule.kind), " updates float32 variables only"));
+                                   rule_name(config.rule), " updates float32 variables only"));
   for (const PartConfig& part : config.parts) {
     if (part.rows.begin < 0 || part.rows.begin > part.rows.end || part.rows.end > spec.rows())
       throw InvalidArgumentError(str("part ", part.index, " of variable '", spec.name, "': rows ",

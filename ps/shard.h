@@ -288,6 +288,7 @@ class Shard {
     bool some = false;              // of the tables only
     std::set<const Table*> chosen;  // being restored
     std::set<std::string> restored, slots_reset;
+    std::set<std::string> other_slots;  // of another custom rule
     std::uint64_t rows = 0;
   };
   Restore restore_;

@@ -160,24 +160,28 @@ void Shard::restore(const storage::TableRecord& record) {
     if (record.rows.begin >= table.range().end || record.rows.end <= table.range().begin) continue;
     // A variable that no optimizer has claimed yet takes the checkpoint's slots: they are there
     // when one does.
-    if (table.rule().kind != record.rule.kind && rule_slots(table.rule()).empty() &&
-        !record.slots.empty()) {
+    if (!is_kept(table.rule()) && !record.slots.empty()) {
       verify_rule(record.rule);
       table.set_rule(record.rule);
     }
-    if (table.rule().kind == record.rule.kind || rule_slots(table.rule()).empty())
+    if (same_slots(table.rule(), record.rule) || !is_kept(table.rule()))
       table.set_updates(std::max(table.updates(), record.updates));
     else
       restore_.slots_reset.insert(record.variable);
+    // A block of rows tells its rule's kind alone.
+    if (table.rule().kind == record.rule.kind && !same_slots(table.rule(), record.rule))
+      restore_.other_slots.insert(record.variable);
   }
 }
 
 void Shard::restore(const storage::StoredRows& rows, const std::string& variable) {
   CAIRN_CHECK(restore_.under_way, "begin_restore() comes first");
+  const auto slots =
+      restore_.other_slots.contains(variable) ? Table::Slots::kAsTheyAre : Table::Slots::kTake;
   for (auto at = named_.lower_bound({variable, 0});
        at != named_.end() && at->first.first == variable; ++at)
     if (restore_.chosen.count(&*at->second) != 0)
-      restore_.rows += static_cast<std::uint64_t>(at->second->put(rows));
+      restore_.rows += static_cast<std::uint64_t>(at->second->put(rows, slots));
 }
 
 RestoreReport Shard::end_restore(const AppliedSet& applied) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/graph/custom_rule.h"
 #include "core/tensor/bfloat16.h"
 #include "ps/encoding.h"
 #include "ps/shard.h"
@@ -68,7 +69,7 @@ void Shard::verify_slice(const PushRequest& request) const {
   for (const UpdateHeader& header : request.headers)
     if (reaches_every_part(header.rule.kind))
       throw InvalidArgumentError(str("slice ", request.slice, " of a push updates by ",
-                                     rule_name(header.rule.kind),
+                                     rule_name(header.rule),
                                      ", which has to see its update as a whole"));
 }
 
@@ -223,22 +224,24 @@ void Shard::verify_update(const Table& table, const UpdateHeader& header) const 
   if (header.whole && header.rows != 0)
     throw InvalidArgumentError(str("variable '", spec.name, "': an update of the whole and of ",
                                    header.rows, " rows at once"));
-  const std::string_view rule = rule_name(header.rule.kind);
+  const std::string_view rule = rule_name(header.rule);
   if (!is_assignment(header.rule.kind) && spec.dtype != DType::kFloat32)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype), ": ",
                                    rule, " updates float32 variables only"));
   if (dtype_bytes(spec.dtype) == 2)
     throw InvalidArgumentError(str("variable '", spec.name, "' is ", dtype_name(spec.dtype),
                                    ", which is for storage only: it cannot be updated"));
-  if (header.rule.kind != table.rule().kind && !rule_slots(header.rule).empty())
+  const UpdateRule& kept = table.rule();
+  if (is_kept(header.rule) && (header.rule.kind != kept.kind || !has_operations(kept)))
     throw FailedPreconditionError(str("variable '", spec.name, "' is updated by ", rule,
-                                      ", but its slots are those of ", rule_name(table.rule().kind),
+                                      ", but its slots are those of ", rule_name(kept),
                                       ": configure it with its rule first"));
 }
 
 void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   Table& table = *update.table;
   const UpdateHeader& header = *update.header;
+  const UpdateRule& rule = header.rule.kind == RuleKind::kCustom ? table.rule() : header.rule;
   const DType dtype = table.spec().dtype;
   const std::byte* values = update.values.data();
   const bool narrowed = is_narrowed(encoding, dtype);
@@ -259,9 +262,9 @@ void Shard::apply(const PlannedUpdate& update, Encoding encoding) {
   const std::int64_t held = table.held();
   const std::size_t bytes = table.memory_bytes();
   if (header.whole)
-    table.update_all(header.rule, header.learning_rate, values);
-  else if (!update.ids.empty() || reaches_every_part(header.rule.kind))
-    table.update(header.rule, header.learning_rate, update.ids, values, update.continues);
+    table.update_all(rule, header.learning_rate, values);
+  else if (!update.ids.empty() || reaches_every_part(rule.kind))
+    table.update(rule, header.learning_rate, update.ids, values, update.continues);
   count_growth(table, held, bytes);
   ShardCounters::add(counters_.pushes.rows,
                      header.whole ? static_cast<std::uint64_t>(table.rows()) : update.ids.size());

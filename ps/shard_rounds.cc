@@ -16,7 +16,7 @@ void verify_has_a_sum(const UpdateHeader& header, const Table& table) {
   const bool counts = header.rule == counter_rule() && table.spec().dtype != DType::kFloat32;
   if (is_assignment(header.rule.kind) && !counts)
     throw InvalidArgumentError(
-        str("variable '", table.spec().name, "': ", rule_name(header.rule.kind),
+        str("variable '", table.spec().name, "': ", rule_name(header.rule),
             " as a share of a round: only an optimizer's updates are summed"));
 }
 
@@ -103,9 +103,9 @@ void Shard::add_share(RoundSum& sum, const Share& share) {
     }
     if (place->header.rule != header.rule || place->header.learning_rate != header.learning_rate)
       throw InvalidArgumentError(str("variable '", table.spec().name, "': a member of the round ",
-                                     "updates it by ", rule_name(header.rule.kind), " at rate ",
+                                     "updates it by ", rule_name(header.rule), " at rate ",
                                      header.learning_rate, ", another one by ",
-                                     rule_name(place->header.rule.kind), " at rate ",
+                                     rule_name(place->header.rule), " at rate ",
                                      place->header.learning_rate, ": their sum has no meaning"));
     if (is_assignment(header.rule.kind)) continue;
     const std::size_t elements =

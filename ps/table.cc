@@ -23,7 +23,7 @@ void Table::set_rule(const UpdateRule& rule) {
   // Another rule has other slots, so that the rows move in memory. What a checkpoint's writer still
   // wants is copied aside first, in the old layout. Loans go on reading the old memory, which
   // nobody writes to any more.
-  const bool moves = rule.kind != memory_.rule().kind;
+  const bool moves = !same_slots(rule, memory_.rule());
   if (moves) snapshot_.before_new_layout();
   memory_.set_rule(rule);
   if (!moves) return;
@@ -98,13 +98,14 @@ void Table::reset() {
   memory_.reset();
 }
 
-std::int64_t Table::put(const storage::StoredRows& stored) {
+std::int64_t Table::put(const storage::StoredRows& stored, Slots take) {
   const RowLayout& layout = memory_.layout();
   if (stored.dtype != spec().dtype || stored.dim != layout.dim)
     throw DataLossError(str("the checkpoint's rows of '", spec().name, "' have ", stored.dim,
                             " elements of ", dtype_name(stored.dtype), ", those here ", layout.dim,
                             " of ", dtype_name(spec().dtype)));
-  const std::uint32_t slots = stored.rule == rule().kind ? std::min(stored.slots, layout.slots) : 0;
+  const bool same = take == Slots::kTake && stored.rule == rule().kind;
+  const std::uint32_t slots = same ? std::min(stored.slots, layout.slots) : 0;
   std::vector<std::int64_t> here;
   std::vector<const std::byte*> from;
   for (std::size_t i = 0; i < stored.offsets.size(); ++i) {

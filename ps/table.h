@@ -82,10 +82,12 @@ class Table {
 
   // Everything back to initial values, nothing touched.
   void reset();
-  // Sets those of `stored`'s rows that lie in this part; its slots too where they are of this
-  // table's rule. Returns how many rows were set.
+  // Whether rows come with their slots, or leave those that are there.
+  enum class Slots { kTake, kAsTheyAre };
+  // Sets those of `stored`'s rows that lie in this part; its slots too where they are to be taken
+  // and of this table's kind of rule. Returns how many rows were set.
   // Errors  DataLoss: rows of another width.
-  std::int64_t put(const storage::StoredRows& stored);
+  std::int64_t put(const storage::StoredRows& stored, Slots take = Slots::kTake);
 
  private:
   Places made(std::span<const std::int64_t> rows);

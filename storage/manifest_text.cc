@@ -11,6 +11,7 @@
 #include "core/base/checksum.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/graph/custom_rule.h"
 #include "storage/base64.h"
 #include "storage/manifest.h"
 
@@ -25,7 +26,7 @@ constexpr const char* kCure =
     ". Restore from another checkpoint of this folder; `cairn ckpt verify` names the sound ones";
 
 Json to_json(const UpdateRule& rule) {
-  return {{"kind", rule_name(rule.kind)},
+  return {{"kind", rule_name(rule)},
           {"number", static_cast<int>(rule.kind)},
           {"constants", rule.constants}};
 }
@@ -113,6 +114,7 @@ VariableInfo read_variable(const Json& json) {
   variable.trainable = json.at("trainable");
   variable.rule = read_rule(json.at("rule"));
   variable.slots = json.at("slots").get<std::vector<std::string>>();
+  variable.rule = with_saved_slots(variable.rule, variable.slots);
   for (const Json& part : json.at("parts")) variable.parts.push_back(read_part(part));
   if (json.contains("hashed")) variable.hashed = json.at("hashed");
   return variable;

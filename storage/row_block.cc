@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/checksum.h"
+#include "core/graph/custom_rule.h"
 
 namespace cairn::storage {
 namespace {
@@ -234,6 +235,7 @@ TableRecord decode_table(std::string_view key, std::string_view value) {
   }
   record.slots.resize(in.number<std::uint8_t>());
   for (std::string& slot : record.slots) slot = in.text();
+  record.rule = with_saved_slots(record.rule, record.slots);
   record.rows = {in.number<std::int64_t>(), in.number<std::int64_t>()};
   record.updates = in.number<std::int64_t>();
   in.want(in.left() == 0 && record.rows.begin <= record.rows.end && record.updates >= 0,

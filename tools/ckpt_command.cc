@@ -72,9 +72,8 @@ void print(const std::string& path, const Manifest& manifest) {
     for (const auto& slot : variable.slots) slots += (slots.empty() ? ", slots " : ", ") + slot;
     std::printf("    %-40s %-20s %s%s, %zu part%s%s\n", variable.name.c_str(),
                 TensorType{variable.dtype, variable.shape}.to_string().c_str(),
-                std::string(rule_name(variable.rule.kind)).c_str(), slots.c_str(),
-                variable.parts.size(), variable.parts.size() == 1 ? "" : "s",
-                variable.hashed ? ", hashed" : "");
+                std::string(rule_name(variable.rule)).c_str(), slots.c_str(), variable.parts.size(),
+                variable.parts.size() == 1 ? "" : "s", variable.hashed ? ", hashed" : "");
   }
   std::printf("  databases\n");
   for (const auto& database : manifest.databases)

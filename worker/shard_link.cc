@@ -338,7 +338,7 @@ rpc::Task<PushReply> ShardLink::push(PushCall call) {
     auto headers = request.initHeaders(static_cast<unsigned>(call.headers.size()));
     for (unsigned i = 0; i < headers.size(); ++i) {
       write_rows(headers[i], call.headers[i].rows);
-      wire::write(headers[i].initRule(), call.headers[i].rule);
+      wire::write_kept(headers[i].initRule(), call.headers[i].rule);
       headers[i].setLearningRate(call.headers[i].learning_rate);
     }
     auto orphanage =

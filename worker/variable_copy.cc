@@ -112,11 +112,11 @@ void VariableCopy::verify(const Update& update) const {
                                    wanted.to_string(), ", got ", update.value.type().to_string()));
   if ((optimizer && spec_->dtype != DType::kFloat32) || dtype_bytes(spec_->dtype) == 2)
     throw InvalidArgumentError(str("variable \"", spec_->name, "\" is ", dtype_name(spec_->dtype),
-                                   ": ", rule_name(update.rule.kind), " cannot update it"));
-  if (!rule_slots(update.rule).empty() && update.rule.kind != rule().kind)
+                                   ": ", rule_name(update.rule), " cannot update it"));
+  if (is_kept(update.rule) && !same_slots(update.rule, rule()))
     throw FailedPreconditionError(str("variable \"", spec_->name, "\" is updated by ",
-                                      rule_name(update.rule.kind),
-                                      ", but its copy has the slots of ", rule_name(rule().kind)));
+                                      rule_name(update.rule), ", but its copy has the slots of ",
+                                      rule_name(rule())));
 }
 
 void VariableCopy::apply(const Update& update, Encoding encoding) {

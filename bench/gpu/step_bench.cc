@@ -26,7 +26,7 @@ namespace cairn {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr UpdateRule kSgd{RuleKind::kSgd, {}};
+const UpdateRule kSgd{RuleKind::kSgd, {}};
 constexpr int kStepsPerWindow = 20;
 
 struct Figure {

@@ -32,7 +32,7 @@ void LocalRuntime::put(VariableId id, const SavedContents& saved, LocalStore::Ta
 void LocalRuntime::add_slots(const Variable& variable, const UpdateRule& rule) {
   std::lock_guard hold(mutex_);
   const VariableId id = find(variable.name());
-  const bool new_slots = !rule_slots(rule).empty() && store().rule(id) != rule;
+  const bool new_slots = is_kept(rule) && store().rule(id) != rule;
   for (const auto& store : stores_) store->add_slots(id, rule);
   if (!new_slots || !source_) return;
   if (auto saved = source_->read(store().spec(id))) put(id, *saved, LocalStore::Take::kSlots);

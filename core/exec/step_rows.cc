@@ -84,7 +84,7 @@ DeviceRows::Held* Step::held_for(const BoundUpdate& update) {
   if (held == nullptr) return nullptr;
   // The store says what is wrong with slots that were not declared.
   const UpdateRule& rule = n.attributes.get<UpdateRule>("rule");
-  if (!rule_slots(rule).empty() && rule != held->rule) return nullptr;
+  if (is_kept(rule) && rule != held->rule) return nullptr;
   if (n.attributes.get<bool>("sparse") && ids_type(update.node).shape.rank() == 0) return nullptr;
   return held;
 }

@@ -23,6 +23,17 @@ struct TensorData {
 struct UpdateRule {
   kind @0 :UInt8;  # cairn::RuleKind
   constants @1 :List(Float32);
+  custom @2 :CustomRule;  # of RuleKind::kCustom; without it: the one that the receiver keeps with the rows
+}
+
+struct CustomRule {
+  name @0 :Text;
+  slots @1 :List(RuleSlot);
+  graph @2 :Data;  # a Graph: value, gradient, learning_rate, t, slots -> value, slots
+}
+struct RuleSlot {
+  name @0 :Text;
+  initialValue @1 :Float32;
 }
 
 struct Initializer {

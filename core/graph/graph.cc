@@ -22,7 +22,7 @@ std::string text_of(const AttributeValue& value) {
       return Shape(v).to_string();
     }
     std::string operator()(const Tensor& v) const { return v.to_string(); }
-    std::string operator()(const UpdateRule& v) const { return std::string(rule_name(v.kind)); }
+    std::string operator()(const UpdateRule& v) const { return std::string(rule_name(v)); }
   };
   return std::visit(Print{}, value);
 }

@@ -136,11 +136,11 @@ void verify_update(const VariableSpec& spec, const UpdateRule& rule, bool sparse
   if (rule.kind == RuleKind::kAssignDiv && spec.dtype != DType::kFloat32)
     refuse(spec, "assign_div changes float32 variables only: an integer cannot be divided by 0");
   if (equal_ids(rule.kind) > EqualIds::kLast && spec.dtype != DType::kFloat32 && !whole_numbers)
-    refuse(spec, str(rule_name(rule.kind), " changes float32, int32 and int64 variables only"));
+    refuse(spec, str(rule_name(rule), " changes float32, int32 and int64 variables only"));
   if (!spec.hashed) return;
   if (!sparse) refuse(spec, "it is hashed and cannot be updated as a whole; update rows of it");
   if (is_table_rule(rule.kind))
-    refuse(spec, str("it is hashed, and ", rule_name(rule.kind),
+    refuse(spec, str("it is hashed, and ", rule_name(rule),
                      " changes rows without a gradient too; use a rule of rows, such as LazyAdam's "
                      "or Adagrad's"));
 }

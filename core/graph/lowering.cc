@@ -65,6 +65,7 @@ void append_value(std::string& key, const std::vector<std::int64_t>& numbers) {
 void append_value(std::string& key, const UpdateRule& rule) {
   append_raw(key, rule.kind);
   append_raw(key, rule.constants);
+  append_raw(key, rule.custom.get());
 }
 template <typename T>
 requires std::is_arithmetic_v<T>

@@ -1,9 +1,11 @@
 #include "core/graph/update_rule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/graph/custom_rule.h"
 
 namespace cairn {
 namespace {
@@ -37,7 +39,8 @@ constexpr std::array<std::string_view, kRuleKindCount> kRuleNames = {
     "assign_mul",
     "assign_div",
     "assign_min",
-    "assign_max"};
+    "assign_max",
+    "custom"};
 
 // Checks one constant after another, in the order in which the kind has them.
 class Constants {
@@ -82,6 +85,7 @@ void verify_constants(const UpdateRule& rule) {
     case RuleKind::kAssignDiv:
     case RuleKind::kAssignMin:
     case RuleKind::kAssignMax:
+    case RuleKind::kCustom:
     case RuleKind::kSgd: return;
     case RuleKind::kMomentum:
     case RuleKind::kMomentumTable: c.share("momentum").flag("nesterov"); return;
@@ -137,6 +141,44 @@ std::string_view rule_name(RuleKind kind) {
   return i < kRuleNames.size() ? kRuleNames[i] : "unknown";
 }
 
+std::string_view rule_name(const UpdateRule& rule) {
+  return rule.custom != nullptr ? rule.custom->name() : rule_name(rule.kind);
+}
+
+bool is_kept(const UpdateRule& rule) {
+  return rule.kind == RuleKind::kCustom || !rule_slots(rule).empty();
+}
+
+bool has_operations(const UpdateRule& rule) {
+  return rule.kind != RuleKind::kCustom ||
+         (rule.custom != nullptr && rule.custom->program() != nullptr);
+}
+
+const CustomRule& operations_of(const UpdateRule& rule) {
+  if (rule.custom == nullptr || !has_operations(rule))
+    throw InvalidArgumentError(
+        str("update rule ", rule_name(rule), " comes without its operations"));
+  return *rule.custom;
+}
+
+bool same_slots(const UpdateRule& a, const UpdateRule& b) {
+  if (a.kind != RuleKind::kCustom || b.kind != RuleKind::kCustom) return a.kind == b.kind;
+  const std::vector<SlotSpec> of_a = rule_slots(a), of_b = rule_slots(b);
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                    [](const SlotSpec& x, const SlotSpec& y) { return x.name == y.name; });
+}
+
+namespace {
+
+std::vector<SlotSpec> slots_of(const CustomRule* rule) {
+  std::vector<SlotSpec> slots;
+  if (rule == nullptr) return slots;
+  for (const RuleSlot& slot : rule->slots()) slots.push_back({slot.name, slot.initial_value});
+  return slots;
+}
+
+}  // namespace
+
 std::vector<SlotSpec> rule_slots(const UpdateRule& rule) {
   switch (rule.kind) {
     case RuleKind::kAssign:
@@ -167,6 +209,7 @@ std::vector<SlotSpec> rule_slots(const UpdateRule& rule) {
     case RuleKind::kAdadeltaTable: return {{"gradients", 0}, {"updates", 0}};
     case RuleKind::kFtrl:
     case RuleKind::kFtrlTable: return {{"accumulator", rule.constants[1]}, {"linear", 0}};
+    case RuleKind::kCustom: return slots_of(rule.custom.get());
   }
   return {};
 }
@@ -195,9 +238,11 @@ bool is_table_rule(RuleKind kind) {
   }
 }
 
-// Besides those, the rules whose bias correction counts updates: every part has to count alike.
+// Besides those, the rules whose bias correction counts updates: every part has to count alike. A
+// custom rule may.
 bool reaches_every_part(RuleKind kind) {
-  return is_table_rule(kind) || kind == RuleKind::kLazyAdam || kind == RuleKind::kAdamax;
+  return is_table_rule(kind) || kind == RuleKind::kLazyAdam || kind == RuleKind::kAdamax ||
+         kind == RuleKind::kCustom;
 }
 
 bool moves_untouched_rows(RuleKind kind) { return kind == RuleKind::kFtrlTable; }
@@ -219,6 +264,9 @@ EqualIds equal_ids(RuleKind kind) {
 }
 
 void verify_rule(const UpdateRule& rule) {
+  if (rule.custom != nullptr && rule.kind != RuleKind::kCustom)
+    throw InvalidArgumentError(
+        str("update rule ", rule_name(rule.kind), " has operations of its own"));
   if (static_cast<int>(rule.kind) >= kRuleKindCount)
     throw InvalidArgumentError(str("update rule ", static_cast<int>(rule.kind),
                                    " is unknown: the kinds are 0 to ", kRuleKindCount - 1));
@@ -235,7 +283,7 @@ void verify_learning_rate(const UpdateRule& rule, float learning_rate) {
   const bool divides = rule.kind == RuleKind::kFtrl || rule.kind == RuleKind::kFtrlTable;
   if (std::isfinite(learning_rate) && (divides ? learning_rate > 0 : learning_rate >= 0)) return;
   throw InvalidArgumentError(
-      str("update rule ", rule_name(rule.kind), ": the learning rate must be finite and ",
+      str("update rule ", rule_name(rule), ": the learning rate must be finite and ",
           divides ? "above 0" : "at least 0", ", got ", learning_rate, "; look at its schedule"));
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,9 +25,9 @@
 namespace cairn {
 
 // The numbers are those of the wire format and of checkpoints; never renumber. How many slots a
-// kind has, and how wide they are, does not depend on its constants. A `share` is what of a new
-// gradient enters a moving average, 0 meaning 1 - beta (or 1 - rho) in float32: the reference's
-// newer optimizers round it differently.
+// kind has, and how wide they are, does not depend on its constants, except for kCustom. A `share`
+// is what of a new gradient enters a moving average, 0 meaning 1 - beta (or 1 - rho) in float32:
+// the reference's newer optimizers round it differently.
 enum class RuleKind : std::uint8_t {
   kAssign = 0,     // row = value
   kAssignAdd = 1,  // row += value
@@ -65,13 +66,18 @@ enum class RuleKind : std::uint8_t {
   kAssignDiv = 25,  // row /= value; float32 only
   kAssignMin = 26,  // row = min(row, value), element by element
   kAssignMax = 27,  // row = max(row, value)
+  kCustom = 28,     // a program's own operations (core/graph/custom_rule.h) -> the slots it names
 };
-inline constexpr int kRuleKindCount = 28;
+inline constexpr int kRuleKindCount = 29;
+
+class CustomRule;  // core/graph/custom_rule.h
 
 struct UpdateRule {
   static constexpr int kConstants = 6;
   RuleKind kind = RuleKind::kAssign;
   std::array<float, kConstants> constants{};
+  // Of kCustom. An update that travels to rows leaves it out: they keep their rule.
+  std::shared_ptr<const CustomRule> custom = nullptr;
   bool operator==(const UpdateRule&) const = default;
 };
 
@@ -81,7 +87,15 @@ struct SlotSpec {
 };
 
 std::string_view rule_name(RuleKind kind);
+// Of a custom rule the name that the program gave it.
+std::string_view rule_name(const UpdateRule& rule);
+// The names are valid as long as the rule.
 std::vector<SlotSpec> rule_slots(const UpdateRule& rule);
+// Whether rows must have been given the rule before it is applied to them, since they keep its
+// slots or its operations. A variable has one such rule at most.
+bool is_kept(const UpdateRule& rule);
+// Whether rows that were kept under one rule have the slots of the other.
+bool same_slots(const UpdateRule& a, const UpdateRule& b);
 // Elements of each of the kind's slots beside a row of `dim` parameters.
 std::int64_t slot_width(RuleKind kind, std::int64_t dim);
 bool is_table_rule(RuleKind kind);

@@ -1,4 +1,5 @@
 #include "core/graph/wire.h"
+#include "core/graph/custom_rule.h"
 
 #include <cstring>
 #include <utility>
@@ -85,6 +86,20 @@ void write(TensorData::Builder out, const Tensor& tensor) {
 }
 
 void write(UpdateRule::Builder out, const cairn::UpdateRule& rule) {
+  write_kept(out, rule);
+  if (rule.custom == nullptr) return;
+  auto custom = out.initCustom();
+  custom.setName(rule.custom->name());
+  auto slots = custom.initSlots(static_cast<unsigned>(rule.custom->slots().size()));
+  for (unsigned i = 0; i < slots.size(); ++i) {
+    slots[i].setName(rule.custom->slots()[i].name);
+    slots[i].setInitialValue(rule.custom->slots()[i].initial_value);
+  }
+  const std::span<const std::byte> graph = rule.custom->bytes();
+  custom.setGraph({reinterpret_cast<const kj::byte*>(graph.data()), graph.size()});
+}
+
+void write_kept(UpdateRule::Builder out, const cairn::UpdateRule& rule) {
   out.setKind(static_cast<std::uint8_t>(rule.kind));
   auto constants = out.initConstants(cairn::UpdateRule::kConstants);
   for (unsigned i = 0; i < cairn::UpdateRule::kConstants; ++i) constants.set(i, rule.constants[i]);
@@ -157,6 +172,21 @@ Tensor read(TensorData::Reader in, std::shared_ptr<const void> owner) {
   return Tensor::borrowed(type.dtype, type.shape, data.begin(), std::move(owner));
 }
 
+namespace {
+
+std::shared_ptr<const cairn::CustomRule> read_custom(CustomRule::Reader in) {
+  auto slots = in.getSlots();
+  if (slots.size() > cairn::CustomRule::kSlotsMax)
+    throw InvalidArgumentError(str("an update rule with ", slots.size(), " slots"));
+  std::vector<cairn::RuleSlot> all;
+  for (const auto slot : slots) all.push_back({read_name(slot.getName()), slot.getInitialValue()});
+  const auto graph = in.getGraph();
+  return cairn::CustomRule::of(read_name(in.getName()), std::move(all),
+                               {reinterpret_cast<const std::byte*>(graph.begin()), graph.size()});
+}
+
+}  // namespace
+
 // Constants that an older sender does not know are 0.
 cairn::UpdateRule read(UpdateRule::Reader in) {
   auto constants = in.getConstants();
@@ -164,6 +194,7 @@ cairn::UpdateRule read(UpdateRule::Reader in) {
     throw InvalidArgumentError(str("an update rule with ", constants.size(), " constants"));
   cairn::UpdateRule rule{checked_enum<RuleKind>(in.getKind(), kRuleKindCount, "update rule"), {}};
   for (unsigned i = 0; i < constants.size(); ++i) rule.constants[i] = constants[i];
+  if (in.hasCustom()) rule.custom = read_custom(in.getCustom());
   verify_rule(rule);
   return rule;
 }

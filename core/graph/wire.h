@@ -31,6 +31,8 @@ void write(Shape::Builder out, const cairn::Shape& shape);
 void write(TensorType::Builder out, const cairn::TensorType& type);
 void write(TensorData::Builder out, const Tensor& tensor);  // one copy of the data
 void write(UpdateRule::Builder out, const cairn::UpdateRule& rule);
+// For rows that keep the rule: without the operations of a custom one.
+void write_kept(UpdateRule::Builder out, const cairn::UpdateRule& rule);
 void write(Initializer::Builder out, const cairn::Initializer& initializer);
 void write(VariableSpec::Builder out, const cairn::VariableSpec& spec);
 void write(ElementSpec::Builder out, const cairn::ElementSpec& spec);

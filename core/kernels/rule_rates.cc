@@ -116,6 +116,7 @@ RuleRates fold_rates(const UpdateRule& rule, const RuleInputs& in) {
       return {.rate = in.learning_rate, .share_1 = share_of(c[2], c[0]), .epsilon = c[1]};
     case RuleKind::kFtrl:
     case RuleKind::kFtrlTable: return ftrl_rates(rule, in);
+    case RuleKind::kCustom: return {.rate = in.learning_rate, .t = static_cast<float>(in.t)};
   }
   CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no arithmetic");
 }

@@ -19,6 +19,7 @@ struct RuleRates {
   float epsilon = 0;
   // FTRL. power = -learning_rate_power; l2 has beta's part in it.
   float power = 0, l1 = 0, l2 = 0, shrinkage = 0;
+  float t = 0;  // of a custom rule: RuleInputs::t
 };
 
 // Assignments have none: all fields are 0. Thread: any.

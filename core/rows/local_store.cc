@@ -71,11 +71,11 @@ VariableId LocalStore::create(std::shared_ptr<const VariableSpec> spec) {
 void LocalStore::add_slots(VariableId id, const UpdateRule& rule) {
   verify_rule(rule);
   RowMemory& to = memory(id);
-  if (rule_slots(rule).empty() || rule == to.rule()) return;
-  if (!rule_slots(to.rule()).empty())
+  if (!is_kept(rule) || rule == to.rule()) return;
+  if (is_kept(to.rule()))
     throw InvalidArgumentError(str("the variable \"", to.spec().name, "\" is updated by \"",
-                                   rule_name(to.rule().kind), "\"; it cannot have the slots of \"",
-                                   rule_name(rule.kind), "\" or of other constants as well"));
+                                   rule_name(to.rule()), "\"; it cannot have the slots of \"",
+                                   rule_name(rule), "\" or of other constants as well"));
   if (to.spec().dtype != DType::kFloat32)
     throw InvalidArgumentError(str("the variable \"", to.spec().name, "\" is ",
                                    dtype_name(to.spec().dtype), "; optimizers want float32"));
@@ -115,8 +115,8 @@ void LocalStore::check(const Update& update) const {
     throw InvalidArgumentError(str("an update of \"", spec.name, "\" is ",
                                    update.value.type().to_string(), "; ", wanted.to_string(),
                                    " is wanted"));
-  if (!rule_slots(update.rule).empty() && update.rule != to.rule())
-    throw FailedPreconditionError(str("the slots of \"", rule_name(update.rule.kind),
+  if (is_kept(update.rule) && update.rule != to.rule())
+    throw FailedPreconditionError(str("the slots of \"", rule_name(update.rule),
                                       "\" were not declared for \"", spec.name,
                                       "\"; call add_slots() with the very rule first"));
 }
@@ -158,6 +158,7 @@ void LocalStore::reset(VariableId id) { memory(id).reset(); }
 void LocalStore::put(VariableId id, const SavedContents& saved, Take what) {
   RowMemory& to = memory(id);
   const RowLayout& layout = to.layout();
+  const bool same = same_slots(saved.rule, to.rule()) || saved.rule.kind != RuleKind::kCustom;
   for (const SavedRows& block : saved.blocks) {
     const std::size_t slot_bytes =
         static_cast<std::size_t>(slot_width(block.rule, layout.dim)) * layout.element_bytes;
@@ -165,12 +166,12 @@ void LocalStore::put(VariableId id, const SavedContents& saved, Take what) {
     CAIRN_CHECK(block.data.size() == row_bytes * block.rows.size(), "saved rows of \"",
                 to.spec().name, "\"");
     const std::uint32_t slots =
-        block.rule == to.rule().kind ? std::min(block.slots, layout.slots) : 0;
+        same && block.rule == to.rule().kind ? std::min(block.slots, layout.slots) : 0;
     const Places places = to.make(to.find(block.rows));
     for (std::size_t i = 0; i < places.at.size(); ++i)
       to.restore(places.at[i], block.data.data() + i * row_bytes, slots, what);
   }
-  if (saved.rule == to.rule().kind) to.set_updates(std::max(to.updates(), saved.updates));
+  if (same_slots(saved.rule, to.rule())) to.set_updates(std::max(to.updates(), saved.updates));
 }
 
 }  // namespace cairn

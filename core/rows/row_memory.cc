@@ -158,7 +158,7 @@ void RowMemory::initialize_slots(std::int64_t begin, std::int64_t end) {
 // Another rule means other slots, and so another layout: the rows are copied into an arena of that
 // layout, and readers that were lent the old one keep it.
 void RowMemory::set_rule(const UpdateRule& rule) {
-  if (rule.kind == rule_.kind) {
+  if (same_slots(rule, rule_)) {
     rule_ = rule;  // the same slots
     return;
   }

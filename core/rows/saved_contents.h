@@ -23,7 +23,7 @@ struct SavedRows {
 // All that was saved of one variable.
 struct SavedContents {
   // The rule that the variable had when it was saved.
-  RuleKind rule = RuleKind::kAssign;
+  UpdateRule rule;
   std::int64_t updates = 0;  // by optimizers so far: the `t` of Adam
   std::vector<SavedRows>
       blocks;  // of two that hold a row, the later one wins; rows in none have their initial values

@@ -8,6 +8,7 @@
 #include "core/graph/ops.h"
 #include "nn/nn.h"
 #include "tests/coordinator/in_sync_kinds.h"
+#include "tests/core/some_rules.h"
 
 namespace cairn {
 namespace {
@@ -78,6 +79,9 @@ TYPED_TEST(InSyncOptimizer, OptimizersApplyTheSumOfAllReplicasGradients) {
       {.learning_rate = 0.1f, .momentum = 0.9f});
   trains_as_one_device<TypeParam, nn::AdamOptions, nn::Adam>({.learning_rate = 0.1f});
   trains_as_one_device<TypeParam, nn::AdagradOptions, nn::Adagrad>({.learning_rate = 0.1f});
+  for (const UpdateRule& rule : testing::own_rules())
+    trains_as_one_device<TypeParam, nn::CustomOptimizerOptions, nn::CustomOptimizer>(
+        {.rule = rule, .learning_rate = 0.1f});
 }
 
 TYPED_TEST(InSyncOptimizer, GradientsAreClippedByTheNormOfAllReplicas) {

@@ -7,6 +7,7 @@
 #include "rpc/error_wire.h"
 #include "rpc/hello.h"
 #include "tests/core/graph_testing.h"
+#include "tests/core/some_rules.h"
 #include "tests/fuzz/corpus_seeds.h"
 #include "tests/fuzz/served_ps.h"
 
@@ -81,6 +82,13 @@ void shard_messages() {
            part.setVariable(keep ? 0 : 5);
            part.setEnd(8);
          }));
+  seed("shard_message", "configure-custom", message<S::ConfigureParams>(2, [](auto out) {
+         out.setSession(7);
+         auto table = out.initTables(1)[0];
+         wire::write(table.initSpec(), VariableSpec{.name = "own", .shape = {8, 2}});
+         wire::write(table.initRule(), testing::own_adam());
+         table.initParts(1)[0].setEnd(8);
+       }));
   seed("shard_message", "restore", message<S::RestoreParams>(3, [](auto out) {
          out.setFolder("ckpt");
          auto range = out.initApplied().initClosures(1)[0];

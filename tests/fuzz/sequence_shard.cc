@@ -1,5 +1,6 @@
 // What a sequence says to a shard.
 #include "core/graph/wire.h"
+#include "tests/core/some_rules.h"
 #include "tests/fuzz/sequence_parts.h"
 #include "tests/fuzz/sequence_player.h"
 
@@ -26,9 +27,10 @@ void SequencePlayer::configure_shard(wire::Shard::Client shard, std::uint32_t in
     if (script_.lies()) spec.hashed = !spec.hashed;
     tables[v].setVariable(static_cast<std::uint32_t>(script_.number(v)));
     wire::write(tables[v].initSpec(), spec);
-    wire::write(tables[v].initRule(), script_.lies()
-                                          ? UpdateRule{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}}
-                                          : variables[v].rule);
+    const UpdateRule adam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
+    UpdateRule rule = variables[v].rule;
+    if (script_.lies()) rule = script_.below(2) == 0 ? adam : testing::own_adam();
+    wire::write(tables[v].initRule(), rule);
     const std::int64_t half = spec.rows() / 2;
     auto part = tables[v].initParts(1)[0];
     part.setVariable(v);
@@ -118,8 +120,9 @@ void SequencePlayer::push(Line& line) {
   header.setPart(static_cast<std::uint32_t>(script_.number(line.connection->peer().endpoint - 1)));
   header.setLearningRate(0.1f);
   wire::write(header.initRule(),
-              script_.lies() ? UpdateRule{static_cast<RuleKind>(script_.below(12)), {0.1f, 1e-7f}}
-                             : variable.rule);
+              script_.lies()
+                  ? UpdateRule{static_cast<RuleKind>(script_.below(kRuleKindCount)), {0.1f, 1e-7f}}
+                  : variable.rule);
   const bool whole = !variable.spec->hashed && script_.below(2) == 0;
   const std::uint64_t rows = whole ? static_cast<std::uint64_t>(variable.spec->rows() / 2) : 2;
   header.setWhole(whole);

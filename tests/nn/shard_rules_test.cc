@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
+#include "tests/core/some_rules.h"
 #include "tests/nn/cut_variable.h"
 
 namespace cairn::nn {
@@ -16,9 +17,11 @@ std::vector<UpdateRule> every_rule() {
     if (rule.kind == RuleKind::kNadam) rule.constants[4] = 1;
     if (rule.kind == RuleKind::kFtrl || rule.kind == RuleKind::kFtrlTable)
       rule.constants[0] = -0.5f;
+    if (rule.kind == RuleKind::kCustom) rule = testing::own_adam();
     verify_rule(rule);
     rules.push_back(rule);
   }
+  for (const UpdateRule& rule : testing::own_rules()) rules.push_back(rule);
   return rules;
 }
 
@@ -36,7 +39,7 @@ Gradient some_rows(std::uint64_t step, std::int64_t rows, std::int64_t dim) {
 TEST(RulesOnShards, RestoreSlotsAndCountsExactly) {
   const auto spec = ps::variable("v", {13, 5}, Initializer::uniform(-1, 1));
   for (const UpdateRule& rule : every_rule()) {
-    SCOPED_TRACE(rule_name(rule.kind));
+    SCOPED_TRACE(rule_name(rule));
     CutVariable variable(spec, rule, split_rows(13, 2));
     for (std::uint64_t step = 0; step < 6; ++step) variable.push(some_rows(step, 13, 5), 0.125f);
     const auto before = variable.saved(), after = variable.moved(split_rows(13, 2)).saved();
@@ -53,7 +56,7 @@ TEST(RulesOnShards, RestoreSlotsAndCountsExactly) {
 TEST(RulesOnShards, KeepRowsSlotsAndCountsWhenAVariableIsSavedAndCutOtherwise) {
   const auto spec = ps::variable("v", {13, 5}, Initializer::uniform(-1, 1));
   for (const UpdateRule& rule : every_rule()) {
-    SCOPED_TRACE(rule_name(rule.kind));
+    SCOPED_TRACE(rule_name(rule));
     CutVariable cut(spec, rule, split_rows(13, 3)), whole(spec, rule, {{0, 13}});
     for (std::uint64_t step = 0; step < 6; ++step) {
       cut.push(some_rows(step, 13, 5), 0.125f);

@@ -12,7 +12,7 @@
 
 namespace cairn::worker {
 
-inline constexpr UpdateRule kSgdRule{RuleKind::kSgd, {}};
+inline const UpdateRule kSgdRule{RuleKind::kSgd, {}};
 
 // A closure under way in a test.
 struct Started {

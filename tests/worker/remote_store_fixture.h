@@ -12,8 +12,8 @@
 
 namespace cairn::worker {
 
-inline constexpr UpdateRule kSgd{RuleKind::kSgd, {}};
-inline constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
+inline const UpdateRule kSgd{RuleKind::kSgd, {}};
+inline const UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.999f, 1e-7f}};
 
 class RemoteStoreTest : public testing::Test {
  protected:

@@ -24,7 +24,7 @@ class StandingVariables : public RemoteStoreTest {
     for (int i = 0; i < 2; ++i) brought(reads);
     ASSERT_TRUE(brought(reads).empty());
   }
-  static constexpr UpdateRule kPlain{RuleKind::kSgd, {}};
+  inline static const UpdateRule kPlain{RuleKind::kSgd, {}};
 };
 
 TEST_F(StandingVariables, AVariableThatStoodStillForTwoPullsIsNotSentAgain) {

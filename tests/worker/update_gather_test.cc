@@ -11,7 +11,7 @@
 namespace cairn::worker {
 namespace {
 
-constexpr UpdateRule kPlain{RuleKind::kSgd, {}};
+const UpdateRule kPlain{RuleKind::kSgd, {}};
 
 Tensor filled(std::int64_t rows, std::int64_t dim, float value) {
   return floats_tensor({rows, dim},

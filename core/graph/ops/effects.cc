@@ -1,4 +1,5 @@
 // Constants, arguments, and what reaches outside of the graph: iterators and variables.
+#include "core/graph/custom_rule.h"
 #include "core/graph/infer.h"
 #include "core/graph/op_def.h"
 #include "core/graph/ops.h"
@@ -53,6 +54,7 @@ OpTypes infer_update(const OpInputs& in) {
   const auto& rule = in.attributes.get<UpdateRule>("rule");
   bool sparse = in.attributes.get<bool>("sparse");
   verify_rule(rule);
+  if (!has_operations(rule)) infer::fail("a custom rule without its operations");
   const TensorType& variable = in.subject[0];
   check_rule_dtype(rule.kind, variable.dtype);
   std::size_t values = sparse ? 2 : 1, wanted = values + (is_assignment(rule.kind) ? 0 : 1);

@@ -63,6 +63,7 @@ void apply_float(const UpdateRule& rule, const RuleInputs& in, const Pass& pass)
     case RuleKind::kAdadeltaTable: return apply_adadelta(rule, in, pass);
     case RuleKind::kFtrl:
     case RuleKind::kFtrlTable: return apply_ftrl(rule, in, pass);
+    case RuleKind::kCustom: return apply_custom(rule, in, pass);
   }
   CAIRN_CHECK(false, "rule ", rule_name(rule.kind), " has no arithmetic");
 }

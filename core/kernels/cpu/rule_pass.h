@@ -39,6 +39,7 @@ void apply_ftrl(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pa
 void apply_rmsprop(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_adam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_adamax(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
+void apply_custom(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 void apply_nadam(const UpdateRule& rule, const RuleInputs& inputs, const Pass& pass);
 
 // How many rows ahead are fetched: rows of a few cache lines each still fit the first-level cache.

@@ -240,6 +240,7 @@ class Update {
 
 RuleRun prepare_rule(Queue& queue, const UpdateRule& rule, DType dtype, std::int64_t rows) {
   verify_rule_dtype(rule.kind, dtype);
+  if (rule.kind == RuleKind::kCustom) return prepare_custom_rule(queue, rule);
   return [update = std::make_shared<Update>(queue, rule, dtype, rows)](
              const RowBlock& block, const RuleRates* rates, const std::int64_t* numbers,
              std::int64_t count,

@@ -17,8 +17,8 @@ namespace {
 using namespace testing;  // NOLINT: ours and gmock's
 using ::testing::HasSubstr;
 
-constexpr UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.99f, 1e-3f}};
-constexpr UpdateRule kLazyAdam{RuleKind::kLazyAdam, {0.9f, 0.99f, 1e-3f}};
+const UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.99f, 1e-3f}};
+const UpdateRule kLazyAdam{RuleKind::kLazyAdam, {0.9f, 0.99f, 1e-3f}};
 
 // The same variables in a store for each of two devices.
 struct DeviceRowsTest : ::testing::Test {

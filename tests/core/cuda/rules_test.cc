@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "tests/core/cuda/fake_driver.h"
+#include "tests/core/some_rules.h"
 
 namespace cairn {
 namespace {
@@ -225,6 +226,11 @@ TEST(CudaRules, EveryOptimizerChangesABlockAsTheCpuDoes) {
   }
 }
 
+TEST(CudaRules, ARuleOfAProgramsOwnChangesABlockAsOnTheCpu) {
+  // Elementary functions round otherwise.
+  for (const UpdateRule& rule : testing::own_rules()) expect_agreement<float>(rule, 1e-6);
+}
+
 TEST(CudaRules, AssignmentsChangeABlockAsTheCpuDoes) {
   for (const RuleKind kind : kAssignments) {
     expect_agreement<float>({kind, {}}, 0);
@@ -239,6 +245,7 @@ TEST(CudaRules, AssignmentsChangeABlockAsTheCpuDoes) {
 TEST(CudaRules, NoKindIsLeftOut) {
   std::set<RuleKind> kinds(std::begin(kAssignments), std::end(kAssignments));
   for (const UpdateRule& rule : optimizers()) kinds.insert(rule.kind);
+  kinds.insert(RuleKind::kCustom);  // ARuleOfAProgramsOwn...
   EXPECT_EQ(kinds.size(), std::size_t{kRuleKindCount});
 }
 
