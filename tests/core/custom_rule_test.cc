@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/graph.h"
+#include "core/graph/op_def.h"
 #include "core/graph/ops.h"
 #include "core/graph/ops_model.h"
 #include "core/graph/ops_random.h"
