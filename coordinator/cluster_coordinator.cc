@@ -2,6 +2,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/engine_host.h"
+#include "core/base/json.h"
 #include "core/graph/recording.h"
 #include "data/dataset_wire.h"
 
@@ -173,5 +174,8 @@ bool ClusterCoordinator::stop_requested() { return engine_of(strategy_).stop_req
 QueueCounts ClusterCoordinator::counts() const { return engine_of(strategy_).queue().counts(); }
 EngineStats ClusterCoordinator::stats() const { return engine_of(strategy_).stats(); }
 std::string ClusterCoordinator::status_json() const { return engine_of(strategy_).status_json(); }
+void ClusterCoordinator::set_program_status(const std::string& json) {
+  engine_of(strategy_).set_program_status(parse_json(json, "what the program says of itself"));
+}
 
 }  // namespace cairn

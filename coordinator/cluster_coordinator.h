@@ -136,6 +136,10 @@ class ClusterCoordinator {
   EngineStats stats() const;
   // What `cairn status` shows, as one JSON object; it is refreshed a few times a second.
   std::string status_json() const;
+  // A JSON value that the program says of itself: `program` in that status from now on, instead of
+  // what it said before. `cairn status` shows the fields that docs/running.md lists.
+  //   Errors  InvalidArgument: it is not JSON.
+  void set_program_status(const std::string& json);
   // The strategy must outlive the coordinator, which holds no state of the cluster itself.
   ParameterServerStrategy& strategy() { return strategy_; }
 

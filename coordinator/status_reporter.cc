@@ -1,7 +1,6 @@
 #include "coordinator/status_reporter.h"
 
 #include "coordinator/staleness_json.h"
-#include "core/base/json.h"
 #include "core/base/machine.h"
 #include "rpc/memory_use.h"
 
@@ -64,12 +63,17 @@ std::string StatusReporter::json() const {
   return json_;
 }
 
+void StatusReporter::set_program(Json said) {
+  std::lock_guard hold(mutex_);
+  program_ = std::move(said);
+}
+
 std::vector<std::string> StatusReporter::missing() const {
   std::lock_guard hold(mutex_);
   return missing_;
 }
 
-std::string StatusReporter::make_status() const {
+Json StatusReporter::make_status() const {
   EngineStats now = stats();
   QueueCounts counts = session_.queue.counts();
   Json status{{"global_step", now.global_step},
@@ -115,7 +119,7 @@ std::string StatusReporter::make_status() const {
                                 {"back_after_seconds", loss.back_after_seconds},
                                 {"first_push_after_seconds", loss.first_push_after_seconds},
                                 {"lost_updates", loss.lost_updates}});
-  return json_text(status);
+  return status;
 }
 
 namespace {
@@ -136,7 +140,12 @@ rpc::Task<void> poll(rpc::Reactor* reactor, Task* task) {
 }  // namespace
 
 void StatusReporter::refresh() {
-  std::string text = make_status();
+  Json status = make_status();
+  {
+    std::lock_guard hold(mutex_);
+    if (!program_.is_null()) status["program"] = program_;
+  }
+  std::string text = json_text(status);
   {
     std::lock_guard hold(mutex_);
     json_ = std::move(text);

@@ -6,7 +6,7 @@
 // says of itself is taken on trust.
 //   status_reporter.cc  the snapshot
 //   closure_sights.cc   which closures make no progress, and what they wait for
-//   Thread  the engine's, but for stats(), json() and missing(), which any may call.
+//   Thread  the engine's, but for stats(), json(), set_program() and missing(), which any may call.
 //   Writes  Worker::status and Ps::status; of everything else it only reads.
 #pragma once
 #include <mutex>
@@ -20,6 +20,7 @@
 #include "coordinator/session.h"
 #include "coordinator/stuck_watch.h"
 #include "coordinator/table_lock.h"
+#include "core/base/json.h"
 #include "rpc/task.h"
 
 namespace cairn {
@@ -38,6 +39,8 @@ class StatusReporter {
   // ---- any thread ----
   EngineStats stats() const;
   std::string json() const;  // the last snapshot
+  // What the program says of itself, from the next snapshot on.
+  void set_program(Json said);
   // Tasks that the start waits for, each with what is wrong, as of the last snapshot.
   std::vector<std::string> missing() const;
 
@@ -47,7 +50,7 @@ class StatusReporter {
   void log_waits();  // what the engine waits for, to the log
 
  private:
-  std::string make_status() const;
+  Json make_status() const;
   std::string queued_for(const Closure& closure) const;
   std::string doing_of(const ToldClosure& told) const;
   void see_lane(const Lane& lane, const std::vector<ToldClosure>& told,
@@ -62,8 +65,9 @@ class StatusReporter {
   const CheckpointSaver& checkpoints_;
   StuckWatch stuck_watch_;
   std::vector<StuckClosure> stuck_;
-  mutable std::mutex mutex_;  // guards the two below
+  mutable std::mutex mutex_;  // guards the three below
   std::string json_;
+  Json program_;  // null: it says nothing
   std::vector<std::string> missing_;
 };
 

@@ -38,6 +38,9 @@ class ClusterSteps final : public StepRunner {
   RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) override;
   bool stop_requested() override { return coordinator_.stop_requested(); }
   EngineStats stats() const override { return coordinator_.stats(); }
+  void set_program_status(const std::string& json) override {
+    coordinator_.set_program_status(json);
+  }
   std::vector<CollectiveCounts> collectives() const override { return {}; }
   std::vector<CollectiveCounts> all_collectives() override { return {}; }
   int interrupted() const override { return interrupted_ == nullptr ? 0 : interrupted_->load(); }

@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "core/base/appended_file.h"
-#include "core/base/clock.h"
 #include "core/base/json.h"
+#include "model/run_pace.h"
 
 namespace cairn {
 
 // Thread: one; calls may block.
-//   Errors  of all calls but due(): those of the disk; the line is then left out.
+//   Errors  those of the disk; the line is then left out.
 class RunHistory {
  public:
   static constexpr const char* kFile = "history.jsonl";
@@ -36,15 +36,11 @@ class RunHistory {
   };
 
   // Goes on with the folder's file, or makes it. The folder is there.
-  explicit RunHistory(const std::string& folder, const Clock& clock = system_clock());
+  explicit RunHistory(const std::string& folder);
 
   // The run begins behind `step`: 0, or that of the checkpoint from which it goes on.
   void start(std::int64_t step);
-  // Whether it is time for another step(): once per second, and in the first ten seconds ten
-  // times per second, so that a short run has a curve too.
-  bool due() const;
-  // examples_per_s is that since the step() before; since the one before that, if the last one was
-  // less than 50 ms ago, as may be at the end.
+  // examples_per_s is that of an ExamplesRate.
   void step(const Step& step);
   void evaluation(std::int64_t step, const std::string& data,
                   const std::vector<std::pair<std::string, double>>& metrics);
@@ -52,10 +48,8 @@ class RunHistory {
  private:
   void write(const Json& line);
 
-  const Clock& clock_;
   AppendedFile file_;
-  TimePoint began_, last_at_;
-  Step last_, before_last_;
+  ExamplesRate rate_;
 };
 
 }  // namespace cairn

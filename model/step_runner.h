@@ -98,6 +98,9 @@ class StepRunner {
   virtual RestoreStatus restore(const std::string& checkpoint, const RestoreOptions& options) = 0;
   virtual bool stop_requested() = 0;
   virtual EngineStats stats() const = 0;
+  // JSON that the program says of itself: part of what `cairn status` asks a coordinator for.
+  // Nothing where there is none.
+  virtual void set_program_status(const std::string&) {}
 
   // What collective calls have come to, of each replica in this process; empty: there are none.
   virtual std::vector<CollectiveCounts> collectives() const = 0;

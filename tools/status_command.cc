@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "tools/kill_plan.h"
 #include "tools/memory_text.h"
+#include "tools/newest_told.h"
 #include "tools/run_address.h"
 
 namespace cairn::tools {
@@ -74,6 +75,7 @@ void print(const Json& status, const Json& description) {
       status.value("queued", 0ll), status.value("inflight", 0ll), status.value("retried", 0ll),
       status.value("staleness_mean", 0.0), status.value("staleness_p50", 0ll),
       status.value("staleness_p99", 0ll), status.value("staleness_max", 0ll));
+  if (status.contains("program")) std::printf("%s", newest_text(status["program"]).c_str());
   const std::string newest = status.value("last_checkpoint", "");
   std::printf("checkpoints: %lld%s; updates lost: %lld\n", status.value("checkpoints", 0ll),
               newest.empty() ? "" : (", the last " + newest).c_str(),
@@ -112,7 +114,15 @@ void print_processes(const RunAddress& run) {
         "the terminal of worker 0 shows its progress\n",
         run.dir.c_str(), tasks.size() - data_service_of(run.description).size(),
         static_cast<int>(pid));
+  std::printf("%s", newest_text(newest_told(run.dir)).c_str());
   for (const Json& task : tasks) print_process(task);
+}
+
+// The folder's description, and what the run has told last.
+Json described(const RunAddress& run) {
+  Json all = run.description;
+  if (Json told = newest_told(run.dir); !told.empty()) all["program"] = std::move(told);
+  return all;
 }
 
 // A run that has ended is no error: the command was asked how the run is doing, and this is the
@@ -125,7 +135,7 @@ int run(const StatusRequest& request) {
   }
   if (asked.coordinator.address.empty()) {
     if (request.as_json)
-      std::printf("%s\n", json_text(asked.description).c_str());
+      std::printf("%s\n", json_text(described(asked)).c_str());
     else
       print_processes(asked);
     return 0;

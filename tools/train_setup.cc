@@ -98,16 +98,19 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   options.partial = request.partial;
   options.new_data = request.new_data;
   options.line = &line;
+  options.teller =
+      std::make_shared<RunTeller>([&line](const std::string& text) { line.say(text); });
   return options;
 }
 
-std::shared_ptr<RunHistory> history_in(const std::string& run_dir, ProgressLine& line) {
+std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, ProgressLine& line) {
+  auto teller = std::make_shared<RunTeller>([&line](const std::string& text) { line.say(text); });
   try {
-    return std::make_shared<RunHistory>(run_dir);
+    teller->add("the run's history", history_listener(run_dir));
   } catch (const Error& error) {
     line.say(str("warning: the run's history is not kept: ", error.what()));
-    return nullptr;
   }
+  return teller;
 }
 
 // Those of the checkpoint where new data goes on with its model.

@@ -41,9 +41,9 @@ enum class Trial : std::uint8_t { kYes, kNo };
 TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line,
                                Trial trial = Trial::kYes);
-// Where the run keeps its history, by the process that tells of it. Null, with a warning: the
-// folder cannot be written to.
-std::shared_ptr<RunHistory> history_in(const std::string& run_dir, ProgressLine& line);
+// Who is told how the run is doing, by the process that tells of it: the history in its folder,
+// or, with a warning, nobody where that cannot be written to.
+std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, ProgressLine& line);
 // The job's features; where new data goes on with a checkpoint's model, those of the checkpoint.
 //   Errors  FailedPrecondition: the checkpoint is of another job.
 FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,

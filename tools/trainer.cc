@@ -54,6 +54,7 @@ Trainer::Trainer(const Job& job, const FittedFeatures& features, StepRunner& run
   make_dataset(0);
   make_evaluations();
   make_function();
+  options_.teller->add("what `cairn status` shows of it", status_listener(runner_));
 }
 
 void Trainer::make_evaluations() {
@@ -156,7 +157,7 @@ TrainingOutcome Trainer::run() {
     raise_with_checkpoint();
   }
   show(true);
-  keep(true);
+  tell(true);
   save_checkpoint();
   if (!outcome_.ended_early() && evaluations_.front().have_data()) evaluate_at_end();
   save_model();
@@ -177,7 +178,7 @@ void Trainer::begin() {
   runner_.stop_requested();  // `cairn stop` is obeyed from the first moment
   // if never by itself, then when it is asked to
   runner_.save_automatically(policy_, metadata());
-  keep_history([this](RunHistory& history) { history.start(first_step_); });
+  options_.teller->start(first_step_);
   evaluations_.front().begin(scheduled_, steps_in(job_.evaluation.every, own_steps));
 }
 
@@ -189,7 +190,7 @@ void Trainer::train() {
     collect();
     tell_progress();
     if (line_.due()) show(false);
-    if (options_.history && options_.history->due()) keep(false);
+    if (options_.teller->due()) tell(false);
     evaluations_.front().schedule_if_time(scheduled_);
     outcome_.stopped = runner_.stop_requested();
     look_for_interrupt();
@@ -304,27 +305,14 @@ void Trainer::take_results() {
   for (Evaluations& each : evaluations_) {
     each.collect(wait, [&](const std::string& text) {
       line_.say(text);
-      keep_history([&](RunHistory& history) {
-        history.evaluation(each.newest_step(), each.name(), each.newest());
-      });
+      options_.teller->evaluation(each.newest_step(), each.name(), each.newest());
       consider(each);
     });
     wait = wait && !each.under_way();
   }
 }
 
-// A full disk must not cost the training: it is told once.
-void Trainer::keep_history(const std::function<void(RunHistory&)>& keep) {
-  if (!options_.history) return;
-  try {
-    keep(*options_.history);
-  } catch (const Error& error) {
-    line_.say(str("warning: the run's history is not kept any more: ", error.what()));
-    options_.history = nullptr;
-  }
-}
-
-void Trainer::keep(bool at_end) {
+void Trainer::tell(bool at_end) {
   const EngineStats stats = runner_.stats();
   RunHistory::Step step;
   step.step = done_;
@@ -332,7 +320,7 @@ void Trainer::keep(bool at_end) {
   step.loss = done_ > first_step_ ? outcome_.loss : std::nan("");
   step.examples = (done_ - first_step_) * job_.data.batch;
   if (stats.ps > 0) step.staleness = stats.staleness_mean;
-  keep_history([&](RunHistory& history) { history.step(step); });
+  options_.teller->step(step);
 }
 
 void Trainer::show(bool at_end) {

@@ -7,12 +7,12 @@
 #include <string>
 
 #include "data/lines_read.h"
-#include "model/run_history.h"
 #include "model/step_runner.h"
 #include "tools/evaluations.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/progress_line.h"
+#include "tools/run_teller.h"
 
 namespace cairn::tools {
 
@@ -29,8 +29,8 @@ struct TrainerOptions {
   // 0..1, several times a second; what it throws ends the run
   std::function<void(double)> on_progress;
   ProgressLine* line = nullptr;  // where the run shows itself; never null
-  // What it keeps of that in its folder; null: nothing, or it could not be written.
-  std::shared_ptr<RunHistory> history = nullptr;
+  // Who is told how it is doing; never null.
+  std::shared_ptr<RunTeller> teller = nullptr;
 };
 
 struct TrainingOutcome {
@@ -99,8 +99,7 @@ class Trainer {
   void collect();
   void take_results();
   void show(bool at_end);
-  void keep(bool at_end);
-  void keep_history(const std::function<void(RunHistory&)>& keep);
+  void tell(bool at_end);
   std::string metadata() const;
 
   const Job& job_;

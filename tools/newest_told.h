@@ -1,0 +1,36 @@
+// NewestTold: what a run has told of itself last, for `cairn status`:
+//
+//     {"training": {"step": 400, "loss": 0.41, "examples_per_s": 98000.0},
+//      "evaluation": {"step": 300, "data": "test", "metrics": {"auc": 0.91}}}
+//
+// A number that is not known is null; without an evaluation yet, "evaluation" is missing.
+//   Thread  one.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/base/json.h"
+
+namespace cairn::tools {
+
+class NewestTold {
+ public:
+  void training(std::int64_t step, double loss, double examples_per_s);
+  void evaluation(std::int64_t step, const std::string& data, Json metrics);
+  // A run that goes on behind `step` tells again what was told above it.
+  void forget_above(std::int64_t step);
+  const Json& json() const { return told_; }
+
+ private:
+  Json told_ = Json::object();
+};
+
+// The same of a run without a coordinator, from the history in its folder; empty: there is none,
+// or nothing in it that can be read.
+//   Errors  the disk's.
+Json newest_told(const std::string& run_dir);
+
+// As lines for people, each with its line end; what is not of that form is left out.
+std::string newest_text(const Json& told);
+
+}  // namespace cairn::tools
