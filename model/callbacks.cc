@@ -89,20 +89,19 @@ void EarlyStopping::on_train_end(TrainingRun& run, const Logs&) {
 
 // ---- the learning rate ----
 
-ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
+PlateauRule::PlateauRule(ReduceLROnPlateauOptions options)
     : options_(std::move(options)), monitor_(options_.monitor, options_.mode, options_.min_delta) {
   if (!(options_.factor > 0 && options_.factor < 1))
     throw InvalidArgumentError(
         str("ReduceLROnPlateau: factor must be above 0 and below 1, got ", options_.factor));
 }
 
-void ReduceLROnPlateau::on_train_begin(TrainingRun&) {
+void PlateauRule::reset() {
   monitor_.reset();
   wait_ = cooling_ = 0;
 }
 
-void ReduceLROnPlateau::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
-  const double value = monitor_.of(logs);
+bool PlateauRule::lower(double value, std::vector<double>& rates) {
   if (cooling_ > 0) {
     --cooling_;
     wait_ = 0;
@@ -110,16 +109,31 @@ void ReduceLROnPlateau::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs&
   if (monitor_.improves(value)) {
     monitor_.take(value);
     wait_ = 0;
-    return;
+    return false;
   }
-  if (cooling_ > 0 || ++wait_ < options_.patience) return;
-  const double old = static_cast<double>(run.model().learning_rate());
-  if (old <= options_.min_lr) return;
-  const double rate = std::max(old * options_.factor, options_.min_lr);
-  run.model().set_learning_rate(static_cast<float>(rate));
-  log_info("epoch ", epoch, ": the learning rate is ", rate, " from now on");
+  if (cooling_ > 0 || ++wait_ < options_.patience) return false;
+  bool lowered = false;
+  for (double& rate : rates) {
+    if (rate <= options_.min_lr) continue;
+    rate = std::max(rate * options_.factor, options_.min_lr);
+    lowered = true;
+  }
+  if (!lowered) return false;
   cooling_ = options_.cooldown;
   wait_ = 0;
+  return true;
+}
+
+ReduceLROnPlateau::ReduceLROnPlateau(ReduceLROnPlateauOptions options)
+    : rule_(std::move(options)) {}
+
+void ReduceLROnPlateau::on_train_begin(TrainingRun&) { rule_.reset(); }
+
+void ReduceLROnPlateau::on_epoch_end(TrainingRun& run, std::int64_t epoch, Logs& logs) {
+  std::vector<double> rates{static_cast<double>(run.model().learning_rate())};
+  if (!rule_.lower(rule_.of(logs), rates)) return;
+  run.model().set_learning_rate(static_cast<float>(rates.front()));
+  log_info("epoch ", epoch, ": the learning rate is ", rates.front(), " from now on");
 }
 
 LearningRateScheduler::LearningRateScheduler(Schedule schedule) : schedule_(std::move(schedule)) {

@@ -79,6 +79,24 @@ struct ReduceLROnPlateauOptions {
   std::int64_t cooldown = 0;  // epochs after a reduction in which nothing is counted
   double min_lr = 0;
 };
+// The rule alone, for training loops of another kind.
+class PlateauRule {
+ public:
+  //   Errors  InvalidArgument: a factor that is not above 0 and below 1, a min_delta below 0.
+  explicit PlateauRule(ReduceLROnPlateauOptions options);
+  void reset();
+  // Takes a value of what is monitored. Whether it is time to lower the rates: each of `rates` that
+  // is above min_lr is then `factor` of what it was, but not below min_lr. If none is above it,
+  // nothing happens.
+  bool lower(double value, std::vector<double>& rates);
+  double of(const Logs& logs) const { return monitor_.of(logs); }
+  double best() const { return monitor_.best(); }
+
+ private:
+  ReduceLROnPlateauOptions options_;
+  Monitor monitor_;
+  std::int64_t wait_ = 0, cooling_ = 0;
+};
 class ReduceLROnPlateau final : public Callback {
  public:
   explicit ReduceLROnPlateau(ReduceLROnPlateauOptions options = {});
@@ -87,9 +105,7 @@ class ReduceLROnPlateau final : public Callback {
   bool adjusts_learning_rate() const override { return true; }
 
  private:
-  ReduceLROnPlateauOptions options_;
-  Monitor monitor_;
-  std::int64_t wait_ = 0, cooling_ = 0;
+  PlateauRule rule_;
 };
 
 // The rate of each epoch, from its number and the rate so far.

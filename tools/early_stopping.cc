@@ -10,8 +10,7 @@ namespace cairn::tools {
 
 EarlyStopping::EarlyStopping(const Job& job)
     : stopping_(job.early_stopping), monitor_(job.early_stopping.monitor) {
-  if (monitor_.empty() && !job.evaluation.metrics.empty()) monitor_ = job.evaluation.metrics[0];
-  if (monitor_.empty()) monitor_ = metrics_of(job.model.objective).front();
+  if (monitor_.empty()) monitor_ = judged_metrics(job).front();
   larger_is_better_ = larger_is_better(monitor_);
 }
 

@@ -173,6 +173,7 @@ Job parse_job(const std::string& text, const std::string& path) {
   evaluation.refuse_unknown();
   job.early_stopping.given = root.has("early_stopping");
   read_early_stopping(root.table("early_stopping"), job.early_stopping);
+  read_callbacks(root.table("callbacks"), job.callbacks);
   root.refuse_unknown();
   const PlaceOf place = [&](const std::string& key) {
     const toml::node* found = find(parsed, key);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "tools/job_callbacks.h"
 #include "tools/job_data.h"
 #include "tools/job_features.h"
 #include "tools/job_optimizer.h"
@@ -130,6 +131,7 @@ struct Job {
   JobCheckpoint checkpoint;
   JobEvaluation evaluation;
   JobEarlyStopping early_stopping;
+  JobCallbacks callbacks;
 };
 
 // Reads a job file, or its text; relative paths in it are beside `path`.

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/kernels/chosen_devices.h"
 #include "core/tensor/element.h"
+#include "tools/job_callbacks.h"
 #include "tools/job_conditions.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
@@ -110,9 +111,8 @@ void verify_objective(const Job& job, const Limits& limits) {
 void verify_early_stopping(const Job& job, const Limits& limits) {
   const JobEarlyStopping& stopping = job.early_stopping;
   if (!stopping.given) return;
-  std::vector<std::string> known = job.evaluation.metrics;
-  if (known.empty()) known = metrics_of(job.model.objective);
-  if (!stopping.monitor.empty()) limits.name("early_stopping.monitor", stopping.monitor, known);
+  if (!stopping.monitor.empty())
+    limits.name("early_stopping.monitor", stopping.monitor, judged_metrics(job));
   limits.whole("early_stopping.patience", stopping.patience, 1, kTasksMax * kTasksMax);
   if (!(stopping.min_delta >= 0))
     limits.refuse("early_stopping.min_delta",
@@ -251,6 +251,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_numbers(job, limits);
   verify_objective(job, limits);
   verify_early_stopping(job, limits);
+  verify_callbacks(job, place);
   verify_conditions(job, place);
   verify_service(job, place);
   verify_cluster(job.cluster, limits);

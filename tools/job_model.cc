@@ -245,6 +245,9 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     deep_optimizer_ = make_optimizer(job.optimizer, "deep/" + job.optimizer.kind);
   }
   if (wide_on_) make_wide(job);
+  std::vector<std::shared_ptr<nn::Optimizer>> optimizers{deep_optimizer_, wide_optimizer_};
+  std::erase(optimizers, nullptr);
+  learning_rates_.emplace(job, std::move(optimizers));
 }
 
 // Of several outputs, each has a linear model of its own.

@@ -6,6 +6,7 @@
 // a traced function.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "tools/job.h"
 #include "tools/job_objective.h"
 #include "tools/job_source.h"
+#include "tools/learning_rates.h"
 
 namespace cairn::tools {
 
@@ -75,6 +77,7 @@ class JobNetwork {
   const Objective& objective() const { return objective_; }
   // Updates the wide part's variables through its optimizer, all others through the other one.
   void minimize(const Array& loss) const;
+  LearningRates& learning_rates() { return *learning_rates_; }
 
  private:
   void make_click_model(const Job& job);
@@ -91,6 +94,7 @@ class JobNetwork {
   std::vector<std::shared_ptr<nn::Wide>> wide_;  // one per output
   std::shared_ptr<nn::Dense> wide_numeric_;
   std::shared_ptr<nn::Optimizer> deep_optimizer_, wide_optimizer_;
+  std::optional<LearningRates> learning_rates_;
 };
 
 }  // namespace cairn::tools

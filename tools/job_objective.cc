@@ -53,6 +53,10 @@ std::vector<std::string> known_metrics(const std::string& objective) {
   return known;
 }
 
+std::vector<std::string> judged_metrics(const Job& job) {
+  return job.evaluation.metrics.empty() ? metrics_of(job.model.objective) : job.evaluation.metrics;
+}
+
 bool larger_is_better(const std::string& metric) {
   for (const char* error : {"logloss", "rmse", "mae", "mse"})
     if (metric == error) return false;
@@ -64,9 +68,7 @@ Objective::Objective(const Job& job)
       loss_(job.model.loss),
       huber_delta_(static_cast<float>(job.model.huber_delta)),
       label_(job.data.truth),
-      metrics_(job.evaluation.metrics) {
-  if (metrics_.empty()) metrics_ = metrics_of(objective_);
-}
+      metrics_(judged_metrics(job)) {}
 
 Array Objective::truth(const Array& label) const {
   if (objective_ == "multiclass")

@@ -22,6 +22,8 @@ const std::vector<std::string>& regression_losses();
 // job may name.
 std::vector<std::string> metrics_of(const std::string& objective);
 std::vector<std::string> known_metrics(const std::string& objective);
+// Those that the job's evaluations tell, in their order.
+std::vector<std::string> judged_metrics(const Job& job);
 // Whether a model is the better the larger this metric is; else the smaller.
 bool larger_is_better(const std::string& metric);
 

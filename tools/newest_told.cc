@@ -12,38 +12,39 @@
 namespace cairn::tools {
 namespace {
 
-double number_in(const Json& object, const char* name) {
+double told_number(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_number() ? found->get<double>()
                                                      : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::int64_t step_in(const Json& object) {
+std::int64_t told_step(const Json& object) {
   const auto found = object.find("step");
   return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
 }
 
-std::string text_in(const Json& object, const char* name) {
+std::string told_text(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Json object_in(const Json& object, const char* name) {
+Json told_object(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_object() ? *found : Json::object();
 }
 
-void take(const Json& line, NewestTold& newest) {
+void take_line(const Json& line, NewestTold& newest) {
   if (!line.is_object()) return;
-  const std::string kind = text_in(line, "kind");
-  if (kind == "start") newest.forget_above(step_in(line));
+  const std::string kind = told_text(line, "kind");
+  if (kind == "start") newest.forget_above(told_step(line));
   if (kind == "step")
-    newest.training(step_in(line), number_in(line, "loss"), number_in(line, "examples_per_s"));
+    newest.training(told_step(line), told_number(line, "loss"),
+                    told_number(line, "examples_per_s"));
   if (kind == "evaluation")
-    newest.evaluation(step_in(line), text_in(line, "data"), object_in(line, "metrics"));
+    newest.evaluation(told_step(line), told_text(line, "data"), told_object(line, "metrics"));
 }
 
-std::string with_digits(const char* format, double value) {
+std::string told_digits(const char* format, double value) {
   char text[64];
   std::snprintf(text, sizeof text, format, value);
   return text;
@@ -61,7 +62,7 @@ void NewestTold::evaluation(std::int64_t step, const std::string& data, Json met
 
 void NewestTold::forget_above(std::int64_t step) {
   for (const char* part : {"training", "evaluation"})
-    if (told_.contains(part) && step_in(told_[part]) > step) told_.erase(part);
+    if (told_.contains(part) && told_step(told_[part]) > step) told_.erase(part);
 }
 
 // A line that is damaged, or that is being written at this moment, is passed over.
@@ -73,7 +74,7 @@ Json newest_told(const std::string& run_dir) {
   for (std::string_view rest = all; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     try {
-      take(parse_json(rest.substr(0, end), "a line of the history"), newest);
+      take_line(parse_json(rest.substr(0, end), "a line of the history"), newest);
     } catch (const InvalidArgumentError&) {
     }
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -84,21 +85,21 @@ Json newest_told(const std::string& run_dir) {
 std::string newest_text(const Json& told) {
   if (!told.is_object()) return "";
   std::string text;
-  if (const Json training = object_in(told, "training"); !training.empty()) {
-    text = str("training: step ", step_in(training));
-    if (const double loss = number_in(training, "loss"); std::isfinite(loss))
-      text += with_digits(", loss %.4f", loss);
-    if (const double rate = number_in(training, "examples_per_s"); std::isfinite(rate))
-      text += with_digits(", %.0f examples/s", rate);
+  if (const Json training = told_object(told, "training"); !training.empty()) {
+    text = str("training: step ", told_step(training));
+    if (const double loss = told_number(training, "loss"); std::isfinite(loss))
+      text += told_digits(", loss %.4f", loss);
+    if (const double rate = told_number(training, "examples_per_s"); std::isfinite(rate))
+      text += told_digits(", %.0f examples/s", rate);
     text += "\n";
   }
-  const Json evaluation = object_in(told, "evaluation");
+  const Json evaluation = told_object(told, "evaluation");
   if (evaluation.empty()) return text;
-  text +=
-      str("evaluation: step ", step_in(evaluation), ", ", text_in(evaluation, "data"), " data:");
-  const Json metrics = object_in(evaluation, "metrics");
+  text += str("evaluation: step ", told_step(evaluation), ", ", told_text(evaluation, "data"),
+              " data:");
+  const Json metrics = told_object(evaluation, "metrics");
   for (const auto& [name, value] : metrics.items())
-    text += str("  ", name, value.is_number() ? with_digits(" %.4f", value.get<double>()) : " -");
+    text += str("  ", name, value.is_number() ? told_digits(" %.4f", value.get<double>()) : " -");
   return text + "\n";
 }
 

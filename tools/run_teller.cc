@@ -21,9 +21,9 @@ void RunTeller::start(std::int64_t step) {
   tell([step](RunListener& each) { each.start(step); });
 }
 
-void RunTeller::step(const RunHistory::Step& step) {
+void RunTeller::step(const RunHistory::Step& step, RunListener::Metrics rates) {
   pace_.told();
-  const RunListener::Step told{step, rate_.at(step.seconds, step.examples)};
+  const RunListener::Step told{step, rate_.at(step.seconds, step.examples), std::move(rates)};
   tell([&told](RunListener& each) { each.step(told); });
 }
 

@@ -23,6 +23,7 @@ class RunListener {
   using Metrics = std::vector<std::pair<std::string, double>>;
   struct Step : RunHistory::Step {
     double examples_per_s = 0;  // since the step before; NaN: not known
+    Metrics rates = {};         // learning rates by name; empty: no step has been taken
   };
   virtual ~RunListener() = default;
   // The run begins behind this step: 0, or that of the checkpoint from which it goes on.
@@ -43,7 +44,7 @@ class RunTeller {
   // Whether it is time for another step().
   bool due() const { return pace_.due(); }
   void start(std::int64_t step);
-  void step(const RunHistory::Step& step);
+  void step(const RunHistory::Step& step, RunListener::Metrics rates = {});
   void evaluation(std::int64_t step, const std::string& data, const RunListener::Metrics& metrics);
 
  private:

@@ -160,7 +160,7 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, cluster.dir()), line);
   trainer.model_folder = model_folder(cluster.dir());
-  trainer.teller = teller_in(cluster.dir(), line);
+  trainer.teller = teller_in(cluster.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, request, trainer.resume);
   const auto lock = claim(request, trainer);
   trainer.on_progress = [&](double done) {
@@ -209,7 +209,7 @@ int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
   TrainerOptions trainer = trainer_options(
       request, prepared.job, checkpoint_folder(request, prepared.job, run.dir()), line);
   trainer.model_folder = model_folder(run.dir());
-  trainer.teller = teller_in(run.dir(), line);
+  trainer.teller = teller_in(run.dir(), request, prepared.job, trainer);
   const FittedFeatures features = features_of(prepared, request, trainer.resume);
   ParameterServerOptions options = strategy_options(prepared.job);
   if (!request.cluster_id.empty()) options.engine.cluster_id = request.cluster_id;

@@ -82,7 +82,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   TrainerOptions options =
       trainer_options(request, job, checkpoint_folder(request, job, run.dir()), line);
   options.model_folder = model_folder(run.dir());
-  options.teller = teller_in(run.dir(), line);
+  options.teller = teller_in(run.dir(), request, job, options);
   const FittedFeatures features = features_of(prepared, request, options.resume);
   options.folder_lock = claim(request, options);
   options.data_began = data_began(options.resume);
@@ -157,7 +157,7 @@ int train_as_worker(const TrainRequest& request) {
   TrainerOptions options =
       options_of_worker(own, job, checkpoint_folder(own, job, run.dir()), chief, line);
   options.model_folder = model_folder(run.dir());
-  if (chief) options.teller = teller_in(run.dir(), line);
+  if (chief) options.teller = teller_in(run.dir(), own, job, options);
   const FittedFeatures features = features_of(prepared, own, options.resume);
   MultiWorkerOptions group{
       .seed = job.model.seed,

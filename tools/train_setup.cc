@@ -10,11 +10,14 @@
 #include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"
 #include "tools/interrupt.h"
+#include "tools/job_objective.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
+#include "tools/learning_rates.h"
 #include "tools/preflight.h"
 #include "tools/report.h"
 #include "tools/resume.h"
+#include "tools/run_files.h"
 #include "tools/user_files.h"
 
 namespace cairn::tools {
@@ -103,13 +106,21 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
   return options;
 }
 
-std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, ProgressLine& line) {
+std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequest& request,
+                                     const Job& job, const TrainerOptions& options) {
+  ProgressLine& line = *options.line;
   auto teller = std::make_shared<RunTeller>([&line](const std::string& text) { line.say(text); });
   try {
     teller->add("the run's history", history_listener(run_dir));
   } catch (const Error& error) {
     line.say(str("warning: the run's history is not kept: ", error.what()));
   }
+  const Earlier earlier = options.resume.empty() ? Earlier::kReplace : Earlier::kGoOn;
+  if (const JobOutput& csv = job.callbacks.csv_logger; !csv.path.empty())
+    teller->add(csv.path, csv_listener(csv, learning_rate_names(job), judged_metrics(job), earlier,
+                                       overwrite_of(request)));
+  if (const JobOutput& events = job.callbacks.tensorboard; !events.path.empty())
+    teller->add(events.path, tensorboard_listener(events));
   return teller;
 }
 

@@ -42,8 +42,10 @@ TrainerOptions trainer_options(const TrainRequest& request, const Job& job,
                                const std::string& folder, ProgressLine& line,
                                Trial trial = Trial::kYes);
 // Who is told how the run is doing, by the process that tells of it: the history in its folder,
-// or, with a warning, nobody where that cannot be written to.
-std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, ProgressLine& line);
+// or, with a warning, nobody where that cannot be written to; and the files of [callbacks].
+//   Errors  those of run_files.h.
+std::shared_ptr<RunTeller> teller_in(const std::string& run_dir, const TrainRequest& request,
+                                     const Job& job, const TrainerOptions& options);
 // The job's features; where new data goes on with a checkpoint's model, those of the checkpoint.
 //   Errors  FailedPrecondition: the checkpoint is of another job.
 FittedFeatures features_of(const PreparedJob& prepared, const TrainRequest& request,

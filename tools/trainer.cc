@@ -268,9 +268,11 @@ void Trainer::abandon_the_rest() {
 }
 
 // A job that stops early waits for its evaluations: what is saved as the best model is then what
-// was judged, and no step is scheduled that should not be taken.
+// was judged, and no step is scheduled that should not be taken. So does one whose learning rate
+// falls, of which no step is to be taken with the old one.
 void Trainer::schedule_up_to(std::int64_t step) {
-  while (scheduled_ < step && !(stopping().given() && evaluations_.front().under_way())) {
+  const bool waits = stopping().given() || job_.callbacks.plateau.given;
+  while (scheduled_ < step && !(waits && evaluations_.front().under_way())) {
     running_.push_back(runner_.schedule_step(train_, data_));
     scheduled_ += job_.cluster.steps_per_closure;
     if (scheduled_ < total_steps_) evaluations_.front().schedule_if_due(scheduled_);
@@ -307,6 +309,7 @@ void Trainer::take_results() {
       line_.say(text);
       options_.teller->evaluation(each.newest_step(), each.name(), each.newest());
       consider(each);
+      lower_rates(each);
     });
     wait = wait && !each.under_way();
   }
@@ -320,7 +323,12 @@ void Trainer::tell(bool at_end) {
   step.loss = done_ > first_step_ ? outcome_.loss : std::nan("");
   step.examples = (done_ - first_step_) * job_.data.batch;
   if (stats.ps > 0) step.staleness = stats.staleness_mean;
-  options_.teller->step(step);
+  LearningRates::Values rates;
+  if (done_ > first_step_) {
+    const Scope open = runner_.strategy().scope();
+    rates = network_.learning_rates().at(done_);
+  }
+  options_.teller->step(step, std::move(rates));
 }
 
 void Trainer::show(bool at_end) {

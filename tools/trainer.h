@@ -80,6 +80,7 @@ class Trainer {
   void train();
   EarlyStopping& stopping() { return evaluations_.front().stopping(); }
   void consider(const Evaluations& judged);
+  void lower_rates(const Evaluations& judged);
   void save_best();
   bool judge_last();
   void save_checkpoint();

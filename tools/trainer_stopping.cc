@@ -1,5 +1,5 @@
-// The part of the Trainer that serves [early_stopping]: the best model is saved when it is found,
-// and gone back to at the end.
+// The part of the Trainer that serves [early_stopping], where the best model is saved when it is
+// found and gone back to at the end, and [callbacks.reduce_lr_on_plateau].
 #include "tools/trainer.h"
 
 namespace cairn::tools {
@@ -13,6 +13,15 @@ void Trainer::consider(const Evaluations& judged) {
   outcome_.stopped_early = true;
   line_.say(str("early stopping: ", job_.early_stopping.patience, " evaluations in a row found ",
                 stopping().monitor(), " no better than ", stopping().best()));
+}
+
+// By evaluations on the way, of the data that is judged there. Where several processes train
+// together, all have the same metrics and lower their rates behind the same step.
+void Trainer::lower_rates(const Evaluations& judged) {
+  if (&judged != &evaluations_.front() || done_ >= total_steps_) return;
+  const Scope open = runner_.strategy().scope();
+  const std::string said = network_.learning_rates().consider(judged.newest());
+  if (!said.empty()) line_.say(said);
 }
 
 // One that fails is told, as other checkpoints on the way.
