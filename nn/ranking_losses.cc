@@ -77,6 +77,50 @@ Array bpr(const Array& positive, const Array& negative) {
   return reduce_mean(softplus(bad - expand_dims(good, 1)), {1});
 }
 
+namespace {
+
+// The examples of a batch and their lists, [b] each.
+struct Grouped {
+  Array scores, relevance;
+  Array same_list;  // bool [b, b]
+};
+
+Grouped grouped(const char* loss, const Array& scores, const Array& relevance,
+                const Array& groups) {
+  if (!scores.defined() || !relevance.defined() || !groups.defined())
+    throw InvalidArgumentError(str(loss, ": scores, relevance or groups are missing"));
+  if (groups.dtype() != DType::kInt32 && groups.dtype() != DType::kInt64)
+    throw InvalidArgumentError(
+        str(loss, ": groups are int32 or int64; these are ", groups.type().to_string()));
+  Grouped made;
+  made.scores = per_example(to_float(scores), str(loss, ": the scores"));
+  made.relevance = per_example(to_float(relevance), str(loss, ": the relevance"));
+  const Array ids = per_example(groups, str(loss, ": the groups"));
+  if (!fits(made.scores.shape()[0], made.relevance.shape()[0]))
+    refuse_scores(loss, "the scores are", scores, "the relevance", relevance);
+  if (!fits(made.scores.shape()[0], ids.shape()[0]))
+    refuse_scores(loss, "the scores are", scores, "the groups", groups);
+  made.same_list = equal(expand_dims(ids, 1), expand_dims(ids, 0));
+  return made;
+}
+
+}  // namespace
+
+Array grouped_bpr(const Array& scores, const Array& relevance, const Array& groups) {
+  const Grouped all = grouped("grouped_bpr", scores, relevance, groups);
+  // What an example is compared with is in a column.
+  const Array worse = greater(expand_dims(all.relevance, 1), expand_dims(all.relevance, 0));
+  const Array pairs = cast(logical_and(all.same_list, worse), DType::kFloat32);
+  const Array losses = softplus(expand_dims(all.scores, 0) - expand_dims(all.scores, 1));
+  return reduce_sum(losses * pairs, {1}) / maximum(reduce_sum(pairs, {1}), Array(1.0f));
+}
+
+Array grouped_softmax(const Array& scores, const Array& relevance, const Array& groups) {
+  const Grouped all = grouped("grouped_softmax", scores, relevance, groups);
+  const Array of_list = where(all.same_list, expand_dims(all.scores, 0), Array(kLeftOut));
+  return all.relevance * (reduce_logsumexp(of_list, {1}) - all.scores);
+}
+
 Array in_batch_softmax(const Array& scores, const InBatchSoftmaxOptions& options) {
   const char* const loss = "in_batch_softmax";
   if (!scores.defined() || scores.rank() != 2 || !fits(scores.shape()[0], scores.shape()[1]))

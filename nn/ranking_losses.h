@@ -50,4 +50,17 @@ struct SampledSoftmaxOptions {
 Array sampled_softmax(const Array& true_logits, const Array& sampled_logits,
                       const SampledSoftmaxOptions& options = {});
 
+// Losses over lists whose items are examples of their own, side by side in a batch. `groups`,
+// int32 or int64, has one number for all examples of a list; scores, relevance and groups are [b]
+// or [b, 1] each -> [b]. Relevance is a number from 0 on, larger for better items.
+//   Cost  b · b numbers in memory.
+//
+// bpr() over the pairs of a list: the mean, over the examples of its list that are less relevant
+// than it, of -log sigmoid(its score - theirs). 0 for an example without such.
+Array grouped_bpr(const Array& scores, const Array& relevance, const Array& groups);
+// Cross entropy over each list: relevance · -log of the softmax over the scores of its list.
+//   Source  Cao, Qin, Liu, Tsai, Li, "Learning to rank: from pairwise approach to listwise
+//           approach", ICML 2007.
+Array grouped_softmax(const Array& scores, const Array& relevance, const Array& groups);
+
 }  // namespace cairn::nn

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <sstream>
 
 #include "core/base/json.h"
@@ -11,6 +12,7 @@
 #include "data/dataset_iterator.h"
 #include "data/stage_spec.h"
 #include "model/loaded_model.h"
+#include "tools/job_lists.h"
 #include "tools/job_objective.h"
 #include "tools/job_source.h"
 #include "tools/job_warnings.h"
@@ -56,19 +58,39 @@ Dataset judged_examples(const Job& job, const SavedModel& model) {
   if (features == nullptr) return raw;
   std::vector<FeatureColumn> columns = features->columns;
   if (!job.data.weight.empty()) columns.push_back(FeatureColumn::as_is(job.data.weight));
+  if (!job.data.group.empty()) columns.push_back(group_column(job));
   return raw.features(std::move(columns));
 }
 
-std::int64_t judge(LoadedModel& model, const Job& job, const EvaluateRequest& request,
-                   std::vector<std::unique_ptr<nn::Metric>>& metrics, LinesRead& met) {
+// The metrics' results, and how many examples there were.
+struct Judged {
+  std::int64_t examples = 0;
+  RankedLists::Metrics metrics;
+};
+
+// Metrics of lists wait for the scores of all examples.
+Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met) {
   const Objective objective(job);
+  const auto metrics = objective.metrics();
   const Dataset batches = judged_examples(job, model.about()).batch(request.batch);
   const ElementSpec spec = batches.element_spec();
   const auto column = [&spec](const Element& batch, const std::string& name) {
     return batch[spec.find(name)];
   };
+  const std::string group = job.data.has_columns() ? group_column(job).name : job.data.group;
+  RankedLists lists("--data");
+  std::vector<float> scores;
+  const auto add_to_lists = [&](const Element& batch, const Array& score, const Array& truth,
+                                const Array& weights) {
+    const Tensor list = cast(Array(column(batch, group)), DType::kInt64).eval();
+    const Tensor relevance = truth.eval(), weight = weights.defined() ? weights.eval() : Tensor();
+    lists.add(list.values<std::int64_t>(), relevance.values<float>(),
+              weight.defined() ? weight.values<float>() : std::span<const float>());
+    const Tensor all = score.eval();
+    scores.insert(scores.end(), all.values<float>().begin(), all.values<float>().end());
+  };
   const auto elements = open(batches, {}, {.line_events = events_into(met)});
-  std::int64_t examples = 0;
+  Judged judged;
   while (const auto batch = elements->next()) {
     Element taken;
     for (const ColumnSpec& wanted : model.about().input.columns)
@@ -78,33 +100,40 @@ std::int64_t judge(LoadedModel& model, const Job& job, const EvaluateRequest& re
     Array weights;
     if (!job.data.weight.empty())
       weights = cast(Array(column(*batch, job.data.weight)), DType::kFloat32);
-    for (const auto& metric : metrics)
-      metric->add(metric->summary(predicted, truth, weights).eval());
-    examples += truth.shape()[0];
+    if (!job.data.group.empty())
+      add_to_lists(*batch, predicted, truth, weights);
+    else
+      for (const auto& metric : metrics)
+        metric->add(metric->summary(predicted, truth, weights).eval());
+    judged.examples += truth.shape()[0];
   }
   met.skipped = elements->skipped();
-  return examples;
+  if (!job.data.group.empty()) {
+    lists.finish();
+    judged.metrics = lists.judge(scores, metrics);
+    return judged;
+  }
+  for (const auto& metric : metrics) judged.metrics.emplace_back(metric->name(), metric->result());
+  return judged;
 }
 
 int evaluate(const EvaluateRequest& request) {
   LoadedModel model = LoadedModel::load(model_at(request.model), request.device);
   const Job job = job_over(model.about(), request.files);
-  auto metrics = Objective(job).metrics();
   LinesRead met;
-  const std::int64_t examples = judge(model, job, request, metrics, met);
+  const auto [examples, metrics] = judge(model, job, request, met);
   refuse_empty_files(met, "--data");
   if (examples == 0) throw InvalidArgumentError("--data: no example is left to judge the model on");
   if (const std::string text = skipped_rows_text(met, "--data"); !text.empty())
     std::fprintf(stderr, "%s\n", text.c_str());
   if (request.as_json) {
     Json all = {{"examples", examples}, {"metrics", Json::object()}};
-    for (const auto& metric : metrics) all["metrics"][metric->name()] = metric->result();
+    for (const auto& [name, value] : metrics) all["metrics"][name] = value;
     std::printf("%s\n", json_text(all, 2).c_str());
     return 0;
   }
   std::printf("%lld examples:", static_cast<long long>(examples));
-  for (const auto& metric : metrics)
-    std::printf("  %s %.4f", metric->name().c_str(), metric->result());
+  for (const auto& [name, value] : metrics) std::printf("  %s %.4f", name.c_str(), value);
   std::printf("\n");
   return 0;
 }

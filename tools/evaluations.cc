@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "core/graph/ops.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
 Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
                          const JobNetwork& network, const std::optional<JudgedData>& judged)
-    : job_(job), runner_(runner), metrics_(network.objective().metrics()), stopping_(job) {
-  make_function(network, features);
+    : job_(job),
+      runner_(runner),
+      judge_(make_judge(job, features, network, judged)),
+      stopping_(job) {
+  make_function(network);
   if (!judged) return;
   name_ = judged->name;
   const std::int64_t batch = job.evaluation.batch;
@@ -20,23 +22,12 @@ Evaluations::Evaluations(const Job& job, const FittedFeatures& features, StepRun
     throw InvalidArgumentError(str("the ", name_, " data, of ", judged->key,
                                    ", holds no examples. ",
                                    skipped_rows_text(lines_, judged->key)));
-  data_ = runner_.test_data(judged->data.batch(batch).repeat(), name_);
+  data_ = runner_.test_data(judge_->batches(judged->data).repeat(), name_);
 }
 
-// A model whose output is not finite ends the run instead of being scored.
-void Evaluations::make_function(const JobNetwork& network, const FittedFeatures& features) {
+void Evaluations::make_function(const JobNetwork& network) {
   function_ = runner_.strategy().function(
-      [this, &network, &features](Iterator input) {
-        Batch batch = input.get_next();
-        const Array outputs = check_numerics(network.logits(batch.features), "the model's output");
-        const Array prediction = network.objective().prediction(outputs);
-        const Array truth = network.objective().truth(batch.label);
-        const Array weights = features.weights_of(batch.features);
-        Outputs summaries;
-        for (const auto& metric : metrics_)
-          summaries.emplace_back(metric->name(), metric->summary(prediction, truth, weights));
-        return summaries;
-      },
+      [this, &network](Iterator input) { return judge_->summaries(network, input.get_next()); },
       "evaluate");
 }
 
@@ -87,19 +78,15 @@ std::optional<std::string> Evaluations::next_ended(bool wait) {
 }
 
 std::string Evaluations::finish(const Scheduled& evaluation) {
-  for (auto& metric : metrics_) metric->reset();
-  for (const StepResult& part : evaluation.parts) {
-    const auto summaries = part.get_all();
-    for (std::size_t i = 0; i < metrics_.size(); ++i) metrics_[i]->add(summaries[i]);
-  }
-  newest_.clear();
+  judge_->reset();
+  for (const StepResult& part : evaluation.parts) judge_->add(part.get_all());
+  newest_ = judge_->result();
   newest_step_ = evaluation.step;
   std::string text = str("step ", evaluation.step, ", ", name_, " data:");
-  for (const auto& metric : metrics_) {
-    newest_.emplace_back(metric->name(), metric->result());
+  for (const auto& [name, value] : newest_) {
     char number[32];
-    std::snprintf(number, sizeof number, "%.4f", metric->result());
-    text += str("  ", metric->name(), " ", number);
+    std::snprintf(number, sizeof number, "%.4f", value);
+    text += str("  ", name, " ", number);
   }
   return text;
 }

@@ -12,10 +12,10 @@
 
 #include "data/lines_read.h"
 #include "model/step_runner.h"
-#include "nn/metrics.h"
 #include "tools/early_stopping.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
+#include "tools/judge.h"
 
 namespace cairn::tools {
 
@@ -25,7 +25,7 @@ class Evaluations {
   using Metrics = EarlyStopping::Metrics;
 
   // All references outlive it. `judged`: with the job's features; empty: there is none.
-  //   Errors  InvalidArgument: the data holds no example; those of the files.
+  //   Errors  InvalidArgument: the data holds no example; make_judge()'s; those of the files.
   Evaluations(const Job& job, const FittedFeatures& features, StepRunner& runner,
               const JobNetwork& network, const std::optional<JudgedData>& judged);
 
@@ -61,13 +61,13 @@ class Evaluations {
     std::vector<StepResult> parts;
     std::int64_t step = 0;
   };
-  void make_function(const JobNetwork& network, const FittedFeatures& features);
+  void make_function(const JobNetwork& network);
   std::optional<std::string> next_ended(bool wait);
   std::string finish(const Scheduled& evaluation);
 
   const Job& job_;
   StepRunner& runner_;
-  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+  std::unique_ptr<Judge> judge_;
   Function function_;
   StepRunner::Data data_;
   std::string name_;

@@ -27,6 +27,10 @@ void read_objective(TomlTable& table, JobModel& model) {
     table.read("loss", model.loss);
     if (model.loss == "huber") table.read("huber_delta", model.huber_delta);
   }
+  if (model.objective == "ranking") {
+    model.loss = ranking_losses().front();
+    table.read("loss", model.loss);
+  }
   if (model.objective != "multiclass") return;
   const toml::node* found = table.node("classes");
   if (found == nullptr)

@@ -26,11 +26,13 @@ struct JobModel {
   std::vector<std::int64_t> hidden = {64, 32};
   int cross_layers = 2;  // dcn_v2
   std::uint64_t seed = 0;
-  std::string combiner = "mean";     // of bags of ids; or sum, sqrtn
-  std::int64_t hashed_from = 0;      // rows from which a table is hashed; 0: none is
-  std::string objective = "binary";  // or regression, multiclass (job_objective.h)
-  std::string loss = "mse";          // of regression; or huber, mae
-  double huber_delta = 1;            // of huber: the error from which it grows linearly
+  std::string combiner = "mean";  // of bags of ids; or sum, sqrtn
+  std::int64_t hashed_from = 0;   // rows from which a table is hashed; 0: none is
+  // or regression, multiclass, ranking (job_objective.h)
+  std::string objective = "binary";
+  // Of regression mse, huber or mae; of ranking softmax or bpr.
+  std::string loss = "mse";
+  double huber_delta = 1;  // of huber: the error from which it grows linearly
   // Of multiclass: how many, and their texts in the label's column; empty: it holds 0, 1, ...
   std::int64_t classes = 0;
   std::vector<std::string> class_texts;

@@ -35,6 +35,8 @@ struct JobData {
   // Conditions (data/row_condition.h), of which rows have to fulfil every one to be read.
   std::vector<std::string> where, test_where;
   std::string weight;  // the column of examples' weights; empty: all are 1
+  // Of ranking: the column whose equal values make a list; of libsvm, what the qid is called.
+  std::string group;
   // Of the workers that each go at their own pace: by_worker, or exactly_once.
   std::string visitation = "by_worker";
   JobLabel truth;

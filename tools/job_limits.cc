@@ -82,14 +82,16 @@ void verify_numbers(const Job& job, const Limits& limits) {
 void verify_objective(const Job& job, const Limits& limits) {
   const JobModel& model = job.model;
   limits.name("model.objective", model.objective, objectives());
-  limits.name("model.loss", model.loss, regression_losses());
+  const bool ranks = model.objective == "ranking";
+  limits.name("model.loss", model.loss, ranks ? ranking_losses() : regression_losses());
   limits.above_0("model.huber_delta", model.huber_delta, 1e30);
   for (const std::string& metric : job.evaluation.metrics)
-    limits.name("evaluation.metrics", metric, known_metrics(model.objective));
-  if (model.objective != "binary" && job.data.truth.is_threshold())
+    if (!is_known_metric(model.objective, metric))
+      limits.name("evaluation.metrics", metric, known_metrics(model.objective));
+  if (model.objective != "binary" && !ranks && job.data.truth.is_threshold())
     limits.refuse("model.objective",
                   str(" is \"", model.objective, "\", and ", job.data.label_key(),
-                      " has a threshold, which is of \"binary\""));
+                      " has a threshold, which is of \"binary\" and \"ranking\""));
   if (job.data.truth.skip_unknown && !job.data.is_text())
     limits.refuse(job.data.label_key(), ": unknown = \"skip\" is of csv and text");
   if (model.objective != "multiclass") return;
@@ -105,6 +107,37 @@ void verify_objective(const Job& job, const Limits& limits) {
   if (job.data.format == "libsvm")
     limits.refuse("model.objective",
                   " is \"multiclass\": labels of libsvm are two classes, or numbers");
+}
+
+// The examples of a list have to stay together.
+void verify_lists(const Job& job, const Limits& limits) {
+  const JobData& data = job.data;
+  if (job.model.objective != "ranking") {
+    if (!data.group.empty())
+      limits.refuse("data.group", " is of model.objective = \"ranking\": remove it, or set that");
+    return;
+  }
+  if (data.group.empty())
+    limits.refuse(
+        "model.objective",
+        " is \"ranking\": name with data.group the column whose equal values make a list");
+  if (data.format == "text" || data.format == "criteo")
+    limits.refuse("model.objective",
+                  str(" is \"ranking\", and data.format = \"", data.format,
+                      "\" has no column that says to which list a line belongs"));
+  if (data.group == data.label() || data.group == data.weight)
+    limits.refuse("data.group", str(" is \"", data.group, "\", which is the ",
+                                    data.group == data.weight ? "weight" : "label"));
+  if (data.shuffle > 0)
+    limits.refuse("data.shuffle",
+                  str(" is ", data.shuffle,
+                      ", and model.objective is \"ranking\": shuffled "
+                      "examples lie no longer beside those of their list; shuffle the files' lists "
+                      "beforehand"));
+  if (data.service.given)
+    limits.refuse("data.service",
+                  ": a data service deals out examples, and model.objective = \"ranking\" needs "
+                  "those of a list together: read the data without one");
 }
 
 // It has to be judged on the way, on something.
@@ -250,6 +283,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_strategy(job, given, place);
   verify_numbers(job, limits);
   verify_objective(job, limits);
+  verify_lists(job, limits);
   verify_early_stopping(job, limits);
   verify_callbacks(job, place);
   verify_conditions(job, place);

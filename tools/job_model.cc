@@ -111,6 +111,32 @@ void take_weight(FittedFeatures& made, const Job& job, const Dataset& data) {
                                    "; a column of one number per example is wanted"));
 }
 
+// Of columns that features() makes; a list's number is then a hash of its value, so long that no
+// two lists have the same.
+constexpr const char* kGroup = "data.group";
+constexpr std::int64_t kGroups = std::int64_t{1} << 62;
+
+void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
+  const std::string& group = job.data.group;
+  if (group.empty()) return;
+  std::vector<std::string> known;
+  for (const ColumnSpec& column : data.element_spec().columns) known.push_back(column.name);
+  if (std::ranges::find(known, group) == known.end()) {
+    const std::string near = nearest_name(group, known);
+    throw InvalidArgumentError(str("data.group names \"", group,
+                                   "\", which is no column of the data",
+                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
+  }
+  const TensorType& type = data.element_spec().columns[data.element_spec().find(group)].type;
+  const bool whole = type.dtype == DType::kInt32 || type.dtype == DType::kInt64;
+  if (type.shape.rank() > 0 || !(whole || (type.dtype == DType::kString && job.data.has_columns())))
+    throw InvalidArgumentError(
+        str("data.group: \"", group, "\" is ", type.to_string(), "; a column of one whole number ",
+            job.data.has_columns() ? "or text " : "", "per example is wanted"));
+  made.group = job.data.has_columns() ? kGroup : group;
+  if (job.data.has_columns()) made.columns.push_back(group_column(job));
+}
+
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
 FittedFeatures features_of_records(const Job& job, const Dataset& data) {
@@ -121,6 +147,7 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data) {
       made.plain.push_back(field.name);
   add_ids(made, job.features);
   take_weight(made, job, data);
+  take_group(made, job, data);
   for (const auto& path : job.data.train)
     if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
   refuse_empty_files(made.lines, "data.train");
@@ -137,12 +164,17 @@ FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
                       .field = schema.ids,
                       .bags = true,
                       .weights = schema.values});
+  take_group(made, job, data);
   made.examples = cardinality(data, &made.lines);
   refuse_empty_files(made.lines, "data.train");
   return made;
 }
 
 }  // namespace
+
+FeatureColumn group_column(const Job& job) {
+  return FeatureColumn::hashed(job.data.group, kGroups, kGroup);
+}
 
 FitRequest fit_request(const Job& job) {
   FitRequest request;
@@ -177,6 +209,7 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
     throw InvalidArgumentError("the job has no features: name columns under [features]");
   take_weight(made, job, data);
   if (!made.weight.empty()) made.columns.push_back(FeatureColumn::as_is(made.weight));
+  take_group(made, job, data);
   tell_bags(made, data.features(made.columns));
   return made;
 }
@@ -197,7 +230,8 @@ std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& fea
 Dataset examples_to_predict(const Job& job, const FittedFeatures& features) {
   std::vector<FeatureColumn> columns = features.columns;
   std::erase_if(columns, [&](const FeatureColumn& column) {
-    return column.kind == FeatureColumn::Kind::kAsIs && column.name == features.weight;
+    return column.name == kGroup ||
+           (column.kind == FeatureColumn::Kind::kAsIs && column.name == features.weight);
   });
   const Dataset data = data_to_predict(job);
   return columns.empty() ? data : data.features(std::move(columns));
@@ -207,6 +241,10 @@ Array FittedFeatures::weights_of(const Features& features) const {
   if (weight.empty()) return {};
   const Array& weights = features[weight];
   return weights.dtype() == DType::kFloat32 ? weights : cast(weights, DType::kFloat32);
+}
+
+Array FittedFeatures::groups_of(const Features& features) const {
+  return group.empty() ? Array() : features[group];
 }
 
 // Reshaped to [-1], because the batch's size is not known when this is traced.

@@ -46,12 +46,18 @@ struct FittedFeatures {
   // Columns of numbers that the model reads as they are.
   std::vector<std::string> plain;
   std::string weight;         // the column of examples' weights; empty: all are 1
+  std::string group;          // of ranking: the column of the lists' numbers; else empty
   std::int64_t examples = 0;  // of the training data, without what is held back
   LinesRead lines;            // of the training data
 
   // float32 [b]; undefined: all are 1.
   Array weights_of(const Features& features) const;
+  // int32 or int64 [b], one number for all examples of a list; undefined: there are none.
+  Array groups_of(const Features& features) const;
 };
+
+// The column of the lists' numbers, where features() makes it of the column data.group.
+FeatureColumn group_column(const Job& job);
 
 // What the job must know of its training data.
 FitRequest fit_request(const Job& job);

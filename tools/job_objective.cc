@@ -1,9 +1,14 @@
 #include "tools/job_objective.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "core/base/error.h"
 #include "core/graph/ops.h"
 #include "nn/classification_metrics.h"
 #include "nn/losses.h"
+#include "nn/ranking_losses.h"
+#include "nn/ranking_metrics.h"
 #include "nn/regression_metrics.h"
 
 namespace cairn::tools {
@@ -16,8 +21,36 @@ std::unique_ptr<nn::Metric> metric_of_classes(const std::string& name) {
   });
 }
 
+// "ndcg@10" is ndcg of the first 10; of the whole list k is 0.
+struct ListMetricName {
+  std::string base;
+  std::int64_t k = 0;
+};
+
+ListMetricName list_metric_name(const std::string& name) {
+  constexpr std::int64_t kMost = 1 << 20;
+  const std::size_t at = name.find('@');
+  if (at == std::string::npos) return {name};
+  std::int64_t k = 0;
+  const char* const last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + at + 1, last, k);
+  const bool good = error == std::errc() && end == last && k >= 1 && k <= kMost;
+  return good ? ListMetricName{name.substr(0, at), k} : ListMetricName{};
+}
+
+std::unique_ptr<nn::Metric> metric_of_lists(const std::string& name) {
+  const auto [base, k] = list_metric_name(name);
+  if (base == "grouped_auc") return std::make_unique<nn::GroupedAuc>(name);
+  if (base == "ndcg") return std::make_unique<nn::Ndcg>(nn::NdcgOptions{.k = k});
+  if (base == "mrr") return std::make_unique<nn::Mrr>(nn::TopOptions{.k = k});
+  if (base == "recall") return std::make_unique<nn::RecallAtK>(nn::TopOptions{.k = k});
+  CAIRN_CHECK(base == "hit_rate", "a metric that was not verified: ", name);
+  return std::make_unique<nn::HitRate>(nn::TopOptions{.k = k});
+}
+
 std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std::string& name) {
   if (objective == "multiclass") return metric_of_classes(name);
+  if (objective == "ranking") return metric_of_lists(name);
   if (name == "rmse") return std::make_unique<nn::RootMeanSquaredError>(name);
   if (name == "mae") return std::make_unique<nn::MeanAbsoluteError>(name);
   if (name == "mse") return std::make_unique<nn::MeanSquaredError>(name);
@@ -32,7 +65,7 @@ std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std:
 }  // namespace
 
 const std::vector<std::string>& objectives() {
-  static const std::vector<std::string> all = {"binary", "regression", "multiclass"};
+  static const std::vector<std::string> all = {"binary", "regression", "multiclass", "ranking"};
   return all;
 }
 
@@ -41,7 +74,13 @@ const std::vector<std::string>& regression_losses() {
   return all;
 }
 
+const std::vector<std::string>& ranking_losses() {
+  static const std::vector<std::string> all = {"softmax", "bpr"};
+  return all;
+}
+
 std::vector<std::string> metrics_of(const std::string& objective) {
+  if (objective == "ranking") return {"ndcg@10", "grouped_auc", "hit_rate@10", "recall@10"};
   if (objective == "regression") return {"rmse", "mae", "mse"};
   if (objective == "multiclass") return {"accuracy", "logloss"};
   return {"auc", "accuracy", "logloss"};
@@ -50,7 +89,17 @@ std::vector<std::string> metrics_of(const std::string& objective) {
 std::vector<std::string> known_metrics(const std::string& objective) {
   std::vector<std::string> known = metrics_of(objective);
   if (objective == "binary") known.insert(known.end(), {"precision", "recall"});
+  if (objective == "ranking")
+    known.insert(known.end(), {"ndcg", "ndcg@5", "mrr", "mrr@10", "hit_rate@1", "recall@5"});
   return known;
+}
+
+bool is_known_metric(const std::string& objective, const std::string& metric) {
+  if (std::ranges::count(known_metrics(objective), metric) > 0) return true;
+  const std::string base = objective == "ranking" && metric.find('@') != std::string::npos
+                               ? list_metric_name(metric).base
+                               : "";
+  return base == "ndcg" || base == "mrr" || base == "hit_rate" || base == "recall";
 }
 
 std::vector<std::string> judged_metrics(const Job& job) {
@@ -79,7 +128,10 @@ Array Objective::truth(const Array& label) const {
   return number;
 }
 
-Array Objective::losses(const Array& outputs, const Array& truth) const {
+Array Objective::losses(const Array& outputs, const Array& truth, const Array& groups) const {
+  if (objective_ == "ranking")
+    return loss_ == "bpr" ? nn::grouped_bpr(outputs, truth, groups)
+                          : nn::grouped_softmax(outputs, truth, groups);
   if (objective_ == "multiclass") return nn::sparse_softmax_cross_entropy(outputs, truth);
   if (objective_ == "binary") return nn::sigmoid_cross_entropy(outputs, truth);
   if (loss_ == "huber") return nn::huber(outputs, truth, huber_delta_);

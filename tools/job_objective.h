@@ -3,6 +3,8 @@
 //   binary      one logit: is the label 1? Sigmoid cross-entropy
 //   regression  one number, which is the label's. The squared, Huber's or the absolute error
 //   multiclass  a logit for each class; the label is a class id. Softmax cross-entropy
+//   ranking     a score, which orders the examples of a list; the label is how relevant one is. A
+//               softmax over the list, or BPR over its pairs
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,12 +18,17 @@ namespace cairn::tools {
 
 // The names that model.objective may have.
 const std::vector<std::string>& objectives();
-// Those of regression that model.loss may have.
+// Those of regression that model.loss may have, the default first.
 const std::vector<std::string>& regression_losses();
+// Those of ranking.
+const std::vector<std::string>& ranking_losses();
 // The metrics of an objective where a job names none, the most telling one first; and all that a
 // job may name.
 std::vector<std::string> metrics_of(const std::string& objective);
 std::vector<std::string> known_metrics(const std::string& objective);
+// Whether a job may name this metric: one of those, or of ranking also one of its first k items:
+// "ndcg@5".
+bool is_known_metric(const std::string& objective, const std::string& metric);
 // Those that the job's evaluations tell, in their order.
 std::vector<std::string> judged_metrics(const Job& job);
 // Whether a model is the better the larger this metric is; else the smaller.
@@ -34,11 +41,13 @@ class Objective {
   explicit Objective(const Job& job);  // a job that was verified
   // What is learnt of the label's column, [b]: 0 or 1 by a threshold, a class id, or the number.
   Array truth(const Array& label) const;
-  // Of what the network gives, [b, outputs], and truths: one loss per example, [b].
-  Array losses(const Array& outputs, const Array& truth) const;
-  // What metrics judge: probabilities [b] or [b, classes], or numbers [b].
+  // Of what the network gives, [b, outputs], and truths: one loss per example, [b]. `groups`, of
+  // ranking: int32 or int64 [b], one number for all examples of a list.
+  Array losses(const Array& outputs, const Array& truth, const Array& groups = {}) const;
+  // What metrics judge: probabilities [b] or [b, classes], or numbers or scores [b].
   Array prediction(const Array& outputs) const;
-  // New ones, those of [evaluation] metrics or else all of the objective's.
+  // New ones, those of [evaluation] metrics or else all of the objective's; of ranking, metrics of
+  // lists (nn/ranking_metrics.h).
   std::vector<std::unique_ptr<nn::Metric>> metrics() const;
 
  private:

@@ -59,6 +59,7 @@ Dataset data_source(const Job& job, const std::vector<std::string>& files,
   if (data.format == "libsvm") {
     LibsvmSchema schema = data.libsvm;
     schema.label.binary = is_binary(job);
+    schema.qid = job.data.group;
     return Dataset::libsvm(files, schema, {on_error});
   }
   return csv_source(job, files, on_error, where);
@@ -79,11 +80,28 @@ Dataset part_of(const Job& job, const Dataset& data, Part part) {
 
 }  // namespace
 
+namespace {
+
+// By the hash of their value, so that a list is dealt out as a whole; every pipeline parses all.
+Dataset lists_of(const Job& job, const Dataset& all, const InputContext& context) {
+  const auto share = [&](std::int64_t end) {
+    return static_cast<double>(end) / static_cast<double>(context.num_input_pipelines);
+  };
+  if (context.num_input_pipelines == 1) return all;
+  return hash_split(all, job.data.group, share(context.input_pipeline_id),
+                    share(context.input_pipeline_id + 1));
+}
+
+}  // namespace
+
 // Dealt out first, so that each pipeline parses its own lines only. A data service deals it out by
 // itself.
 Dataset train_data(const Job& job, const InputContext& context) {
   Dataset all = data_source(job, job.data.train, job.data.where);
-  if (!job.data.service.given) all = all.shard(context);
+  if (!job.data.group.empty())
+    all = lists_of(job, all, context);
+  else if (!job.data.service.given)
+    all = all.shard(context);
   return job.validation.split_by.empty() ? all : part_of(job, all, Part::kTraining);
 }
 
@@ -109,9 +127,10 @@ namespace {
 void verify_cell_label(const Job& job, const std::string& key, const CsvColumn& column) {
   const bool texts = !job.data.csv.label.positive.empty();
   const std::string& objective = job.model.objective;
-  if (texts && objective != "binary")
+  if (texts && objective != "binary" && objective != "ranking")
     throw InvalidArgumentError(
-        str(key, ".positive is of model.objective = \"binary\", and this is \"", objective, "\""));
+        str(key, ".positive is of model.objective = \"binary\" and \"ranking\", and this is \"",
+            objective, "\""));
   if (column.dtype != DType::kString || texts || objective == "multiclass") return;
   if (objective == "regression" || job.data.truth.is_threshold())
     throw InvalidArgumentError(str(key, ": column \"", column.name,
@@ -128,7 +147,7 @@ void verify_cell_label(const Job& job, const std::string& key, const CsvColumn& 
 Dataset data_to_predict(const Job& job) {
   Job own = job;
   JobData& data = own.data;
-  std::set<std::string> needless{data.label(), data.weight};
+  std::set<std::string> needless{data.label(), data.weight, data.group};
   for_each_named_column(
       job.features, [&](const std::string&, const std::string& column) { needless.erase(column); });
   const auto is_needless = [&](const auto& column) { return needless.contains(column.name); };
@@ -140,6 +159,7 @@ Dataset data_to_predict(const Job& job) {
   data.csv.label = {};
   data.tfrecords.label = data.records.label = "";
   own.data.truth = {};
+  own.data.group.clear();
   return data_source(own, {job.data.train.front()}, {});
 }
 

@@ -10,6 +10,7 @@
 #include "tools/checkpoint_claim.h"
 #include "tools/checkpoint_path.h"
 #include "tools/interrupt.h"
+#include "tools/job_lists.h"
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
 #include "tools/job_warnings.h"
@@ -59,6 +60,7 @@ PreparedJob prepare(const TrainRequest& request) {
   find_service(prepared.job, data_workers);
   TimePoint before = system_clock().now();
   prepared.features = fit_features(prepared.job);
+  verify_training_lists(prepared.job, prepared.features);
   try_judged_data(prepared.job, prepared.features);
   const std::int64_t skipped = prepared.features.lines.skipped;
   const std::string bad = str(skipped > 0 ? str(", ", skipped, " bad rows left out") : "",

@@ -13,13 +13,14 @@ ElementSpec input_of(const Job& job, const Dataset& examples) {
   ElementSpec input = examples.batch(1).element_spec();
   std::erase_if(input.columns, [&](const ColumnSpec& column) {
     return column.name == job.data.label() || column.name == job.data.weight ||
-           column.name == input.label;
+           column.name == job.data.group || column.name == input.label;
   });
   input.label.clear();
   return input;
 }
 
 std::string output_name(const Job& job) {
+  if (job.model.objective == "ranking") return "score";
   return job.model.objective == "regression" ? "prediction" : "probability";
 }
 

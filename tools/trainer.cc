@@ -96,7 +96,8 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
 // of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
   const Objective& objective = network_.objective();
-  Array losses = objective.losses(network_.logits(batch.features), objective.truth(batch.label));
+  Array losses = objective.losses(network_.logits(batch.features), objective.truth(batch.label),
+                                  features_.groups_of(batch.features));
   if (!features_.weight.empty()) losses = losses * features_.weights_of(batch.features);
   if (runner_.shares() == 1) return mean(losses);
   return compute_average_loss(losses, {.global_batch_size = job_.data.batch});

@@ -113,5 +113,47 @@ TEST(SampledSoftmax, RefusesHalfOfACorrection) {
   EXPECT_THROW(sampled_softmax(floats({2}, {1, 1}), sampled), InvalidArgumentError);
 }
 
+// ---- lists side by side in a batch ----
+
+// Lists {0, 1, 3} and {2, 4}; the one of 5 is alone.
+const std::vector<float> kScores = {2, 1, 0, -1, 0.5f, 7};
+const std::vector<float> kRelevance = {1, 0, 0, 2, 1, 1};
+const std::vector<std::int64_t> kGroups = {8, 8, 9, 8, 9, 3};
+
+float minus_log_sigmoid(float x) { return std::log1p(std::exp(-x)); }
+
+TEST(GroupedLosses, BprComparesEachExampleWithTheLessRelevantOnesOfItsList) {
+  const Tensor losses =
+      grouped_bpr(Tensor::of<float>({6}, kScores), Tensor::of<float>({6, 1}, kRelevance),
+                  Tensor::of<std::int64_t>({6}, kGroups))
+          .eval();
+  const std::vector<float> want = {
+      minus_log_sigmoid(1),    0, 0, (minus_log_sigmoid(-3) + minus_log_sigmoid(-2)) / 2,
+      minus_log_sigmoid(0.5f), 0};
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(losses.values<float>()[i], want[i], 1e-5f) << i;
+}
+
+TEST(GroupedLosses, SoftmaxIsOverTheScoresOfTheList) {
+  const Tensor losses =
+      grouped_softmax(Tensor::of<float>({6}, kScores), Tensor::of<float>({6}, kRelevance),
+                      Tensor::of<std::int64_t>({6, 1}, kGroups))
+          .eval();
+  const float first = std::log(std::exp(2.0f) + std::exp(1.0f) + std::exp(-1.0f));
+  const float second = std::log(std::exp(0.0f) + std::exp(0.5f));
+  const std::vector<float> want = {first - 2, 0, 0, 2 * (first + 1), second - 0.5f, 0};
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(losses.values<float>()[i], want[i], 1e-5f) << i;
+}
+
+TEST(GroupedLosses, ShapesAndTypesThatDoNotFitAreNamed) {
+  const Array scores = Tensor::of<float>({6}, kScores);
+  const Array groups = Tensor::of<std::int64_t>({6}, kGroups);
+  EXPECT_THROW(grouped_bpr(scores, scores, scores), InvalidArgumentError);
+  EXPECT_THROW(grouped_softmax(scores, Array(), groups), InvalidArgumentError);
+  EXPECT_THROW(grouped_softmax(scores, Tensor::of<float>({2}, std::vector<float>{1, 0}), groups),
+               InvalidArgumentError);
+}
+
 }  // namespace
 }  // namespace cairn::nn

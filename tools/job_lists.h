@@ -1,0 +1,24 @@
+// The lists of a job with model.objective = "ranking": examples with one value of the column
+// data.group, which lie one after another in the data.
+//   Thread  one.
+#pragma once
+#include <string>
+
+#include "data/dataset.h"
+#include "tools/job.h"
+#include "tools/job_model.h"
+#include "tools/ranked_lists.h"
+
+namespace cairn::tools {
+
+// The lists of examples with the job's features, which `key` of the job names. Reads all of them.
+//   Errors  InvalidArgument: RankedLists'. The data's own.
+RankedLists read_lists(const Job& job, const FittedFeatures& features, const Dataset& examples,
+                       const std::string& key);
+
+// Reads the training data once more, as training will. Nothing for other objectives.
+//   Errors  InvalidArgument: the examples of a list do not lie one after another; a label below 0;
+//           no list has examples of different labels, so that there is no order to learn.
+void verify_training_lists(const Job& job, const FittedFeatures& features);
+
+}  // namespace cairn::tools

@@ -1,0 +1,40 @@
+// Judge: what runs over batches of a job's test data tell of the model, and the metrics of that.
+//
+//   binary, regression, multiclass  each metric's own summary of a batch, which add up
+//   ranking                         the score of every example: a list may lie in several batches,
+//                                   so that metrics are computed once all scores are there
+//   Thread  one.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/step_runner.h"
+#include "tools/job_model.h"
+
+namespace cairn::tools {
+
+class Judge {
+ public:
+  using Metrics = std::vector<std::pair<std::string, double>>;
+  virtual ~Judge() = default;
+  // The examples as summaries() wants them, in batches; of data with the job's features.
+  virtual Dataset batches(const Dataset& data) const = 0;
+  // Recorded: float32, of which those of a batch's pieces add up to the batch's.
+  virtual Outputs summaries(const JobNetwork& network, const Batch& batch) const = 0;
+  // Takes those of every batch of the data once, in any order, behind a reset().
+  virtual void reset() = 0;
+  virtual void add(const std::vector<Tensor>& summaries) = 0;
+  virtual Metrics result() const = 0;
+};
+
+// Of the job's objective. All references outlive it. `judged`: with the job's features; empty:
+// there is no data. Of a ranking it is read once, for its lists and labels, which stay in memory.
+//   Errors  of a ranking, those of RankedLists and of reading the data.
+std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
+                                  const JobNetwork& network,
+                                  const std::optional<JudgedData>& judged);
+
+}  // namespace cairn::tools
