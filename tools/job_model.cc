@@ -6,255 +6,15 @@
 #include <algorithm>
 
 #include "core/graph/ops.h"
-#include "data/byte_source.h"
-#include "tools/job_warnings.h"
 
 namespace cairn::tools {
 namespace {
-
-// A feature column of ids, and the table that the model needs for it.
-void add(FittedFeatures& features, FeatureColumn column) {
-  features.ids.push_back({column.name, column.ids()});
-  features.columns.push_back(std::move(column));
-}
 
 bool is_click_model(const std::string& kind) {
   return kind == "dlrm" || kind == "dcn_v2" || kind == "deepfm";
 }
 
-Combiner combiner_of(const Job& job) {
-  if (job.model.combiner == "sum") return Combiner::kSum;
-  return job.model.combiner == "mean" ? Combiner::kMean : Combiner::kSqrtn;
-}
-
-// A feature for each column that the job's [features] name, but those whose statistics are fitted.
-void add_unfitted(FittedFeatures& made, const JobFeatures& wanted) {
-  for (const auto& [column, buckets] : wanted.hashed)
-    add(made, FeatureColumn::hashed(column, buckets));
-  for (const auto& [column, boundaries] : wanted.bucketised)
-    add(made, FeatureColumn::bucketised(column, boundaries));
-  for (const auto& [column, text] : wanted.text)
-    add(made, FeatureColumn::words(column, text.buckets, text.ngrams));
-  for (const auto& column : wanted.plain) {
-    made.columns.push_back(FeatureColumn::as_is(column));
-    made.plain.push_back(column);
-  }
-  for (const auto& column : wanted.ids)
-    made.columns.push_back(FeatureColumn::as_is(column, wanted.id_rows.at(column).front()));
-}
-
-// Fields that hold ids already: a feature each, or one for each of their values.
-void add_ids(FittedFeatures& made, const JobFeatures& wanted) {
-  for (const auto& name : wanted.ids) {
-    const auto& rows = wanted.id_rows.at(name);
-    if (rows.size() == 1) made.ids.push_back({name, rows.front()});
-    for (std::size_t i = 0; rows.size() > 1 && i < rows.size(); ++i)
-      made.ids.push_back({str(name, "_", i + 1), rows[i], name, static_cast<int>(i)});
-  }
-}
-
-// The fitted numbers, and the indicators of missing cells, which are 0 or 1 as they are.
-void add_numeric(FittedFeatures& made, const Job& job, std::vector<NumericInput> numbers) {
-  for (const CsvColumn& column : job.data.csv.columns)
-    if (job.data.is_text() && column.missing_indicator && !column.skip)
-      numbers.push_back({.column = column.name + "/missing"});
-  made.numeric = !numbers.empty();
-  if (made.numeric) made.columns.push_back(FeatureColumn::numeric(std::move(numbers)));
-}
-
-// Which columns are ragged only the dataset knows, once it has the features.
-void tell_bags(FittedFeatures& made, const Dataset& data) {
-  const ElementSpec& element = data.element_spec();
-  const auto is_ragged = [&](const std::string& name) {
-    return std::ranges::any_of(element.columns, [&](const ColumnSpec& column) {
-      return column.name == name + "/row_splits";
-    });
-  };
-  for (IdFeature& id : made.ids) {
-    id.bags = is_ragged(id.field);
-    if (id.bags && id.value >= 0)
-      throw InvalidArgumentError(str("features.ids.", id.field,
-                                     ": examples have any number of its values, so that all of "
-                                     "them share one number of rows"));
-    if (element.columns[element.find(id.field)].type.dtype == DType::kFloat32)
-      throw InvalidArgumentError(
-          str("features.ids.", id.field, ": ids are whole numbers, and the column is float32"));
-  }
-  for (const std::string& name : made.plain)
-    if (is_ragged(name))
-      throw InvalidArgumentError(str("features.plain: examples have any number of values of \"",
-                                     name, "\": a model reads as many of each"));
-}
-
-void verify_named_columns(const JobFeatures& features, const ElementSpec& data) {
-  std::vector<std::string> known, made;
-  for (const ColumnSpec& column : data.columns)
-    if (!column.name.ends_with("/row_splits")) known.push_back(column.name);
-  for (const auto& [column, boundaries] : features.bucketised) made.push_back(column + "_bucket");
-  for_each_named_column(features, [&](const std::string& key, const std::string& column) {
-    std::vector<std::string> possible = known;
-    if (key == "features.crosses") possible.insert(possible.end(), made.begin(), made.end());
-    if (std::ranges::find(possible, column) != possible.end()) return;
-    const std::string near = nearest_name(column, possible);
-    throw InvalidArgumentError(str(key, " names \"", column, "\", which is no column of the data",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-  });
-}
-
-void take_weight(FittedFeatures& made, const Job& job, const Dataset& data) {
-  made.weight = job.data.weight;
-  if (made.weight.empty()) return;
-  const ElementSpec& element = data.element_spec();
-  const TensorType& type = element.columns[element.find(made.weight)].type;
-  if (type.shape.rank() > 0 || type.dtype == DType::kString)
-    throw InvalidArgumentError(str("data.weight: \"", made.weight, "\" is ", type.to_string(),
-                                   "; a column of one number per example is wanted"));
-}
-
-// Of columns that features() makes; a list's number is then a hash of its value, so long that no
-// two lists have the same.
-constexpr const char* kGroup = "data.group";
-constexpr std::int64_t kGroups = std::int64_t{1} << 62;
-
-void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
-  const std::string& group = job.data.group;
-  if (group.empty()) return;
-  std::vector<std::string> known;
-  for (const ColumnSpec& column : data.element_spec().columns) known.push_back(column.name);
-  if (std::ranges::find(known, group) == known.end()) {
-    const std::string near = nearest_name(group, known);
-    throw InvalidArgumentError(str("data.group names \"", group,
-                                   "\", which is no column of the data",
-                                   near.empty() ? "" : "; did you mean \"" + near + "\"?"));
-  }
-  const TensorType& type = data.element_spec().columns[data.element_spec().find(group)].type;
-  const bool whole = type.dtype == DType::kInt32 || type.dtype == DType::kInt64;
-  if (type.shape.rank() > 0 || !(whole || (type.dtype == DType::kString && job.data.has_columns())))
-    throw InvalidArgumentError(
-        str("data.group: \"", group, "\" is ", type.to_string(), "; a column of one whole number ",
-            job.data.has_columns() ? "or text " : "", "per example is wanted"));
-  made.group = job.data.has_columns() ? kGroup : group;
-  if (job.data.has_columns()) made.columns.push_back(group_column(job));
-}
-
-// Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
-// file's size over a record's.
-FittedFeatures features_of_records(const Job& job, const Dataset& data) {
-  FittedFeatures made;
-  for (const RecordField& field : job.data.records.fields)
-    if (field.dtype == DType::kFloat32 && field.name != job.data.records.label &&
-        field.name != job.data.weight)
-      made.plain.push_back(field.name);
-  add_ids(made, job.features);
-  take_weight(made, job, data);
-  take_group(made, job, data);
-  for (const auto& path : job.data.train)
-    if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
-  refuse_empty_files(made.lines, "data.train");
-  made.examples = cardinality(data);
-  return made;
-}
-
-// One bag of ids, each with a value.
-FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
-  const LibsvmSchema& schema = job.data.libsvm;
-  FittedFeatures made;
-  made.ids.push_back({.name = schema.ids,
-                      .rows = schema.dimension,
-                      .field = schema.ids,
-                      .bags = true,
-                      .weights = schema.values});
-  take_group(made, job, data);
-  made.examples = cardinality(data, &made.lines);
-  refuse_empty_files(made.lines, "data.train");
-  return made;
-}
-
 }  // namespace
-
-FeatureColumn group_column(const Job& job) {
-  return FeatureColumn::hashed(job.data.group, kGroups, kGroup);
-}
-
-FitRequest fit_request(const Job& job) {
-  FitRequest request;
-  if (!job.data.has_columns()) return request;
-  for (const auto& name : job.features.numeric) request.numeric.push_back({.column = name});
-  for (const auto& name : job.features.log1p)
-    request.numeric.push_back({.column = name, .log1p = true});
-  request.vocabularies = job.features.vocabulary;
-  request.vocabulary_options.min_count = job.features.vocabulary_min_count;
-  return request;
-}
-
-// Empty files are refused after the reading, because only reading tells that a file has no rows.
-FittedFeatures fit_features(const Job& job, const Fit* known) {
-  const JobFeatures& wanted = job.features;
-  verify_label(job);
-  const Dataset data = train_data(job);
-  verify_named_columns(wanted, data.element_spec());
-  if (job.data.format == "records") return features_of_records(job, data);
-  if (job.data.format == "libsvm") return features_of_libsvm(job, data);
-  FittedFeatures made;
-  const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
-  made.lines = fitted.lines;
-  made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
-  refuse_empty_files(made.lines, "data.train");
-  add_numeric(made, job, fitted.numeric);
-  for (std::size_t i = 0; i < wanted.vocabulary.size(); ++i)
-    add(made, FeatureColumn::vocabulary(wanted.vocabulary[i], fitted.vocabularies[i]));
-  add_unfitted(made, wanted);
-  add_ids(made, wanted);
-  if (made.columns.empty())
-    throw InvalidArgumentError("the job has no features: name columns under [features]");
-  take_weight(made, job, data);
-  if (!made.weight.empty()) made.columns.push_back(FeatureColumn::as_is(made.weight));
-  take_group(made, job, data);
-  tell_bags(made, data.features(made.columns));
-  return made;
-}
-
-// Without fitted columns the data's own columns serve, and features() would only drop them.
-Dataset train_source(const Job& job, const FittedFeatures& features, const InputContext& context) {
-  const Dataset data = train_data(job, context);
-  return features.columns.empty() ? data : data.features(features.columns);
-}
-
-std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features) {
-  std::vector<JudgedData> all = judged_data(job);
-  if (features.columns.empty()) return all;
-  for (JudgedData& each : all) each.data = each.data.features(features.columns);
-  return all;
-}
-
-Dataset examples_to_predict(const Job& job, const FittedFeatures& features) {
-  std::vector<FeatureColumn> columns = features.columns;
-  std::erase_if(columns, [&](const FeatureColumn& column) {
-    return column.name == kGroup ||
-           (column.kind == FeatureColumn::Kind::kAsIs && column.name == features.weight);
-  });
-  const Dataset data = data_to_predict(job);
-  return columns.empty() ? data : data.features(std::move(columns));
-}
-
-Array FittedFeatures::weights_of(const Features& features) const {
-  if (weight.empty()) return {};
-  const Array& weights = features[weight];
-  return weights.dtype() == DType::kFloat32 ? weights : cast(weights, DType::kFloat32);
-}
-
-Array FittedFeatures::groups_of(const Features& features) const {
-  return group.empty() ? Array() : features[group];
-}
-
-// Reshaped to [-1], because the batch's size is not known when this is traced.
-nn::Ids IdFeature::of(const Features& features) const {
-  nn::Ids ids{features[field]};
-  if (value >= 0) ids.values = reshape(slice(ids.values, 1, value, 1), {-1});
-  if (bags) ids.row_splits = features.row_splits(field);
-  if (!weights.empty()) ids.weights = features[weights];
-  return ids;
-}
 
 // The wide part has no bias if there is a deep part, whose last layer has one. One optimizer per
 // part, named after it, so that their counts of steps are two variables.
@@ -267,15 +27,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
   if (deep_on_) {
-    for (const IdFeature& id : features.ids) {
-      nn::EmbeddingOptions table{.name = "deep/" + id.name,
-                                 .rows = id.rows,
-                                 .dim = job.model.embedding_dim,
-                                 .seed = seed,
-                                 .hashed = job.model.hashed(id.rows)};
-      if (id.bags) table.combiner = combiner_of(job);
-      embeddings_.emplace_back(table);
-    }
+    deep_input_.emplace(job, features, "deep");
     std::vector<std::int64_t> units = job.model.hidden;
     units.push_back(job.model.outputs());
     tower_ = std::make_shared<nn::Mlp>(
@@ -332,42 +84,15 @@ void JobNetwork::make_click_model(const Job& job) {
   deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
 }
 
-// All numbers of an example side by side: the standardised ones, and the plain ones. Undefined if
-// there are none.
-Array JobNetwork::numbers(const Features& features) const {
-  std::vector<Array> parts;
-  if (features_.numeric) parts.push_back(features["numeric"]);
-  for (const auto& name : features_.plain) {
-    Array numbers = features[name];
-    if (numbers.dtype() != DType::kFloat32) numbers = cast(numbers, DType::kFloat32);
-    parts.push_back(numbers.rank() == 1 ? expand_dims(numbers, 1) : numbers);
-  }
-  return parts.empty() ? Array() : parts.size() == 1 ? parts[0] : concat(parts, 1);
-}
-
-// Everything side by side: the embeddings, those of a field with several values one after another,
-// and the numbers.
-Array JobNetwork::deep_input(const Features& features) const {
-  std::vector<Array> parts;
-  for (std::size_t i = 0; i < embeddings_.size(); ++i) {
-    Array vectors = embeddings_[i](features_.ids[i].of(features));
-    if (vectors.rank() == 3)
-      vectors = reshape(vectors, {-1, vectors.shape()[1] * vectors.shape()[2]});
-    parts.push_back(vectors);
-  }
-  if (Array all = numbers(features); all.defined()) parts.push_back(all);
-  return parts.size() == 1 ? parts[0] : concat(parts, 1);
-}
-
 // Wide and deep parts add up, so they are trained together, as the paper has it.
 Array JobNetwork::logits(const Features& features) const {
   if (click_on_) {
     std::vector<nn::Ids> ids;
     for (const IdFeature& id : features_.ids) ids.push_back(id.of(features));
-    return (*click_)(numbers(features), ids);
+    return (*click_)(numbers_of(features_, features), ids);
   }
   Array outputs;
-  if (deep_on_) outputs = (*tower_)(deep_input(features));
+  if (deep_on_) outputs = (*tower_)((*deep_input_)(features));
   if (wide_on_) {
     std::vector<Array> parts;
     for (const auto& each : wide_) parts.push_back((*each)(features));

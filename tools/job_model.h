@@ -11,69 +11,17 @@
 #include <vector>
 
 #include "core/graph/function.h"
-#include "data/dataset.h"
-#include "data/fit.h"
 #include "nn/click_model.h"
 #include "nn/dense.h"
-#include "nn/embedding.h"
 #include "nn/optimizer.h"
 #include "nn/wide.h"
+#include "tools/deep_input.h"
+#include "tools/fitted_features.h"
 #include "tools/job.h"
 #include "tools/job_objective.h"
-#include "tools/job_source.h"
 #include "tools/learning_rates.h"
 
 namespace cairn::tools {
-
-// Ids of an example: a column, or one of a column's several values, with the rows of its table.
-struct IdFeature {
-  std::string name;
-  std::int64_t rows = 0;
-  std::string field = name;  // the column that holds it
-  int value = -1;            // which of the column's values it is; -1: all of them
-  bool bags = false;         // the column is ragged
-  std::string weights = "";  // of bags: the column of what their ids' vectors are multiplied by
-  nn::Ids of(const Features& features) const;
-};
-
-// The job's features as the training data has them. Saved with each checkpoint, since the ids of a
-// trained model mean what they meant then (resume.h).
-struct FittedFeatures {
-  // For Dataset::features(); empty: the data's own columns serve as they are (records).
-  std::vector<FeatureColumn> columns;
-  std::vector<IdFeature> ids;
-  bool numeric = false;  // there is a column "numeric"
-  // Columns of numbers that the model reads as they are.
-  std::vector<std::string> plain;
-  std::string weight;         // the column of examples' weights; empty: all are 1
-  std::string group;          // of ranking: the column of the lists' numbers; else empty
-  std::int64_t examples = 0;  // of the training data, without what is held back
-  LinesRead lines;            // of the training data
-
-  // float32 [b]; undefined: all are 1.
-  Array weights_of(const Features& features) const;
-  // int32 or int64 [b], one number for all examples of a list; undefined: there are none.
-  Array groups_of(const Features& features) const;
-};
-
-// The column of the lists' numbers, where features() makes it of the column data.group.
-FeatureColumn group_column(const Job& job);
-
-// What the job must know of its training data.
-FitRequest fit_request(const Job& job);
-// Reads the training data once, for means, deviations and vocabularies. With `known`, which was
-// found for the same request in other data, it only counts the examples.
-//   Errors  the data's own.
-FittedFeatures fit_features(const Job& job, const Fit* known = nullptr);
-
-// The part of an input pipeline in the training data with its features, before shuffling and
-// batching; and the data that the model is judged on, validation data first.
-Dataset train_source(const Job& job, const FittedFeatures& features,
-                     const InputContext& context = {});
-std::vector<JudgedData> judged_sources(const Job& job, const FittedFeatures& features);
-
-// How examples are read and prepared for the trained model: data_to_predict() with its features.
-Dataset examples_to_predict(const Job& job, const FittedFeatures& features);
 
 // The model of the job over the features: what its Objective reads, [b, JobModel::outputs()].
 class JobNetwork {
@@ -88,14 +36,12 @@ class JobNetwork {
  private:
   void make_click_model(const Job& job);
   void make_wide(const Job& job);
-  Array numbers(const Features& features) const;
-  Array deep_input(const Features& features) const;
   // Which parts the kind of model has.
   bool click_on_, wide_on_, deep_on_;
   FittedFeatures features_;
   Objective objective_;
   std::shared_ptr<nn::ClickModel> click_;
-  std::vector<nn::Embedding> embeddings_;
+  std::optional<DeepInput> deep_input_;
   std::shared_ptr<nn::Mlp> tower_;
   std::vector<std::shared_ptr<nn::Wide>> wide_;  // one per output
   std::shared_ptr<nn::Dense> wide_numeric_;
