@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <sstream>
+#include <type_traits>
 
 #include "core/base/json.h"
 #include "core/graph/ops.h"
@@ -58,7 +59,7 @@ Dataset judged_examples(const Job& job, const SavedModel& model) {
   if (features == nullptr) return raw;
   std::vector<FeatureColumn> columns = features->columns;
   if (!job.data.weight.empty()) columns.push_back(FeatureColumn::as_is(job.data.weight));
-  if (!job.data.group.empty()) columns.push_back(group_column(job));
+  if (!job.data.identity().empty()) columns.push_back(group_column(job));
   return raw.features(std::move(columns));
 }
 
@@ -68,52 +69,103 @@ struct Judged {
   RankedLists::Metrics metrics;
 };
 
-// Metrics of lists wait for the scores of all examples.
+// One batch: what the model gives for it, and the columns that judge that.
+struct PredictedBatch {
+  std::vector<Array> outputs;
+  Array truth, weights, groups;  // undefined: the job has none
+};
+
+// Takes batch after batch.
+class Collector {
+ public:
+  virtual ~Collector() = default;
+  virtual void add(const PredictedBatch& batch) = 0;
+  virtual RankedLists::Metrics result() = 0;
+};
+
+class Summaries final : public Collector {
+ public:
+  explicit Summaries(const Job& job) : metrics_(Objective(job).metrics()) {}
+  void add(const PredictedBatch& batch) override {
+    for (const auto& metric : metrics_)
+      metric->add(metric->summary(batch.outputs.front(), batch.truth, batch.weights).eval());
+  }
+  RankedLists::Metrics result() override {
+    RankedLists::Metrics results;
+    for (const auto& metric : metrics_) results.emplace_back(metric->name(), metric->result());
+    return results;
+  }
+
+ private:
+  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+};
+
+// Metrics of lists and of retrieval wait for the scores or vectors of all examples.
+template <typename Lists>
+class Ranks final : public Collector {
+ public:
+  Ranks(const Job& job, Lists lists)
+      : metrics_(Objective(job).metrics()), lists_(std::move(lists)) {}
+  void add(const PredictedBatch& batch) override {
+    const Tensor groups = cast(batch.groups, DType::kInt64).eval();
+    const Tensor weights = batch.weights.defined() ? batch.weights.eval() : Tensor();
+    const auto weight = weights.defined() ? weights.values<float>() : std::span<const float>();
+    Tensor values;
+    if constexpr (std::is_same_v<Lists, RankedLists>) {
+      const Tensor relevance = batch.truth.eval();
+      lists_.add(groups.values<std::int64_t>(), relevance.values<float>(), weight);
+      values = batch.outputs.front().eval();
+    } else {
+      lists_.add(groups.values<std::int64_t>(), weight);
+      values = concat({batch.outputs.at(1), batch.outputs.at(2)}, 1).eval();
+    }
+    values_.insert(values_.end(), values.values<float>().begin(), values.values<float>().end());
+  }
+  RankedLists::Metrics result() override {
+    if constexpr (std::is_same_v<Lists, RankedLists>) lists_.finish();
+    return lists_.judge(values_, metrics_);
+  }
+
+ private:
+  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+  Lists lists_;
+  std::vector<float> values_;
+};
+
+std::unique_ptr<Collector> collector_of(const Job& job) {
+  if (job.model.objective == "ranking")
+    return std::make_unique<Ranks<RankedLists>>(job, RankedLists("--data"));
+  if (job.model.objective == "retrieval")
+    return std::make_unique<Ranks<Retrieval>>(job, Retrieval());
+  return std::make_unique<Summaries>(job);
+}
+
 Judged judge(LoadedModel& model, const Job& job, const EvaluateRequest& request, LinesRead& met) {
   const Objective objective(job);
-  const auto metrics = objective.metrics();
+  const auto collector = collector_of(job);
   const Dataset batches = judged_examples(job, model.about()).batch(request.batch);
   const ElementSpec spec = batches.element_spec();
-  const auto column = [&spec](const Element& batch, const std::string& name) {
-    return batch[spec.find(name)];
-  };
-  const std::string group = job.data.has_columns() ? group_column(job).name : job.data.group;
-  RankedLists lists("--data");
-  std::vector<float> scores;
-  const auto add_to_lists = [&](const Element& batch, const Array& score, const Array& truth,
-                                const Array& weights) {
-    const Tensor list = cast(Array(column(batch, group)), DType::kInt64).eval();
-    const Tensor relevance = truth.eval(), weight = weights.defined() ? weights.eval() : Tensor();
-    lists.add(list.values<std::int64_t>(), relevance.values<float>(),
-              weight.defined() ? weight.values<float>() : std::span<const float>());
-    const Tensor all = score.eval();
-    scores.insert(scores.end(), all.values<float>().begin(), all.values<float>().end());
-  };
+  const std::string group = job.data.identity().empty() || !job.data.has_columns()
+                                ? job.data.group
+                                : group_column(job).name;
   const auto elements = open(batches, {}, {.line_events = events_into(met)});
   Judged judged;
   while (const auto batch = elements->next()) {
+    const auto column = [&](const std::string& name) { return (*batch)[spec.find(name)]; };
     Element taken;
     for (const ColumnSpec& wanted : model.about().input.columns)
-      taken.push_back(column(*batch, wanted.name));
-    const Array predicted = model.predict(taken).at(0);
-    const Array truth = objective.truth(column(*batch, spec.label));
-    Array weights;
+      taken.push_back(column(wanted.name));
+    PredictedBatch predicted;
+    for (const auto& output : model.predict(taken)) predicted.outputs.emplace_back(output);
+    if (!spec.label.empty()) predicted.truth = objective.truth(column(spec.label));
     if (!job.data.weight.empty())
-      weights = cast(Array(column(*batch, job.data.weight)), DType::kFloat32);
-    if (!job.data.group.empty())
-      add_to_lists(*batch, predicted, truth, weights);
-    else
-      for (const auto& metric : metrics)
-        metric->add(metric->summary(predicted, truth, weights).eval());
-    judged.examples += truth.shape()[0];
+      predicted.weights = cast(Array(column(job.data.weight)), DType::kFloat32);
+    if (!group.empty()) predicted.groups = column(group);
+    collector->add(predicted);
+    judged.examples += predicted.outputs.front().shape()[0];
   }
   met.skipped = elements->skipped();
-  if (!job.data.group.empty()) {
-    lists.finish();
-    judged.metrics = lists.judge(scores, metrics);
-    return judged;
-  }
-  for (const auto& metric : metrics) judged.metrics.emplace_back(metric->name(), metric->result());
+  if (judged.examples > 0) judged.metrics = collector->result();
   return judged;
 }
 

@@ -3,9 +3,12 @@
 #include "tools/fitted_features.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "core/graph/ops.h"
 #include "data/byte_source.h"
+#include "data/dataset_iterator.h"
 #include "tools/job_warnings.h"
 
 namespace cairn::tools {
@@ -103,28 +106,56 @@ void take_weight(FittedFeatures& made, const Job& job, const Dataset& data) {
 
 // Of columns that features() makes; a list's number is then a hash of its value, so long that no
 // two lists have the same.
-constexpr const char* kGroup = "data.group";
+constexpr const char* kGroup = "data.identity";
 constexpr std::int64_t kGroups = std::int64_t{1} << 62;
 
 void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
-  const std::string& group = job.data.group;
+  const std::string& group = job.data.identity();
+  const std::string key = job.data.identity_key();
   if (group.empty()) return;
   std::vector<std::string> known;
   for (const ColumnSpec& column : data.element_spec().columns) known.push_back(column.name);
   if (std::ranges::find(known, group) == known.end()) {
     const std::string near = nearest_name(group, known);
-    throw InvalidArgumentError(str("data.group names \"", group,
-                                   "\", which is no column of the data",
+    throw InvalidArgumentError(str(key, " names \"", group, "\", which is no column of the data",
                                    near.empty() ? "" : "; did you mean \"" + near + "\"?"));
   }
   const TensorType& type = data.element_spec().columns[data.element_spec().find(group)].type;
   const bool whole = type.dtype == DType::kInt32 || type.dtype == DType::kInt64;
   if (type.shape.rank() > 0 || !(whole || (type.dtype == DType::kString && job.data.has_columns())))
     throw InvalidArgumentError(
-        str("data.group: \"", group, "\" is ", type.to_string(), "; a column of one whole number ",
+        str(key, ": \"", group, "\" is ", type.to_string(), "; a column of one whole number ",
             job.data.has_columns() ? "or text " : "", "per example is wanted"));
   made.group = job.data.has_columns() ? kGroup : group;
   if (job.data.has_columns()) made.columns.push_back(group_column(job));
+}
+
+// Reads the training data once more.
+std::shared_ptr<const CandidateShares> shares_of(const Job& job, const Dataset& data) {
+  constexpr std::size_t kCandidatesMax = 1 << 20;  // they are constants of every step
+  std::map<std::int64_t, std::int64_t> counts;
+  std::int64_t all = 0;
+  const auto batches = open(data.features({group_column(job)}).batch(4096));
+  while (const auto batch = batches->next())
+    for (const std::int64_t candidate : batch->front().values<std::int64_t>()) {
+      ++counts[candidate];
+      ++all;
+    }
+  if (counts.size() > kCandidatesMax)
+    throw InvalidArgumentError(str("data.candidate: \"", job.data.candidate, "\" has ",
+                                   counts.size(),
+                                   " different values in the training data; at most ",
+                                   kCandidatesMax, " candidates are possible"));
+  std::vector<std::int64_t> candidates;
+  std::vector<float> log_share;
+  for (const auto& [candidate, count] : counts) {
+    candidates.push_back(candidate);
+    log_share.push_back(std::log(static_cast<float>(count) / static_cast<float>(all)));
+  }
+  log_share.push_back(0);
+  const auto n = static_cast<std::int64_t>(candidates.size());
+  return std::make_shared<CandidateShares>(CandidateShares{
+      Tensor::of<std::int64_t>({n}, candidates), Tensor::of<float>({n + 1}, log_share)});
 }
 
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
@@ -163,7 +194,7 @@ FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
 }  // namespace
 
 FeatureColumn group_column(const Job& job) {
-  return FeatureColumn::hashed(job.data.group, kGroups, kGroup);
+  return FeatureColumn::hashed(job.data.identity(), kGroups, kGroup);
 }
 
 FitRequest fit_request(const Job& job) {
@@ -200,6 +231,7 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   take_weight(made, job, data);
   if (!made.weight.empty()) made.columns.push_back(FeatureColumn::as_is(made.weight));
   take_group(made, job, data);
+  if (job.model.objective == "retrieval") made.shares = shares_of(job, data);
   tell_bags(made, data.features(made.columns));
   return made;
 }

@@ -1,6 +1,7 @@
 // What the features of a job are once its data was looked at, and the datasets that have them.
 //   Thread  any that may touch files; what records, as it says.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ struct IdFeature {
   nn::Ids of(const Features& features) const;
 };
 
+// Of the training data of a retrieval: how much of it each candidate has.
+struct CandidateShares {
+  Tensor candidates;  // int64 [n], ascending: as FittedFeatures::groups_of() has them
+  Tensor log_share;   // float32 [n + 1]: logarithms, and 0 for what is none of them
+};
+
 // The job's features as the training data has them. Saved with each checkpoint, since the ids of a
 // trained model mean what they meant then (resume.h).
 struct FittedFeatures {
@@ -32,18 +39,21 @@ struct FittedFeatures {
   bool numeric = false;  // there is a column "numeric"
   // Columns of numbers that the model reads as they are.
   std::vector<std::string> plain;
-  std::string weight;         // the column of examples' weights; empty: all are 1
-  std::string group;          // of ranking: the column of the lists' numbers; else empty
-  std::int64_t examples = 0;  // of the training data, without what is held back
-  LinesRead lines;            // of the training data
+  std::string weight;  // the column of examples' weights; empty: all are 1
+  // Of ranking the column of the lists' numbers, of retrieval that of the candidates'; else empty.
+  std::string group;
+  std::shared_ptr<const CandidateShares> shares;  // of retrieval; else null
+  std::int64_t examples = 0;                      // of the training data, without what is held back
+  LinesRead lines;                                // of the training data
 
   // float32 [b]; undefined: all are 1.
   Array weights_of(const Features& features) const;
-  // int32 or int64 [b], one number for all examples of a list; undefined: there are none.
+  // int32 or int64 [b], one number for all examples of a list, or of a candidate; undefined: there
+  // are none.
   Array groups_of(const Features& features) const;
 };
 
-// The column of the lists' numbers, where features() makes it of the column data.group.
+// The column of the lists' or candidates' numbers, where features() makes it of that column.
 FeatureColumn group_column(const Job& job);
 
 // What the job must know of its training data.

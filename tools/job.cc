@@ -54,6 +54,8 @@ void read_early_stopping(TomlTable table, JobEarlyStopping& stopping) {
 
 // Keys of other kinds of model are not asked for, and so are refused: they would have no effect.
 void read_model(TomlTable table, JobModel& model) {
+  table.read("objective", model.objective);
+  if (model.objective == "retrieval") model.kind = "two_tower";
   table.read("kind", model.kind);
   table.one_of("kind", model.kind, model_kinds());
   table.read("embedding_dim", model.embedding_dim);
@@ -61,6 +63,12 @@ void read_model(TomlTable table, JobModel& model) {
   if (model.kind == "dlrm" || model.kind == "dcn_v2" || model.kind == "deepfm")
     table.read("bottom", model.bottom);
   if (model.kind == "dcn_v2") table.read("cross_layers", model.cross_layers);
+  if (model.kind == "two_tower") {
+    table.read("query", model.query);
+    table.read("candidate", model.candidate);
+    table.read("temperature", model.temperature);
+    table.read("normalize", model.normalize);
+  }
   if (model.kind != "wide") table.read("combiner", model.combiner);
   table.read("seed", model.seed);
   table.read("hashed_from", model.hashed_from);

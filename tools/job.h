@@ -20,7 +20,7 @@ namespace cairn::tools {
 
 // [model]: the network over the features.
 struct JobModel {
-  std::string kind = "wide_deep";  // wide_deep, wide, deep, dlrm, dcn_v2, deepfm
+  std::string kind = "wide_deep";  // wide_deep, wide, deep, dlrm, dcn_v2, deepfm, two_tower
   std::int64_t embedding_dim = 8;
   std::vector<std::int64_t> bottom = {64};  // of dlrm, dcn_v2 and deepfm: of the numbers' vector
   std::vector<std::int64_t> hidden = {64, 32};
@@ -28,7 +28,12 @@ struct JobModel {
   std::uint64_t seed = 0;
   std::string combiner = "mean";  // of bags of ids; or sum, sqrtn
   std::int64_t hashed_from = 0;   // rows from which a table is hashed; 0: none is
-  // or regression, multiclass, ranking (job_objective.h)
+  // Of two_tower: the features of each tower; scores are products over the temperature, of vectors
+  // of length 1 if they are normalized.
+  std::vector<std::string> query, candidate;
+  double temperature = 1;
+  bool normalize = false;
+  // or regression, multiclass, ranking, retrieval (job_objective.h)
   std::string objective = "binary";
   // Of regression mse, huber or mae; of ranking softmax or bpr.
   std::string loss = "mse";

@@ -323,6 +323,7 @@ void read_data(TomlTable table, JobData& data) {
   table.read("test_where", data.test_where);
   table.read("weight", data.weight);
   table.read("group", data.group);
+  table.read("candidate", data.candidate);
   table.read("visitation", data.visitation);
   const bool tabs = !data.train.empty() && ending(data.train.front()) == ".tsv";
   std::map<std::string, JobLabel> truths;  // by format

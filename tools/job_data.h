@@ -37,6 +37,8 @@ struct JobData {
   std::string weight;  // the column of examples' weights; empty: all are 1
   // Of ranking: the column whose equal values make a list; of libsvm, what the qid is called.
   std::string group;
+  // Of retrieval: the column that says which candidate a row has.
+  std::string candidate;
   // Of the workers that each go at their own pace: by_worker, or exactly_once.
   std::string visitation = "by_worker";
   JobLabel truth;
@@ -53,6 +55,10 @@ struct JobData {
   // The column of the label; empty: none was named. And the key that names it.
   const std::string& label() const;
   std::string label_key() const;
+  // The column whose equal values belong together: the group or the candidate; empty: there is
+  // none. And its key.
+  const std::string& identity() const { return group.empty() ? candidate : group; }
+  std::string identity_key() const { return group.empty() ? "data.candidate" : "data.group"; }
 };
 
 // [validation]: what is judged on the way, and never trained on. Files of its own, or a share of

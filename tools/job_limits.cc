@@ -11,6 +11,7 @@
 #include "tools/job_objective.h"
 #include "tools/job_service.h"
 #include "tools/job_strategy.h"
+#include "tools/job_towers.h"
 #include "tools/known_name.h"
 
 namespace cairn::tools {
@@ -273,8 +274,8 @@ void verify_format(const Job& job, const GivenKeys& given, const Limits& limits)
 
 // In the order of the documentation. job_model.cc makes each of them.
 const std::vector<std::string>& model_kinds() {
-  static const std::vector<std::string> all = {"wide_deep", "wide",   "deep",
-                                               "dlrm",      "dcn_v2", "deepfm"};
+  static const std::vector<std::string> all = {"wide_deep", "wide",   "deep",     "dlrm",
+                                               "dcn_v2",    "deepfm", "two_tower"};
   return all;
 }
 
@@ -284,6 +285,7 @@ void verify_job(const Job& job, const PlaceOf& place, const GivenKeys& given) {
   verify_numbers(job, limits);
   verify_objective(job, limits);
   verify_lists(job, limits);
+  verify_retrieval(job, place);
   verify_early_stopping(job, limits);
   verify_callbacks(job, place);
   verify_conditions(job, place);

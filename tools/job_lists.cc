@@ -1,5 +1,6 @@
 #include "tools/job_lists.h"
 
+#include <span>
 #include <unordered_map>
 
 #include "core/graph/ops.h"
@@ -11,27 +12,29 @@ namespace {
 
 constexpr std::int64_t kReadAtOnce = 4096;
 
-// A batch's lists, relevance and weights.
+// A batch's lists or candidates, and its weights.
 struct ListedBatch {
-  Tensor lists, relevance, weights;
+  Tensor groups, weights;
+  Tensor label;  // as it stands there; undefined: there is none
 };
 
 template <typename See>
-void for_each_batch(const Job& job, const FittedFeatures& features, const Dataset& examples,
-                    See see) {
-  const Objective objective(job);
+void for_each_batch(const FittedFeatures& features, const Dataset& examples, See see) {
   const Dataset batches = examples.batch(kReadAtOnce);
   const ElementSpec& spec = batches.element_spec();
   const auto elements = open(batches);
   while (const auto batch = elements->next()) {
-    const auto column = [&](const std::string& name) { return Array((*batch)[spec.find(name)]); };
-    ListedBatch listed{cast(column(features.group), DType::kInt64).eval(),
-                       objective.truth(column(spec.label)).eval(),
-                       {}};
+    const auto column = [&](const std::string& name) { return (*batch)[spec.find(name)]; };
+    ListedBatch listed{cast(Array(column(features.group)), DType::kInt64).eval(), {}, {}};
+    if (!spec.label.empty()) listed.label = column(spec.label);
     if (!features.weight.empty())
-      listed.weights = cast(column(features.weight), DType::kFloat32).eval();
+      listed.weights = cast(Array(column(features.weight)), DType::kFloat32).eval();
     see(listed);
   }
+}
+
+std::span<const float> weights_in(const ListedBatch& batch) {
+  return batch.weights.defined() ? batch.weights.values<float>() : std::span<const float>();
 }
 
 // Looks at examples one after another.
@@ -79,20 +82,31 @@ class Order {
 RankedLists read_lists(const Job& job, const FittedFeatures& features, const Dataset& examples,
                        const std::string& key) {
   RankedLists lists(key);
-  for_each_batch(job, features, examples, [&lists](const ListedBatch& batch) {
-    lists.add(batch.lists.values<std::int64_t>(), batch.relevance.values<float>(),
-              batch.weights.defined() ? batch.weights.values<float>() : std::span<const float>());
+  const Objective objective(job);
+  for_each_batch(features, examples, [&](const ListedBatch& batch) {
+    const Tensor relevance = objective.truth(batch.label).eval();
+    lists.add(batch.groups.values<std::int64_t>(), relevance.values<float>(), weights_in(batch));
   });
   lists.finish();
   return lists;
 }
 
+Retrieval read_candidates(const FittedFeatures& features, const Dataset& examples) {
+  Retrieval retrieval;
+  for_each_batch(features, examples, [&retrieval](const ListedBatch& batch) {
+    retrieval.add(batch.groups.values<std::int64_t>(), weights_in(batch));
+  });
+  return retrieval;
+}
+
 void verify_training_lists(const Job& job, const FittedFeatures& features) {
   if (job.model.objective != "ranking") return;
   Order order(job);
-  for_each_batch(job, features, train_source(job, features), [&order](const ListedBatch& batch) {
-    const auto lists = batch.lists.values<std::int64_t>();
-    const auto relevance = batch.relevance.values<float>();
+  const Objective objective(job);
+  for_each_batch(features, train_source(job, features), [&](const ListedBatch& batch) {
+    const Tensor truth = objective.truth(batch.label).eval();
+    const auto lists = batch.groups.values<std::int64_t>();
+    const auto relevance = truth.values<float>();
     for (std::size_t i = 0; i < lists.size(); ++i) order.see(lists[i], relevance[i]);
   });
   order.verify_that_some_differ();

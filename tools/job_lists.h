@@ -1,5 +1,6 @@
 // The lists of a job with model.objective = "ranking": examples with one value of the column
-// data.group, which lie one after another in the data.
+// data.group, which lie one after another in the data. And the candidates
+// of one with "retrieval".
 //   Thread  one.
 #pragma once
 #include <string>
@@ -8,6 +9,7 @@
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/ranked_lists.h"
+#include "tools/retrieval.h"
 
 namespace cairn::tools {
 
@@ -15,6 +17,9 @@ namespace cairn::tools {
 //   Errors  InvalidArgument: RankedLists'. The data's own.
 RankedLists read_lists(const Job& job, const FittedFeatures& features, const Dataset& examples,
                        const std::string& key);
+
+// The candidates of a retrieval's examples with the job's features. Reads all of them.
+Retrieval read_candidates(const FittedFeatures& features, const Dataset& examples);
 
 // Reads the training data once more, as training will. Nothing for other objectives.
 //   Errors  InvalidArgument: the examples of a list do not lie one after another; a label below 0;

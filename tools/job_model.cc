@@ -20,12 +20,16 @@ bool is_click_model(const std::string& kind) {
 // part, named after it, so that their counts of steps are two variables.
 JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
     : click_on_(is_click_model(job.model.kind)),
-      wide_on_(!click_on_ && job.model.kind != "deep"),
-      deep_on_(!click_on_ && job.model.kind != "wide"),
+      wide_on_(job.model.kind.starts_with("wide")),
+      deep_on_(job.model.kind == "deep" || job.model.kind == "wide_deep"),
       features_(features),
       objective_(job) {
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
+  if (job.model.kind == "two_tower") {
+    towers_ = std::make_shared<JobTowers>(job, features);
+    deep_optimizer_ = make_optimizer(job.optimizer, job.optimizer.kind);
+  }
   if (deep_on_) {
     deep_input_.emplace(job, features, "deep");
     std::vector<std::int64_t> units = job.model.hidden;
@@ -101,6 +105,12 @@ Array JobNetwork::logits(const Features& features) const {
     outputs = outputs.defined() ? outputs + wide : wide;
   }
   return outputs;
+}
+
+Array JobNetwork::losses(const Batch& batch) const {
+  if (towers_) return towers_->losses(batch.features);
+  return objective_.losses(logits(batch.features), objective_.truth(batch.label),
+                           features_.groups_of(batch.features));
 }
 
 // One backward pass serves both optimizers: the gradients are dealt out by the variables' names.

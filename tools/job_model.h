@@ -19,6 +19,7 @@
 #include "tools/fitted_features.h"
 #include "tools/job.h"
 #include "tools/job_objective.h"
+#include "tools/job_towers.h"
 #include "tools/learning_rates.h"
 
 namespace cairn::tools {
@@ -28,6 +29,10 @@ class JobNetwork {
  public:
   JobNetwork(const Job& job, const FittedFeatures& features);
   Array logits(const Features& features) const;
+  // One per example, [b].
+  Array losses(const Batch& batch) const;
+  // Of two towers, which have no logits: the query's and the candidate's vector of each example.
+  const JobTowers& towers() const { return *towers_; }
   const Objective& objective() const { return objective_; }
   // Updates the wide part's variables through its optimizer, all others through the other one.
   void minimize(const Array& loss) const;
@@ -41,6 +46,7 @@ class JobNetwork {
   FittedFeatures features_;
   Objective objective_;
   std::shared_ptr<nn::ClickModel> click_;
+  std::shared_ptr<JobTowers> towers_;
   std::optional<DeepInput> deep_input_;
   std::shared_ptr<nn::Mlp> tower_;
   std::vector<std::shared_ptr<nn::Wide>> wide_;  // one per output

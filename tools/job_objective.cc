@@ -50,7 +50,7 @@ std::unique_ptr<nn::Metric> metric_of_lists(const std::string& name) {
 
 std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std::string& name) {
   if (objective == "multiclass") return metric_of_classes(name);
-  if (objective == "ranking") return metric_of_lists(name);
+  if (objective == "ranking" || objective == "retrieval") return metric_of_lists(name);
   if (name == "rmse") return std::make_unique<nn::RootMeanSquaredError>(name);
   if (name == "mae") return std::make_unique<nn::MeanAbsoluteError>(name);
   if (name == "mse") return std::make_unique<nn::MeanSquaredError>(name);
@@ -65,7 +65,8 @@ std::unique_ptr<nn::Metric> make_metric(const std::string& objective, const std:
 }  // namespace
 
 const std::vector<std::string>& objectives() {
-  static const std::vector<std::string> all = {"binary", "regression", "multiclass", "ranking"};
+  static const std::vector<std::string> all = {"binary", "regression", "multiclass", "ranking",
+                                               "retrieval"};
   return all;
 }
 
@@ -80,6 +81,7 @@ const std::vector<std::string>& ranking_losses() {
 }
 
 std::vector<std::string> metrics_of(const std::string& objective) {
+  if (objective == "retrieval") return {"recall@10", "recall@100", "ndcg@10", "mrr"};
   if (objective == "ranking") return {"ndcg@10", "grouped_auc", "hit_rate@10", "recall@10"};
   if (objective == "regression") return {"rmse", "mae", "mse"};
   if (objective == "multiclass") return {"accuracy", "logloss"};
@@ -96,9 +98,9 @@ std::vector<std::string> known_metrics(const std::string& objective) {
 
 bool is_known_metric(const std::string& objective, const std::string& metric) {
   if (std::ranges::count(known_metrics(objective), metric) > 0) return true;
-  const std::string base = objective == "ranking" && metric.find('@') != std::string::npos
-                               ? list_metric_name(metric).base
-                               : "";
+  const bool of_lists = objective == "ranking" || objective == "retrieval";
+  const std::string base =
+      of_lists && metric.find('@') != std::string::npos ? list_metric_name(metric).base : "";
   return base == "ndcg" || base == "mrr" || base == "hit_rate" || base == "recall";
 }
 

@@ -147,7 +147,7 @@ void verify_cell_label(const Job& job, const std::string& key, const CsvColumn& 
 Dataset data_to_predict(const Job& job) {
   Job own = job;
   JobData& data = own.data;
-  std::set<std::string> needless{data.label(), data.weight, data.group};
+  std::set<std::string> needless{data.label(), data.weight, data.identity()};
   for_each_named_column(
       job.features, [&](const std::string&, const std::string& column) { needless.erase(column); });
   const auto is_needless = [&](const auto& column) { return needless.contains(column.name); };
@@ -160,12 +160,14 @@ Dataset data_to_predict(const Job& job) {
   data.tfrecords.label = data.records.label = "";
   own.data.truth = {};
   own.data.group.clear();
+  own.data.candidate.clear();
   return data_source(own, {job.data.train.front()}, {});
 }
 
 // A label that is text has no value until the job says which texts count as 1.
 void verify_label(const Job& job) {
   const JobData& data = job.data;
+  if (job.model.objective == "retrieval") return;  // it has none
   const std::string& label = data.label();
   const std::string key = data.format == "csv" ? "data.csv.label" : data.label_key();
   if (label.empty())

@@ -50,20 +50,16 @@ class PointwiseJudge final : public Judge {
 
 constexpr const char* kNumber = "data.number";
 
-// Every example brings its number. A batch's scores lie in the places of its examples, and behind
-// them the batch's own number, told by its first example: so they add up over the pieces of a
-// batch, and it does not matter in which order batches are judged.
-class ListJudge final : public Judge {
+// Of each example some numbers, as many of all. Every example brings its own number: a batch's
+// values lie in the places of its examples, and behind them the batch's number, told by its first
+// example. So they add up over the pieces of a batch, and it does not matter in which order batches
+// are judged.
+class NumberedJudge : public Judge {
  public:
-  ListJudge(const Job& job, const FittedFeatures& features, const JobNetwork& network,
-            const std::optional<JudgedData>& judged)
-      : batch_(job.evaluation.batch), metrics_(network.objective().metrics()) {
-    if (!judged) return;
-    lists_ = read_lists(job, features, judged->data, judged->key);
-    scores_.resize(static_cast<std::size_t>(lists_.examples()));
-  }
+  explicit NumberedJudge(const Job& job)
+      : batch_(job.evaluation.batch), metrics_(Objective(job).metrics()) {}
   Dataset batches(const Dataset& data) const override {
-    const Dataset numbers = Dataset::range(lists_.examples())
+    const Dataset numbers = Dataset::range(examples())
                                 .batch(batch_)
                                 .map([](const Features& each) {
                                   return Outputs{{kNumber, each["value"]}};
@@ -72,30 +68,76 @@ class ListJudge final : public Judge {
     return Dataset::zip({data, numbers}).batch(batch_);
   }
   Outputs summaries(const JobNetwork& network, const Batch& batch) const override {
-    const Array score = network.objective().prediction(outputs_of(network, batch));
+    const Array values = values_of(network, batch);  // [b, n]
     const Array number = batch.features[kNumber], size(batch_);
     const Array place = floor_mod(number, size);
     const Array of_batch = cast(div(number - place, size), DType::kFloat32);
     const Array first = cast(equal(place, Array(std::int64_t{0})), DType::kFloat32);
-    return {{"scores", concat({unsorted_segment_sum(score, place, batch_),
+    return {{"values", concat({reshape(unsorted_segment_sum(values, place, batch_), {-1}),
                                reshape(reduce_sum(first * of_batch), {1})},
                               0)}};
   }
   void reset() override {}
   void add(const std::vector<Tensor>& summaries) override {
     const auto told = summaries.front().values<float>();
-    const auto begin = static_cast<std::size_t>(std::llround(told.back()) * batch_);
-    CAIRN_CHECK(begin < scores_.size(), "a batch behind the end of the data");
-    const std::size_t end = std::min(begin + static_cast<std::size_t>(batch_), scores_.size());
-    std::copy_n(told.begin(), end - begin, scores_.begin() + static_cast<std::ptrdiff_t>(begin));
+    const std::size_t width = (told.size() - 1) / static_cast<std::size_t>(batch_);
+    values_.resize(static_cast<std::size_t>(examples()) * width);
+    const std::size_t begin =
+        static_cast<std::size_t>(std::llround(told.back())) * (told.size() - 1);
+    CAIRN_CHECK(begin < values_.size(), "a batch behind the end of the data");
+    const std::size_t end = std::min(begin + told.size() - 1, values_.size());
+    std::copy_n(told.begin(), end - begin, values_.begin() + static_cast<std::ptrdiff_t>(begin));
   }
-  Metrics result() const override { return lists_.judge(scores_, metrics_); }
+
+ protected:
+  using Values = std::vector<float>;
+  using OfLists = std::vector<std::unique_ptr<nn::Metric>>;
+  virtual std::int64_t examples() const = 0;
+  virtual Array values_of(const JobNetwork& network, const Batch& batch) const = 0;
+  const Values& values() const { return values_; }
+  const OfLists& metrics() const { return metrics_; }
 
  private:
   std::int64_t batch_;
-  std::vector<std::unique_ptr<nn::Metric>> metrics_;
+  OfLists metrics_;
+  Values values_;  // of all examples, one after another
+};
+
+class ListJudge final : public NumberedJudge {
+ public:
+  ListJudge(const Job& job, const FittedFeatures& features, const std::optional<JudgedData>& judged)
+      : NumberedJudge(job) {
+    if (judged) lists_ = read_lists(job, features, judged->data, judged->key);
+  }
+  Metrics result() const override { return lists_.judge(values(), metrics()); }
+
+ private:
+  std::int64_t examples() const override { return lists_.examples(); }
+  Array values_of(const JobNetwork& network, const Batch& batch) const override {
+    return expand_dims(network.objective().prediction(outputs_of(network, batch)), 1);
+  }
+
   RankedLists lists_{"the data"};
-  std::vector<float> scores_;
+};
+
+class RetrievalJudge final : public NumberedJudge {
+ public:
+  RetrievalJudge(const Job& job, const FittedFeatures& features,
+                 const std::optional<JudgedData>& judged)
+      : NumberedJudge(job) {
+    if (judged) retrieval_ = read_candidates(features, judged->data);
+  }
+  Metrics result() const override { return retrieval_.judge(values(), metrics()); }
+
+ private:
+  std::int64_t examples() const override { return retrieval_.examples(); }
+  Array values_of(const JobNetwork& network, const Batch& batch) const override {
+    const Array both = concat(
+        {network.towers().queries(batch.features), network.towers().candidates(batch.features)}, 1);
+    return check_numerics(both, "the towers' vectors");
+  }
+
+  Retrieval retrieval_;
 };
 
 }  // namespace
@@ -103,8 +145,9 @@ class ListJudge final : public Judge {
 std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
                                   const JobNetwork& network,
                                   const std::optional<JudgedData>& judged) {
-  if (job.model.objective == "ranking")
-    return std::make_unique<ListJudge>(job, features, network, judged);
+  if (job.model.objective == "ranking") return std::make_unique<ListJudge>(job, features, judged);
+  if (job.model.objective == "retrieval")
+    return std::make_unique<RetrievalJudge>(job, features, judged);
   return std::make_unique<PointwiseJudge>(job, features, network);
 }
 

@@ -3,6 +3,8 @@
 //   binary, regression, multiclass  each metric's own summary of a batch, which add up
 //   ranking                         the score of every example: a list may lie in several batches,
 //                                   so that metrics are computed once all scores are there
+//   retrieval                       the vectors of every example's query and candidate: all
+//                                   candidates of the data are ranked for each query
 //   Thread  one.
 #pragma once
 #include <memory>
@@ -31,7 +33,8 @@ class Judge {
 };
 
 // Of the job's objective. All references outlive it. `judged`: with the job's features; empty:
-// there is no data. Of a ranking it is read once, for its lists and labels, which stay in memory.
+// there is no data. Of a ranking or retrieval it is read once, for its lists and labels or
+// candidates, which stay in memory.
 //   Errors  of a ranking, those of RankedLists and of reading the data.
 std::unique_ptr<Judge> make_judge(const Job& job, const FittedFeatures& features,
                                   const JobNetwork& network,

@@ -2,8 +2,8 @@
 
 #include "core/base/disk.h"
 #include "core/base/json.h"
+#include "core/graph/ops.h"
 #include "model/saved_model.h"
-#include "tools/job_objective.h"
 
 namespace cairn::tools {
 namespace {
@@ -11,17 +11,27 @@ namespace {
 // Records and libsvm lines have the label among their columns, or beside them; the model does not.
 ElementSpec input_of(const Job& job, const Dataset& examples) {
   ElementSpec input = examples.batch(1).element_spec();
+  // Where features() makes columns, one of this name is a feature.
+  const std::string group = job.data.has_columns() ? "" : job.data.group;
   std::erase_if(input.columns, [&](const ColumnSpec& column) {
     return column.name == job.data.label() || column.name == job.data.weight ||
-           column.name == job.data.group || column.name == input.label;
+           column.name == group || column.name == input.label;
   });
   input.label.clear();
   return input;
 }
 
-std::string output_name(const Job& job) {
-  if (job.model.objective == "ranking") return "score";
-  return job.model.objective == "regression" ? "prediction" : "probability";
+Outputs outputs_of(const Job& job, const JobNetwork& network, const Features& features) {
+  if (job.model.objective == "retrieval") {
+    const Array query = network.towers().queries(features);
+    const Array candidate = network.towers().candidates(features);
+    return {
+        {"score", reduce_sum(query * candidate, {1})}, {"query", query}, {"candidate", candidate}};
+  }
+  const char* name = job.model.objective == "regression" ? "prediction"
+                     : job.model.objective == "ranking"  ? "score"
+                                                         : "probability";
+  return {{name, network.objective().prediction(network.logits(features))}};
 }
 
 }  // namespace
@@ -34,12 +44,8 @@ void save_trained_model(const Job& job, const FittedFeatures& features, const Jo
   options.label = job.data.label();
   options.metadata = json_text({{"job", job.name}, {"toml", job.text}});
   options.checkpoint = place.checkpoint;
-  const Objective objective(job);
   const Function predict = strategy.function(
-      [&](Iterator input) {
-        return Outputs{
-            {output_name(job), objective.prediction(network.logits(input.get_next().features))}};
-      },
+      [&](Iterator input) { return outputs_of(job, network, input.get_next().features); },
       "predict");
   save_model(strategy, predict, input_of(job, options.examples), options, place.folder);
 }

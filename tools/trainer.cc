@@ -95,9 +95,7 @@ void Trainer::make_dataset(std::int64_t batches_taken) {
 // Of a share of a step, its examples' part of the batch's loss, so that the sum over all of them,
 // of gradients as of losses, is that of the whole batch.
 Array Trainer::loss_of(const Batch& batch) const {
-  const Objective& objective = network_.objective();
-  Array losses = objective.losses(network_.logits(batch.features), objective.truth(batch.label),
-                                  features_.groups_of(batch.features));
+  Array losses = network_.losses(batch);
   if (!features_.weight.empty()) losses = losses * features_.weights_of(batch.features);
   if (runner_.shares() == 1) return mean(losses);
   return compute_average_loss(losses, {.global_batch_size = job_.data.batch});

@@ -35,7 +35,8 @@ class RankingRun : public ::testing::TestWithParam<std::tuple<const char*, const
                   str("[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 48\nepochs = 12\n"
                       "group = 'query'\n[data.csv]\nheader = true\ncolumns = ['query', 'colour', "
                       "'noise:float32', 'grade:float32']\nlabel = {column = 'grade'}\n[features]\n"
-                      "vocabulary = ['colour']\nnumeric = 'noise'\n[model]\nkind = 'deep'\n"
+                      "vocabulary = ['colour']\nhashed = {query = 40}\nnumeric = "
+                      "'noise'\n[model]\nkind = 'deep'\n"
                       "hidden = []\nobjective = 'ranking'\nloss = '",
                       std::get<1>(GetParam()),
                       "'\n[optimizer]\nkind = 'adagrad'\nlearning_rate = 0.5\n[evaluation]\n"
@@ -67,7 +68,7 @@ TEST_P(RankingRun, LearnsTheOrderOfEachList) {
   for (const auto& [name, value] : judged["metrics"].items())
     EXPECT_NEAR(value.get<double>(), report["metrics"][name].get<double>(), 1e-5) << name;
 
-  folder_.write("new.csv", "colour,noise\nc5,3\nc0,3\n");
+  folder_.write("new.csv", "query,colour,noise\nq,c5,3\nq,c0,3\n");
   ASSERT_EQ(cairn({"predict", path("run"), "--data", path("new.csv"), "--out", path("scores.csv")}),
             0)
       << output();

@@ -1,0 +1,111 @@
+#include "tools/job_towers.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/graph/ops.h"
+#include "nn/dense.h"
+#include "nn/ranking_losses.h"
+#include "tools/known_name.h"
+
+namespace cairn::tools {
+namespace {
+
+std::set<std::string> set_of(const std::vector<std::string>& names) {
+  return {names.begin(), names.end()};
+}
+
+nn::Layer tower(const Job& job, const std::string& name) {
+  return nn::Mlp(
+      nn::MlpOptions{.units = job.model.hidden, .name = name + "/tower", .seed = job.model.seed});
+}
+
+nn::TwoTowerOptions towers_of(const Job& job) {
+  return {.query = tower(job, "query"),
+          .candidate = tower(job, "candidate"),
+          .temperature = static_cast<float>(job.model.temperature),
+          .normalize = job.model.normalize};
+}
+
+// As [features] names them.
+std::vector<std::string> feature_names(const JobFeatures& features) {
+  std::vector<std::string> names;
+  for_each_named_column(features, [&](const std::string& key, const std::string& column) {
+    if (key != "features.crosses")
+      names.push_back(key == "features.bucketised" ? column + "_bucket" : column);
+  });
+  return names;
+}
+
+// Every feature belongs to a tower, and every name is a feature.
+void verify_towers(const Job& job, const PlaceOf& place) {
+  const std::vector<std::string> known = feature_names(job.features);
+  std::vector<std::string> used;
+  for (const auto& [key, names] : {std::pair("model.query", &job.model.query),
+                                   std::pair("model.candidate", &job.model.candidate)}) {
+    if (names->empty())
+      throw InvalidArgumentError(str(place(key), " names no feature: each tower needs some"));
+    for (const std::string& name : *names) verify_known(place(key), name, known);
+    used.insert(used.end(), names->begin(), names->end());
+  }
+  for (const std::string& name : known)
+    if (std::ranges::find(used, name) == used.end())
+      throw InvalidArgumentError(str(place("model.query"), ": \"", name,
+                                     "\" is a feature, and neither model.query nor "
+                                     "model.candidate names it: name it, or remove the feature"));
+}
+
+}  // namespace
+
+void verify_retrieval(const Job& job, const PlaceOf& place) {
+  const JobModel& model = job.model;
+  const JobData& data = job.data;
+  const auto refuse = [&](const std::string& key, const std::string& why) {
+    throw InvalidArgumentError(str(place(key), why));
+  };
+  const bool retrieves = model.objective == "retrieval";
+  if (retrieves != (model.kind == "two_tower"))
+    refuse("model.kind", str(" is \"", model.kind, "\", and model.objective \"", model.objective,
+                             "\": \"two_tower\" and \"retrieval\" go together"));
+  if (!retrieves) {
+    if (!data.candidate.empty())
+      refuse("data.candidate", " is of model.objective = \"retrieval\": remove it, or set that");
+    return;
+  }
+  if (data.format != "csv" && data.format != "tfrecords")
+    refuse("model.objective", str(" is \"retrieval\", which reads csv and tfrecords, and "
+                                  "data.format is \"",
+                                  data.format, "\""));
+  if (!data.label().empty())
+    refuse(data.label_key(),
+           ": model.objective = \"retrieval\" has no label, since every row is a "
+           "query with a candidate that belongs to it: remove it, and choose "
+           "such rows with data.where");
+  if (data.candidate.empty())
+    refuse("model.objective",
+           " is \"retrieval\": name with data.candidate the column that says "
+           "which candidate a row has");
+  if (model.hidden.empty())
+    refuse("model.hidden", " is empty: its last number is the width of the towers' vectors");
+  if (!(model.temperature > 0 && model.temperature <= 1e6))
+    refuse("model.temperature",
+           str(" is ", model.temperature, ": a number above 0, at most 1e6, is wanted"));
+  verify_towers(job, place);
+}
+
+JobTowers::JobTowers(const Job& job, const FittedFeatures& features)
+    : features_(features),
+      query_(job, features, "query", set_of(job.model.query)),
+      candidate_(job, features, "candidate", set_of(job.model.candidate)),
+      towers_(towers_of(job)) {}
+
+Array JobTowers::losses(const Features& features) const {
+  const Array ids = features_.groups_of(features);
+  const CandidateShares& shares = *features_.shares;
+  const Array place = find_key(ids, Array(shares.candidates));
+  const Array log_share = gather(Array(shares.log_share), place);
+  return nn::in_batch_softmax(towers_(query_(features), candidate_(features)),
+                              {.log_probability = log_share, .ids = ids});
+}
+
+}  // namespace cairn::tools
