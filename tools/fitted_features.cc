@@ -130,6 +130,14 @@ void take_group(FittedFeatures& made, const Job& job, const Dataset& data) {
   if (job.data.has_columns()) made.columns.push_back(group_column(job));
 }
 
+// Of formats of which nothing else is fitted.
+LabelScale label_scale(const Job& job, const Dataset& data, const Fit* known) {
+  if (!job.model.standardize) return {};
+  const NumericInput label =
+      known != nullptr ? known->numeric.back() : fit(data, fit_request(job)).numeric.back();
+  return {label.mean, label.stddev};
+}
+
 // Reads the training data once more.
 std::shared_ptr<const CandidateShares> shares_of(const Job& job, const Dataset& data) {
   constexpr std::size_t kCandidatesMax = 1 << 20;  // they are constants of every step
@@ -160,7 +168,7 @@ std::shared_ptr<const CandidateShares> shares_of(const Job& job, const Dataset& 
 
 // Records hold numbers and ids that are ready to use: nothing is fitted, and their number is the
 // file's size over a record's.
-FittedFeatures features_of_records(const Job& job, const Dataset& data) {
+FittedFeatures features_of_records(const Job& job, const Dataset& data, const Fit* known) {
   FittedFeatures made;
   for (const RecordField& field : job.data.records.fields)
     if (field.dtype == DType::kFloat32 && field.name != job.data.records.label &&
@@ -173,11 +181,12 @@ FittedFeatures features_of_records(const Job& job, const Dataset& data) {
     if (file_bytes(path) == 0) made.lines.empty_files.push_back(path);
   refuse_empty_files(made.lines, "data.train");
   made.examples = cardinality(data);
+  made.label = label_scale(job, data, known);
   return made;
 }
 
 // One bag of ids, each with a value.
-FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
+FittedFeatures features_of_libsvm(const Job& job, const Dataset& data, const Fit* known) {
   const LibsvmSchema& schema = job.data.libsvm;
   FittedFeatures made;
   made.ids.push_back({.name = schema.ids,
@@ -188,6 +197,7 @@ FittedFeatures features_of_libsvm(const Job& job, const Dataset& data) {
   take_group(made, job, data);
   made.examples = cardinality(data, &made.lines);
   refuse_empty_files(made.lines, "data.train");
+  made.label = label_scale(job, data, known);
   return made;
 }
 
@@ -199,13 +209,17 @@ FeatureColumn group_column(const Job& job) {
 
 FitRequest fit_request(const Job& job) {
   FitRequest request;
-  if (!job.data.has_columns()) return request;
+  const auto with_label = [&job](FitRequest made) {
+    if (job.model.standardize) made.numeric.push_back({.column = job.data.label()});
+    return made;
+  };
+  if (!job.data.has_columns()) return with_label(request);
   for (const auto& name : job.features.numeric) request.numeric.push_back({.column = name});
   for (const auto& name : job.features.log1p)
     request.numeric.push_back({.column = name, .log1p = true});
   request.vocabularies = job.features.vocabulary;
   request.vocabulary_options.min_count = job.features.vocabulary_min_count;
-  return request;
+  return with_label(request);
 }
 
 // Empty files are refused after the reading, because only reading tells that a file has no rows.
@@ -214,14 +228,19 @@ FittedFeatures fit_features(const Job& job, const Fit* known) {
   verify_label(job);
   const Dataset data = train_data(job);
   verify_named_columns(wanted, data.element_spec());
-  if (job.data.format == "records") return features_of_records(job, data);
-  if (job.data.format == "libsvm") return features_of_libsvm(job, data);
+  if (job.data.format == "records") return features_of_records(job, data, known);
+  if (job.data.format == "libsvm") return features_of_libsvm(job, data, known);
   FittedFeatures made;
   const Fit fitted = known != nullptr ? *known : fit(data, fit_request(job));
   made.lines = fitted.lines;
   made.examples = known != nullptr ? cardinality(data, &made.lines) : fitted.examples;
   refuse_empty_files(made.lines, "data.train");
-  add_numeric(made, job, fitted.numeric);
+  std::vector<NumericInput> numeric = fitted.numeric;
+  if (job.model.standardize) {
+    made.label = {numeric.back().mean, numeric.back().stddev};
+    numeric.pop_back();
+  }
+  add_numeric(made, job, std::move(numeric));
   for (std::size_t i = 0; i < wanted.vocabulary.size(); ++i)
     add(made, FeatureColumn::vocabulary(wanted.vocabulary[i], fitted.vocabularies[i]));
   add_unfitted(made, wanted);

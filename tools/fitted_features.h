@@ -9,6 +9,7 @@
 #include "data/fit.h"
 #include "nn/embedding.h"
 #include "tools/job.h"
+#include "tools/job_objective.h"
 #include "tools/job_source.h"
 
 namespace cairn::tools {
@@ -43,8 +44,9 @@ struct FittedFeatures {
   // Of ranking the column of the lists' numbers, of retrieval that of the candidates'; else empty.
   std::string group;
   std::shared_ptr<const CandidateShares> shares;  // of retrieval; else null
-  std::int64_t examples = 0;                      // of the training data, without what is held back
-  LinesRead lines;                                // of the training data
+  LabelScale label;
+  std::int64_t examples = 0;  // of the training data, without what is held back
+  LinesRead lines;            // of the training data
 
   // float32 [b]; undefined: all are 1.
   Array weights_of(const Features& features) const;
@@ -56,7 +58,8 @@ struct FittedFeatures {
 // The column of the lists' or candidates' numbers, where features() makes it of that column.
 FeatureColumn group_column(const Job& job);
 
-// What the job must know of its training data.
+// What the job must know of its training data: last of the numbers is the label, where that is
+// standardised.
 FitRequest fit_request(const Job& job);
 // Reads the training data once, for means, deviations and vocabularies. With `known`, which was
 // found for the same request in other data, it only counts the examples.

@@ -25,6 +25,7 @@ void read_objective(TomlTable& table, JobModel& model) {
   table.one_of("objective", model.objective, objectives());
   if (model.objective == "regression") {
     table.read("loss", model.loss);
+    table.read("standardize", model.standardize);
     if (model.loss == "huber") table.read("huber_delta", model.huber_delta);
   }
   if (model.objective == "ranking") {

@@ -37,7 +37,8 @@ struct JobModel {
   std::string objective = "binary";
   // Of regression mse, huber or mae; of ranking softmax or bpr.
   std::string loss = "mse";
-  double huber_delta = 1;  // of huber: the error from which it grows linearly
+  bool standardize = false;  // regression: the label, over the training data
+  double huber_delta = 1;    // of huber: the error from which it grows linearly
   // Of multiclass: how many, and their texts in the label's column; empty: it holds 0, 1, ...
   std::int64_t classes = 0;
   std::vector<std::string> class_texts;

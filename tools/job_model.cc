@@ -23,7 +23,7 @@ JobNetwork::JobNetwork(const Job& job, const FittedFeatures& features)
       wide_on_(job.model.kind.starts_with("wide")),
       deep_on_(job.model.kind == "deep" || job.model.kind == "wide_deep"),
       features_(features),
-      objective_(job) {
+      objective_(job, features.label) {
   const std::uint64_t seed = job.model.seed;
   if (click_on_) make_click_model(job);
   if (job.model.kind == "two_tower") {

@@ -114,10 +114,11 @@ bool larger_is_better(const std::string& metric) {
   return true;
 }
 
-Objective::Objective(const Job& job)
+Objective::Objective(const Job& job, LabelScale scale)
     : objective_(job.model.objective),
       loss_(job.model.loss),
       huber_delta_(static_cast<float>(job.model.huber_delta)),
+      scale_(scale),
       label_(job.data.truth),
       metrics_(judged_metrics(job)) {}
 
@@ -136,14 +137,18 @@ Array Objective::losses(const Array& outputs, const Array& truth, const Array& g
                           : nn::grouped_softmax(outputs, truth, groups);
   if (objective_ == "multiclass") return nn::sparse_softmax_cross_entropy(outputs, truth);
   if (objective_ == "binary") return nn::sigmoid_cross_entropy(outputs, truth);
-  if (loss_ == "huber") return nn::huber(outputs, truth, huber_delta_);
-  return loss_ == "mae" ? nn::mean_absolute_error(outputs, truth)
-                        : nn::mean_squared_error(outputs, truth);
+  const bool scaled = scale_.mean != 0 || scale_.stddev != 1;
+  const Array learnt = scaled ? (truth - scale_.mean) * (1 / scale_.stddev) : truth;
+  if (loss_ == "huber") return nn::huber(outputs, learnt, huber_delta_ / scale_.stddev);
+  return loss_ == "mae" ? nn::mean_absolute_error(outputs, learnt)
+                        : nn::mean_squared_error(outputs, learnt);
 }
 
 Array Objective::prediction(const Array& outputs) const {
   if (objective_ == "multiclass") return softmax(outputs);
-  return objective_ == "binary" ? nn::probability(outputs) : reshape(outputs, {-1});
+  if (objective_ == "binary") return nn::probability(outputs);
+  const Array number = reshape(outputs, {-1});
+  return scale_.mean == 0 && scale_.stddev == 1 ? number : number * scale_.stddev + scale_.mean;
 }
 
 std::vector<std::unique_ptr<nn::Metric>> Objective::metrics() const {

@@ -36,11 +36,18 @@ std::vector<std::string> judged_metrics(const Job& job);
 // Whether a model is the better the larger this metric is; else the smaller.
 bool larger_is_better(const std::string& metric);
 
+// What a label is standardised by; 0 and 1: it is learnt as it is.
+struct LabelScale {
+  float mean = 0, stddev = 1;
+};
+
 // Its functions of arrays are called within a traced function.
 //   Thread  one.
 class Objective {
  public:
-  explicit Objective(const Job& job);  // a job that was verified
+  // A job that was verified. The network learns (label - mean) / stddev; truths and predictions
+  // are in the label's own unit.
+  explicit Objective(const Job& job, LabelScale scale = {});
   // What is learnt of the label's column, [b]: 0 or 1 by a threshold, a class id, or the number.
   Array truth(const Array& label) const;
   // Of what the network gives, [b, outputs], and truths: one loss per example, [b]. `groups`, of
@@ -55,6 +62,7 @@ class Objective {
  private:
   std::string objective_, loss_;
   float huber_delta_;
+  LabelScale scale_;
   JobLabel label_;
   std::vector<std::string> metrics_;
 };

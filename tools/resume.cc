@@ -12,7 +12,7 @@ namespace {
 
 // Vocabulary values are bytes of the data, and JSON holds only valid text, so they are stored as
 // base64.
-Json fit_json(const FittedFeatures& features) {
+Json fit_json(const Job& job, const FittedFeatures& features) {
   Json numeric = Json::array();
   Json vocabularies = Json::object();
   for (const FeatureColumn& column : features.columns) {
@@ -26,6 +26,11 @@ Json fit_json(const FittedFeatures& features) {
     for (const std::string& value : column.values) values.push_back(storage::to_base64(value));
     vocabularies[column.name] = std::move(values);
   }
+  if (job.model.standardize)
+    numeric.push_back({{"column", job.data.label()},
+                       {"mean", features.label.mean},
+                       {"stddev", features.label.stddev},
+                       {"log1p", false}});
   return {{"numeric", std::move(numeric)}, {"vocabularies", std::move(vocabularies)}};
 }
 
@@ -71,7 +76,7 @@ Json metadata_of(const Job& job, const FittedFeatures& features, std::int64_t st
           {"steps", steps},
           {"data_began", data_began},
           {"toml", job.text},
-          {"features", fit_json(features)}};
+          {"features", fit_json(job, features)}};
 }
 
 // A checkpoint without a job's name is of a program that uses the API; restoring compares its

@@ -37,7 +37,8 @@ Retrieval::Metrics Retrieval::judge(std::span<const float> vectors,
     all.insert(all.end(), vector.begin(), vector.end());
   }
   const Array index = rows(candidates(), std::move(all));
-  const std::int64_t at_once = std::max<std::int64_t>(1, kScoresMax / std::max<std::int64_t>(candidates(), 1));
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, kScoresMax / std::max<std::int64_t>(candidates(), 1));
   for (std::int64_t begin = 0; begin < examples(); begin += at_once) {
     const std::int64_t end = std::min(begin + at_once, examples());
     std::vector<float> queries;

@@ -10,6 +10,7 @@
 #include "tests/tools/temp_folder.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
+#include "tools/resume.h"
 
 namespace cairn::tools {
 namespace {
@@ -243,6 +244,61 @@ TEST_F(JobObjectiveTest, MetricsAndEarlyStoppingAreOfTheObjective) {
               HasSubstr("early_stopping.patience is 0"));
   EXPECT_THAT(error_of(days("", label, judged + "[early_stopping]\nmin_delta = -1.0")),
               HasSubstr("early_stopping.min_delta is -1"));
+}
+
+// ---- a label in its own unit ----
+
+std::string delays(const std::string& of_model) {
+  return days("", "{column = 'delay', unknown = 'skip'}",
+              "[model]\nobjective = 'regression'\n" + of_model);
+}
+
+TEST_F(JobObjectiveTest, ALabelIsStandardisedAndPredictedInItsUnit) {
+  folder_.write("a.csv", kDays);  // delays of 20, -3, 15 and 16
+  const Job read = job(delays("standardize = true\nloss = 'huber'\nhuber_delta = 9\n"));
+  const FittedFeatures features = fit_features(read);
+  EXPECT_NEAR(features.label.mean, 12, 1e-5);
+  const float stddev = std::sqrt((64.0f + 225 + 9 + 16) / 4);
+  EXPECT_NEAR(features.label.stddev, stddev, 1e-4);
+  EXPECT_EQ(features.columns[0].numerics.size(), 1u);  // the label is no feature
+
+  const Objective objective(read, features.label);
+  const Array outputs = Tensor::of<float>({2, 1}, std::vector<float>{0, 1});
+  const Tensor predicted = objective.prediction(outputs).eval();
+  EXPECT_NEAR(predicted.values<float>()[0], 12, 1e-5);
+  EXPECT_NEAR(predicted.values<float>()[1], 12 + stddev, 1e-4);
+  const Array truth = Tensor::of<float>({2}, std::vector<float>{15, 12 + stddev + 20});
+  const Tensor losses = objective.losses(outputs, truth).eval();
+  EXPECT_NEAR(losses.values<float>()[0], 9 / 2.0f / (stddev * stddev), 1e-5);
+  EXPECT_NEAR(losses.values<float>()[1], 9 * (20 - 4.5f) / (stddev * stddev), 1e-4);
+}
+
+TEST_F(JobObjectiveTest, NewDataKeepsWhatTheLabelWasStandardisedBy) {
+  folder_.write("a.csv", kDays);
+  const Job read = job(delays("standardize = true\n"));
+  const Json saved = metadata_of(read, fit_features(read), 1, 0);
+  folder_.write("a.csv", "day,carrier,delay\n1,UA,200\n2,AA,300\n");
+  const FittedFeatures later = features_as_saved(saved, read, "the checkpoint");
+  EXPECT_NEAR(later.label.mean, 12, 1e-5);
+  EXPECT_FLOAT_EQ(later.columns[0].numerics[0].mean, 4);
+}
+
+TEST_F(JobObjectiveTest, RecordsHaveAStandardisedLabelToo) {
+  const std::vector<float> values = {1, 10, 2, 30};  // x, y, x, y
+  folder_.write("a.bin", std::string(reinterpret_cast<const char*>(values.data()), 16));
+  const Job read =
+      job("[data]\ntrain = 'a.bin'\nformat = 'records'\n[data.records]\nfields = ['x:float32', "
+          "'y:float32']\nlabel = 'y'\n[model]\nkind = 'deep'\nobjective = 'regression'\n"
+          "standardize = true\n");
+  EXPECT_NEAR(fit_features(read).label.mean, 20, 1e-5);
+  EXPECT_NEAR(fit_features(read).label.stddev, 10, 1e-5);
+}
+
+TEST_F(JobObjectiveTest, OnlyRegressionStandardises) {
+  folder_.write("a.csv", kDays);
+  EXPECT_THAT(error_of(days("", "{column = 'delay', above = 15, unknown = 'skip'}",
+                            "[model]\nstandardize = true\n")),
+              HasSubstr("unknown key \"model.standardize\""));
 }
 
 }  // namespace

@@ -249,5 +249,25 @@ TEST_F(PredictFrom, FilesWithAHeaderThatLackWhatOnlyTrainingReads) {
   EXPECT_EQ(predictions("bare.csv"), full);
 }
 
+// Of a standardised label the model is trained on small numbers; what it says has the label's unit.
+TEST_F(PredictFrom, ARegressionOfAStandardisedLabel) {
+  std::string rows;
+  for (int i = 0; i < 200; ++i) rows += str(i % 10, ",", 5000 + 100 * (i % 10), "\n");
+  folder_.write("train.csv", rows);
+  folder_.write("new.csv", "0\n9\n");
+  train_by_text(
+      "[data]\ntrain = 'train.csv'\ntest = 'train.csv'\nbatch = 20\nepochs = 20\n[data.csv]\n"
+      "columns = ['x:float32', 'y:float32']\nlabel = {column = 'y'}\n[features]\nnumeric = 'x'\n"
+      "[model]\nkind = 'deep'\nhidden = []\nobjective = 'regression'\nstandardize = true\n"
+      "[optimizer]\nkind = 'sgd'\nlearning_rate = 0.1\n");
+  const auto predicted = predictions("new.csv");
+  ASSERT_EQ(predicted.size(), 3u);
+  // After the few steps that are taken here, on its way from their mean, 5450, to 5000 and 5900.
+  EXPECT_GT(std::stod(predicted[1]), 5000);
+  EXPECT_LT(std::stod(predicted[1]), 5440);
+  EXPECT_GT(std::stod(predicted[2]), 5460);
+  EXPECT_LT(std::stod(predicted[2]), 5900);
+}
+
 }  // namespace
 }  // namespace cairn::tools
