@@ -8,6 +8,7 @@
 #include "data/csv_cells.h"
 #include "data/csv_filter.h"
 #include "data/dataset_wire.h"
+#include "data/label_range.h"
 #include "data/stage_spec.h"
 
 namespace cairn {
@@ -168,6 +169,7 @@ ElementSpec records_element(const RecordSchema& schema) {
                                    kFieldCountMax, " are possible"));
   element.label = schema.label;
   if (!schema.label.empty()) element.find(schema.label);
+  label_range(schema);  // for its error
   return element;
 }
 

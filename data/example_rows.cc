@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "data/label_range.h"
 #include "data/numbers.h"
 #include "data/printable.h"
 #include "data/proto_fields.h"
@@ -40,8 +41,8 @@ class Column {
 
   const std::string& name() const { return feature_.name; }
   // Whether all values of the row that was added last lie in [0, 1].
-  bool last_is_binary() const {
-    const auto lies = [](auto value) { return value >= 0 && value <= 1; };  // not so if NaN
+  bool last_lies_in(const LabelRange& range) const {
+    const auto lies = [&range](auto value) { return range.holds(static_cast<double>(value)); };
     return std::all_of(floats_.end() - last(floats_), floats_.end(), lies) &&
            std::all_of(integers_.end() - last(integers_), integers_.end(), lies);
   }
@@ -208,10 +209,10 @@ class Column {
 
 class ExampleRows final : public RowDecoder {
  public:
-  explicit ExampleRows(const ExampleSchema& schema) {
+  explicit ExampleRows(const ExampleSchema& schema) : label_range_(label_range(schema)) {
     columns_.reserve(schema.features.size());
     for (const ExampleFeature& feature : schema.features) {
-      if (schema.binary_label && feature.name == schema.label) binary_ = columns_.size();
+      if (!label_range_.any() && feature.name == schema.label) label_ = columns_.size();
       place_of_[feature.name] = static_cast<int>(columns_.size());
       columns_.emplace_back(feature);
     }
@@ -225,9 +226,9 @@ class ExampleRows final : public RowDecoder {
     for (std::size_t i = 0; i < columns_.size() && fault.why.empty(); ++i)
       if (!columns_[i].add(fault.why))
         fault.why = str("feature \"", printable(columns_[i].name()), "\": ", fault.why);
-    if (fault.why.empty() && binary_ && !columns_[*binary_].last_is_binary())
-      fault.why = str("label \"", printable(columns_[*binary_].name()),
-                      "\": it is not a label of two classes, which must lie in [0, 1]");
+    if (fault.why.empty() && label_ && !columns_[*label_].last_lies_in(label_range_))
+      fault.why = str("label \"", printable(columns_[*label_].name()), "\": it is not ",
+                      label_range_.text());
     if (!fault.why.empty()) {
       for (Column& column : columns_) column.truncate(static_cast<std::size_t>(rows_));
       return false;
@@ -297,7 +298,8 @@ class ExampleRows final : public RowDecoder {
   };
   std::vector<Column> columns_;
   std::unordered_map<std::string, int> place_of_;
-  std::optional<std::size_t> binary_;  // the place of a label of two classes
+  const LabelRange label_range_;
+  std::optional<std::size_t> label_;  // its place, where it cannot be any number
   std::vector<Guess> guesses_;
   std::int64_t rows_ = 0;
   std::size_t bytes_ = 0;

@@ -34,6 +34,9 @@ struct ExampleSchema {
   std::string label = "";  // the feature that is the label; empty: none
   // A record whose label lies outside [0, 1], NaN too, is a bad one.
   bool binary_label = false;
+  // Above 0, instead: one whose label is not a whole number from 0 to label_classes - 1. At most
+  // 65,535.
+  std::int64_t label_classes = 0;
   bool operator==(const ExampleSchema&) const = default;
 };
 

@@ -1,6 +1,7 @@
 // The calls of Dataset for sources that read files of a format of their own, and what each yields.
 #include "data/csv_cells.h"
 #include "data/dataset.h"
+#include "data/label_range.h"
 #include "data/stage_spec.h"
 
 namespace cairn {
@@ -70,6 +71,7 @@ ElementSpec example_element(const ExampleSchema& schema) {
   for (const ExampleFeature& feature : schema.features)
     if (feature.ragged && feature.name == schema.label)
       throw InvalidArgumentError(str("the label \"", feature.name, "\" cannot be ragged"));
+  label_range(schema);  // for its error
   return element;
 }
 

@@ -56,6 +56,7 @@ Dataset read_tfrecords(pipeline::TfRecords::Reader in) {
   }
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
+  schema.label_classes = in.getLabelClasses();
   const TfRecordOptions options{read_on_error(in.getOnError()), in.getRecordBytesMax()};
   return Dataset::tfrecords(read_texts(in.getPaths(), kPathsMax), std::move(schema), options);
 }
@@ -113,6 +114,7 @@ void write_kind(pipeline::Stage::Builder stage, const TfRecordsSpec& spec) {
   }
   out.setLabel(spec.schema.label);
   out.setBinaryLabel(spec.schema.binary_label);
+  out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
   out.setOnError(static_cast<std::uint8_t>(spec.options.on_error));
   out.setRecordBytesMax(spec.options.record_bytes_max);
 }

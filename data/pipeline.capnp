@@ -100,6 +100,7 @@ struct Records {
   fields @1 :List(RecordField);
   label @2 :Text;
   binaryLabel @3 :Bool;
+  labelClasses @4 :UInt16;   # 0: the label is not one of classes
 }
 
 struct RecordField {
@@ -226,6 +227,7 @@ struct TfRecords {
   onError @3 :UInt8;
   recordBytesMax @4 :Int64;
   binaryLabel @5 :Bool;
+  labelClasses @6 :UInt16;   # 0: the label is not one of classes
 }
 
 struct ExampleFeature {

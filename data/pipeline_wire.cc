@@ -100,6 +100,7 @@ void write_kind(pipeline::Stage::Builder stage, const RecordsSpec& spec) {
   }
   out.setLabel(spec.schema.label);
   out.setBinaryLabel(spec.schema.binary_label);
+  out.setLabelClasses(static_cast<std::uint16_t>(spec.schema.label_classes));
 }
 
 Dataset read_records(pipeline::Records::Reader in) {
@@ -110,6 +111,7 @@ Dataset read_records(pipeline::Records::Reader in) {
         {read_text(field.getName()), read_dtype(field.getDtype()), field.getCount()});
   schema.label = read_text(in.getLabel());
   schema.binary_label = in.getBinaryLabel();
+  schema.label_classes = in.getLabelClasses();
   return Dataset::records(read_texts(in.getPaths(), kPathsMax), std::move(schema));
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "data/byte_source.h"
+#include "data/label_range.h"
 #include "data/stage.h"
 
 namespace cairn {
@@ -33,6 +34,7 @@ class RecordsSource final : public Stage {
   explicit RecordsSource(std::shared_ptr<const StageSpec> spec)
       : spec_(std::move(spec)),
         records_(std::get<RecordsSpec>(spec_->kind)),
+        label_range_(label_range(records_.schema)),
         layout_(std::make_shared<BlockLayout>(spec_->element)) {
     record_ = static_cast<std::int64_t>(record_bytes(records_.schema));
     for (const auto& path : records_.paths) rows_of_.push_back(count(path));
@@ -54,7 +56,7 @@ class RecordsSource final : public Stage {
       deal_out(buffer_.data(), rows, static_cast<std::size_t>(record_), offset, bytes,
                values.mutable_raw());
       offset += bytes;
-      if (records_.schema.binary_label && column.name == records_.schema.label)
+      if (!label_range_.any() && column.name == records_.schema.label)
         verify_label(values, row_ - rows);
       columns.push_back(std::move(values));
     }
@@ -101,16 +103,14 @@ class RecordsSource final : public Stage {
   // `first` is the number of the first record of `labels` in its file.
   void verify_label(const Tensor& labels, std::int64_t first) const {
     const auto verify = [&](auto values) {
-      // not so if it is NaN
-      const auto in_range = [](double label) { return label >= 0 && label <= 1; };
+      const auto in_range = [this](double label) { return label_range_.holds(label); };
       const auto bad = std::find_if_not(values.begin(), values.end(), in_range);
       if (bad == values.end()) return;
       const auto values_each = static_cast<std::int64_t>(values.size()) / labels.shape()[0];
-      throw InvalidArgumentError(str(records_.paths[file_], ": record ",
-                                     first + (bad - values.begin()) / values_each,
-                                     " (from 0), field \"", records_.schema.label, "\": ", +*bad,
-                                     " is not a label of two classes, which must lie in [0, 1]; "
-                                     "mend the record, or name another label"));
+      throw InvalidArgumentError(
+          str(records_.paths[file_], ": record ", first + (bad - values.begin()) / values_each,
+              " (from 0), field \"", records_.schema.label, "\": ", +*bad, " is not ",
+              label_range_.text(), "; mend the record, or name another label"));
     };
     switch (labels.dtype()) {
       case DType::kFloat32: return verify(labels.values<float>());
@@ -141,6 +141,7 @@ class RecordsSource final : public Stage {
 
   std::shared_ptr<const StageSpec> spec_;
   const RecordsSpec& records_;
+  const LabelRange label_range_;
   std::shared_ptr<const BlockLayout> layout_;
   std::int64_t record_ = 1;  // bytes
   std::vector<std::int64_t> rows_of_;

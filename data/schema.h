@@ -107,6 +107,9 @@ struct RecordSchema {
   std::string label = "";  // the field that is the label; empty: none
   // A label outside [0, 1], NaN too, is an InvalidArgument that names file and record.
   bool binary_label = false;
+  // Above 0, instead: so is a label that is not a whole number from 0 to label_classes - 1. At most
+  // 65,535.
+  std::int64_t label_classes = 0;
   bool operator==(const RecordSchema&) const = default;
 };
 

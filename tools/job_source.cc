@@ -24,6 +24,11 @@ std::vector<std::string> label_classes(const Job& job) {
   return texts;
 }
 
+// Of a label that is a class's number; 0: it is not.
+std::int64_t classes_of(const Job& job, const std::string& label) {
+  return job.model.objective == "multiclass" && !label.empty() ? job.model.classes : 0;
+}
+
 Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnError on_error,
                    const Conditions& where) {
   CsvSchema schema = job.data.csv;
@@ -39,12 +44,14 @@ Dataset csv_source(const Job& job, const std::vector<std::string>& files, OnErro
 Dataset records_source(const Job& job, const std::vector<std::string>& files) {
   RecordSchema schema = job.data.records;
   schema.binary_label = is_binary(job) && !schema.label.empty();
+  schema.label_classes = classes_of(job, schema.label);
   return Dataset::records(files, schema);
 }
 
 Dataset tfrecords_source(const Job& job, const std::vector<std::string>& files, OnError on_error) {
   ExampleSchema schema = job.data.tfrecords;
   schema.binary_label = is_binary(job) && !schema.label.empty();
+  schema.label_classes = classes_of(job, schema.label);
   return Dataset::tfrecords(files, schema, {.on_error = on_error});
 }
 

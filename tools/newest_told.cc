@@ -1,5 +1,6 @@
 #include "tools/newest_told.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>

@@ -3,6 +3,8 @@
 
 #include <limits>
 
+#include "data/dataset_wire.h"
+#include "data/tfrecord_writer.h"
 #include "tests/data/testing.h"
 
 namespace cairn::testing {
@@ -59,6 +61,36 @@ TEST(BinaryLabel, OfRecordsIsNamedWithFileRecordAndField) {
     EXPECT_THAT(error_of([&] { open(Dataset::records(path, schema).skip(1).batch(4))->next(); }),
                 AllOf(HasSubstr("a.bin: record 3 "), HasSubstr("\"y\""), HasSubstr("[0, 1]")));
   }
+}
+
+TEST(LabelOfClasses, OfRecordsAndExamplesIsNamedWithItsPlace) {
+  TempFolder folder;
+  for (const float bad : {3.0f, -1.0f, 1.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    const float labels[] = {0, 2, 1, bad};
+    const std::string path =
+        folder.write("a.bin", std::string(reinterpret_cast<const char*>(labels), sizeof labels));
+    const RecordSchema schema{
+        .fields = {{"y", DType::kFloat32, 1}}, .label = "y", .label_classes = 3};
+    const Dataset data = parse_dataset(serialize(Dataset::records(path, schema)));
+    EXPECT_THAT(error_of([&] { open(data.batch(4))->next(); }),
+                AllOf(HasSubstr("a.bin: record 3 "), HasSubstr("from 0 to 2")));
+  }
+  const std::string path = folder.path("a.tfrecord");
+  TfRecordWriter file(path);
+  for (const std::int64_t label : {2, 0, 3, 1})
+    file.write(ExampleMessage().integers("y", {label}).bytes());
+  file.finish();
+  const ExampleSchema schema{
+      .features = {{.name = "y", .dtype = DType::kInt64}}, .label = "y", .label_classes = 3};
+  const Dataset data = parse_dataset(serialize(Dataset::tfrecords(path, schema)));
+  EXPECT_THAT(error_of([&] { open(data.batch(4))->next(); }),
+              AllOf(HasSubstr("a.tfrecord"), HasSubstr("record 2"), HasSubstr("from 0 to 2")));
+  EXPECT_THAT(error_of([] {
+                Dataset::records(
+                    "a",
+                    {.fields = {{"y", DType::kFloat32, 1}}, .label = "y", .label_classes = 70'000});
+              }),
+              HasSubstr("label_classes is 70000"));
 }
 
 }  // namespace

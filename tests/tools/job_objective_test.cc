@@ -246,6 +246,22 @@ TEST_F(JobObjectiveTest, MetricsAndEarlyStoppingAreOfTheObjective) {
               HasSubstr("early_stopping.min_delta is -1"));
 }
 
+TEST_F(JobObjectiveTest, ANumberOfNoClassIsABadRecordToo) {
+  const std::vector<float> values = {1, 0, 2, 3};  // x, y, x, y
+  folder_.write("a.bin", std::string(reinterpret_cast<const char*>(values.data()), 16));
+  const Job read =
+      job("[data]\ntrain = 'a.bin'\nformat = 'records'\n[data.records]\nfields = ['x:float32', "
+          "'y:float32']\nlabel = 'y'\n[model]\nkind = 'deep'\nobjective = 'multiclass'\nclasses = "
+          "3\n");
+  const auto examples = open(train_data(read).batch(2));
+  try {
+    examples->next();
+    ADD_FAILURE() << "it was taken";
+  } catch (const InvalidArgumentError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("a.bin: record 1 "), HasSubstr("from 0 to 2")));
+  }
+}
+
 // ---- a label in its own unit ----
 
 std::string delays(const std::string& of_model) {
