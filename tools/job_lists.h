@@ -1,6 +1,5 @@
-// The lists of a job with model.objective = "ranking": examples with one value of the column
-// data.group, which lie one after another in the data. And the candidates
-// of one with "retrieval".
+// The lists of a job with model.objective = "ranking", which are examples with one value of the
+// column data.group, one after another in the data; and the candidates of one with "retrieval".
 //   Thread  one.
 #pragma once
 #include <string>

@@ -110,9 +110,8 @@ TEST(CustomRuleOnServers, IsExactlyOnceWhateverDies) {
   }
 }
 
-// The servers have the rows and the slots of the checkpoint before anybody tells them of a rule.
-TEST(CustomRuleOnServers, GoesOnFromACheckpointInAnotherProcess) {
-  SimulatedCluster cluster(with(Consistency::asynchronous()));
+// Another process then goes on.
+std::string saved_after_25(SimulatedCluster& cluster) {
   std::string checkpoint;
   {
     Job job(cluster);
@@ -120,6 +119,13 @@ TEST(CustomRuleOnServers, GoesOnFromACheckpointInAnotherProcess) {
     checkpoint = job.coordinator.save({.folder = "/c"});
   }
   cluster.kill_chief();
+  return checkpoint;
+}
+
+// The servers have the rows and the slots of the checkpoint before anybody tells them of a rule.
+TEST(CustomRuleOnServers, GoesOnFromACheckpointInAnotherProcess) {
+  SimulatedCluster cluster(with(Consistency::asynchronous()));
+  const std::string checkpoint = saved_after_25(cluster);
   for (int i : {0, 1}) cluster.kill_ps(i), cluster.start_ps(i);
   cluster.start_chief();
   Job job(cluster);
@@ -131,13 +137,7 @@ TEST(CustomRuleOnServers, GoesOnFromACheckpointInAnotherProcess) {
 
 TEST(CustomRuleOnServers, TakesNoSlotsOfAnotherRule) {
   SimulatedCluster cluster(with(Consistency::asynchronous()));
-  std::string checkpoint;
-  {
-    Job job(cluster);
-    job.run(25);
-    checkpoint = job.coordinator.save({.folder = "/c"});
-  }
-  cluster.kill_chief();
+  const std::string checkpoint = saved_after_25(cluster);
   cluster.start_chief();
   const auto other = custom_rule("counting", {{"count", 0}}, [](const RuleInput& in) {
     return RuleOutput{in.slots[0] + 1.0f, {in.slots[0] + 1.0f}};

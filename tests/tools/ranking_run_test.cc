@@ -1,18 +1,9 @@
 // Rankings by the command: trained under every kind of strategy, judged list by list, evaluated and
 // predicted from the model on disk.
-#include <gmock/gmock.h>
-
-#include <sstream>
-
-#include "core/base/json.h"
-#include "tests/tools/end_in_time.h"
-#include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
+#include "tests/tools/job_run.h"
 
 namespace cairn::tools {
 namespace {
-
-using ::testing::HasSubstr;
 
 class RankingRun : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
@@ -30,8 +21,8 @@ class RankingRun : public ::testing::TestWithParam<std::tuple<const char*, const
                     colour / 2 + (query % 7 > 3 ? 3 : 0), "\n");
       }
     }
-    folder_.write("a.csv", rows);
-    folder_.write("job.toml",
+    run_.folder.write("a.csv", rows);
+    run_.folder.write("job.toml",
                   str("[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 48\nepochs = 12\n"
                       "group = 'query'\n[data.csv]\nheader = true\ncolumns = ['query', 'colour', "
                       "'noise:float32', 'grade:float32']\nlabel = {column = 'grade'}\n[features]\n"
@@ -42,41 +33,19 @@ class RankingRun : public ::testing::TestWithParam<std::tuple<const char*, const
                       "'\n[optimizer]\nkind = 'adagrad'\nlearning_rate = 0.5\n[evaluation]\n"
                       "batch = 50\n"));
   }
-  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string output() const { return folder_.read("output"); }
-  int cairn(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), CAIRN_PROGRAM);
-    ChildProcess child({.arguments = arguments, .output_file = path("output")});
-    return end_in_time(child, 120'000, output()).code;
-  }
 
-  TempFolder folder_;
+  JobRun run_;
 };
 
 TEST_P(RankingRun, LearnsTheOrderOfEachList) {
-  ASSERT_EQ(cairn({"train", path("job.toml"), "--strategy", std::get<0>(GetParam()), "--dir",
-                   path("run"), "--report", path("report")}),
-            0)
-      << output();
-  const Json report = parse_json(folder_.read("report"), "the report");
-  EXPECT_GT(report["metrics"]["ndcg@10"], 0.99) << output();
-  EXPECT_GT(report["metrics"]["grouped_auc"], 0.99);
-
-  folder_.write("output", "");
-  ASSERT_EQ(cairn({"evaluate", path("run"), "--data", path("a.csv"), "--json"}), 0) << output();
-  const Json judged = parse_json(output(), "the evaluation");
-  for (const auto& [name, value] : judged["metrics"].items())
-    EXPECT_NEAR(value.get<double>(), report["metrics"][name].get<double>(), 1e-5) << name;
-
-  folder_.write("new.csv", "query,colour,noise\nq,c5,3\nq,c0,3\n");
-  ASSERT_EQ(cairn({"predict", path("run"), "--data", path("new.csv"), "--out", path("scores.csv")}),
-            0)
-      << output();
-  std::istringstream scores(folder_.read("scores.csv"));
-  std::string header, first, second;
-  scores >> header >> first >> second;
-  EXPECT_EQ(header, "score");
-  EXPECT_GT(std::stof(first), std::stof(second));
+  const Json metrics = run_.trained(std::get<0>(GetParam()));
+  EXPECT_GT(metrics["ndcg@10"], 0.99);
+  EXPECT_GT(metrics["grouped_auc"], 0.99);
+  run_.expect_judged_as(metrics, 1e-5);
+  const auto scores = run_.predicted("query,colour,noise\nq,c5,3\nq,c0,3\n");
+  ASSERT_EQ(scores.size(), 3u);
+  EXPECT_EQ(scores[0], "score");
+  EXPECT_GT(std::stof(scores[1]), std::stof(scores[2]));
 }
 
 INSTANTIATE_TEST_SUITE_P(

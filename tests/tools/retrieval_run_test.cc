@@ -1,13 +1,6 @@
 // Two towers by the command: trained under every kind of strategy, judged over all candidates,
 // evaluated and predicted from the model on disk.
-#include <gmock/gmock.h>
-
-#include <sstream>
-
-#include "core/base/json.h"
-#include "tests/tools/end_in_time.h"
-#include "tests/tools/temp_folder.h"
-#include "tools/child_process.h"
+#include "tests/tools/job_run.h"
 
 namespace cairn::tools {
 namespace {
@@ -22,10 +15,10 @@ class RetrievalRun : public ::testing::TestWithParam<const char*> {
       state = state * 6364136223846793005u + 1442695040888963407u;
       const int user = static_cast<int>((state >> 40) % 40), taste = user % 10;
       const int film = taste * 3 + static_cast<int>((state >> 50) % 3);
-      rows += str("u", user, ",", 20 + user, ",film ", film, ",", 80 + film % 3, "\n");
+      rows += str("u", user, ",", 20 + user, ",film_", film, ",", 80 + film % 3, "\n");
     }
-    folder_.write("a.csv", rows);
-    folder_.write(
+    run_.folder.write("a.csv", rows);
+    run_.folder.write(
         "job.toml",
         "[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 50\nepochs = 20\nshuffle = 500\n"
         "candidate = 'film'\n[data.csv]\nheader = true\ncolumns = ['user', "
@@ -35,41 +28,19 @@ class RetrievalRun : public ::testing::TestWithParam<const char*> {
         "[optimizer]\nkind = 'adagrad'\nlearning_rate = 0.3\n[evaluation]\nbatch = 128\n"
         "metrics = ['recall@3', 'mrr']\n");
   }
-  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string output() const { return folder_.read("output"); }
-  int cairn(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), CAIRN_PROGRAM);
-    ChildProcess child({.arguments = arguments, .output_file = path("output")});
-    return end_in_time(child, 120'000, output()).code;
-  }
 
-  TempFolder folder_;
+  JobRun run_;
 };
 
 TEST_P(RetrievalRun, FindsTheCandidatesOfAQuery) {
-  ASSERT_EQ(cairn({"train", path("job.toml"), "--strategy", GetParam(), "--dir", path("run"),
-                   "--report", path("report")}),
-            0)
-      << output();
-  const Json report = parse_json(folder_.read("report"), "the report");
-  EXPECT_GT(report["metrics"]["recall@3"], 0.9) << output();  // by chance it is 0.1
-
-  folder_.write("output", "");
-  ASSERT_EQ(cairn({"evaluate", path("run"), "--data", path("a.csv"), "--json"}), 0) << output();
-  const Json judged = parse_json(output(), "the evaluation");
-  for (const auto& [name, value] : judged["metrics"].items())
-    EXPECT_NEAR(value.get<double>(), report["metrics"][name].get<double>(), 1e-3) << name;
-
-  folder_.write("new.csv", "user,age,film,length\nu0,20,film 0,80\nu0,20,film 17,82\n");
-  ASSERT_EQ(cairn({"predict", path("run"), "--data", path("new.csv"), "--out", path("scores.csv")}),
-            0)
-      << output();
-  std::istringstream scores(folder_.read("scores.csv"));
-  std::string header, first, second;
-  scores >> header >> first >> second;
-  EXPECT_THAT(header, ::testing::StartsWith("score,query"));
-  EXPECT_THAT(header, ::testing::HasSubstr("candidate"));
-  EXPECT_GT(std::stof(first), std::stof(second));
+  const Json metrics = run_.trained(GetParam());
+  EXPECT_GT(metrics["recall@3"], 0.9);  // by chance it is 0.1
+  run_.expect_judged_as(metrics, 1e-3);
+  const auto scores = run_.predicted("user,age,film,length\nu0,20,film_0,80\nu0,20,film_17,82\n");
+  ASSERT_EQ(scores.size(), 3u);
+  EXPECT_THAT(scores[0], ::testing::StartsWith("score,query"));
+  EXPECT_THAT(scores[0], ::testing::HasSubstr("candidate"));
+  EXPECT_GT(std::stof(scores[1]), std::stof(scores[2]));
 }
 
 INSTANTIATE_TEST_SUITE_P(Under, RetrievalRun,

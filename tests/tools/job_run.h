@@ -1,0 +1,57 @@
+// A job's life by the command: trained, judged again from the model on disk, and predicted with.
+// The job is job.toml and its data a.csv, in `folder`.
+#pragma once
+#include <gmock/gmock.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
+#include "tests/tools/temp_folder.h"
+#include "tools/child_process.h"
+
+namespace cairn::tools {
+
+class JobRun {
+ public:
+  std::string path(const std::string& name) const { return folder.path() + "/" + name; }
+  std::string output() const { return folder.read("output"); }
+  int cairn(std::vector<std::string> arguments) {
+    folder.write("output", "");
+    arguments.insert(arguments.begin(), CAIRN_PROGRAM);
+    ChildProcess child({.arguments = arguments, .output_file = path("output")});
+    return end_in_time(child, 120'000, output()).code;
+  }
+
+  // The metrics that the report has.
+  Json trained(const std::string& strategy) {
+    EXPECT_EQ(cairn({"train", path("job.toml"), "--strategy", strategy, "--dir", path("run"),
+                     "--report", path("report")}),
+              0)
+        << output();
+    return parse_json(folder.read("report"), "the report")["metrics"];
+  }
+  void expect_judged_as(const Json& reported, double tolerance) {
+    ASSERT_EQ(cairn({"evaluate", path("run"), "--data", path("a.csv"), "--json"}), 0) << output();
+    const Json judged = parse_json(output(), "the evaluation");
+    for (const auto& [name, value] : judged["metrics"].items())
+      EXPECT_NEAR(value.get<double>(), reported[name].get<double>(), tolerance) << name;
+  }
+  // The lines that are predicted for these; what comes first is the header.
+  std::vector<std::string> predicted(const std::string& examples) {
+    folder.write("new.csv", examples);
+    EXPECT_EQ(
+        cairn({"predict", path("run"), "--data", path("new.csv"), "--out", path("scores.csv")}), 0)
+        << output();
+    std::istringstream lines(folder.read("scores.csv"));
+    std::vector<std::string> all;
+    for (std::string line; lines >> line;) all.push_back(line);
+    return all;
+  }
+
+  TempFolder folder;
+};
+
+}  // namespace cairn::tools
