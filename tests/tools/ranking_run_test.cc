@@ -22,16 +22,17 @@ class RankingRun : public ::testing::TestWithParam<std::tuple<const char*, const
       }
     }
     run_.folder.write("a.csv", rows);
-    run_.folder.write("job.toml",
-                  str("[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 48\nepochs = 12\n"
-                      "group = 'query'\n[data.csv]\nheader = true\ncolumns = ['query', 'colour', "
-                      "'noise:float32', 'grade:float32']\nlabel = {column = 'grade'}\n[features]\n"
-                      "vocabulary = ['colour']\nhashed = {query = 40}\nnumeric = "
-                      "'noise'\n[model]\nkind = 'deep'\n"
-                      "hidden = []\nobjective = 'ranking'\nloss = '",
-                      std::get<1>(GetParam()),
-                      "'\n[optimizer]\nkind = 'adagrad'\nlearning_rate = 0.5\n[evaluation]\n"
-                      "batch = 50\n"));
+    run_.folder.write(
+        "job.toml",
+        str("[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 48\nepochs = 12\n"
+            "group = 'query'\n[data.csv]\nheader = true\ncolumns = ['query', 'colour', "
+            "'noise:float32', 'grade:float32']\nlabel = {column = 'grade'}\n[features]\n"
+            "vocabulary = ['colour']\nhashed = {query = 40}\nnumeric = "
+            "'noise'\n[model]\nkind = 'deep'\n"
+            "hidden = []\nobjective = 'ranking'\nloss = '",
+            std::get<1>(GetParam()),
+            "'\n[optimizer]\nkind = 'adagrad'\nlearning_rate = 0.5\n[evaluation]\n"
+            "batch = 50\n"));
   }
 
   JobRun run_;
