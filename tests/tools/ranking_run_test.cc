@@ -1,5 +1,6 @@
 // Rankings by the command: trained under every kind of strategy, judged list by list, evaluated and
 // predicted from the model on disk.
+#include "core/base/error.h"
 #include "tests/tools/job_run.h"
 
 namespace cairn::tools {
