@@ -65,7 +65,7 @@ class Engine {
   EngineStats stats() const { return status_.stats(); }
   // As of at most 200 ms ago; before start() has ended, too.
   std::string status_json() const { return status_.json(); }
-  // What the program says of itself in it.
+  // Sets the part of status_json() that the program says of itself.
   void set_program_status(Json said) { status_.set_program(std::move(said)); }
   // tasks that start() waits for, each with what is wrong, as of as long ago
   std::vector<std::string> missing() const { return status_.missing(); }

@@ -21,8 +21,9 @@ struct StrategyOptions {
 // one_device, mirrored, central_storage, multi_worker_mirrored, parameter_server or hybrid, with
 // the cluster that TF_CONFIG says where it is one of several processes. What these options do not
 // have, the strategies' own have (coordinator/strategies.h).
-//   Errors  InvalidArgument: another name, naming the nearest; several devices of one_device or
-//           hybrid; a consistency that is not parameter_server's. Else the strategy's own.
+//   Errors  InvalidArgument: an unknown name (the message suggests the nearest); more than one
+//           device for one_device or hybrid; a consistency for any but parameter_server. Otherwise
+//           the strategy's own.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, StrategyOptions options = {});
 
 }  // namespace cairn

@@ -40,7 +40,7 @@ class RunHistory {
 
   // The run begins behind `step`: 0, or that of the checkpoint from which it goes on.
   void start(std::int64_t step);
-  // examples_per_s is that of an ExamplesRate.
+  // Adds examples_per_s, computed by an ExamplesRate.
   void step(const Step& step);
   void evaluation(std::int64_t step, const std::string& data,
                   const std::vector<std::pair<std::string, double>>& metrics);

@@ -1,4 +1,4 @@
-// Judge: what runs over batches of a job's test data tell of the model, and the metrics of that.
+// Judge: evaluates a job's model on test data, batch by batch, and computes the metrics.
 //
 //   binary, regression, multiclass  each metric's own summary of a batch, which add up
 //   ranking                         the score of every example: a list may lie in several batches,

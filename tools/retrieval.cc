@@ -7,7 +7,7 @@
 namespace cairn::tools {
 namespace {
 
-// Scores at once.
+// How many scores are computed at once.
 constexpr std::int64_t kScoresMax = std::int64_t{1} << 22;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Retrieval: which of all candidates a query's vector finds, and how well that is what belongs to
-// it.
+// Retrieval: ranks all candidates for each query by their vectors, and computes metrics of where
+// the right candidate is found.
 //   Thread  one.
 #pragma once
 #include <cstdint>
@@ -22,7 +22,7 @@ class Retrieval {
   // given.
   void add(std::span<const std::int64_t> candidates, std::span<const float> weights = {});
   std::int64_t examples() const { return static_cast<std::int64_t>(place_of_.size()); }
-  // Different ones.
+  // The number of distinct candidates.
   std::int64_t candidates() const { return static_cast<std::int64_t>(first_.size()); }
 
   // Ranks all candidates for the query of every example. `vectors`: of each example the query's and

@@ -16,7 +16,8 @@
 namespace cairn::tools {
 namespace {
 
-// Keeps the error's class, and says which key named the file and what to do.
+// Throws the current error again, as the same class, with the job file's key and the cure in its
+// message.
 [[noreturn]] void refuse(const JobOutput& output, const char* cure) {
   ErrorParts parts = error_parts(std::current_exception());
   parts.message = str(output.place, " is \"", output.path, "\": ", parts.message, "; ", cure);

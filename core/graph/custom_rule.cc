@@ -17,8 +17,8 @@ namespace {
 constexpr std::size_t kNameMax = 100;
 constexpr std::size_t kScalars = 2;  // learning_rate and t, behind value and gradient
 
-// A graph that holds a rule is read by what reads rules: without this, a message could nest them
-// until the stack ends.
+// Reading a rule reads a graph, and reading a graph reads the rules in it: without this guard a
+// message could nest them until the stack overflows.
 thread_local bool reading = false;
 class [[nodiscard]] Reading {
  public:
@@ -55,7 +55,7 @@ TensorType argument_type(std::size_t i) {
   return {DType::kFloat32, scalar ? Shape{} : Shape{Shape::kUnknown}};
 }
 
-// Whether the node gives one element for each element that it is given, or one for all.
+// Whether the node computes element i from element i of each of its inputs, or is a scalar.
 bool is_elementwise(const Node& node) {
   if (node.outputs.size() != 1) return false;
   const Shape& shape = node.outputs[0].shape;
@@ -109,7 +109,7 @@ std::string key_of(const std::string& name, const std::vector<RuleSlot>& slots,
 
 }  // namespace
 
-// The rules of this process that somebody holds.
+// All custom rules that are in use in this process, so that equal ones are one object.
 struct CustomRules {
   static CustomRules& all() {
     static CustomRules& rules = *new CustomRules;  // outlives all who hold one
@@ -122,7 +122,7 @@ struct CustomRules {
     return at == held.end() ? nullptr : at->second.lock();
   }
 
-  // Another thread may have made an equal one meanwhile, which is then the one.
+  // If another thread has entered an equal rule meanwhile, that one is returned.
   std::shared_ptr<const CustomRule> enter(const std::string& key, CustomRule made) {
     std::lock_guard hold(mutex);
     std::weak_ptr<const CustomRule>& place = held[key];
@@ -136,7 +136,7 @@ struct CustomRules {
     return entered;
   }
 
-  // Unless an equal one was entered since.
+  // Leaves the entry alone if an equal rule has been entered since.
   void forget(const std::string& key) {
     std::lock_guard hold(mutex);
     const auto at = held.find(key);

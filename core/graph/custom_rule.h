@@ -28,8 +28,8 @@ namespace cairn {
 
 struct Graph;
 
-// What a rule is applied to. `value`, `gradient` and each of the slots are float32 [n]: some n
-// elements of a variable, whichever are at hand. The others are float32 scalars.
+// What a rule works on. `value`, `gradient` and each of the slots are float32 [n] and belong to the
+// same n elements of a variable, whose place in it is not told. The rest are float32 scalars.
 struct RuleInput {
   Array value, gradient;
   Array learning_rate;
@@ -38,7 +38,7 @@ struct RuleInput {
   Array t;
   std::vector<Array> slots;
 };
-// What they become, each [n] or a scalar; as many slots as there were.
+// The new value and slots, each [n] or a scalar; as many slots as RuleInput has.
 struct RuleOutput {
   Array value;
   std::vector<Array> slots = {};
@@ -51,8 +51,9 @@ struct RuleSlot {
   float initial_value = 0;
 };
 
-// A rule of kind RuleKind::kCustom. Rules of equal names, slots and operations are equal, and the
-// name is what messages, checkpoints and `cairn ckpt` call it.
+// A rule of kind RuleKind::kCustom. Rules of equal names, slots and operations are equal. The name
+// appears in messages and in a checkpoint's manifest; a process that reads the manifest, and does
+// not have the rule, calls it "custom".
 //   Errors  InvalidArgument: no name, or one of more than 100 bytes; more than kSlotsMax slots, or
 //           two of one name; the function returns another number of slots, or something that is not
 //           float32; it uses an operation that looks at more than one element at once, a random
@@ -80,7 +81,7 @@ class CustomRule {
 
   const std::string& name() const { return name_; }
   const std::vector<RuleSlot>& slots() const { return slots_; }
-  // Nullptr: those of of_slots().
+  // Null for a rule made by of_slots().
   const RuleProgram* program() const { return program_.get(); }
   const Graph& graph() const { return *graph_; }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -101,7 +102,8 @@ class CustomRule {
 UpdateRule with_saved_slots(UpdateRule rule, const std::vector<std::string>& names);
 // Whether a custom rule can be applied; all others can.
 bool has_operations(const UpdateRule& rule);
-//   Errors  InvalidArgument: it has none here.
+// The custom rule with its operations.
+//   Errors  InvalidArgument: it came without them.
 const CustomRule& operations_of(const UpdateRule& rule);
 
 // Implemented by the CPU's kernels (core/kernels/cpu/custom_rule.cc).

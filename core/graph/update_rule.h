@@ -25,9 +25,9 @@
 namespace cairn {
 
 // The numbers are those of the wire format and of checkpoints; never renumber. How many slots a
-// kind has, and how wide they are, does not depend on its constants, except for kCustom. A `share`
-// is what of a new gradient enters a moving average, 0 meaning 1 - beta (or 1 - rho) in float32:
-// the reference's newer optimizers round it differently.
+// kind has, and how wide they are, does not depend on its constants; a kCustom rule brings its own
+// list of slots. A `share` is what of a new gradient enters a moving average, 0 meaning 1 - beta
+// (or 1 - rho) in float32: the reference's newer optimizers round it differently.
 enum class RuleKind : std::uint8_t {
   kAssign = 0,     // row = value
   kAssignAdd = 1,  // row += value

@@ -12,8 +12,8 @@
 
 namespace cairn {
 
-// A node's value has its number. Those of scalars are computed once an update and then stand in all
-// places of a block, so that they are operands like the others.
+// Values are numbered as their nodes. Scalars are computed once per update and copied into every
+// place of a block, so that they can be operands like any other value.
 struct RuleProgram {
   struct Step {
     BlockOp op;
@@ -135,7 +135,7 @@ class CustomPass {
             reinterpret_cast<const std::byte*>(part(i, k) + j);
     set_gradient(static_cast<std::int64_t>(i) * pass_.dim + j);
     steps(n);
-    // A result may be another slot as it was: nothing is written before all is where it stays.
+    // A result may be another slot's old value, so everything is kept before anything is written.
     for (std::size_t k = 0; k <= slots_; ++k) keep(k, n);
     for (std::size_t k = 0; k <= slots_; ++k)
       std::memcpy(part(i, k) + j, made(k), static_cast<std::size_t>(n) * sizeof(float));
