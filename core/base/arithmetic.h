@@ -4,12 +4,25 @@
 
 namespace cairn {
 
+// Whatever is not said here to be rounded stays float32: variables and their updates always.
 enum class Arithmetic : std::uint8_t {
   kFloat32,
-  // Operands are rounded to bfloat16 and products summed in float32; everything else stays float32,
-  // variables and their updates included. Meant for processors that compute it (AVX-512 BF16, AMX);
-  // others give the same numbers, to within the order of summing, and gain nothing.
+  // Operands are rounded to the 10 bits behind the point that tensor cores multiply, and products
+  // summed in float32. Devices without such cores compute in float32.
+  kTf32,
+  // Operands are rounded to bfloat16 and products summed in float32. Meant for processors that
+  // compute it (AVX-512 BF16, AMX, tensor cores); others give the same numbers, to within the order
+  // of summing, and gain nothing.
   kBfloat16,
+  // As kBfloat16; and a device that takes bfloat16 from memory keeps what products read in it: the
+  // values between the layers of a network and their gradients, which then take half the memory.
+  // Only what no other kind of operation reads. Other devices compute as under kBfloat16.
+  kMixedBfloat16,
 };
+
+// Whether the operands of products are rounded to bfloat16.
+constexpr bool rounds_to_bfloat16(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kBfloat16 || arithmetic == Arithmetic::kMixedBfloat16;
+}
 
 }  // namespace cairn

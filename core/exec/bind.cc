@@ -40,6 +40,8 @@ void Binder::bind() {
   // as a reader too.
   for (std::size_t v = 0; v < consumer_.size(); ++v)
     if (plan_.uses[v] != 1) consumer_[v] = -1;
+  for (const Wave& wave : plan_.waves) mark_absorbed(wave);
+  find_narrow();
   for (const Wave& wave : plan_.waves) emit_wave(wave);
   place();
 }
@@ -48,6 +50,15 @@ void Binder::bind() {
 std::vector<TensorType> Binder::input_types(const Node& n) const {
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < n.inputs.size(); ++i) types.push_back(input_type(n, i));
+  return types;
+}
+
+// The types as the inputs lie in memory. Of what is asked for its shape alone, nothing is read.
+std::vector<TensorType> Binder::stored_input_types(const Node& n) const {
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < n.inputs.size(); ++i)
+    types.push_back(n.op->needs_shape_only(i) ? input_type(n, i)
+                                              : bound_.stored_type(plan_.value(n.inputs[i])));
   return types;
 }
 
@@ -174,13 +185,49 @@ void Binder::mark_absorbed(const Wave& wave) {
   }
 }
 
+// Of a node that computes: whether the device does so with bfloat16 for float32.
+bool Binder::takes_bfloat16(std::int32_t i) const {
+  const Node& n = node(i);
+  const std::int32_t made = plan_.value_base[static_cast<std::size_t>(i)];
+  return n.op->effect == Effect::kNone && !is_given(n) && !is_check(n) &&
+         bound_.root(made) == made && device_.takes_bfloat16(*n.op);
+}
+
+// Under kMixedBfloat16 a value lies as bfloat16 if a product reads it, which would round it anyway,
+// and everybody else who reads it can.
+void Binder::find_narrow() {
+  bound_.narrow_.assign(plan_.values(), false);
+  if (plan_.options.products != Arithmetic::kMixedBfloat16 || fusion_ == nullptr) return;
+  std::vector<bool> by_product(plan_.values(), false), otherwise(plan_.values(), false);
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
+    if (!plan_.live(i)) continue;
+    const Node& n = node(i);
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      const auto value = static_cast<std::size_t>(bound_.root(plan_.value(n.inputs[k])));
+      if (n.op->needs_shape_only(k)) continue;
+      if (!takes_bfloat16(i))
+        otherwise[value] = true;
+      else if (n.op->has(OpFlags::kMatrixProduct))
+        by_product[value] = true;
+    }
+  }
+  for (ValueRef out : plan_.graph.outputs)
+    otherwise[static_cast<std::size_t>(bound_.root(plan_.value(out)))] = true;
+  for (std::size_t v = 0; v < plan_.values(); ++v) {
+    const std::int32_t i = plan_.producer[v];
+    const bool writes = is_elementwise(node(i)) || node(i).op->has(OpFlags::kMatrixProduct);
+    bound_.narrow_[v] = by_product[v] && !otherwise[v] && plan_.live(i) && writes &&
+                        takes_bfloat16(i) && absorbed_into_[static_cast<std::size_t>(i)] < 0 &&
+                        bound_.type(static_cast<std::int32_t>(v)).dtype == DType::kFloat32;
+  }
+}
+
 void Binder::emit_wave(const Wave& wave) {
   bound_.waves.emplace_back();
   into_ = &bound_.waves.back();
   into_->ids.resize(wave.reads.size());
   into_->reads.resize(wave.reads.size());
   into_->here.resize(wave.reads.size());
-  mark_absorbed(wave);
   for (std::int32_t i : wave.compute)
     if (absorbed_into_[static_cast<std::size_t>(i)] < 0) emit(i);
   for (std::int32_t i : wave.reductions) emit_reduction(i);
@@ -219,7 +266,7 @@ void Binder::add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) con
     step.inputs.push_back(bound_.type(v).dtype);
     if (absorbed_into_[static_cast<std::size_t>(in.node)] != i) {
       step.operands.push_back({FusedTree::Kind::kLeaf, static_cast<int>(tree.leaves.size())});
-      tree.leaves.push_back(bound_.type(v));
+      tree.leaves.push_back(bound_.stored_type(v));
       made.inputs.push_back(v);
     } else if (is_product_by_rows(node(in.node))) {
       step.operands.push_back({FusedTree::Kind::kProduct, 0});
@@ -236,13 +283,15 @@ void Binder::emit_fused(std::int32_t top) {
   const std::int32_t value = plan_.value({top, 0});
   const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
   FusedTree tree;
-  tree.result = bound_.type(value);
+  tree.result = bound_.stored_type(value);
   tree.products = plan_.options.products;
   Instruction made{top, {}, {}, {value}};
   add_to_tree(top, tree, made);
   if (product >= 0) {
     const Node& n = node(product);
     for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
+    for (std::size_t k = 0; k < 2; ++k)
+      tree.factors[k] = bound_.stored_type(plan_.value(n.inputs[k])).dtype;
     const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
     tree.product = {c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")};
   }
@@ -259,11 +308,11 @@ void Binder::emit_kernel(std::int32_t i) {
   for (std::size_t o = 0; o < n.outputs.size(); ++o) {
     made.outputs.push_back(plan_.value_base[static_cast<std::size_t>(i)] +
                            static_cast<std::int32_t>(o));
-    outputs.push_back(bound_.type(made.outputs.back()));
+    outputs.push_back(bound_.stored_type(made.outputs.back()));
   }
   try {
-    made.run =
-        device_.prepare(*n.op, {input_types(n), outputs, n.attributes, plan_.options.products});
+    made.run = device_.prepare(
+        *n.op, {stored_input_types(n), outputs, n.attributes, plan_.options.products});
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
   }

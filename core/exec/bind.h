@@ -23,6 +23,7 @@ class Binder {
     return bound_.type(plan_.value(n.inputs[i]));
   }
   std::vector<TensorType> input_types(const Node& n) const;
+  std::vector<TensorType> stored_input_types(const Node& n) const;
 
   void infer_all();
   std::vector<TensorType> infer(std::int32_t i) const;
@@ -32,6 +33,8 @@ class Binder {
 
   void emit_wave(const Wave& wave);
   void mark_absorbed(const Wave& wave);
+  bool takes_bfloat16(std::int32_t i) const;
+  void find_narrow();
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
   void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;

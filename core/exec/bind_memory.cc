@@ -42,7 +42,7 @@ Binder::Lives Binder::find_lives() const {
     auto& interval = life[static_cast<std::size_t>(value)];
     interval.first = time;
     interval.last = std::max(interval.last, time);
-    interval.bytes = bytes_of(bound_.type(value));
+    interval.bytes = bytes_of(bound_.stored_type(value));
   };
   if (!on_host_)
     for (std::size_t v = 0; v < life.size(); ++v)

@@ -82,6 +82,12 @@ class BoundPlan {
   const TensorType& type(std::int32_t value) const {
     return types_[static_cast<std::size_t>(value)];
   }
+  // As it lies in the device's memory: bfloat16 where the device keeps a float32 value so.
+  TensorType stored_type(std::int32_t value) const {
+    const TensorType& type = types_[static_cast<std::size_t>(value)];
+    return narrow_[static_cast<std::size_t>(value)] ? TensorType{DType::kBfloat16, type.shape}
+                                                    : type;
+  }
   // The value whose memory this one is.
   std::int32_t root(std::int32_t value) const { return roots_[static_cast<std::size_t>(value)]; }
   std::int64_t offset(std::int32_t value) const {
@@ -106,6 +112,7 @@ class BoundPlan {
   std::vector<std::int64_t> signature_;
   std::vector<TensorType> types_;
   std::vector<std::int32_t> roots_;
+  std::vector<bool> narrow_;  // by value: lies as bfloat16
   std::vector<std::int64_t> offsets_;
   std::size_t arena_bytes_ = 0;
 };

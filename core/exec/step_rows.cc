@@ -56,8 +56,9 @@ void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
   }
 }
 
-// Whether the variable is still what it was wherever the value is used: by computing only, in waves
-// up to the first one that updates the variable, since updates come at a wave's end.
+// Whether the variable is still what it was wherever the value is used, in the device alone: by
+// computing in waves up to the first one that updates the variable, since updates come at a wave's
+// end, and by updates of other variables in the waves before that one.
 bool Step::stays_as_read(std::int32_t read) const {
   const std::int32_t value = bound_->root(plan_->value({read, 0}));
   const auto variable = node(read).attributes.get<std::int64_t>("variable");
@@ -68,10 +69,10 @@ bool Step::stays_as_read(std::int32_t read) const {
       return std::ranges::any_of(node(i).inputs, is_value);
     };
     if (changed && std::ranges::any_of(wave.compute, used_by)) return false;
-    if (std::ranges::any_of(wave.updates, used_by)) return false;
     if (std::ranges::any_of(wave.reductions, used_by)) return false;
     for (std::int32_t i : wave.updates)
       changed = changed || node(i).attributes.get<std::int64_t>("variable") == variable;
+    if (changed && std::ranges::any_of(wave.updates, used_by)) return false;
   }
   return std::ranges::none_of(plan_->graph.outputs, is_value);
 }

@@ -1,6 +1,7 @@
 // A tree of elementwise operations that is to be computed as one kernel. The planner describes it;
 // how it is computed is the device's affair (Device::fusion()).
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -25,13 +26,17 @@ struct FusedTree {
     DType output = DType::kFloat32;
   };
 
-  TensorType result;  // of the last node; every node has its shape
-  std::vector<TensorType>
-      leaves;               // the run's inputs in order, each stretched to the result's shape
+  // Of the last node; every node has its shape. Of bfloat16 where the node makes float32: it is
+  // rounded on its way to memory.
+  TensorType result;
+  // The run's inputs in order, each stretched to the result's shape. One of bfloat16 that a node
+  // takes for float32 is widened on its way from memory.
+  std::vector<TensorType> leaves;
   std::vector<Node> nodes;  // a node stands behind its operands
   // The matrix product that the tree begins with, of the result's shape, if there is one; at most
   // one operand is it. The run takes its factors behind the leaves. The first is not transposed.
   std::optional<Gemm> product;
+  std::array<DType, 2> factors{DType::kFloat32, DType::kFloat32};  // as they lie in memory
   Arithmetic products = Arithmetic::kFloat32;
 
   // Of one operation over its inputs.

@@ -105,7 +105,7 @@ constexpr CpuKernel kMatmulKernels[] = {{"matmul", prepare_matmul},
 }  // namespace
 
 Product plan_product(const Gemm& shape, Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::kFloat32 || shape.m * shape.n * shape.k == 0)
+  if (!rounds_to_bfloat16(arithmetic) || shape.m * shape.n * shape.k == 0)
     return [shape](const float* a, const float* b, float* c) { gemm(shape, a, b, c); };
   if (auto narrow = NarrowProduct::plan(shape))
     return [narrow](const float* a, const float* b, float* c) { narrow->run(a, b, c); };

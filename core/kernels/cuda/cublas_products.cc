@@ -22,10 +22,18 @@ void check_blas(cublasStatus_t status, const char* what) {
 std::string key_of(const ProductShape& s) {
   return str(s.gemm.m, ' ', s.gemm.n, ' ', s.gemm.k, ' ', s.gemm.transpose_a, ' ',
              s.gemm.transpose_b, ' ', s.batch, ' ', static_cast<int>(s.arithmetic), ' ', s.bias,
-             ' ', s.relu);
+             ' ', s.relu, ' ', s.narrow_result);
 }
 
-bool is_narrow(const ProductShape& s) { return s.arithmetic == Arithmetic::kBfloat16; }
+cublasComputeType_t compute_type(const ProductShape& s) {
+  return s.arithmetic == Arithmetic::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+cudaDataType_t factor_type(const ProductShape& s) {
+  return rounds_to_bfloat16(s.arithmetic) ? CUDA_R_16BF : CUDA_R_32F;
+}
+cudaDataType_t result_type(const ProductShape& s) {
+  return s.narrow_result ? CUDA_R_16BF : CUDA_R_32F;
+}
 
 class Layout {
  public:
@@ -56,7 +64,7 @@ class Layout {
 class Operation {
  public:
   explicit Operation(const ProductShape& shape) {
-    check_blas(cublasLtMatmulDescCreate(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    check_blas(cublasLtMatmulDescCreate(&desc_, compute_type(shape), CUDA_R_32F),
                "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -64,12 +72,12 @@ class Operation {
         shape.bias ? (shape.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
                    : (shape.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
-    if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
   }
   ~Operation() { cublasLtMatmulDescDestroy(desc_); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
-  void set_bias(const float* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+  void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
   cublasLtMatmulDesc_t get() const { return desc_; }
 
  private:
@@ -90,9 +98,9 @@ class Products::Planned {
         shape_(shape),
         workspace_(workspace),
         operation_(shape),
-        a_(type_of(shape), rows_a(), columns_a(), shape.batch),
-        b_(type_of(shape), rows_b(), columns_b(), shape.batch),
-        c_(CUDA_R_32F, shape.gemm.m, shape.gemm.n, shape.batch) {}
+        a_(factor_type(shape), rows_a(), columns_a(), shape.batch),
+        b_(factor_type(shape), rows_b(), columns_b(), shape.batch),
+        c_(result_type(shape), shape.gemm.m, shape.gemm.n, shape.batch) {}
 
   const ProductShape& shape() const { return shape_; }
   std::int64_t elements_a() const { return shape_.batch * shape_.gemm.m * shape_.gemm.k; }
@@ -132,7 +140,7 @@ class Products::Planned {
   void choose(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
 
   // Factors in the type of the arithmetic.
-  void run(Stream stream, const void* a, const void* b, const float* bias, float* c) {
+  void run(Stream stream, const void* a, const void* b, const void* bias, void* c) {
     static constexpr float kOne = 1, kZero = 0;
     if (shape_.bias) operation_.set_bias(bias);
     check_blas(
@@ -142,9 +150,6 @@ class Products::Planned {
   }
 
  private:
-  static cudaDataType_t type_of(const ProductShape& s) {
-    return is_narrow(s) ? CUDA_R_16BF : CUDA_R_32F;
-  }
   std::int64_t rows_a() const { return shape_.gemm.transpose_a ? shape_.gemm.k : shape_.gemm.m; }
   std::int64_t columns_a() const { return shape_.gemm.transpose_a ? shape_.gemm.m : shape_.gemm.k; }
   std::int64_t rows_b() const { return shape_.gemm.transpose_b ? shape_.gemm.n : shape_.gemm.k; }
@@ -192,9 +197,7 @@ void Products::tune(Planned& planned, Stream stream) {
   cublasLtMatmulAlgo_t fastest = candidates[0];
   for (const auto& candidate : candidates) {
     planned.choose(candidate);
-    const auto run = [&] {
-      planned.run(stream, a.data(), b.data(), bias.as<float>(), c.as<float>());
-    };
+    const auto run = [&] { planned.run(stream, a.data(), b.data(), bias.data(), c.data()); };
     run();
     check(cudaEventRecord(begin, stream), "an event");
     for (int i = 0; i < kRuns; ++i) run();
@@ -216,17 +219,18 @@ void Products::tune(Planned& planned, Stream stream) {
 ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* workspace) {
   const Gemm& g = shape.gemm;
   if (g.m * g.n * shape.batch == 0)
-    return [](Stream, const void*, const void*, const float*, float*) {};
-  const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) * sizeof(float);
+    return [](Stream, const void*, const void*, const void*, void*) {};
+  const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) *
+                      (shape.narrow_result ? sizeof(std::uint16_t) : sizeof(float));
   if (g.k == 0) {
     CAIRN_CHECK(!shape.bias, "a bias beside a sum of nothing");
-    return [this, result](Stream on, const void*, const void*, const float*, float* c) {
-      driver_.fill_zero(on, reinterpret_cast<std::byte*>(c), result);
+    return [this, result](Stream on, const void*, const void*, const void*, void* c) {
+      driver_.fill_zero(on, static_cast<std::byte*>(c), result);
     };
   }
   auto planned = std::make_shared<Planned>(handle_, shape, workspace);
   tune(*planned, stream);
-  return [planned](Stream on, const void* a, const void* b, const float* bias, float* c) {
+  return [planned](Stream on, const void* a, const void* b, const void* bias, void* c) {
     planned->run(on, a, b, bias, c);
   };
 }

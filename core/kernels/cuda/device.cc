@@ -73,15 +73,19 @@ class QueueDevice final : public Device {
     if (!op.has(OpFlags::kElementwise)) return {};
     return fusion_.prepare(FusedTree::of(op, types));
   }
+  bool takes_bfloat16(const OpDef& op) const override {
+    return op.has(OpFlags::kElementwise) || op.has(OpFlags::kMatrixProduct) ||
+           op.name == "sum_to_like";
+  }
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return times_ != nullptr ? &timed_rows_ : rows_.get(); }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& enqueue) override {
     if (times_ != nullptr) return nullptr;
     // Nothing that is recorded may rest on what was done before it only once.
-    queue_.forget_narrowed();
+    queue_.forget_copies();
     auto made =
         std::make_unique<Work>(queue_, queue_.driver().record_work(queue_.stream(), enqueue));
-    queue_.forget_narrowed();
+    queue_.forget_copies();
     return made;
   }
 
@@ -92,8 +96,8 @@ class QueueDevice final : public Device {
     KernelRun prepare(const FusedTree& tree) override {
       std::vector<TensorType> inputs = tree.leaves;
       if (tree.product) {
-        inputs.push_back({DType::kFloat32, {tree.product->m, tree.product->k}});
-        inputs.push_back({DType::kFloat32, {tree.product->k, tree.product->n}});
+        inputs.push_back({tree.factors[0], {tree.product->m, tree.product->k}});
+        inputs.push_back({tree.factors[1], {tree.product->k, tree.product->n}});
       }
       std::string what = tree.product ? str("product ", tree.product->m, " x ", tree.product->n,
                                             " x ", tree.product->k, ", ")
@@ -114,7 +118,7 @@ class QueueDevice final : public Device {
         : queue_(queue), recording_(std::move(recording)) {}
     void replay() override {
       recording_->replay(queue_.stream());
-      queue_.forget_narrowed();
+      queue_.forget_copies();
     }
 
    private:
@@ -168,7 +172,7 @@ class QueueDevice final : public Device {
   KernelRun watched(KernelRun run, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs, Arithmetic products) {
     const bool announces = queue_.driver().watches();
-    if (!announces && products == Arithmetic::kFloat32) return run;
+    if (!announces && !rounds_to_bfloat16(products)) return run;
     std::vector<Range> reads(inputs.size()), writes(outputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) reads[i].bytes = bytes_of(inputs[i]);
     for (std::size_t i = 0; i < outputs.size(); ++i) writes[i].bytes = bytes_of(outputs[i]);

@@ -37,12 +37,14 @@ struct ProductShape {
   Arithmetic arithmetic = Arithmetic::kFloat32;
   // Added to each row of c, and applied to the sum, before c is written.
   bool bias = false, relu = false;
+  // c is bfloat16, rounded once behind bias and relu, and so is `bias`.
+  bool narrow_result = false;
 };
 
-// A product prepared for one shape. The factors are float32, or under kBfloat16 bfloat16; `bias` is
-// [n], or null where the shape has none. Thread: one at a time.
+// A product prepared for one shape. The factors are float32, or bfloat16 where the arithmetic
+// rounds to it; `bias` is [n], or null where the shape has none. Thread: one at a time.
 using ProductRun =
-    std::function<void(Stream stream, const void* a, const void* b, const float* bias, float* c)>;
+    std::function<void(Stream stream, const void* a, const void* b, const void* bias, void* c)>;
 
 // A sequence of work that was enqueued once and is repeated as a whole.
 class Recording {

@@ -55,6 +55,7 @@ class Loaded {
                static_cast<int>(program_.steps.size()),
                static_cast<int>(program_.leaves.size()),
                program_.width,
+               program_.narrow,
                program_.elements,
                {},
                result,
@@ -134,13 +135,14 @@ std::shared_ptr<const FaultSite> division_fault(Queue& queue, const FusedTree& t
 KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   const Absorbed absorbed = absorb(tree);
   ProductShape shape{*tree.product, 1, tree.products, absorbed.bias, absorbed.relu};
-  Multiply product = plan_multiply(queue, shape);
+  shape.narrow_result =
+      tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
+  Multiply product = plan_multiply(queue, shape, tree.factors);
   const std::size_t leaves = tree.leaves.size();
   const int bias = absorbed.bias_leaf;
   auto multiply = [product, leaves, bias](const KernelCall& call, std::byte* to) {
-    product(input_of<float>(call, static_cast<int>(leaves)),
-            input_of<float>(call, static_cast<int>(leaves) + 1),
-            bias >= 0 ? input_of<float>(call, bias) : nullptr, reinterpret_cast<float*>(to));
+    product(call.inputs[leaves], call.inputs[leaves + 1], bias >= 0 ? call.inputs[bias] : nullptr,
+            to);
   };
   if (absorbed.rest.nodes.empty())
     return [multiply](const KernelCall& call) { multiply(call, call.outputs[0]); };
@@ -149,7 +151,7 @@ KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
       std::make_shared<Loaded>(queue, Program::of(absorbed.rest), division_fault(queue, tree));
   // The product lies where the result will, if the elements are of one size: each thread reads its
   // own before it writes.
-  const bool in_place = dtype_bytes(tree.result.dtype) == sizeof(float);
+  const bool in_place = shape.narrow_result || dtype_bytes(tree.result.dtype) == sizeof(float);
   auto scratch =
       in_place
           ? nullptr

@@ -34,16 +34,30 @@ CAIRN_DEVICE void write_element(std::byte* to, std::int64_t i, std::uint8_t widt
 struct alignas(16) FourWords {
   std::uint32_t word[kLanes];
 };
+struct alignas(8) FourHalfWords {
+  std::uint16_t word[kLanes];
+};
 
-// Elements [first, first + count) of a leaf; count <= kLanes.
+// Whether kLanes elements of this width may be read or written at once. Values lie on 64-byte
+// boundaries, and chunks begin at multiples of kLanes.
+CAIRN_DEVICE bool are_packed(const std::byte* at, std::uint8_t width, int count) {
+  return count == kLanes &&
+         (reinterpret_cast<std::uintptr_t>(at) & (std::uintptr_t{width} * kLanes - 1)) == 0;
+}
+
+// Elements [first, first + count) of a leaf as they lie in memory; count <= kLanes.
 template <typename Word>
-CAIRN_DEVICE void fetch(const Leaf& leaf, const std::byte* from, std::int64_t first, int count,
-                        Word* to) {
+CAIRN_DEVICE void fetch_stored(const Leaf& leaf, const std::byte* from, std::int64_t first,
+                               int count, Word* to) {
   switch (leaf.mode) {
     case Leaf::Mode::kDense:
-      // Values lie on 64-byte boundaries, and `first` is a multiple of kLanes.
-      if (sizeof(Word) == 4 && leaf.width == 4 && count == kLanes &&
-          (reinterpret_cast<std::uintptr_t>(from) & 15) == 0) {
+      if (leaf.width == 2 && are_packed(from, 2, count)) {
+        const FourHalfWords all = *reinterpret_cast<const FourHalfWords*>(from + first * 2);
+        CAIRN_UNROLL
+        for (int l = 0; l < kLanes; ++l) to[l] = all.word[l];
+        return;
+      }
+      if (sizeof(Word) == 4 && leaf.width == 4 && are_packed(from, 4, count)) {
         const FourWords all = *reinterpret_cast<const FourWords*>(from + first * 4);
         CAIRN_UNROLL
         for (int l = 0; l < kLanes; ++l) to[l] = all.word[l];
@@ -83,11 +97,27 @@ CAIRN_DEVICE void fetch(const Leaf& leaf, const std::byte* from, std::int64_t fi
   }
 }
 
+// The bits of a bfloat16 are the upper half of a float's.
+template <typename Word>
+CAIRN_DEVICE void fetch(const Leaf& leaf, const std::byte* from, std::int64_t first, int count,
+                        Word* to) {
+  fetch_stored(leaf, from, first, count, to);
+  if (!leaf.narrow) return;
+  CAIRN_UNROLL
+  for (int l = 0; l < kLanes; ++l) to[l] <<= 16;
+}
+
 template <typename Word>
 CAIRN_DEVICE void store(std::byte* to, std::int64_t first, int count, std::uint8_t width,
                         const Word* from) {
-  if (sizeof(Word) == 4 && width == 4 && count == kLanes &&
-      (reinterpret_cast<std::uintptr_t>(to) & 15) == 0) {
+  if (width == 2 && are_packed(to, 2, count)) {
+    FourHalfWords all;
+    CAIRN_UNROLL
+    for (int l = 0; l < kLanes; ++l) all.word[l] = static_cast<std::uint16_t>(from[l]);
+    *reinterpret_cast<FourHalfWords*>(to + first * 2) = all;
+    return;
+  }
+  if (sizeof(Word) == 4 && width == 4 && are_packed(to, 4, count)) {
     FourWords all;
     CAIRN_UNROLL
     for (int l = 0; l < kLanes; ++l) all.word[l] = static_cast<std::uint32_t>(from[l]);
@@ -105,6 +135,7 @@ struct ProgramRun {
   const Leaf* leaves;
   int step_count, leaf_count;
   std::uint8_t width;
+  bool narrow;
   std::int64_t elements;
   LeafPointers from;
   std::byte* result;
@@ -112,6 +143,15 @@ struct ProgramRun {
 
   CAIRN_DEVICE int count_from(std::int64_t first) const {
     return static_cast<int>(elements - first < kLanes ? elements - first : kLanes);
+  }
+
+  template <typename Word>
+  CAIRN_DEVICE void write(std::int64_t first, int count, Word* made) const {
+    if (narrow) {
+      CAIRN_UNROLL
+      for (int l = 0; l < kLanes; ++l) made[l] = narrow_bfloat16(value_of<float>(made[l]));
+    }
+    store(result, first, count, width, made);
   }
 
   // One step over kLanes elements.
@@ -167,7 +207,7 @@ struct Interpreter {
       }
       program.run(step, first, count, in, out);
       if (s + 1 == program.step_count)
-        store(program.result, first, count, program.width, out);
+        program.write(first, count, out);
       else
         CAIRN_UNROLL
       for (int l = 0; l < kLanes; ++l) registers[step.made][l] = out[l];
@@ -215,7 +255,7 @@ struct SmallInterpreter {
         z.word[l] = step.made == 2 ? out.word[l] : z.word[l];
       }
     }
-    store(program.result, first, count, program.width, out.word);
+    program.write(first, count, out.word);
   }
 
  private:

@@ -5,9 +5,12 @@
 namespace cairn::cuda {
 namespace {
 
-KernelRun prepare(Queue& queue, const ProductShape& shape) {
-  return [product = plan_multiply(queue, shape)](const KernelCall& call) {
-    product(input_of<float>(call, 0), input_of<float>(call, 1), nullptr, output_of<float>(call));
+KernelRun prepare(Queue& queue, ProductShape shape, const KernelTypes& types) {
+  shape.arithmetic = types.products;
+  shape.narrow_result = types.outputs[0].dtype == DType::kBfloat16;
+  return [product = plan_multiply(queue, shape, {types.inputs[0].dtype, types.inputs[1].dtype})](
+             const KernelCall& call) {
+    product(call.inputs[0], call.inputs[1], nullptr, call.outputs[0]);
   };
 }
 
@@ -17,8 +20,7 @@ KernelRun prepare_matmul(Queue& queue, const KernelTypes& types) {
   shape.gemm = {c[0], c[1], 0, types.attributes.get<bool>("transpose_a"),
                 types.attributes.get<bool>("transpose_b")};
   shape.gemm.k = a[shape.gemm.transpose_a ? 0 : 1];
-  shape.arithmetic = types.products;
-  return prepare(queue, shape);
+  return prepare(queue, shape, types);
 }
 
 KernelRun prepare_batch_matmul(Queue& queue, const KernelTypes& types) {
@@ -28,8 +30,7 @@ KernelRun prepare_batch_matmul(Queue& queue, const KernelTypes& types) {
                 types.attributes.get<bool>("transpose_b")};
   shape.gemm.k = a[shape.gemm.transpose_a ? 1 : 2];
   shape.batch = c[0];
-  shape.arithmetic = types.products;
-  return prepare(queue, shape);
+  return prepare(queue, shape, types);
 }
 
 constexpr Kernel kMatmulKernels[] = {{"matmul", prepare_matmul},

@@ -1,13 +1,16 @@
 // Matrix products on a queue, in the arithmetic that their shape names.
 #pragma once
+#include <array>
 #include <functional>
 
 #include "core/kernels/cuda/queue.h"
 
 namespace cairn::cuda {
 
-// Enqueues c = a x b, all of them float32. Thread: the queue's.
-using Multiply = std::function<void(const float* a, const float* b, const float* bias, float* c)>;
-Multiply plan_multiply(Queue& queue, const ProductShape& shape);
+// Enqueues c = a x b. Factors lie as `factors` said: float32, or bfloat16 where the arithmetic
+// rounds to it; c as ProductShape has it; `bias` is float32. Thread: the queue's.
+using Multiply = std::function<void(const std::byte* a, const std::byte* b, const std::byte* bias,
+                                    std::byte* c)>;
+Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType, 2> factors);
 
 }  // namespace cairn::cuda

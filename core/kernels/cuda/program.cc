@@ -133,7 +133,13 @@ Program Program::of(const FusedTree& tree) {
   made.width = static_cast<std::uint8_t>(dtype_bytes(tree.result.dtype));
   for (const TensorType& leaf : tree.leaves)
     made.leaves.push_back(Leaf::of(leaf, tree.result.shape));
-  if (tree.product) made.leaves.emplace_back();
+  made.narrow =
+      tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
+  if (tree.product) {
+    Leaf& product = made.leaves.emplace_back();
+    product.narrow = made.narrow;
+    product.width = made.narrow ? 2 : 4;
+  }
   CAIRN_CHECK(made.leaves.size() <= kLeavesMax, made.leaves.size(), " leaves of a fused tree");
   made.wide = made.width == 8;
   for (const Leaf& leaf : made.leaves) made.wide = made.wide || leaf.width == 8;
@@ -148,10 +154,13 @@ Program Program::of(const FusedTree& tree) {
     made.wide = made.wide || dtype_bytes(node.output) == 8;
     int k = 0;
     for (const FusedTree::Operand& operand : node.operands) {
+      const DType wanted = node.inputs[static_cast<std::size_t>(k)];
       Operand& to = step.operands[k++];
       const auto at = static_cast<std::size_t>(operand.index);
       switch (operand.kind) {
         case FusedTree::Kind::kLeaf:
+          made.leaves[at].narrow =
+              wanted == DType::kFloat32 && tree.leaves[at].dtype == DType::kBfloat16;
           to = {Operand::Kind::kLeaf, static_cast<std::uint8_t>(at)};
           break;
         case FusedTree::Kind::kProduct:

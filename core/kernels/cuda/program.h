@@ -20,6 +20,7 @@ struct Leaf {
   };
   Mode mode = Mode::kDense;
   std::uint8_t width = 4;  // bytes per element
+  bool narrow = false;     // bfloat16 that stands for float32
   Divisor period;
   Strides strides;
 
@@ -46,6 +47,7 @@ struct Program {
   int registers = 0;
   bool wide = false;       // a dtype has 8 bytes
   std::uint8_t width = 4;  // of the result's elements
+  bool narrow = false;     // float32 that is written as bfloat16
   std::int64_t elements = 0;
 
   // The product of a tree that begins with one is a leaf behind the others.

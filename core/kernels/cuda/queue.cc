@@ -40,23 +40,21 @@ std::shared_ptr<const FaultSite> Queue::add_fault(Describe describe) {
           }};
 }
 
-const std::uint16_t* Queue::narrowed(const float* from, std::int64_t n,
-                                     std::shared_ptr<Memory>& scratch) {
-  const Range source{reinterpret_cast<const std::byte*>(from),
-                     static_cast<std::size_t>(n) * sizeof(float)};
-  for (const Narrowed& one : narrowed_)
-    if (one.source.begin == source.begin && one.source.bytes == source.bytes) return one.copy;
-  if (scratch == nullptr) scratch = memory(static_cast<std::size_t>(n) * sizeof(std::uint16_t));
-  auto* const copy = scratch->as<std::uint16_t>();
+const std::byte* Queue::copied(const std::byte* from, const MatrixCopy& how,
+                               std::shared_ptr<Memory>& scratch) {
+  for (const Copy& one : copies_)
+    if (one.source.begin == from && one.how == how) return one.at;
+  if (scratch == nullptr) scratch = memory(how.to_bytes());
+  std::byte* const copy = scratch->data();
   // The scratch may hold what was made of another source.
-  std::erase_if(narrowed_, [&](const Narrowed& one) { return one.copy == copy; });
-  driver_.narrow(stream_, n, from, copy);
-  narrowed_.push_back({source, copy});
+  std::erase_if(copies_, [&](const Copy& one) { return one.at == copy; });
+  copy_matrix(*this, how, from, copy);
+  copies_.push_back({{from, how.from_bytes()}, how, copy});
   return copy;
 }
 
 void Queue::written(const std::byte* begin, std::size_t bytes) {
-  std::erase_if(narrowed_, [&](const Narrowed& one) {
+  std::erase_if(copies_, [&](const Copy& one) {
     return one.source.begin < begin + bytes && begin < one.source.begin + one.source.bytes;
   });
 }

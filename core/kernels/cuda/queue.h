@@ -11,6 +11,7 @@
 
 #include "core/kernels/cuda/driver.h"
 #include "core/kernels/cuda/faults.h"
+#include "core/kernels/cuda/matrix_copy.h"
 
 namespace cairn::cuda {
 
@@ -70,15 +71,16 @@ class Queue {
   using Describe = std::function<std::string(std::int64_t position, std::int64_t value)>;
   std::shared_ptr<const FaultSite> add_fault(Describe describe);
 
-  // The `n` numbers at `from` in bfloat16: a copy that is still good, or one that is made now, in
-  // `scratch`, which is allocated at its first use. So what several products read is rounded once.
-  const std::uint16_t* narrowed(const float* from, std::int64_t n,
-                                std::shared_ptr<Memory>& scratch);
+  // The matrix at `from` as a product takes it: a copy that is still good, or one that is made now,
+  // in `scratch`, which is allocated at its first use. So what several products read is copied
+  // once.
+  const std::byte* copied(const std::byte* from, const MatrixCopy& how,
+                          std::shared_ptr<Memory>& scratch);
   // These bytes are written: copies of what lay there are no longer good. Whatever writes to memory
   // that products may read calls this.
   void written(const std::byte* begin, std::size_t bytes);
   // Other work, such as a replay, has used the memory.
-  void forget_narrowed() { narrowed_.clear(); }
+  void forget_copies() { copies_.clear(); }
 
   // Waits until all work so far has ended.
   //   Errors  InvalidArgument: a kernel found a fault.
@@ -98,9 +100,10 @@ class Queue {
   Stream fork();
   void raise_fault();
 
-  struct Narrowed {
+  struct Copy {
     Range source;
-    const std::uint16_t* copy;
+    MatrixCopy how;
+    const std::byte* at;
   };
 
   Driver& driver_;
@@ -109,7 +112,7 @@ class Queue {
   Event forked_ = nullptr;
   std::vector<SideStream> sides_;  // made when they are first used
   std::size_t next_side_ = 0;
-  std::vector<Narrowed> narrowed_;
+  std::vector<Copy> copies_;
   std::shared_ptr<Memory> record_;  // one FaultRecord
   int* any_fault_;                  // pinned
   std::int32_t sites_ = 0;          // given out so far

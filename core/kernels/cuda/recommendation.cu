@@ -17,6 +17,8 @@ struct Vectors {
   std::int64_t batch, f, d, pairs;
 };
 
+constexpr std::array<DType, 2> kFactors{DType::kFloat32, DType::kFloat32};
+
 CAIRN_DEVICE std::int64_t pair_of(std::int64_t i, std::int64_t j) { return i * (i - 1) / 2 + j; }
 
 KernelRun prepare_dots(Queue& queue, const KernelTypes& types) {
@@ -25,13 +27,13 @@ KernelRun prepare_dots(Queue& queue, const KernelTypes& types) {
   shape.gemm = {v.f, v.f, v.d, false, true};
   shape.batch = v.batch;
   shape.arithmetic = types.products;
-  auto product = plan_multiply(queue, shape);
+  auto product = plan_multiply(queue, shape, kFactors);
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) * sizeof(float));
   return [&queue, v, product, scratch](const KernelCall& call) {
-    const float* const x = input_of<float>(call, 0);
+    const std::byte* const x = call.inputs[0];
     float* const all = scratch->as<float>();
     float* const out = output_of<float>(call);
-    product(x, x, nullptr, all);
+    product(x, x, nullptr, scratch->data());
     const std::int64_t f = v.f, pairs = v.pairs;
     const Divisor square{f * f}, side{f};
     for_each(queue, v.batch * f * f, [=] CAIRN_KERNEL_BODY(std::int64_t at) {
@@ -48,7 +50,7 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
   shape.gemm = {v.f, v.d, v.f, false, false};
   shape.batch = v.batch;
   shape.arithmetic = types.products;
-  auto product = plan_multiply(queue, shape);
+  auto product = plan_multiply(queue, shape, kFactors);
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) * sizeof(float));
   return [&queue, v, product, scratch](const KernelCall& call) {
     const float* const dy = input_of<float>(call, 0);
@@ -61,7 +63,7 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
       symmetric[at] = i == j ? 0.0f : dy[b * pairs + (j < i ? pair_of(i, j) : pair_of(j, i))];
     });
     queue.written(scratch->data(), static_cast<std::size_t>(v.batch * f * f) * sizeof(float));
-    product(symmetric, input_of<float>(call, 1), nullptr, output_of<float>(call));
+    product(scratch->data(), call.inputs[1], nullptr, call.outputs[0]);
   };
 }
 

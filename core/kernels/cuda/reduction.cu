@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/kernels/cuda/half.h"
 #include "core/kernels/cuda/index.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
@@ -54,9 +55,15 @@ struct Scaled {
   }
 };
 
+// A float that lies as bfloat16.
+struct Narrow {
+  std::uint16_t bits;
+  CAIRN_DEVICE operator float() const { return widen_bfloat16(bits); }
+};
+
 // y[o, p, j] = the reduction of piece p of x[o, :, j], times `scale`.
-template <typename T, typename Op>
-void reduce(Queue& queue, const ReductionPass& pass, std::int64_t pieces, const T* x, T* y,
+template <typename T, typename Op, typename From>
+void reduce(Queue& queue, const ReductionPass& pass, std::int64_t pieces, const From* x, T* y,
             float scale) {
   const std::int64_t n = pass.n, inner = pass.inner, length = (n + pieces - 1) / pieces;
   const Scaled<T> scaled{scale};
@@ -67,7 +74,7 @@ void reduce(Queue& queue, const ReductionPass& pass, std::int64_t pieces, const 
                      const std::int64_t end = begin + length < n ? begin + length : n;
                      T made = Op::kStart;
                      for (std::int64_t k = begin + group.rank(); k < end; k += group.size())
-                       made = Op::apply(made, x[o * n + k]);
+                       made = Op::apply(made, static_cast<T>(x[o * n + k]));
                      made = group.combine(made, Folded<Op>());
                      if (group.rank() == 0) y[i] = scaled(made);
                    });
@@ -78,7 +85,8 @@ void reduce(Queue& queue, const ReductionPass& pass, std::int64_t pieces, const 
     const std::int64_t o = at / pieces, begin = (at - o * pieces) * length;
     const std::int64_t end = begin + length < n ? begin + length : n;
     T made = Op::kStart;
-    for (std::int64_t k = begin; k < end; ++k) made = Op::apply(made, x[(o * n + k) * inner + j]);
+    for (std::int64_t k = begin; k < end; ++k)
+      made = Op::apply(made, static_cast<T>(x[(o * n + k) * inner + j]));
     y[i] = scaled(made);
   });
 }
@@ -88,7 +96,7 @@ struct Cut {
   std::int64_t pieces;
 };
 
-template <typename T, typename Op>
+template <typename T, typename Op, typename From = T>
 KernelRun run_passes(Queue& queue, const std::vector<ReductionPass>& passes, std::int64_t elements,
                      float scale) {
   std::vector<Cut> cuts;
@@ -101,16 +109,21 @@ KernelRun run_passes(Queue& queue, const std::vector<ReductionPass>& passes, std
   }
   auto scratch = queue.memory(2 * scratch_elements * sizeof(T));
   return [&queue, cuts, elements, scale, scratch, scratch_elements](const KernelCall& call) {
-    const T* from = input_of<T>(call, 0);
+    const From* const given = input_of<From>(call, 0);
     T* const out = output_of<T>(call);
     if (cuts.empty())
       for_each(queue, elements, [=, scaled = Scaled<T>{scale}] CAIRN_KERNEL_BODY(std::int64_t i) {
-        out[i] = scaled(from[i]);
+        out[i] = scaled(static_cast<T>(given[i]));
       });
+    const T* from = nullptr;
     for (std::size_t i = 0; i < cuts.size(); ++i) {
       const bool last = i + 1 == cuts.size();
       T* const to = last ? out : scratch->as<T>() + (i % 2) * scratch_elements;
-      reduce<T, Op>(queue, cuts[i].pass, cuts[i].pieces, from, to, last ? scale : 1.0f);
+      const float factor = last ? scale : 1.0f;
+      if (i == 0)
+        reduce<T, Op>(queue, cuts[i].pass, cuts[i].pieces, given, to, factor);
+      else
+        reduce<T, Op>(queue, cuts[i].pass, cuts[i].pieces, from, to, factor);
       from = to;
     }
   };
@@ -148,8 +161,10 @@ KernelRun prepare_mean(Queue& queue, const KernelTypes& types) {
 
 KernelRun prepare_sum_to_like(Queue& queue, const KernelTypes& types) {
   const Shape &from = types.inputs[0].shape, &to = types.outputs[0].shape;
-  return run_typed<Sum>(queue, types.inputs[0].dtype, passes_of(from, stretched_axes(from, to)),
-                        to.elements());
+  const std::vector<ReductionPass> passes = passes_of(from, stretched_axes(from, to));
+  if (types.inputs[0].dtype == DType::kBfloat16)
+    return run_passes<float, Sum<float>, Narrow>(queue, passes, to.elements(), 1);
+  return run_typed<Sum>(queue, types.inputs[0].dtype, passes, to.elements());
 }
 
 // The gradient of a product with respect to each factor: the product of the others, so that nothing

@@ -46,13 +46,17 @@ struct DeviceRowsTest : ::testing::Test {
     return variables.emplace_back(spec);
   }
 
-  std::vector<Tensor> run_on(Side& side, const ConcreteFunction& function,
-                             const std::vector<Tensor>& arguments) {
+  std::shared_ptr<const Plan> plan_of(const ConcreteFunction& function,
+                                      const PlanOptions& options = {}) const {
     std::vector<VariableId> ids;
     for (const auto& used : function.variables)
       for (VariableId id = 0; id < variables.size(); ++id)
         if (variables[id].shared_spec() == used) ids.push_back(id);
-    return run(make_plan(function.graph, ids), side.workspace, side.store, {}, arguments, {});
+    return make_plan(function.graph, ids, options);
+  }
+  std::vector<Tensor> run_on(Side& side, const ConcreteFunction& function,
+                             const std::vector<Tensor>& arguments) {
+    return run(plan_of(function), side.workspace, side.store, {}, arguments, {});
   }
 
   static void expect_near(const Tensor& got, const Tensor& want, const std::string& what) {
@@ -145,6 +149,43 @@ TEST_F(DeviceRowsTest, WhatSeveralProductsReadIsRoundedOnce) {
     EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-3f);
     // x, first, h, second, the gradient of the result, that of h
     EXPECT_EQ(driver.counts().narrowed, 6 * (i + 1));
+  }
+}
+
+// A step of two layers with biases: the first one's result is read by products and the mask of its
+// relu, its gradient by a product and the sum for the bias.
+ConcreteFunction trace_two_layers(const std::vector<Variable>& all) {
+  return trace_function({floats({6, 4})}, [&](auto& in) {
+    const Array h = relu(matmul(arg(in, 0), all[0].read()) + all[1].read());
+    const Array loss = mean(square(matmul(h, all[2].read()) + all[3].read()));
+    for (const auto& gradient : variable_gradients(loss))
+      gradient.variable.update(kSgd, gradient.dense, 0.1f);
+    return std::vector<Array>{loss};
+  });
+}
+
+// What lies in memory: x, 2 kernels, 2 biases, the result of the second layer, whose gradient a
+// product and a sum read, are float32; of what products read and make, h and its gradient are not.
+TEST_F(DeviceRowsTest, UnderMixedBfloat16WhatProductsReadLiesInHalfTheMemory) {
+  const std::vector<Variable> all = {
+      variable("k0", noise({4, 8}, 1), kSgd), variable("b0", noise({8}, 2), kSgd),
+      variable("k1", noise({8, 3}, 3), kSgd), variable("b1", noise({3}, 4), kSgd)};
+  const auto step = trace_two_layers(all);
+  PlanOptions options;
+  options.products = Arithmetic::kMixedBfloat16;
+  const auto plan = plan_of(step, options);
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<Tensor> x = {noise({6, 4}, 5 + i)};
+    const auto want = run(plan, host.workspace, host.store, {}, x, {}),
+               got = run(plan, device.workspace, device.store, {}, x, {});
+    EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-2f);
+    // x, two kernels and two biases: h and the two gradients are made in bfloat16
+    EXPECT_EQ(driver.counts().narrowed, 4 * (i + 1));
+  }
+  for (VariableId id = 0; id < 4; ++id) {
+    const Tensor here = read(device, id), there = read(host, id);
+    for (std::size_t i = 0; i < here.values<float>().size(); ++i)
+      EXPECT_NEAR(here.values<float>()[i], there.values<float>()[i], 5e-3f) << all[id].name();
   }
 }
 

@@ -39,6 +39,7 @@ class FakeDriver final : public cuda::Driver {
                 " streams, ", events_.size(), " events");
   }
   const Counts& counts() const { return counts_; }
+  const std::vector<Gemm>& gemms() const { return gemms_; }  // of all products planned
   std::size_t blocks() const { return blocks_.size(); }
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
@@ -120,13 +121,18 @@ class FakeDriver final : public cuda::Driver {
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
     ++counts_.products;
-    return [this, s](Stream, const void* a, const void* b, const float* bias, float* c) {
+    gemms_.push_back(s.gemm);
+    return [this, s](Stream, const void* a, const void* b, const void* bias, void* c) {
       now_or_later([=] {
-        if (s.arithmetic == Arithmetic::kBfloat16)
-          multiply(s, widened(a, s.batch * s.gemm.m * s.gemm.k).data(),
-                   widened(b, s.batch * s.gemm.k * s.gemm.n).data(), bias, c);
+        const bool rounds = rounds_to_bfloat16(s.arithmetic);
+        const auto& [m, n, k, ta, tb] = s.gemm;
+        const auto made =
+            multiply(s, widened(a, s.batch * m * k, rounds), widened(b, s.batch * k * n, rounds),
+                     s.bias ? widened(bias, n, s.narrow_result) : std::vector<float>());
+        if (s.narrow_result)
+          narrow_to_bfloat16(made.data(), made.size(), static_cast<std::byte*>(c));
         else
-          multiply(s, static_cast<const float*>(a), static_cast<const float*>(b), bias, c);
+          std::ranges::copy(made, static_cast<float*>(c));
       });
     };
   }
@@ -264,30 +270,39 @@ class FakeDriver final : public cuda::Driver {
     block->accesses.push_back({stream, now, range.begin, end, writes});
   }
 
-  static std::vector<float> widened(const void* narrow, std::int64_t n) {
+  static std::vector<float> widened(const void* from, std::int64_t n, bool narrow) {
     std::vector<float> made(static_cast<std::size_t>(n));
-    widen_from_bfloat16(static_cast<const std::byte*>(narrow), made.size(), made.data());
+    if (narrow)
+      widen_from_bfloat16(static_cast<const std::byte*>(from), made.size(), made.data());
+    else
+      std::copy_n(static_cast<const float*>(from), made.size(), made.data());
     return made;
   }
   static float element(const float* from, std::int64_t rows, std::int64_t columns, bool transposed,
                        std::int64_t i, std::int64_t j) {
     return transposed ? from[j * rows + i] : from[i * columns + j];
   }
-  static void multiply(const cuda::ProductShape& s, const float* a, const float* b,
-                       const float* bias, float* c) {
+  static std::vector<float> multiply(const cuda::ProductShape& s, const std::vector<float>& all_a,
+                                     const std::vector<float>& all_b,
+                                     const std::vector<float>& bias) {
     const auto& [m, n, k, ta, tb] = s.gemm;
+    const float *a = all_a.data(), *b = all_b.data();
+    std::vector<float> results(static_cast<std::size_t>(s.batch * m * n));
+    float* c = results.data();
     for (std::int64_t at = 0; at < s.batch; ++at, a += m * k, b += k * n)
       for (std::int64_t i = 0; i < m; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
-          double sum = s.bias ? bias[j] : 0;
+          double sum = s.bias ? bias[static_cast<std::size_t>(j)] : 0;
           for (std::int64_t l = 0; l < k; ++l)
             sum += static_cast<double>(element(a, m, k, ta, i, l)) * element(b, k, n, tb, l, j);
           const auto made = static_cast<float>(sum);
           *c++ = s.relu && made < 0 ? 0 : made;
         }
+    return results;
   }
 
   Counts counts_;
+  std::vector<Gemm> gemms_;
   std::vector<std::function<void()>>* recorded_ = nullptr;  // not null: what is being recorded
   std::uintptr_t names_ = 0;
   int pinned_ = 0;
