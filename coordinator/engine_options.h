@@ -84,6 +84,9 @@ struct EngineOptions {
   // Rows and gradients travel as bfloat16, at half the bytes; the ps keep float32.
   bool bfloat16_wire = false;
   Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
+  // What a lane computes repeats bit for bit on the same GPU (PlanOptions). A worker that was
+  // started so does it for every program.
+  bool deterministic = false;
   // If another coordinator is at work at a task of the cluster, its session there is ended instead
   // of this start being refused.
   bool take_over = false;

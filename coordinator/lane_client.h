@@ -61,6 +61,7 @@ struct LaneConfiguration {
   bool bfloat16_wire = false;
   bool bfloat16_products = false;
   bool check_copies = false;
+  bool deterministic = false;
 };
 
 class LaneClient {

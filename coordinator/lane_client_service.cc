@@ -99,6 +99,7 @@ rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
   request.setIncarnation(configuration.incarnation.number);
   request.setBfloat16Products(configuration.bfloat16_products);
   request.setCheckCopies(configuration.check_copies);
+  request.setDeterministic(configuration.deterministic);
   request.setEncoding(configuration.bfloat16_wire ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW);
   co_await request.send().ignoreResult();
 }

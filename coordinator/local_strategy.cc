@@ -51,6 +51,7 @@ struct LocalStrategy::State {
     std::int64_t steps = 0;  // that one run counts
   };
   std::map<const ConcreteFunction*, Planned> plans;
+  bool deterministic = false;
   std::int64_t step = 0;         // the next one
   std::uint64_t other_runs = 0;  // that were no step
 };
@@ -72,6 +73,7 @@ void LocalStrategy::add_slots(const Variable& variable, const UpdateRule& rule) 
 }
 LocalRuntime& LocalStrategy::runtime() { return state_->runtime; }
 const EagerRuntime* LocalStrategy::eager_runtime() const { return &state_->runtime; }
+void LocalStrategy::set_deterministic() { state_->deterministic = true; }
 LocalStore& LocalStrategy::store() { return state_->runtime.store(); }
 
 std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
@@ -144,8 +146,10 @@ std::shared_ptr<const Plan> LocalStrategy::plan_of(
   State::Planned& planned = state_->plans[function.get()];
   if (!planned.plan) {
     planned.function = function;
-    planned.plan =
-        make_plan(function->graph, state_->runtime.bind(*function), {.replicas = replicas});
+    PlanOptions options;
+    options.replicas = replicas;
+    options.deterministic = state_->deterministic;
+    planned.plan = make_plan(function->graph, state_->runtime.bind(*function), options);
     const auto taken = function->graph.elements_taken();
     if (function->graph.updates_variables())
       planned.steps = taken.empty() ? 1 : std::max<std::int64_t>(1, taken.front());

@@ -43,6 +43,10 @@ class LocalStrategy : public Strategy {
   // others, such as evaluations, are none.
   std::int64_t global_step() const;
 
+  // From the next function on that has not run yet: steps repeat bit for bit on the same GPU, at
+  // the price of slower matrix products (PlanOptions::deterministic). On the CPU they do anyway.
+  void set_deterministic();
+
   // The rows themselves, to look at between steps.
   LocalStore& store();
 

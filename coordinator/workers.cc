@@ -51,7 +51,8 @@ rpc::Task<void> Workers::configure(Worker* worker) {
                                     lane->incarnation,
                                     session_.options.bfloat16_wire,
                                     session_.options.products == Arithmetic::kBfloat16,
-                                    session_.options.variables.check_replicas};
+                                    session_.options.variables.check_replicas,
+                                    session_.options.deterministic};
     std::string what = str("configuring ", worker->name);
     co_await session_.parts.reactor.with_deadline(lane->client->configure(configuration),
                                                   kConfigureDeadline, what);

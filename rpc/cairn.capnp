@@ -270,7 +270,7 @@ interface Lane {
   # `pipelineDepth` closures overlap; 1 is strict read-compute-write order. `incarnation`: the one that this lane's pushes carry
   # from now on, new at every connection, so that fencing a lost lane does not fence the one that comes back.
   configure @0 (session :UInt64, lane :UInt32, pipelineDepth :UInt32, encoding :Encoding, incarnation :UInt64,
-                bfloat16Products :Bool, checkCopies :Bool) -> ();
+                bfloat16Products :Bool, checkCopies :Bool, deterministic :Bool) -> ();
   setLayout @1 (layout :Layout) -> ();
   register @2 (function :UInt32, graph :Data) -> ();   # refused if it does not verify
   openPipeline @3 (pipeline :UInt64, description :Data) -> ();

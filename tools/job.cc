@@ -88,6 +88,7 @@ void read_cluster(TomlTable table, JobCluster& cluster) {
   table.read("arithmetic", cluster.arithmetic);
   table.read("wire", cluster.wire);
   table.read("device", cluster.device);
+  table.read("deterministic", cluster.deterministic);
   table.read("partition_min_bytes", cluster.partition_min_bytes);
   table.read("ps_wait_seconds", cluster.ps_wait_seconds);
   table.read("recovery", cluster.recovery);

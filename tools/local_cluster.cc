@@ -190,6 +190,7 @@ RoleSpec LocalCluster::spec(const std::string& role, int index) const {
     arguments.push_back("--device");
     arguments.push_back(options_.device);
   }
+  if (!ps && options_.deterministic) arguments.push_back("--deterministic");
   const auto& added = ps ? options_.ps_arguments : options_.worker_arguments;
   arguments.insert(arguments.end(), added.begin(), added.end());
   return {.role = role, .index = index, .command = std::move(command)};

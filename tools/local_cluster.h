@@ -22,6 +22,7 @@ struct LocalClusterOptions {
   // Closures that a worker computes at once; 0: cairn-worker chooses.
   int lanes = 0;
   std::string device = "auto";     // workers compute on; see core/kernels/chosen_devices.h
+  bool deterministic = false;      // what they compute repeats bit for bit on the same GPU
   std::string transport = "auto";  // "auto", "tcp", "unix"
   // The folder of this run, made if it is not there; "": a new one under runs/.
   std::string dir;

@@ -30,6 +30,7 @@ Json cluster_json(const Job& job) {
           {"shards", cluster.shards},
           {"lanes", cluster.lanes},
           {"device", cluster.device.empty() ? "auto" : cluster.device},
+          {"deterministic", cluster.deterministic},
           {"pipeline_depth", cluster.pipeline_depth},
           {"transport", cluster.transport},
           {"wire", cluster.wire},

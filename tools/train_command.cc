@@ -41,6 +41,7 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.send_window = job.cluster.send_window;
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
   if (job.cluster.arithmetic == "bfloat16") options.engine.products = Arithmetic::kBfloat16;
+  options.engine.deterministic = job.cluster.deterministic;
   options.engine.recovery = job.cluster.recovery;
   if (job.strategy.consistency == "bounded")
     options.consistency = Consistency::bounded(job.strategy.max_staleness);

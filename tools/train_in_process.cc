@@ -36,7 +36,7 @@ std::string computes_on(const Job& job) {
   return job.cluster.device.empty() ? "" : str("; it computes on ", chosen_by(job).text);
 }
 
-std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
+std::unique_ptr<LocalStrategy> strategy_of_kind(const Job& job) {
   const std::uint64_t seed = job.model.seed;
   const std::vector<std::string> devices = replica_devices(job);
   if (job.strategy.kind == "mirrored")
@@ -44,6 +44,12 @@ std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
   if (job.strategy.kind == "central_storage")
     return std::make_unique<CentralStorageStrategy>(devices, "", InSyncOptions{.seed = seed});
   return std::make_unique<OneDeviceStrategy>(devices.front(), seed);
+}
+
+std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
+  auto made = strategy_of_kind(job);
+  if (job.cluster.deterministic) made->set_deterministic();
+  return made;
 }
 
 // The step at which the checkpoint's run began its data; a checkpoint of a program says nothing.
@@ -168,6 +174,7 @@ int train_as_worker(const TrainRequest& request) {
   CommunicationOptions communication;
   communication.bfloat16_on_wire = job.cluster.wire == "bfloat16";
   MultiWorkerMirroredStrategy strategy(resolver, communication, group);
+  if (job.cluster.deterministic) strategy.set_deterministic();
   LocalSteps steps(strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
   tell_outcome(prepared, outcome, line);

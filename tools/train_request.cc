@@ -53,6 +53,10 @@ void apply(const TrainRequest& request, Job& job) {
   set(wanted.steps, job.data.steps, "data.steps", "--steps");
   set(wanted.seed, job.model.seed, "model.seed", "--seed");
   set(wanted.model, job.model.kind, "model.kind", "--model");
+  if (wanted.deterministic) {
+    job.cluster.deterministic = true;
+    flags["cluster.deterministic"] = "--deterministic";
+  }
   if (wanted.no_recovery) {
     job.cluster.recovery = false;
     flags["cluster.recovery"] = "--no-recovery";
@@ -132,6 +136,8 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--device", wanted.device,
                  "What workers or replicas compute on: auto (the GPUs, or the CPU where there is "
                  "none), cpu, gpu, or one GPU, as gpu:0");
+  app.add_flag("--deterministic", wanted.deterministic,
+               "On GPUs: what is computed repeats bit for bit, at the price of slower products");
   app.add_option("--wire", wanted.wire, "What rows and gradients travel as: float32 or bfloat16");
   app.add_option("--ps-wait", wanted.ps_wait_seconds,
                  "Seconds that a lost ps may take to come back");

@@ -29,7 +29,7 @@ struct JobOverrides {
   std::optional<std::uint64_t> seed;
   std::optional<std::string> transport, wire, arithmetic, device, checkpoint_every, evaluate_every,
       model;
-  bool no_recovery = false;
+  bool no_recovery = false, deterministic = false;
 };
 
 struct TrainRequest {

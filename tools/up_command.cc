@@ -142,11 +142,13 @@ int up_group(const UpOptions& options) {
         "without ps there is a group of workers that all run one program: give it behind --; or "
         "give --ps, to have servers for a program of your own");
   const bool device = options.cluster.device != LocalClusterOptions().device;
-  if (options.cluster.shards > 0 || options.cluster.lanes > 0 || device)
+  if (options.cluster.shards > 0 || options.cluster.lanes > 0 || device ||
+      options.cluster.deterministic)
     throw InvalidArgumentError(
         str(options.cluster.shards > 0  ? "--shards"
             : options.cluster.lanes > 0 ? "--lanes"
-                                        : "--device",
+            : device                    ? "--device"
+                                        : "--deterministic",
             " is of a cluster with ps, and here all processes are workers that run the program: "
             "give --ps, or leave it out"));
   WorkerProcessesOptions group;
@@ -211,6 +213,9 @@ void add_up_command(CLI::App& app, int& status) {
                    "What workers compute on: auto (the GPUs, or the CPU where there is none), cpu, "
                    "gpu, or one GPU, as gpu:0")
       ->capture_default_str();
+  command->add_flag("--deterministic", cluster.deterministic,
+                    "On GPUs: what workers compute repeats bit for bit, at the price of slower "
+                    "products");
   command->add_option("--transport", cluster.transport, "auto, tcp or unix")->capture_default_str();
   command->add_option("--dir", cluster.dir,
                       "Folder of this run: logs, cluster.json (default: a new one under runs/)");

@@ -176,8 +176,7 @@ void Lane::register_function(FunctionId id, Graph graph, std::size_t bytes, Stor
   function->taken = function->graph.elements_taken();
   function->company = function->graph.assigns() ? rpc::Company::kAlone : rpc::Company::kShared;
   function->immediate = function->graph.variables.empty() && function->graph.iterators.empty();
-  if (function->immediate)
-    function->plan = make_plan(function->graph, {}, {.products = config_.products});
+  if (function->immediate) function->plan = make_plan(function->graph, {}, plan_options());
   functions_[id] = std::move(function);
   stats_.functions = functions_.size();
 }
@@ -206,8 +205,7 @@ void Lane::make_ready(Function& function, const Closure& closure) const {
   if (fits && function.graph.variables.empty()) return;
   std::vector<VariableId> variables = function.stores->resolve(function.graph, closure.sent_layout);
   if (fits && variables == function.variables) return;
-  function.plan =
-      make_plan(function.graph, variables, {.products = config_.products, .replicas = replicas});
+  function.plan = make_plan(function.graph, variables, plan_options(replicas));
   function.mirrored = mirrored_variables(function.graph, variables);
   function.replicas = replicas;
   function.variables = std::move(variables);

@@ -45,6 +45,7 @@ struct LaneOptions {
   LinkOptions link;
   Collective* collective = nullptr;  // outlives the lane; null: the lane's own group
   Device* device = nullptr;          // that it computes on, which outlives it; null: the CPU
+  bool deterministic = false;        // as PlanOptions has it, whatever the coordinator asks for
 };
 
 struct LaneConfig {
@@ -55,6 +56,7 @@ struct LaneConfig {
   LaneIncarnation incarnation;  // what pushes carry
   Arithmetic products = Arithmetic::kFloat32;
   bool check_copies = false;  // results tell what a group's copies are
+  bool deterministic = false;
 };
 
 // Read by other threads while the lane works: each number is right, together they may be a moment
@@ -131,6 +133,11 @@ class Lane {
   struct Run;
   struct Held;  // a closure that is here
   std::shared_ptr<Function> function(FunctionId id) const;
+  PlanOptions plan_options(std::int32_t replicas = 1) const {
+    return {.products = config_.products,
+            .deterministic = options_.deterministic || config_.deterministic,
+            .replicas = replicas};
+  }
   void make_ready(Function& function, const Closure& closure) const;
   void check_arguments(const Closure& closure, const Function& function) const;
   StepContext context(const Closure& closure) const;

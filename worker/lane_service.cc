@@ -35,7 +35,7 @@ class LaneService final : public wire::Lane::Server {
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
                         in.getIncarnation(),
                         in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32,
-                        in.getCheckCopies()});
+                        in.getCheckCopies(), in.getDeterministic()});
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {

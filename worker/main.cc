@@ -38,10 +38,16 @@ class Running final : public cairn::rpc::RunningServer {
   cairn::worker::WorkerServer server_;
 };
 
+// What lanes compute on, and how.
+struct Computing {
+  std::string device = "auto";
+  bool deterministic = false;
+};
+
 std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
                                                  cairn::rpc::Network& network,
                                                  const cairn::rpc::ServerFlags& flags,
-                                                 const std::string& device) {
+                                                 const Computing& computing) {
   cairn::worker::WorkerOptions options;
   options.index = flags.index;
   options.address = cairn::rpc::Address::parse(flags.listen);
@@ -49,7 +55,8 @@ std::unique_ptr<cairn::rpc::RunningServer> start(cairn::rpc::Reactor& reactor,
   options.token = flags.token;
   options.insecure = flags.insecure;
   options.lanes = flags.threads;
-  cairn::ChosenDevices chosen = cairn::chosen_devices(device);
+  options.deterministic = computing.deterministic;
+  cairn::ChosenDevices chosen = cairn::chosen_devices(computing.device);
   cairn::log_info("computes on ", chosen.text);
   options.devices = std::move(chosen.devices);
   cairn::service::ConsumersOptions reading;
@@ -72,13 +79,15 @@ std::string wrong_device(const std::string& choice) {
   }
 }
 
-void add_flags(CLI::App& app, std::string& device) {
+void add_flags(CLI::App& app, Computing& computing) {
   app.add_option(
-         "--device", device,
+         "--device", computing.device,
          "What lanes compute on: auto (the GPUs, or the CPU where there is none), cpu, gpu, "
          "or one GPU, as gpu:0")
       ->check(wrong_device, "", "")
       ->capture_default_str();
+  app.add_flag("--deterministic", computing.deterministic,
+               "On GPUs: what lanes compute repeats bit for bit, at the price of slower products");
 }
 
 }  // namespace
@@ -91,10 +100,10 @@ int main(int argc, char** argv) {
       "Runs the closures that a coordinator sends, against the variables of the cluster's ps.";
   program.threads_flag = "--lanes";
   program.threads_help = "Closures that compute at once, a thread each";
-  std::string device = "auto";
-  program.add_flags = [&device](CLI::App& app) { add_flags(app, device); };
-  program.start = [&device](auto& reactor, auto& network, const auto& flags) {
-    return start(reactor, network, flags, device);
+  Computing computing;
+  program.add_flags = [&computing](CLI::App& app) { add_flags(app, computing); };
+  program.start = [&computing](auto& reactor, auto& network, const auto& flags) {
+    return start(reactor, network, flags, computing);
   };
   return cairn::rpc::server_main(argc, argv, program);
 }

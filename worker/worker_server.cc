@@ -83,6 +83,7 @@ WorkerServer::WorkerServer(rpc::Reactor& reactor, rpc::Network& network, WorkerO
   lane.task = options_.index;
   lane.incarnation = options_.incarnation;
   lane.link = options_.link;
+  lane.deterministic = options_.deterministic;
   lane.data.open_elements = options_.open_elements;
   if (options_.offload == nullptr)
     lane.offload = shared ? make_inline_offload() : make_thread_offload(options_.lanes);

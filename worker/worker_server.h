@@ -41,6 +41,7 @@ struct WorkerOptions {
   // That lanes compute on, in turn, from the one on that is this worker's turn if all workers of a
   // machine have the same ones. They outlive the server. None: the CPU.
   std::vector<Device*> devices;
+  bool deterministic = false;  // LaneOptions
   LaneThreads threads = LaneThreads::kOwn;
   ProcessIncarnation incarnation;  // none: drawn at random
   // for prefetch(); must outlive the server. nullptr: inline in simulation, a thread a lane else

@@ -285,6 +285,7 @@ void Binder::emit_fused(std::int32_t top) {
   FusedTree tree;
   tree.result = bound_.stored_type(value);
   tree.products = plan_.options.products;
+  tree.deterministic = plan_.options.deterministic;
   Instruction made{top, {}, {}, {value}};
   add_to_tree(top, tree, made);
   if (product >= 0) {
@@ -311,8 +312,8 @@ void Binder::emit_kernel(std::int32_t i) {
     outputs.push_back(bound_.stored_type(made.outputs.back()));
   }
   try {
-    made.run = device_.prepare(
-        *n.op, {stored_input_types(n), outputs, n.attributes, plan_.options.products});
+    made.run = device_.prepare(*n.op, {stored_input_types(n), outputs, n.attributes,
+                                       plan_.options.products, plan_.options.deterministic});
   } catch (const InvalidArgumentError& error) {
     throw InvalidArgumentError(str(bound_.node_text(i), ": ", error.what()));
   }

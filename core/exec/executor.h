@@ -21,6 +21,9 @@ class Plan;    // immutable; shared by runs. Thread: any
 
 struct PlanOptions {
   Arithmetic products = Arithmetic::kFloat32;
+  // A run repeats bit for bit on the same device: nothing is chosen by how fast it was. It costs
+  // time on a GPU, and nothing on the CPU, where a run repeats anyway.
+  bool deterministic = false;
   // of a run's values: one that needs more raises ResourceExhausted
   std::size_t bytes_max = machine_memory_bytes();
   // How many replicas run the plan together (StepContext::replicas). With one, an all_reduce is

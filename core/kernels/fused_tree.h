@@ -38,6 +38,7 @@ struct FusedTree {
   std::optional<Gemm> product;
   std::array<DType, 2> factors{DType::kFloat32, DType::kFloat32};  // as they lie in memory
   Arithmetic products = Arithmetic::kFloat32;
+  bool deterministic = false;  // as KernelTypes has it
 
   // Of one operation over its inputs.
   static FusedTree of(const OpDef& op, const KernelTypes& types) {

@@ -31,12 +31,13 @@ struct KernelCall {
 using KernelRun = std::function<void(const KernelCall&)>;
 
 // What a kernel is prepared for: the node at concrete shapes. `products` says what matrix products
-// are computed in.
+// are computed in; `deterministic`, that how they are must not depend on how fast that was.
 struct KernelTypes {
   std::span<const TensorType> inputs;
   std::span<const TensorType> outputs;
   const Attributes& attributes;
   Arithmetic products = Arithmetic::kFloat32;
+  bool deterministic = false;
 };
 
 template <typename T>

@@ -76,6 +76,7 @@ class FakeLane {
   std::vector<std::string> prepared;        // "layout", "function 3", ...
   std::vector<std::uint64_t> incarnations;  // that it was configured with, one per connection
   std::uint64_t session = 0;                // for which it was configured last
+  bool deterministic = false;               // as it was configured last
   bool holds_pushes = false;
   CallScript script;  // "configure", "hold pushes"
 
@@ -89,6 +90,7 @@ class FakeLane {
     kj::Promise<void> configure(ConfigureContext context) override {
       lane.incarnations.push_back(context.getParams().getIncarnation());
       lane.session = context.getParams().getSession();
+      lane.deterministic = context.getParams().getDeterministic();
       return lane.script.meet("configure");
     }
     kj::Promise<void> setLayout(SetLayoutContext) override {

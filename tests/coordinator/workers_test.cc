@@ -40,6 +40,26 @@ TEST_F(KeptWorkers, EachConnectionOfALaneHasANewIncarnation) {
   EXPECT_EQ(incarnation_of(lane(1)), 2u);
 }
 
+TEST_F(KeptWorkers, ALaneIsToldToRepeatOnlyWhereTheProgramWantsIt) {
+  begin(1);
+  EXPECT_FALSE(fake_lane(0).deterministic);
+}
+
+struct DeterministicWorkers : KeptWorkers {
+  static EngineOptions options() {
+    EngineOptions options;
+    options.deterministic = true;
+    return options;
+  }
+  DeterministicWorkers() : KeptWorkers(options()) {}
+};
+
+TEST_F(DeterministicWorkers, EveryLaneIsToldToRepeatBitForBit) {
+  begin(1, 2);
+  EXPECT_TRUE(fake_lane(0, 0).deterministic);
+  EXPECT_TRUE(fake_lane(0, 1).deterministic);
+}
+
 TEST_F(KeptWorkers, ALostWorkersClosuresGoBackToTheFrontInTheirOrder) {
   begin(2);
   for (int i = 0; i < 4; ++i) schedule_and_send();

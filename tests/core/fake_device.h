@@ -24,7 +24,8 @@ class FakeDevice final : public Device {
   struct Counts {
     int allocations = 0;
     int kernels_prepared = 0, trees_prepared = 0;
-    int runs = 0;  // of both
+    int deterministic = 0;  // of both
+    int runs = 0;           // of both
     int copies_in = 0, copies_out = 0, copies_within = 0;
   };
   enum class Fuses : bool { kNo, kYes };
@@ -64,6 +65,7 @@ class FakeDevice final : public Device {
     KernelRun run = cpu_device().prepare(op, types);
     if (!run) return run;
     ++counts_.kernels_prepared;
+    if (types.deterministic) ++counts_.deterministic;
     std::vector<TensorType> read(types.inputs.begin(), types.inputs.end());
     for (std::size_t i = 0; i < read.size(); ++i)
       if (op.needs_shape_only(i)) read[i].shape = Shape{0};  // nothing of it, wherever it is
@@ -96,6 +98,7 @@ class FakeDevice final : public Device {
     explicit GuardedFusion(FakeDevice& device) : device_(device) {}
     KernelRun prepare(const FusedTree& tree) override {
       ++device_.counts_.trees_prepared;
+      if (tree.deterministic) ++device_.counts_.deterministic;
       std::vector<TensorType> inputs = tree.leaves;
       if (tree.product) {
         inputs.push_back({DType::kFloat32, {tree.product->m, tree.product->k}});

@@ -125,10 +125,19 @@ TEST(Devices, AreListedWithWhatIsNotUsedAndWhy) {
   EXPECT_EQ(listed["not_used"], "CAIRN_CUDA_LIBRARY=none");
 }
 
+TEST(Devices, AWorkerMayBeToldToRepeatBitForBit) {
+  const Said said = say("cairn-worker", {"--listen", "127.0.0.1:0", "--parent-pid", "999999999",
+                                         "--device", "cpu", "--deterministic"});
+  EXPECT_EQ(said.code, 0) << said.text;
+}
+
 TEST(Devices, AGroupOfProgramsIsToldThatDevicesAreTheirs) {
   const Said said = say("cairn", {"up", "--workers", "2", "--device", "gpu", "--", "true"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.text, HasSubstr("--device is of a cluster with ps"));
+  const Said repeats = say("cairn", {"up", "--workers", "2", "--deterministic", "--", "true"});
+  EXPECT_EQ(repeats.code, 1);
+  EXPECT_THAT(repeats.text, HasSubstr("--deterministic is of a cluster with ps"));
 }
 
 }  // namespace

@@ -127,6 +127,18 @@ TEST(JobStrategy, AFlagThatChoosesTheStrategyLeavesTheFilesKeysOfItsOwnOneAside)
   EXPECT_EQ(job.strategy.replicas, 3);
 }
 
+TEST(JobStrategy, EveryKindCanBeAskedToRepeatBitForBit) {
+  for (const std::string& kind : strategy_kinds()) {
+    const std::string strategy = "[strategy]\nkind = '" + kind + "'\n";
+    EXPECT_FALSE(parse_job(kData + strategy, "some.toml").cluster.deterministic);
+    EXPECT_TRUE(parse_job(kData + strategy + "[cluster]\ndeterministic = true", "some.toml")
+                    .cluster.deterministic);
+    Job job = parse_job(kData + strategy, "some.toml");
+    apply({.job_file = "some.toml", .overrides = {.deterministic = true}}, job);
+    EXPECT_TRUE(job.cluster.deterministic) << kind;
+  }
+}
+
 TEST(JobStrategy, FlagsAreNamedAsTheFlagsThatTheyWere) {
   EXPECT_THAT(answer_to_flags({.strategy = {.kind = "mirrored"}, .ps = 3}),
               AllOf(HasSubstr("--ps is not read"), HasSubstr("\"mirrored\"")));

@@ -88,11 +88,12 @@ TEST_F(LocalClusterTest, WorkersAreToldOnWhatToCompute) {
   LocalClusterOptions wanted = options();
   wanted.workers = 1;
   wanted.device = "gpu:1";
+  wanted.deterministic = true;
   LocalCluster cluster(wanted, log_.sink());
   cluster.start();
   std::string word;
   std::ifstream(fifo) >> word;
-  EXPECT_THAT(folder_.read("run/logs/worker-0.log"), HasSubstr("--device gpu:1"));
+  EXPECT_THAT(folder_.read("run/logs/worker-0.log"), HasSubstr("--device gpu:1 --deterministic"));
 
   wanted.device = "tpu";
   try {

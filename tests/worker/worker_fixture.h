@@ -15,9 +15,10 @@ namespace cairn::worker {
 
 class WorkerServerTest : public ::testing::Test {
  protected:
-  explicit WorkerServerTest(std::vector<Device*> devices = {}) {
+  explicit WorkerServerTest(std::vector<Device*> devices = {}, bool deterministic = false) {
     WorkerOptions options;
     options.devices = std::move(devices);
+    options.deterministic = deterministic;
     options.index = 3;
     options.address = rpc::Address::parse("sim://worker3");
     options.cluster = "test";
@@ -45,11 +46,12 @@ class WorkerServerTest : public ::testing::Test {
         kj::mv(promise), std::chrono::seconds(30), "a call of the test"));
   }
 
-  void configure(wire::Lane::Client& lane, std::uint32_t depth = 2) {
+  void configure(wire::Lane::Client& lane, std::uint32_t depth = 2, bool deterministic = false) {
     auto request = lane.configureRequest();
     request.setSession(5);
     request.setPipelineDepth(depth);
     request.setIncarnation(21);
+    request.setDeterministic(deterministic);
     wait(request.send().ignoreResult());
     auto layout = lane.setLayoutRequest();
     write(layout.initLayout(), *cluster.layout);

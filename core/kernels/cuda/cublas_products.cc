@@ -168,11 +168,12 @@ Products::Products(Driver& driver) : driver_(driver) {
 }
 Products::~Products() { cublasLtDestroy(handle_); }
 
-// Times each candidate over memory of any contents, and keeps the fastest.
+// Times each candidate over memory of any contents, and keeps the fastest. cuBLASLt's own first
+// choice is a function of the shape, the device and the library's version, so that it repeats.
 void Products::tune(Planned& planned, Stream stream) {
   const auto candidates = planned.candidates();
   planned.choose(candidates[0]);
-  if (candidates.size() == 1) return;
+  if (candidates.size() == 1 || planned.shape().deterministic) return;
   const std::string key = key_of(planned.shape());
   {
     std::lock_guard hold(mutex_);

@@ -39,6 +39,9 @@ struct ProductShape {
   bool bias = false, relu = false;
   // c is bfloat16, rounded once behind bias and relu, and so is `bias`.
   bool narrow_result = false;
+  // The algorithm is a function of the shape, the device and its library. Otherwise it is the
+  // fastest, which may be another one in the next process, and sum in another order.
+  bool deterministic = false;
 };
 
 // A product prepared for one shape. The factors are float32, or bfloat16 where the arithmetic

@@ -135,6 +135,7 @@ std::shared_ptr<const FaultSite> division_fault(Queue& queue, const FusedTree& t
 KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   const Absorbed absorbed = absorb(tree);
   ProductShape shape{*tree.product, 1, tree.products, absorbed.bias, absorbed.relu};
+  shape.deterministic = tree.deterministic;
   shape.narrow_result =
       tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
   Multiply product = plan_multiply(queue, shape, tree.factors);

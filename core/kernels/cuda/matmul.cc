@@ -7,6 +7,7 @@ namespace {
 
 KernelRun prepare(Queue& queue, ProductShape shape, const KernelTypes& types) {
   shape.arithmetic = types.products;
+  shape.deterministic = types.deterministic;
   shape.narrow_result = types.outputs[0].dtype == DType::kBfloat16;
   return [product = plan_multiply(queue, shape, {types.inputs[0].dtype, types.inputs[1].dtype})](
              const KernelCall& call) {

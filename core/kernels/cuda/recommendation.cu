@@ -27,6 +27,7 @@ KernelRun prepare_dots(Queue& queue, const KernelTypes& types) {
   shape.gemm = {v.f, v.f, v.d, false, true};
   shape.batch = v.batch;
   shape.arithmetic = types.products;
+  shape.deterministic = types.deterministic;
   auto product = plan_multiply(queue, shape, kFactors);
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) * sizeof(float));
   return [&queue, v, product, scratch](const KernelCall& call) {
@@ -50,6 +51,7 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
   shape.gemm = {v.f, v.d, v.f, false, false};
   shape.batch = v.batch;
   shape.arithmetic = types.products;
+  shape.deterministic = types.deterministic;
   auto product = plan_multiply(queue, shape, kFactors);
   auto scratch = queue.memory(static_cast<std::size_t>(v.batch * v.f * v.f) * sizeof(float));
   return [&queue, v, product, scratch](const KernelCall& call) {

@@ -29,8 +29,8 @@ class FakeDriver final : public cuda::Driver {
   using Range = cuda::Range;
 
   struct Counts {
-    int allocations = 0, waits = 0, products = 0, narrowed = 0, sorts = 0, recordings = 0,
-        replays = 0;
+    int allocations = 0, waits = 0, products = 0, deterministic_products = 0, narrowed = 0,
+        sorts = 0, recordings = 0, replays = 0;
   };
 
   ~FakeDriver() override {
@@ -121,6 +121,7 @@ class FakeDriver final : public cuda::Driver {
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
     ++counts_.products;
+    if (s.deterministic) ++counts_.deterministic_products;
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const void* a, const void* b, const void* bias, void* c) {
       now_or_later([=] {
