@@ -10,6 +10,7 @@
 
 #include "coordinator/claim.h"
 #include "coordinator/closure.h"
+#include "core/base/arithmetic.h"
 #include "core/base/incarnation.h"
 #include "core/rows/layout.h"
 #include "rpc/connection.h"
@@ -59,7 +60,7 @@ struct LaneConfiguration {
   std::uint32_t pipeline_depth = 2;
   LaneIncarnation incarnation;
   bool bfloat16_wire = false;
-  bool bfloat16_products = false;
+  Arithmetic products = Arithmetic::kFloat32;
   bool check_copies = false;
   bool deterministic = false;
 };

@@ -97,7 +97,7 @@ rpc::Task<void> LaneClient::configure(LaneConfiguration configuration) {
   request.setLane(configuration.lane);
   request.setPipelineDepth(configuration.pipeline_depth);
   request.setIncarnation(configuration.incarnation.number);
-  request.setBfloat16Products(configuration.bfloat16_products);
+  request.setArithmetic(static_cast<wire::Arithmetic>(configuration.products));
   request.setCheckCopies(configuration.check_copies);
   request.setDeterministic(configuration.deterministic);
   request.setEncoding(configuration.bfloat16_wire ? wire::Encoding::BFLOAT16 : wire::Encoding::RAW);

@@ -52,6 +52,7 @@ struct LocalStrategy::State {
   };
   std::map<const ConcreteFunction*, Planned> plans;
   bool deterministic = false;
+  Arithmetic products = Arithmetic::kFloat32;
   std::int64_t step = 0;         // the next one
   std::uint64_t other_runs = 0;  // that were no step
 };
@@ -74,6 +75,7 @@ void LocalStrategy::add_slots(const Variable& variable, const UpdateRule& rule) 
 LocalRuntime& LocalStrategy::runtime() { return state_->runtime; }
 const EagerRuntime* LocalStrategy::eager_runtime() const { return &state_->runtime; }
 void LocalStrategy::set_deterministic() { state_->deterministic = true; }
+void LocalStrategy::set_products(Arithmetic products) { state_->products = products; }
 LocalStore& LocalStrategy::store() { return state_->runtime.store(); }
 
 std::string LocalStrategy::save(const CheckpointPolicy& policy, const std::string& metadata) {
@@ -149,6 +151,7 @@ std::shared_ptr<const Plan> LocalStrategy::plan_of(
     PlanOptions options;
     options.replicas = replicas;
     options.deterministic = state_->deterministic;
+    options.products = state_->products;
     planned.plan = make_plan(function->graph, state_->runtime.bind(*function), options);
     const auto taken = function->graph.elements_taken();
     if (function->graph.updates_variables())

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/strategy.h"
+#include "core/base/arithmetic.h"
 #include "core/rows/variable_store.h"
 #include "data/input_context.h"
 
@@ -46,6 +47,8 @@ class LocalStrategy : public Strategy {
   // From the next function on that has not run yet: steps repeat bit for bit on the same GPU, at
   // the price of slower matrix products (PlanOptions::deterministic). On the CPU they do anyway.
   void set_deterministic();
+  // Likewise: what matrix products are computed in (core/base/arithmetic.h).
+  void set_products(Arithmetic products);
 
   // The rows themselves, to look at between steps.
   LocalStore& store();

@@ -50,7 +50,7 @@ rpc::Task<void> Workers::configure(Worker* worker) {
                                     session_.options.pipeline_depth,
                                     lane->incarnation,
                                     session_.options.bfloat16_wire,
-                                    session_.options.products == Arithmetic::kBfloat16,
+                                    session_.options.products,
                                     session_.options.variables.check_replicas,
                                     session_.options.deterministic};
     std::string what = str("configuring ", worker->name);

@@ -46,6 +46,13 @@ struct Table {
   parts @3 :List(Part);        # those of this shard only
 }
 
+enum Arithmetic {                # of matrix products
+  float32 @0;
+  tf32 @1;
+  bfloat16 @2;
+  mixedBfloat16 @3;
+}
+
 enum Encoding {
   raw @0;                      # the variable's dtype, little-endian
   bfloat16 @1;                 # float32 rounded to bfloat16
@@ -270,7 +277,7 @@ interface Lane {
   # `pipelineDepth` closures overlap; 1 is strict read-compute-write order. `incarnation`: the one that this lane's pushes carry
   # from now on, new at every connection, so that fencing a lost lane does not fence the one that comes back.
   configure @0 (session :UInt64, lane :UInt32, pipelineDepth :UInt32, encoding :Encoding, incarnation :UInt64,
-                bfloat16Products :Bool, checkCopies :Bool, deterministic :Bool) -> ();
+                arithmetic :Arithmetic, checkCopies :Bool, deterministic :Bool) -> ();
   setLayout @1 (layout :Layout) -> ();
   register @2 (function :UInt32, graph :Data) -> ();   # refused if it does not verify
   openPipeline @3 (pipeline :UInt64, description :Data) -> ();

@@ -76,7 +76,7 @@ struct JobCluster {
   std::uint32_t pipeline_depth = 2;
   std::uint32_t send_window = 256;
   std::string transport = "auto";
-  std::string arithmetic = "float32";  // of matrix products; or bfloat16
+  std::string arithmetic = "float32";  // of matrix products (core/base/arithmetic.h)
   std::string wire = "float32";        // of rows and gradients under way; or bfloat16
   // What workers, or the replicas of a process, compute on: as core/kernels/chosen_devices.h has
   // it. Empty: nothing was said.

@@ -171,7 +171,8 @@ void verify_cluster(const JobCluster& cluster, const Limits& limits) {
   limits.whole("cluster.partition_min_bytes", cluster.partition_min_bytes, 1, kMany);
   limits.above_0("cluster.ps_wait_seconds", cluster.ps_wait_seconds, kSecondsMax);
   limits.name("cluster.transport", cluster.transport, {"auto", "tcp", "unix"});
-  limits.name("cluster.arithmetic", cluster.arithmetic, {"float32", "bfloat16"});
+  limits.name("cluster.arithmetic", cluster.arithmetic,
+              {"float32", "tf32", "bfloat16", "mixed_bfloat16"});
   limits.name("cluster.wire", cluster.wire, {"float32", "bfloat16"});
   try {
     if (!cluster.device.empty()) verify_device_choice(cluster.device);

@@ -31,7 +31,6 @@ const std::vector<KeyOf>& keys_of_kinds() {
       {"cluster.partition_min_bytes", {ps, hybrid}, "it does not split variables"},
       {"cluster.ps_wait_seconds", {ps, hybrid}, none},
       {"cluster.recovery", {ps, hybrid}, none},
-      {"cluster.arithmetic", {ps, hybrid}, "it computes in float32"},
       {"cluster.workers", {ps, hybrid, workers}, "it starts no workers"},
       {"cluster.transport", {ps, hybrid, workers}, "it is one process"},
       {"cluster.wire", {ps, hybrid, workers}, "it is one process"},

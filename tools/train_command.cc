@@ -40,7 +40,7 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.pipeline_depth = job.cluster.pipeline_depth;
   options.engine.send_window = job.cluster.send_window;
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
-  if (job.cluster.arithmetic == "bfloat16") options.engine.products = Arithmetic::kBfloat16;
+  options.engine.products = parse_arithmetic(job.cluster.arithmetic);
   options.engine.deterministic = job.cluster.deterministic;
   options.engine.recovery = job.cluster.recovery;
   if (job.strategy.consistency == "bounded")

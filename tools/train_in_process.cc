@@ -36,6 +36,11 @@ std::string computes_on(const Job& job) {
   return job.cluster.device.empty() ? "" : str("; it computes on ", chosen_by(job).text);
 }
 
+void compute_as(const Job& job, LocalStrategy& strategy) {
+  strategy.set_products(parse_arithmetic(job.cluster.arithmetic));
+  if (job.cluster.deterministic) strategy.set_deterministic();
+}
+
 std::unique_ptr<LocalStrategy> strategy_of_kind(const Job& job) {
   const std::uint64_t seed = job.model.seed;
   const std::vector<std::string> devices = replica_devices(job);
@@ -48,7 +53,7 @@ std::unique_ptr<LocalStrategy> strategy_of_kind(const Job& job) {
 
 std::unique_ptr<LocalStrategy> make_strategy(const Job& job) {
   auto made = strategy_of_kind(job);
-  if (job.cluster.deterministic) made->set_deterministic();
+  compute_as(job, *made);
   return made;
 }
 
@@ -174,7 +179,7 @@ int train_as_worker(const TrainRequest& request) {
   CommunicationOptions communication;
   communication.bfloat16_on_wire = job.cluster.wire == "bfloat16";
   MultiWorkerMirroredStrategy strategy(resolver, communication, group);
-  if (job.cluster.deterministic) strategy.set_deterministic();
+  compute_as(job, strategy);
   LocalSteps steps(strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
   tell_outcome(prepared, outcome, line);

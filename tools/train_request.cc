@@ -132,7 +132,7 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
                  "Steps by which an update may be stale, with --consistency bounded");
   app.add_option("--transport", wanted.transport, "auto, tcp or unix");
   app.add_option("--arithmetic", wanted.arithmetic,
-                 "What matrix products are computed in: float32 or bfloat16");
+                 "What matrix products are computed in: float32, tf32, bfloat16 or mixed_bfloat16");
   app.add_option("--device", wanted.device,
                  "What workers or replicas compute on: auto (the GPUs, or the CPU where there is "
                  "none), cpu, gpu, or one GPU, as gpu:0");

@@ -17,6 +17,14 @@ std::span<const std::byte> bytes(capnp::Data::Reader in) {
   return {reinterpret_cast<const std::byte*>(in.begin()), in.size()};
 }
 
+// The numbers are the same on the wire.
+Arithmetic arithmetic_of(wire::Arithmetic sent) {
+  if (sent > wire::Arithmetic::MIXED_BFLOAT16)
+    throw InvalidArgumentError(
+        str("Lane.configure: there is no arithmetic ", static_cast<int>(sent)));
+  return static_cast<Arithmetic>(sent);
+}
+
 class LaneService final : public wire::Lane::Server {
  public:
   LaneService(std::shared_ptr<Lane> lane, rpc::Connection& connection)
@@ -33,9 +41,8 @@ class LaneService final : public wire::Lane::Server {
       const auto encoding =
           in.getEncoding() == wire::Encoding::BFLOAT16 ? Encoding::kBfloat16 : Encoding::kRaw;
       lane_->configure({in.getSession(), in.getLane(), in.getPipelineDepth(), encoding,
-                        in.getIncarnation(),
-                        in.getBfloat16Products() ? Arithmetic::kBfloat16 : Arithmetic::kFloat32,
-                        in.getCheckCopies(), in.getDeterministic()});
+                        in.getIncarnation(), arithmetic_of(in.getArithmetic()), in.getCheckCopies(),
+                        in.getDeterministic()});
     });
   }
   kj::Promise<void> setLayout(SetLayoutContext context) override {

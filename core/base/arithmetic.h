@@ -1,6 +1,7 @@
 // The arithmetic in which matrix products are computed.
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 namespace cairn {
 
@@ -19,6 +20,11 @@ enum class Arithmetic : std::uint8_t {
   // Only what no other kind of operation reads. Other devices compute as under kBfloat16.
   kMixedBfloat16,
 };
+
+// "float32", "tf32", "bfloat16", "mixed_bfloat16": as job files and flags have them.
+const char* arithmetic_name(Arithmetic arithmetic);
+//   Errors  InvalidArgument: another name; lists them.
+Arithmetic parse_arithmetic(std::string_view name);
 
 // Whether the operands of products are rounded to bfloat16.
 constexpr bool rounds_to_bfloat16(Arithmetic arithmetic) {

@@ -77,6 +77,7 @@ class FakeLane {
   std::vector<std::uint64_t> incarnations;  // that it was configured with, one per connection
   std::uint64_t session = 0;                // for which it was configured last
   bool deterministic = false;               // as it was configured last
+  wire::Arithmetic arithmetic{};            // likewise
   bool holds_pushes = false;
   CallScript script;  // "configure", "hold pushes"
 
@@ -91,6 +92,7 @@ class FakeLane {
       lane.incarnations.push_back(context.getParams().getIncarnation());
       lane.session = context.getParams().getSession();
       lane.deterministic = context.getParams().getDeterministic();
+      lane.arithmetic = context.getParams().getArithmetic();
       return lane.script.meet("configure");
     }
     kj::Promise<void> setLayout(SetLayoutContext) override {

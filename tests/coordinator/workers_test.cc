@@ -43,21 +43,24 @@ TEST_F(KeptWorkers, EachConnectionOfALaneHasANewIncarnation) {
 TEST_F(KeptWorkers, ALaneIsToldToRepeatOnlyWhereTheProgramWantsIt) {
   begin(1);
   EXPECT_FALSE(fake_lane(0).deterministic);
+  EXPECT_EQ(fake_lane(0).arithmetic, wire::Arithmetic::FLOAT32);
 }
 
 struct DeterministicWorkers : KeptWorkers {
   static EngineOptions options() {
     EngineOptions options;
     options.deterministic = true;
+    options.products = Arithmetic::kMixedBfloat16;
     return options;
   }
   DeterministicWorkers() : KeptWorkers(options()) {}
 };
 
-TEST_F(DeterministicWorkers, EveryLaneIsToldToRepeatBitForBit) {
+TEST_F(DeterministicWorkers, EveryLaneIsToldToRepeatBitForBitAndInWhatToMultiply) {
   begin(1, 2);
   EXPECT_TRUE(fake_lane(0, 0).deterministic);
   EXPECT_TRUE(fake_lane(0, 1).deterministic);
+  EXPECT_EQ(fake_lane(0, 1).arithmetic, wire::Arithmetic::MIXED_BFLOAT16);
 }
 
 TEST_F(KeptWorkers, ALostWorkersClosuresGoBackToTheFrontInTheirOrder) {

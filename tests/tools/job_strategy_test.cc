@@ -127,6 +127,17 @@ TEST(JobStrategy, AFlagThatChoosesTheStrategyLeavesTheFilesKeysOfItsOwnOneAside)
   EXPECT_EQ(job.strategy.replicas, 3);
 }
 
+TEST(JobStrategy, EveryKindMultipliesInWhatTheJobSays) {
+  for (const std::string& kind : strategy_kinds()) {
+    const std::string text = kData + "[strategy]\nkind = '" + kind + "'\n[cluster]\n";
+    for (const char* name : {"float32", "tf32", "bfloat16", "mixed_bfloat16"})
+      EXPECT_EQ(parse_job(text + "arithmetic = '" + name + "'", "some.toml").cluster.arithmetic,
+                name);
+  }
+  EXPECT_THAT(answer_to("[cluster]\narithmetic = 'mixed_bfloat'"),
+              HasSubstr("did you mean \"mixed_bfloat16\"?"));
+}
+
 TEST(JobStrategy, EveryKindCanBeAskedToRepeatBitForBit) {
   for (const std::string& kind : strategy_kinds()) {
     const std::string strategy = "[strategy]\nkind = '" + kind + "'\n";
