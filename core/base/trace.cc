@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ namespace {
 
 constexpr std::size_t kKept = 1 << 18;     // spans; older ones are overwritten
 constexpr std::size_t kThreadsMax = 1024;  // threads whose names are kept
+// Names that were made up while the process ran; later ones are told as "another operation".
+constexpr std::size_t kNamesMax = 1 << 14;
+// Tracks are numbered from here on, as no thread is: Linux numbers those below it (PID_MAX_LIMIT).
+constexpr int kTracksFrom = 1 << 22;
 
 struct Span {
   const char* name;
@@ -59,10 +64,12 @@ class Recorder {
     const std::scoped_lock lock(mutex_);
     if (threads_.size() < kThreadsMax && !known(span.thread))
       threads_.push_back({span.thread, thread_name()});
-    if (spans_.size() < kKept)
-      spans_.push_back(span);
-    else
-      spans_[next_++ % kKept] = span;
+    keep(span);
+  }
+
+  void add_on(const std::string& track, const std::string& name, TimePoint begin, TimePoint end) {
+    const std::scoped_lock lock(mutex_);
+    keep({kept_name(name), begin, end, 0, number_of(track), false});
   }
 
   void write() {
@@ -74,18 +81,38 @@ class Recorder {
                       {"pid", process},
                       {"name", "process_name"},
                       {"args", {{"name", program_invocation_short_name}}}});
-    for (const auto& [thread, name] : threads_)
-      events.push_back({{"ph", "M"},
-                        {"pid", process},
-                        {"tid", thread},
-                        {"name", "thread_name"},
-                        {"args", {{"name", name}}}});
+    for (const auto& [thread, name] : threads_) events.push_back(row_name(process, thread, name));
+    for (std::size_t i = 0; i < tracks_.size(); ++i)
+      events.push_back(row_name(process, kTracksFrom + static_cast<int>(i), tracks_[i]));
     for (const Span& span : spans_) append(events, span, process);
     disk_.write_atomically(str(folder(), "/", program_invocation_short_name, "-", process, ".json"),
                            json_text(events));
   }
 
  private:
+  void keep(const Span& span) {
+    if (spans_.size() < kKept)
+      spans_.push_back(span);
+    else
+      spans_[next_++ % kKept] = span;
+  }
+  const char* kept_name(const std::string& name) {
+    if (names_.size() >= kNamesMax && !names_.contains(name)) return "another operation";
+    return names_.insert(name).first->c_str();
+  }
+  int number_of(const std::string& track) {
+    for (std::size_t i = 0; i < tracks_.size(); ++i)
+      if (tracks_[i] == track) return kTracksFrom + static_cast<int>(i);
+    tracks_.push_back(track);
+    return kTracksFrom + static_cast<int>(tracks_.size()) - 1;
+  }
+  static Json row_name(int process, int row, const std::string& name) {
+    return {{"ph", "M"},
+            {"pid", process},
+            {"tid", row},
+            {"name", "thread_name"},
+            {"args", {{"name", name}}}};
+  }
   bool known(int thread) const {
     for (const auto& [number, name] : threads_)
       if (number == thread) return true;
@@ -124,12 +151,23 @@ class Recorder {
   std::vector<Span> spans_;
   std::size_t next_ = 0;
   std::vector<std::pair<int, std::string>> threads_;
+  std::vector<std::string> tracks_;
+  std::set<std::string> names_;  // of spans on tracks; those of threads are literals
 };
 
 Recorder& recorder() {
   static Recorder made;
   return made;
 }
+
+class ProcessSink final : public SpanSink {
+ public:
+  bool wanted() const override { return tracing(); }
+  void add(const std::string& track, const std::string& name, TimePoint begin,
+           TimePoint end) override {
+    recorder().add_on(track, name, begin, end);
+  }
+};
 
 }  // namespace
 
@@ -156,6 +194,11 @@ void TraceSpan::end() const {
     record_span(name_, begin_, now, closure_);
   else
     record_overlapping_span(name_, begin_, now, closure_);
+}
+
+SpanSink& trace_sink() {
+  static ProcessSink sink;  // without a state
+  return sink;
 }
 
 void write_trace() { recorder().write(); }

@@ -1,5 +1,6 @@
 // Where a step's time goes: spans by process and thread, on the host's monotonic clock, which all
-// of its processes share.
+// of its processes share. What is not done by a thread, such as the work of a GPU, has tracks of
+// its own beside them.
 //
 // Off, at the cost of one load per span, unless the environment variable CAIRN_TRACE names a folder
 // when the process starts. Then the newest spans are kept in memory and written there when the
@@ -55,6 +56,21 @@ class TraceSpan {
   Kind kind_;
   TimePoint begin_{};
 };
+
+// Takes spans that were measured elsewhere, as on a device. A library that is loaded at run time is
+// given the process's own.
+class SpanSink {
+ public:
+  virtual ~SpanSink() = default;
+  // As tracing().
+  virtual bool wanted() const = 0;
+  // Records a span on a row of its own in the viewer, named `track`; spans of a track lie beside or
+  // within each other.
+  virtual void add(const std::string& track, const std::string& name, TimePoint begin,
+                   TimePoint end) = 0;
+};
+// This process's; it lives as long as the process.
+SpanSink& trace_sink();
 
 // Writes what was kept, now.
 //   Errors  those of writing a file.

@@ -32,8 +32,25 @@ Step::~Step() {
 
 // The run stands still between two calls, at a wave whose request was handed out: the next call
 // begins with the answer to it. A wave without a request is passed in the same call.
+namespace {
+
+// What is called while it lives is part of the step.
+class StepMark {
+ public:
+  StepMark(Device& device, std::int64_t number) : device_(device) { device_.begin_step(number); }
+  ~StepMark() { device_.end_step(); }
+  StepMark(const StepMark&) = delete;
+  StepMark& operator=(const StepMark&) = delete;
+
+ private:
+  Device& device_;
+};
+
+}  // namespace
+
 Step::Next Step::next() {
   CAIRN_CHECK(!finished_, "a step that has finished has nothing next");
+  const StepMark mark(space_.device, context_.global_step);
   if (bound_ == nullptr) {
     bind();
     if (run_recorded()) return finish();

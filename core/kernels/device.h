@@ -95,6 +95,10 @@ class Device {
   virtual std::unique_ptr<RecordedWork> record(const std::function<void()>& /*enqueue*/) {
     return nullptr;
   }
+  // For profilers: what is called from here to end_step() is part of the step of that number. Steps
+  // do not nest.
+  virtual void begin_step(std::int64_t /*number*/) {}
+  virtual void end_step() {}
   // nullptr: the device keeps no variables in its memory.
   virtual RowKernels* row_kernels() { return nullptr; }
 };

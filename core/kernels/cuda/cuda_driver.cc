@@ -10,6 +10,7 @@
 #include "core/kernels/cuda/device.h"
 #include "core/kernels/cuda/entry.h"
 #include "core/kernels/cuda/queue.h"
+#include "core/kernels/cuda/ranges.h"
 #include "core/kernels/cuda/sort.h"
 
 namespace cairn::cuda {
@@ -178,6 +179,10 @@ class CudaDriver final : public Driver {
     return std::make_unique<CudaRecording>(graph);
   }
 
+  bool wants_names() const override { return cuda::wants_names(); }
+  void begin_range(const char* name) override { cuda::begin_range(name); }
+  void end_range() override { cuda::end_range(); }
+
  private:
   // The device of this thread's calls.
   void use() const { check(cudaSetDevice(ordinal_), "choosing a device"); }
@@ -194,7 +199,7 @@ void Queue::launched() { check(cudaPeekAtLastError(), "launching a kernel"); }
 
 namespace {
 
-void open_devices(Device& cpu, OpenedDevices& opened) {
+void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
@@ -213,8 +218,9 @@ void open_devices(Device& cpu, OpenedDevices& opened) {
     }
     // They live as long as the process: streams may be in use while it ends.
     auto* const driver = new CudaDriver(i);
-    opened.devices.push_back({make_device(str("gpu:", opened.devices.size()), *driver, cpu),
-                              found.name, found.totalGlobalMem, capability});
+    opened.devices.push_back(
+        {make_device(str("gpu:", opened.devices.size()), *driver, cpu, {.trace = &trace}),
+         found.name, found.totalGlobalMem, capability});
   }
 }
 
@@ -226,9 +232,10 @@ __attribute__((visibility("default"))) const char* cairn_cuda_build_id() {
   return cairn::cuda::build_id();
 }
 __attribute__((visibility("default"))) void cairn_cuda_open(cairn::Device& cpu,
+                                                            cairn::SpanSink& trace,
                                                             cairn::cuda::OpenedDevices& opened) {
   try {
-    cairn::cuda::open_devices(cpu, opened);
+    cairn::cuda::open_devices(cpu, trace, opened);
   } catch (const cairn::Error& error) {
     opened.absent = error.what();
   }

@@ -1,8 +1,10 @@
 #include "core/kernels/cuda/device.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "core/base/error.h"
+#include "core/base/trace.h"
 #include "core/graph/op_def.h"
 #include "core/kernels/cuda/fused.h"
 #include "core/kernels/cuda/host_run.h"
@@ -31,15 +33,43 @@ bool has_strings(const KernelTypes& types) {
          std::ranges::any_of(types.outputs, is_string);
 }
 
+const char* copy_text(Device::Direction direction) {
+  switch (direction) {
+    case Device::Direction::kIn: return "copy to the device";
+    case Device::Direction::kOut: return "copy to the host";
+    case Device::Direction::kWithin: break;
+  }
+  return "copy within the device";
+}
+
+// What is enqueued while it lives has a name. No driver: it has none.
+class NamedRange {
+ public:
+  NamedRange(Driver* driver, const std::string& name) : driver_(driver) {
+    if (driver_ != nullptr) driver_->begin_range(name.c_str());
+  }
+  ~NamedRange() {
+    if (driver_ != nullptr) driver_->end_range();
+  }
+  NamedRange(const NamedRange&) = delete;
+  NamedRange& operator=(const NamedRange&) = delete;
+
+ private:
+  Driver* const driver_;
+};
+
 // The device as one workspace sees it.
 class QueueDevice final : public Device {
  public:
-  QueueDevice(std::string name, Driver& driver, Device& cpu)
+  // `trace`: where what the device does is recorded, as `track`; null: nowhere.
+  QueueDevice(std::string name, Driver& driver, Device& cpu, SpanSink* trace, std::string track)
       : name_(std::move(name)),
         queue_(driver, cpu),
         fusion_(*this),
         rows_(make_row_kernels(queue_)) {
-    if (OperationTimes::wanted()) times_ = std::make_unique<OperationTimes>(driver);
+    const bool printed = OperationTimes::are_printed();
+    if (printed || trace != nullptr)
+      times_ = std::make_unique<OperationTimes>(driver, printed, trace, std::move(track));
   }
 
   std::string_view name() const override { return name_; }
@@ -56,7 +86,10 @@ class QueueDevice final : public Device {
     if (bytes > 0) {
       announce(direction == Direction::kIn ? Range{} : Range{from, bytes},
                direction == Direction::kOut ? Range{} : Range{to, bytes});
-      queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
+      const auto enqueue = [&] {
+        queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
+      };
+      looked_at() ? during(copy_text(direction), enqueue) : enqueue();
     }
     if (direction != Direction::kOut) return queue_.written(to, bytes);
     queue_.wait();
@@ -67,9 +100,9 @@ class QueueDevice final : public Device {
     if (has_strings(types) || op.name == "wait_for")
       return run_on_host(queue_, queue_.cpu().prepare(op, types), types);
     if (const Kernel* kernel = find_kernel(op.name))
-      return timed(fault_text(op.name, types.inputs, ""),
-                   watched(kernel->prepare(queue_, types), read_by(op, types.inputs), types.outputs,
-                           types.products));
+      return seen(fault_text(op.name, types.inputs, ""),
+                  watched(kernel->prepare(queue_, types), read_by(op, types.inputs), types.outputs,
+                          types.products));
     if (!op.has(OpFlags::kElementwise)) return {};
     return fusion_.prepare(FusedTree::of(op, types));
   }
@@ -78,7 +111,14 @@ class QueueDevice final : public Device {
            op.name == "sum_to_like";
   }
   Fusion* fusion() override { return &fusion_; }
-  RowKernels* row_kernels() override { return times_ != nullptr ? &timed_rows_ : rows_.get(); }
+  RowKernels* row_kernels() override { return looked_at() ? &seen_rows_ : rows_.get(); }
+  void begin_step(std::int64_t number) override {
+    if (!names_) return;
+    queue_.driver().begin_range(number < 0 ? "a run" : str("step ", number).c_str());
+  }
+  void end_step() override {
+    if (names_) queue_.driver().end_range();
+  }
   std::unique_ptr<RecordedWork> record(const std::function<void()>& enqueue) override {
     if (times_ != nullptr) return nullptr;
     // Nothing that is recorded may rest on what was done before it only once.
@@ -103,7 +143,7 @@ class QueueDevice final : public Device {
                                             " x ", tree.product->k, ", ")
                                       : "";
       for (const FusedTree::Node& node : tree.nodes) what += str(node.op->name, " ");
-      return device_.timed(
+      return device_.seen(
           str(what, tree.result.to_string()),
           device_.watched(fuse(device_.queue_, tree), inputs, {&tree.result, 1}, tree.products));
     }
@@ -126,14 +166,15 @@ class QueueDevice final : public Device {
     std::unique_ptr<Recording> recording_;
   };
 
-  class TimedRows final : public RowKernels {
+  // The row kernels, where somebody looks at what the device does.
+  class SeenRows final : public RowKernels {
    public:
-    explicit TimedRows(QueueDevice& device) : device_(device) {}
+    explicit SeenRows(QueueDevice& device) : device_(device) {}
     Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
       return [this, what = "rows of " + table.to_string(),
               run = device_.rows_->prepare_gather(table, ids)](
                  const RowBlock& block, const std::byte* at, std::byte* rows) {
-        device_.times_->time(what, device_.queue_.stream(), [&] { run(block, at, rows); });
+        device_.during(what, [&] { run(block, at, rows); });
       };
     }
     Update prepare_update(const UpdateRule& rule, const TensorType& table,
@@ -144,7 +185,11 @@ class QueueDevice final : public Device {
               run = device_.rows_->prepare_update(rule, table, ids)](
                  const RowBlock& block, const RuleRates* rates, const std::byte* at,
                  const std::byte* values) {
-        device_.times_->time(what, device_.queue_.stream(), [&] { run(block, rates, at, values); });
+        device_.during(what, [&] {
+          run(block, rates, at, values);
+          // It may have gone to a stream of its own, on which nothing is timed.
+          if (device_.times_ != nullptr) device_.queue_.join();
+        });
       };
     }
 
@@ -154,10 +199,22 @@ class QueueDevice final : public Device {
     QueueDevice& device_;
   };
 
-  KernelRun timed(std::string what, KernelRun run) {
-    if (times_ == nullptr) return run;
+  // Whether anybody looks at single operations: a profiler, a trace, or CAIRN_GPU_TIMES.
+  bool looked_at() const { return times_ != nullptr || names_; }
+
+  template <typename Enqueue>
+  void during(const std::string& what, const Enqueue& enqueue) {
+    const NamedRange range(names_ ? &queue_.driver() : nullptr, what);
+    if (times_ != nullptr)
+      times_->time(what, queue_.stream(), enqueue);
+    else
+      enqueue();
+  }
+
+  KernelRun seen(std::string what, KernelRun run) {
+    if (!looked_at()) return run;
     return [this, what = std::move(what), run = std::move(run)](const KernelCall& call) {
-      times_->time(what, queue_.stream(), [&] { run(call); });
+      during(what, [&] { run(call); });
     };
   }
 
@@ -190,20 +247,26 @@ class QueueDevice final : public Device {
   Trees fusion_;
   std::unique_ptr<RowKernels> rows_;
   std::unique_ptr<OperationTimes> times_;  // nullptr: nobody asked
-  TimedRows timed_rows_{*this};
+  const bool names_ = queue_.driver().wants_names();
+  SeenRows seen_rows_{*this};
 };
 
 // The device that is chosen, of which each workspace opens a QueueDevice.
 class CudaDevice final : public Device {
  public:
-  CudaDevice(std::string name, Driver& driver, Device& cpu)
-      : name_(std::move(name)), driver_(driver), cpu_(cpu) {}
+  CudaDevice(std::string name, Driver& driver, Device& cpu, DeviceOptions options)
+      : name_(std::move(name)), driver_(driver), cpu_(cpu), options_(std::move(options)) {}
 
   std::string_view name() const override { return name_; }
   Memory memory() const override { return Memory::kOwn; }
   std::size_t used_bytes() const override { return driver_.used_bytes(); }
   std::unique_ptr<Device> open() override {
-    return std::make_unique<QueueDevice>(name_, driver_, cpu_);
+    SpanSink* const sink = options_.trace;
+    SpanSink* const trace = sink != nullptr && sink->wanted() ? sink : nullptr;
+    // Work of several queues overlaps, and so has tracks of its own.
+    const int queue = ++queues_;
+    return std::make_unique<QueueDevice>(name_, driver_, cpu_, trace,
+                                         queue == 1 ? name_ : str(name_, ", queue ", queue));
   }
 
   std::shared_ptr<std::byte> allocate(std::size_t) override { return fail(), nullptr; }
@@ -216,12 +279,15 @@ class CudaDevice final : public Device {
   std::string name_;
   Driver& driver_;
   Device& cpu_;
+  const DeviceOptions options_;
+  std::atomic<int> queues_{0};  // opened so far
 };
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(std::string name, Driver& driver, Device& cpu) {
-  return std::make_unique<CudaDevice>(std::move(name), driver, cpu);
+std::unique_ptr<Device> make_device(std::string name, Driver& driver, Device& cpu,
+                                    DeviceOptions options) {
+  return std::make_unique<CudaDevice>(std::move(name), driver, cpu, std::move(options));
 }
 
 }  // namespace cairn::cuda

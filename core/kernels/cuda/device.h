@@ -7,11 +7,20 @@
 #include "core/kernels/cuda/driver.h"
 #include "core/kernels/device.h"
 
+namespace cairn {
+class SpanSink;  // core/base/trace.h
+}
+
 namespace cairn::cuda {
+
+struct DeviceOptions {
+  SpanSink* trace = nullptr;  // told of each operation, if it wants that; null: nobody is
+};
 
 // `name` is "gpu:0" and so on; `cpu` computes operations on strings. Everything outlives the
 // device.
 //   Thread  any.
-std::unique_ptr<Device> make_device(std::string name, Driver& driver, Device& cpu);
+std::unique_ptr<Device> make_device(std::string name, Driver& driver, Device& cpu,
+                                    DeviceOptions options = {});
 
 }  // namespace cairn::cuda

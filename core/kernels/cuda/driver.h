@@ -75,7 +75,7 @@ class Driver {
   virtual void destroy(Event event) noexcept = 0;
   virtual void record(Event event, Stream stream) = 0;
   virtual void wait_for(Stream stream, Event event) = 0;
-  // Between two events that have been reached.
+  // Between two events that have been reached, in the order of the stream.
   virtual double elapsed_ms(Event first, Event last) = 0;
   // Returns when all work of the stream has ended.
   virtual void wait(Stream stream) = 0;
@@ -98,6 +98,12 @@ class Driver {
   // What `enqueue` puts on the stream is kept instead of run.
   virtual std::unique_ptr<Recording> record_work(Stream stream,
                                                  const std::function<void()>& enqueue) = 0;
+
+  // For a profiler: what this thread enqueues up to end_range() is shown under a name. Ranges nest.
+  // Not to be called where no names are wanted.
+  virtual bool wants_names() const { return false; }
+  virtual void begin_range(const char* /*name*/) {}
+  virtual void end_range() {}
 
   // Of kernels that are compiled for the host: their loops. A fake that records keeps them.
   virtual void run_on_host(const std::function<void()>& work) { work(); }

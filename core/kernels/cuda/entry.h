@@ -9,6 +9,10 @@
 
 #include "core/kernels/device.h"
 
+namespace cairn {
+class SpanSink;  // core/base/trace.h
+}
+
 namespace cairn::cuda {
 
 struct OpenedDevice {
@@ -29,6 +33,8 @@ struct OpenedDevices {
 extern "C" {
 // Equal in two builds of the same sources by the same compiler.
 using CairnCudaBuildId = const char* (*)();
-// Opens every device that can be used; the devices live as long as the process. `cpu` outlives it.
-using CairnCudaOpen = void (*)(cairn::Device& cpu, cairn::cuda::OpenedDevices& opened);
+// Opens every device that can be used; the devices live as long as the process. `cpu`, which
+// computes what has to do with strings, and `trace` outlive them.
+using CairnCudaOpen = void (*)(cairn::Device& cpu, cairn::SpanSink& trace,
+                               cairn::cuda::OpenedDevices& opened);
 }

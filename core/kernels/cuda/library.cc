@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/trace.h"
 #include "core/kernels/cuda/build_id.h"
 
 namespace cairn {
@@ -46,7 +47,7 @@ void open_library(const std::filesystem::path& path, cuda::OpenedDevices& opened
     opened.absent = str(path.string(), " is of another build than this program: install both anew");
     return;
   }
-  open(cpu_device(), opened);
+  open(cpu_device(), trace_sink(), opened);
 }
 
 cuda::OpenedDevices find_gpus() {

@@ -1,6 +1,7 @@
-// What each operation takes on the device, for whoever sets CAIRN_GPU_TIMES=1: a table on standard
-// error when a workspace ends. Steps are then not recorded, because events stand between their
-// operations.
+// What each operation takes on the device, between two events: printed, for whoever sets
+// CAIRN_GPU_TIMES=1, as a table on standard error when a workspace ends, and recorded where a trace
+// is (core/base/trace.h), as a track beside those of the host's threads. Steps are then not
+// recorded, because events stand between their operations.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/trace.h"
 #include "core/kernels/cuda/driver.h"
 
 namespace cairn::cuda {
@@ -15,15 +17,16 @@ namespace cairn::cuda {
 // Thread: the queue's.
 class OperationTimes {
  public:
-  static bool wanted();
+  static bool are_printed();
 
-  explicit OperationTimes(Driver& driver) : driver_(driver) {}
-  // Prints the table.
+  // `trace`, which outlives it: what takes the spans, as those of `track`; null: nothing does.
+  OperationTimes(Driver& driver, bool printed, SpanSink* trace, std::string track);
+  // Prints the table, if that is wanted.
   ~OperationTimes();
   OperationTimes(const OperationTimes&) = delete;
   OperationTimes& operator=(const OperationTimes&) = delete;
 
-  // Runs `enqueue` between two events.
+  // Runs `enqueue` between two events. All calls name one stream.
   void time(const std::string& what, Stream stream, const std::function<void()>& enqueue);
   // Reads the events so far; the stream has been waited for.
   void collect();
@@ -33,10 +36,23 @@ class OperationTimes {
     double ms = 0;
     std::int64_t runs = 0;
   };
+  void set_anchor(Stream stream);
+  void record(const std::string& what, std::pair<Event, Event> events, double took_ms);
+  void print() const;
+
   Driver& driver_;
+  const bool printed_;
+  SpanSink* const trace_;
+  const std::string track_;
+  Stream stream_ = nullptr;
   std::vector<std::pair<Event, Event>> free_;
   std::vector<std::pair<std::string, std::pair<Event, Event>>> pending_;
   std::map<std::string, Total> totals_;
+  // An event, and when the host saw that it had been reached: the device's clock tells differences
+  // alone.
+  Event anchor_ = nullptr;
+  bool anchored_ = false;
+  TimePoint anchored_at_{};
 };
 
 }  // namespace cairn::cuda

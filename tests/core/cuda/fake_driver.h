@@ -30,7 +30,7 @@ class FakeDriver final : public cuda::Driver {
 
   struct Counts {
     int allocations = 0, waits = 0, products = 0, deterministic_products = 0, narrowed = 0,
-        sorts = 0, recordings = 0, replays = 0;
+        sorts = 0, recordings = 0, replays = 0, events = 0;
   };
 
   ~FakeDriver() override {
@@ -86,12 +86,17 @@ class FakeDriver final : public cuda::Driver {
   }
   void destroy(Event event) noexcept override { events_.erase(event); }
   void record(Event event, Stream stream) override {
-    now_or_later([=, this] { events_.at(event) = known(stream); });
+    now_or_later([=, this] {
+      ++counts_.events;
+      ticks_[event] = counts_.events;
+      events_.at(event) = known(stream);
+    });
   }
   void wait_for(Stream stream, Event event) override {
     now_or_later([=, this] { learn(known(stream), events_.at(event)); });
   }
-  double elapsed_ms(Event, Event) override { return 0; }
+  // A millisecond passes from each event to the next.
+  double elapsed_ms(Event first, Event last) override { return ticks_.at(last) - ticks_.at(first); }
   void wait(Stream stream) override {
     CAIRN_CHECK(recorded_ == nullptr, "the host waits for what is only recorded");
     ++counts_.waits;
@@ -178,6 +183,15 @@ class FakeDriver final : public cuda::Driver {
     return made;
   }
   void run_on_host(const std::function<void()>& work) override { now_or_later(work); }
+
+  // From now on a profiler is attached, and sees the names of ranges, ">" before those within.
+  void attach_profiler() { attached_ = true; }
+  const std::vector<std::string>& ranges() const { return ranges_; }
+  bool wants_names() const override { return attached_; }
+  void begin_range(const char* name) override {
+    ranges_.push_back(std::string(static_cast<std::size_t>(depth_++), '>') + name);
+  }
+  void end_range() override { --depth_; }
 
   bool watches() const override { return true; }
   void announce(Stream stream, std::span<const Range> reads,
@@ -307,6 +321,10 @@ class FakeDriver final : public cuda::Driver {
   std::vector<std::function<void()>>* recorded_ = nullptr;  // not null: what is being recorded
   std::uintptr_t names_ = 0;
   int pinned_ = 0;
+  bool attached_ = false;
+  int depth_ = 0;
+  std::vector<std::string> ranges_;
+  std::map<Event, int> ticks_;
   Clock host_;
   std::map<Stream, Clock> streams_;
   std::map<Event, Clock> events_;
