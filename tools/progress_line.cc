@@ -55,6 +55,7 @@ std::string progress_text(const Progress& p, std::size_t columns) {
   if (p.held > 0)
     parts.push_back(
         {formatted("collectives %.0f %%, waiting %.0f %%", 100 * p.held, 100 * p.waited), 6});
+  if (!p.gpus.empty()) parts.push_back({p.gpus, 5});
   if (p.seconds_left >= 0) {
     const auto left = static_cast<long long>(p.seconds_left + 0.5);
     parts.push_back({formatted("%lld:%02lld left", left / 60, left % 60), 3});

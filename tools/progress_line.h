@@ -19,6 +19,7 @@ struct Progress {
   unsigned replicas = 0;                                    // in step, instead of a cluster
   // Of the replicas' time: in collective calls, and there waiting for the slowest.
   double held = 0, waited = 0;
+  std::string gpus;  // how busy and how full they are; empty: there are none
   double seconds_left = -1;
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "tools/gpu_figures.h"
 #include "tools/kill_plan.h"
 #include "tools/memory_text.h"
 #include "tools/newest_told.h"
@@ -82,7 +83,12 @@ void print(const Json& status, const Json& description) {
               status.value("lost_updates", 0ll));
   std::printf("coordinator:%s\n", memory_text(status).c_str());
   for (const auto& task : status["ps"]) print_task(task, description);
-  for (const auto& task : status["workers"]) print_task(task, description);
+  const std::vector<GpuSeen> gpus = gpus_in(status);
+  for (const auto& task : status["workers"]) {
+    print_task(task, description);
+    for (const GpuSeen& gpu : gpus)
+      if (gpu.task == task.value("task", "")) std::printf("    %s\n", gpu_text(gpu).c_str());
+  }
   for (const Json& task : data_service_of(description)) print_process(task);
   if (status.contains("held_by_bound"))
     std::printf("  queue: %s\n", status["held_by_bound"].get<std::string>().c_str());

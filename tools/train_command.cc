@@ -104,6 +104,11 @@ void set_waits(const TrainRequest& request, EngineOptions& options) {
 TrainingOutcome train(const PreparedJob& prepared, const FittedFeatures& features,
                       ParameterServerStrategy& strategy, TrainerOptions options) {
   ClusterSteps steps(strategy, &Interrupts::signal());
+  const ClusterCoordinator coordinator(strategy);
+  options.gpus = [&coordinator] {
+    const std::string status = coordinator.status_json();
+    return status.empty() ? std::vector<GpuSeen>{} : gpus_in(parse_json(status, "the status"));
+  };
   return Trainer(prepared.job, features, steps, std::move(options)).run();
 }
 

@@ -97,6 +97,7 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   const FittedFeatures features = features_of(prepared, request, options.resume);
   options.folder_lock = claim(request, options);
   options.data_began = data_began(options.resume);
+  options.gpus = [names = replica_devices(job)] { return gpus_here(names); };
   const auto strategy = make_strategy(job);
   LocalSteps steps(*strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
@@ -174,6 +175,7 @@ int train_as_worker(const TrainRequest& request) {
       .seed = job.model.seed,
       .devices = replica_devices(job, static_cast<std::size_t>(resolver.task_id().value_or(0))),
       .transport = rpc::parse_transport(job.cluster.transport)};
+  options.gpus = [names = group.devices] { return gpus_here(names); };
   if (!request.cluster_id.empty()) group.cluster_id = request.cluster_id;
   if (!request.token_file.empty()) group.token = rpc::read_token(request.token_file);
   CommunicationOptions communication;

@@ -355,6 +355,11 @@ void Trainer::show(bool at_end) {
     progress.replicas = static_cast<unsigned>(runner_.strategy().num_replicas_in_sync());
   if (!at_end && steps_per_s > 0)
     progress.seconds_left = static_cast<double>(total_steps_ - done_) / steps_per_s;
+  if (options_.gpus) {
+    const std::vector<GpuSeen> gpus = options_.gpus();
+    outcome_.gpus.add(gpus);
+    progress.gpus = gpus_text(gpus);
+  }
   line_.show(progress);
   tell_failed_saves(stats);
 }

@@ -9,6 +9,7 @@
 #include "data/lines_read.h"
 #include "model/step_runner.h"
 #include "tools/evaluations.h"
+#include "tools/gpu_figures.h"
 #include "tools/job.h"
 #include "tools/job_model.h"
 #include "tools/progress_line.h"
@@ -29,6 +30,8 @@ struct TrainerOptions {
   // 0..1, several times a second; what it throws ends the run
   std::function<void(double)> on_progress;
   ProgressLine* line = nullptr;  // where the run shows itself; never null
+  // What the GPUs that compute say of themselves just now; empty: there is nothing to ask.
+  std::function<std::vector<GpuSeen>()> gpus;
   // Who is told how it is doing; never null.
   std::shared_ptr<RunTeller> teller = nullptr;
 };
@@ -55,6 +58,7 @@ struct TrainingOutcome {
   // what reading the test data came across; the training data's are in FittedFeatures
   LinesRead test_lines;
   EngineStats stats;
+  GpusOfRun gpus;
 
   bool ended_early() const { return stopped || interrupted != 0; }
 };

@@ -1,9 +1,11 @@
 #include "worker/worker_server.h"
 
 #include <random>
+#include <set>
 
 #include "core/base/json.h"
 #include "core/base/machine.h"
+#include "core/kernels/device_figures_json.h"
 #include "rpc/memory_use.h"
 #include "rpc/reactor_thread.h"
 #include "rpc/server.h"
@@ -160,6 +162,18 @@ void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) 
   on_shutdown_ = std::move(handler);
 }
 
+// Those of its lanes that have figures, which the CPU has not.
+Json WorkerServer::devices_json() const {
+  Json all = Json::array();
+  std::set<const Device*> seen;
+  for (std::uint32_t lane = 0; lane < options_.lanes; ++lane) {
+    const Device& device = device_of(lane);
+    if (!seen.insert(&device).second) continue;
+    if (const auto figures = device.figures()) all.push_back(figures_json(device.name(), *figures));
+  }
+  return all;
+}
+
 std::string WorkerServer::status_json() const {
   Json out{{"task", rpc::task_name(rpc::Role::kWorker, options_.index)},
            {"address", address().str()},
@@ -168,6 +182,7 @@ std::string WorkerServer::status_json() const {
            {"memory_bytes", private_memory_bytes()},
            {"buffer_bytes", rpc::buffer_bytes()},
            {"shared_bytes", rpc::shared_bytes()},
+           {"devices", devices_json()},
            {"lanes", Json::array()}};
   for (std::uint32_t lane = 0; lane < seats_.size(); ++lane) {
     const LaneStats& stats = *seats_[lane]->stats;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/incarnation.h"
+#include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/offload.h"
 #include "core/kernels/device.h"
@@ -71,6 +72,7 @@ class WorkerServer {
  private:
   struct LaneSeat;
   Device& device_of(std::uint32_t lane) const;
+  Json devices_json() const;
   rpc::Endpoint control_endpoint();
   rpc::Endpoint lane_endpoint(const LaneSeat& seat);
   WorkerOptions options_;

@@ -31,7 +31,7 @@ bool DeviceRows::borrow(Entry& entry, VariableId id) {
   if (home == nullptr) return false;
   const std::size_t bytes = bytes_of(*home);
   try {
-    entry.held.memory = device_.allocate(bytes);
+    entry.held.memory = device_.allocate_rows(bytes);
   } catch (const ResourceExhaustedError& error) {
     entry.lender->take_back(id);
     too_large_.insert({entry.lender, id});

@@ -35,9 +35,9 @@ const std::shared_ptr<std::byte>& Workspace::State::arena(std::size_t bytes) {
     memory = nullptr;
     try {
       memory = device.allocate(rounded);
-    } catch (const ResourceExhaustedError&) {
-      throw ResourceExhaustedError(
-          str("no memory for a step's values, ", rounded, " bytes: run smaller batches"));
+    } catch (const ResourceExhaustedError& error) {
+      throw ResourceExhaustedError(str("no memory for a step's values, ", rounded,
+                                       " bytes: run smaller batches (", error.what(), ")"));
     }
     memory_bytes = rounded;
   }

@@ -12,9 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/graph/op_def.h"
+#include "core/kernels/device_figures.h"
 #include "core/kernels/fused_tree.h"
 #include "core/kernels/kernel.h"
 
@@ -73,10 +75,14 @@ class Device {
 
   // Of the device's own memory: what is allocated now, by all workspaces of this process.
   virtual std::size_t used_bytes() const { return 0; }
+  // For people. nullopt: the device has no memory of its own.
+  virtual std::optional<DeviceFigures> figures() const { return std::nullopt; }
 
   // At least `bytes` of the device's memory, 64-byte aligned, of any contents.
   //   Errors  ResourceExhausted: there is not so much.
   virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
+  // The same for the rows of variables, which the device counts apart.
+  virtual std::shared_ptr<std::byte> allocate_rows(std::size_t bytes) { return allocate(bytes); }
   // kIn, kOut: what it names has been copied when it returns. After kOut the kernels before it have
   // run, and an error that one of them found is raised.
   virtual void copy(Direction direction, std::byte* to, const std::byte* from,

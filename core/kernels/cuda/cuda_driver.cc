@@ -12,6 +12,7 @@
 #include "core/kernels/cuda/queue.h"
 #include "core/kernels/cuda/ranges.h"
 #include "core/kernels/cuda/sort.h"
+#include "core/kernels/cuda/utilisation.h"
 
 namespace cairn::cuda {
 namespace {
@@ -23,6 +24,13 @@ cudaMemcpyKind kind_of(Device::Direction direction) {
     case Device::Direction::kWithin: break;
   }
   return cudaMemcpyDeviceToDevice;
+}
+
+// "00000000:1B:00.0"; empty: CUDA does not say.
+std::string bus_of(int ordinal) {
+  char bus[32] = "";
+  if (cudaDeviceGetPCIBusId(bus, sizeof bus, ordinal) != cudaSuccess) cudaGetLastError();
+  return bus;
 }
 
 class CudaRecording final : public Recording {
@@ -41,7 +49,8 @@ class CudaRecording final : public Recording {
 
 class CudaDriver final : public Driver {
  public:
-  explicit CudaDriver(int ordinal) : ordinal_(ordinal), products_((use(), *this)) {
+  explicit CudaDriver(int ordinal)
+      : ordinal_(ordinal), utilisation_(bus_of(ordinal)), products_((here(), *this)) {
     // Freed memory stays with the process, or each step that grows would ask the system anew.
     cudaMemPool_t pool = nullptr;
     check(cudaDeviceGetDefaultMemPool(&pool, ordinal), "the device's memory");
@@ -51,15 +60,16 @@ class CudaDriver final : public Driver {
   }
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
-    use();
+    here();
     void* made = nullptr;
     const cudaError_t status = cudaMallocAsync(&made, bytes, stream);
     if (status == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       std::size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
-      throw ResourceExhaustedError(str("gpu:", ordinal_, " has no memory for ", bytes, " bytes; ",
-                                       free, " of its ", total, " are free"));
+      throw ResourceExhaustedError(str("gpu:", ordinal_, " has no ", bytes_text(bytes),
+                                       " more: ", bytes_text(free), " of its ", bytes_text(total),
+                                       " are free"));
     }
     check(status, "allocating");
     return static_cast<std::byte*>(made);
@@ -75,8 +85,9 @@ class CudaDriver final : public Driver {
           "the device's memory");
     return used;
   }
+  std::optional<int> busy_percent() override { return utilisation_.percent(); }
   std::byte* allocate_pinned(std::size_t bytes) override {
-    use();
+    here();
     void* made = nullptr;
     check(cudaHostAlloc(&made, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
           "allocating pinned memory");
@@ -85,7 +96,7 @@ class CudaDriver final : public Driver {
   void release_pinned(std::byte* memory) noexcept override { cudaFreeHost(memory); }
 
   Stream make_stream() override {
-    use();
+    here();
     Stream made = nullptr;
     check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
     return made;
@@ -95,6 +106,7 @@ class CudaDriver final : public Driver {
       std::lock_guard hold(mutex_);
       if (const auto found = workspaces_.find(stream); found != workspaces_.end()) {
         release(found->second, stream);
+        use().remove(Use::kScratch, Products::kWorkspaceBytes);
         workspaces_.erase(found);
       }
     }
@@ -102,7 +114,7 @@ class CudaDriver final : public Driver {
     cudaStreamDestroy(stream);
   }
   Event make_event() override {
-    use();
+    here();
     Event made = nullptr;
     check(cudaEventCreate(&made), "making an event");
     return made;
@@ -126,34 +138,37 @@ class CudaDriver final : public Driver {
   void copy(Stream stream, Device::Direction direction, std::byte* to, const std::byte* from,
             std::size_t bytes) override {
     if (bytes == 0) return;
-    use();
+    here();
     check(cudaMemcpyAsync(to, from, bytes, kind_of(direction), stream), "copying");
   }
   void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
     if (bytes == 0) return;
-    use();
+    here();
     check(cudaMemsetAsync(to, 0, bytes, stream), "filling with zeros");
   }
 
   ProductRun plan_product(const ProductShape& shape, Stream stream) override {
-    use();
+    here();
     std::byte* workspace = nullptr;
     {
       std::lock_guard hold(mutex_);
       std::byte*& of_stream = workspaces_[stream];
-      if (of_stream == nullptr) of_stream = allocate(Products::kWorkspaceBytes, stream);
+      if (of_stream == nullptr) {
+        of_stream = allocate(Products::kWorkspaceBytes, stream);
+        use().add(Use::kScratch, Products::kWorkspaceBytes);
+      }
       workspace = of_stream;
     }
     return products_.plan(shape, stream, workspace);
   }
 
   void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) override {
-    use();
+    here();
     cuda::narrow(stream, n, from, to);
   }
 
   std::size_t sort_scratch(std::int64_t n, int bits) override {
-    use();
+    here();
     return cuda::sort_scratch(n, bits);
   }
   void sort(Stream stream, std::int64_t n, int bits, const std::uint64_t* keys,
@@ -185,9 +200,10 @@ class CudaDriver final : public Driver {
 
  private:
   // The device of this thread's calls.
-  void use() const { check(cudaSetDevice(ordinal_), "choosing a device"); }
+  void here() const { check(cudaSetDevice(ordinal_), "choosing a device"); }
 
   const int ordinal_;
+  const Utilisation utilisation_;
   Products products_;
   std::mutex mutex_;  // guards workspaces_
   std::map<Stream, std::byte*> workspaces_;
@@ -218,9 +234,9 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
     }
     // They live as long as the process: streams may be in use while it ends.
     auto* const driver = new CudaDriver(i);
-    opened.devices.push_back(
-        {make_device(str("gpu:", opened.devices.size()), *driver, cpu, {.trace = &trace}),
-         found.name, found.totalGlobalMem, capability});
+    opened.devices.push_back({make_device(str("gpu:", opened.devices.size()), *driver, cpu,
+                                          {&trace, found.name, found.totalGlobalMem}),
+                              found.name, found.totalGlobalMem, capability});
   }
 }
 

@@ -77,9 +77,10 @@ class QueueDevice final : public Device {
   std::size_t used_bytes() const override { return queue_.driver().used_bytes(); }
 
   std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
-    auto memory = queue_.memory(bytes);
-    std::byte* const data = memory->data();
-    return {std::move(memory), data};
+    return allocate_for(Use::kValues, bytes);
+  }
+  std::shared_ptr<std::byte> allocate_rows(std::size_t bytes) override {
+    return allocate_for(Use::kVariables, bytes);
   }
 
   void copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) override {
@@ -130,6 +131,12 @@ class QueueDevice final : public Device {
   }
 
  private:
+  std::shared_ptr<std::byte> allocate_for(Use use, std::size_t bytes) {
+    auto memory = queue_.memory(bytes, use);
+    std::byte* const data = memory->data();
+    return {std::move(memory), data};
+  }
+
   class Trees final : public Fusion {
    public:
     explicit Trees(QueueDevice& device) : device_(device) {}
@@ -260,6 +267,17 @@ class CudaDevice final : public Device {
   std::string_view name() const override { return name_; }
   Memory memory() const override { return Memory::kOwn; }
   std::size_t used_bytes() const override { return driver_.used_bytes(); }
+  std::optional<DeviceFigures> figures() const override {
+    const MemoryUse& use = driver_.use();
+    DeviceFigures made;
+    made.model = options_.model;
+    made.memory_bytes = options_.memory_bytes;
+    made.variables_bytes = use.bytes(Use::kVariables);
+    made.values_bytes = use.bytes(Use::kValues);
+    made.scratch_bytes = use.bytes(Use::kScratch);
+    made.busy_percent = driver_.busy_percent();
+    return made;
+  }
   std::unique_ptr<Device> open() override {
     SpanSink* const sink = options_.trace;
     SpanSink* const trace = sink != nullptr && sink->wanted() ? sink : nullptr;

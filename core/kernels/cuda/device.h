@@ -15,6 +15,8 @@ namespace cairn::cuda {
 
 struct DeviceOptions {
   SpanSink* trace = nullptr;  // told of each operation, if it wants that; null: nobody is
+  std::string model;          // for Device::figures()
+  std::size_t memory_bytes = 0;
 };
 
 // `name` is "gpu:0" and so on; `cpu` computes operations on strings. Everything outlives the

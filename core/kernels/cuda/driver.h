@@ -12,10 +12,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/base/arithmetic.h"
+#include "core/kernels/cuda/memory_use.h"
 #include "core/kernels/device.h"
 #include "core/kernels/gemm.h"
 
@@ -65,6 +67,10 @@ class Driver {
   virtual std::byte* allocate(std::size_t bytes, Stream stream) = 0;
   virtual void release(std::byte* memory, Stream stream) noexcept = 0;
   virtual std::size_t used_bytes() const = 0;
+  // By what it is for; kept by those who allocate.
+  MemoryUse& use() { return use_; }
+  // Of the last moments, all processes together; nullopt: the driver does not say.
+  virtual std::optional<int> busy_percent() { return std::nullopt; }
   // Host memory that the device reads and writes at its address, and copies without a detour.
   virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
   virtual void release_pinned(std::byte* memory) noexcept = 0;
@@ -113,6 +119,9 @@ class Driver {
   virtual bool watches() const { return false; }
   virtual void announce(Stream, std::span<const Range> /*reads*/,
                         std::span<const Range> /*writes*/) {}
+
+ private:
+  MemoryUse use_;
 };
 
 }  // namespace cairn::cuda

@@ -1,10 +1,36 @@
 #include "core/kernels/cuda/queue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
 
 namespace cairn::cuda {
+namespace {
+
+std::byte* allocated(Driver& driver, Stream stream, std::size_t bytes, Use use) {
+  try {
+    return driver.allocate(bytes, stream);
+  } catch (const ResourceExhaustedError& error) {
+    throw ResourceExhaustedError(exhausted_text(error.what(), use, driver.use()));
+  }
+}
+
+}  // namespace
+
+Memory::Memory(Driver& driver, Stream stream, std::size_t bytes, Use use)
+    : driver_(driver),
+      stream_(stream),
+      bytes_(std::max<std::size_t>(bytes, 1)),
+      use_(use),
+      data_(allocated(driver, stream, bytes_, use)) {
+  driver_.use().add(use_, bytes_);
+}
+
+Memory::~Memory() {
+  driver_.use().remove(use_, bytes_);
+  driver_.release(data_, stream_);
+}
 
 Queue::Queue(Driver& driver, Device& cpu)
     : driver_(driver), cpu_(cpu), stream_(driver.make_stream()), current_(stream_) {

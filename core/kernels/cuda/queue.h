@@ -18,9 +18,9 @@ namespace cairn::cuda {
 // Memory of a device, released in the order of the queue that it was made for.
 class Memory {
  public:
-  Memory(Driver& driver, Stream stream, std::size_t bytes)
-      : driver_(driver), stream_(stream), data_(driver.allocate(bytes > 0 ? bytes : 1, stream)) {}
-  ~Memory() { driver_.release(data_, stream_); }
+  //   Errors  ResourceExhausted: there is not so much; says what there is goes into.
+  Memory(Driver& driver, Stream stream, std::size_t bytes, Use use = Use::kScratch);
+  ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   std::byte* data() const { return data_; }
@@ -32,6 +32,8 @@ class Memory {
  private:
   Driver& driver_;
   Stream stream_;
+  const std::size_t bytes_;
+  const Use use_;
   std::byte* data_;
 };
 
@@ -61,9 +63,9 @@ class Queue {
   };
   void join();
 
-  // Scratch that a prepared kernel keeps.
-  std::shared_ptr<Memory> memory(std::size_t bytes) {
-    return std::make_shared<Memory>(driver_, stream_, bytes);
+  // By default scratch that a prepared kernel keeps.
+  std::shared_ptr<Memory> memory(std::size_t bytes, Use use = Use::kScratch) {
+    return std::make_shared<Memory>(driver_, stream_, bytes, use);
   }
 
   // A place where a kernel may find a fault; the kernel keeps it for as long as it lives.

@@ -44,6 +44,8 @@ class FakeDriver final : public cuda::Driver {
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
     CAIRN_CHECK(recorded_ == nullptr, "memory is allocated while work is recorded");
+    if (used_bytes() + bytes > limit_)
+      throw ResourceExhaustedError(str("gpu:0 has no ", bytes, " bytes more"));
     ++counts_.allocations;
     known(stream);
     const std::size_t rounded = (bytes + 255) / 256 * 256;
@@ -184,6 +186,10 @@ class FakeDriver final : public cuda::Driver {
   }
   void run_on_host(const std::function<void()>& work) override { now_or_later(work); }
 
+  // From now on the device has so much memory.
+  void limit(std::size_t bytes) { limit_ = bytes; }
+  std::optional<int> busy_percent() override { return 93; }
+
   // From now on a profiler is attached, and sees the names of ranges, ">" before those within.
   void attach_profiler() { attached_ = true; }
   const std::vector<std::string>& ranges() const { return ranges_; }
@@ -321,6 +327,7 @@ class FakeDriver final : public cuda::Driver {
   std::vector<std::function<void()>>* recorded_ = nullptr;  // not null: what is being recorded
   std::uintptr_t names_ = 0;
   int pinned_ = 0;
+  std::size_t limit_ = ~std::size_t{0};
   bool attached_ = false;
   int depth_ = 0;
   std::vector<std::string> ranges_;

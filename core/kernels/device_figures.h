@@ -1,0 +1,25 @@
+// What a device with memory of its own says of itself and of its use, for people: `cairn status`,
+// the live line of a run, its report.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace cairn {
+
+struct DeviceFigures {
+  std::string model;             // "NVIDIA H100 80GB HBM3"
+  std::size_t memory_bytes = 0;  // that the device has
+  // What this process has allocated of it. What the driver and its libraries take for themselves,
+  // some hundred megabytes, is not in it.
+  std::size_t variables_bytes = 0;  // of rows and slots
+  std::size_t values_bytes = 0;     // of steps: arenas, constants
+  std::size_t scratch_bytes = 0;    // that kernels keep
+  // The share of the last moments in which the device computed for any process, as the driver
+  // samples it; nullopt: the driver does not say.
+  std::optional<int> busy_percent;
+
+  std::size_t used_bytes() const { return variables_bytes + values_bytes + scratch_bytes; }
+};
+
+}  // namespace cairn

@@ -1,0 +1,117 @@
+// Runs of a job on a GPU, as a user sees them; the GPU is the fake driver's
+// (tests/core/cuda/fake_library.cc).
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "tests/tools/end_in_time.h"
+#include "tests/tools/temp_folder.h"
+#include "tools/child_process.h"
+
+namespace cairn::tools {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+class RunOnAGpu : public ::testing::Test {
+ protected:
+  RunOnAGpu() {
+    std::string rows;
+    for (int i = 0; i < 400; ++i) rows += std::to_string(i % 10) + (i % 10 < 5 ? ",1\n" : ",0\n");
+    folder_.write("a.csv", rows);
+    folder_.write("job.toml",
+                  "[data]\ntrain = 'a.csv'\ntest = 'a.csv'\nbatch = 40\nepochs = 3\n"
+                  "[data.csv]\ncolumns = ['x:float32', 'y:float32']\nlabel = {column = 'y'}\n"
+                  "[features]\nnumeric = 'x'\n[model]\nkind = 'deep'\nhidden = [8]\n"
+                  "[evaluation]\nmetrics = 'logloss'\n");
+  }
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  // `output`: the file that takes what it says.
+  ChildProcess start(std::vector<std::string> arguments, const std::string& output,
+                     std::vector<std::string> environment = {}) const {
+    arguments.insert(arguments.begin(), CAIRN_PROGRAM);
+    environment.push_back(str("CAIRN_CUDA_LIBRARY=", CAIRN_FAKES, "/libcairn_fake_gpu.so"));
+    environment.push_back(str("LD_LIBRARY_PATH=", CAIRN_FAKES));
+    return ChildProcess(
+        {.arguments = arguments, .environment = environment, .output_file = path(output)});
+  }
+  int cairn(std::vector<std::string> arguments, std::vector<std::string> environment = {}) const {
+    folder_.write("output", "");
+    ChildProcess child = start(std::move(arguments), "output", std::move(environment));
+    return end_in_time(child, 120'000, output()).code;
+  }
+  std::string output() const { return folder_.read("output"); }
+  Json report() const { return parse_json(folder_.read("report"), "the report"); }
+
+  TempFolder folder_;
+};
+
+TEST_F(RunOnAGpu, OfOneProcessTellsItsGpuOnTheLineAndInTheReport) {
+  ASSERT_EQ(cairn({"train", path("job.toml"), "--strategy", "one_device", "--device", "gpu",
+                   "--deterministic", "--dir", path("run"), "--report", path("report")}),
+            0)
+      << output();
+  EXPECT_THAT(output(), HasSubstr("computes on gpu:0 (a fake GPU, 16.0 GiB"));
+  EXPECT_THAT(output(), HasSubstr("gpu 93 %, 0.0/16.0 GiB"));
+  const Json gpus = report()["gpus"];
+  ASSERT_EQ(gpus.size(), 1u) << gpus;
+  EXPECT_TRUE(gpus[0]["task"].is_null());
+  EXPECT_EQ(gpus[0]["device"], "gpu:0");
+  EXPECT_EQ(gpus[0]["model"], "a fake GPU");
+  EXPECT_GT(gpus[0]["used_bytes"].get<std::size_t>(), 0u);
+  EXPECT_GT(gpus[0]["variables_bytes"].get<std::size_t>(), 0u);
+  EXPECT_EQ(gpus[0]["busy_percent"], 93);
+}
+
+TEST_F(RunOnAGpu, WithoutOneHasNothingToTellOfGpus) {
+  ASSERT_EQ(cairn({"train", path("job.toml"), "--strategy", "one_device", "--dir", path("run"),
+                   "--report", path("report")}),
+            0)
+      << output();
+  EXPECT_TRUE(report()["gpus"].is_null());
+}
+
+TEST_F(RunOnAGpu, LeavesATraceInWhichTheGpuHasATrack) {
+  std::filesystem::create_directory(path("traces"));
+  ASSERT_EQ(cairn({"train", path("job.toml"), "--ps", "1", "--workers", "1", "--dir", path("run")},
+                  {"CAIRN_TRACE=" + path("traces")}),
+            0)
+      << output();
+  std::set<std::string> seen;
+  for (const auto& entry : std::filesystem::directory_iterator(path("traces"))) {
+    const std::string name = entry.path().filename();
+    const Json events = parse_json(folder_.read("traces/" + name), name);
+    int track = -1;
+    for (const Json& event : events)
+      if (event["name"] == "thread_name" && event["args"]["name"] == "gpu:0") track = event["tid"];
+    for (const Json& event : events)
+      if (event.value("tid", 0) == track && event["ph"] == "X")
+        seen.insert(event["name"].get<std::string>().substr(0, 7));
+  }
+  EXPECT_THAT(seen, IsSupersetOf({"product", "copy to"}));
+}
+
+TEST_F(RunOnAGpu, OfWorkersTellsTheirGpusInTheStatusAndTheReport) {
+  ChildProcess run = start({"train", path("job.toml"), "--ps", "1", "--workers", "1", "--epochs",
+                            "1000000", "--dir", path("run"), "--report", path("report")},
+                           "run_output");
+  pollfd ended{.fd = run.pidfd(), .events = POLLIN};
+  while (output().find("93 % busy") == std::string::npos && ::poll(&ended, 1, 100) == 0)
+    cairn({"status", path("run")});
+  EXPECT_THAT(output(), HasSubstr("    gpu:0 a fake GPU: 0.0 of 16.0 GiB used (variables "));
+  run.send(SIGINT);
+  EXPECT_EQ(end_in_time(run, 120'000, folder_.read("run_output")).code, 130);
+  const Json gpus = report()["gpus"];
+  ASSERT_EQ(gpus.size(), 1u) << gpus;
+  EXPECT_EQ(gpus[0]["task"], "/job:worker/task:0");
+  EXPECT_EQ(gpus[0]["device"], "gpu:0");
+}
+
+}  // namespace
+}  // namespace cairn::tools
