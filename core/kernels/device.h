@@ -6,7 +6,7 @@
 // memory on every device, and so is what comes to a step and leaves it: arguments, elements, rows
 // and gradients of variables, outputs.
 // Kernels and copies run in the order in which they are called. A device may run them later: then
-// nothing is known to have run before a copy to the host returns.
+// nothing is known to have run before a copy to the host returns, or finish_copies_out().
 //   Thread  any, unless a call says otherwise.
 #pragma once
 #include <cstddef>
@@ -87,6 +87,16 @@ class Device {
   // run, and an error that one of them found is raised.
   virtual void copy(Direction direction, std::byte* to, const std::byte* from,
                     std::size_t bytes) = 0;
+  // Several copies to the host, of which each costs a wait if it is made by copy(). `to` has the
+  // bytes when finish_copies_out() has returned, and must stay until then or until
+  // drop_copies_out(); work that is enqueued after the copy may overwrite `from`.
+  // finish_copies_out() says of the kernels before it what copy() does, and drops all copies if it
+  // raises an error. A device may make the copies at once.
+  virtual void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) {
+    copy(Direction::kOut, to, from, bytes);
+  }
+  virtual void finish_copies_out() {}
+  virtual void drop_copies_out() noexcept {}
 
   // The kernel of an operation at these types. Empty: the device has none.
   //   Errors  InvalidArgument: the operation does not take such values.

@@ -131,6 +131,13 @@ class CudaDriver final : public Driver {
     check(cudaEventElapsedTime(&ms, first, last), "timing");
     return static_cast<double>(ms);
   }
+  bool reached(Event event) override {
+    const cudaError_t status = cudaEventQuery(event);
+    if (status != cudaErrorNotReady) return check(status, "asking for an event"), true;
+    cudaGetLastError();  // or the next launch would seem to have failed
+    return false;
+  }
+  void wait(Event event) override { check(cudaEventSynchronize(event), "waiting for the device"); }
   void wait(Stream stream) override {
     check(cudaStreamSynchronize(stream), "waiting for the device");
   }

@@ -84,18 +84,26 @@ class QueueDevice final : public Device {
   }
 
   void copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) override {
-    if (bytes > 0) {
-      announce(direction == Direction::kIn ? Range{} : Range{from, bytes},
-               direction == Direction::kOut ? Range{} : Range{to, bytes});
-      const auto enqueue = [&] {
-        queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
-      };
-      looked_at() ? during(copy_text(direction), enqueue) : enqueue();
-    }
-    if (direction != Direction::kOut) return queue_.written(to, bytes);
+    const auto move = [&] {
+      switch (direction) {
+        case Direction::kIn: return queue_.copy_in(to, from, bytes);
+        case Direction::kOut: return queue_.begin_copy_out(to, from, bytes);
+        case Direction::kWithin: break;
+      }
+      if (bytes > 0) queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
+      queue_.written(to, bytes);
+    };
+    looked_at() ? during(copy_text(direction), move) : move();
+    if (direction == Direction::kOut) finish_copies_out();
+  }
+  void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    queue_.begin_copy_out(to, from, bytes);
+  }
+  void finish_copies_out() override {
     queue_.wait();
     if (times_ != nullptr) times_->collect();
   }
+  void drop_copies_out() noexcept override { queue_.drop_copies_out(); }
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
     if (has_strings(types) || op.name == "wait_for")
@@ -223,12 +231,6 @@ class QueueDevice final : public Device {
     return [this, what = std::move(what), run = std::move(run)](const KernelCall& call) {
       during(what, [&] { run(call); });
     };
-  }
-
-  void announce(const Range& read, const Range& written) {
-    if (queue_.driver().watches())
-      queue_.driver().announce(queue_.stream(), {&read, read.bytes > 0 ? 1u : 0u},
-                               {&written, written.bytes > 0 ? 1u : 0u});
   }
 
   // Tells the queue what each run writes, if products have copies of it, and the driver, if it

@@ -2,7 +2,8 @@
 //
 // All work is ordered by streams: what is enqueued on one stream runs in that order, and streams
 // wait for each other by events. Nothing here blocks, except wait(), allocations, and a copy to or
-// from host memory that is not pinned.
+// from host memory that is not pinned. A copy of pinned memory is under way until the host has
+// waited for it: until then the memory must not be written to, nor what is copied there be read.
 //   Errors  every call may raise ResourceExhausted (no memory) or Internal (the device failed; the
 //           message names the call and CUDA's reason). After a device has failed every later call
 //           fails as well: the process has to be started again.
@@ -83,6 +84,9 @@ class Driver {
   virtual void wait_for(Stream stream, Event event) = 0;
   // Between two events that have been reached, in the order of the stream.
   virtual double elapsed_ms(Event first, Event last) = 0;
+  // Whether all work before it has ended; wait() returns when it has.
+  virtual bool reached(Event event) = 0;
+  virtual void wait(Event event) = 0;
   // Returns when all work of the stream has ended.
   virtual void wait(Stream stream) = 0;
 

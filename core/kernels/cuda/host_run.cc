@@ -25,10 +25,8 @@ struct HostRun {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       read[i] = inputs[i].is_string ? call.inputs[i] : inputs[i].copy.raw();
       if (!inputs[i].is_string)
-        queue.driver().copy(queue.stream(), Device::Direction::kOut, inputs[i].copy.mutable_raw(),
-                            call.inputs[i], inputs[i].copy.bytes());
+        queue.begin_copy_out(inputs[i].copy.mutable_raw(), call.inputs[i], inputs[i].copy.bytes());
     }
-    // The outputs of the run before may still be on their way to the device.
     queue.wait();
     for (std::size_t i = 0; i < outputs.size(); ++i)
       written[i] = outputs[i].is_string ? nullptr : outputs[i].copy.mutable_raw();
@@ -37,8 +35,7 @@ struct HostRun {
       if (outputs[i].is_string)
         call.outputs[i] = written[i];
       else
-        queue.driver().copy(queue.stream(), Device::Direction::kIn, call.outputs[i], written[i],
-                            outputs[i].copy.bytes());
+        queue.copy_in(call.outputs[i], written[i], outputs[i].copy.bytes());
   }
 };
 

@@ -33,7 +33,11 @@ Memory::~Memory() {
 }
 
 Queue::Queue(Driver& driver, Device& cpu)
-    : driver_(driver), cpu_(cpu), stream_(driver.make_stream()), current_(stream_) {
+    : driver_(driver),
+      cpu_(cpu),
+      stream_(driver.make_stream()),
+      current_(stream_),
+      staging_(driver) {
   record_ = memory(sizeof(FaultRecord));
   driver_.fill_zero(stream_, record_->data(), sizeof(FaultRecord));
   any_fault_ = reinterpret_cast<int*>(driver_.allocate_pinned(sizeof(int)));
@@ -110,9 +114,11 @@ void Queue::wait() {
   join();
   driver_.wait(stream_);
   if (*static_cast<volatile int*>(any_fault_) != 0) raise_fault();
+  staging_.deliver();
 }
 
 void Queue::raise_fault() {
+  staging_.drop();
   FaultRecord found{};
   driver_.copy(stream_, Device::Direction::kOut, reinterpret_cast<std::byte*>(&found),
                record_->data(), sizeof found);

@@ -12,6 +12,7 @@
 #include "core/kernels/cuda/driver.h"
 #include "core/kernels/cuda/faults.h"
 #include "core/kernels/cuda/matrix_copy.h"
+#include "core/kernels/cuda/staging.h"
 
 namespace cairn::cuda {
 
@@ -84,8 +85,20 @@ class Queue {
   // Other work, such as a replay, has used the memory.
   void forget_copies() { copies_.clear(); }
 
+  // Copies between the host and the device, in the order of the queue, through its pinned memory.
+  // What `from` names may change when copy_in() returns. A copy out is only begun: `to` has the
+  // bytes after wait(), and must stay until then or until drop_copies_out().
+  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes) {
+    staging_.send(current_, to, from, bytes);
+    written(to, bytes);
+  }
+  void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) {
+    staging_.fetch(current_, to, from, bytes);
+  }
+  void drop_copies_out() noexcept { staging_.drop(); }
+
   // Waits until all work so far has ended.
-  //   Errors  InvalidArgument: a kernel found a fault.
+  //   Errors  InvalidArgument: a kernel found a fault. Copies out that were begun are dropped.
   void wait();
 
   // Call after each launch.
@@ -114,6 +127,7 @@ class Queue {
   Event forked_ = nullptr;
   std::vector<SideStream> sides_;  // made when they are first used
   std::size_t next_side_ = 0;
+  Staging staging_;
   std::vector<Copy> copies_;
   std::shared_ptr<Memory> record_;  // one FaultRecord
   int* any_fault_;                  // pinned

@@ -2,6 +2,10 @@
 // reads or writes what work on another stream has not been made to wait for, reads of memory that
 // nothing wrote, memory that is used after its release or never released.
 //
+// A copy from or to pinned memory is under way until the host has waited for it, or for an event
+// behind it. What such a copy brings is not there before; and pinned memory that the host has
+// changed in the meantime is found when it waits.
+//
 // Every stream, and the host, knows up to which point it has seen the work of the others (a vector
 // clock); events and waits pass that knowledge on. Two accesses of which one writes are ordered if
 // the later one's stream has seen the earlier one.
@@ -31,12 +35,15 @@ class FakeDriver final : public cuda::Driver {
   struct Counts {
     int allocations = 0, waits = 0, products = 0, deterministic_products = 0, narrowed = 0,
         sorts = 0, recordings = 0, replays = 0, events = 0;
+    // Copies to memory that is not pinned, for each of which CUDA holds the host up.
+    int blocking_copies = 0;
+    int pinned_blocks = 0;  // allocated so far
   };
 
   ~FakeDriver() override {
-    CAIRN_CHECK(blocks_.empty() && pinned_ == 0 && streams_.empty() && events_.empty(),
-                "leaked: ", blocks_.size(), " blocks, ", pinned_, " pinned, ", streams_.size(),
-                " streams, ", events_.size(), " events");
+    CAIRN_CHECK(blocks_.empty() && pinned_.empty() && streams_.empty() && events_.empty(),
+                "leaked: ", blocks_.size(), " blocks, ", pinned_.size(), " pinned, ",
+                streams_.size(), " streams, ", events_.size(), " events");
   }
   const Counts& counts() const { return counts_; }
   const std::vector<Gemm>& gemms() const { return gemms_; }  // of all products planned
@@ -67,11 +74,17 @@ class FakeDriver final : public cuda::Driver {
     return used;
   }
   std::byte* allocate_pinned(std::size_t bytes) override {
-    ++pinned_;
-    return static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64));
+    ++counts_.pinned_blocks;
+    const std::size_t rounded = (bytes + 63) / 64 * 64;
+    auto* made = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
+    pinned_[made] = rounded;
+    return made;
   }
   void release_pinned(std::byte* memory) noexcept override {
-    --pinned_;
+    for (const UnderWay& copy : under_way_)
+      CAIRN_CHECK(copy.host < memory || copy.host >= memory + pinned_.at(memory),
+                  "pinned memory is released while a copy of it is under way");
+    pinned_.erase(memory);
     std::free(memory);
   }
 
@@ -99,12 +112,14 @@ class FakeDriver final : public cuda::Driver {
   }
   // A millisecond passes from each event to the next.
   double elapsed_ms(Event first, Event last) override { return ticks_.at(last) - ticks_.at(first); }
-  void wait(Stream stream) override {
-    CAIRN_CHECK(recorded_ == nullptr, "the host waits for what is only recorded");
-    ++counts_.waits;
-    learn(host_, known(stream));
-    // Whatever is enqueued from now on comes after what the host has seen.
-    for (auto& [other, clock] : streams_) learn(clock, host_);
+  void wait(Stream stream) override { host_waits_for(known(stream)); }
+  void wait(Event event) override { host_waits_for(events_.at(event)); }
+  // As late as CUDA may say so: when the host has waited for it, or for what came after it.
+  bool reached(Event event) override {
+    return std::ranges::all_of(events_.at(event), [&](const auto& at) {
+      const auto seen = host_.find(at.first);
+      return seen != host_.end() && seen->second >= at.second;
+    });
   }
 
   void copy(Stream stream, Device::Direction direction, std::byte* to, const std::byte* from,
@@ -116,9 +131,12 @@ class FakeDriver final : public cuda::Driver {
     CAIRN_CHECK(recorded_ == nullptr || direction == Device::Direction::kWithin,
                 "a copy between host and device is recorded");
     announce(stream, std::vector<Range>{read}, std::vector<Range>{write});
-    now_or_later([=] {
-      if (bytes > 0) std::memcpy(to, from, bytes);
-    });
+    if (bytes == 0) return;
+    if (direction != Device::Direction::kWithin &&
+        is_pinned(direction == Device::Direction::kIn ? from : to))
+      return begin_pinned(stream, direction, to, from, bytes);
+    if (direction == Device::Direction::kOut) ++counts_.blocking_copies;
+    now_or_later([=] { std::memcpy(to, from, bytes); });
   }
   void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
     check_side(true, to, bytes);
@@ -226,6 +244,14 @@ class FakeDriver final : public cuda::Driver {
     std::size_t bytes;
     std::vector<Access> accesses;
   };
+  // A copy between the device and pinned memory.
+  struct UnderWay {
+    Stream stream;
+    std::int64_t time;
+    std::byte* host;
+    std::vector<std::byte> bytes;  // of a copy in, what it reads; of a copy out, what it brings
+    bool out;
+  };
   struct Replay final : cuda::Recording {
     explicit Replay(FakeDriver& of) : driver(of) {}
     void replay(Stream) override {
@@ -241,6 +267,48 @@ class FakeDriver final : public cuda::Driver {
       recorded_->push_back(work);
     else
       work();
+  }
+
+  void host_waits_for(const Clock& clock) {
+    CAIRN_CHECK(recorded_ == nullptr, "the host waits for what is only recorded");
+    ++counts_.waits;
+    learn(host_, clock);
+    // Whatever is enqueued from now on comes after what the host has seen.
+    for (auto& [other, known] : streams_) learn(known, host_);
+    end_pinned();
+  }
+
+  bool is_pinned(const std::byte* at) const {
+    const auto after = pinned_.upper_bound(const_cast<std::byte*>(at));
+    if (after == pinned_.begin()) return false;
+    const auto& [begin, bytes] = *std::prev(after);
+    return at < begin + bytes;
+  }
+  void begin_pinned(Stream stream, Device::Direction direction, std::byte* to,
+                    const std::byte* from, std::size_t bytes) {
+    const bool out = direction == Device::Direction::kOut;
+    std::byte* const host = out ? to : const_cast<std::byte*>(from);
+    for (const UnderWay& other : under_way_)
+      if ((out || other.out) && other.host < host + bytes && host < other.host + other.bytes.size())
+        throw InternalError("two copies of the same pinned memory are under way");
+    under_way_.push_back({stream, known(stream).at(stream), host, {from, from + bytes}, out});
+    std::memcpy(to, from, bytes);
+    if (out) std::memset(host, 0xff, bytes);
+  }
+  // Those that the host now knows to have run.
+  void end_pinned() {
+    bool changed = false;
+    std::erase_if(under_way_, [&](const UnderWay& copy) {
+      const auto seen = host_.find(copy.stream);
+      if (seen == host_.end() || seen->second < copy.time) return false;
+      if (copy.out)
+        std::memcpy(copy.host, copy.bytes.data(), copy.bytes.size());
+      else
+        changed = changed || std::memcmp(copy.host, copy.bytes.data(), copy.bytes.size()) != 0;
+      return true;
+    });
+    if (changed)
+      throw InternalError("pinned memory was written to while a copy from it was under way");
   }
 
   Clock& known(Stream stream) {
@@ -326,12 +394,13 @@ class FakeDriver final : public cuda::Driver {
   std::vector<Gemm> gemms_;
   std::vector<std::function<void()>>* recorded_ = nullptr;  // not null: what is being recorded
   std::uintptr_t names_ = 0;
-  int pinned_ = 0;
   std::size_t limit_ = ~std::size_t{0};
   bool attached_ = false;
   int depth_ = 0;
   std::vector<std::string> ranges_;
   std::map<Event, int> ticks_;
+  std::map<std::byte*, std::size_t> pinned_;
+  std::vector<UnderWay> under_way_;
   Clock host_;
   std::map<Stream, Clock> streams_;
   std::map<Event, Clock> events_;

@@ -14,12 +14,14 @@ struct FakeDriverFinds : ::testing::Test {
   cuda::Stream one = driver.make_stream(), other = driver.make_stream();
   std::byte* memory = driver.allocate(256, one);
   cuda::Event event = driver.make_event();
+  std::byte* pinned = driver.allocate_pinned(256);
   std::vector<cuda::Range> range{{memory, 256}};
 
   ~FakeDriverFinds() override {
     driver.wait(one);
     driver.wait(other);
     driver.release(memory, one);
+    driver.release_pinned(pinned);
     driver.destroy(one);
     driver.destroy(other);
     driver.destroy(event);
@@ -63,6 +65,40 @@ TEST_F(FakeDriverFinds, HostMemoryThatIsTakenForTheDevices) {
   std::byte mine[8];
   EXPECT_THAT([&] { driver.copy(one, Device::Direction::kWithin, memory, mine, 8); },
               ThrowsMessage<InternalError>(HasSubstr("not the device's")));
+}
+
+TEST_F(FakeDriverFinds, AWriteToPinnedMemoryThatIsStillCopied) {
+  std::fill_n(pinned, 256, std::byte{1});
+  driver.copy(one, Device::Direction::kIn, memory, pinned, 256);
+  pinned[7] = std::byte{2};
+  EXPECT_THAT([&] { driver.wait(one); }, ThrowsMessage<InternalError>(HasSubstr("written to")));
+}
+
+TEST_F(FakeDriverFinds, NoFaultInAWriteToPinnedMemoryAfterAnEventBehindTheCopy) {
+  std::fill_n(pinned, 256, std::byte{1});
+  driver.copy(one, Device::Direction::kIn, memory, pinned, 256);
+  driver.record(event, one);
+  EXPECT_FALSE(driver.reached(event));
+  driver.wait(event);
+  EXPECT_TRUE(driver.reached(event));
+  pinned[7] = std::byte{2};
+  EXPECT_NO_THROW(driver.wait(one));
+}
+
+TEST_F(FakeDriverFinds, WhatIsCopiedToPinnedMemoryOnlyAfterAWait) {
+  driver.fill_zero(one, memory, 256);
+  std::fill_n(pinned, 256, std::byte{1});
+  driver.copy(one, Device::Direction::kOut, pinned, memory, 256);
+  EXPECT_EQ(pinned[7], std::byte{0xff});
+  driver.wait(one);
+  EXPECT_EQ(pinned[7], std::byte{0});
+}
+
+TEST_F(FakeDriverFinds, PinnedMemoryThatTwoCopiesUse) {
+  driver.fill_zero(one, memory, 256);
+  driver.copy(one, Device::Direction::kOut, pinned, memory, 256);
+  EXPECT_THAT([&] { driver.copy(one, Device::Direction::kIn, memory, pinned + 64, 64); },
+              ThrowsMessage<InternalError>(HasSubstr("two copies")));
 }
 
 }  // namespace
