@@ -62,6 +62,7 @@ Step::Next Step::next() {
   }
   for (; wave_ < plan_->waves.size(); ++wave_) {
     compute();
+    if (!space_.on_host) bring_what_host_reads();
     if (failed_) describe_failed_check();
     const Wave& wave = plan_->waves[wave_];
     if (!wave.reads.empty())
@@ -76,7 +77,8 @@ Step::Next Step::next() {
 }
 
 Step::Next Step::finish() {
-  collect_outputs();
+  if (outputs_.empty()) collect_outputs();
+  if (!space_.on_host) space_.host.finish();
   let_go();
   finished_ = true;
   return Finished{};
@@ -89,6 +91,7 @@ void Step::let_go() {
     for (Reduction& reduction : wave.reductions) reduction = {};
   }
   space_.updates.clear();
+  space_.host.clear();
   placed_.clear();
 }
 

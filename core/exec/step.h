@@ -102,11 +102,17 @@ class Step {
   void give(std::int32_t value, const Tensor& tensor);
   bool lies_as_constant(std::int32_t value) const;
   void send_constants();
-  const std::byte* on_host(std::int32_t value) const;
+  void bring(std::int32_t value);
+  void bring_what_host_reads();
+  void bring_for_reads();
+  void bring_for_update(const BoundUpdate& update);
+  void bring_shares();
+  const std::byte* on_host(std::int32_t value);
   void place_updates();
   void make_step_key();
   void compute();
   void run_instruction(const Instruction& instruction);
+  void check_numerics(const Instruction& instruction);
   std::span<Read> reads();
   void request(std::size_t group);
   void after_pull();
@@ -116,6 +122,7 @@ class Step {
   bool stays_as_read(std::int32_t read) const;
   bool apply_here(BoundUpdate& update);
   std::span<const std::int32_t> id_readers(std::int32_t update) const;
+  bool has_ids_of_read(const BoundUpdate& update) const;
   TensorType ids_type(std::int32_t update) const;
   const std::byte* ids_here(BoundUpdate& update);
   void find_own_ids(BoundUpdate& update);
@@ -135,7 +142,6 @@ class Step {
   Tensor host_tensor(std::int32_t update, const TensorType& type);
   Tensor sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule);
   std::span<const Reduction> reductions();
-  Tensor share_on_host(std::int32_t value) const;
   void take_in_reduced(std::int32_t ticket);
   void fail_check(std::int32_t node, const float* values, std::int64_t count);
   void stop_dependents(std::int32_t check);
@@ -143,11 +149,11 @@ class Step {
   void raise_failed_check() const;
   bool stops(std::int32_t node) const;
   bool by_stopped_ids(std::int32_t read) const;
-  std::string blame() const;
+  std::string blame();
   Next finish();
   void collect_outputs();
   void let_go();
-  Tensor output(std::int32_t value) const;
+  Tensor output(std::int32_t value);
   const Tensor* outside_tensor(std::int32_t value) const;
 
   const Node& node(std::int32_t i) const { return plan_->graph.nodes[static_cast<std::size_t>(i)]; }

@@ -42,11 +42,9 @@ void Step::compute() {
 void Step::run_instruction(const Instruction& instruction) {
   const TraceSpan span(node(instruction.node).op->name.data(), context_.closure);
   if (!instruction.run) {
-    const std::int32_t value = instruction.inputs[0];
-    const auto* values = reinterpret_cast<const float*>(on_host(value));
-    const std::int64_t count = bound_->type(value).shape.elements();
-    if (!all_finite(values, count)) fail_check(instruction.node, values, count);
-    return;
+    // Of a device that runs behind, the value is looked at when the wave's work is enqueued.
+    if (space_.on_host) return check_numerics(instruction);
+    return bring(instruction.inputs[0]);
   }
   // The lists of pointers belong to the workspace, so that an instruction allocates nothing.
   auto& in = space_.call_inputs;
@@ -70,6 +68,13 @@ void Step::run_instruction(const Instruction& instruction) {
 }
 
 // ---- checks ----
+
+void Step::check_numerics(const Instruction& instruction) {
+  const std::int32_t value = instruction.inputs[0];
+  const auto* values = reinterpret_cast<const float*>(on_host(value));
+  const std::int64_t count = bound_->type(value).shape.elements();
+  if (!all_finite(values, count)) fail_check(instruction.node, values, count);
+}
 
 // Only notes that the check failed. The message is made when the wave's compute is done, because
 // more is known by then.
@@ -126,7 +131,7 @@ void Step::describe_failed_check() {
 void Step::raise_failed_check() const { throw InvalidArgumentError(failed_->message); }
 
 // The first variable whose value as pulled, or whose update as computed so far, is not finite.
-std::string Step::blame() const {
+std::string Step::blame() {
   for (std::size_t w = 0; w < wave_; ++w)
     for (std::size_t g = 0; g < bound_->waves[w].reads.size(); ++g)
       if (!all_finite(bound_->waves[w].reads[g].value))

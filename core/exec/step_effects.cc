@@ -225,7 +225,6 @@ std::span<const Reduction> Step::reductions() {
   for (std::int32_t i : plan_->waves[wave_].reductions)
     if (stops(i)) raise_failed_check();
   BoundWave& wave = bound_->waves[wave_];
-  std::vector<std::pair<std::int32_t, Tensor>> shares;
   for (std::size_t k = 0; k < wave.reduced.size(); ++k) {
     const std::int32_t value = wave.reduced[k];
     const Node& n = node(plan_->producer[static_cast<std::size_t>(value)]);
@@ -234,20 +233,11 @@ std::span<const Reduction> Step::reductions() {
     made = {parse_reduce_op(n.attributes.get<std::string>("reduction")), type.dtype,
             type.shape.elements(), const_cast<std::byte*>(data(value)), owner_of(value)};
     if (space_.on_host) continue;
-    Tensor share = share_on_host(value);
+    Tensor& share = shares_on_host_.back()[k].second;
     made.values = share.mutable_raw();
     made.owner = std::make_shared<Tensor>(share);
-    shares.emplace_back(value, std::move(share));
   }
-  if (!space_.on_host) shares_on_host_.push_back(std::move(shares));
   return wave.reductions;
-}
-
-Tensor Step::share_on_host(std::int32_t value) const {
-  const TensorType& type = bound_->type(value);
-  Tensor share(type.dtype, type.shape);
-  space_.device.copy(Device::Direction::kOut, share.mutable_raw(), data(value), share.bytes());
-  return share;
 }
 
 // What the reductions of `ticket` have come to.
@@ -287,9 +277,7 @@ Update Step::make_update(BoundUpdate& update) {
   }
   const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
   UniqueIds* ids = &update.own_ids;
-  if (source.wave >= 0 && !bound_->waves[static_cast<std::size_t>(source.wave)]
-                               .here[static_cast<std::size_t>(source.group)]
-                               .served)
+  if (has_ids_of_read(update))
     ids = &bound_->waves[static_cast<std::size_t>(source.wave)]
                .ids[static_cast<std::size_t>(source.group)];
   else
@@ -297,6 +285,14 @@ Update Step::make_update(BoundUpdate& update) {
   made.ids = ids->tensor();
   made.value = sum_rows(update, *ids, rule);
   return made;
+}
+
+// Whether the update's ids are those of a pull of this run.
+bool Step::has_ids_of_read(const BoundUpdate& update) const {
+  const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
+  return source.wave >= 0 && !bound_->waves[static_cast<std::size_t>(source.wave)]
+                                  .here[static_cast<std::size_t>(source.group)]
+                                  .served;
 }
 
 void Step::find_own_ids(BoundUpdate& update) {
@@ -328,11 +324,7 @@ float Step::learning_rate(std::int32_t update) {
 Tensor Step::dense_value(std::int32_t update) {
   const std::int32_t value = input(update, 0);
   const TensorType& type = bound_->type(value);
-  if (!space_.on_host) {
-    Tensor copy = host_tensor(update, type);
-    space_.device.copy(Device::Direction::kOut, copy.mutable_raw(), data(value), copy.bytes());
-    return copy;
-  }
+  if (!space_.on_host) return space_.host.take(update);
   Tensor made = Tensor::borrowed(type.dtype, type.shape, data(value), owner_of(value));
   // not ours: a value as read, an argument
   if (bound_->offset(value) == BoundPlan::kOutside) return made.clone();

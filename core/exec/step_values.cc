@@ -1,6 +1,7 @@
 // The values of a run: where they lie, how they come to the device and leave it.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "core/exec/step.h"
 #include "core/graph/op_def.h"
@@ -116,19 +117,6 @@ void Step::give(std::int32_t value, const Tensor& tensor) {
                        tensor.bytes());
 }
 
-// The value for the host to look at until the next call: where it lies, or, if the host cannot read
-// there, a copy.
-const std::byte* Step::on_host(std::int32_t value) const {
-  const TensorType& type = bound_->type(value);
-  if (space_.on_host || type.dtype == DType::kString) return data(value);
-  if (const Tensor* tensor = outside_tensor(bound_->root(value))) return address(*tensor);
-  const std::size_t bytes =
-      static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
-  space_.staging.resize(std::max(space_.staging.size(), bytes));
-  space_.device.copy(Device::Direction::kOut, space_.staging.data(), data(value), bytes);
-  return space_.staging.data();
-}
-
 // A retry has the closure's step and sequence number again, whichever worker or lane it comes to.
 void Step::make_step_key() {
   std::int64_t step = context_.global_step >= 0 ? context_.global_step
@@ -145,7 +133,8 @@ void Step::collect_outputs() {
 }
 
 // What leaves the run owns its memory: the arena is used again, and a store may want its rows back.
-Tensor Step::output(std::int32_t value) const {
+// From a device with memory of its own the copy is only begun.
+Tensor Step::output(std::int32_t value) {
   const TensorType& type = bound_->type(value);
   if (const Tensor* tensor = outside_tensor(bound_->root(value)))
     return tensor->reshaped(type.shape);
@@ -155,7 +144,12 @@ Tensor Step::output(std::int32_t value) const {
                            std::vector<std::string>(strings, strings + type.shape.elements()));
   }
   Tensor made(type.dtype, type.shape);
-  space_.device.copy(Device::Direction::kOut, made.mutable_raw(), data(value), made.bytes());
+  if (space_.on_host)
+    space_.device.copy(Device::Direction::kOut, made.mutable_raw(), data(value), made.bytes());
+  else if (const std::byte* brought = space_.host.find(bound_->root(value)))
+    std::memcpy(made.mutable_raw(), brought, made.bytes());
+  else
+    space_.host.begin_into(made.mutable_raw(), data(value), made.bytes());
   return made;
 }
 

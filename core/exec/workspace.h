@@ -7,6 +7,7 @@
 #include "core/exec/bound_plan.h"
 #include "core/exec/device_rows.h"
 #include "core/exec/executor.h"
+#include "core/exec/host_copies.h"
 #include "core/kernels/device.h"
 
 namespace cairn {
@@ -25,11 +26,13 @@ struct Workspace::State {
       : opened(of.open()),
         device(opened ? *opened : of),
         on_host(of.memory() == Device::Memory::kHost),
+        host(device),
         rows(device.row_kernels() != nullptr ? std::make_unique<DeviceRows>(device) : nullptr) {}
 
   const std::unique_ptr<Device> opened;  // first: whatever is below may be the device's
   Device& device;
   const bool on_host;                             // its memory is the host's: nothing is copied
+  HostCopies host;                                // of a device with memory of its own
   const std::unique_ptr<DeviceRows> rows;         // nullptr: the device keeps no variables
   bool busy = false;                              // one run at a time
   std::vector<std::unique_ptr<BoundPlan>> bound;  // least lately used first
@@ -44,7 +47,7 @@ struct Workspace::State {
   // What is asked of the store where the device serves the rest, and the groups that asked.
   std::vector<Read> asked;
   std::vector<std::size_t> asked_by;
-  std::vector<std::byte> staging;  // between the host and a device with memory of its own
+  std::vector<std::byte> staging;  // rows on their way to a device with memory of its own
 };
 
 }  // namespace cairn

@@ -84,20 +84,20 @@ class QueueDevice final : public Device {
   }
 
   void copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (direction == Direction::kOut) {
+      begin_copy_out(to, from, bytes);
+      return finish_copies_out();
+    }
     const auto move = [&] {
-      switch (direction) {
-        case Direction::kIn: return queue_.copy_in(to, from, bytes);
-        case Direction::kOut: return queue_.begin_copy_out(to, from, bytes);
-        case Direction::kWithin: break;
-      }
+      if (direction == Direction::kIn) return queue_.copy_in(to, from, bytes);
       if (bytes > 0) queue_.driver().copy(queue_.stream(), direction, to, from, bytes);
       queue_.written(to, bytes);
     };
     looked_at() ? during(copy_text(direction), move) : move();
-    if (direction == Direction::kOut) finish_copies_out();
   }
   void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) override {
-    queue_.begin_copy_out(to, from, bytes);
+    const auto begin = [&] { queue_.begin_copy_out(to, from, bytes); };
+    looked_at() ? during(copy_text(Direction::kOut), begin) : begin();
   }
   void finish_copies_out() override {
     queue_.wait();
