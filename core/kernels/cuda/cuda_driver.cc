@@ -185,6 +185,15 @@ class CudaDriver final : public Driver {
                cuda::sort_scratch(n, bits));
   }
 
+  std::size_t sum_scratch(std::int64_t n) override {
+    use();
+    return cuda::sum_scratch(n);
+  }
+  void running_sums(Stream stream, std::int64_t n, const std::int32_t* values, std::int32_t* sums,
+                    std::byte* scratch) override {
+    cuda::running_sums(stream, n, values, sums, scratch, cuda::sum_scratch(n));
+  }
+
   std::unique_ptr<Recording> record_work(Stream stream,
                                          const std::function<void()>& enqueue) override {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a step");

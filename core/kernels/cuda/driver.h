@@ -22,10 +22,13 @@
 #include "core/kernels/device.h"
 #include "core/kernels/gemm.h"
 
+struct CUstream_st;  // what CUDA's handles point to
+struct CUevent_st;
+
 namespace cairn::cuda {
 
-using Stream = struct CUstream_st*;
-using Event = struct CUevent_st*;
+using Stream = CUstream_st*;
+using Event = CUevent_st*;
 
 // A range of device memory.
 struct Range {
@@ -104,6 +107,12 @@ class Driver {
   virtual void sort(Stream stream, std::int64_t n, int bits, const std::uint64_t* keys,
                     std::uint64_t* sorted_keys, const std::int32_t* values,
                     std::int32_t* sorted_values, std::byte* scratch) = 0;
+
+  // sums[i] = values[0] + ... + values[i], of `n` numbers below 2^31. `scratch` has at least
+  // sum_scratch(n) bytes. In and out do not overlap.
+  virtual std::size_t sum_scratch(std::int64_t n) = 0;
+  virtual void running_sums(Stream stream, std::int64_t n, const std::int32_t* values,
+                            std::int32_t* sums, std::byte* scratch) = 0;
 
   // What `enqueue` puts on the stream is kept instead of run.
   virtual std::unique_ptr<Recording> record_work(Stream stream,

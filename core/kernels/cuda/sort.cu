@@ -1,6 +1,7 @@
 #include "core/kernels/cuda/sort.h"
 
 #include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
 
 #include "core/kernels/cuda/cuda_error.h"
 #include "core/kernels/cuda/half.h"
@@ -24,6 +25,22 @@ void sort_pairs(Stream stream, std::int64_t n, int bits, const std::uint64_t* ke
   check(cub::DeviceRadixSort::SortPairs(scratch, scratch_bytes, keys, sorted_keys, values,
                                         sorted_values, static_cast<int>(n), 0, bits, stream),
         "sorting");
+}
+
+std::size_t sum_scratch(std::int64_t n) {
+  std::size_t bytes = 0;
+  const std::int32_t* const values = nullptr;
+  check(cub::DeviceScan::InclusiveSum(nullptr, bytes, values, static_cast<std::int32_t*>(nullptr),
+                                      static_cast<int>(n)),
+        "asking for the scratch of running sums");
+  return bytes;
+}
+
+void running_sums(Stream stream, std::int64_t n, const std::int32_t* values, std::int32_t* sums,
+                  std::byte* scratch, std::size_t scratch_bytes) {
+  check(cub::DeviceScan::InclusiveSum(scratch, scratch_bytes, values, sums, static_cast<int>(n),
+                                      stream),
+        "running sums");
 }
 
 namespace {

@@ -14,8 +14,10 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -58,7 +60,7 @@ class FakeDriver final : public cuda::Driver {
     const std::size_t rounded = (bytes + 255) / 256 * 256;
     auto* made = static_cast<std::byte*>(std::aligned_alloc(256, rounded));
     std::memset(made, 0xff, rounded);
-    blocks_[made] = Block{rounded, {}};
+    blocks_[made].bytes = rounded;
     return made;
   }
   // Work under way on the stream may still use it, work on other streams may not.
@@ -188,6 +190,12 @@ class FakeDriver final : public cuda::Driver {
     });
   }
 
+  std::size_t sum_scratch(std::int64_t n) override { return static_cast<std::size_t>(n); }
+  void running_sums(Stream, std::int64_t n, const std::int32_t* values, std::int32_t* sums,
+                    std::byte*) override {
+    now_or_later([=] { std::partial_sum(values, values + n, sums); });
+  }
+
   std::unique_ptr<cuda::Recording> record_work(Stream,
                                                const std::function<void()>& enqueue) override {
     ++counts_.recordings;
@@ -217,6 +225,12 @@ class FakeDriver final : public cuda::Driver {
   }
   void end_range() override { --depth_; }
 
+  // Work on this block is announced row by row, by whoever knows the rows: announcements of more
+  // than `row_bytes` of it are left out.
+  void watch_rows(const std::byte* block, std::size_t row_bytes) {
+    blocks_.at(const_cast<std::byte*>(block)).row_bytes = row_bytes;
+  }
+
   bool watches() const override { return true; }
   void announce(Stream stream, std::span<const Range> reads,
                 std::span<const Range> writes) override {
@@ -241,8 +255,9 @@ class FakeDriver final : public cuda::Driver {
     bool writes;
   };
   struct Block {
-    std::size_t bytes;
+    std::size_t bytes = 0;
     std::vector<Access> accesses;
+    std::size_t row_bytes = std::numeric_limits<std::size_t>::max();  // watch_rows()
   };
   // A copy between the device and pinned memory.
   struct UnderWay {
@@ -338,6 +353,7 @@ class FakeDriver final : public cuda::Driver {
     Block* const block = holder(range.begin);
     if (block == nullptr)
       throw InternalError("work on memory that is not the device's, or is released");
+    if (range.bytes > block->row_bytes) return;
     const std::byte* const end = range.begin + range.bytes;
     bool written = writes;
     for (const Access& earlier : block->accesses) {
