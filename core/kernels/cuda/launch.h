@@ -84,4 +84,20 @@ void for_each_group(Queue& queue, std::int64_t n, std::int64_t work, const Body&
 #endif
 }
 
+// body(group, i) for i in [0, n) by warps of at most `blocks` blocks at a time: for work that waits
+// for something slow, such as the bus, and must leave the device to others meanwhile.
+template <typename Body>
+void for_each_warp(Queue& queue, std::int64_t n, std::int64_t blocks, const Body& body) {
+  if (n <= 0) return;
+#ifdef __CUDACC__
+  constexpr std::int64_t kGroups = kBlock / kWarp;
+  const std::int64_t grid = std::min(blocks, (n + kGroups - 1) / kGroups);
+  each_group<kWarp><<<grid_of(grid), kBlock, 0, queue.stream()>>>(n, body);
+  queue.launched();
+#else
+  (void)blocks;
+  for_each_group(queue, n, 1, body);
+#endif
+}
+
 }  // namespace cairn::cuda

@@ -24,6 +24,7 @@
 #include "core/base/error.h"
 #include "core/kernels/cuda/driver.h"
 #include "core/tensor/bfloat16.h"
+#include "tests/core/cuda/host_product.h"
 
 namespace cairn::testing {
 
@@ -373,37 +374,6 @@ class FakeDriver final : public cuda::Driver {
              old.end <= end;
     });
     block->accesses.push_back({stream, now, range.begin, end, writes});
-  }
-
-  static std::vector<float> widened(const void* from, std::int64_t n, bool narrow) {
-    std::vector<float> made(static_cast<std::size_t>(n));
-    if (narrow)
-      widen_from_bfloat16(static_cast<const std::byte*>(from), made.size(), made.data());
-    else
-      std::copy_n(static_cast<const float*>(from), made.size(), made.data());
-    return made;
-  }
-  static float element(const float* from, std::int64_t rows, std::int64_t columns, bool transposed,
-                       std::int64_t i, std::int64_t j) {
-    return transposed ? from[j * rows + i] : from[i * columns + j];
-  }
-  static std::vector<float> multiply(const cuda::ProductShape& s, const std::vector<float>& all_a,
-                                     const std::vector<float>& all_b,
-                                     const std::vector<float>& bias) {
-    const auto& [m, n, k, ta, tb] = s.gemm;
-    const float *a = all_a.data(), *b = all_b.data();
-    std::vector<float> results(static_cast<std::size_t>(s.batch * m * n));
-    float* c = results.data();
-    for (std::int64_t at = 0; at < s.batch; ++at, a += m * k, b += k * n)
-      for (std::int64_t i = 0; i < m; ++i)
-        for (std::int64_t j = 0; j < n; ++j) {
-          double sum = s.bias ? bias[static_cast<std::size_t>(j)] : 0;
-          for (std::int64_t l = 0; l < k; ++l)
-            sum += static_cast<double>(element(a, m, k, ta, i, l)) * element(b, k, n, tb, l, j);
-          const auto made = static_cast<float>(sum);
-          *c++ = s.relu && made < 0 ? 0 : made;
-        }
-    return results;
   }
 
   Counts counts_;
