@@ -3,6 +3,7 @@
 //
 //   build/dev/bin/fashion_mnist --strategy=one_device
 //   build/dev/bin/fashion_mnist --strategy=mirrored --network=convolutional
+//   build/dev/bin/fashion_mnist --strategy=mirrored --devices=gpu:0,gpu:1
 //   build/dev/bin/cairn up --workers 2 -- build/dev/bin/fashion_mnist
 //       --strategy=multi_worker_mirrored                             in one line
 //   build/dev/bin/cairn up --ps 2 --workers 2 -- build/dev/bin/fashion_mnist
@@ -20,7 +21,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "coordinator/strategies.h"
 #include "core/graph/ops.h"
@@ -37,6 +40,7 @@ using Flags = std::map<std::string, std::string>;
 Flags flags_of(int argc, char** argv) {
   Flags given = {{"strategy", "one_device"},
                  {"network", "perceptron"},
+                 {"devices", ""},
                  {"epochs", "5"},
                  {"seed", "1"},
                  {"backup", ""},
@@ -49,7 +53,7 @@ Flags flags_of(int argc, char** argv) {
     if (!argument.starts_with("--") || equals == std::string::npos ||
         !given.contains(argument.substr(2, equals - 2)))
       throw InvalidArgumentError(
-          "an argument is --strategy=, --network=, --epochs=, --seed=, --data=, "
+          "an argument is --strategy=, --network=, --devices=, --epochs=, --seed=, --data=, "
           "--backup=, --model= or --predictions=, not " +
           argument);
     given[argument.substr(2, equals - 2)] = argument.substr(equals + 1);
@@ -57,14 +61,22 @@ Flags flags_of(int argc, char** argv) {
   return given;
 }
 
+// "gpu:0,gpu:1": a replica on each.
+std::vector<std::string> names_in(const std::string& devices) {
+  std::vector<std::string> names;
+  std::istringstream text(devices);
+  for (std::string name; std::getline(text, name, ',');) names.push_back(name);
+  return names;
+}
+
 // Beside the names of make_strategy(): bounded and synchronous, parameter servers that are so.
-std::unique_ptr<Strategy> strategy_of(const std::string& name, std::uint64_t seed) {
-  const std::string on_ps = "parameter_server";
-  if (name == "bounded")
-    return make_strategy(on_ps, {.seed = seed, .consistency = Consistency::bounded(2)});
-  if (name == "synchronous")
-    return make_strategy(on_ps, {.seed = seed, .consistency = Consistency::synchronous()});
-  return make_strategy(name, {.seed = seed});
+std::unique_ptr<Strategy> strategy_of(Flags& flags) {
+  const std::string name = flags["strategy"], on_ps = "parameter_server";
+  StrategyOptions options{.seed = static_cast<std::uint64_t>(std::atoll(flags["seed"].c_str())),
+                          .devices = names_in(flags["devices"])};
+  if (name != "bounded" && name != "synchronous") return make_strategy(name, options);
+  options.consistency = name == "bounded" ? Consistency::bounded(2) : Consistency::synchronous();
+  return make_strategy(on_ps, options);
 }
 
 Dataset images(const std::string& folder, const std::string& set) {
@@ -80,7 +92,7 @@ Dataset images(const std::string& folder, const std::string& set) {
 int main(int argc, char** argv) try {
   Flags flags = flags_of(argc, argv);
   const auto seed = static_cast<std::uint64_t>(std::atoll(flags["seed"].c_str()));
-  const auto strategy = strategy_of(flags["strategy"], seed);
+  const auto strategy = strategy_of(flags);
   const auto scope = strategy->scope();
 
   nn::Mlp perceptron({.units = {128, 10}, .seed = seed});

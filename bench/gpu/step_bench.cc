@@ -1,6 +1,6 @@
 // Training steps on a GPU with all variables in its memory: a multilayer perceptron, and DLRM.
 //
-//   cairn-bench-gpu-step [mlp|dlrm|all] [--float32 | --bfloat16] [--windows N] [--json FILE]
+//   cairn-bench-gpu-step [mlp|dlrm|all] [--arithmetic NAME]... [--windows N] [--json FILE]
 //
 // A window is 20 steps and one wait for the device. Inputs are variables as well, so that what is
 // measured is the step, not the copying of inputs. The host's time is that of enqueueing a step.
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/exec/executor.h"
 #include "core/graph/function.h"
@@ -110,7 +111,7 @@ class Model {
     }
     const float last = wait();
     const Figure took = figure_of(steps), host = figure_of(hosts);
-    std::printf("%-16s %8.3f ms a step (%.3f to %.3f), host %.1f us, watched %.5f to %.5f\n",
+    std::printf("%-20s %8.3f ms a step (%.3f to %.3f), host %.1f us, watched %.5f to %.5f\n",
                 name.c_str(), took.median, took.least, took.most, host.median * 1000,
                 static_cast<double>(first), static_cast<double>(last));
     return {{"name", name},
@@ -161,12 +162,11 @@ nlohmann::json mlp(Arithmetic arithmetic, int windows) {
   };
   model.watch([&] { return mean(square(kernels[0].read())); });
   nlohmann::json made =
-      model.measure(arithmetic == Arithmetic::kBfloat16 ? "mlp bfloat16" : "mlp float32",
-                    arithmetic, windows, loss);
+      model.measure(str("mlp ", arithmetic_name(arithmetic)), arithmetic, windows, loss);
   // Three products per layer, two for the first, which has no gradient of its input.
   const double flops = 2.0 * kBatch * kWidth * kWidth * (3 * kLayers - 1);
   made["tflops"] = flops / made["ms"].get<double>() / 1e9;
-  std::printf("%-16s %8.1f TFLOP/s of products alone\n", "", made["tflops"].get<double>());
+  std::printf("%-20s %8.1f TFLOP/s of products alone\n", "", made["tflops"].get<double>());
   return made;
 }
 
@@ -233,10 +233,9 @@ nlohmann::json dlrm(Arithmetic arithmetic, int windows) {
   };
   model.watch([&] { return mean(square(top[0].kernel.read())); });
   nlohmann::json made =
-      model.measure(arithmetic == Arithmetic::kBfloat16 ? "dlrm bfloat16" : "dlrm float32",
-                    arithmetic, windows, loss);
+      model.measure(str("dlrm ", arithmetic_name(arithmetic)), arithmetic, windows, loss);
   made["examples_per_second"] = kBatch / made["ms"].get<double>() * 1000;
-  std::printf("%-16s %8.0f examples/s\n", "", made["examples_per_second"].get<double>());
+  std::printf("%-20s %8.0f examples/s\n", "", made["examples_per_second"].get<double>());
   return made;
 }
 
@@ -244,16 +243,16 @@ int run_main(int argc, char** argv) {
   CLI::App app("Training steps on a GPU with all variables in its memory");
   std::string what = "all", file;
   int windows = 10;
-  bool float32 = false, bfloat16 = false;
+  std::vector<std::string> arithmetics = {"mixed_bfloat16", "bfloat16", "tf32"};
   app.add_option("what", what, "mlp, dlrm or all");
   app.add_option("--windows", windows, "windows of 20 steps");
-  app.add_flag("--float32", float32, "products in float32 alone");
-  app.add_flag("--bfloat16", bfloat16, "products in bfloat16 alone");
+  app.add_option("--arithmetic", arithmetics,
+                 "of products: float32, tf32, bfloat16, mixed_bfloat16 (all but the first)");
   app.add_option("--json", file, "where the figures go");
   CLI11_PARSE(app, argc, argv);
   nlohmann::json figures = nlohmann::json::array();
-  for (Arithmetic arithmetic : {Arithmetic::kBfloat16, Arithmetic::kFloat32}) {
-    if (arithmetic == Arithmetic::kFloat32 ? bfloat16 : float32) continue;
+  for (const std::string& name : arithmetics) {
+    const Arithmetic arithmetic = parse_arithmetic(name);
     if (what != "dlrm") figures.push_back(mlp(arithmetic, windows));
     if (what != "mlp") figures.push_back(dlrm(arithmetic, windows));
   }

@@ -11,6 +11,9 @@ namespace {
 // of one tree: bounds its registers and the recursion that builds it
 constexpr std::int32_t kFusedNodesMax = 64;
 
+// Bytes; what a device may expect of rows that it reads in vectors.
+constexpr std::int64_t kRowAlignment = 16;
+
 std::int32_t number(const Node& node, std::string_view name) {
   return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
 }
@@ -235,6 +238,49 @@ void Binder::emit_wave(const Wave& wave) {
     into_->updates.emplace_back();
     into_->updates.back().node = i;
     into_->updates.back().rates_place = updates_++;
+  }
+  if (!on_host_) find_rows_within(wave);
+}
+
+// A slice whose rows an update by ids alone reads is the gradient of one of several lookups that
+// were stacked. The device can read the rows where they lie.
+void Binder::find_rows_within(const Wave& wave) {
+  for (Instruction& one : into_->compute) {
+    const Node& n = node(one.node);
+    if (!n.op->has(OpFlags::kSlice) || number(n, "axis") != 1) continue;
+    const std::int32_t place = only_update(one.node, wave);
+    if (place < 0) continue;
+    const Shape& whole = input_type(n, 0).shape;
+    const std::int64_t width = whole.row_elements();
+    const std::int64_t begin = whole[1] > 0 ? number(n, "begin") * (width / whole[1]) : 0;
+    const auto bytes = static_cast<std::int64_t>(dtype_bytes(input_type(n, 0).dtype));
+    if (begin * bytes % kRowAlignment != 0 || width * bytes % kRowAlignment != 0) continue;
+    one.for_update = place;
+    into_->updates[static_cast<std::size_t>(place)].rows = {plan_.value(n.inputs[0]), begin, width};
+  }
+}
+
+// Of the wave's updates the one by ids that reads the slice, by itself or under another shape of as
+// many rows, if nobody else does; -1: none.
+std::int32_t Binder::only_update(std::int32_t slice, const Wave& wave) const {
+  std::int32_t value = plan_.value({slice, 0});
+  const std::int64_t rows = bound_.type(value).shape[0];
+  for (;;) {
+    const std::int32_t reader = consumer_[static_cast<std::size_t>(value)];
+    if (reader < 0) return -1;
+    const Node& n = node(reader);
+    if (n.op->effect == Effect::kUpdate) {
+      const auto found = std::ranges::find(wave.updates, reader);
+      const bool by_ids = n.attributes.get<bool>("sparse") && plan_.value(n.inputs[1]) == value;
+      const bool whole_rows =
+          bound_.type(value).shape.rank() > 0 && bound_.type(value).shape[0] == rows;
+      return found != wave.updates.end() && by_ids && whole_rows
+                 ? static_cast<std::int32_t>(found - wave.updates.begin())
+                 : -1;
+    }
+    const std::int32_t next = plan_.value({reader, 0});
+    if (bound_.root(next) != bound_.root(value)) return -1;
+    value = next;
   }
 }
 

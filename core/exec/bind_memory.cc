@@ -68,6 +68,7 @@ Binder::Lives Binder::find_lives() const {
     for (const BoundUpdate& update : bound_.waves[w].updates) {
       const Node& n = node(update.node);
       for (ValueRef in : n.inputs) use(plan_.value(in), time);
+      if (update.rows.within >= 0) use(update.rows.within, time);
       // An update on the device takes its ids from where the read found them.
       if (const UpdateIds& source = plan_.update_ids[static_cast<std::size_t>(update.node)];
           source.wave >= 0 && !on_host_)

@@ -22,6 +22,9 @@ struct Instruction {
   std::int32_t node = 0;  // the one that errors name: the last of those computed here
   KernelRun run;          // empty: a check that input 0 is finite
   std::vector<std::int32_t> inputs, outputs;  // values
+  // Of BoundWave::updates: the one that alone reads what is made here, and where the device makes
+  // it reads the input instead (BoundUpdate::Rows); -1: none.
+  std::int32_t for_update = -1;
 };
 
 // A read, or an update, of a variable that lies in the device's memory. Prepared when it is first
@@ -39,6 +42,18 @@ struct BoundUpdate {
   std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory
   std::int64_t sums_offset = -1;          // in the arena: rows of equal ids summed; -1: dense
   UniqueIds own_ids;                      // if no read has the same ids
+  // Where the rows of its values lie within a larger value. On the host they are copied out.
+  struct Rows {
+    std::int32_t within = -1;            // value; -1: they lie by themselves
+    std::int64_t begin = 0, stride = 0;  // elements
+  };
+  Rows rows;
+};
+
+// The updates by ids of a wave that the device makes in one go: of variables that it changes once.
+struct UpdatesTogether {
+  std::vector<const BoundUpdate*> members;
+  RowKernels::Updates run;  // prepared for these members
 };
 
 struct BoundWave {
@@ -47,6 +62,7 @@ struct BoundWave {
   std::vector<Read> reads;     // likewise; filled anew each run
   std::vector<ReadHere> here;  // likewise
   std::vector<BoundUpdate> updates;
+  UpdatesTogether together;
   std::vector<std::int32_t> reduced;  // values: the outputs of Wave::reductions
   std::vector<Reduction> reductions;  // beside `reduced`; filled anew each run
 };

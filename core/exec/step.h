@@ -120,7 +120,6 @@ class Step {
   void serve_whole(const DeviceRows::Held& held, std::size_t group);
   void serve_rows(const DeviceRows::Held& held, std::size_t group);
   bool stays_as_read(std::int32_t read) const;
-  bool apply_here(BoundUpdate& update);
   std::span<const std::int32_t> id_readers(std::int32_t update) const;
   bool has_ids_of_read(const BoundUpdate& update) const;
   TensorType ids_type(std::int32_t update) const;
@@ -128,7 +127,12 @@ class Step {
   void find_own_ids(BoundUpdate& update);
   DeviceRows::Held* held_for(const BoundUpdate& update);
   void send_rates(std::span<BoundUpdate> updates);
-  void enqueue_update(BoundUpdate& update, const DeviceRows::Held& held);
+  void enqueue_updates(std::span<BoundUpdate* const> updates);
+  void enqueue_update(BoundUpdate& update);
+  void enqueue_together(std::span<BoundUpdate* const> updates);
+  RowKernels::UpdateRun update_run(BoundUpdate& update);
+  bool is_sparse(std::int32_t update) const;
+  bool made_here(const BoundUpdate& update);
   bool may_record() const;
   bool rate_is_given(std::int32_t update) const;
   std::vector<const std::byte*> rows_on_device();

@@ -36,7 +36,12 @@ std::string at_step(const StepContext& step) {
 }  // namespace
 
 void Step::compute() {
-  for (const Instruction& instruction : bound_->waves[wave_].compute) run_instruction(instruction);
+  BoundWave& wave = bound_->waves[wave_];
+  for (const Instruction& instruction : wave.compute) {
+    const std::int32_t update = instruction.for_update;
+    if (update >= 0 && made_here(wave.updates[static_cast<std::size_t>(update)])) continue;
+    run_instruction(instruction);
+  }
 }
 
 void Step::run_instruction(const Instruction& instruction) {
@@ -142,7 +147,9 @@ std::string Step::blame() {
             "\" holds a value that is not finite");
   for (const BoundUpdate& update : bound_->waves[wave_].updates) {
     std::int32_t value =
-        input(update.node, node(update.node).attributes.get<bool>("sparse") ? 1 : 0);
+        update.rows.within >= 0 && made_here(update)
+            ? update.rows.within
+            : input(update.node, node(update.node).attributes.get<bool>("sparse") ? 1 : 0);
     if (bound_->type(value).dtype == DType::kFloat32 &&
         !all_finite(reinterpret_cast<const float*>(on_host(value)),
                     bound_->type(value).shape.elements()))

@@ -255,10 +255,20 @@ void Step::take_in_reduced(std::int32_t ticket) {
 // Updates that a failed check stops are left out; the others are made, and the error follows.
 std::span<Update> Step::updates() {
   space_.updates.clear();
-  for (BoundUpdate& update : bound_->waves[wave_].updates)
-    if (!stops(update.node) && !(lender_ != nullptr && apply_here(update)))
+  space_.here.clear();
+  for (BoundUpdate& update : bound_->waves[wave_].updates) {
+    if (stops(update.node)) continue;
+    if (lender_ == nullptr || held_for(update) == nullptr) {
       space_.updates.push_back(make_update(update));
-  if (lender_ != nullptr) space_.device.row_kernels()->finish_updates();
+      continue;
+    }
+    send_rates({&update, 1});
+    space_.here.push_back(&update);
+  }
+  if (lender_ != nullptr) {
+    enqueue_updates(space_.here);
+    space_.device.row_kernels()->finish_updates();
+  }
   pushed_ = pushed_ || !space_.updates.empty();
   return space_.updates;
 }

@@ -90,22 +90,59 @@ DeviceRows::Held* Step::held_for(const BoundUpdate& update) {
   return held;
 }
 
-// Whether the device has the update's variable. If so, the update is enqueued.
-bool Step::apply_here(BoundUpdate& update) {
-  const DeviceRows::Held* const held = held_for(update);
-  if (held == nullptr) return false;
-  send_rates({&update, 1});
-  enqueue_update(update, *held);
-  return true;
+bool Step::is_sparse(std::int32_t update) const {
+  return node(update).attributes.get<bool>("sparse");
 }
 
-void Step::enqueue_update(BoundUpdate& update, const DeviceRows::Held& held) {
-  const Node& n = node(update.node);
-  const bool sparse = n.attributes.get<bool>("sparse");
+// Of a wave, in their order; the device has the variables of all. Those by ids of variables that
+// are changed once go together, the others one by one.
+void Step::enqueue_updates(std::span<BoundUpdate* const> updates) {
+  std::vector<BoundUpdate*>& together = space_.together;
+  together.clear();
+  for (BoundUpdate* update : updates) {
+    const auto of_same = [&](const BoundUpdate* other) {
+      return stored_variable(other->node) == stored_variable(update->node);
+    };
+    if (is_sparse(update->node) && std::ranges::count_if(updates, of_same) == 1)
+      together.push_back(update);
+    else
+      enqueue_update(*update);
+  }
+  if (together.size() == 1)
+    enqueue_update(*together[0]);
+  else if (!together.empty())
+    enqueue_together(together);
+}
+
+bool Step::made_here(const BoundUpdate& update) {
+  return lender_ != nullptr && held_for(update) != nullptr;
+}
+
+RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {
+  const DeviceRows::Held& held = *held_for(update);
+  RowKernels::UpdateRun run;
+  run.block = held.block;
+  run.rates = reinterpret_cast<const RuleRates*>(bound_->rates.memory.get()) + update.rates_place;
+  if (!is_sparse(update.node)) {
+    run.values = data(input(update.node, 0));
+    return run;
+  }
+  run.ids = ids_here(update);
+  const BoundUpdate::Rows& rows = update.rows;
+  run.values = rows.within < 0 ? data(input(update.node, 1))
+                               : data(rows.within) + static_cast<std::size_t>(rows.begin) *
+                                                         dtype_bytes(held.type.dtype);
+  run.values_stride = rows.within < 0 ? held.block.dim : rows.stride;
+  return run;
+}
+
+void Step::enqueue_update(BoundUpdate& update) {
   if (!update.here) {
+    const bool sparse = is_sparse(update.node);
     const TensorType ids = sparse ? ids_type(update.node) : TensorType{};
-    update.here = space_.device.row_kernels()->prepare_update(n.attributes.get<UpdateRule>("rule"),
-                                                              held.type, sparse ? &ids : nullptr);
+    update.here = space_.device.row_kernels()->prepare_update(
+        node(update.node).attributes.get<UpdateRule>("rule"), held_for(update)->type,
+        sparse ? &ids : nullptr);
   }
   // Updates of one variable come in their order.
   for (const BoundUpdate& earlier : bound_->waves[wave_].updates) {
@@ -115,10 +152,22 @@ void Step::enqueue_update(BoundUpdate& update, const DeviceRows::Held& held) {
       break;
     }
   }
-  const std::byte* const rates =
-      bound_->rates.memory.get() + update.rates_place * sizeof(RuleRates);
-  update.here(held.block, reinterpret_cast<const RuleRates*>(rates),
-              sparse ? ids_here(update) : nullptr, data(input(update.node, sparse ? 1 : 0)));
+  update.here(update_run(update));
+}
+
+void Step::enqueue_together(std::span<BoundUpdate* const> updates) {
+  UpdatesTogether& prepared = bound_->waves[wave_].together;
+  if (!std::ranges::equal(prepared.members, updates)) {
+    std::vector<RowKernels::UpdateOf> all;
+    for (BoundUpdate* update : updates)
+      all.push_back({node(update->node).attributes.get<UpdateRule>("rule"), held_for(*update)->type,
+                     ids_type(update->node)});
+    prepared.run = space_.device.row_kernels()->prepare_updates(all);
+    prepared.members.assign(updates.begin(), updates.end());
+  }
+  space_.update_runs.clear();
+  for (BoundUpdate* update : updates) space_.update_runs.push_back(update_run(*update));
+  prepared.run(space_.update_runs);
 }
 
 // Counts the updates, and brings their rates to the device, if they are not those that lie there.

@@ -44,6 +44,8 @@ struct Workspace::State {
   std::vector<const std::byte*> call_inputs;
   std::vector<std::byte*> call_outputs;
   std::vector<Update> updates;
+  std::vector<BoundUpdate*> here, together;  // updates that the device makes
+  std::vector<RowKernels::UpdateRun> update_runs;
   // What is asked of the store where the device serves the rest, and the groups that asked.
   std::vector<Read> asked;
   std::vector<std::size_t> asked_by;

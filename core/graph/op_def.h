@@ -61,6 +61,8 @@ enum class OpFlags : std::uint16_t {
   // `gradient` is called once per output that has one (y.output() says which), and the gradients of
   // an input are summed. Without it no gradient passes through outputs after the first.
   kGradientOfEachOutput = 1 << 10,
+  // The elements of its input from the attribute `begin` on along the attribute `axis`.
+  kSlice = 1 << 11,
 };
 constexpr OpFlags operator|(OpFlags a, OpFlags b) {
   return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

@@ -42,12 +42,26 @@ class RowKernels {
   using Gather = std::function<void(const RowBlock& block, const std::byte* ids, std::byte* rows)>;
   // `ids` null: none.
   virtual Gather prepare_gather(const TensorType& table, const TensorType* ids) = 0;
+  struct UpdateRun {
+    RowBlock block;
+    const RuleRates* rates = nullptr;  // read when the update runs
+    const std::byte* ids = nullptr;    // nullptr: of every row in order
+    const std::byte* values = nullptr;
+    std::int64_t values_stride = 0;  // elements from a row of the values to the next; with ids
+  };
   // Rows of equal ids become one as equal_ids() says; then the rule is applied as apply_rule() does
-  // it, or without ids as apply_rule_dense(). `rates` are read when the update runs.
-  using Update = std::function<void(const RowBlock& block, const RuleRates* rates,
-                                    const std::byte* ids, const std::byte* values)>;
+  // it, or without ids as apply_rule_dense().
+  using Update = std::function<void(const UpdateRun&)>;
   virtual Update prepare_update(const UpdateRule& rule, const TensorType& table,
                                 const TensorType* ids) = 0;
+  // Updates by ids of as many different variables, in the order of `all`: what one update of each
+  // would do, in as few pieces of work as the device can make of them.
+  struct UpdateOf {
+    UpdateRule rule;
+    TensorType table, ids;
+  };
+  using Updates = std::function<void(std::span<const UpdateRun>)>;
+  virtual Updates prepare_updates(std::span<const UpdateOf> all) = 0;
   // Updates of different variables may run at the same time. Whatever is enqueued after this comes
   // after them.
   virtual void finish_updates() {}

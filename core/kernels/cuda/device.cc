@@ -197,12 +197,20 @@ class QueueDevice final : public Device {
       return [this,
               what = str(rule_name(rule.kind), ids != nullptr ? " by ids of " : " of ",
                          table.to_string()),
-              run = device_.rows_->prepare_update(rule, table, ids)](
-                 const RowBlock& block, const RuleRates* rates, const std::byte* at,
-                 const std::byte* values) {
+              run = device_.rows_->prepare_update(rule, table, ids)](const UpdateRun& one) {
         device_.during(what, [&] {
-          run(block, rates, at, values);
+          run(one);
           // It may have gone to a stream of its own, on which nothing is timed.
+          if (device_.times_ != nullptr) device_.queue_.join();
+        });
+      };
+    }
+
+    Updates prepare_updates(std::span<const UpdateOf> all) override {
+      return [this, what = str("updates by ids of ", all.size(), " variables"),
+              run = device_.rows_->prepare_updates(all)](std::span<const UpdateRun> runs) {
+        device_.during(what, [&] {
+          run(runs);
           if (device_.times_ != nullptr) device_.queue_.join();
         });
       };

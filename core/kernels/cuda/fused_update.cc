@@ -1,66 +1,114 @@
-// The library's own update by ids: embedding/, for one table at a time.
+// The library's own updates by ids: embedding/, for sets of tables that lie anywhere.
+#include <algorithm>
+#include <limits>
+
 #include "core/kernels/cuda/embedding/tables.h"
 #include "core/kernels/cuda/row_kernels.h"
 
 namespace cairn::cuda {
 namespace {
 
-struct FusedUpdate {
-  FusedUpdate(Queue& on, Rule how, const TensorType& table, const TensorType& ids)
-      : queue(on), rule(how), bounds(on.memory(4 * sizeof(std::int64_t))) {
-    const std::int64_t rows = table.shape[0], count = ids.shape.elements();
-    const std::int64_t both[4] = {0, rows, 0, count};
-    on.driver().copy(on.stream(), Device::Direction::kIn, bounds->data(),
-                     reinterpret_cast<const std::byte*>(both), sizeof both);
-    tables.dim = static_cast<int>(table.shape.row_elements());
-    tables.count = 1;
-    tables.first_row = bounds->as<std::int64_t>();
-    tables.rows_max = rows;
-    lookups.type = ids.dtype == DType::kInt32 ? IdType::kInt32 : IdType::kInt64;
-    lookups.first_lookup = bounds->as<std::int64_t>() + 2;
-    lookups.count = count;
-    groups = std::make_unique<RowGroups>(tables, count);
+using UpdateOf = RowKernels::UpdateOf;
+using UpdateRun = RowKernels::UpdateRun;
+
+constexpr std::int64_t kVector = 4;  // floats; the unit of gradients' places
+
+std::int64_t lookups_of(std::span<const UpdateOf> all) {
+  std::int64_t count = 0;
+  for (const UpdateOf& one : all) count += one.ids.shape.elements();
+  return count;
+}
+
+// The lowest address of what `address` names, for the places of all to count from.
+template <typename Address>
+std::uintptr_t lowest(std::span<const UpdateRun> runs, const Address& address) {
+  std::uintptr_t least = std::numeric_limits<std::uintptr_t>::max();
+  for (const UpdateRun& run : runs)
+    least = std::min(least, reinterpret_cast<std::uintptr_t>(address(run)));
+  return least;
+}
+
+class FusedUpdates {
+ public:
+  FusedUpdates(Queue& queue, std::span<const UpdateOf> all)
+      : queue_(queue),
+        rule_(all[0].rule.kind == RuleKind::kSgd ? Rule::kSgd : Rule::kAdam),
+        id_bytes_(static_cast<std::int64_t>(dtype_bytes(all[0].ids.dtype))) {
+    set_.count = static_cast<int>(all.size());
+    set_.dim = static_cast<int>(all[0].table.shape.row_elements());
+    set_.type = id_bytes_ == 4 ? IdType::kInt32 : IdType::kInt64;
+    std::int64_t rows_max = 0;
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      ScatteredTable& table = set_.tables[t];
+      table.rows = all[t].table.shape[0];
+      table.first_lookup = set_.lookups;
+      set_.lookups += all[t].ids.shape.elements();
+      rows_max = std::max(rows_max, table.rows);
+    }
+    groups_ = std::make_unique<RowGroups>(set_.dim, set_.count, rows_max, set_.lookups);
   }
 
-  void run(const RowBlock& block, const RuleRates* rates, const std::byte* ids,
-           const std::byte* values) {
-    tables.rows = reinterpret_cast<float*>(block.base);
-    tables.row_stride = block.row_stride;
-    tables.slot_offset = block.slot_offset;
-    lookups.ids = ids;
-    groups->find(lookups, nullptr, queue.stream());
-    apply(rule, tables, *groups, reinterpret_cast<const float*>(values), rates, queue.stream());
+  void run(std::span<const UpdateRun> runs) {
+    const auto rows = lowest(runs, [](const UpdateRun& one) { return one.block.base; });
+    const auto ids = lowest(runs, [](const UpdateRun& one) { return one.ids; });
+    const auto values = lowest(runs, [](const UpdateRun& one) { return one.values; });
+    const auto rates = lowest(runs, [](const UpdateRun& one) { return one.rates; });
+    for (std::size_t t = 0; t < runs.size(); ++t) {
+      ScatteredTable& table = set_.tables[t];
+      const UpdateRun& one = runs[t];
+      const auto after = [](const void* at, std::uintptr_t first, std::int64_t unit) {
+        return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(at) - first) / unit;
+      };
+      table.rows_at = after(one.block.base, rows, sizeof(float));
+      table.row_stride = static_cast<std::uint32_t>(one.block.row_stride);
+      table.slot_offset = one.block.slot_offset;
+      table.ids_at = after(one.ids, ids, id_bytes_);
+      const std::int64_t gradients = after(one.values, values, kVector * sizeof(float));
+      const std::int64_t stride = one.values_stride / kVector;
+      CAIRN_CHECK(gradients + set_.lookups * stride < std::int64_t{1} << 32,
+                  "gradients of one step that lie more than 64 GiB apart");
+      CAIRN_CHECK(one.values_stride % kVector == 0, "rows of gradients are ", one.values_stride,
+                  " floats apart");
+      table.gradients_at = static_cast<std::uint32_t>(gradients);
+      table.gradient_stride = static_cast<std::uint32_t>(stride);
+      table.rates_at = static_cast<std::uint32_t>(after(one.rates, rates, sizeof(RuleRates)));
+    }
+    set_.rows = reinterpret_cast<float*>(rows);
+    set_.ids = reinterpret_cast<const void*>(ids);
+    set_.gradients = reinterpret_cast<const float*>(values);
+    set_.rates = reinterpret_cast<const RuleRates*>(rates);
+    groups_->find(set_, queue_.stream());
+    apply(rule_, set_, *groups_, queue_.stream());
   }
 
-  Queue& queue;
-  Rule rule;
-  std::shared_ptr<Memory> bounds;  // of the table's rows, and of the lookups
-  Tables tables;
-  Lookups lookups;
-  std::unique_ptr<RowGroups> groups;
+ private:
+  Queue& queue_;
+  Rule rule_;
+  std::int64_t id_bytes_;
+  ScatteredTables set_;
+  std::unique_ptr<RowGroups> groups_;
 };
-
-bool fits(const RowBlock& block) { return block.row_stride % 4 == 0 && block.slot_offset % 4 == 0; }
 
 }  // namespace
 
-RowKernels::Update prepare_fused_update(Queue& queue, const UpdateRule& rule,
-                                        const TensorType& table, const TensorType& ids) {
-  Rule how = Rule::kSgd;
-  switch (rule.kind) {
-    case RuleKind::kSgd: break;
-    case RuleKind::kLazyAdam: how = Rule::kAdam; break;
-    default: return {};
-  }
-  const std::int64_t dim = table.shape.row_elements(), count = ids.shape.elements();
-  if (table.dtype != DType::kFloat32 || dim % 4 != 0 || dim == 0 || dim > 512 || count == 0 ||
-      count >= std::int64_t{1} << 31 || table.shape[0] == 0)
-    return {};
-  return [made = std::make_shared<FusedUpdate>(queue, how, table, ids)](
-             const RowBlock& block, const RuleRates* rates, const std::byte* at,
-             const std::byte* values) {
-    CAIRN_CHECK(fits(block), "rows of ", block.dim, " floats are ", block.row_stride, " apart");
-    made->run(block, rates, at, values);
+bool fuses(const UpdateOf& one) {
+  const std::int64_t dim = one.table.shape.row_elements(), count = one.ids.shape.elements();
+  return (one.rule.kind == RuleKind::kSgd || one.rule.kind == RuleKind::kLazyAdam) &&
+         one.table.dtype == DType::kFloat32 && dim % kVector == 0 && dim > 0 && dim <= 512 &&
+         count > 0 && count < std::int64_t{1} << 31 && one.table.shape[0] > 0;
+}
+
+bool fuse_together(std::span<const UpdateOf> set, const UpdateOf& one) {
+  const UpdateOf& first = set[0];
+  return set.size() < ScatteredTables::kCountMax && one.rule.kind == first.rule.kind &&
+         one.table.shape.row_elements() == first.table.shape.row_elements() &&
+         one.ids.dtype == first.ids.dtype &&
+         lookups_of(set) + one.ids.shape.elements() < std::int64_t{1} << 31;
+}
+
+RowKernels::Updates prepare_fused_updates(Queue& queue, std::span<const UpdateOf> set) {
+  return [made = std::make_shared<FusedUpdates>(queue, set)](std::span<const UpdateRun> runs) {
+    made->run(runs);
   };
 }
 

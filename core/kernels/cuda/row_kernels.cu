@@ -1,5 +1,6 @@
 #include "core/kernels/cuda/row_kernels.h"
 
+#include <algorithm>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -119,7 +120,8 @@ CAIRN_DEVICE T joined(EqualIds how, T a, T b) {
 // of range.
 template <typename T>
 void join_equal_ids(Queue& queue, EqualIds how, const OrderedIds& order, std::int64_t dim,
-                    const std::byte* values, std::int64_t* numbers, std::byte* rows) {
+                    const std::byte* values, std::int64_t stride, std::int64_t* numbers,
+                    std::byte* rows) {
   const std::uint64_t* const ids = order.ids();
   const std::int32_t* const positions = order.positions();
   const auto bound = static_cast<std::uint64_t>(order.bound());
@@ -133,29 +135,32 @@ void join_equal_ids(Queue& queue, EqualIds how, const OrderedIds& order, std::in
     const bool head = id != bound && (first == 0 || ids[first - 1] != id);
     if (j == 0) numbers[first] = head ? static_cast<std::int64_t>(id) : -1;
     if (!head) return;
-    T made = from[positions[first] * width.by + j];
+    T made = from[positions[first] * stride + j];
     for (std::int64_t k = first + 1; k < n && ids[k] == id; ++k)
-      made = joined(how, made, from[positions[k] * width.by + j]);
+      made = joined(how, made, from[positions[k] * stride + j]);
     to[i] = made;
   });
 }
 
 void join_equal_ids(Queue& queue, DType dtype, EqualIds how, const OrderedIds& order,
-                    std::int64_t dim, const std::byte* values, std::int64_t* numbers,
-                    std::byte* rows) {
+                    std::int64_t dim, const std::byte* values, std::int64_t stride,
+                    std::int64_t* numbers, std::byte* rows) {
   switch (dtype) {
     case DType::kFloat32:
-      return join_equal_ids<float>(queue, how, order, dim, values, numbers, rows);
+      return join_equal_ids<float>(queue, how, order, dim, values, stride, numbers, rows);
     case DType::kInt32:
-      return join_equal_ids<std::int32_t>(queue, how, order, dim, values, numbers, rows);
+      return join_equal_ids<std::int32_t>(queue, how, order, dim, values, stride, numbers, rows);
     case DType::kInt64:
-      return join_equal_ids<std::int64_t>(queue, how, order, dim, values, numbers, rows);
+      return join_equal_ids<std::int64_t>(queue, how, order, dim, values, stride, numbers, rows);
     default: break;
   }
   switch (dtype_bytes(dtype)) {
-    case 1: return join_equal_ids<std::uint8_t>(queue, how, order, dim, values, numbers, rows);
-    case 2: return join_equal_ids<std::uint16_t>(queue, how, order, dim, values, numbers, rows);
-    default: return join_equal_ids<std::uint64_t>(queue, how, order, dim, values, numbers, rows);
+    case 1:
+      return join_equal_ids<std::uint8_t>(queue, how, order, dim, values, stride, numbers, rows);
+    case 2:
+      return join_equal_ids<std::uint16_t>(queue, how, order, dim, values, stride, numbers, rows);
+    default:
+      return join_equal_ids<std::uint64_t>(queue, how, order, dim, values, stride, numbers, rows);
   }
 }
 
@@ -188,29 +193,66 @@ class CudaRowKernels final : public RowKernels {
   Update prepare_update(const UpdateRule& rule, const TensorType& table,
                         const TensorType* ids) override {
     if (ids == nullptr)
-      return noted(
-          [run = prepare_rule(queue_, rule, table.dtype)](
-              const RowBlock& block, const RuleRates* rates, const std::byte*,
-              const std::byte* values) { run(block, rates, nullptr, block.rows, values); });
-    Update update = prepare_fused_update(queue_, rule, table, *ids);
-    return noted(aside(update ? update : prepare_joined(rule, table, *ids)));
+      return noted([run = prepare_rule(queue_, rule, table.dtype)](const UpdateRun& one) {
+        run(one.block, one.rates, nullptr, one.block.rows, one.values);
+      });
+    const UpdateOf one{rule, table, *ids};
+    if (!fuses(one)) return noted(aside(prepare_joined(rule, table, *ids)));
+    return noted(aside([run = prepare_fused_updates(queue_, {&one, 1})](const UpdateRun& update) {
+      run({&update, 1});
+    }));
+  }
+
+  // Those that can be fused make sets, in which each has its place; the others run beside them.
+  Updates prepare_updates(std::span<const UpdateOf> all) override {
+    struct Set {
+      std::vector<UpdateOf> members;
+      std::vector<std::size_t> places;
+      Updates run;
+      std::vector<UpdateRun> runs;
+    };
+    struct Prepared {
+      std::vector<Set> sets;
+      std::vector<std::pair<std::size_t, Update>> alone;
+    };
+    auto made = std::make_shared<Prepared>();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!fuses(all[i])) {
+        made->alone.emplace_back(i, prepare_update(all[i].rule, all[i].table, &all[i].ids));
+        continue;
+      }
+      auto set = std::ranges::find_if(
+          made->sets, [&](const Set& one) { return fuse_together(one.members, all[i]); });
+      if (set == made->sets.end()) set = made->sets.emplace(set);
+      set->members.push_back(all[i]);
+      set->places.push_back(i);
+    }
+    for (Set& set : made->sets) set.run = prepare_fused_updates(queue_, set.members);
+    return [this, made](std::span<const UpdateRun> runs) {
+      for (const auto& [place, update] : made->alone) update(runs[place]);
+      for (Set& set : made->sets) {
+        set.runs.clear();
+        for (std::size_t place : set.places) set.runs.push_back(runs[place]);
+        const Queue::Side side(queue_);
+        set.run(set.runs);
+      }
+      for (const UpdateRun& run : runs) queue_.written(run.block.base, range_of(run.block).bytes);
+    };
   }
 
  private:
   // By ids, an update is many short launches, which leave most of the device idle.
   Update aside(Update update) {
-    return [this, update = std::move(update)](const RowBlock& block, const RuleRates* rates,
-                                              const std::byte* ids, const std::byte* values) {
+    return [this, update = std::move(update)](const UpdateRun& one) {
       const Queue::Side side(queue_);
-      update(block, rates, ids, values);
+      update(one);
     };
   }
 
   Update noted(Update update) {
-    return [this, update = std::move(update)](const RowBlock& block, const RuleRates* rates,
-                                              const std::byte* ids, const std::byte* values) {
-      update(block, rates, ids, values);
-      queue_.written(block.base, range_of(block).bytes);
+    return [this, update = std::move(update)](const UpdateRun& one) {
+      update(one);
+      queue_.written(one.block.base, range_of(one.block).bytes);
     };
   }
 
@@ -227,20 +269,24 @@ class CudaRowKernels final : public RowKernels {
     auto fault = row_fault(queue_, "update_variable", table, ids);
     return [this, how, n, dim, ids, order, numbers, rows, row_bytes, fault,
             narrow = ids.dtype == DType::kInt32, dtype = table.dtype,
-            run = prepare_rule(queue_, rule, table.dtype, table.shape[0])](
-               const RowBlock& block, const RuleRates* rates, const std::byte* at,
-               const std::byte* values) {
-      announce(queue_, {{at, bytes_of(ids)}, {values, row_bytes}},
+            run = prepare_rule(queue_, rule, table.dtype, table.shape[0])](const UpdateRun& one) {
+      // Within other rows, only the first row's values are sure to be there.
+      const bool packed = one.values_stride == dim;
+      announce(queue_,
+               {{one.ids, bytes_of(ids)},
+                {one.values, packed  ? row_bytes
+                             : n > 0 ? row_bytes / static_cast<std::size_t>(n)
+                                     : 0}},
                {{numbers->data(), static_cast<std::size_t>(n) * sizeof(std::int64_t)},
                 {rows->data(), row_bytes}});
       constexpr auto kFault = OrderedIds::Negative::kFault;
       if (narrow)
-        order->sort(reinterpret_cast<const std::int32_t*>(at), kFault, *fault);
+        order->sort(reinterpret_cast<const std::int32_t*>(one.ids), kFault, *fault);
       else
-        order->sort(reinterpret_cast<const std::int64_t*>(at), kFault, *fault);
-      join_equal_ids(queue_, dtype, how, *order, dim, values, numbers->as<std::int64_t>(),
-                     rows->data());
-      run(block, rates, numbers->as<std::int64_t>(), n, rows->data());
+        order->sort(reinterpret_cast<const std::int64_t*>(one.ids), kFault, *fault);
+      join_equal_ids(queue_, dtype, how, *order, dim, one.values, one.values_stride,
+                     numbers->as<std::int64_t>(), rows->data());
+      run(one.block, one.rates, numbers->as<std::int64_t>(), n, rows->data());
     };
   }
 

@@ -207,6 +207,74 @@ TEST_F(DeviceRowsTest, ASecondStepIsRecordedAndLaterOnesReplayed) {
 }
 #endif
 
+// Tables of several sizes and rules, each with ids of its own, some of them more often than a team
+// of threads adds up at once. Of two variables the learning rates differ.
+TEST_F(DeviceRowsTest, ManyTablesAreUpdatedInOneGoAsOneByOne) {
+  struct Table {
+    std::int64_t rows, dim;
+    const UpdateRule& rule;
+  };
+  const std::vector<Table> tables = {{9, 4, kSgd},      {20'000, 4, kSgd},      {33, 8, kSgd},
+                                     {9, 4, kLazyAdam}, {20'000, 4, kLazyAdam}, {5, 3, kSgd}};
+  std::vector<Variable> all;
+  for (std::size_t t = 0; t < tables.size(); ++t)
+    all.push_back(variable("table" + std::to_string(t),
+                           noise({tables[t].rows, tables[t].dim}, 1 + t), tables[t].rule));
+  const std::vector<SignatureEntry> types(tables.size(), ints({kAny}));
+  const auto step = trace_function(types, [&](auto& in) {
+    Array loss = mean(square(all[0].gather(arg(in, 0))));
+    for (std::size_t t = 1; t < all.size(); ++t)
+      loss = loss + mean(square(all[t].gather(arg(in, t))));
+    float rate = 0.5f;
+    for (const auto& gradient : variable_gradients(loss)) {
+      const auto t = static_cast<std::size_t>(gradient.variable.name().back() - '0');
+      gradient.variable.update(tables[t].rule, gradient.sparse, rate /= 2);
+    }
+    return std::vector<Array>{loss};
+  });
+  for (int i = 0; i < 4; ++i) {
+    std::vector<Tensor> ids;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      std::vector<std::int64_t> some;
+      for (std::int64_t k = 0; k < 150 + static_cast<std::int64_t>(t); ++k)
+        some.push_back(k % 2 == 0 ? 3 : k * (i + 7) % tables[t].rows);
+      ids.push_back(ids_of(some));
+    }
+    for (Side* side : {&host, &device}) run_on(*side, step, ids);
+  }
+  expect_equal_stores();
+}
+
+// Lookups that are stacked, as DLRM's are: gradients are read where they lie within that of the
+// stack. One table is looked up by ids of its own kind of rule; the last has rows of another width
+// beside, whose slices do not begin where vectors may.
+TEST_F(DeviceRowsTest, GradientsOfStackedLookupsAreReadWithinThatOfTheStack) {
+  std::vector<Variable> all;
+  for (int t = 0; t < 4; ++t)
+    all.push_back(variable("table" + std::to_string(t),
+                           noise({9, 4}, 1 + static_cast<std::uint64_t>(t)),
+                           t == 2 ? kAdam : kSgd));
+  const Variable narrow = variable("narrow", noise({9, 3}, 6), kSgd);
+  const std::vector<SignatureEntry> types(5, ints({kAny}));
+  const auto step = trace_function(types, [&](auto& in) {
+    std::vector<Array> rows;
+    for (std::size_t t = 0; t < all.size(); ++t) rows.push_back(all[t].gather(arg(in, t)));
+    const Array crossed = dot_interaction(stack(rows, 1));
+    const Array beside = concat({narrow.gather(arg(in, 4)), rows[0], crossed}, 1);
+    const Array loss = mean(square(beside - 0.3f));
+    for (const auto& gradient : variable_gradients(loss))
+      gradient.variable.update(gradient.variable.name() == "table2" ? kAdam : kSgd, gradient.sparse,
+                               0.1f);
+    return std::vector<Array>{loss};
+  });
+  for (int i = 0; i < 4; ++i) {
+    std::vector<Tensor> ids;
+    for (int t = 0; t < 5; ++t) ids.push_back(ids_of({8, t, 8, 3, (t + i) % 9}));
+    for (Side* side : {&host, &device}) run_on(*side, step, ids);
+  }
+  expect_equal_stores();
+}
+
 // Updates by ids run beside one another, but for those of one variable.
 TEST_F(DeviceRowsTest, UpdatesOfOneVariableComeInTheirOrder) {
   const Variable table = variable("table", noise({9, 4}, 1), kSgd),

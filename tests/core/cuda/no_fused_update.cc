@@ -1,11 +1,15 @@
 // Compiled for the host there are no kernels of core/kernels/cuda/embedding: they are of warps.
+#include "core/base/error.h"
 #include "core/kernels/cuda/row_kernels.h"
 
 namespace cairn::cuda {
 
-RowKernels::Update prepare_fused_update(Queue&, const UpdateRule&, const TensorType&,
-                                        const TensorType&) {
-  return {};
+bool fuses(const RowKernels::UpdateOf&) { return false; }
+bool fuse_together(std::span<const RowKernels::UpdateOf>, const RowKernels::UpdateOf&) {
+  return false;
+}
+RowKernels::Updates prepare_fused_updates(Queue&, std::span<const RowKernels::UpdateOf>) {
+  CAIRN_CHECK(false, "nothing is fused");
 }
 
 }  // namespace cairn::cuda

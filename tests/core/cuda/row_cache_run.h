@@ -69,9 +69,11 @@ class RowCacheRun {
     announce(places, true);
     const auto at = static_cast<std::size_t>(step);
     const auto* const rates = rates_->as<RuleRates>();
-    update_places_(cache->block(), rates, reinterpret_cast<const std::byte*>(places),
-                   gradients_[at]->data());
-    update_rows_(block_at(whole_->data()), rates, row_ids_[at]->data(), gradients_[at]->data());
+    const RowBlock cached = cache->block(), whole = block_at(whole_->data());
+    const std::byte* const gradients = gradients_[at]->data();
+    update_places_(
+        {cached, rates, reinterpret_cast<const std::byte*>(places), gradients, cached.dim});
+    update_rows_({whole, rates, row_ids_[at]->data(), gradients, whole.dim});
   }
   void step(int step) {
     const std::int32_t* const places = cache->use();

@@ -20,23 +20,60 @@ namespace {
 
 constexpr std::uint32_t kGroups = 8;  // at most the smallest team's lanes
 
-struct Job {
+// Where the rows of a set lie, and what they are updated by: one piece of memory, and one rate.
+struct ListedPlaces {
+  static constexpr bool kOneRate = true;
   float* rows;
-  std::int64_t row_stride, slot_offset;
+  std::int64_t row_stride, slots;
   const std::int64_t* first_row;
+  const Rates* all_rates;
+
+  __device__ std::int64_t offset(int table, std::int64_t id) const {
+    return (__ldg(first_row + table) + id) * row_stride;
+  }
+  __device__ float* at(std::int64_t offset) const { return rows + offset; }
+  __device__ std::int64_t slot_offset(int) const { return slots; }
+  __device__ const Rates& rates(int) const { return *all_rates; }
+};
+
+struct ScatteredPlaces {
+  static constexpr bool kOneRate = false;
+  ScatteredTables set;
+
+  __device__ std::int64_t offset(int table, std::int64_t id) const {
+    return set.tables[table].rows_at + id * set.tables[table].row_stride;
+  }
+  __device__ float* at(std::int64_t offset) const { return set.rows + offset; }
+  __device__ std::int64_t slot_offset(int table) const { return set.tables[table].slot_offset; }
+  __device__ const Rates& rates(int table) const { return set.rates[set.tables[table].rates_at]; }
+};
+
+// A row that lookups found. offset: floats before it; -1: there is none.
+struct FoundRow {
+  std::int64_t offset = -1;
+  int table = 0;
+};
+
+template <typename P>
+struct Job {
+  using Places = P;
+  Places places;
   const float* gradients;
-  const Rates* rates;
   GroupView groups;
   int dim;
 
-  // The floats before the row of a group that begins at this occurrence; -1: a refused id's.
+  // Of a group that begins at this occurrence; none: a refused id's.
   template <typename Key>
-  __device__ std::int64_t row_offset(std::uint32_t begin) const {
+  __device__ FoundRow row(std::uint32_t begin) const {
     const Key key = __ldg(static_cast<const Key*>(groups.keys) + begin);
     const KeyField<Key> field{groups.id_bits};
     const Key id = field.id(key);
-    if (id == field.none()) return -1;
-    return (__ldg(first_row + field.table(key)) + static_cast<std::int64_t>(id)) * row_stride;
+    if (id == field.none()) return {};
+    const int table = static_cast<int>(field.table(key));
+    return {places.offset(table, static_cast<std::int64_t>(id)), table};
+  }
+  __device__ const float* gradient(std::uint32_t source) const {
+    return gradients + static_cast<std::int64_t>(source) * groups.source_floats;
   }
   // What a row of the gradients is multiplied by.
   __device__ float scale(std::uint32_t source) const {
@@ -47,8 +84,8 @@ struct Job {
 };
 
 // Adds the gradients of occurrences [begin, end) to `sum`, in order.
-template <typename S>
-__device__ void add_gradients(const Team<S>& team, const Job& job, std::uint32_t begin,
+template <typename S, typename J>
+__device__ void add_gradients(const Team<S>& team, const J& job, std::uint32_t begin,
                               std::uint32_t end, Row<S>& sum) {
   for (std::uint32_t from = begin; from < end; from += S::kLanes) {
     const int n = static_cast<int>(min(static_cast<std::uint32_t>(S::kLanes), end - from));
@@ -64,7 +101,7 @@ __device__ void add_gradients(const Team<S>& team, const Job& job, std::uint32_t
       for (int k = 0; k < S::kFlight; ++k) {
         const std::uint32_t one = team.from(source, i + k);
         if (i + k < n)
-          rows[k].load_once(team, job.gradients + static_cast<std::int64_t>(one) * job.dim);
+          rows[k].load_once(team, job.gradient(one));
         else
           rows[k].clear();
       }
@@ -77,42 +114,44 @@ __device__ void add_gradients(const Team<S>& team, const Job& job, std::uint32_t
   }
 }
 
-template <typename S, typename R, typename Key>
-__device__ void update_short(const Team<S>& team, const Job& job, std::uint32_t first,
-                             const Rates& rates) {
+template <typename S, typename R, typename Key, typename J>
+__device__ void update_short(const Team<S>& team, const J& job, std::uint32_t first, Rates rates) {
   const std::uint32_t groups = job.groups.counts->groups;
   const std::uint32_t group = first + static_cast<std::uint32_t>(team.lane);
   std::uint32_t begin = 0, length = 0, source = 0;
-  std::int64_t offset = -1;
+  FoundRow row;
   if (static_cast<std::uint32_t>(team.lane) < kGroups && group < groups) {
     const std::uint32_t* starts = job.groups.starts;
     begin = __ldg(starts + group);
     length = (group + 1 < groups ? __ldg(starts + group + 1) : job.groups.occurrences) - begin;
     if (length <= kChunk) {
-      offset = job.row_offset<Key>(begin);
+      row = job.template row<Key>(begin);
       source = __ldg(job.groups.sources + begin);
     }
   }
-  const float scale = offset >= 0 ? job.scale(source) : 1.0f;
+  const float scale = row.offset >= 0 ? job.scale(source) : 1.0f;
   for (int k = 0; k < static_cast<int>(kGroups); ++k) {
-    const std::int64_t to_offset = team.from(offset, k);
+    const std::int64_t to_offset = team.from(row.offset, k);
+    const int table = team.from(row.table, k);
     const std::uint32_t at = team.from(begin, k), n = team.from(length, k);
     const std::uint32_t head = team.from(source, k);
     const float head_scale = team.from(scale, k);
     if (to_offset < 0) continue;  // a long group, a refused id, or none at all
-    float* const to = job.rows + to_offset;
+    float* const to = job.places.at(to_offset);
+    const std::int64_t slots = job.places.slot_offset(table);
     R rule;
-    rule.load(team, to, job.slot_offset);
+    rule.load(team, to, slots);
     Row<S> sum;
-    sum.load_once(team, job.gradients + static_cast<std::int64_t>(head) * job.dim);
+    sum.load_once(team, job.gradient(head));
     sum.scale(head_scale);
     if (n > 1) add_gradients(team, job, at + 1, at + n, sum);
-    rule.update(team, to, job.slot_offset, sum, rates);
+    if constexpr (!J::Places::kOneRate) rates = job.places.rates(table);
+    rule.update(team, to, slots, sum, rates);
   }
 }
 
-template <typename S>
-__device__ void sum_chunk(const Team<S>& team, const Job& job, std::uint32_t number) {
+template <typename S, typename J>
+__device__ void sum_chunk(const Team<S>& team, const J& job, std::uint32_t number) {
   const Chunk chunk = job.groups.chunks[number];
   Row<S> sum;
   sum.clear();
@@ -120,10 +159,10 @@ __device__ void sum_chunk(const Team<S>& team, const Job& job, std::uint32_t num
   sum.store(team, job.groups.partials + static_cast<std::int64_t>(number) * job.dim);
 }
 
-template <typename S, typename R, typename Key>
-__global__ void __launch_bounds__(kThreads) update_rows(Job job) {
+template <typename S, typename R, typename Key, typename J>
+__global__ void __launch_bounds__(kThreads) update_rows(const __grid_constant__ J job) {
   const Team<S> team(job.dim);
-  const Rates rates = *job.rates;
+  const Rates rates = job.places.rates(0);
   Counts* const counts = job.groups.counts;
   const std::uint32_t chunks = counts->chunks;
   const std::uint32_t tickets = chunks + (counts->groups + kGroups - 1) / kGroups;
@@ -139,27 +178,29 @@ __global__ void __launch_bounds__(kThreads) update_rows(Job job) {
 }
 
 // One block per long group at a time.
-template <typename S, typename R, typename Key>
-__global__ void __launch_bounds__(kThreads) combine_chunks(Job job) {
+template <typename S, typename R, typename Key, typename J>
+__global__ void __launch_bounds__(kThreads) combine_chunks(const __grid_constant__ J job) {
   constexpr int kTeams = kThreads / S::kLanes;
   __shared__ alignas(16) float sums[kTeams][S::kLanes * S::kVectors * 4];
   const Team<S> team(job.dim);
   const int number = static_cast<int>(threadIdx.x) / S::kLanes;
-  const Rates rates = *job.rates;
+  Rates rates = job.places.rates(0);
   const std::uint32_t longs = job.groups.counts->longs;
   if (blockIdx.x == 0 && threadIdx.x == 0) job.groups.counts->ticket = 0;
   for (std::uint32_t i = blockIdx.x; i < longs; i += gridDim.x) {
     const LongGroup group = job.groups.longs[i];
-    const std::int64_t offset = job.row_offset<Key>(group.begin);
-    if (offset < 0) continue;  // the same for the whole block
-    float* const to = job.rows + offset;
+    const FoundRow row = job.template row<Key>(group.begin);
+    if (row.offset < 0) continue;  // the same for the whole block
+    float* const to = job.places.at(row.offset);
+    const std::int64_t slots = job.places.slot_offset(row.table);
+    if constexpr (!J::Places::kOneRate) rates = job.places.rates(row.table);
     const std::uint32_t run = (group.chunks + kTeams - 1) / kTeams;
     const std::uint32_t begin = min(static_cast<std::uint32_t>(number) * run, group.chunks);
     const std::uint32_t end = min(begin + run, group.chunks);
     const float* partials =
         job.groups.partials + static_cast<std::int64_t>(group.first_chunk) * job.dim;
     R rule;
-    if (number == 0) rule.load(team, to, job.slot_offset);
+    if (number == 0) rule.load(team, to, slots);
     Row<S> sum;
     sum.clear();
     for (std::uint32_t from = begin; from < end; from += S::kFlight) {
@@ -182,7 +223,7 @@ __global__ void __launch_bounds__(kThreads) combine_chunks(Job job) {
         other.load(team, sums[t]);
         sum.add(other);
       }
-      rule.update(team, to, job.slot_offset, sum, rates);
+      rule.update(team, to, slots, sum, rates);
     }
     __syncthreads();  // before `sums` is written again
   }
@@ -197,15 +238,41 @@ unsigned blocks_at_once(Kernel kernel, unsigned blocks_max) {
   return std::min(blocks_max, processors() * static_cast<unsigned>(std::max(blocks, 1)));
 }
 
-void verify(Rule rule, const Tables& tables, const RowGroups::Memory& groups) {
-  if (tables.dim != groups.dim || tables.count != groups.tables)
-    throw InvalidArgumentError(str("lookups grouped for ", groups.tables, " tables of dimension ",
-                                   groups.dim, " do not update ", tables.count, " of dimension ",
-                                   tables.dim));
-  if (tables.row_stride % 4 != 0 || tables.slot_offset % 4 != 0)
+void verify(int dim, int tables, const RowGroups::Memory& groups) {
+  if (tables == groups.tables && dim == groups.dim) return;
+  throw InvalidArgumentError(str("lookups grouped for ", groups.tables, " tables of dimension ",
+                                 groups.dim, " do not update ", tables, " of dimension ", dim));
+}
+
+void verify_layout(Rule rule, std::int64_t row_stride, std::int64_t slot_offset) {
+  if (row_stride % 4 != 0 || slot_offset % 4 != 0)
     throw InvalidArgumentError("rows and slots of embedding tables must be aligned to 16 bytes");
-  if (rule != Rule::kSgd && tables.slot_offset == 0)
+  if (rule != Rule::kSgd && slot_offset == 0)
     throw InvalidArgumentError("the embedding tables have no slots for this rule");
+}
+
+template <typename J>
+void launch(Rule rule, const J& job, bool wide, Stream stream) {
+  const std::uint32_t occurrences = job.groups.occurrences;
+  if (occurrences == 0) return;
+  with_shape(job.dim, [&](auto shape) {
+    using S = decltype(shape);
+    with_rule<S>(rule, [&](auto one) {
+      using R = decltype(one);
+      with_key_type(wide, [&](auto zero) {
+        using Key = decltype(zero);
+        const unsigned teams_a_block = kThreads / S::kLanes;
+        const auto update_blocks =
+            blocks_at_once(update_rows<S, R, Key, J>, occurrences / teams_a_block + 1);
+        update_rows<S, R, Key, J><<<update_blocks, kThreads, 0, stream>>>(job);
+        check_cuda(cudaGetLastError(), "launching the update of embedding rows");
+        const auto combine_blocks =
+            blocks_at_once(combine_chunks<S, R, Key, J>, occurrences / kChunk + 1);
+        combine_chunks<S, R, Key, J><<<combine_blocks, kThreads, 0, stream>>>(job);
+        check_cuda(cudaGetLastError(), "launching the update of frequent embedding rows");
+      });
+    });
+  });
 }
 
 }  // namespace
@@ -213,28 +280,23 @@ void verify(Rule rule, const Tables& tables, const RowGroups::Memory& groups) {
 void apply(Rule rule, const Tables& tables, const RowGroups& groups, const float* gradients,
            const Rates* rates, Stream stream) {
   const RowGroups::Memory& memory = groups.memory();
-  verify(rule, tables, memory);
-  if (memory.view.occurrences == 0) return;
-  const Job job{tables.rows, tables.row_stride, tables.slot_offset, tables.first_row, gradients,
-                rates,       memory.view,       tables.dim};
-  with_shape(tables.dim, [&](auto shape) {
-    using S = decltype(shape);
-    with_rule<S>(rule, [&](auto one) {
-      using R = decltype(one);
-      with_key_type(memory.wide, [&](auto zero) {
-        using Key = decltype(zero);
-        const unsigned teams_a_block = kThreads / S::kLanes;
-        const auto update_blocks =
-            blocks_at_once(update_rows<S, R, Key>, memory.view.occurrences / teams_a_block + 1);
-        update_rows<S, R, Key><<<update_blocks, kThreads, 0, stream>>>(job);
-        check_cuda(cudaGetLastError(), "launching the update of embedding rows");
-        const auto combine_blocks =
-            blocks_at_once(combine_chunks<S, R, Key>, memory.view.occurrences / kChunk + 1);
-        combine_chunks<S, R, Key><<<combine_blocks, kThreads, 0, stream>>>(job);
-        check_cuda(cudaGetLastError(), "launching the update of frequent embedding rows");
-      });
-    });
-  });
+  verify(tables.dim, tables.count, memory);
+  verify_layout(rule, tables.row_stride, tables.slot_offset);
+  const Job<ListedPlaces> job{
+      {tables.rows, tables.row_stride, tables.slot_offset, tables.first_row, rates},
+      gradients,
+      memory.view,
+      tables.dim};
+  launch(rule, job, memory.wide, stream);
+}
+
+void apply(Rule rule, const ScatteredTables& tables, const RowGroups& groups, Stream stream) {
+  const RowGroups::Memory& memory = groups.memory();
+  verify(tables.dim, tables.count, memory);
+  for (int t = 0; t < tables.count; ++t)
+    verify_layout(rule, tables.tables[t].row_stride, tables.tables[t].slot_offset);
+  const Job<ScatteredPlaces> job{{tables}, tables.gradients, memory.view, tables.dim};
+  launch(rule, job, memory.wide, stream);
 }
 
 }  // namespace cairn::cuda

@@ -20,22 +20,59 @@
 namespace cairn::cuda {
 namespace {
 
-template <typename Id, typename Key>
+// The lookups of a set that lies table by table.
+template <typename Id>
+struct ListedLookups {
+  const std::int64_t* first_row;
+  std::int64_t tables;
+  const Id* ids;
+  const std::int64_t* first_lookup;
+  Bags bags;
+
+  __device__ std::int64_t table(std::int64_t at) const {
+    return range_of(first_lookup, tables, at);
+  }
+  __device__ std::int64_t rows(std::int64_t table) const {
+    return __ldg(first_row + table + 1) - __ldg(first_row + table);
+  }
+  __device__ std::int64_t id(std::int64_t, std::int64_t at) const {
+    return static_cast<std::int64_t>(__ldg(ids + at));
+  }
+  __device__ std::uint32_t source(std::int64_t, std::int64_t at) const {
+    return static_cast<std::uint32_t>(bags.first == nullptr ? at
+                                                            : range_of(bags.first, bags.count, at));
+  }
+};
+
+template <typename Id>
+struct ScatteredLookups {
+  ScatteredTables set;
+
+  __device__ std::int64_t table(std::int64_t at) const { return table_of(set, at); }
+  __device__ std::int64_t rows(std::int64_t table) const { return set.tables[table].rows; }
+  __device__ std::int64_t id(std::int64_t table, std::int64_t at) const {
+    const ScatteredTable& one = set.tables[table];
+    return static_cast<std::int64_t>(
+        __ldg(static_cast<const Id*>(set.ids) + one.ids_at + (at - one.first_lookup)));
+  }
+  __device__ std::uint32_t source(std::int64_t table, std::int64_t at) const {
+    const ScatteredTable& one = set.tables[table];
+    return one.gradients_at +
+           static_cast<std::uint32_t>(at - one.first_lookup) * one.gradient_stride;
+  }
+};
+
+template <typename Key, typename Found>
 __global__ void __launch_bounds__(kThreads)
-    make_keys(Tables tables, const Id* __restrict__ ids,
-              const std::int64_t* __restrict__ first_lookup, std::int64_t count, Bags bags,
-              KeyField<Key> field, Key* __restrict__ keys, std::uint32_t* __restrict__ sources,
-              Counts* counts) {
+    make_keys(const __grid_constant__ Found lookups, std::int64_t count, KeyField<Key> field,
+              Key* __restrict__ keys, std::uint32_t* __restrict__ sources, Counts* counts) {
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= count) return;
-  const std::int64_t table = range_of(first_lookup, tables.count, at);
-  const std::int64_t id = static_cast<std::int64_t>(__ldg(ids + at));
-  const bool good =
-      id >= 0 && id < __ldg(tables.first_row + table + 1) - __ldg(tables.first_row + table);
+  const std::int64_t table = lookups.table(at), id = lookups.id(table, at);
+  const bool good = id >= 0 && id < lookups.rows(table);
   if (!good) atomicAdd(&counts->refused, 1u);
   keys[at] = field.make(table, good ? static_cast<Key>(id) : field.none());
-  sources[at] =
-      static_cast<std::uint32_t>(bags.first == nullptr ? at : range_of(bags.first, bags.count, at));
+  sources[at] = lookups.source(table, at);
 }
 
 template <typename Key>
@@ -107,25 +144,27 @@ std::uint32_t read_count(const std::uint32_t* count, Stream stream) {
 }  // namespace
 
 RowGroups::RowGroups(const Tables& tables, std::int64_t lookups_max)
+    : RowGroups(tables.dim, tables.count, tables.rows_max, lookups_max) {
+  memory_->first_row = tables.first_row;
+}
+
+RowGroups::RowGroups(int dim, int tables, std::int64_t rows_max, std::int64_t lookups_max)
     : memory_(std::make_unique<Memory>()) {
   Memory& m = *memory_;
-  if (tables.count < 1 || tables.rows_max < 0)
+  if (tables < 1 || rows_max < 0)
     throw InvalidArgumentError("a set of embedding tables needs a table");
   if (lookups_max < 0 || lookups_max >= std::int64_t{1} << 31)
     throw InvalidArgumentError(str("a step of ", lookups_max, " lookups: at most 2^31 - 1 fit"));
-  m.dim = tables.dim;
-  m.tables = tables.count;
-  m.first_row = tables.first_row;
+  m.dim = dim;
+  m.tables = tables;
   m.lookups_max = lookups_max;
   // rows_max itself fits too, so that no id has all bits set.
-  m.id_bits =
-      std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tables.rows_max))));
-  const int table_bits =
-      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tables.count - 1)));
+  m.id_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows_max))));
+  const int table_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tables - 1)));
   m.wide = m.id_bits + table_bits > 31;  // 31: KeyField shifts a one by id_bits
   if (m.id_bits + table_bits > 63)
-    throw InvalidArgumentError(str(tables.count, " tables of up to ", tables.rows_max,
-                                   " rows: row numbers exceed 63 bits"));
+    throw InvalidArgumentError(
+        str(tables, " tables of up to ", rows_max, " rows: row numbers exceed 63 bits"));
 
   m.resident_blocks = processors() * (2048 / kThreads);
   const std::int64_t room = std::max<std::int64_t>(lookups_max, 1);
@@ -156,47 +195,62 @@ RowGroups::RowGroups(const Tables& tables, std::int64_t lookups_max)
 
 RowGroups::~RowGroups() = default;
 
-void RowGroups::find(const Lookups& lookups, const Bags* bags, Stream stream) {
-  Memory& m = *memory_;
-  if (lookups.count < 0 || lookups.count > m.lookups_max)
-    throw InvalidArgumentError(
-        str(lookups.count, " lookups, and there is room for ", m.lookups_max));
-  const bool means = bags != nullptr && bags->pooling == Pooling::kMean;
-  m.view = {m.keys.get(),
-            m.sources.get(),
-            m.starts.get(),
-            means ? bags->first : nullptr,
-            m.counts.get(),
-            m.longs.get(),
-            m.chunks.get(),
-            m.partials.get(),
-            static_cast<std::uint32_t>(lookups.count),
-            m.id_bits};
+namespace {
+
+// What is the same for lookups of both kinds; `means` as GroupView::bags has it.
+void begin(RowGroups::Memory& m, std::int64_t count, const std::int64_t* means, int source_floats,
+           Stream stream) {
+  if (count < 0 || count > m.lookups_max)
+    throw InvalidArgumentError(str(count, " lookups, and there is room for ", m.lookups_max));
+  m.view = {m.keys.get(),   m.sources.get(),  m.starts.get(),
+            means,          m.counts.get(),   m.longs.get(),
+            m.chunks.get(), m.partials.get(), static_cast<std::uint32_t>(count),
+            m.id_bits,      source_floats};
   check_cuda(cudaMemsetAsync(m.counts.get(), 0, sizeof(Counts), stream),
              "clearing the counts of lookups");
-  if (lookups.count == 0) return;
-  Tables tables;  // all that the keys take from it
-  tables.count = m.tables;
-  tables.first_row = m.first_row;
+}
+
+template <typename Found>
+void group(RowGroups::Memory& m, const Found& lookups, std::int64_t count, Stream stream) {
+  if (count == 0) return;
   with_key_type(m.wide, [&](auto zero) {
     using Key = decltype(zero);
-    with_id_type(lookups.type, [&](auto* null) {
-      using Id = std::remove_const_t<std::remove_pointer_t<decltype(null)>>;
-      make_keys<Id, Key><<<blocks_for(lookups.count), kThreads, 0, stream>>>(
-          tables, static_cast<const Id*>(lookups.ids), lookups.first_lookup, lookups.count,
-          bags != nullptr ? *bags : Bags{}, KeyField<Key>{m.id_bits},
-          reinterpret_cast<Key*>(m.keys_in.get()), m.sources_in.get(), m.counts.get());
-    });
+    make_keys<Key, Found><<<blocks_for(count), kThreads, 0, stream>>>(
+        lookups, count, KeyField<Key>{m.id_bits}, reinterpret_cast<Key*>(m.keys_in.get()),
+        m.sources_in.get(), m.counts.get());
     check_cuda(cudaGetLastError(), "launching the making of keys");
-    const int count = static_cast<int>(lookups.count);
+    const int number = static_cast<int>(count);
     std::size_t bytes = m.scratch_bytes;
-    sort<Key>(m, count, m.scratch.get(), bytes, stream);
+    sort<Key>(m, number, m.scratch.get(), bytes, stream);
     bytes = m.scratch_bytes;
-    select<Key>(m, count, m.scratch.get(), bytes, stream);
+    select<Key>(m, number, m.scratch.get(), bytes, stream);
   });
-  const unsigned blocks = std::min(m.resident_blocks, blocks_for(lookups.count));
+  const unsigned blocks = std::min(m.resident_blocks, blocks_for(count));
   list_chunks<<<blocks, kThreads, 0, stream>>>(m.view);
   check_cuda(cudaGetLastError(), "launching the listing of chunks");
+}
+
+}  // namespace
+
+void RowGroups::find(const Lookups& lookups, const Bags* bags, Stream stream) {
+  Memory& m = *memory_;
+  const bool means = bags != nullptr && bags->pooling == Pooling::kMean;
+  begin(m, lookups.count, means ? bags->first : nullptr, m.dim, stream);
+  with_id_type(lookups.type, [&](auto* null) {
+    using Id = std::remove_const_t<std::remove_pointer_t<decltype(null)>>;
+    const ListedLookups<Id> listed{m.first_row, m.tables, static_cast<const Id*>(lookups.ids),
+                                   lookups.first_lookup, bags != nullptr ? *bags : Bags{}};
+    group(m, listed, lookups.count, stream);
+  });
+}
+
+void RowGroups::find(const ScatteredTables& tables, Stream stream) {
+  Memory& m = *memory_;
+  begin(m, tables.lookups, nullptr, 4, stream);
+  with_id_type(tables.type, [&](auto* null) {
+    using Id = std::remove_const_t<std::remove_pointer_t<decltype(null)>>;
+    group(m, ScatteredLookups<Id>{tables}, tables.lookups, stream);
+  });
 }
 
 std::int64_t RowGroups::distinct(Stream stream) const {

@@ -33,7 +33,7 @@ struct Chunk {
 // row and, within a row, by lookup.
 struct GroupView {
   const void* keys;              // 32 or 64 bits each: the table, then id_bits of the id
-  const std::uint32_t* sources;  // which row of the gradients
+  const std::uint32_t* sources;  // where the gradients are, in units of `source_floats`
   const std::uint32_t* starts;   // [groups] the first occurrence of each
   const std::int64_t* bags;      // where bags begin, if gradients are divided by their lengths
   Counts* counts;
@@ -42,6 +42,7 @@ struct GroupView {
   float* partials;  // [chunks, dim]
   std::uint32_t occurrences;
   int id_bits;
+  int source_floats;  // dim, or 4 where tables are scattered
 };
 
 // A lookup's row as a number to sort by. The id field is wide enough that all of its bits set are
@@ -62,7 +63,7 @@ struct RowGroups::Memory {
   int id_bits = 0;
   bool wide = false;  // keys of 64 bits
   std::int64_t lookups_max = 0;
-  const std::int64_t* first_row = nullptr;
+  const std::int64_t* first_row = nullptr;  // nullptr: of scattered tables
   std::size_t scratch_bytes = 0;
   unsigned resident_blocks = 0;  // as many as the device runs at once, if a kernel lets it
   Buffer<std::byte> scratch;     // CUB's

@@ -32,6 +32,19 @@ __device__ inline std::int64_t row_offset(const Tables& tables, const Id* ids,
   return (begin + id) * tables.row_stride;
 }
 
+// The table of a scattered set that holds lookup `at`.
+__device__ inline int table_of(const ScatteredTables& set, std::int64_t at) {
+  int low = 0, high = set.count;
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    if (set.tables[middle].first_lookup <= at)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 // Calls `call` with a null pointer of the ids' type.
 template <typename Call>
 void with_id_type(IdType type, const Call& call) {

@@ -67,6 +67,32 @@ void gather(const Tables& tables, const Lookups& lookups, float* out, Stream str
 void pool(const Tables& tables, const Lookups& lookups, const Bags& bags, float* out,
           Stream stream);
 
+// Tables that lie anywhere, as variables of their own do, and so do their ids and gradients. It is
+// given to kernels by value, so that a recorded step has it. `..._at` counts from the pointer of
+// the whole set, the lowest of its tables'.
+struct ScatteredTable {
+  std::int64_t rows_at = 0;  // floats
+  std::int64_t rows = 0;
+  std::int64_t slot_offset = 0;  // floats; a multiple of 4
+  std::int64_t ids_at = 0;       // ids
+  std::int64_t first_lookup = 0;
+  std::uint32_t gradients_at = 0, gradient_stride = 0;  // vectors of 4 floats
+  std::uint32_t row_stride = 0;                         // floats; a multiple of 4
+  std::uint32_t rates_at = 0;
+};
+struct ScatteredTables {
+  static constexpr int kCountMax = 64;  // more do not fit into a kernel's parameters
+  ScatteredTable tables[kCountMax];
+  int count = 0;
+  int dim = 0;
+  std::int64_t lookups = 0;
+  float* rows = nullptr;
+  const void* ids = nullptr;
+  IdType type = IdType::kInt64;
+  const float* gradients = nullptr;
+  const RuleRates* rates = nullptr;
+};
+
 // The lookups of a step grouped by row, and the memory that this needs. It depends on ids alone, so
 // it can run on a second stream beside the forward pass.
 class RowGroups {
@@ -75,6 +101,7 @@ class RowGroups {
   //   Errors  ResourceExhausted: not enough device memory.
   //   Cost    about 40 bytes per lookup, and 4 * dim / 32 bytes per lookup for partial sums.
   RowGroups(const Tables& tables, std::int64_t lookups_max);
+  RowGroups(int dim, int tables, std::int64_t rows_max, std::int64_t lookups_max);
   ~RowGroups();
   RowGroups(const RowGroups&) = delete;
   RowGroups& operator=(const RowGroups&) = delete;
@@ -82,6 +109,8 @@ class RowGroups {
   // Groups these lookups; an apply() of the ones before must come earlier on the same stream, or be
   // waited for. `bags`, if they were pooled: a lookup's gradient is then its bag's.
   void find(const Lookups& lookups, const Bags* bags, Stream stream);
+
+  void find(const ScatteredTables& tables, Stream stream);
 
   // Of the last find(). Each waits for `stream`; for tests and reports.
   std::int64_t distinct(Stream stream) const;  // groups; refused ids of a table make one
@@ -115,5 +144,7 @@ constexpr std::int64_t slot_floats(Rule rule, int dim) {
 //   Cost    reads the gradients once, and reads and writes rows and slots once per distinct row.
 void apply(Rule rule, const Tables& tables, const RowGroups& groups, const float* gradients,
            const Rates* rates, Stream stream);
+// Of the lookups that `groups` found in these tables.
+void apply(Rule rule, const ScatteredTables& tables, const RowGroups& groups, Stream stream);
 
 }  // namespace cairn::cuda
