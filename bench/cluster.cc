@@ -41,7 +41,7 @@ Cluster::Cluster(const Options& options, const ClusterChoice& choice)
   strategy.engine.pipeline_depth = choice.depth;
   strategy.engine.bfloat16_wire = options.bfloat16_wire;
   strategy.engine.variables.check_replicas = options.check_replicas;
-  if (options.bfloat16_products) strategy.engine.products = Arithmetic::kBfloat16;
+  if (options.bfloat16_products) strategy.engine.computing.products = Arithmetic::kBfloat16;
   strategy.engine.cluster_id = servers_->cluster_id();
   strategy.engine.token = servers_->token();
   const TFConfigClusterResolver resolver(servers_->tf_config("chief", 0));

@@ -60,6 +60,14 @@ struct StartWait {
   std::function<void(const std::vector<std::string>& missing)> on_wait = {};
 };
 
+// How lanes compute, on whatever device their worker has.
+struct LaneComputing {
+  Arithmetic products = Arithmetic::kFloat32;  // what matrix products are computed in
+  // It repeats bit for bit on the same GPU (PlanOptions). A worker that was started so does that
+  // for every program.
+  bool deterministic = false;
+};
+
 struct EngineOptions {
   ClusterSpec cluster;
   // Tasks of another cluster are refused at the greeting, so that a wrong address connects nobody.
@@ -83,10 +91,7 @@ struct EngineOptions {
   std::size_t queue_capacity = 256 * 1024;
   // Rows and gradients travel as bfloat16, at half the bytes; the ps keep float32.
   bool bfloat16_wire = false;
-  Arithmetic products = Arithmetic::kFloat32;  // what workers compute matrix products in
-  // What a lane computes repeats bit for bit on the same GPU (PlanOptions). A worker that was
-  // started so does it for every program.
-  bool deterministic = false;
+  LaneComputing computing;
   // If another coordinator is at work at a task of the cluster, its session there is ended instead
   // of this start being refused.
   bool take_over = false;

@@ -50,9 +50,9 @@ rpc::Task<void> Workers::configure(Worker* worker) {
                                     session_.options.pipeline_depth,
                                     lane->incarnation,
                                     session_.options.bfloat16_wire,
-                                    session_.options.products,
+                                    session_.options.computing.products,
                                     session_.options.variables.check_replicas,
-                                    session_.options.deterministic};
+                                    session_.options.computing.deterministic};
     std::string what = str("configuring ", worker->name);
     co_await session_.parts.reactor.with_deadline(lane->client->configure(configuration),
                                                   kConfigureDeadline, what);

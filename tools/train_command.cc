@@ -40,8 +40,7 @@ ParameterServerOptions strategy_options(const Job& job) {
   options.engine.pipeline_depth = job.cluster.pipeline_depth;
   options.engine.send_window = job.cluster.send_window;
   options.engine.bfloat16_wire = job.cluster.wire == "bfloat16";
-  options.engine.products = parse_arithmetic(job.cluster.arithmetic);
-  options.engine.deterministic = job.cluster.deterministic;
+  options.engine.computing = {parse_arithmetic(job.cluster.arithmetic), job.cluster.deterministic};
   options.engine.recovery = job.cluster.recovery;
   if (job.strategy.consistency == "bounded")
     options.consistency = Consistency::bounded(job.strategy.max_staleness);
@@ -197,9 +196,9 @@ int run_on_local_cluster(const TrainRequest& request, PreparedJob prepared) {
 }
 
 int run_on_given_cluster(const TrainRequest& request, PreparedJob prepared) {
-  if (request.overrides.device)
+  if (request.overrides.computing.device)
     throw InvalidArgumentError(
-        str("--device ", *request.overrides.device,
+        str("--device ", *request.overrides.computing.device,
             ": the workers of this cluster run already, and "
             "each computes on what it was started with: give --device to cairn-worker"));
   const Interrupts interrupts;

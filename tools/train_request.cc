@@ -46,14 +46,14 @@ void apply(const TrainRequest& request, Job& job) {
       "--steps-per-closure");
   set(wanted.transport, job.cluster.transport, "cluster.transport", "--transport");
   set(wanted.wire, job.cluster.wire, "cluster.wire", "--wire");
-  set(wanted.device, job.cluster.device, "cluster.device", "--device");
-  set(wanted.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
+  set(wanted.computing.device, job.cluster.device, "cluster.device", "--device");
+  set(wanted.computing.arithmetic, job.cluster.arithmetic, "cluster.arithmetic", "--arithmetic");
   set(wanted.ps_wait_seconds, job.cluster.ps_wait_seconds, "cluster.ps_wait_seconds", "--ps-wait");
   set(wanted.epochs, job.data.epochs, "data.epochs", "--epochs");
   set(wanted.steps, job.data.steps, "data.steps", "--steps");
   set(wanted.seed, job.model.seed, "model.seed", "--seed");
   set(wanted.model, job.model.kind, "model.kind", "--model");
-  if (wanted.deterministic) {
+  if (wanted.computing.deterministic) {
     job.cluster.deterministic = true;
     flags["cluster.deterministic"] = "--deterministic";
   }
@@ -131,12 +131,12 @@ void add_job_flags(CLI::App& app, TrainRequest& request) {
   app.add_option("--max-staleness", wanted.strategy.max_staleness,
                  "Steps by which an update may be stale, with --consistency bounded");
   app.add_option("--transport", wanted.transport, "auto, tcp or unix");
-  app.add_option("--arithmetic", wanted.arithmetic,
+  app.add_option("--arithmetic", wanted.computing.arithmetic,
                  "What matrix products are computed in: float32, tf32, bfloat16 or mixed_bfloat16");
-  app.add_option("--device", wanted.device,
+  app.add_option("--device", wanted.computing.device,
                  "What workers or replicas compute on: auto (the GPUs, or the CPU where there is "
                  "none), cpu, gpu, or one GPU, as gpu:0");
-  app.add_flag("--deterministic", wanted.deterministic,
+  app.add_flag("--deterministic", wanted.computing.deterministic,
                "On GPUs: what is computed repeats bit for bit, at the price of slower products");
   app.add_option("--wire", wanted.wire, "What rows and gradients travel as: float32 or bfloat16");
   app.add_option("--ps-wait", wanted.ps_wait_seconds,

@@ -27,9 +27,14 @@ struct JobOverrides {
   std::optional<std::int64_t> steps, steps_per_closure;
   std::optional<double> epochs, ps_wait_seconds;
   std::optional<std::uint64_t> seed;
-  std::optional<std::string> transport, wire, arithmetic, device, checkpoint_every, evaluate_every,
-      model;
-  bool no_recovery = false, deterministic = false;
+  // On and in what is computed.
+  struct Computing {
+    std::optional<std::string> arithmetic, device;
+    bool deterministic = false;
+  };
+  Computing computing;
+  std::optional<std::string> transport, wire, checkpoint_every, evaluate_every, model;
+  bool no_recovery = false;
 };
 
 struct TrainRequest {

@@ -49,8 +49,8 @@ TEST_F(KeptWorkers, ALaneIsToldToRepeatOnlyWhereTheProgramWantsIt) {
 struct DeterministicWorkers : KeptWorkers {
   static EngineOptions options() {
     EngineOptions options;
-    options.deterministic = true;
-    options.products = Arithmetic::kMixedBfloat16;
+    options.computing.deterministic = true;
+    options.computing.products = Arithmetic::kMixedBfloat16;
     return options;
   }
   DeterministicWorkers() : KeptWorkers(options()) {}

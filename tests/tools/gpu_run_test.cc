@@ -4,8 +4,9 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <map>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -41,6 +42,17 @@ class RunOnAGpu : public ::testing::Test {
     return ChildProcess(
         {.arguments = arguments, .environment = environment, .output_file = path(output)});
   }
+  // What a program says where CAIRN_CUDA_LIBRARY is `library`.
+  std::string with_library(const std::string& library, std::vector<std::string> arguments) const {
+    folder_.write("said", "");
+    arguments.front() = str(CAIRN_PROGRAMS, "/", arguments.front());
+    ChildProcess child(
+        {.arguments = arguments,
+         .environment = {str("LD_LIBRARY_PATH=", CAIRN_FAKES), "CAIRN_CUDA_LIBRARY=" + library},
+         .output_file = path("said")});
+    EXPECT_EQ(end_in_time(child, 60'000, "").code, 0);
+    return folder_.read("said");
+  }
   int cairn(std::vector<std::string> arguments, std::vector<std::string> environment = {}) const {
     folder_.write("output", "");
     ChildProcess child = start(std::move(arguments), "output", std::move(environment));
@@ -68,6 +80,48 @@ TEST_F(RunOnAGpu, OfOneProcessTellsItsGpuOnTheLineAndInTheReport) {
   EXPECT_GT(gpus[0]["variables_bytes"].get<std::size_t>(), 0u);
   EXPECT_EQ(gpus[0]["busy_percent"], 93);
 }
+
+// ---- which there are, and why no more ----
+
+struct Library {
+  std::string path;   // of CAIRN_CUDA_LIBRARY
+  std::string words;  // what the user reads of it
+};
+
+TEST_F(RunOnAGpu, IsOnTheListOfDevicesWithWhatIsNotUsedAndWhy) {
+  const std::string fake = str(CAIRN_FAKES, "/libcairn_fake_gpu.so");
+  const std::string said = with_library(fake, {"cairn", "devices"});
+  EXPECT_TRUE(said.starts_with("cpu ")) << said;
+  EXPECT_THAT(said, HasSubstr("\ngpu:0  a fake GPU, 16.0 GiB, compute capability 9.0\n"
+                              "not used: an older fake GPU has compute capability 7.5, and 8.0 is "
+                              "the least that is used\n"));
+  const Json listed = parse_json(with_library(fake, {"cairn", "devices", "--json"}), "the list");
+  EXPECT_EQ(listed["gpus"][0]["name"], "gpu:0");
+  EXPECT_THAT(listed["not_used"].get<std::string>(), HasSubstr("7.5"));
+}
+
+TEST_F(RunOnAGpu, IsNotToBeHadWithoutTheLibraryAndTheListAndAWorkerSayWhyInOneLine) {
+  folder_.write("text.so", "no library\n");
+  const Library wrong[] = {
+      {path("missing.so"),
+       str("CAIRN_CUDA_LIBRARY names ", path("missing.so"), ", which is not there")},
+      {path("text.so"), str(path("text.so"), " cannot be loaded: ")},
+      {str(CAIRN_FAKES, "/libcuda.so.1"),
+       str(CAIRN_FAKES, "/libcuda.so.1 is another library than Cairn's libcairn_cuda.so")}};
+  for (const Library& one : wrong) {
+    const std::string list = with_library(one.path, {"cairn", "devices"});
+    EXPECT_THAT(list, HasSubstr("\nno GPU is used: " + one.words));
+    EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), 2) << list;
+    const std::string worker =
+        with_library(one.path, {"cairn-worker", "--listen", "127.0.0.1:0", "--parent-pid",
+                                "999999999"});  // Linux numbers no process so high: it ends at once
+    const std::string told = "computes on the CPU; no GPU is used: " + one.words;
+    EXPECT_THAT(worker, HasSubstr(told));
+    EXPECT_EQ(worker.find("computes on"), worker.rfind("computes on")) << worker;
+  }
+}
+
+// ---- runs ----
 
 TEST_F(RunOnAGpu, WithoutOneHasNothingToTellOfGpus) {
   ASSERT_EQ(cairn({"train", path("job.toml"), "--strategy", "one_device", "--dir", path("run"),

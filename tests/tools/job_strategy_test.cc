@@ -145,7 +145,7 @@ TEST(JobStrategy, EveryKindCanBeAskedToRepeatBitForBit) {
     EXPECT_TRUE(parse_job(kData + strategy + "[cluster]\ndeterministic = true", "some.toml")
                     .cluster.deterministic);
     Job job = parse_job(kData + strategy, "some.toml");
-    apply({.job_file = "some.toml", .overrides = {.deterministic = true}}, job);
+    apply({.job_file = "some.toml", .overrides = {.computing = {.deterministic = true}}}, job);
     EXPECT_TRUE(job.cluster.deterministic) << kind;
   }
 }

@@ -1,6 +1,7 @@
 // The driver seam over the CUDA runtime, and the library's entry.
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -236,6 +237,8 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess || count == 0) {
     opened.absent = str("the driver shows no GPU: ", cudaGetErrorString(status));
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
+      opened.absent += str(" (CUDA_VISIBLE_DEVICES is \"", visible, "\")");
     return;
   }
   for (int i = 0; i < count; ++i) {

@@ -1,7 +1,6 @@
 #include "core/kernels/cuda/device.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/base/error.h"
 #include "core/base/trace.h"
@@ -11,6 +10,7 @@
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/row_kernels.h"
 #include "core/kernels/cuda/times.h"
+#include "core/kernels/cuda/tracks.h"
 
 namespace cairn::cuda {
 namespace {
@@ -42,34 +42,19 @@ const char* copy_text(Device::Direction direction) {
   return "copy within the device";
 }
 
-// What is enqueued while it lives has a name. No driver: it has none.
-class NamedRange {
- public:
-  NamedRange(Driver* driver, const std::string& name) : driver_(driver) {
-    if (driver_ != nullptr) driver_->begin_range(name.c_str());
-  }
-  ~NamedRange() {
-    if (driver_ != nullptr) driver_->end_range();
-  }
-  NamedRange(const NamedRange&) = delete;
-  NamedRange& operator=(const NamedRange&) = delete;
-
- private:
-  Driver* const driver_;
-};
-
 // The device as one workspace sees it.
 class QueueDevice final : public Device {
  public:
-  // `trace`: where what the device does is recorded, as `track`; null: nowhere.
-  QueueDevice(std::string name, Driver& driver, Device& cpu, SpanSink* trace, std::string track)
+  // `trace`: where what the device does is recorded; null: nowhere.
+  QueueDevice(std::string name, Driver& driver, Device& cpu, SpanSink* trace, QueueNumbers& numbers)
       : name_(std::move(name)),
+        track_(numbers, name_),
         queue_(driver, cpu),
         fusion_(*this),
         rows_(make_row_kernels(queue_)) {
     const bool printed = OperationTimes::are_printed();
     if (printed || trace != nullptr)
-      times_ = std::make_unique<OperationTimes>(driver, printed, trace, std::move(track));
+      times_ = std::make_unique<OperationTimes>(driver, printed, trace, track_.name());
   }
 
   std::string_view name() const override { return name_; }
@@ -260,6 +245,7 @@ class QueueDevice final : public Device {
   }
 
   std::string name_;
+  const Track track_;
   Queue queue_;
   Trees fusion_;
   std::unique_ptr<RowKernels> rows_;
@@ -291,10 +277,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Device> open() override {
     SpanSink* const sink = options_.trace;
     SpanSink* const trace = sink != nullptr && sink->wanted() ? sink : nullptr;
-    // Work of several queues overlaps, and so has tracks of its own.
-    const int queue = ++queues_;
-    return std::make_unique<QueueDevice>(name_, driver_, cpu_, trace,
-                                         queue == 1 ? name_ : str(name_, ", queue ", queue));
+    return std::make_unique<QueueDevice>(name_, driver_, cpu_, trace, queues_);
   }
 
   std::shared_ptr<std::byte> allocate(std::size_t) override { return fail(), nullptr; }
@@ -308,7 +291,7 @@ class CudaDevice final : public Device {
   Driver& driver_;
   Device& cpu_;
   const DeviceOptions options_;
-  std::atomic<int> queues_{0};  // opened so far
+  QueueNumbers queues_;
 };
 
 }  // namespace

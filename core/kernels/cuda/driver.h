@@ -22,7 +22,9 @@
 #include "core/kernels/device.h"
 #include "core/kernels/gemm.h"
 
-struct CUstream_st;  // what CUDA's handles point to
+// CUDA's own, declared where CUDA declares them, so that files with its headers and files without
+// mean the same types.
+struct CUstream_st;
 struct CUevent_st;
 
 namespace cairn::cuda {

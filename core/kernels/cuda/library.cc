@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "core/base/error.h"
 #include "core/base/trace.h"
@@ -14,9 +16,8 @@ namespace {
 
 constexpr const char* kFile = "libcairn_cuda.so";
 
-// The folders in which the library is looked for, nearest first.
+// Where the library may lie, nearest first.
 std::vector<std::filesystem::path> candidates() {
-  if (const char* told = std::getenv("CAIRN_CUDA_LIBRARY")) return {told};
   std::error_code failed;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) return {};
@@ -24,30 +25,59 @@ std::vector<std::filesystem::path> candidates() {
   return {folder / kFile, folder.parent_path() / "lib" / kFile};
 }
 
-// Without a driver the library is not even loaded: it would find nothing.
-bool has_driver(std::string& absent) {
-  if (void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) {
-    dlclose(driver);
-    return true;
-  }
-  absent = "this machine has no NVIDIA driver (libcuda.so.1 is not found)";
-  return false;
+// A user whose machine has a GPU is told another thing than one whose machine has none.
+std::string no_driver_text() {
+  const std::vector<std::string> found = gpus_on_bus();
+  if (found.empty()) return "this machine has no NVIDIA driver (libcuda.so.1 is not found)";
+  std::string places;
+  for (const std::string& one : found) places += (places.empty() ? "" : ", ") + one;
+  return str("this machine has ", found.size() == 1 ? "an NVIDIA GPU" : "NVIDIA GPUs", " (PCI ",
+             places,
+             ") and no driver that this program finds (libcuda.so.1): install it, or give the "
+             "container its GPUs");
 }
 
-void open_library(const std::filesystem::path& path, cuda::OpenedDevices& opened) {
+// Without a driver the library is not even loaded: it would find nothing.
+bool has_driver() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver != nullptr) dlclose(driver);
+  return driver != nullptr;
+}
+
+// The loader's own words, which may begin with the file's name again.
+std::string cannot_load_text(const std::string& path, std::string reason) {
+  if (reason.starts_with(path + ": ")) reason = reason.substr(path.size() + 2);
+  const bool lacks_another = reason.find("cannot open shared object file") != std::string::npos;
+  return str(
+      path, " cannot be loaded: ", reason,
+      lacks_another ? "; it needs the CUDA 13 toolkit's libraries (set LD_LIBRARY_PATH)" : "");
+}
+
+void open_library(const std::string& path, cuda::OpenedDevices& opened) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    opened.absent = str(path.string(), " cannot be loaded: ", dlerror(),
-                        "; it needs the CUDA 13 toolkit's libraries (set LD_LIBRARY_PATH)");
+    opened.absent = cannot_load_text(path, dlerror());
     return;
   }
   const auto build_id = reinterpret_cast<CairnCudaBuildId>(dlsym(library, "cairn_cuda_build_id"));
   const auto open = reinterpret_cast<CairnCudaOpen>(dlsym(library, "cairn_cuda_open"));
-  if (build_id == nullptr || open == nullptr || std::string(build_id()) != cuda::build_id()) {
-    opened.absent = str(path.string(), " is of another build than this program: install both anew");
+  if (build_id == nullptr || open == nullptr) {
+    opened.absent = str(path, " is another library than Cairn's ", kFile);
+    return;
+  }
+  if (std::string(build_id()) != cuda::build_id()) {
+    opened.absent = str(path, " is of another build than this program: install both anew");
     return;
   }
   open(cpu_device(), trace_sink(), opened);
+}
+
+// What CAIRN_CUDA_LIBRARY names is wanted, or nothing is.
+void open_told(const std::string& told, cuda::OpenedDevices& opened) {
+  if (!std::filesystem::exists(told))
+    opened.absent = str("CAIRN_CUDA_LIBRARY names ", told, ", which is not there");
+  else
+    open_library(told, opened);
 }
 
 cuda::OpenedDevices find_gpus() {
@@ -57,17 +87,46 @@ cuda::OpenedDevices find_gpus() {
     opened.absent = "CAIRN_CUDA_LIBRARY=none";
     return opened;
   }
-  if (!has_driver(opened.absent)) return opened;
-  for (const auto& path : candidates()) {
-    if (!std::filesystem::exists(path)) continue;
-    open_library(path, opened);
+  if (!has_driver()) {
+    opened.absent = no_driver_text();
     return opened;
   }
-  opened.absent = str("this build has no ", kFile, " beside the program or in ../lib of it");
+  if (told != nullptr) {
+    open_told(told, opened);
+    return opened;
+  }
+  for (const auto& path : candidates()) {
+    if (!std::filesystem::exists(path)) continue;
+    open_library(path.string(), opened);
+    return opened;
+  }
+  opened.absent = str("this build has no ", kFile,
+                      " beside the program or in ../lib of it: build it where the CUDA 13 toolkit "
+                      "is");
   return opened;
 }
 
+std::string first_line(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
 }  // namespace
+
+// Its vendor is NVIDIA, and its class is a display's, which those without a socket for a screen
+// have too.
+std::vector<std::string> gpus_on_bus(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code none;
+  for (const auto& device : std::filesystem::directory_iterator(folder, none))
+    if (first_line(device.path() / "vendor") == "0x10de" &&
+        first_line(device.path() / "class").starts_with("0x03"))
+      found.push_back(device.path().filename().string());
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 const cuda::OpenedDevices& gpus() {
   static const cuda::OpenedDevices found = find_gpus();

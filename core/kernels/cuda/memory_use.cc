@@ -37,7 +37,7 @@ std::string exhausted_text(const std::string& missing, Use wanted, const MemoryU
                                         : ", ",
                  bytes_text(use.bytes(one)), " of ", text_of(one));
   return str(
-      missing, "; they were for ", text_of(wanted), ", and this process has there ", parts,
+      missing, "; the memory was for ", text_of(wanted), ", and this process has there ", parts,
       ": run smaller batches, have fewer lanes or replicas on one GPU, or compute on the CPU "
       "(--device cpu)");
 }

@@ -44,7 +44,9 @@ TEST_F(DeviceMemory, IsCountedByWhatItIsFor) {
     EXPECT_LT(now.variables_bytes, 2u * 1000 * 8 * sizeof(float));
     EXPECT_GE(now.values_bytes, 64u * 1000 * sizeof(float));
     EXPECT_GT(now.scratch_bytes, 0u);
-    EXPECT_EQ(now.used_bytes(), driver.used_bytes());
+    // The driver rounds each block up.
+    EXPECT_LE(now.used_bytes(), driver.used_bytes());
+    EXPECT_LE(driver.used_bytes(), now.used_bytes() + 64 * driver.blocks());
   }
   EXPECT_EQ(figures().used_bytes(), 0u);
 }
@@ -73,7 +75,7 @@ TEST_F(DeviceMemory, ThatRunsOutIsAnErrorWithWhatItWentIntoAndTheCure) {
   EXPECT_THAT(
       message_of<ResourceExhaustedError>(
           [&] { run(plan, workspace, store, {}, {noise({1 << 20}, 1)}, {}); }),
-      AllOf(HasSubstr("gpu:0 has no "), HasSubstr("they were for values of steps"),
+      AllOf(HasSubstr("gpu:0 has no "), HasSubstr("the memory was for values of steps"),
             HasSubstr("200000 bytes of variables"), HasSubstr("scratch of kernels"),
             HasSubstr("run smaller batches"), HasSubstr("fewer lanes"), HasSubstr("--device cpu")));
   // The next step of the old size has its memory again.

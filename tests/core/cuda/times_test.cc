@@ -108,6 +108,13 @@ TEST_F(SeenOnTheDevice, WorkspacesWhoseWorkOverlapsHaveTracksOfTheirOwn) {
   EXPECT_THAT(sink.names("gpu:0, queue 2"), Contains(HasSubstr("matmul")));
 }
 
+TEST_F(SeenOnTheDevice, ATrackOfAWorkspaceThatHasEndedIsTheNextOnes) {
+  { const Workspace first(*device); }
+  open();
+  run_once();
+  EXPECT_FALSE(sink.names("gpu:0").empty());
+}
+
 TEST_F(SeenOnTheDevice, AStepWhoseValuesNobodyReadsIsSeenAsWell) {
   FakeSink of_times;
   const cuda::Stream stream = driver.make_stream();
