@@ -8,6 +8,32 @@ DataCursor::DataCursor(const Dataset& dataset, Offload& offload)
     : dataset_(dataset), options_{.offload = &offload}, iterator_(open(dataset, {}, options_)) {}
 
 std::optional<Element> DataCursor::next() {
+  if (ahead_.empty()) return read();
+  Ahead first = std::move(ahead_.front());
+  ahead_.pop_front();
+  if (first.error) std::rethrow_exception(first.error);
+  return std::move(first.element);
+}
+
+// Stops at the end of the data and at an error, after which the iterator has not moved.
+std::vector<Tensor> DataCursor::read_ahead(std::size_t elements) {
+  std::vector<Tensor> values;
+  while (ahead_.size() < elements && !iterator_->reads_once() &&
+         (ahead_.empty() || ahead_.back().element)) {
+    Ahead& one = ahead_.emplace_back();
+    one.before = position_of_iterator();
+    try {
+      one.element = read();
+    } catch (...) {
+      one.error = std::current_exception();
+    }
+  }
+  for (const Ahead& one : ahead_)
+    if (one.element) values.insert(values.end(), one.element->begin(), one.element->end());
+  return values;
+}
+
+std::optional<Element> DataCursor::read() {
   if (open_.empty()) return iterator_->next();
   PipelinePosition::Open& first = open_.front();
   iterator_->skip_to(static_cast<std::int64_t>(first.ordinal));
@@ -19,12 +45,17 @@ std::optional<Element> DataCursor::next() {
 }
 
 std::uint64_t DataCursor::ordinal() const {
+  if (!ahead_.empty()) return ahead_.front().before.next;
   return open_.empty() ? static_cast<std::uint64_t>(iterator_->ordinal()) : new_;
 }
 
 PipelinePosition DataCursor::position() const {
+  return ahead_.empty() ? position_of_iterator() : ahead_.front().before;
+}
+
+PipelinePosition DataCursor::position_of_iterator() const {
   const auto stands = static_cast<std::uint64_t>(iterator_->ordinal());
-  return {{}, ordinal(), open_, {{stands, iterator_->state().bytes}}};
+  return {{}, open_.empty() ? stands : new_, open_, {{stands, iterator_->state().bytes}}};
 }
 
 // The highest state from which all that is still to come is reached.
@@ -38,6 +69,7 @@ void DataCursor::go_to(const PipelinePosition& position) {
   auto iterator = cairn::open(dataset_, from, options_);
   iterator->skip_to(static_cast<std::int64_t>(lowest));
   iterator_ = std::move(iterator);
+  ahead_.clear();
   open_ = std::move(open);
   new_ = position.next;
 }

@@ -3,6 +3,8 @@
 //   Thread  one at a time.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -22,6 +24,10 @@ class DataCursor {
   // The next element; empty at the end of the data.
   //   Errors  those of DatasetIterator::next().
   std::optional<Element> next();
+  // Reads what the next calls of next() return, up to `elements` of them; the values of what it has
+  // read. The cursor stands where it stood, in checkpoints too. Errors of the data are raised by
+  // next(). Of a data service nothing is read, since what it has handed out does not come again.
+  std::vector<Tensor> read_ahead(std::size_t elements);
   // How many elements were handed out, by the runs before this one too.
   std::uint64_t ordinal() const;
 
@@ -32,11 +38,20 @@ class DataCursor {
   void go_to(const PipelinePosition& position);
 
  private:
+  struct Ahead {
+    PipelinePosition before;
+    std::optional<Element> element;  // empty: the end of the data, or an error
+    std::exception_ptr error;
+  };
+  std::optional<Element> read();
+  PipelinePosition position_of_iterator() const;
+
   Dataset dataset_;
   OpenOptions options_;
   std::unique_ptr<DatasetIterator> iterator_;
   std::vector<PipelinePosition::Open> open_;  // still to be taken, before what is new
   std::uint64_t new_ = 0;                     // the first of that, while there are open ones
+  std::deque<Ahead> ahead_;                   // in the order in which next() returns it
 };
 
 }  // namespace cairn

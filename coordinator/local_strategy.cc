@@ -16,7 +16,9 @@ namespace {
 // Prefetching runs on the strategy's one thread, which the iterator does not own.
 class LocalIterator final : public IteratorSource {
  public:
-  LocalIterator(const Dataset& dataset, Offload& offload) : cursor_(dataset, offload) {}
+  LocalIterator(const DistributedDataset& data, Offload& offload)
+      : cursor_(read_ahead(data.dataset(), data.options(), 1), offload),
+        fetches_(data.options().experimental_fetch_to_device) {}
   const ElementSpec& element_spec() const override { return cursor_.element_spec(); }
   // The cursor moves: an iterator is shared by the steps that it is passed to.
   Element next() const {
@@ -26,10 +28,30 @@ class LocalIterator final : public IteratorSource {
     return std::move(*element);
   }
   DataCursor& cursor() const { return cursor_; }
+  // Whether elements may be read before their step, so that they are on its device by then.
+  bool fetches() const { return fetches_; }
 
  private:
   mutable DataCursor cursor_;
+  const bool fetches_;
 };
+
+// What the next step of this kind will take from its datasets.
+struct NextElements {
+  const LocalIterator& from;
+  std::size_t count;
+};
+
+// Two datasets that are one iterator would take from each other what was read ahead: the values are
+// then those of the first elements, and the rest is sent when it is asked for.
+std::vector<Tensor> read_next(const std::vector<NextElements>& next) {
+  std::vector<Tensor> values;
+  for (const NextElements& one : next) {
+    std::vector<Tensor> some = one.from.cursor().read_ahead(one.count);
+    values.insert(values.end(), some.begin(), some.end());
+  }
+  return values;
+}
 
 }  // namespace
 
@@ -108,8 +130,7 @@ std::shared_ptr<const IteratorSource> LocalStrategy::positioned(
 
 std::shared_ptr<const IteratorSource> LocalStrategy::iterator_of(
     const DistributedDataset& dataset) {
-  auto made = std::make_shared<LocalIterator>(read_ahead(dataset.dataset(), dataset.options(), 1),
-                                              reader());
+  auto made = std::make_shared<LocalIterator>(dataset, reader());
   DataCursor& cursor = made->cursor();
   return positioned(std::move(made), cursor);
 }
@@ -164,25 +185,28 @@ Strategy::StepOutputs LocalStrategy::run_step(Function& function,
                                               const std::vector<Argument>& arguments) {
   auto concrete = function.concrete(arguments, variable_creator());
   const auto plan = plan_of(concrete, 1);
-  std::vector<Tensor> tensors;
-  std::vector<std::vector<Element>> elements;
+  RunInputs inputs;
+  std::vector<NextElements> next;
   auto taken = concrete->graph.elements_taken();
   for (const Argument& argument : arguments) {
     if (auto* tensor = std::get_if<Tensor>(&argument)) {
-      tensors.push_back(*tensor);
+      inputs.arguments.push_back(*tensor);
       continue;
     }
     auto local = std::dynamic_pointer_cast<const LocalIterator>(
         std::get<std::shared_ptr<const IteratorSource>>(argument));
     if (!local)
       throw InvalidArgumentError("run: a dataset of another strategy; pass what iterate() made");
-    auto& list = elements.emplace_back();
-    for (std::int64_t i = 0; i < taken[elements.size() - 1]; ++i) list.push_back(local->next());
+    auto& list = inputs.elements.emplace_back();
+    const std::int64_t count = taken[inputs.elements.size() - 1];
+    for (std::int64_t i = 0; i < count; ++i) list.push_back(local->next());
+    if (local->fetches()) next.push_back({*local, static_cast<std::size_t>(count)});
   }
+  if (!next.empty()) inputs.next = [next] { return read_next(next); };
   const StepContext step = next_step(*concrete);
   StepOutputs outputs;
-  for (Tensor& value : cairn::run(plan, state_->workspace, state_->runtime.store(), step,
-                                  std::move(tensors), std::move(elements)))
+  for (Tensor& value :
+       cairn::run(plan, state_->workspace, state_->runtime.store(), step, std::move(inputs)))
     outputs.values.emplace_back(std::move(value));
   outputs.names = OutputNames(concrete, &concrete->graph.output_names);
   return outputs;

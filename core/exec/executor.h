@@ -5,6 +5,7 @@
 // run of it; run() is the whole of one where the variables are at hand.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -55,12 +56,18 @@ class Workspace {
 struct RunInputs {
   std::vector<Tensor> arguments;
   std::vector<std::vector<Element>> elements;
+  // What the workspace's next run is to bring, if the device wants it sent ahead. Called once,
+  // while the device computes and before the host waits for it; on the CPU never. An error that it
+  // raises ends the run. Empty: nothing is known of the next run.
+  std::function<std::vector<Tensor>()> next = {};
 };
 
 // One run from its beginning to its end, on this thread, against variables that are at hand; the
 // outputs. Numeric trouble is not an error: a NaN flows on as TensorFlow's does.
 //   Errors  those of the operations and of the store. FailedPrecondition: the plan reduces over
 //           several replicas, which needs a collective: drive a Step.
+std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
+                        VariableStore& store, const StepContext& step, RunInputs inputs);
 std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                         VariableStore& store, const StepContext& step,
                         std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements);

@@ -78,7 +78,7 @@ Step::Next Step::next() {
 
 Step::Next Step::finish() {
   if (outputs_.empty()) collect_outputs();
-  if (!space_.on_host) space_.host.finish();
+  wait_for_copies();
   let_go();
   finished_ = true;
   return Finished{};
@@ -107,7 +107,12 @@ FailedPreconditionError no_collective(const StepContext& step) {
 std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
                         VariableStore& store, const StepContext& step,
                         std::vector<Tensor> arguments, std::vector<std::vector<Element>> elements) {
-  Step one(plan, workspace, store, step, {std::move(arguments), std::move(elements)});
+  return run(plan, workspace, store, step, {std::move(arguments), std::move(elements)});
+}
+
+std::vector<Tensor> run(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
+                        VariableStore& store, const StepContext& step, RunInputs inputs) {
+  Step one(plan, workspace, store, step, std::move(inputs));
   // Each push of a run has its number, as on a lane.
   StepContext context = step;
   for (;;) {

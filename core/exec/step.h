@@ -107,6 +107,7 @@ class Step {
   void bring_for_reads();
   void bring_for_update(const BoundUpdate& update);
   void bring_shares();
+  void wait_for_copies();
   const std::byte* on_host(std::int32_t value);
   void place_updates();
   void make_step_key();

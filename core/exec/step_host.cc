@@ -1,5 +1,7 @@
 // What the host looks at of a run on a device with memory of its own: begun value by value, waited
 // for once a wave.
+#include <utility>
+
 #include "core/exec/step.h"
 #include "core/graph/op_def.h"
 
@@ -20,8 +22,15 @@ const std::byte* Step::on_host(std::int32_t value) {
   if (space_.on_host || bound_->type(value).dtype == DType::kString) return data(value);
   if (const Tensor* tensor = outside_tensor(bound_->root(value))) return tensor->raw();
   bring(value);
-  space_.host.finish();
+  wait_for_copies();
   return space_.host.find(bound_->root(value));
+}
+
+// Values of the next run are sent while the device has work and the host has none.
+void Step::wait_for_copies() {
+  if (space_.on_host) return;
+  if (inputs_.next) space_.device.send_ahead(std::exchange(inputs_.next, {})());
+  space_.host.finish();
 }
 
 // All that the host looks at in this wave comes with one wait: checked values, ids, what is reduced
@@ -33,7 +42,7 @@ void Step::bring_what_host_reads() {
   for (const BoundUpdate& update : bound_->waves[wave_].updates)
     if (!stops(update.node)) bring_for_update(update);
   if (space_.host.begun() && wave_ + 1 == plan_->waves.size()) collect_outputs();
-  space_.host.finish();
+  if (space_.host.begun()) wait_for_copies();
   for (const Instruction& one : bound_->waves[wave_].compute)
     if (!one.run) check_numerics(one);
 }

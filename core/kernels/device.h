@@ -111,6 +111,10 @@ class Device {
   }
   virtual void finish_copies_out() {}
   virtual void drop_copies_out() noexcept {}
+  // Values in the host's memory that a later run is to have. The device may begin to copy them
+  // while it computes; copy(kIn) of a value's memory then finds them there. Values that were sent
+  // before, and not copied since, are forgotten.
+  virtual void send_ahead(std::span<const Tensor> /*values*/) {}
 
   // The kernel of an operation at these types. Empty: the device has none.
   //   Errors  InvalidArgument: the operation does not take such values.

@@ -7,8 +7,10 @@
 
 #include "coordinator/one_device_strategy.h"
 #include "core/base/offload.h"
+#include "core/exec/local_runtime.h"
 #include "core/graph/ops.h"
 #include "tests/coordinator/in_sync_kinds.h"
+#include "tests/core/fake_device.h"
 #include "tests/tools/temp_folder.h"
 
 namespace cairn {
@@ -24,9 +26,21 @@ struct OneDevice {
   static std::unique_ptr<Strategy> make(int) { return std::make_unique<OneDeviceStrategy>(); }
 };
 
+// Elements are read before their step there.
+struct DeviceWithMemory {
+  struct Owner {
+    testing::FakeDevice device;
+  };
+  struct Made : Owner, LocalStrategy {
+    Made() : LocalStrategy(std::make_unique<LocalRuntime>(), device) {}
+  };
+  static std::unique_ptr<Strategy> make(int) { return std::make_unique<Made>(); }
+};
+
 template <typename Kind>
 struct DataPositionsOf : ::testing::Test {};
-using LocalKinds = ::testing::Types<OneDevice, testing::Mirrored, testing::Central>;
+using LocalKinds =
+    ::testing::Types<OneDevice, DeviceWithMemory, testing::Mirrored, testing::Central>;
 TYPED_TEST_SUITE(DataPositionsOf, LocalKinds);
 
 Dataset shuffled() { return Dataset::range(40).shuffle(40, 7).batch(4).prefetch(2); }

@@ -27,6 +27,8 @@ class FakeDevice final : public Device {
     int deterministic = 0;  // of both
     int runs = 0;           // of both
     int copies_in = 0, copies_out = 0, copies_within = 0;
+    int sent_ahead = 0;   // values
+    int found_ahead = 0;  // copies in of a value that was sent ahead
   };
   enum class Fuses : bool { kNo, kYes };
 
@@ -59,6 +61,12 @@ class FakeDevice final : public Device {
     check(direction != Direction::kIn, from, bytes);
     const Open open(*this);
     if (bytes > 0) std::memcpy(to, from, bytes);
+    counts_.found_ahead += static_cast<int>(
+        std::erase_if(ahead_, [&](const Tensor& value) { return value.raw() == from; }));
+  }
+  void send_ahead(std::span<const Tensor> values) override {
+    counts_.sent_ahead += static_cast<int>(values.size());
+    ahead_.assign(values.begin(), values.end());
   }
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
@@ -142,6 +150,7 @@ class FakeDevice final : public Device {
 
   Counts counts_;
   std::map<std::byte*, std::size_t> regions_;
+  std::vector<Tensor> ahead_;
   GuardedFusion fusion_;
   const Fuses fuses_;
 };

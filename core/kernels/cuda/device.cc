@@ -89,6 +89,7 @@ class QueueDevice final : public Device {
     if (times_ != nullptr) times_->collect();
   }
   void drop_copies_out() noexcept override { queue_.drop_copies_out(); }
+  void send_ahead(std::span<const Tensor> values) override { queue_.send_ahead(values); }
 
   KernelRun prepare(const OpDef& op, const KernelTypes& types) override {
     if (has_strings(types) || op.name == "wait_for")

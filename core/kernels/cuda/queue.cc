@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/kernels/cuda/ahead.h"
 
 namespace cairn::cuda {
 namespace {
@@ -50,6 +51,7 @@ Queue::~Queue() {
   } catch (const Error&) {
     // A device that has failed has nothing under way.
   }
+  ahead_ = nullptr;
   record_ = nullptr;
   for (const SideStream& side : sides_) {
     driver_.destroy(side.stream);
@@ -108,6 +110,17 @@ void Queue::join() {
     driver_.record(side.done, side.stream);
     driver_.wait_for(stream_, side.done);
   }
+}
+
+void Queue::copy_in(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (ahead_ == nullptr || !ahead_->take(current_, to, from, bytes))
+    staging_.send(current_, to, from, bytes);
+  written(to, bytes);
+}
+
+void Queue::send_ahead(std::span<const Tensor> values) {
+  if (ahead_ == nullptr) ahead_ = std::make_unique<Ahead>(driver_);
+  ahead_->send(values);
 }
 
 void Queue::wait() {

@@ -38,6 +38,8 @@ class Memory {
   std::byte* data_;
 };
 
+class Ahead;
+
 class Queue {
  public:
   // `cpu` computes what has to do with strings. Both outlive the queue.
@@ -88,14 +90,13 @@ class Queue {
   // Copies between the host and the device, in the order of the queue, through its pinned memory.
   // What `from` names may change when copy_in() returns. A copy out is only begun: `to` has the
   // bytes after wait(), and must stay until then or until drop_copies_out().
-  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes) {
-    staging_.send(current_, to, from, bytes);
-    written(to, bytes);
-  }
+  void copy_in(std::byte* to, const std::byte* from, std::size_t bytes);
   void begin_copy_out(std::byte* to, const std::byte* from, std::size_t bytes) {
     staging_.fetch(current_, to, from, bytes);
   }
   void drop_copies_out() noexcept { staging_.drop(); }
+  // Values for which copy_in() will be called later: see ahead.h.
+  void send_ahead(std::span<const Tensor> values);
 
   // Waits until all work so far has ended.
   //   Errors  InvalidArgument: a kernel found a fault. Copies out that were begun are dropped.
@@ -128,6 +129,7 @@ class Queue {
   std::vector<SideStream> sides_;  // made when they are first used
   std::size_t next_side_ = 0;
   Staging staging_;
+  std::unique_ptr<Ahead> ahead_;  // made when it is first used
   std::vector<Copy> copies_;
   std::shared_ptr<Memory> record_;  // one FaultRecord
   int* any_fault_;                  // pinned

@@ -154,5 +154,90 @@ TEST_F(DataPath, AFailedCheckPushesWhatDoesNotDependOnIt) {
   EXPECT_THAT(floats_of(store.calls.back().updates[0].value), ElementsAre(6));
 }
 
+// ---- values of the next run ----
+
+// The device as one workspace has it.
+struct SentAhead : ::testing::Test {
+  FakeDriver driver;
+  std::unique_ptr<Device> gpu = cuda::make_device("gpu:0", driver, cpu_device()),
+                          queue = gpu->open();
+  std::shared_ptr<std::byte> memory = queue->allocate(4096);
+
+  void copy_in(const Tensor& value) {
+    queue->copy(Device::Direction::kIn, memory.get(), value.raw(), value.bytes());
+  }
+  std::vector<float> there(std::int64_t n) {
+    Tensor back(DType::kFloat32, {n});
+    queue->copy(Device::Direction::kOut, back.mutable_raw(), memory.get(), back.bytes());
+    return floats_of(back);
+  }
+};
+
+// The second values overwrite the first where these were kept, but no sooner than they were taken.
+TEST_F(SentAhead, EachRunFindsItsOwnValues) {
+  std::vector<std::vector<float>> found;
+  Tensor now = tensor({2}, {0, 100});
+  for (int run = 1; run <= 5; ++run) {
+    copy_in(now);
+    const Tensor next = tensor({2}, {static_cast<float>(run), 100});
+    queue->send_ahead(std::vector<Tensor>{noise({200}, run), next});
+    found.push_back(there(2));
+    now = next;
+  }
+  for (std::size_t run = 0; run < 5; ++run)
+    EXPECT_THAT(found[run], ElementsAre(static_cast<float>(run), 100));
+}
+
+TEST_F(SentAhead, NothingWaitsButWhatReadsTheOutcome) {
+  const Tensor value = tensor({2}, {1, 2});
+  queue->send_ahead({&value, 1});
+  copy_in(value);
+  queue->send_ahead({&value, 1});
+  copy_in(value);
+  EXPECT_EQ(driver.counts().waits, 0);
+  EXPECT_THAT(there(2), ElementsAre(1, 2));
+  EXPECT_EQ(driver.counts().waits, 1);
+}
+
+TEST_F(SentAhead, AValueThatWasForgottenIsCopiedAsEver) {
+  const Tensor first = tensor({2}, {1, 2}), second = tensor({2}, {3, 4});
+  queue->send_ahead({&first, 1});
+  queue->send_ahead({&second, 1});
+  copy_in(first);
+  EXPECT_THAT(there(2), ElementsAre(1, 2));
+  copy_in(second);
+  EXPECT_THAT(there(2), ElementsAre(3, 4));
+}
+
+// Large ones, so that the place where they are kept has to grow, and the pinned ring goes round.
+TEST_F(SentAhead, ValuesOfAnySizeArriveWhole) {
+  const Tensor large = noise({3'000'000}, 1), small = tensor({1}, {7});
+  memory = queue->allocate(large.bytes());
+  for (int i = 0; i < 4; ++i) {
+    queue->send_ahead(std::vector<Tensor>{small, large});
+    copy_in(large);
+    EXPECT_EQ(there(3'000'000), floats_of(large));
+  }
+}
+
+TEST_F(DataPath, ARunAsksOnceForTheNextOnesValuesBeforeTheHostWaits) {
+  const auto made = plan(trace_function({floats({2})}, [&](const auto& in) {
+    return std::vector<Array>{check_numerics(sum(exp(arg(in, 0))), "the sum"), arg(in, 0) * 2.0f};
+  }));
+  const Tensor next = tensor({2}, {3, 4});
+  int calls = 0;
+  RunInputs inputs{{tensor({2}, {1, 2})}, {}};
+  inputs.next = [&] {
+    ++calls;
+    EXPECT_EQ(driver.counts().waits, 0);
+    return std::vector<Tensor>{next};
+  };
+  run(made, there, store, context, inputs);
+  EXPECT_EQ(calls, 1);
+  EXPECT_THAT(floats_of(run(made, there, store, context, {next}, {})[1]), ElementsAre(6, 8));
+  run(made, workspace, store, context, inputs);
+  EXPECT_EQ(calls, 1);  // the CPU has them where they lie
+}
+
 }  // namespace
 }  // namespace cairn
