@@ -9,5 +9,6 @@ namespace cairn::bench {
 //   Cost    a few seconds.
 int check_embedding_tables();
 int check_hashed_tables();
+int check_cached_tables();
 
 }  // namespace cairn::bench

@@ -6,6 +6,7 @@
 
 #include "bench/gpu/embedding_host.h"
 #include "bench/gpu/embedding_timing.h"
+#include "bench/gpu/embedding_values.cuh"
 #include "core/kernels/cuda/embedding/hashed.h"
 #include "core/kernels/cuda/embedding/hashed_lookup.cuh"
 
@@ -14,21 +15,6 @@ namespace {
 
 using cuda::Buffer;
 using cuda::Rule;
-
-constexpr std::uint64_t kSeed = 20260101;
-const cuda::UniformRows kInitial{kSeed, -0.05f, 0.05f};
-const cuda::UniformRows kGradients{kSeed + 1, -1e-3f, 1e-3f};
-
-// Every value of [rows, stride] becomes a function of its place; beyond `dim` it is 0.
-__global__ void fill(float* out, std::int64_t rows, std::int64_t stride, int dim,
-                     cuda::UniformInitial initial) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-       at < rows * stride; at += step) {
-    const int column = static_cast<int>(at % stride);
-    out[at] = column < dim ? initial(0, at / stride, column) : 0.0f;
-  }
-}
 
 // The 64-bit id under which a hashed table stores the given row number.
 __host__ __device__ std::int64_t hashed_id(std::int64_t row) {
@@ -55,8 +41,7 @@ class Job {
         gradients_(count_ * size.dim),
         first_row_(starts(size.rows)),
         first_lookup_(starts(size.lookups)),
-        rates_(to_device(std::vector<cuda::Rates>{
-            {.rate = 0.05f, .share_1 = 0.1f, .share_2 = 0.001f, .epsilon = 1e-5f}})),
+        rates_(to_device(std::vector<cuda::Rates>{kRates})),
         tables_{table_.get(), stride_,     rule == Rule::kSgd ? 0 : size.dim,
                 size.dim,     size.tables, first_row_.get(),
                 size.rows},
@@ -163,28 +148,15 @@ bool Job::forward_is_right(bool hashed) const {
   return true;
 }
 
-// Takes one step with set 0 and looks at rows of the last table: one that is frequent, some that
-// are not. The rows must be as they were initialised.
+// Takes one step with set 0 and looks at rows of the last table. The rows must be as they were
+// initialised.
 bool Job::step_is_right() {
-  const std::int64_t begin = count_ - size_.lookups;
   step(lookups(0));
-  const cuda::Rates r = to_host(rates_)[0];
-  for (std::int64_t probe = begin; probe < count_; probe += size_.lookups / 12) {
-    const std::int64_t id = host_ids_[0][static_cast<std::size_t>(probe)];
-    const std::int64_t row = (size_.tables - 1) * size_.rows + id;
-    std::vector<double> sum(static_cast<std::size_t>(size_.dim), 0.0), want;
-    const cuda::UniformInitial gradient{kGradients}, initial{kInitial};
-    for (std::int64_t at = begin; at < count_; ++at)
-      if (host_ids_[0][static_cast<std::size_t>(at)] == id)
-        for (int j = 0; j < size_.dim; ++j) sum[static_cast<std::size_t>(j)] += gradient(0, at, j);
-    for (int j = 0; j < size_.dim; ++j) {
-      const double g = sum[static_cast<std::size_t>(j)];
-      const double adam = r.share_1 * g / (std::sqrt(r.share_2 * g * g) + r.epsilon);
-      want.push_back(initial(0, row, j) - r.rate * (rule_ == Rule::kAdam ? adam : g));
-    }
+  for (const std::int64_t lookup : probes(size_)) {
+    const std::int64_t row = row_of(size_, host_ids_[0], lookup);
     const std::vector<float> got = to_host(table_.get() + row * stride_, size_.dim);
-    if (!same("the job's row " + std::to_string(row) + " after a step", got, want,
-              rule_ == Rule::kAdam ? 1e-3 : 1e-5))
+    if (!same("the job's row " + std::to_string(row) + " after a step", got,
+              row_after_a_step(size_, rule_, host_ids_[0], lookup), tolerance(rule_)))
       return false;
   }
   return groups_.refused(main_.get()) == 0 || failed("the job's ids are refused");

@@ -44,4 +44,29 @@ std::vector<std::vector<std::int64_t>> power_law_ids(const JobSize& size);
 JobResult run_job(const JobSize& size, cuda::Rule rule,
                   const std::vector<std::vector<std::int64_t>>& ids);
 
+// The same job with tables in the host's memory behind a RowCache (row_cache.h).
+struct CachedSize {
+  double share = 0.1;  // of the tables' rows that fit into the cache
+  int lookahead = 4;
+  int warm_up = 40;  // steps before those that are measured, in which the cache fills
+};
+struct CachedResult {
+  // A step, and a step that moves rows and computes nothing: from one's end to the next one's.
+  std::vector<Measured> measured;
+  double found = 0, read = 0, written = 0;  // distinct rows per step, of the cache's counts
+  double row_bytes = 0;
+  bool right = true;
+};
+
+// `ids` should hold more sets than rows stay in the cache for, or their repetition is what is
+// measured.
+//   Errors  as run_job(); also what RowCache finds, such as too little room.
+//   Cost    some 20 s, and as much pinned memory as the tables take: 9 GB for SGD, 26 GB for Adam.
+CachedResult run_cached_job(const JobSize& size, const CachedSize& cached, cuda::Rule rule,
+                            const std::vector<std::vector<std::int64_t>>& ids);
+
+// Copies 1 GB each way between pinned memory and the device at the same time; bytes per second and
+// way.
+double bus_bandwidth();
+
 }  // namespace cairn::bench

@@ -19,13 +19,16 @@
 //   Victims  A row that comes in takes the place of one that was not looked up for long; of rows
 //            that were looked up by several batches, later. Equal calls give equal places.
 //   Host     Nothing here waits, but for construction, flush(), counts() and destruction. The
-//            device copies rows itself: the host's memory must be pinned, and it must not be used
-//            elsewhere while the cache lives, except after flush().
-//   Memory   (row_stride * element + 28) bytes per place, 4 bytes per row of the tables, and about
-//            60 + 4 * lookahead bytes per lookup, all in the device's memory.
+//            device copies rows itself: the host's memory must be pinned. While the cache lives,
+//            it may be read after flush(), up to the next prepare(), and must not be written.
+//   Memory   On the device: a row and 16 bytes per place, 4 bytes per row of the tables, about
+//            80 + 4 * lookahead bytes per lookup of a batch, and about 50 bytes per candidate for a
+//            victim: as many candidates as lookahead + 4 batches have lookups, or as places.
+//   Bounds   2^31 batches, places, and lookups of a batch.
 //   Thread   one at a time; that of the queue.
 //   Source   Reading the host's memory from kernels in aligned runs of 128 bytes: Min et al.,
-//            "EMOGI: Efficient Memory-access for Out-of-memory Graph-traversal in GPUs", VLDB 2020.
+//            "EMOGI: Efficient Memory-access for Out-of-memory Graph-traversal in GPUs", PVLDB 14,
+//            2020.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -40,7 +43,7 @@ namespace cairn::cuda {
 struct RowCacheOptions {
   std::int64_t places = 0;       // rows that fit into the cache; below 2^31
   std::int64_t lookups_max = 0;  // of a batch; below 2^31
-  int lookahead = 4;             // batches that may be prepared before the one in use is released
+  int lookahead = 4;             // batches that may be prepared beyond the one in use
 };
 
 class RowCache {

@@ -53,75 +53,78 @@ void announce_moves(Queue& queue, const CacheView& view) {
 }
 #endif
 
-// Copies the rows of victims out and missing rows in.
-void copy_rows(Queue& queue, const CacheView& v) {
-  const std::int64_t groups = (v.lookups + kFlight - 1) / kFlight;
-  for_each_warp(queue, groups, kCopyBlocks,
-                [v] CAIRN_KERNEL_BODY(const Group& group, std::int64_t i) {
-                  const std::int64_t first = i * kFlight, count = v.missing_count();
-                  if (first >= count) return;
-                  // Null: nothing comes in, or nothing goes out.
-                  CacheWord *place[kFlight] = {}, *in[kFlight] = {}, *out[kFlight] = {};
-                  CAIRN_UNROLL
-                  for (int k = 0; k < kFlight; ++k) {
-                    if (first + k >= count || !v.has_victim(first + k)) continue;
-                    const std::int32_t to = v.victims[first + k];
-                    const CacheEntry old = v.entries[to];
-                    place[k] = v.cached + to * v.words;
-                    in[k] = v.home + v.requests[v.missing[first + k]] * v.words;
-                    if (old.row != CacheEntry::kEmpty && old.changed != 0)
-                      out[k] = v.home + old.row * v.words;
-                  }
-                  for (std::int64_t at = group.rank(); at < v.words; at += group.size()) {
-                    CacheWord coming[kFlight], going[kFlight];
-                    CAIRN_UNROLL
-                    for (int k = 0; k < kFlight; ++k) {
-                      if (in[k] != nullptr) coming[k] = in[k][at];
-                      if (out[k] != nullptr) going[k] = place[k][at];
-                    }
-                    CAIRN_UNROLL
-                    for (int k = 0; k < kFlight; ++k) {
-                      if (out[k] != nullptr) out[k][at] = going[k];
-                      if (in[k] != nullptr) place[k][at] = coming[k];
-                    }
-                  }
-                });
-}
+// Copies the rows of kFlight victims out, and those of as many missing rows in.
+struct CopyRows {
+  CacheView v;
 
-// Enters the rows that have come in.
-void enter_rows(Queue& queue, const CacheView& v, std::int32_t batch, bool changes,
-                const FaultSite& no_room) {
-  const auto changed = static_cast<std::int16_t>(changes);
-  for_each_group(queue, (v.lookups + kChunk - 1) / kChunk, kChunk,
-                 [=] CAIRN_KERNEL_BODY(const Group& group, std::int64_t i) {
-                   const std::int64_t count = v.missing_count();
-                   const std::int64_t end = (i + 1) * kChunk < count ? (i + 1) * kChunk : count;
-                   std::int32_t written = 0;
-                   for (std::int64_t m = i * kChunk + group.rank(); m < end; m += group.size()) {
-                     if (!v.has_victim(m)) {
-                       if (m == 0 || v.has_victim(m - 1)) no_room.report(m, count - m);
-                       continue;
-                     }
-                     const std::int32_t place = v.victims[m], request = v.missing[m];
-                     const std::int64_t row = v.requests[request];
-                     const CacheEntry old = v.entries[place];
-                     if (old.row != CacheEntry::kEmpty) {
-                       v.place_of[old.row] = -1;
-                       written += old.changed;
-                     }
-                     v.entries[place] = {row, batch, 1, changed};
-                     v.place_of[row] = place;
-                     v.found[request] = place;
-                   }
-                   written =
-                       group.combine(written, [](std::int32_t a, std::int32_t b) { return a + b; });
-                   if (group.rank() != 0) return;
-                   if (written > 0) add(&v.sums->written, written);
-                   if (i != 0) return;
-                   v.sums->read += static_cast<std::uint64_t>(count);
-                   v.sums->found += static_cast<std::uint64_t>(v.ordinals[v.lookups - 1] - count);
-                 });
-}
+  CAIRN_KERNEL_BODY void operator()(const Group& group, std::int64_t i) const {
+    const std::int64_t first = i * kFlight, count = v.missing_count();
+    if (first >= count) return;
+    // Null: nothing comes in, or nothing goes out.
+    CacheWord *place[kFlight] = {}, *in[kFlight] = {}, *out[kFlight] = {};
+    CAIRN_UNROLL
+    for (int k = 0; k < kFlight; ++k) {
+      if (first + k >= count || !v.has_victim(first + k)) continue;
+      const std::int32_t to = v.victims[first + k];
+      const CacheEntry old = v.entries[to];
+      place[k] = v.cached + to * v.words;
+      in[k] = v.home + v.requests[v.missing[first + k]] * v.words;
+      if (old.row != CacheEntry::kEmpty && old.changed != 0) out[k] = v.home + old.row * v.words;
+    }
+    for (std::int64_t at = group.rank(); at < v.words; at += group.size()) {
+      CacheWord coming[kFlight], going[kFlight];
+      CAIRN_UNROLL
+      for (int k = 0; k < kFlight; ++k) {
+        if (in[k] != nullptr) coming[k] = in[k][at];
+        if (out[k] != nullptr) going[k] = place[k][at];
+      }
+      CAIRN_UNROLL
+      for (int k = 0; k < kFlight; ++k) {
+        if (out[k] != nullptr) out[k][at] = going[k];
+        if (in[k] != nullptr) place[k][at] = coming[k];
+      }
+    }
+  }
+};
+
+// Enters kChunk of the rows that have come in.
+struct EnterRows {
+  CacheView v;
+  std::int32_t batch;
+  std::int16_t changed;
+  FaultSite no_room;
+
+  CAIRN_KERNEL_BODY void operator()(const Group& group, std::int64_t i) const {
+    const std::int64_t count = v.missing_count();
+    const std::int64_t end = (i + 1) * kChunk < count ? (i + 1) * kChunk : count;
+    std::int32_t written = 0;
+    for (std::int64_t m = i * kChunk + group.rank(); m < end; m += group.size())
+      written += enter(m, count);
+    written = group.combine(written, [](std::int32_t a, std::int32_t b) { return a + b; });
+    if (group.rank() != 0) return;
+    if (written > 0) add(&v.sums->written, written);
+    if (i != 0) return;
+    v.sums->read += static_cast<std::uint64_t>(count);
+    v.sums->found += static_cast<std::uint64_t>(v.ordinals[v.lookups - 1] - count);
+  }
+
+ private:
+  // Returns how many rows have gone home for it.
+  CAIRN_DEVICE std::int32_t enter(std::int64_t m, std::int64_t count) const {
+    if (!v.has_victim(m)) {
+      if (m == 0 || v.has_victim(m - 1)) no_room.report(m, count - m);
+      return 0;
+    }
+    const std::int32_t place = v.victims[m], request = v.missing[m];
+    const std::int64_t row = v.requests[request];
+    const CacheEntry old = v.entries[place];
+    if (old.row != CacheEntry::kEmpty) v.place_of[old.row] = -1;
+    v.entries[place] = {row, batch, 1, changed};
+    v.place_of[row] = place;
+    v.found[request] = place;
+    return old.row != CacheEntry::kEmpty ? old.changed : 0;
+  }
+};
 
 // numbers[i] = the row of lookup i over all tables, or -1.
 template <typename Id>
@@ -204,8 +207,9 @@ void choose_victims(Queue& queue, const CacheView& v, std::int32_t batch) {
 void exchange_rows(Queue& queue, const CacheView& view, std::int32_t batch, bool changes,
                    const FaultSite& no_room) {
   announce_moves(queue, view);
-  copy_rows(queue, view);
-  enter_rows(queue, view, batch, changes, no_room);
+  for_each_warp(queue, (view.lookups + kFlight - 1) / kFlight, kCopyBlocks, CopyRows{view});
+  for_each_group(queue, (view.lookups + kChunk - 1) / kChunk, kChunk,
+                 EnterRows{view, batch, static_cast<std::int16_t>(changes), no_room});
 }
 
 void write_places(Queue& queue, const CacheView& v, std::int32_t* places) {

@@ -56,6 +56,16 @@ TEST_F(FakeDriverFinds, NoFaultAfterTheHostHasWaited) {
   EXPECT_NO_THROW(driver.announce(other, range, {}));
 }
 
+TEST_F(FakeDriverFinds, OfABlockThatIsWatchedByRowsOnlyRacesOnOneRow) {
+  driver.watch_rows(memory, 64);
+  const std::vector<cuda::Range> first{{memory, 64}}, second{{memory + 64, 64}};
+  driver.announce(one, {}, first);
+  EXPECT_NO_THROW(driver.announce(other, {}, second));
+  EXPECT_NO_THROW(driver.announce(other, range, {}));  // more than a row
+  EXPECT_THAT([&] { driver.announce(other, first, {}); },
+              ThrowsMessage<InternalError>(HasSubstr("a race")));
+}
+
 TEST_F(FakeDriverFinds, AReadOfWhatNothingWrote) {
   EXPECT_THAT([&] { driver.announce(one, range, {}); },
               ThrowsMessage<InternalError>(HasSubstr("nothing has written")));

@@ -229,7 +229,7 @@ TEST(RowCache, SizesThatDoNotFitAreRefused) {
   std::byte* const pinned = driver.allocate_pinned(4096);
   const auto make = [&](std::int64_t stride, std::vector<std::int64_t> first_row,
                         cuda::RowCacheOptions options) {
-    RowCache({queue, {DType::kFloat32, pinned, 8, 4, stride, 0}, first_row, options});
+    const RowCache made(queue, {DType::kFloat32, pinned, 8, 4, stride, 0}, first_row, options);
   };
   EXPECT_NO_THROW(make(4, {0, 8}, {10, 10, 1}));
   EXPECT_THROW(make(6, {0, 8}, {10, 10, 1}), InvalidArgumentError);

@@ -1,0 +1,100 @@
+// The library's entry: a device for each GPU, with matrix products by cuBLASLt.
+#include "core/kernels/cuda/entry.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "core/kernels/cuda/build_id.h"
+#include "core/kernels/cuda/cublas_products.h"
+#include "core/kernels/cuda/cuda_driver.h"
+#include "core/kernels/cuda/cuda_error.h"
+#include "core/kernels/cuda/device.h"
+
+namespace cairn::cuda {
+namespace {
+
+class WholeDriver final : public CudaDriver {
+ public:
+  explicit WholeDriver(int ordinal) : CudaDriver(ordinal), products_(*this) {}
+
+  void destroy(Stream stream) noexcept override {
+    {
+      std::lock_guard hold(mutex_);
+      if (const auto found = workspaces_.find(stream); found != workspaces_.end()) {
+        release(found->second, stream);
+        use().remove(Use::kScratch, Products::kWorkspaceBytes);
+        workspaces_.erase(found);
+      }
+    }
+    CudaDriver::destroy(stream);
+  }
+  using CudaDriver::destroy;
+
+  ProductRun plan_product(const ProductShape& shape, Stream stream) override {
+    here();
+    std::byte* workspace = nullptr;
+    {
+      std::lock_guard hold(mutex_);
+      std::byte*& of_stream = workspaces_[stream];
+      if (of_stream == nullptr) {
+        of_stream = allocate(Products::kWorkspaceBytes, stream);
+        use().add(Use::kScratch, Products::kWorkspaceBytes);
+      }
+      workspace = of_stream;
+    }
+    return products_.plan(shape, stream, workspace);
+  }
+
+ private:
+  Products products_;
+  std::mutex mutex_;  // guards workspaces_
+  std::map<Stream, std::byte*> workspaces_;
+};
+
+void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0) {
+    opened.absent = str("the driver shows no GPU: ", cudaGetErrorString(status));
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
+      opened.absent += str(" (CUDA_VISIBLE_DEVICES is \"", visible, "\")");
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp found{};
+    check(cudaGetDeviceProperties(&found, i), "asking what a device is");
+    const int capability = found.major * 10 + found.minor;
+    if (capability < 80) {
+      opened.absent +=
+          str(opened.absent.empty() ? "" : "; ", found.name, " has compute capability ",
+              found.major, ".", found.minor, ", and 8.0 is the least that is used");
+      continue;
+    }
+    // They live as long as the process: streams may be in use while it ends.
+    auto* const driver = new WholeDriver(i);
+    opened.devices.push_back({make_device(str("gpu:", opened.devices.size()), *driver, cpu,
+                                          {&trace, found.name, found.totalGlobalMem}),
+                              found.name, found.totalGlobalMem, capability});
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cuda
+
+extern "C" {
+__attribute__((visibility("default"))) const char* cairn_cuda_build_id() {
+  return cairn::cuda::build_id();
+}
+__attribute__((visibility("default"))) void cairn_cuda_open(cairn::Device& cpu,
+                                                            cairn::SpanSink& trace,
+                                                            cairn::cuda::OpenedDevices& opened) {
+  try {
+    cairn::cuda::open_devices(cpu, trace, opened);
+  } catch (const cairn::Error& error) {
+    opened.absent = error.what();
+  }
+}
+}
