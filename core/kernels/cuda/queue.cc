@@ -52,6 +52,7 @@ Queue::~Queue() {
     // A device that has failed has nothing under way.
   }
   ahead_ = nullptr;
+  copies_.clear();
   record_ = nullptr;
   for (const SideStream& side : sides_) {
     driver_.destroy(side.stream);
@@ -75,14 +76,13 @@ std::shared_ptr<const FaultSite> Queue::add_fault(Describe describe) {
 const std::byte* Queue::copied(const std::byte* from, const MatrixCopy& how,
                                std::shared_ptr<Memory>& scratch) {
   for (const Copy& one : copies_)
-    if (one.source.begin == from && one.how == how) return one.at;
+    if (one.source.begin == from && one.how == how) return one.memory->data();
   if (scratch == nullptr) scratch = memory(how.to_bytes());
-  std::byte* const copy = scratch->data();
   // The scratch may hold what was made of another source.
-  std::erase_if(copies_, [&](const Copy& one) { return one.at == copy; });
-  copy_matrix(*this, how, from, copy);
-  copies_.push_back({{from, how.from_bytes()}, how, copy});
-  return copy;
+  std::erase_if(copies_, [&](const Copy& one) { return one.memory == scratch; });
+  copy_matrix(*this, how, from, scratch->data());
+  copies_.push_back({{from, how.from_bytes()}, how, scratch});
+  return scratch->data();
 }
 
 void Queue::written(const std::byte* begin, std::size_t bytes) {

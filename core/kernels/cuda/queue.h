@@ -119,7 +119,7 @@ class Queue {
   struct Copy {
     Range source;
     MatrixCopy how;
-    const std::byte* at;
+    std::shared_ptr<Memory> memory;  // the kernel that it was made for may be gone
   };
 
   Driver& driver_;

@@ -175,18 +175,26 @@ class CudaRowKernels final : public RowKernels {
 
   Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
     if (ids == nullptr)
-      return [this, none = FaultSite{}](const RowBlock& block, const std::byte*, std::byte* rows) {
-        gather_words<std::int64_t>(queue_, block, block.rows, nullptr, rows, none);
-      };
+      return made_at(
+          table, table.shape.rank() > 0 ? table.shape[0] : 1,
+          [this, none = FaultSite{}](const RowBlock& block, const std::byte*, std::byte* rows) {
+            gather_words<std::int64_t>(queue_, block, block.rows, nullptr, rows, none);
+          });
     auto fault = row_fault(queue_, "gather_variable", table, *ids);
     const std::int64_t count = ids->shape.elements();
     if (ids->dtype == DType::kInt32)
-      return [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
-        gather_words(queue_, block, count, reinterpret_cast<const std::int32_t*>(at), rows, *fault);
-      };
-    return [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
-      gather_words(queue_, block, count, reinterpret_cast<const std::int64_t*>(at), rows, *fault);
-    };
+      return made_at(
+          table, count,
+          [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
+            gather_words(queue_, block, count, reinterpret_cast<const std::int32_t*>(at), rows,
+                         *fault);
+          });
+    return made_at(
+        table, count,
+        [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
+          gather_words(queue_, block, count, reinterpret_cast<const std::int64_t*>(at), rows,
+                       *fault);
+        });
   }
 
   void finish_updates() override { queue_.join(); }
@@ -241,6 +249,17 @@ class CudaRowKernels final : public RowKernels {
   }
 
  private:
+  // Tells the queue what the lookup of `count` rows writes.
+  Gather made_at(const TensorType& table, std::int64_t count, Gather gather) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(count * table.shape.row_elements()) * dtype_bytes(table.dtype);
+    return [this, bytes, gather = std::move(gather)](const RowBlock& block, const std::byte* ids,
+                                                     std::byte* rows) {
+      gather(block, ids, rows);
+      queue_.written(rows, bytes);
+    };
+  }
+
   // By ids, an update is many short launches, which leave most of the device idle.
   Update aside(Update update) {
     return [this, update = std::move(update)](const UpdateRun& one) {

@@ -1,15 +1,6 @@
 // Variables that lie in a device's memory while steps compute on them: a run gives what it gives
 // with variables in the host's memory, and the store has the newest rows whenever it is asked.
-#include <gmock/gmock.h>
-
-#ifdef CAIRN_ON_GPU
-#include "core/kernels/cuda/library.h"
-#else
-#include "core/kernels/cuda/device.h"
-#include "tests/core/cuda/fake_driver.h"
-#endif
-#include "tests/core/executor_testing.h"
-#include "tests/core/noise.h"
+#include "tests/core/cuda/device_rows_testing.h"
 
 namespace cairn {
 namespace {
@@ -19,65 +10,6 @@ using ::testing::HasSubstr;
 
 const UpdateRule kAdam{RuleKind::kAdam, {0.9f, 0.99f, 1e-3f}};
 const UpdateRule kLazyAdam{RuleKind::kLazyAdam, {0.9f, 0.99f, 1e-3f}};
-
-// The same variables in a store for each of two devices.
-struct DeviceRowsTest : ::testing::Test {
-  struct Side {
-    explicit Side(Device& device) : workspace(device) {}
-    LocalStore store;
-    Workspace workspace;
-  };
-#ifdef CAIRN_ON_GPU
-  Device* gpu = &cairn::gpu(0);
-#else
-  FakeDriver driver;
-  std::unique_ptr<Device> gpu = cuda::make_device("gpu:0", driver, cpu_device());
-#endif
-  std::vector<Variable> variables;
-  Side host{cpu_device()}, device{*gpu};
-
-  Variable variable(const std::string& name, const Tensor& value, const UpdateRule& rule) {
-    auto spec = std::make_shared<VariableSpec>();
-    spec->name = name;
-    spec->dtype = value.dtype();
-    spec->shape = value.shape();
-    spec->initializer = Initializer::from(value);
-    for (Side* side : {&host, &device}) side->store.add_slots(side->store.create(spec), rule);
-    return variables.emplace_back(spec);
-  }
-
-  std::shared_ptr<const Plan> plan_of(const ConcreteFunction& function,
-                                      const PlanOptions& options = {}) const {
-    std::vector<VariableId> ids;
-    for (const auto& used : function.variables)
-      for (VariableId id = 0; id < variables.size(); ++id)
-        if (variables[id].shared_spec() == used) ids.push_back(id);
-    return make_plan(function.graph, ids, options);
-  }
-  std::vector<Tensor> run_on(Side& side, const ConcreteFunction& function,
-                             const std::vector<Tensor>& arguments) {
-    return run(plan_of(function), side.workspace, side.store, {}, arguments, {});
-  }
-
-  static void expect_near(const Tensor& got, const Tensor& want, const std::string& what) {
-    ASSERT_EQ(got.type(), want.type()) << what;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(got.elements()); ++i) {
-      EXPECT_NEAR(got.values<float>()[i], want.values<float>()[i], 1e-5f)
-          << what << " element " << i;
-    }
-  }
-  Tensor read(Side& side, VariableId id) {
-    Read one{id, {}, {}};
-    side.store.pull({}, {&one, 1});
-    return one.value;
-  }
-  void expect_equal_stores() {
-    for (VariableId id = 0; id < variables.size(); ++id) {
-      expect_near(read(device, id), read(host, id), variables[id].name());
-      EXPECT_EQ(device.store.updates(id), host.store.updates(id)) << variables[id].name();
-    }
-  }
-};
 
 // Two lookups of one table, so that an update's ids are those of both; a dense layer; a slot rule
 // for each; a read after an update.
@@ -127,66 +59,6 @@ TEST_F(DeviceRowsTest, AWarmStepAllocatesNothingAndMovesNoVariable) {
   run(plan, device.workspace, device.store, {}, arguments, {});
   EXPECT_EQ(driver.counts().allocations, before.allocations);
   EXPECT_EQ(driver.counts().waits, before.waits + 1);  // for the loss
-}
-
-// The input, the two layers and the gradient between them, each once; not three times two layers.
-TEST_F(DeviceRowsTest, WhatSeveralProductsReadIsRoundedOnce) {
-  const Variable first = variable("first", noise({4, 4}, 1), kSgd),
-                 second = variable("second", noise({4, 4}, 2), kSgd);
-  const auto step = trace_function({floats({2, 4})}, [&](auto& in) {
-    const Array h = relu(matmul(arg(in, 0), first.read()));
-    const Array loss = mean(square(matmul(h, second.read())));
-    for (const auto& gradient : variable_gradients(loss))
-      gradient.variable.update(kSgd, gradient.dense, 0.1f);
-    return std::vector<Array>{loss};
-  });
-  PlanOptions options;
-  options.products = Arithmetic::kBfloat16;
-  const auto plan = make_plan(step.graph, {0, 1}, options);
-  for (int i = 0; i < 4; ++i) {
-    const auto want = run(plan, host.workspace, host.store, {}, {noise({2, 4}, 3 + i)}, {}),
-               got = run(plan, device.workspace, device.store, {}, {noise({2, 4}, 3 + i)}, {});
-    EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-3f);
-    // x, first, h, second, the gradient of the result, that of h
-    EXPECT_EQ(driver.counts().narrowed, 6 * (i + 1));
-  }
-}
-
-// A step of two layers with biases: the first one's result is read by products and the mask of its
-// relu, its gradient by a product and the sum for the bias.
-ConcreteFunction trace_two_layers(const std::vector<Variable>& all) {
-  return trace_function({floats({6, 4})}, [&](auto& in) {
-    const Array h = relu(matmul(arg(in, 0), all[0].read()) + all[1].read());
-    const Array loss = mean(square(matmul(h, all[2].read()) + all[3].read()));
-    for (const auto& gradient : variable_gradients(loss))
-      gradient.variable.update(kSgd, gradient.dense, 0.1f);
-    return std::vector<Array>{loss};
-  });
-}
-
-// What lies in memory: x, 2 kernels, 2 biases, the result of the second layer, whose gradient a
-// product and a sum read, are float32; of what products read and make, h and its gradient are not.
-TEST_F(DeviceRowsTest, UnderMixedBfloat16WhatProductsReadLiesInHalfTheMemory) {
-  const std::vector<Variable> all = {
-      variable("k0", noise({4, 8}, 1), kSgd), variable("b0", noise({8}, 2), kSgd),
-      variable("k1", noise({8, 3}, 3), kSgd), variable("b1", noise({3}, 4), kSgd)};
-  const auto step = trace_two_layers(all);
-  PlanOptions options;
-  options.products = Arithmetic::kMixedBfloat16;
-  const auto plan = plan_of(step, options);
-  for (int i = 0; i < 4; ++i) {
-    const std::vector<Tensor> x = {noise({6, 4}, 5 + i)};
-    const auto want = run(plan, host.workspace, host.store, {}, x, {}),
-               got = run(plan, device.workspace, device.store, {}, x, {});
-    EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-2f);
-    // x, two kernels and two biases: h and the two gradients are made in bfloat16
-    EXPECT_EQ(driver.counts().narrowed, 4 * (i + 1));
-  }
-  for (VariableId id = 0; id < 4; ++id) {
-    const Tensor here = read(device, id), there = read(host, id);
-    for (std::size_t i = 0; i < here.values<float>().size(); ++i)
-      EXPECT_NEAR(here.values<float>()[i], there.values<float>()[i], 5e-3f) << all[id].name();
-  }
 }
 
 TEST_F(DeviceRowsTest, ASecondStepIsRecordedAndLaterOnesReplayed) {
