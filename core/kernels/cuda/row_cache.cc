@@ -82,12 +82,13 @@ RowCache::Parts::Parts(Queue& ahead, const RowBlock& home,
   allocate(v.place_of, v.rows);
   allocate(v.first_row, std::ssize(first_row));
   allocate(v.sums, 1);
-  allocate(v.numbers, n);
-  allocate(v.requests, n);
-  for (std::int32_t** of : {&v.flags, &v.ordinals, &v.found, &v.ranks, &v.missing})
+  allocate(v.batch.numbers, n);
+  allocate(v.batch.requests, n);
+  for (std::int32_t** of :
+       {&v.batch.flags, &v.batch.ordinals, &v.batch.found, &v.batch.ranks, &v.batch.missing})
     allocate(*of, n);
-  for (std::uint64_t** of : {&v.candidates_dear, &v.dear}) allocate(*of, v.window);
-  for (std::int32_t** of : {&v.candidates, &v.victims}) allocate(*of, v.window);
+  for (std::uint64_t** of : {&v.victims.candidates_dear, &v.victims.dear}) allocate(*of, v.window);
+  for (std::int32_t** of : {&v.victims.candidates, &v.victims.places}) allocate(*of, v.window);
   allocate(v.sort_scratch,
            static_cast<std::int64_t>(queue.driver().sort_scratch(v.window, kDearBits)));
   allocate(v.sum_scratch, static_cast<std::int64_t>(queue.driver().sum_scratch(n)));

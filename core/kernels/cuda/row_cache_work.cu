@@ -43,7 +43,7 @@ void announce_moves(Queue& queue, const CacheView& view) {
     const std::size_t bytes = static_cast<std::size_t>(view.words) * sizeof(CacheWord);
     std::vector<Range> reads, writes;
     for (std::int64_t m = 0; m < view.missing_count() && view.has_victim(m); ++m) {
-      const std::int32_t place = view.victims[m];
+      const std::int32_t place = view.victims.places[m];
       const CacheWord* const begin = view.cached + place * view.words;
       writes.push_back({reinterpret_cast<const std::byte*>(begin), bytes});
       if (view.entries[place].row != CacheEntry::kEmpty) reads.push_back(writes.back());
@@ -65,10 +65,10 @@ struct CopyRows {
     CAIRN_UNROLL
     for (int k = 0; k < kFlight; ++k) {
       if (first + k >= count || !v.has_victim(first + k)) continue;
-      const std::int32_t to = v.victims[first + k];
+      const std::int32_t to = v.victims.places[first + k];
       const CacheEntry old = v.entries[to];
       place[k] = v.cached + to * v.words;
-      in[k] = v.home + v.requests[v.missing[first + k]] * v.words;
+      in[k] = v.home + v.batch.requests[v.batch.missing[first + k]] * v.words;
       if (old.row != CacheEntry::kEmpty && old.changed != 0) out[k] = v.home + old.row * v.words;
     }
     for (std::int64_t at = group.rank(); at < v.words; at += group.size()) {
@@ -105,7 +105,7 @@ struct EnterRows {
     if (written > 0) add(&v.sums->written, written);
     if (i != 0) return;
     v.sums->read += static_cast<std::uint64_t>(count);
-    v.sums->found += static_cast<std::uint64_t>(v.ordinals[v.lookups - 1] - count);
+    v.sums->found += static_cast<std::uint64_t>(v.batch.ordinals[v.lookups - 1] - count);
   }
 
  private:
@@ -115,13 +115,13 @@ struct EnterRows {
       if (m == 0 || v.has_victim(m - 1)) no_room.report(m, count - m);
       return 0;
     }
-    const std::int32_t place = v.victims[m], request = v.missing[m];
-    const std::int64_t row = v.requests[request];
+    const std::int32_t place = v.victims.places[m], request = v.batch.missing[m];
+    const std::int64_t row = v.batch.requests[request];
     const CacheEntry old = v.entries[place];
     if (old.row != CacheEntry::kEmpty) v.place_of[old.row] = -1;
     v.entries[place] = {row, batch, 1, changed};
     v.place_of[row] = place;
-    v.found[request] = place;
+    v.batch.found[request] = place;
     return old.row != CacheEntry::kEmpty ? old.changed : 0;
   }
 };
@@ -133,12 +133,12 @@ void number_rows(Queue& queue, const CacheView& v, const Lookups& lookups) {
   const std::int64_t* const first_lookup = lookups.first_lookup;
   const std::int64_t count = lookups.count;
   for_each(queue, v.lookups, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    v.numbers[i] = -1;
+    v.batch.numbers[i] = -1;
     if (i >= count) return;
     std::int64_t table = 0;
     while (first_lookup[table + 1] <= i) ++table;
     const std::int64_t id = ids[i], begin = v.first_row[table];
-    if (id >= 0 && id < v.first_row[table + 1] - begin) v.numbers[i] = begin + id;
+    if (id >= 0 && id < v.first_row[table + 1] - begin) v.batch.numbers[i] = begin + id;
   });
 }
 
@@ -159,23 +159,23 @@ void find_requests(Queue& queue, const CacheView& v, OrderedIds& order, const Lo
     number_rows<std::int32_t>(queue, v, lookups);
   else
     number_rows<std::int64_t>(queue, v, lookups);
-  order.sort(v.numbers, OrderedIds::Negative::kDropped, FaultSite{});
+  order.sort(v.batch.numbers, OrderedIds::Negative::kDropped, FaultSite{});
   const auto none = static_cast<std::uint64_t>(v.rows);
   for_each(queue, v.lookups, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    v.flags[i] = v.ids[i] != none && (i == 0 || v.ids[i] != v.ids[i - 1]);
+    v.batch.flags[i] = v.ids[i] != none && (i == 0 || v.ids[i] != v.ids[i - 1]);
   });
-  driver.running_sums(queue.stream(), v.lookups, v.flags, v.ordinals, v.sum_scratch);
-  driver.fill_zero(queue.stream(), reinterpret_cast<std::byte*>(v.flags),
+  driver.running_sums(queue.stream(), v.lookups, v.batch.flags, v.batch.ordinals, v.sum_scratch);
+  driver.fill_zero(queue.stream(), reinterpret_cast<std::byte*>(v.batch.flags),
                    static_cast<std::size_t>(v.lookups) * sizeof(std::int32_t));
   for_each(queue, v.lookups, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    const std::int32_t ordinal = v.ordinals[i];
-    if (ordinal == (i > 0 ? v.ordinals[i - 1] : 0)) return;  // begins no request
+    const std::int32_t ordinal = v.batch.ordinals[i];
+    if (ordinal == (i > 0 ? v.batch.ordinals[i - 1] : 0)) return;  // begins no request
     const std::int32_t request = ordinal - 1;
     const auto row = static_cast<std::int64_t>(v.ids[i]);
     const std::int32_t place = v.place_of[row];
-    v.requests[request] = row;
-    v.found[request] = place;
-    v.flags[request] = place < 0;
+    v.batch.requests[request] = row;
+    v.batch.found[request] = place;
+    v.batch.flags[request] = place < 0;
     if (place < 0) return;
     CacheEntry entry = v.entries[place];
     entry.last_used = batch;
@@ -183,9 +183,9 @@ void find_requests(Queue& queue, const CacheView& v, OrderedIds& order, const Lo
     if (changes) entry.changed = 1;
     v.entries[place] = entry;
   });
-  driver.running_sums(queue.stream(), v.lookups, v.flags, v.ranks, v.sum_scratch);
+  driver.running_sums(queue.stream(), v.lookups, v.batch.flags, v.batch.ranks, v.sum_scratch);
   for_each(queue, v.lookups, [v] CAIRN_KERNEL_BODY(std::int64_t i) {
-    if (v.flags[i] != 0) v.missing[v.ranks[i] - 1] = static_cast<std::int32_t>(i);
+    if (v.batch.flags[i] != 0) v.batch.missing[v.batch.ranks[i] - 1] = static_cast<std::int32_t>(i);
   });
 }
 
@@ -194,13 +194,13 @@ void choose_victims(Queue& queue, const CacheView& v, std::int32_t batch) {
   for_each(queue, v.window, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
     const std::int64_t place = begin + i < v.places ? begin + i : begin + i - v.places;
     const CacheEntry entry = v.entries[place];
-    v.candidates[i] = static_cast<std::int32_t>(place);
-    v.candidates_dear[i] = entry.row == CacheEntry::kEmpty ? 0
-                           : entry.last_used > released    ? kInFlight
-                                                           : dearness(entry, batch);
+    v.victims.candidates[i] = static_cast<std::int32_t>(place);
+    v.victims.candidates_dear[i] = entry.row == CacheEntry::kEmpty ? 0
+                                   : entry.last_used > released    ? kInFlight
+                                                                   : dearness(entry, batch);
   });
-  queue.driver().sort(queue.stream(), v.window, kDearBits, v.candidates_dear, v.dear, v.candidates,
-                      v.victims, v.sort_scratch);
+  queue.driver().sort(queue.stream(), v.window, kDearBits, v.victims.candidates_dear,
+                      v.victims.dear, v.victims.candidates, v.victims.places, v.sort_scratch);
 }
 
 // In two kernels, so that all lanes of a warp see who was in a place before another enters.
@@ -215,7 +215,7 @@ void exchange_rows(Queue& queue, const CacheView& view, std::int32_t batch, bool
 void write_places(Queue& queue, const CacheView& v, std::int32_t* places) {
   const auto none = static_cast<std::uint64_t>(v.rows);
   for_each(queue, v.lookups, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    places[v.positions[i]] = v.ids[i] == none ? -1 : v.found[v.ordinals[i] - 1];
+    places[v.positions[i]] = v.ids[i] == none ? -1 : v.batch.found[v.batch.ordinals[i] - 1];
   });
 }
 

@@ -52,6 +52,23 @@ struct CacheSums {
   std::uint64_t found, read, written;
 };
 
+// Of the batch that is being prepared. [lookups]:
+struct CacheBatch {
+  std::int64_t* numbers;   // by lookup, the row over all tables; -1: none
+  std::int32_t* flags;     // which lookups in order begin a request; then, which requests miss
+  std::int32_t* ordinals;  // by lookup in order, how many requests begin up to here
+  std::int64_t* requests;  // their rows
+  std::int32_t* found;     // by request, its place, or -1
+  std::int32_t* ranks;     // by request, how many up to this one miss
+  std::int32_t* missing;   // which requests miss
+};
+
+// [window]: places as they lie, and as victims in ascending order of `dear`.
+struct CacheVictims {
+  std::uint64_t *candidates_dear, *dear;
+  std::int32_t *candidates, *places;
+};
+
 // What the kernels read and write: device memory, but for `home`.
 struct CacheView {
   std::int64_t places, rows, words;       // of the cache, of the tables, of a row
@@ -61,24 +78,17 @@ struct CacheView {
   std::int32_t* place_of;                 // [rows]; -1: in no place
   std::int64_t* first_row;                // [tables + 1]
   CacheSums* sums;
-  // Of the batch that is being prepared. [lookups]:
-  std::int64_t* numbers;   // by lookup, the row over all tables; -1: none
-  std::int32_t* flags;     // which lookups in order begin a request; then, which requests miss
-  std::int32_t* ordinals;  // by lookup in order, how many requests begin up to here
-  std::int64_t* requests;  // their rows
-  std::int32_t* found;     // by request, its place, or -1
-  std::int32_t* ranks;     // by request, how many up to this one miss
-  std::int32_t* missing;   // which requests miss
-  // [window]: places as they lie, and as victims in ascending order of `dear`.
-  std::uint64_t *candidates_dear, *dear;
-  std::int32_t *candidates, *victims;
+  CacheBatch batch;
+  CacheVictims victims;
   // Lookups in the order of their rows, from OrderedIds: `rows` for lookups of none.
   const std::uint64_t* ids;
   const std::int32_t* positions;
   std::byte *sort_scratch, *sum_scratch;
 
-  CAIRN_DEVICE std::int64_t missing_count() const { return ranks[lookups - 1]; }
-  CAIRN_DEVICE bool has_victim(std::int64_t m) const { return m < window && dear[m] != kInFlight; }
+  CAIRN_DEVICE std::int64_t missing_count() const { return batch.ranks[lookups - 1]; }
+  CAIRN_DEVICE bool has_victim(std::int64_t m) const {
+    return m < window && victims.dear[m] != kInFlight;
+  }
 };
 
 // Empties the cache.

@@ -62,8 +62,8 @@ class RowCacheRun {
   void gather(int step, const std::int32_t* places) {
     announce(places, false);
     const auto at = static_cast<std::size_t>(step);
-    gather_places_(cache->block(), reinterpret_cast<const std::byte*>(places), out_[at]->data());
-    gather_rows_(block_at(whole_->data()), row_ids_[at]->data(), want_[at]->data());
+    cached_.gather(cache->block(), reinterpret_cast<const std::byte*>(places), out_[at]->data());
+    uncached_.gather(block_at(whole_->data()), row_ids_[at]->data(), want_[at]->data());
   }
   void update(int step, const std::int32_t* places) {
     announce(places, true);
@@ -71,9 +71,9 @@ class RowCacheRun {
     const auto* const rates = rates_->as<RuleRates>();
     const RowBlock cached = cache->block(), whole = block_at(whole_->data());
     const std::byte* const gradients = gradients_[at]->data();
-    update_places_(
+    cached_.update(
         {cached, rates, reinterpret_cast<const std::byte*>(places), gradients, cached.dim});
-    update_rows_({whole, rates, row_ids_[at]->data(), gradients, whole.dim});
+    uncached_.update({whole, rates, row_ids_[at]->data(), gradients, whole.dim});
   }
   void step(int step) {
     const std::int32_t* const places = cache->use();
@@ -171,10 +171,10 @@ class RowCacheRun {
     const TensorType cached{DType::kFloat32, {job_.places, job_.dim}},
         whole{DType::kFloat32, {rows(), job_.dim}}, places{DType::kInt32, {job_.lookups}},
         ids{DType::kInt64, {job_.lookups}};
-    gather_places_ = kernels_->prepare_gather(cached, &places);
-    gather_rows_ = kernels_->prepare_gather(whole, &ids);
-    update_places_ = kernels_->prepare_update(job_.rule, cached, &places);
-    update_rows_ = kernels_->prepare_update(job_.rule, whole, &ids);
+    cached_.gather = kernels_->prepare_gather(cached, &places);
+    uncached_.gather = kernels_->prepare_gather(whole, &ids);
+    cached_.update = kernels_->prepare_update(job_.rule, cached, &places);
+    uncached_.update = kernels_->prepare_update(job_.rule, whole, &ids);
   }
   // What the step's kernels do with rows of the cache.
   void announce(const std::int32_t* places, bool writes) {
@@ -196,8 +196,11 @@ class RowCacheRun {
   Memories ids_, row_ids_, gradients_, out_, want_;
   std::vector<std::vector<std::int64_t>> host_ids_;
   std::unique_ptr<RowKernels> kernels_;
-  RowKernels::Gather gather_places_, gather_rows_;
-  RowKernels::Update update_places_, update_rows_;
+  struct OfRows {
+    RowKernels::Gather gather;
+    RowKernels::Update update;
+  };
+  OfRows cached_, uncached_;
 };
 
 }  // namespace cairn::testing
