@@ -118,8 +118,8 @@ TEST_F(DeviceRowsTest, ManyTablesAreUpdatedInOneGoAsOneByOne) {
 }
 
 // Lookups that are stacked, as DLRM's are: gradients are read where they lie within that of the
-// stack. One table is looked up by ids of its own kind of rule; the last has rows of another width
-// beside, whose slices do not begin where vectors may.
+// stack. One table has another rule than the others. Rows of three floats stand first in the
+// concatenation, so that what follows does not begin where vectors may.
 TEST_F(DeviceRowsTest, GradientsOfStackedLookupsAreReadWithinThatOfTheStack) {
   std::vector<Variable> all;
   for (int t = 0; t < 4; ++t)
