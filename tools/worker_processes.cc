@@ -200,9 +200,13 @@ void WorkerProcesses::Group::start() {
   started_ = time_now();
   ending_.reset();
   told_to_end_ = planned_ = false;
+  for (Member& member : members_) {
+    member.ended.reset();
+    member.process.reset();
+  }
+  describe(true);  // a worker may ask for the group's status as soon as it runs
   for (int i = 0; i < options_.workers; ++i) {
     Member& member = members_[static_cast<std::size_t>(i)];
-    member.ended.reset();
     member.process.emplace(
         Command{.arguments = options_.program,
                 .environment = environment(i),
