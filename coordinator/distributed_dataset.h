@@ -56,8 +56,8 @@ struct InputOptions {
   // How many steps are read ahead; 0: as many as the dataset's own prefetch() says.
   std::int64_t experimental_per_replica_buffer_size = 0;
   // A processor's memory is its replicas' own, so that these change nothing there; but what means
-  // nothing is refused. Under a strategy of one GPU the elements of the next step are read, and
-  // sent there, while a step computes, unless experimental_fetch_to_device is false.
+  // nothing is refused. A strategy with one GPU reads the next step's elements and sends them to
+  // the GPU while a step computes, unless experimental_fetch_to_device is false.
   bool experimental_fetch_to_device = true;
   InputReplicationMode experimental_replication_mode = InputReplicationMode::kPerWorker;
   bool experimental_place_dataset_on_device = false;

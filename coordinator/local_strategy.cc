@@ -42,8 +42,8 @@ struct NextElements {
   std::size_t count;
 };
 
-// Two datasets that are one iterator would take from each other what was read ahead: the values are
-// then those of the first elements, and the rest is sent when it is asked for.
+// If a step takes the same iterator twice, both entries read the same elements ahead. Only those
+// are sent; the step sends the others itself.
 std::vector<Tensor> read_next(const std::vector<NextElements>& next) {
   std::vector<Tensor> values;
   for (const NextElements& one : next) {

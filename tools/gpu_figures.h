@@ -1,5 +1,5 @@
-// What the GPUs of a run say of themselves, as `cairn status`, the live line and the report tell
-// it. Of a run without GPUs there is nothing, and nothing is told.
+// How full and how busy the GPUs of a run are: for `cairn status`, the live line and the report,
+// which say nothing of GPUs where a run has none.
 #pragma once
 #include <map>
 #include <string>

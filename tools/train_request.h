@@ -27,7 +27,7 @@ struct JobOverrides {
   std::optional<std::int64_t> steps, steps_per_closure;
   std::optional<double> epochs, ps_wait_seconds;
   std::optional<std::uint64_t> seed;
-  // On and in what is computed.
+  // Which device computes, and in which arithmetic.
   struct Computing {
     std::optional<std::string> arithmetic, device;
     bool deterministic = false;

@@ -30,7 +30,7 @@ struct TrainerOptions {
   // 0..1, several times a second; what it throws ends the run
   std::function<void(double)> on_progress;
   ProgressLine* line = nullptr;  // where the run shows itself; never null
-  // What the GPUs that compute say of themselves just now; empty: there is nothing to ask.
+  // The GPUs of the run as they are now; empty: the run has none.
   std::function<std::vector<GpuSeen>()> gpus;
   // Who is told how it is doing; never null.
   std::shared_ptr<RunTeller> teller = nullptr;

@@ -162,7 +162,7 @@ void WorkerServer::on_shutdown(std::function<void(const std::string&)> handler) 
   on_shutdown_ = std::move(handler);
 }
 
-// Those of its lanes that have figures, which the CPU has not.
+// The devices of its lanes, but for the CPU, which has no figures.
 Json WorkerServer::devices_json() const {
   Json all = Json::array();
   std::set<const Device*> seen;

@@ -1,5 +1,6 @@
-// Tables behind a cache against the same tables in the device's memory, which the other checks
-// compare with loops: looked up and updated by the same kernels, they must have the same bits.
+// Checks tables behind a cache against the same tables in the device's memory. The same kernels
+// look both up and update both, so the rows must be equal to the bit. That those kernels are right,
+// the other checks show.
 #include <cmath>
 #include <cstdio>
 #include <random>

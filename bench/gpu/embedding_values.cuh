@@ -1,5 +1,5 @@
-// What the measured jobs compute with: initial rows, gradients, rates, and what a row is after the
-// first step, by plain loops in double precision.
+// The values that the measured jobs start from (rows, gradients and rates), and what a row must be
+// after the first step, computed by plain loops in double precision.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -15,13 +15,14 @@ enum class Arithmetic : std::uint8_t {
   // compute it (AVX-512 BF16, AMX, tensor cores); others give the same numbers, to within the order
   // of summing, and gain nothing.
   kBfloat16,
-  // As kBfloat16; and a device that takes bfloat16 from memory keeps what products read in it: the
-  // values between the layers of a network and their gradients, which then take half the memory.
-  // Only what no other kind of operation reads. Other devices compute as under kBfloat16.
+  // As kBfloat16. In addition, a device that can read bfloat16 from its memory keeps values in it
+  // that pass from one product to another: those between the layers of a network, and their
+  // gradients. They take half the memory. A value that another kind of operation needs in float32
+  // stays float32. Other devices compute as under kBfloat16.
   kMixedBfloat16,
 };
 
-// "float32", "tf32", "bfloat16", "mixed_bfloat16": as job files and flags have them.
+// The name in job files and flags: "float32", "tf32", "bfloat16" or "mixed_bfloat16".
 const char* arithmetic_name(Arithmetic arithmetic);
 //   Errors  InvalidArgument: another name; lists them.
 Arithmetic parse_arithmetic(std::string_view name);

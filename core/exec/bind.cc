@@ -11,7 +11,7 @@ namespace {
 // of one tree: bounds its registers and the recursion that builds it
 constexpr std::int32_t kFusedNodesMax = 64;
 
-// Bytes; what a device may expect of rows that it reads in vectors.
+// In bytes. A device reads rows in vectors of this size, so they have to begin at multiples of it.
 constexpr std::int64_t kRowAlignment = 16;
 
 std::int32_t number(const Node& node, std::string_view name) {
@@ -56,7 +56,7 @@ std::vector<TensorType> Binder::input_types(const Node& n) const {
   return types;
 }
 
-// The types as the inputs lie in memory. Of what is asked for its shape alone, nothing is read.
+// The inputs' types as they lie in memory. Inputs of which only the shape matters keep their types.
 std::vector<TensorType> Binder::stored_input_types(const Node& n) const {
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
@@ -188,7 +188,8 @@ void Binder::mark_absorbed(const Wave& wave) {
   }
 }
 
-// Of a node that computes: whether the device does so with bfloat16 for float32.
+// Whether the node computes something, and the device can do that with bfloat16 in place of
+// float32.
 bool Binder::takes_bfloat16(std::int32_t i) const {
   const Node& n = node(i);
   const std::int32_t made = plan_.value_base[static_cast<std::size_t>(i)];
@@ -196,8 +197,8 @@ bool Binder::takes_bfloat16(std::int32_t i) const {
          bound_.root(made) == made && device_.takes_bfloat16(*n.op);
 }
 
-// Under kMixedBfloat16 a value lies as bfloat16 if a product reads it, which would round it anyway,
-// and everybody else who reads it can.
+// Under kMixedBfloat16 a value is kept as bfloat16 if some product reads it, which would round it
+// anyway, and all its other readers can take bfloat16.
 void Binder::find_narrow() {
   bound_.narrow_.assign(plan_.values(), false);
   if (plan_.options.products != Arithmetic::kMixedBfloat16 || fusion_ == nullptr) return;
@@ -242,8 +243,8 @@ void Binder::emit_wave(const Wave& wave) {
   if (!on_host_) find_rows_within(wave);
 }
 
-// A slice whose rows an update by ids alone reads is the gradient of one of several lookups that
-// were stacked. The device can read the rows where they lie.
+// Where lookups were stacked, the gradient of each is a slice of the stack's gradient, and only the
+// update of its table reads that slice. On a device the update can read the rows where they lie.
 void Binder::find_rows_within(const Wave& wave) {
   for (Instruction& one : into_->compute) {
     const Node& n = node(one.node);
@@ -260,8 +261,8 @@ void Binder::find_rows_within(const Wave& wave) {
   }
 }
 
-// Of the wave's updates the one by ids that reads the slice, by itself or under another shape of as
-// many rows, if nobody else does; -1: none.
+// The place among the wave's updates of the update by ids that is the only reader of the slice,
+// directly or through a reshape that keeps the number of rows; -1: there is none.
 std::int32_t Binder::only_update(std::int32_t slice, const Wave& wave) const {
   std::int32_t value = plan_.value({slice, 0});
   const std::int64_t rows = bound_.type(value).shape[0];

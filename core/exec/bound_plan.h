@@ -22,8 +22,8 @@ struct Instruction {
   std::int32_t node = 0;  // the one that errors name: the last of those computed here
   KernelRun run;          // empty: a check that input 0 is finite
   std::vector<std::int32_t> inputs, outputs;  // values
-  // Of BoundWave::updates: the one that alone reads what is made here, and where the device makes
-  // it reads the input instead (BoundUpdate::Rows); -1: none.
+  // The place in BoundWave::updates of the only reader of what is made here. If the device makes
+  // that update, it reads the input instead (BoundUpdate::Rows), and this need not run. -1: none.
   std::int32_t for_update = -1;
 };
 
@@ -42,7 +42,8 @@ struct BoundUpdate {
   std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory
   std::int64_t sums_offset = -1;          // in the arena: rows of equal ids summed; -1: dense
   UniqueIds own_ids;                      // if no read has the same ids
-  // Where the rows of its values lie within a larger value. On the host they are copied out.
+  // Set if the rows of its values are part of a larger value. The device reads them there; for the
+  // host they are copied out.
   struct Rows {
     std::int32_t within = -1;            // value; -1: they lie by themselves
     std::int64_t begin = 0, stride = 0;  // elements
@@ -50,7 +51,7 @@ struct BoundUpdate {
   Rows rows;
 };
 
-// The updates by ids of a wave that the device makes in one go: of variables that it changes once.
+// The updates by ids that the device makes in one go: of a wave's variables, those updated once.
 struct UpdatesTogether {
   std::vector<const BoundUpdate*> members;
   RowKernels::Updates run;  // prepared for these members

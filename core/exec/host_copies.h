@@ -32,7 +32,7 @@ class HostCopies {
   //   Errors  as Device::finish_copies_out().
   void finish();
 
-  // nullptr: is not at hand.
+  // nullptr: it is not at hand.
   const std::byte* find(std::int32_t value) const;
   // At hand after finish().
   Tensor take(std::int32_t node);

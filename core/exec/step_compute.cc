@@ -47,7 +47,7 @@ void Step::compute() {
 void Step::run_instruction(const Instruction& instruction) {
   const TraceSpan span(node(instruction.node).op->name.data(), context_.closure);
   if (!instruction.run) {
-    // Of a device that runs behind, the value is looked at when the wave's work is enqueued.
+    // A device with memory of its own may run later: the value is looked at behind the whole wave.
     if (space_.on_host) return check_numerics(instruction);
     return bring(instruction.inputs[0]);
   }

@@ -1,5 +1,5 @@
-// What the host looks at of a run on a device with memory of its own: begun value by value, waited
-// for once a wave.
+// Values that the host needs to look at, of a run on a device with memory of its own. Copies are
+// begun value by value and waited for once a wave.
 #include <utility>
 
 #include "core/exec/step.h"

@@ -56,9 +56,9 @@ void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
   }
 }
 
-// Whether the variable is still what it was wherever the value is used, in the device alone: by
-// computing in waves up to the first one that updates the variable, since updates come at a wave's
-// end, and by updates of other variables in the waves before that one.
+// Whether a value that was read may be the variable's own memory: nothing that uses it comes after
+// the variable's first update, and it does not leave the device. Updates come at a wave's end, so
+// computing in that wave may still use the value, and other variables' updates before it.
 bool Step::stays_as_read(std::int32_t read) const {
   const std::int32_t value = bound_->root(plan_->value({read, 0}));
   const auto variable = node(read).attributes.get<std::int64_t>("variable");
@@ -94,8 +94,8 @@ bool Step::is_sparse(std::int32_t update) const {
   return node(update).attributes.get<bool>("sparse");
 }
 
-// Of a wave, in their order; the device has the variables of all. Those by ids of variables that
-// are changed once go together, the others one by one.
+// `updates` are a wave's, in order, and the device has the variables of all. Updates by ids go
+// together if their variable has no other update in the wave; the rest go one by one.
 void Step::enqueue_updates(std::span<BoundUpdate* const> updates) {
   std::vector<BoundUpdate*>& together = space_.together;
   together.clear();

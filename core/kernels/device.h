@@ -89,7 +89,7 @@ class Device {
 
   // Of the device's own memory: what is allocated now, by all workspaces of this process.
   virtual std::size_t used_bytes() const { return 0; }
-  // For people. nullopt: the device has no memory of its own.
+  // For people to read. nullopt: the device has no memory of its own.
   virtual std::optional<DeviceFigures> figures() const { return std::nullopt; }
 
   // At least `bytes` of the device's memory, 64-byte aligned, of any contents.

@@ -22,8 +22,8 @@
 #include "core/kernels/device.h"
 #include "core/kernels/gemm.h"
 
-// CUDA's own, declared where CUDA declares them, so that files with its headers and files without
-// mean the same types.
+// CUDA's own types, in the namespace in which CUDA declares them, so that files that include its
+// headers and files that do not agree on them.
 struct CUstream_st;
 struct CUevent_st;
 

@@ -19,7 +19,7 @@ std::int64_t lookups_of(std::span<const UpdateOf> all) {
   return count;
 }
 
-// The lowest address of what `address` names, for the places of all to count from.
+// The lowest address that `address` gives for any of the runs. Distances are counted from it.
 template <typename Address>
 std::uintptr_t lowest(std::span<const UpdateRun> runs, const Address& address) {
   std::uintptr_t least = std::numeric_limits<std::uintptr_t>::max();

@@ -25,7 +25,7 @@ std::vector<std::filesystem::path> candidates() {
   return {folder / kFile, folder.parent_path() / "lib" / kFile};
 }
 
-// A user whose machine has a GPU is told another thing than one whose machine has none.
+// Tells a machine without a GPU from one whose GPU has no driver.
 std::string no_driver_text() {
   const std::vector<std::string> found = gpus_on_bus();
   if (found.empty()) return "this machine has no NVIDIA driver (libcuda.so.1 is not found)";
@@ -72,7 +72,7 @@ void open_library(const std::string& path, cuda::OpenedDevices& opened) {
   open(cpu_device(), trace_sink(), opened);
 }
 
-// What CAIRN_CUDA_LIBRARY names is wanted, or nothing is.
+// CAIRN_CUDA_LIBRARY names a library: that one is used, or none.
 void open_told(const std::string& told, cuda::OpenedDevices& opened) {
   if (!std::filesystem::exists(told))
     opened.absent = str("CAIRN_CUDA_LIBRARY names ", told, ", which is not there");

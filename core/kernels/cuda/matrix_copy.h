@@ -8,8 +8,8 @@ namespace cairn::cuda {
 
 class Queue;
 
-// A row-major matrix in another dtype, float32 or bfloat16, and of another size: what is not in the
-// first one is zero.
+// Copies a row-major matrix to another size, and to another dtype, float32 or bfloat16. Elements
+// that the source does not have are zero; those for which there is no room are left out.
 struct MatrixCopy {
   DType from = DType::kFloat32, to = DType::kFloat32;
   std::int64_t rows = 0, columns = 0, to_rows = 0, to_columns = 0;

@@ -5,14 +5,16 @@
 namespace cairn::cuda {
 namespace {
 
-// Tensor cores read matrices of bfloat16 whose rows begin at multiples of 16 bytes; of others
-// cuBLASLt multiplies at a third of the speed.
+// In elements. Tensor cores want matrices of bfloat16 whose rows begin at multiples of 16 bytes.
+// With others cuBLASLt took three to four times as long per multiplication on an H200 (the products
+// with 415 columns in bench/gpu/results/times_dlrm.log).
 constexpr std::int64_t kAlignment = 8;
-// Multiplications. Fewer take so little time that copies do not pay.
+// Products of fewer multiplications are left as they are: they take about as long as the copies.
+// An estimate, not yet measured.
 constexpr std::int64_t kPaddedMin = std::int64_t{1} << 26;
 
-// The product that is computed: every size along which a matrix lies in memory rounded up, if that
-// pays. The elements that are added to factors are zero.
+// The product that is computed instead: every size that is the length of a row of some matrix is
+// rounded up. What is added to the factors is zero.
 Gemm padded(const ProductShape& shape) {
   Gemm g = shape.gemm;
   if (!rounds_to_bfloat16(shape.arithmetic) || shape.batch != 1 || g.m * g.n < 1 ||
@@ -27,8 +29,8 @@ Gemm padded(const ProductShape& shape) {
   return g;
 }
 
-// What a product reads: as it lies, or a copy, for which scratch is made by the first run that
-// finds no copy of another product's.
+// One factor of a product, read as it lies or through a copy. A copy that another product has made
+// is used again; scratch for an own one is allocated when it is first needed.
 class Factor {
  public:
   Factor(Queue& queue, const MatrixCopy& copy)

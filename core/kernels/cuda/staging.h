@@ -1,6 +1,6 @@
 // Staging: pinned memory through which a queue's copies between the host and the device go.
 //
-// CUDA copies beside other work, and without holding the host up, only from and to pinned memory.
+// Only copies from and to pinned memory run beside other work without holding the host up.
 // The ring is made of blocks: it grows while the oldest block is still under way, up to a bound,
 // and a block is used again once an event says that the copies of it have run.
 //   Thread  one at a time.

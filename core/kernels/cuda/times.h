@@ -1,7 +1,7 @@
-// What each operation takes on the device, between two events: printed, for whoever sets
-// CAIRN_GPU_TIMES=1, as a table on standard error when a workspace ends, and recorded where a trace
-// is (core/base/trace.h), as a track beside those of the host's threads. Steps are then not
-// recorded, because events stand between their operations.
+// How long each operation takes on the device, measured between two events. CAIRN_GPU_TIMES=1 has
+// a table of it printed on standard error when a workspace ends. A process that records a trace
+// (core/base/trace.h) has the operations in it, on a track beside those of the host's threads.
+// Either way steps are not recorded for replay, because events stand between their operations.
 #pragma once
 #include <cstdint>
 #include <map>

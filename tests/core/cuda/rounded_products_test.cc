@@ -50,8 +50,8 @@ TEST_F(RoundedProducts, ProductsOfLookedUpRowsSeeThoseOfTheirOwnRun) {
   }
 }
 
-// More shapes than a workspace keeps plans of: what a plan that had to go had rounded is not lost
-// to the others.
+// There are more shapes than a workspace keeps plans for. What was rounded for a plan that had to
+// go may still be read by the others.
 TEST_F(RoundedProducts, WhatWasRoundedForAPlanThatIsGoneMayBeReadByOthers) {
   const Variable layer = variable("layer", noise({4, 3}, 2), kSgd);
   const auto step = trace_function({floats({kAny, 4})}, [&](auto& in) {
@@ -81,8 +81,8 @@ ConcreteFunction trace_two_layers(const std::vector<Variable>& all) {
   });
 }
 
-// What lies in memory: x, 2 kernels, 2 biases, the result of the second layer, whose gradient a
-// product and a sum read, are float32; of what products read and make, h and its gradient are not.
+// The first layer's result and both layers' gradients are made in bfloat16, so that no pass rounds
+// them. What is rounded in each run is x, the kernels and the first layer's bias.
 TEST_F(RoundedProducts, UnderMixedBfloat16WhatProductsReadLiesInHalfTheMemory) {
   const std::vector<Variable> all = {
       variable("k0", noise({4, 8}, 1), kSgd), variable("b0", noise({8}, 2), kSgd),
@@ -96,7 +96,7 @@ TEST_F(RoundedProducts, UnderMixedBfloat16WhatProductsReadLiesInHalfTheMemory) {
     const auto want = run(plan, host.workspace, host.store, {}, x, {}),
                got = run(plan, device.workspace, device.store, {}, x, {});
     EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-2f);
-    // x, two kernels and two biases: h and the two gradients are made in bfloat16
+    // x, two kernels and a bias
     EXPECT_EQ(driver.counts().narrowed, 4 * (i + 1));
   }
   for (VariableId id = 0; id < 4; ++id) {

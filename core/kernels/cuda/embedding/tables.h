@@ -67,9 +67,9 @@ void gather(const Tables& tables, const Lookups& lookups, float* out, Stream str
 void pool(const Tables& tables, const Lookups& lookups, const Bags& bags, float* out,
           Stream stream);
 
-// Tables that lie anywhere, as variables of their own do, and so do their ids and gradients. It is
-// given to kernels by value, so that a recorded step has it. `..._at` counts from the pointer of
-// the whole set, the lowest of its tables'.
+// Tables that are separate pieces of memory, as variables are, with separate ids and gradients.
+// Kernels take the whole set by value, so that a recorded step keeps it. Each `..._at` is a
+// distance from the set's pointer of that kind, which is the lowest of all tables'.
 struct ScatteredTable {
   std::int64_t rows_at = 0;  // floats
   std::int64_t rows = 0;
