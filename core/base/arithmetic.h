@@ -1,4 +1,5 @@
-// The arithmetic in which matrix products are computed.
+// The arithmetic in which matrix products are computed, and on GPUs convolutions, which are made of
+// products there.
 #pragma once
 #include <cstdint>
 #include <string_view>

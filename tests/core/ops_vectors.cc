@@ -25,7 +25,7 @@ using testing::CaseInputs;
 using Results = std::map<std::string, Tensor>;
 
 Device* computing = &cpu_device();  // the device under test
-double widened = 1;                 // by this factor
+double tolerance_factor = 1;        // by this factor
 
 struct Tolerance {
   double relative, absolute;
@@ -33,7 +33,7 @@ struct Tolerance {
 
 Tolerance tolerance(const std::string& kind, const Json& want) {
   double unit = kind == "batch_norm_train" || kind == "layer_norm" ? 8e-6 : 2e-6, largest = 0.25;
-  unit *= widened;
+  unit *= tolerance_factor;
   for (const Json& datum : want.at("data"))
     if (double size = std::fabs(testing::number(datum)); std::isfinite(size))
       largest = std::max(largest, size);
@@ -241,7 +241,7 @@ void check_case(const Json& test) {
 
 void testing::check_all_ops(Device& device, double tolerances) {
   computing = &device;
-  widened = tolerances;
+  tolerance_factor = tolerances;
   Json vectors = testing::load_vectors("ops");
   ASSERT_FALSE(vectors.at("cases").empty());
   for (const Json& test : vectors.at("cases")) {

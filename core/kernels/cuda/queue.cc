@@ -63,6 +63,14 @@ Queue::~Queue() {
   driver_.destroy(stream_);
 }
 
+std::shared_ptr<Memory> Queue::shared_scratch(std::size_t bytes) {
+  auto known = shared_scratch_.lock();
+  if (known != nullptr && known->bytes() >= bytes) return known;
+  known = memory(bytes);
+  shared_scratch_ = known;
+  return known;
+}
+
 std::shared_ptr<const FaultSite> Queue::add_fault(Describe describe) {
   const std::int32_t site = ++sites_;
   faults_.emplace(site, std::move(describe));

@@ -25,6 +25,7 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
   template <typename T>
   T* as() const {
     return reinterpret_cast<T*>(data_);
@@ -70,6 +71,9 @@ class Queue {
   std::shared_ptr<Memory> memory(std::size_t bytes, Use use = Use::kScratch) {
     return std::make_shared<Memory>(driver_, stream_, bytes, use);
   }
+  // Scratch that kernels share, since they run one after another: of any contents at the start of a
+  // run, and at least so large. Not for work on a Side.
+  std::shared_ptr<Memory> shared_scratch(std::size_t bytes);
 
   // A place where a kernel may find a fault; the kernel keeps it for as long as it lives.
   // `describe` says what the fault is, given the position and the value that the kernel reported.
@@ -131,6 +135,7 @@ class Queue {
   Staging staging_;
   std::unique_ptr<Ahead> ahead_;  // made when it is first used
   std::vector<Copy> copies_;
+  std::weak_ptr<Memory> shared_scratch_;
   std::shared_ptr<Memory> record_;  // one FaultRecord
   int* any_fault_;                  // pinned
   std::int32_t sites_ = 0;          // given out so far
