@@ -22,6 +22,10 @@ class GroupStore final : public VariableStore {
 
   void pull(const StepContext& step, std::span<Read> reads) override { rows_.pull(step, reads); }
   void push(const StepContext& step, std::span<Update> updates) override;
+  // A member's own copy may lie on its device. What the device makes of it, it makes when all
+  // members have come with the same.
+  RowLender* lender() override { return which_ == Rows::kCopies ? rows_.lender() : nullptr; }
+  bool wants_told() const override { return which_ == Rows::kCopies; }
   std::shared_ptr<std::byte> update_place(VariableId variable, std::size_t bytes) override {
     return rows_.update_place(variable, bytes);
   }

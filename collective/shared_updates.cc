@@ -303,8 +303,11 @@ std::span<Update> SharedUpdates::merged(std::span<Update> own, Role role) {
   const std::vector<Tensor> headers = group_.all_gather(header_of(own));
   told_.clear();
   for (const Tensor& header : headers) told_.push_back(told_by(header));
+  for (Update& one : own) one.left_out = true;
   for (const Places& places : agreed()) {
-    const Update& one = own[places[static_cast<std::size_t>(group_.rank())]];
+    Update& one = own[places[static_cast<std::size_t>(group_.rank())]];
+    one.left_out = false;
+    if (one.on_device) continue;
     Update update = one;
     if (one.shares != Aggregation::kNone) {
       const bool told = all_inline(places);

@@ -33,6 +33,8 @@ class SharedUpdates {
   // that ask, but for updates without shares, which are its own. kTakesPart: nothing; it only gives
   // its shares. Valid until the next call; what it refers to may be other members' memory, until
   // this member calls applied().
+  // Updates that the member's device makes (Update::on_device) are not among them: of those it says
+  // which are left out.
   enum class Role : std::uint8_t { kApplies, kTakesPart };
   std::span<Update> merged(std::span<Update> own, Role role);
   // Returns when all members have called it: each has applied what it was to apply, and looks at

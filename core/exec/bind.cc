@@ -239,6 +239,7 @@ void Binder::emit_wave(const Wave& wave) {
     into_->updates.emplace_back();
     into_->updates.back().node = i;
     into_->updates.back().rates_place = updates_++;
+    into_->updates.back().shared = plan_.shares_variable(wave, i);
   }
   if (!on_host_) find_rows_within(wave);
 }

@@ -37,6 +37,9 @@ struct ReadHere {
 
 struct BoundUpdate {
   std::int32_t node = 0;
+  // It becomes one with those of other replicas, or another one of its variable in the wave does:
+  // then the store makes both, in their order.
+  bool shared = false;
   RowKernels::Update here;
   std::size_t rates_place = 0;            // among all of the plan's updates
   std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory

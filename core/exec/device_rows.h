@@ -36,6 +36,7 @@ class DeviceRows final : public RowHolder {
   // of the store's may do.
   Held* hold(RowLender& lender, VariableId id);
 
+  bool apply(const RowLender& lender, VariableId id, const Update& update) override;
   void bring_home(const RowLender& lender, VariableId id, RowMemory& home) override;
   void forget(const RowLender& lender, VariableId id) override;
 

@@ -7,6 +7,16 @@
 
 namespace cairn {
 
+bool Plan::shares_variable(const Wave& wave, std::int32_t update) const {
+  const auto variable_of = [&](std::int32_t i) {
+    return graph.nodes[static_cast<std::size_t>(i)].attributes.get<std::int64_t>("variable");
+  };
+  return std::ranges::any_of(wave.updates, [&](std::int32_t i) {
+    return graph.nodes[static_cast<std::size_t>(i)].op->name == "update_shared" &&
+           variable_of(i) == variable_of(update);
+  });
+}
+
 bool Plan::reduces(const Node& node) const {
   return node.op->effect == Effect::kAllReduce && options.replicas > 1;
 }

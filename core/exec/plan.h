@@ -66,6 +66,8 @@ class Plan {
   std::size_t values() const { return producer.size(); }
   // Is the node an all-reduce that needs other replicas?
   bool reduces(const Node& node) const;
+  // Does the wave share an update of this one's variable, be it this one, with other replicas?
+  bool shares_variable(const Wave& wave, std::int32_t update) const;
   bool live(std::int32_t node) const { return live_[static_cast<std::size_t>(node)]; }
 
  private:

@@ -32,25 +32,9 @@ Step::~Step() {
 
 // The run stands still between two calls, at a wave whose request was handed out: the next call
 // begins with the answer to it. A wave without a request is passed in the same call.
-namespace {
-
-// What is called while it lives is part of the step.
-class StepMark {
- public:
-  StepMark(Device& device, std::int64_t number) : device_(device) { device_.begin_step(number); }
-  ~StepMark() { device_.end_step(); }
-  StepMark(const StepMark&) = delete;
-  StepMark& operator=(const StepMark&) = delete;
-
- private:
-  Device& device_;
-};
-
-}  // namespace
-
 Step::Next Step::next() {
   CAIRN_CHECK(!finished_, "a step that has finished has nothing next");
-  const StepMark mark(space_.device, context_.global_step);
+  const DeviceStep mark(space_.device, context_.global_step);
   if (bound_ == nullptr) {
     bind();
     if (run_recorded()) return finish();
@@ -58,6 +42,7 @@ Step::Next Step::next() {
     if (!plan_->waves[wave_].reads.empty()) after_pull();
     for (const std::int32_t awaited = plan_->waves[wave_].awaited; tickets_awaited_ <= awaited;)
       take_in_reduced(tickets_awaited_++);
+    if (places_.wants_told() && !plan_->waves[wave_].updates.empty()) after_push();
     ++wave_;
   }
   for (; wave_ < plan_->waves.size(); ++wave_) {

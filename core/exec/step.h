@@ -134,6 +134,9 @@ class Step {
   RowKernels::UpdateRun update_run(BoundUpdate& update);
   bool is_sparse(std::int32_t update) const;
   bool made_here(const BoundUpdate& update);
+  Update told_update(const BoundUpdate& update);
+  void after_push();
+  void make_updates_here();
   bool may_record() const;
   bool rate_is_given(std::int32_t update) const;
   std::vector<const std::byte*> rows_on_device();

@@ -258,17 +258,12 @@ std::span<Update> Step::updates() {
   space_.here.clear();
   for (BoundUpdate& update : bound_->waves[wave_].updates) {
     if (stops(update.node)) continue;
-    if (lender_ == nullptr || held_for(update) == nullptr) {
-      space_.updates.push_back(make_update(update));
-      continue;
-    }
-    send_rates({&update, 1});
-    space_.here.push_back(&update);
+    const bool here = made_here(update);
+    if (here) space_.here.push_back(&update);
+    if (!here || places_.wants_told())
+      space_.updates.push_back(here ? told_update(update) : make_update(update));
   }
-  if (lender_ != nullptr) {
-    enqueue_updates(space_.here);
-    space_.device.row_kernels()->finish_updates();
-  }
+  if (!places_.wants_told()) make_updates_here();
   pushed_ = pushed_ || !space_.updates.empty();
   return space_.updates;
 }

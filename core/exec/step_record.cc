@@ -59,7 +59,7 @@ void Step::enqueue_all() {
 bool Step::run_recorded() {
   RecordedRun& recorded = bound_->recorded;
   using State = RecordedRun::State;
-  if (lender_ == nullptr || recorded.state == State::kNever) return false;
+  if (lender_ == nullptr || places_.wants_told() || recorded.state == State::kNever) return false;
   if (recorded.state == State::kNew) {
     recorded.state = may_record() ? State::kUsed : State::kNever;
     return false;

@@ -79,8 +79,8 @@ bool Step::stays_as_read(std::int32_t read) const {
 
 // The variable of an update that the device applies; nullptr: it is asked for.
 DeviceRows::Held* Step::held_for(const BoundUpdate& update) {
+  if (update.shared) return nullptr;
   const Node& n = node(update.node);
-  if (n.op->name == "update_shared") return nullptr;  // it becomes one with those of other replicas
   DeviceRows::Held* const held = space_.rows->hold(*lender_, stored_variable(update.node));
   if (held == nullptr) return nullptr;
   // The store says what is wrong with slots that were not declared.
@@ -116,6 +116,31 @@ void Step::enqueue_updates(std::span<BoundUpdate* const> updates) {
 
 bool Step::made_here(const BoundUpdate& update) {
   return lender_ != nullptr && held_for(update) != nullptr;
+}
+
+Update Step::told_update(const BoundUpdate& update) {
+  Update told{stored_variable(update.node), node(update.node).attributes.get<UpdateRule>("rule")};
+  told.on_device = true;
+  return told;
+}
+
+// Those of the list of the device's updates that no store has left out, in the order in which it
+// was told of them.
+void Step::after_push() {
+  auto here = space_.here.begin();
+  for (const Update& told : space_.updates) {
+    if (!told.on_device) continue;
+    here = told.left_out ? space_.here.erase(here) : here + 1;
+  }
+  make_updates_here();
+}
+
+void Step::make_updates_here() {
+  if (space_.here.empty()) return;
+  for (BoundUpdate* update : space_.here) send_rates({update, 1});
+  enqueue_updates(space_.here);
+  space_.device.row_kernels()->finish_updates();
+  space_.here.clear();
 }
 
 RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {

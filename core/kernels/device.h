@@ -137,6 +137,18 @@ class Device {
   virtual RowKernels* row_kernels() { return nullptr; }
 };
 
+// What is called while it lives is part of the step.
+class DeviceStep {
+ public:
+  DeviceStep(Device& device, std::int64_t number) : device_(device) { device_.begin_step(number); }
+  ~DeviceStep() { device_.end_step(); }
+  DeviceStep(const DeviceStep&) = delete;
+  DeviceStep& operator=(const DeviceStep&) = delete;
+
+ private:
+  Device& device_;
+};
+
 // The processor that runs this program, and its memory.
 Device& cpu_device();
 

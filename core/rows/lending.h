@@ -2,7 +2,7 @@
 //
 // A store lends a variable to one holder at a time. From then on the holder has its newest rows,
 // and the store asks for them before it reads or changes the variable itself, or lends it to
-// another.
+// another. Updates that come to the store it passes on to the holder.
 //   Thread  that of the store and of the holder, which is one.
 #pragma once
 #include "core/rows/row_memory.h"
@@ -15,6 +15,9 @@ class RowLender;
 class RowHolder {
  public:
   virtual ~RowHolder() = default;
+  // Makes the update where the rows are; false: it cannot, and nothing has changed. The update fits
+  // the variable and its slots.
+  virtual bool apply(const RowLender& lender, VariableId id, const Update& update) = 0;
   // Copies rows, slots and the count of updates into `home` if they have changed since they were
   // lent or brought home last.
   virtual void bring_home(const RowLender& lender, VariableId id, RowMemory& home) = 0;

@@ -100,7 +100,7 @@ void LocalStore::pull(const StepContext&, std::span<Read> reads) {
 }
 
 void LocalStore::check(const Update& update) const {
-  const RowMemory& to = memory(update.variable);
+  const RowMemory& to = at_home(update.variable);
   const VariableSpec& spec = to.spec();
   verify_rule(update.rule);
   verify_learning_rate(update.rule, update.learning_rate);
@@ -122,6 +122,8 @@ void LocalStore::check(const Update& update) const {
 }
 
 void LocalStore::apply(const Update& update) {
+  RowHolder* const holder = holders_[update.variable];
+  if (holder != nullptr && holder->apply(*this, update.variable, update)) return;
   RowMemory& to = memory(update.variable);
   if (!update.ids.defined())
     return to.update_all(update.rule, update.learning_rate, update.value.raw());

@@ -39,8 +39,8 @@ class LocalStore final : public VariableStore, private RowLender {
   // if its rule's slots were not declared) before any update of the call is applied.
   void push(const StepContext& step, std::span<Update> updates) override;
 
-  // Whole variables are lent, but for hashed ones. Every other call brings home first what it is
-  // about; one that changes a variable ends its loan.
+  // Whole variables are lent, but for hashed ones. Updates are made where the variable is; every
+  // other call brings home first what it is about, and one that changes a variable ends its loan.
   RowLender* lender() override { return this; }
 
   std::size_t size() const { return variables_.size(); }

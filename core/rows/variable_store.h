@@ -51,6 +51,10 @@ struct Update {
   // Replicas in sync each bring a share, and these become one update, in this way, before a store
   // applies it (collective/shared_updates.h). kNone: it stands for itself.
   Aggregation shares = Aggregation::kNone;
+  // The step makes it itself, in its device's memory, and only tells that it is about to; ids and
+  // value are undefined. The store may answer that nobody makes it.
+  bool on_device = false;
+  bool left_out = false;  // out
 };
 
 class RowLender;  // core/rows/lending.h
@@ -61,6 +65,9 @@ class UpdatePlaces {
   virtual ~UpdatePlaces() = default;
   // Who lends whole variables to the memory of the device that computes; null: they stay here.
   virtual RowLender* lender() { return nullptr; }
+  // Whether a push also tells of the updates that the device makes (Update::on_device), which it
+  // then makes behind the push.
+  virtual bool wants_told() const { return false; }
   // Memory from which a push of an update of this variable, of `bytes` bytes of values, would need
   // no copy; null: any is as good. The caller fills it before that push and lets go of it after.
   virtual std::shared_ptr<std::byte> update_place(VariableId, std::size_t) { return nullptr; }

@@ -8,6 +8,7 @@
 
 #include "coordinator/central_storage_strategy.h"
 #include "coordinator/mirrored_strategy.h"
+#include "tests/coordinator/mirrored_on_gpus.h"
 #include "tests/coordinator/simulated_cluster.h"
 
 namespace cairn::testing {
@@ -21,6 +22,11 @@ inline std::vector<std::string> logical_cpus(int replicas) {
 struct Mirrored {
   static std::unique_ptr<InSyncStrategy> make(int replicas, InSyncOptions options = {}) {
     return std::make_unique<MirroredStrategy>(logical_cpus(replicas), options);
+  }
+};
+struct OnGpus {
+  static std::unique_ptr<InSyncStrategy> make(int replicas, const InSyncOptions& options = {}) {
+    return std::make_unique<MirroredOnGpus>(replicas, options);
   }
 };
 struct Central {
@@ -43,7 +49,7 @@ class WorkerDevices {
  private:
   SimulatedCluster cluster_;
 };
-using InSyncKinds = ::testing::Types<Mirrored, Central, WorkerDevices>;
+using InSyncKinds = ::testing::Types<Mirrored, OnGpus, Central, WorkerDevices>;
 
 // With three replicas.
 template <typename Kind>

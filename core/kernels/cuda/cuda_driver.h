@@ -12,6 +12,7 @@ class CudaDriver : public Driver {
   // `ordinal` as CUDA counts its devices.
   explicit CudaDriver(int ordinal);
 
+  void enter() override { here(); }
   std::byte* allocate(std::size_t bytes, Stream stream) override;
   void release(std::byte* memory, Stream stream) noexcept override;
   std::size_t used_bytes() const override;

@@ -108,6 +108,7 @@ class QueueDevice final : public Device {
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return looked_at() ? &seen_rows_ : rows_.get(); }
   void begin_step(std::int64_t number) override {
+    queue_.driver().enter();
     if (!names_) return;
     queue_.driver().begin_range(number < 0 ? "a run" : str("step ", number).c_str());
   }

@@ -68,6 +68,10 @@ class Driver {
  public:
   virtual ~Driver() = default;
 
+  // What this thread launches from now on is for this device. A thread may go from one device to
+  // another between steps.
+  virtual void enter() {}
+
   // Memory that may be used on `stream` at once, and elsewhere after an event; 256-byte aligned.
   // Released memory is used again by later allocations, in the order of the stream.
   virtual std::byte* allocate(std::size_t bytes, Stream stream) = 0;

@@ -40,7 +40,8 @@ class FakeDriver final : public cuda::Driver {
         sorts = 0, recordings = 0, replays = 0, events = 0;
     // Copies to memory that is not pinned, for each of which CUDA holds the host up.
     int blocking_copies = 0;
-    int pinned_blocks = 0;  // allocated so far
+    int pinned_blocks = 0;         // allocated so far
+    std::size_t bytes_copied = 0;  // between the host and the device
   };
 
   ~FakeDriver() override {
@@ -135,6 +136,7 @@ class FakeDriver final : public cuda::Driver {
                 "a copy between host and device is recorded");
     announce(stream, std::vector<Range>{read}, std::vector<Range>{write});
     if (bytes == 0) return;
+    if (direction != Device::Direction::kWithin) counts_.bytes_copied += bytes;
     if (direction != Device::Direction::kWithin &&
         is_pinned(direction == Device::Direction::kIn ? from : to))
       return begin_pinned(stream, direction, to, from, bytes);
