@@ -16,8 +16,8 @@ std::optional<Element> DataCursor::next() {
 }
 
 // Stops at the end of the data and at an error, after which the iterator has not moved.
-std::vector<Tensor> DataCursor::read_ahead(std::size_t elements) {
-  std::vector<Tensor> values;
+std::vector<Element> DataCursor::read_ahead(std::size_t elements) {
+  std::vector<Element> read_now;
   while (ahead_.size() < elements && !iterator_->reads_once() &&
          (ahead_.empty() || ahead_.back().element)) {
     Ahead& one = ahead_.emplace_back();
@@ -29,8 +29,8 @@ std::vector<Tensor> DataCursor::read_ahead(std::size_t elements) {
     }
   }
   for (const Ahead& one : ahead_)
-    if (one.element) values.insert(values.end(), one.element->begin(), one.element->end());
-  return values;
+    if (one.element) read_now.push_back(*one.element);
+  return read_now;
 }
 
 std::optional<Element> DataCursor::read() {

@@ -13,12 +13,14 @@ const Dataset& of_batches(const Dataset& dataset) {
 
 }  // namespace
 
-DealtIterator::DealtIterator(const Dataset& dataset, Dealing how, int replicas, Offload& offload)
+DealtIterator::DealtIterator(const Dataset& dataset, Dealing how, int replicas, Offload& offload,
+                             bool fetches)
     : whole_(of_batches(dataset).element_spec()),
       spec_(whole_),
       how_(how),
       replicas_(replicas),
       fixed_size_(has_fixed_size(whole_)),
+      fetches_(fetches),
       cursor_(dataset, offload) {
   if (how_ == Dealing::kCut) spec_ = pieces_spec(whole_, replicas_);
   if (how_ == Dealing::kInTurnOfSome) spec_ = any_size_spec(whole_);
@@ -57,6 +59,29 @@ std::vector<Element> DealtIterator::in_turn() const {
   while (elements.size() < static_cast<std::size_t>(replicas_))
     elements.push_back(cut_batch(whole_, elements.front(), 0, 0));
   return elements;
+}
+
+// Pieces of a batch are rows of it, so that next() will give values that lie where these do.
+std::vector<std::vector<Tensor>> DealtIterator::read_ahead(std::size_t calls) const {
+  const auto replicas = static_cast<std::size_t>(replicas_);
+  const std::size_t per_call = how_ == Dealing::kCut ? 1 : replicas;
+  std::vector<std::vector<Tensor>> by_replica(replicas);
+  const std::vector<Element> elements = cursor_.read_ahead(calls * per_call);
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    std::vector<Element> pieces{elements[i]};
+    if (how_ == Dealing::kCut) {
+      try {
+        pieces = cut_in_pieces(whole_, elements[i], replicas_);
+      } catch (const InvalidArgumentError&) {
+        break;  // the step that takes it says what is wrong with it
+      }
+    }
+    for (std::size_t k = 0; k < pieces.size(); ++k) {
+      std::vector<Tensor>& to = by_replica[how_ == Dealing::kCut ? k : i % replicas];
+      to.insert(to.end(), pieces[k].begin(), pieces[k].end());
+    }
+  }
+  return by_replica;
 }
 
 }  // namespace cairn

@@ -28,13 +28,19 @@ enum class Dealing : std::uint8_t { kCut, kInTurn, kInTurnOfSome };
 
 class DealtIterator final : public IteratorSource {
  public:
-  DealtIterator(const Dataset& dataset, Dealing how, int replicas, Offload& offload);
+  // `fetches`: elements may be read before their step, so that they are on its devices by then.
+  DealtIterator(const Dataset& dataset, Dealing how, int replicas, Offload& offload,
+                bool fetches = true);
 
   Dealing how() const { return how_; }
   // Of what each replica gets.
   const ElementSpec& element_spec() const override { return spec_; }
   // The next element of every replica. Const, as is what steps share.
   std::vector<Element> next() const;
+  // By replica, the values of the elements that so many calls of next() will give it, as far as
+  // they can be read before (DataCursor::read_ahead); none for elements that cannot be dealt.
+  std::vector<std::vector<Tensor>> read_ahead(std::size_t calls) const;
+  bool fetches() const { return fetches_; }
   // In global batches, or batches of a replica.
   DataCursor& cursor() const { return cursor_; }
 
@@ -46,7 +52,7 @@ class DealtIterator final : public IteratorSource {
   ElementSpec spec_;
   const Dealing how_;
   const int replicas_;
-  const bool fixed_size_;
+  const bool fixed_size_, fetches_;
   mutable DataCursor cursor_;
 };
 

@@ -56,8 +56,8 @@ struct InputOptions {
   // How many steps are read ahead; 0: as many as the dataset's own prefetch() says.
   std::int64_t experimental_per_replica_buffer_size = 0;
   // A processor's memory is its replicas' own, so that these change nothing there; but what means
-  // nothing is refused. A strategy with one GPU reads the next step's elements and sends them to
-  // the GPU while a step computes, unless experimental_fetch_to_device is false.
+  // nothing is refused. Strategies whose replicas have GPUs read the next step's elements, and send
+  // them there, while a step computes, unless experimental_fetch_to_device is false.
   bool experimental_fetch_to_device = true;
   InputReplicationMode experimental_replication_mode = InputReplicationMode::kPerWorker;
   bool experimental_place_dataset_on_device = false;

@@ -39,6 +39,35 @@ namespace {
 
 bool within_trace() { return TraceContext::current() != nullptr; }
 
+// What the next step of this kind will take from its datasets. They are read by the replica that
+// first comes to it, and each has its part sent to its device.
+class NextOfReplicas {
+ public:
+  struct From {
+    std::shared_ptr<const DealtIterator> data;
+    std::size_t calls;
+  };
+  explicit NextOfReplicas(std::vector<From> from) : from_(std::move(from)) {}
+
+  // `piece` says which of an iterator's replicas it is.
+  std::vector<Tensor> of(const std::function<std::size_t(const DealtIterator&)>& piece) {
+    std::lock_guard hold(mutex_);
+    if (read_.empty())
+      for (const From& one : from_) read_.push_back(one.data->read_ahead(one.calls));
+    std::vector<Tensor> values;
+    for (std::size_t i = 0; i < from_.size(); ++i) {
+      const std::vector<Tensor>& own = read_[i][piece(*from_[i].data)];
+      values.insert(values.end(), own.begin(), own.end());
+    }
+    return values;
+  }
+
+ private:
+  std::mutex mutex_;  // guards all below
+  const std::vector<From> from_;
+  std::vector<std::vector<std::vector<Tensor>>> read_;  // by iterator and replica
+};
+
 }  // namespace
 
 // One replica alone has nobody to meet: it takes the same way as OneDeviceStrategy, with the same
@@ -55,7 +84,10 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
       recording_(
           std::make_unique<ReplicaRecording>(*this, variable_creator(), replicas_, first_, local_)),
       group_(std::move(runner)) {
-  for (const NamedDevice& device : devices) device_names_.push_back(device.name);
+  for (const NamedDevice& device : devices) {
+    device_names_.push_back(device.name);
+    on_devices_ = on_devices_ || device.device->memory() == Device::Memory::kOwn;
+  }
   runtime_.serve(*this);
 }
 
@@ -171,6 +203,7 @@ std::vector<RunInputs> InSyncStrategy::inputs_of(const std::vector<Call>& calls)
           "the replicas take different numbers of elements: get_next() must be called as often on "
           "each of them");
   std::vector<RunInputs> inputs(calls.size());
+  std::vector<NextOfReplicas::From> next;
   std::size_t iterator = 0;
   for (std::size_t a = 0; a < calls.front().arguments.size(); ++a) {
     if (std::holds_alternative<Tensor>(calls.front().arguments[a])) {
@@ -188,9 +221,22 @@ std::vector<RunInputs> InSyncStrategy::inputs_of(const std::vector<Call>& calls)
       for (std::size_t i = 0; i < inputs.size(); ++i)
         inputs[i].elements.back().push_back(std::move(elements[i]));
     }
+    if (dealt->fetches()) next.push_back({dealt, static_cast<std::size_t>(taken[iterator])});
     ++iterator;
   }
+  if (on_devices_ && !next.empty()) {
+    const auto shared = std::make_shared<NextOfReplicas>(std::move(next));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      inputs[i].next = [this, shared, i] {
+        return shared->of(
+            [&](const DealtIterator& from) { return piece_of(from, static_cast<int>(i)); });
+      };
+  }
   return inputs;
+}
+
+std::size_t InSyncStrategy::piece_of(const DealtIterator&, int replica) const {
+  return static_cast<std::size_t>(replica);
 }
 
 std::vector<Element> InSyncStrategy::elements_of(const DealtIterator& data) { return data.next(); }
@@ -285,15 +331,16 @@ std::shared_ptr<const IteratorSource> InSyncStrategy::iterator_of(
   const Dealing in_turn = alone ? Dealing::kInTurn : Dealing::kInTurnOfSome;
   const InputContext pipeline{.num_input_pipelines = share().workers,
                               .input_pipeline_id = share().worker};
+  const bool fetches = distributed.options().experimental_fetch_to_device;
   if (distributed.function())
     return dealt(read_ahead(distributed.dataset(), distributed.options(), local_), in_turn, local_,
-                 pipeline);
+                 fetches, pipeline);
   ReplicaPieces pieces = pieces_here(distributed.dataset(), distributed.options());
   if (!pieces.warning.empty()) log_warning(pieces.warning);
   if (pieces.cut_batches.defined())
-    return dealt(read_ahead(pieces.cut_batches, distributed.options(), 1), Dealing::kCut,
-                 replicas_);
-  return dealt(read_ahead(pieces.dataset, distributed.options(), local_), in_turn, local_,
+    return dealt(read_ahead(pieces.cut_batches, distributed.options(), 1), Dealing::kCut, replicas_,
+                 fetches);
+  return dealt(read_ahead(pieces.dataset, distributed.options(), local_), in_turn, local_, fetches,
                pipeline);
 }
 
@@ -305,9 +352,9 @@ std::vector<Element> InSyncStrategy::next_elements(const IteratorSource& source)
 }
 
 std::shared_ptr<const IteratorSource> InSyncStrategy::dealt(const Dataset& dataset, Dealing how,
-                                                            int replicas,
+                                                            int replicas, bool fetches,
                                                             const InputContext& pipeline) {
-  auto made = std::make_shared<DealtIterator>(dataset, how, replicas, reader());
+  auto made = std::make_shared<DealtIterator>(dataset, how, replicas, reader(), fetches);
   DataCursor& cursor = made->cursor();
   return positioned(std::move(made), cursor, pipeline);
 }

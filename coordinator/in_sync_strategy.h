@@ -91,9 +91,11 @@ class InSyncStrategy : public LocalStrategy {
   ReplicaRuntime& replica_runtime() { return runtime_; }
   const ReplicaRuntime& replica_runtime() const { return runtime_; }
   std::shared_ptr<const IteratorSource> dealt(const Dataset& dataset, Dealing how, int replicas,
-                                              const InputContext& pipeline = {});
+                                              bool fetches, const InputContext& pipeline = {});
   // The next elements of the replicas of this process.
   virtual std::vector<Element> elements_of(const DealtIterator& data);
+  // Which of the pieces that the iterator deals is that replica's of this process.
+  virtual std::size_t piece_of(const DealtIterator& data, int replica) const;
   ElementSpec distributed_spec(const Dataset& dataset, const InputOptions& options) const override;
   std::shared_ptr<const IteratorSource> iterator_of(const DistributedDataset& dataset) override;
   std::vector<Element> next_elements(const IteratorSource& source) override;
@@ -130,6 +132,7 @@ class InSyncStrategy : public LocalStrategy {
   const int replicas_, local_, first_;  // in all, of this process, and its first one
   const bool check_replicas_;
   std::vector<std::string> device_names_;  // by replica of this process
+  bool on_devices_ = false;                // with memory of their own
   // Pairs of functions that were found to meet alike; kept, so that their addresses stay theirs.
   std::set<
       std::pair<std::shared_ptr<const ConcreteFunction>, std::shared_ptr<const ConcreteFunction>>>

@@ -47,8 +47,8 @@ struct NextElements {
 std::vector<Tensor> read_next(const std::vector<NextElements>& next) {
   std::vector<Tensor> values;
   for (const NextElements& one : next) {
-    std::vector<Tensor> some = one.from.cursor().read_ahead(one.count);
-    values.insert(values.end(), some.begin(), some.end());
+    for (const Element& element : one.from.cursor().read_ahead(one.count))
+      values.insert(values.end(), element.begin(), element.end());
   }
   return values;
 }

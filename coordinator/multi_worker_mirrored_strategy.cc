@@ -167,15 +167,21 @@ ElementSpec MultiWorkerMirroredStrategy::in_turn_spec(const Dataset& dataset) co
   return any_size_spec(dataset.element_spec());
 }
 
-// Piece j of a global batch goes to worker j modulo their number, as in the reference. Pipelines of
-// workers are of different lengths: whether any of them goes on is asked at every step.
+// Piece j of a global batch goes to worker j modulo their number, as in the reference.
+std::size_t MultiWorkerMirroredStrategy::piece_of(const DealtIterator& data, int replica) const {
+  if (data.how() != Dealing::kCut) return InSyncStrategy::piece_of(data, replica);
+  return static_cast<std::size_t>(replica * num_workers() + id_in_cluster());
+}
+
+// Pipelines of workers are of different lengths: whether any of them goes on is asked at every
+// step.
 std::vector<Element> MultiWorkerMirroredStrategy::elements_of(const DealtIterator& data) {
   if (num_workers() == 1) return InSyncStrategy::elements_of(data);
   if (data.how() == Dealing::kCut) {
     const std::vector<Element> pieces = data.next();
     std::vector<Element> own;
     for (int i = 0; i < replica_runtime().local_replicas(); ++i)
-      own.push_back(pieces[static_cast<std::size_t>(i * num_workers() + id_in_cluster())]);
+      own.push_back(pieces[piece_of(data, i)]);
     return own;
   }
   std::vector<Element> own;

@@ -118,6 +118,7 @@ class MultiWorkerMirroredStrategy final : public InSyncStrategy {
   std::optional<InputContext> input_context() const override;
   ElementSpec in_turn_spec(const Dataset& dataset) const override;
   std::vector<Element> elements_of(const DealtIterator& data) override;
+  std::size_t piece_of(const DealtIterator& data, int replica) const override;
   std::vector<PipelinePosition> positions_to_save() const override;
   void gather_positions();
 

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "coordinator/device_names.h"
+#include "coordinator/in_sync_strategy.h"
 #include "coordinator/local_strategy.h"
+#include "coordinator/replica_runtime.h"
 #include "core/exec/local_runtime.h"
 #include "core/graph/ops.h"
 #include "tests/core/fake_device.h"
@@ -114,6 +119,75 @@ TEST_F(DataAhead, ACheckpointStandsBeforeWhatNoStepHasTaken) {
 
   EXPECT_EQ(all, Ids(want.begin() + 2, want.end()));
   EXPECT_THROW(step(data), OutOfRangeError);
+}
+
+struct OnTwoFakeDevices : InSyncStrategy {
+  explicit OnTwoFakeDevices(std::array<testing::FakeDevice, 2>& devices)
+      : InSyncStrategy(std::make_unique<ReplicaRuntime>(7, 2, ReplicaRuntime::Rows::kCopies),
+                       {{"fake:0", &devices[0]}, {"fake:1", &devices[1]}}, {}) {}
+};
+
+struct ReplicasDataAhead : ::testing::Test {
+  std::array<testing::FakeDevice, 2> devices;
+  std::unique_ptr<OnTwoFakeDevices> strategy = std::make_unique<OnTwoFakeDevices>(devices);
+
+  // What the replicas took in one step, doubled by their devices.
+  std::vector<Ids> step(const DistributedIterator& data) {
+    Function run = strategy->function(
+        [](Iterator input) { return input.get_next().features["value"] * std::int64_t{2}; });
+    std::vector<Ids> all;
+    for (const RunValue& own :
+         strategy->experimental_local_results(strategy->run(run, {data})[0])) {
+      const auto values = own.values<std::int64_t>();
+      all.emplace_back(values.begin(), values.end());
+    }
+    return all;
+  }
+  DistributedIterator iterated(const Dataset& dataset, const InputOptions& options = {}) {
+    return strategy->iterate(strategy->experimental_distribute_dataset(dataset, options));
+  }
+};
+
+TEST_F(ReplicasDataAhead, EachFindsItsPartOfTheNextBatchOnItsDevice) {
+  const auto data = iterated(Dataset::range(10).batch(4));
+  EXPECT_THAT(step(data), ElementsAre(ElementsAre(0, 2), ElementsAre(4, 6)));
+  EXPECT_THAT(step(data), ElementsAre(ElementsAre(8, 10), ElementsAre(12, 14)));
+  EXPECT_THAT(step(data), ElementsAre(ElementsAre(16), ElementsAre(18)));
+  for (const auto& device : devices) EXPECT_EQ(device.counts().found_ahead, 2);
+  EXPECT_THROW(step(data), OutOfRangeError);
+}
+
+TEST_F(ReplicasDataAhead, BatchesThatAreDealtInTurnAreFoundToo) {
+  const auto data = strategy->iterate(strategy->distribute_datasets_from_function(
+      [](const InputContext&) { return Dataset::range(8).batch(2); }));
+  EXPECT_THAT(step(data), ElementsAre(ElementsAre(0, 2), ElementsAre(4, 6)));
+  EXPECT_THAT(step(data), ElementsAre(ElementsAre(8, 10), ElementsAre(12, 14)));
+  for (const auto& device : devices) EXPECT_EQ(device.counts().found_ahead, 1);
+  EXPECT_THROW(step(data), OutOfRangeError);
+}
+
+TEST_F(ReplicasDataAhead, WithoutFetchToDeviceEachStepReadsItsOwn) {
+  const auto data = iterated(Dataset::range(8).batch(4), {.experimental_fetch_to_device = false});
+  step(data);
+  for (const auto& device : devices) EXPECT_EQ(device.counts().sent_ahead, 0);
+}
+
+TEST_F(ReplicasDataAhead, ACheckpointStandsBeforeWhatNoStepHasTaken) {
+  tools::TempFolder folder;
+  const Dataset dataset = Dataset::range(24).shuffle(24, 3).batch(4);
+  std::string checkpoint;
+  std::vector<std::vector<Ids>> want;
+  {
+    const auto data = iterated(dataset);
+    step(data);
+    checkpoint = strategy->save({.folder = folder.path()});
+    for (int i = 0; i < 5; ++i) want.push_back(step(data));
+  }
+  strategy = nullptr;
+  strategy = std::make_unique<OnTwoFakeDevices>(devices);
+  strategy->restore(checkpoint);
+  const auto data = iterated(dataset);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(step(data), want[static_cast<std::size_t>(i)]) << i;
 }
 
 }  // namespace
