@@ -42,6 +42,9 @@ class FakeDriver final : public cuda::Driver {
     int blocking_copies = 0;
     int pinned_blocks = 0;         // allocated so far
     std::size_t bytes_copied = 0;  // between the host and the device
+    // Kernels, products, sorts, fills and copies within the device: what each is a node of the CUDA
+    // graph of a replayed step.
+    int pieces = 0;
   };
 
   ~FakeDriver() override {
@@ -141,12 +144,12 @@ class FakeDriver final : public cuda::Driver {
         is_pinned(direction == Device::Direction::kIn ? from : to))
       return begin_pinned(stream, direction, to, from, bytes);
     if (direction == Device::Direction::kOut) ++counts_.blocking_copies;
-    now_or_later([=] { std::memcpy(to, from, bytes); });
+    launch([=] { std::memcpy(to, from, bytes); });
   }
   void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
     check_side(true, to, bytes);
     announce(stream, {}, std::vector<Range>{{to, bytes}});
-    now_or_later([=] { std::memset(to, 0, bytes); });
+    launch([=] { std::memset(to, 0, bytes); });
   }
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
@@ -154,7 +157,7 @@ class FakeDriver final : public cuda::Driver {
     if (s.deterministic) ++counts_.deterministic_products;
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const void* a, const void* b, const void* bias, void* c) {
-      now_or_later([=] {
+      launch([=] {
         const bool rounds = rounds_to_bfloat16(s.arithmetic);
         const auto& [m, n, k, ta, tb] = s.gemm;
         const auto made =
@@ -168,7 +171,7 @@ class FakeDriver final : public cuda::Driver {
     };
   }
   void narrow(Stream, std::int64_t n, const float* from, std::uint16_t* to) override {
-    now_or_later([=, this] {
+    launch([=, this] {
       ++counts_.narrowed;
       narrow_to_bfloat16(from, static_cast<std::size_t>(n), reinterpret_cast<std::byte*>(to));
     });
@@ -177,7 +180,7 @@ class FakeDriver final : public cuda::Driver {
   std::size_t sort_scratch(std::int64_t n, int) override { return static_cast<std::size_t>(n); }
   void sort(Stream, std::int64_t n, int bits, const std::uint64_t* keys, std::uint64_t* sorted_keys,
             const std::int32_t* values, std::int32_t* sorted_values, std::byte*) override {
-    now_or_later([=, this] {
+    launch([=, this] {
       ++counts_.sorts;
       std::vector<std::int64_t> order(static_cast<std::size_t>(n));
       for (std::int64_t i = 0; i < n; ++i) {
@@ -196,7 +199,7 @@ class FakeDriver final : public cuda::Driver {
   std::size_t sum_scratch(std::int64_t n) override { return static_cast<std::size_t>(n); }
   void running_sums(Stream, std::int64_t n, const std::int32_t* values, std::int32_t* sums,
                     std::byte*) override {
-    now_or_later([=] { std::partial_sum(values, values + n, sums); });
+    launch([=] { std::partial_sum(values, values + n, sums); });
   }
 
   std::unique_ptr<cuda::Recording> record_work(Stream,
@@ -213,7 +216,7 @@ class FakeDriver final : public cuda::Driver {
     recorded_ = nullptr;
     return made;
   }
-  void run_on_host(const std::function<void()>& work) override { now_or_later(work); }
+  void run_on_host(const std::function<void()>& work) override { launch(work); }
 
   // From now on the device has so much memory.
   void limit(std::size_t bytes) { limit_ = bytes; }
@@ -224,9 +227,27 @@ class FakeDriver final : public cuda::Driver {
   const std::vector<std::string>& ranges() const { return ranges_; }
   bool wants_names() const override { return attached_; }
   void begin_range(const char* name) override {
-    ranges_.push_back(std::string(static_cast<std::size_t>(depth_++), '>') + name);
+    open_.emplace_back(ranges_.size(), counts_.pieces);
+    ranges_.push_back(std::string(open_.size() - 1, '>') + name);
+    range_pieces_.push_back(0);
   }
-  void end_range() override { --depth_; }
+  void end_range() override {
+    const auto& [range, before] = open_.back();
+    range_pieces_[range] = counts_.pieces - before;
+    open_.pop_back();
+  }
+  // Pieces of work in the ranges whose names begin so. What is recorded or replayed is in none.
+  int pieces_of(std::string_view name) const {
+    int pieces = 0;
+    for (std::size_t i = 0; i < ranges_.size(); ++i)
+      if (std::string_view(ranges_[i]).starts_with(name)) pieces += range_pieces_[i];
+    return pieces;
+  }
+
+  void forget_ranges() {
+    ranges_.clear();
+    range_pieces_.clear();
+  }
 
   // Work on this block is announced row by row, by whoever knows the rows: announcements of more
   // than `row_bytes` of it are left out.
@@ -285,6 +306,13 @@ class FakeDriver final : public cuda::Driver {
       recorded_->push_back(work);
     else
       work();
+  }
+
+  void launch(const std::function<void()>& work) {
+    now_or_later([=, this] {
+      ++counts_.pieces;
+      work();
+    });
   }
 
   void host_waits_for(const Clock& clock) {
@@ -384,8 +412,9 @@ class FakeDriver final : public cuda::Driver {
   std::uintptr_t names_ = 0;
   std::size_t limit_ = ~std::size_t{0};
   bool attached_ = false;
-  int depth_ = 0;
   std::vector<std::string> ranges_;
+  std::vector<int> range_pieces_;                  // beside ranges_
+  std::vector<std::pair<std::size_t, int>> open_;  // ranges, and the pieces before each
   std::map<Event, int> ticks_;
   std::map<std::byte*, std::size_t> pinned_;
   std::vector<UnderWay> under_way_;
