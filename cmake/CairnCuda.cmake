@@ -3,7 +3,7 @@
 set(CAIRN_CUDA_DEVICE_SOURCES
   ahead.cc arrange.cu convolution.cu custom_rule.cu device.cc fused.cu host_run.cc indexing.cu kernel_table.cc matmul.cc matrix_copy.cu memory_use.cc
   normalise.cu ordered_ids.cu piece.cu pooling.cu products.cc program.cc queue.cc random.cu recommendation.cu reduction.cu row_cache.cc
-  row_cache_work.cu row_kernels.cu rules.cu rules_adaptive.cu rules_moments.cu scatter.cu selection.cu shape.cu softmax.cu staging.cc times.cc)
+  row_cache_work.cu row_gathers.cu row_kernels.cu rules.cu rules_adaptive.cu rules_moments.cu scatter.cu selection.cu shape.cu softmax.cu staging.cc times.cc)
 list(TRANSFORM CAIRN_CUDA_DEVICE_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/core/kernels/cuda/)
 
 option(CAIRN_CUDA "Build libcairn_cuda.so where there is a CUDA toolkit" ON)

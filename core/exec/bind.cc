@@ -11,9 +11,6 @@ namespace {
 // of one tree: bounds its registers and the recursion that builds it
 constexpr std::int32_t kFusedNodesMax = 64;
 
-// In bytes. A device reads rows in vectors of this size, so they have to begin at multiples of it.
-constexpr std::int64_t kRowAlignment = 16;
-
 std::int32_t number(const Node& node, std::string_view name) {
   return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
 }
@@ -45,6 +42,7 @@ void Binder::bind() {
     if (plan_.uses[v] != 1) consumer_[v] = -1;
   for (const Wave& wave : plan_.waves) mark_absorbed(wave);
   find_narrow();
+  find_rows_into();
   for (const Wave& wave : plan_.waves) emit_wave(wave);
   place();
 }
@@ -188,44 +186,6 @@ void Binder::mark_absorbed(const Wave& wave) {
   }
 }
 
-// Whether the node computes something, and the device can do that with bfloat16 in place of
-// float32.
-bool Binder::takes_bfloat16(std::int32_t i) const {
-  const Node& n = node(i);
-  const std::int32_t made = plan_.value_base[static_cast<std::size_t>(i)];
-  return n.op->effect == Effect::kNone && !is_given(n) && !is_check(n) &&
-         bound_.root(made) == made && device_.takes_bfloat16(*n.op);
-}
-
-// Under kMixedBfloat16 a value is kept as bfloat16 if some product reads it, which would round it
-// anyway, and all its other readers can take bfloat16.
-void Binder::find_narrow() {
-  bound_.narrow_.assign(plan_.values(), false);
-  if (plan_.options.products != Arithmetic::kMixedBfloat16 || fusion_ == nullptr) return;
-  std::vector<bool> by_product(plan_.values(), false), otherwise(plan_.values(), false);
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
-    if (!plan_.live(i)) continue;
-    const Node& n = node(i);
-    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
-      const auto value = static_cast<std::size_t>(bound_.root(plan_.value(n.inputs[k])));
-      if (n.op->needs_shape_only(k)) continue;
-      if (!takes_bfloat16(i))
-        otherwise[value] = true;
-      else if (n.op->has(OpFlags::kMatrixProduct))
-        by_product[value] = true;
-    }
-  }
-  for (ValueRef out : plan_.graph.outputs)
-    otherwise[static_cast<std::size_t>(bound_.root(plan_.value(out)))] = true;
-  for (std::size_t v = 0; v < plan_.values(); ++v) {
-    const std::int32_t i = plan_.producer[v];
-    const bool writes = is_elementwise(node(i)) || node(i).op->has(OpFlags::kMatrixProduct);
-    bound_.narrow_[v] = by_product[v] && !otherwise[v] && plan_.live(i) && writes &&
-                        takes_bfloat16(i) && absorbed_into_[static_cast<std::size_t>(i)] < 0 &&
-                        bound_.type(static_cast<std::int32_t>(v)).dtype == DType::kFloat32;
-  }
-}
-
 void Binder::emit_wave(const Wave& wave) {
   bound_.waves.emplace_back();
   into_ = &bound_.waves.back();
@@ -242,48 +202,6 @@ void Binder::emit_wave(const Wave& wave) {
     into_->updates.back().shared = plan_.shares_variable(wave, i);
   }
   if (!on_host_) find_rows_within(wave);
-}
-
-// Where lookups were stacked, the gradient of each is a slice of the stack's gradient, and only the
-// update of its table reads that slice. On a device the update can read the rows where they lie.
-void Binder::find_rows_within(const Wave& wave) {
-  for (Instruction& one : into_->compute) {
-    const Node& n = node(one.node);
-    if (!n.op->has(OpFlags::kSlice) || number(n, "axis") != 1) continue;
-    const std::int32_t place = only_update(one.node, wave);
-    if (place < 0) continue;
-    const Shape& whole = input_type(n, 0).shape;
-    const std::int64_t width = whole.row_elements();
-    const std::int64_t begin = whole[1] > 0 ? number(n, "begin") * (width / whole[1]) : 0;
-    const auto bytes = static_cast<std::int64_t>(dtype_bytes(input_type(n, 0).dtype));
-    if (begin * bytes % kRowAlignment != 0 || width * bytes % kRowAlignment != 0) continue;
-    one.for_update = place;
-    into_->updates[static_cast<std::size_t>(place)].rows = {plan_.value(n.inputs[0]), begin, width};
-  }
-}
-
-// The place among the wave's updates of the update by ids that is the only reader of the slice,
-// directly or through a reshape that keeps the number of rows; -1: there is none.
-std::int32_t Binder::only_update(std::int32_t slice, const Wave& wave) const {
-  std::int32_t value = plan_.value({slice, 0});
-  const std::int64_t rows = bound_.type(value).shape[0];
-  for (;;) {
-    const std::int32_t reader = consumer_[static_cast<std::size_t>(value)];
-    if (reader < 0) return -1;
-    const Node& n = node(reader);
-    if (n.op->effect == Effect::kUpdate) {
-      const auto found = std::ranges::find(wave.updates, reader);
-      const bool by_ids = n.attributes.get<bool>("sparse") && plan_.value(n.inputs[1]) == value;
-      const bool whole_rows =
-          bound_.type(value).shape.rank() > 0 && bound_.type(value).shape[0] == rows;
-      return found != wave.updates.end() && by_ids && whole_rows
-                 ? static_cast<std::int32_t>(found - wave.updates.begin())
-                 : -1;
-    }
-    const std::int32_t next = plan_.value({reader, 0});
-    if (bound_.root(next) != bound_.root(value)) return -1;
-    value = next;
-  }
 }
 
 // A check has no kernel: the run looks at the value itself. What was given, and what is another

@@ -39,6 +39,8 @@ class Binder {
   void emit_fused(std::int32_t i);
   void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;
   void emit_kernel(std::int32_t i);
+  void find_rows_into();
+  bool is_lookup_of(std::int32_t value, std::int64_t run) const;
   void find_rows_within(const Wave& wave);
   std::int32_t only_update(std::int32_t slice, const Wave& wave) const;
   void emit_reduction(std::int32_t i);

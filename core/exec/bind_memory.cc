@@ -40,7 +40,7 @@ Binder::Lives Binder::find_lives() const {
   };
   auto define = [&](std::int32_t value, std::int64_t time) {
     auto& interval = life[static_cast<std::size_t>(value)];
-    interval.first = time;
+    if (interval.first == kUnset) interval.first = time;
     interval.last = std::max(interval.last, time);
     interval.bytes = bytes_of(bound_.stored_type(value));
   };
@@ -63,7 +63,10 @@ Binder::Lives Binder::find_lives() const {
     for (const ReadGroup& group : plan_.waves[w].reads)
       for (std::int32_t i : group.nodes) {
         for (ValueRef in : node(i).inputs) use(plan_.value(in), time);
-        if (!group.whole || !on_host_) define(plan_.value_base[static_cast<std::size_t>(i)], time);
+        const std::int32_t value = plan_.value_base[static_cast<std::size_t>(i)];
+        if (!group.whole || !on_host_) define(value, time);
+        if (const RowsWithin& rows = bound_.rows_of(value); rows.within >= 0)
+          define(rows.within, time);
       }
     for (const BoundUpdate& update : bound_.waves[w].updates) {
       const Node& n = node(update.node);

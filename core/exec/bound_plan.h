@@ -23,15 +23,21 @@ struct Instruction {
   KernelRun run;          // empty: a check that input 0 is finite
   std::vector<std::int32_t> inputs, outputs;  // values
   // The place in BoundWave::updates of the only reader of what is made here. If the device makes
-  // that update, it reads the input instead (BoundUpdate::Rows), and this need not run. -1: none.
+  // that update, it reads the input instead (BoundUpdate::rows), and this need not run. -1: none.
   std::int32_t for_update = -1;
+};
+
+// Rows that lie within those of a larger value.
+struct RowsWithin {
+  std::int32_t within = -1;            // value; -1: they lie by themselves
+  std::int64_t begin = 0, stride = 0;  // elements
 };
 
 // A read, or an update, of a variable that lies in the device's memory. Prepared when it is first
 // made there.
 struct ReadHere {
   bool served = false;                      // in this run
-  std::vector<RowKernels::Gather> gathers;  // beside ReadGroup::nodes
+  std::vector<RowKernels::Gather> gathers;  // of a whole variable, beside ReadGroup::nodes
   std::vector<bool> in_place;               // likewise: the value is the variable's own memory
 };
 
@@ -45,13 +51,15 @@ struct BoundUpdate {
   std::shared_ptr<std::byte> joined_ids;  // of several reads, in the device's memory
   std::int64_t sums_offset = -1;          // in the arena: rows of equal ids summed; -1: dense
   UniqueIds own_ids;                      // if no read has the same ids
-  // Set if the rows of its values are part of a larger value. The device reads them there; for the
-  // host they are copied out.
-  struct Rows {
-    std::int32_t within = -1;            // value; -1: they lie by themselves
-    std::int64_t begin = 0, stride = 0;  // elements
-  };
-  Rows rows;
+  // Of its values. If they are part of a larger value, the device reads them there; for the host
+  // they are copied out.
+  RowsWithin rows;
+};
+
+// The lookups that the device makes in one go: of a wave, those of variables that it has.
+struct LookupsTogether {
+  std::vector<std::int32_t> members;  // nodes
+  RowKernels::Gathers run;            // prepared for these members
 };
 
 // The updates by ids that the device makes in one go: of a wave's variables, those updated once.
@@ -65,6 +73,7 @@ struct BoundWave {
   std::vector<UniqueIds> ids;  // beside Wave::reads
   std::vector<Read> reads;     // likewise; filled anew each run
   std::vector<ReadHere> here;  // likewise
+  LookupsTogether lookups;
   std::vector<BoundUpdate> updates;
   UpdatesTogether together;
   std::vector<std::int32_t> reduced;  // values: the outputs of Wave::reductions
@@ -113,6 +122,10 @@ class BoundPlan {
   std::int64_t offset(std::int32_t value) const {
     return offsets_[static_cast<std::size_t>(root(value))];
   }
+  // Where the device writes the rows that a lookup reads.
+  const RowsWithin& rows_of(std::int32_t value) const {
+    return within_[static_cast<std::size_t>(value)];
+  }
   std::size_t arena_bytes() const { return arena_bytes_; }
   // "matmul(float32[256, 72], float32[72, 128])", for errors.
   std::string node_text(std::int32_t node) const;
@@ -132,7 +145,8 @@ class BoundPlan {
   std::vector<std::int64_t> signature_;
   std::vector<TensorType> types_;
   std::vector<std::int32_t> roots_;
-  std::vector<bool> narrow_;  // by value: lies as bfloat16
+  std::vector<bool> narrow_;        // by value: lies as bfloat16
+  std::vector<RowsWithin> within_;  // by value
   std::vector<std::int64_t> offsets_;
   std::size_t arena_bytes_ = 0;
 };

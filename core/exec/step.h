@@ -120,6 +120,8 @@ class Step {
   bool serve(std::size_t group);
   void serve_whole(const DeviceRows::Held& held, std::size_t group);
   void serve_rows(const DeviceRows::Held& held, std::size_t group);
+  DType dtype_of_rows(std::int32_t lookup) const;
+  void enqueue_lookups();
   bool stays_as_read(std::int32_t read) const;
   std::span<const std::int32_t> id_readers(std::int32_t update) const;
   bool has_ids_of_read(const BoundUpdate& update) const;

@@ -45,15 +45,46 @@ void Step::serve_whole(const DeviceRows::Held& held, std::size_t g) {
   }
 }
 
+// Only notes the lookups, which go to the device together: see enqueue_lookups().
 void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
-  ReadHere& here = bound_->waves[wave_].here[g];
-  const ReadGroup& group = plan_->waves[wave_].reads[g];
-  for (std::size_t k = 0; k < group.nodes.size(); ++k) {
-    const std::int32_t i = group.nodes[k], ids = input(i, 0);
-    if (!here.gathers[k])
-      here.gathers[k] = space_.device.row_kernels()->prepare_gather(held.type, &bound_->type(ids));
-    here.gathers[k](held.block, data(ids), const_cast<std::byte*>(data(plan_->value({i, 0}))));
+  for (std::int32_t i : plan_->waves[wave_].reads[g].nodes) {
+    const std::int32_t value = plan_->value({i, 0});
+    const RowsWithin& rows = bound_->rows_of(value);
+    RowKernels::GatherRun run{held.block, data(input(i, 0)), nullptr, rows.stride};
+    if (rows.within < 0) {
+      run.rows = const_cast<std::byte*>(data(value));
+      run.rows_stride = held.block.dim;
+    } else {
+      run.rows = const_cast<std::byte*>(data(rows.within)) +
+                 static_cast<std::size_t>(rows.begin) * dtype_bytes(dtype_of_rows(i));
+      // What reads the value finds it in its place.
+      space_.pointers[static_cast<std::size_t>(value)] = nullptr;
+    }
+    space_.lookups.push_back(i);
+    space_.gather_runs.push_back(run);
   }
+}
+
+// As it lies in memory.
+DType Step::dtype_of_rows(std::int32_t lookup) const {
+  const std::int32_t value = plan_->value({lookup, 0});
+  const RowsWithin& rows = bound_->rows_of(value);
+  return bound_->stored_type(rows.within < 0 ? value : rows.within).dtype;
+}
+
+void Step::enqueue_lookups() {
+  if (space_.lookups.empty()) return;
+  LookupsTogether& prepared = bound_->waves[wave_].lookups;
+  if (prepared.members != space_.lookups) {
+    std::vector<RowKernels::GatherOf> all;
+    for (std::int32_t i : space_.lookups)
+      all.push_back({variable_of(i).type, bound_->type(input(i, 0)), dtype_of_rows(i)});
+    prepared.run = space_.device.row_kernels()->prepare_gathers(all);
+    prepared.members = space_.lookups;
+  }
+  prepared.run(space_.gather_runs);
+  space_.lookups.clear();
+  space_.gather_runs.clear();
 }
 
 // Whether a value that was read may be the variable's own memory: nothing that uses it comes after
@@ -153,7 +184,7 @@ RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {
     return run;
   }
   run.ids = ids_here(update);
-  const BoundUpdate::Rows& rows = update.rows;
+  const RowsWithin& rows = update.rows;
   run.values = rows.within < 0 ? data(input(update.node, 1))
                                : data(rows.within) + static_cast<std::size_t>(rows.begin) *
                                                          dtype_bytes(held.type.dtype);

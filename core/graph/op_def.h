@@ -63,6 +63,9 @@ enum class OpFlags : std::uint16_t {
   kGradientOfEachOutput = 1 << 10,
   // The elements of its input from the attribute `begin` on along the attribute `axis`.
   kSlice = 1 << 11,
+  // Its inputs beside one another along the attribute `axis`, which may be a new one. On a device
+  // an input that stands in its place already is passed as null.
+  kJoin = 1 << 12,
 };
 constexpr OpFlags operator|(OpFlags a, OpFlags b) {
   return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

@@ -152,8 +152,9 @@ Arrays grad_concat_grad(const Array&, const Array&) {
 }
 
 const OpDef kPiecesOps[] = {
-    {"concat", 1, OpDef::kAny, "axis", infer_concat, grad_concat, OpFlags::kConcatenation},
-    {"stack", 1, OpDef::kAny, "axis", infer_stack, grad_stack},
+    {"concat", 1, OpDef::kAny, "axis", infer_concat, grad_concat,
+     OpFlags::kConcatenation | OpFlags::kJoin},
+    {"stack", 1, OpDef::kAny, "axis", infer_stack, grad_stack, OpFlags::kJoin},
     {"slice", 1, 1, "axis begin size", infer_slice, grad_slice, OpFlags::kSlice},
     {"slice_grad", 2, 2, "axis begin", infer_slice_grad, grad_slice_grad, OpFlags::kNone,
      shape_of(1)},

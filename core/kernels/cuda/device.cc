@@ -179,6 +179,14 @@ class QueueDevice final : public Device {
         device_.during(what, [&] { run(block, at, rows); });
       };
     }
+    Gathers prepare_gathers(std::span<const GatherOf> all) override {
+      return [this,
+              what = all.size() == 1 ? "rows of " + all[0].table.to_string()
+                                     : str("rows of ", all.size(), " variables"),
+              run = device_.rows_->prepare_gathers(all)](std::span<const GatherRun> runs) {
+        device_.during(what, [&] { run(runs); });
+      };
+    }
     Update prepare_update(const UpdateRule& rule, const TensorType& table,
                           const TensorType* ids) override {
       return [this,
@@ -235,10 +243,13 @@ class QueueDevice final : public Device {
     const bool announces = queue_.driver().watches();
     if (!announces && !rounds_to_bfloat16(products)) return run;
     std::vector<Range> reads(inputs.size()), writes(outputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) reads[i].bytes = bytes_of(inputs[i]);
+    std::vector<std::size_t> bytes;  // of the inputs
+    for (const TensorType& input : inputs) bytes.push_back(bytes_of(input));
     for (std::size_t i = 0; i < outputs.size(); ++i) writes[i].bytes = bytes_of(outputs[i]);
-    return [this, announces, run = std::move(run), reads, writes](const KernelCall& call) mutable {
-      for (std::size_t i = 0; i < reads.size(); ++i) reads[i].begin = call.inputs[i];
+    return [this, announces, run = std::move(run), bytes, reads,
+            writes](const KernelCall& call) mutable {
+      for (std::size_t i = 0; i < reads.size(); ++i)
+        reads[i] = {call.inputs[i], call.inputs[i] != nullptr ? bytes[i] : 0};
       for (std::size_t i = 0; i < writes.size(); ++i) writes[i].begin = call.outputs[i];
       if (announces) queue_.driver().announce(queue_.stream(), reads, writes);
       run(call);

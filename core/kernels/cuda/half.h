@@ -30,4 +30,16 @@ inline float widen_float16(std::uint16_t x) { return from_float16(x); }
 inline std::uint16_t narrow_float16(float x) { return to_float16(x); }
 #endif
 
+// How a float lies in memory, and how it is read and written there.
+struct AsFloat32 {
+  using Stored = float;
+  CAIRN_DEVICE static float read(float x) { return x; }
+  CAIRN_DEVICE static float write(float x) { return x; }
+};
+struct AsBfloat16 {
+  using Stored = std::uint16_t;
+  CAIRN_DEVICE static float read(std::uint16_t x) { return widen_bfloat16(x); }
+  CAIRN_DEVICE static std::uint16_t write(float x) { return narrow_bfloat16(x); }
+};
+
 }  // namespace cairn::cuda

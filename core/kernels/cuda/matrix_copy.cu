@@ -8,17 +8,6 @@
 namespace cairn::cuda {
 namespace {
 
-struct Float32 {
-  using Stored = float;
-  CAIRN_DEVICE static float read(float x) { return x; }
-  CAIRN_DEVICE static float write(float x) { return x; }
-};
-struct Bfloat16 {
-  using Stored = std::uint16_t;
-  CAIRN_DEVICE static float read(std::uint16_t x) { return widen_bfloat16(x); }
-  CAIRN_DEVICE static std::uint16_t write(float x) { return narrow_bfloat16(x); }
-};
-
 template <typename From, typename To>
 void copy_elements(Queue& queue, const MatrixCopy& copy, const std::byte* from, std::byte* to) {
   const auto* const x = reinterpret_cast<const typename From::Stored*>(from);
@@ -41,11 +30,11 @@ void copy_matrix(Queue& queue, const MatrixCopy& copy, const std::byte* from, st
                                  reinterpret_cast<const float*>(from),
                                  reinterpret_cast<std::uint16_t*>(to));
   if (narrow_from)
-    narrow_to ? copy_elements<Bfloat16, Bfloat16>(queue, copy, from, to)
-              : copy_elements<Bfloat16, Float32>(queue, copy, from, to);
+    narrow_to ? copy_elements<AsBfloat16, AsBfloat16>(queue, copy, from, to)
+              : copy_elements<AsBfloat16, AsFloat32>(queue, copy, from, to);
   else
-    narrow_to ? copy_elements<Float32, Bfloat16>(queue, copy, from, to)
-              : copy_elements<Float32, Float32>(queue, copy, from, to);
+    narrow_to ? copy_elements<AsFloat32, AsBfloat16>(queue, copy, from, to)
+              : copy_elements<AsFloat32, AsFloat32>(queue, copy, from, to);
 }
 
 }  // namespace cairn::cuda

@@ -1,28 +1,23 @@
-// Joining values along an axis and cutting them. A value is a table of runs of bytes: all axes
-// after the one in question lie together. Both operations copy a column of that table, in words as
-// wide as the runs allow.
-#include <numeric>
-
+// Joining values along an axis and cutting them. A value is a table of runs of elements: all axes
+// from the one in question on lie together. Both operations copy columns of such tables, in words
+// as wide as the runs allow, or element by element where float32 becomes bfloat16 or the reverse.
 #include "core/base/error.h"
+#include "core/kernels/cuda/half.h"
 #include "core/kernels/cuda/index.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/launch.h"
+#include "core/kernels/cuda/words.h"
 
 namespace cairn::cuda {
 namespace {
 
-struct alignas(16) Word16 {
-  std::uint64_t half[2];
-};
-
 struct Runs {
-  std::int64_t rows = 1, run = 1;  // run: in bytes
+  std::int64_t rows = 1, run = 1;  // run: in elements
 };
 
 Runs runs_of(const TensorType& type, int axis) {
   Runs made;
   for (int i = 0; i < type.shape.rank(); ++i) (i < axis ? made.rows : made.run) *= type.shape[i];
-  made.run *= static_cast<std::int64_t>(dtype_bytes(type.dtype));
   return made;
 }
 
@@ -30,60 +25,56 @@ int axis_of(const KernelTypes& types) {
   return static_cast<int>(types.attributes.get<std::int64_t>("axis"));
 }
 
-std::int64_t step_bytes(const TensorType& type, int axis, std::int64_t count) {
-  std::int64_t bytes = static_cast<std::int64_t>(dtype_bytes(type.dtype)) * count;
-  for (int i = axis + 1; i < type.shape.rank(); ++i) bytes *= type.shape[i];
-  return bytes;
+// The elements of `count` steps along the axis.
+std::int64_t step_elements(const TensorType& type, int axis, std::int64_t count) {
+  for (int i = axis + 1; i < type.shape.rank(); ++i) count *= type.shape[i];
+  return count;
 }
 
-// `rows` runs of `bytes` bytes, which are to_stride and from_stride apart.
-struct Columns {
-  std::int64_t rows, bytes, to_stride, from_stride;
-};
-
-template <typename Word>
-void copy_words(Queue& queue, const Columns& c, std::byte* to, const std::byte* from) {
-  constexpr std::int64_t kBytes = sizeof(Word);
-  const Divisor words{c.bytes / kBytes};
-  const std::int64_t to_stride = c.to_stride / kBytes, from_stride = c.from_stride / kBytes;
-  Word* const target = reinterpret_cast<Word*>(to);
-  const Word* const source = reinterpret_cast<const Word*>(from);
-  for_each(queue, c.rows * words.by, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    const std::int64_t row = words.divide(i), at = i - row * words.by;
-    target[row * to_stride + at] = source[row * from_stride + at];
-  });
-}
-
-void copy_columns(Queue& queue, const Columns& c, std::byte* to, const std::byte* from) {
-  if (c.rows == 0 || c.bytes == 0) return;
-  const auto common = static_cast<std::uint64_t>(
-      std::gcd(std::gcd(c.bytes, c.rows > 1 ? std::gcd(c.to_stride, c.from_stride) : c.bytes),
-               std::int64_t{16}));
-  const std::uint64_t places =
-      reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | common;
-  switch (places & (~places + 1)) {  // the lowest bit: what divides them all
-    case 16: return copy_words<Word16>(queue, c, to, from);
-    case 8: return copy_words<std::uint64_t>(queue, c, to, from);
-    case 4: return copy_words<std::uint32_t>(queue, c, to, from);
-    case 2: return copy_words<std::uint16_t>(queue, c, to, from);
-    default: return copy_words<std::uint8_t>(queue, c, to, from);
-  }
-}
-
-// Up to kPartsMax parts in one launch.
+// Columns of several tables that become columns of one, in one launch. Everything is counted in
+// elements, or for a launch in words.
 constexpr int kPartsMax = 32;
 struct Parts {
   const std::byte* from[kPartsMax];
-  std::int64_t begin[kPartsMax + 1];  // in a run of the whole, in words; the last one is its length
+  std::int64_t stride[kPartsMax];     // of a part's rows
+  std::int64_t begin[kPartsMax + 1];  // of what is copied of a row; the last one is all of it
+  std::int64_t place[kPartsMax];      // in a row that is written
+  bool narrow[kPartsMax];             // lies as bfloat16, and not as float32; for conversions
   int count;
+
+  void add(const std::byte* at, std::int64_t row, std::int64_t width, std::int64_t to, DType type) {
+    from[count] = at;
+    stride[count] = row;
+    begin[count + 1] = begin[count] + width;
+    place[count] = to;
+    narrow[count] = type == DType::kBfloat16;
+    ++count;
+  }
 };
 
+// How one word, or one element, comes to where it is written.
 template <typename Word>
-void join_words(Queue& queue, std::int64_t rows, std::int64_t whole, Parts parts, std::byte* to) {
-  for (int i = 0; i <= parts.count; ++i) parts.begin[i] /= static_cast<std::int64_t>(sizeof(Word));
-  const std::int64_t stride = whole / static_cast<std::int64_t>(sizeof(Word));
+struct Copied {
+  using Stored = Word;
+  CAIRN_DEVICE static Word read(const std::byte* from, std::int64_t at, bool) {
+    return reinterpret_cast<const Word*>(from)[at];
+  }
+};
+template <typename As>
+struct Converted {
+  using Stored = typename As::Stored;
+  CAIRN_DEVICE static Stored read(const std::byte* from, std::int64_t at, bool narrow) {
+    return As::write(narrow
+                         ? AsBfloat16::read(reinterpret_cast<const AsBfloat16::Stored*>(from)[at])
+                         : AsFloat32::read(reinterpret_cast<const AsFloat32::Stored*>(from)[at]));
+  }
+};
+
+template <typename Way>
+void copy_all(Queue& queue, std::int64_t rows, std::int64_t stride, const Parts& parts,
+              std::byte* to) {
+  auto* const target = reinterpret_cast<typename Way::Stored*>(to);
   const Divisor length{parts.begin[parts.count]};
-  Word* const target = reinterpret_cast<Word*>(to);
   for_each(queue, rows * length.by, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
     const std::int64_t row = length.divide(i), at = i - row * length.by;
     int low = 0, high = parts.count;  // the part is in [low, high)
@@ -91,43 +82,75 @@ void join_words(Queue& queue, std::int64_t rows, std::int64_t whole, Parts parts
       const int middle = (low + high) / 2;
       (parts.begin[middle] <= at ? low : high) = middle;
     }
-    const std::int64_t begin = parts.begin[low], width = parts.begin[low + 1] - begin;
-    target[row * stride + at] =
-        reinterpret_cast<const Word*>(parts.from[low])[row * width + at - begin];
+    const std::int64_t j = at - parts.begin[low];
+    target[row * stride + parts.place[low] + j] =
+        Way::read(parts.from[low], row * parts.stride[low] + j, parts.narrow[low]);
   });
 }
 
-void join_parts(Queue& queue, std::int64_t rows, std::int64_t whole, const Parts& parts,
-                std::byte* to) {
-  if (rows == 0 || parts.begin[parts.count] == 0) return;
-  std::uint64_t places = reinterpret_cast<std::uintptr_t>(to) | 16;
-  if (rows > 1) places |= static_cast<std::uint64_t>(whole);
+// Elements of one dtype, of `bytes` bytes.
+void copy_words(Queue& queue, std::int64_t rows, std::int64_t stride, Parts parts, std::byte* to,
+                std::int64_t bytes) {
+  const std::int64_t several = rows > 1 ? 1 : 0;  // strides between them are used
+  auto places =
+      reinterpret_cast<std::uintptr_t>(to) | static_cast<std::uint64_t>(several * stride * bytes);
   for (int i = 0; i < parts.count; ++i)
     places |= reinterpret_cast<std::uintptr_t>(parts.from[i]) |
-              static_cast<std::uint64_t>(parts.begin[i + 1]);
-  switch (places & (~places + 1)) {  // the lowest bit: what divides them all
-    case 16: return join_words<Word16>(queue, rows, whole, parts, to);
-    case 8: return join_words<std::uint64_t>(queue, rows, whole, parts, to);
-    case 4: return join_words<std::uint32_t>(queue, rows, whole, parts, to);
-    case 2: return join_words<std::uint16_t>(queue, rows, whole, parts, to);
-    default: return join_words<std::uint8_t>(queue, rows, whole, parts, to);
+              static_cast<std::uint64_t>(
+                  (parts.begin[i + 1] | parts.place[i] | several * parts.stride[i]) * bytes);
+  const std::int64_t word = widest_word(places), elements = word / bytes;
+  for (int i = 0; i < parts.count; ++i) {
+    parts.begin[i + 1] /= elements;
+    parts.place[i] /= elements;
+    parts.stride[i] /= elements;
   }
+  with_word(word, [&](auto one) {
+    copy_all<Copied<decltype(one)>>(queue, rows, stride / elements, parts, to);
+  });
 }
 
+// `to` has rows of `stride` elements of this dtype.
+struct Whole {
+  std::int64_t rows, stride;
+  DType type;
+};
+
+void copy_parts(Queue& queue, const Whole& whole, const Parts& parts, std::byte* to,
+                bool converts) {
+  if (whole.rows == 0 || parts.begin[parts.count] == 0) return;
+  if (!converts)
+    copy_words(queue, whole.rows, whole.stride, parts, to,
+               static_cast<std::int64_t>(dtype_bytes(whole.type)));
+  else if (whole.type == DType::kBfloat16)
+    copy_all<Converted<AsBfloat16>>(queue, whole.rows, whole.stride, parts, to);
+  else
+    copy_all<Converted<AsFloat32>>(queue, whole.rows, whole.stride, parts, to);
+}
+
+// An input that is null stands in its place already.
 KernelRun join(Queue& queue, const KernelTypes& types) {
+  struct Part {
+    std::int64_t run, place;
+    DType type;
+  };
   const int axis = axis_of(types);
-  std::vector<Runs> runs;
-  for (const auto& type : types.inputs) runs.push_back(runs_of(type, axis));
-  const Runs whole = runs_of(types.outputs[0], axis);
-  return [&queue, runs = std::move(runs), whole](const KernelCall& call) {
-    std::byte* to = call.outputs[0];
+  const Runs made = runs_of(types.outputs[0], axis);
+  const Whole whole{made.rows, made.run, types.outputs[0].dtype};
+  std::vector<Part> all;
+  std::int64_t place = 0;
+  bool converts = false;
+  for (const auto& type : types.inputs) {
+    all.push_back({runs_of(type, axis).run, place, type.dtype});
+    place += all.back().run;
+    converts = converts || type.dtype != whole.type;
+  }
+  return [&queue, all = std::move(all), whole, converts](const KernelCall& call) {
     Parts parts{};
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      parts.from[parts.count] = call.inputs[i];
-      parts.begin[parts.count + 1] = parts.begin[parts.count] + runs[i].run;
-      if (++parts.count < kPartsMax && i + 1 < runs.size()) continue;
-      join_parts(queue, whole.rows, whole.run, parts, to);
-      to += parts.begin[parts.count];
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (call.inputs[i] != nullptr)
+        parts.add(call.inputs[i], all[i].run, all[i].run, all[i].place, all[i].type);
+      if (parts.count < kPartsMax && i + 1 < all.size()) continue;
+      copy_parts(queue, whole, parts, call.outputs[0], converts);
       parts = {};
     }
   };
@@ -136,16 +159,18 @@ KernelRun join(Queue& queue, const KernelTypes& types) {
 KernelRun cut(Queue& queue, const TensorType& from, const TensorType& to, int axis,
               std::int64_t skip) {
   const Runs source = runs_of(from, axis), made = runs_of(to, axis);
-  return [&queue, source, made, skip](const KernelCall& call) {
-    copy_columns(queue, {made.rows, made.run, made.run, source.run}, call.outputs[0],
-                 call.inputs[0] + skip);
+  const std::size_t skipped = static_cast<std::size_t>(skip) * dtype_bytes(from.dtype);
+  return [&queue, source, made, skipped, from = from.dtype, to = to.dtype](const KernelCall& call) {
+    Parts parts{};
+    parts.add(call.inputs[0] + skipped, source.run, made.run, 0, from);
+    copy_parts(queue, {made.rows, made.run, to}, parts, call.outputs[0], from != to);
   };
 }
 
 KernelRun prepare_slice(Queue& queue, const KernelTypes& types) {
   const int axis = axis_of(types);
   return cut(queue, types.inputs[0], types.outputs[0], axis,
-             step_bytes(types.inputs[0], axis, types.attributes.get<std::int64_t>("begin")));
+             step_elements(types.inputs[0], axis, types.attributes.get<std::int64_t>("begin")));
 }
 
 // The gradient of one input of a concat is the piece of dy that it became.
@@ -155,7 +180,7 @@ KernelRun prepare_concat_grad(Queue& queue, const KernelTypes& types) {
   std::int64_t before = 0;
   for (std::size_t i = 0; i < index; ++i) before += types.inputs[i + 1].shape[axis];
   return cut(queue, types.inputs[0], types.outputs[0], axis,
-             step_bytes(types.inputs[0], axis, before));
+             step_elements(types.inputs[0], axis, before));
 }
 
 // Zeros, with dy at the place that the slice came from.
@@ -167,12 +192,13 @@ KernelRun prepare_slice_grad(Queue& queue, const KernelTypes& types) {
     throw InvalidArgumentError(str("a slice from ", begin, " of size ", dy[axis], " leaves axis ",
                                    axis, " of size ", whole[axis]));
   const Runs source = runs_of(types.inputs[0], axis), made = runs_of(types.outputs[0], axis);
-  const std::int64_t skip = step_bytes(types.outputs[0], axis, begin);
-  return [&queue, source, made, skip](const KernelCall& call) {
+  const std::int64_t skip = step_elements(types.outputs[0], axis, begin);
+  return [&queue, source, made, skip, type = types.outputs[0].dtype](const KernelCall& call) {
     queue.driver().fill_zero(queue.stream(), call.outputs[0],
-                             static_cast<std::size_t>(made.rows * made.run));
-    copy_columns(queue, {made.rows, source.run, made.run, source.run}, call.outputs[0] + skip,
-                 call.inputs[0]);
+                             static_cast<std::size_t>(made.rows * made.run) * dtype_bytes(type));
+    Parts parts{};
+    parts.add(call.inputs[0], source.run, source.run, skip, type);
+    copy_parts(queue, {made.rows, made.run, type}, parts, call.outputs[0], false);
   };
 }
 

@@ -15,86 +15,16 @@
 namespace cairn::cuda {
 namespace {
 
-struct alignas(16) Word16 {
-  std::uint64_t half[2];
-};
-
 std::shared_ptr<const FaultSite> row_fault(Queue& queue, std::string_view what,
                                            const TensorType& table, const TensorType& ids) {
   return queue.add_fault([what, table, ids](std::int64_t position, std::int64_t id) {
-    const TensorType types[] = {table, ids};
-    return fault_text(
-        what, types,
-        str("id ", id, " at position ", position, " is outside [0, ", table.shape[0], ")"));
+    return id_text(what, table, ids, position, id);
   });
 }
 
 std::size_t bytes_of(const TensorType& type) {
   return static_cast<std::size_t>(type.shape.elements()) * dtype_bytes(type.dtype);
 }
-
-void announce(Queue& queue, const std::vector<Range>& reads, const std::vector<Range>& writes) {
-  if (queue.driver().watches()) queue.driver().announce(queue.stream(), reads, writes);
-}
-
-// All of a block's parameters, from the first row's to the last one's.
-Range range_of(const RowBlock& block) {
-  if (block.rows == 0) return {};
-  return {block.base, static_cast<std::size_t>((block.rows - 1) * block.row_stride + block.dim) *
-                          dtype_bytes(block.dtype)};
-}
-
-// ---- lookups ----
-
-// `stride`, `width`: of a row, in words.
-template <typename Word, typename Id>
-void gather_rows(Queue& queue, std::int64_t count, std::int64_t rows, std::int64_t stride,
-                 std::int64_t width, const std::byte* base, const Id* ids, std::byte* to,
-                 const FaultSite& fault) {
-  const Word* const from = reinterpret_cast<const Word*>(base);
-  Word* const out = reinterpret_cast<Word*>(to);
-  const Divisor words{width};
-  for_each(queue, count * width, [=] CAIRN_KERNEL_BODY(std::int64_t i) {
-    const std::int64_t position = words.divide(i), j = i - position * words.by;
-    const std::int64_t id = ids != nullptr ? static_cast<std::int64_t>(ids[position]) : position;
-    if (id >= 0 && id < rows) {
-      out[i] = from[id * stride + j];
-    } else {
-      out[i] = Word{};
-      if (j == 0) fault.report(position, id);
-    }
-  });
-}
-
-template <typename Id>
-void gather_words(Queue& queue, const RowBlock& block, std::int64_t count, const Id* ids,
-                  std::byte* to, const FaultSite& fault) {
-  const auto element = static_cast<std::int64_t>(dtype_bytes(block.dtype));
-  const std::int64_t stride = block.row_stride * element, width = block.dim * element;
-  if (width == 0) return;
-  announce(queue,
-           {range_of(block),
-            {reinterpret_cast<const std::byte*>(ids),
-             ids != nullptr ? static_cast<std::size_t>(count) * sizeof(Id) : 0}},
-           {{to, static_cast<std::size_t>(count * width)}});
-  const std::uint64_t places = reinterpret_cast<std::uintptr_t>(block.base) |
-                               reinterpret_cast<std::uintptr_t>(to) |
-                               static_cast<std::uint64_t>(stride | width) | 16;
-  const auto word = static_cast<std::int64_t>(places & (~places + 1));
-  const auto gather = [&](auto one) {
-    gather_rows<decltype(one)>(queue, count, block.rows, stride / word, width / word, block.base,
-                               ids, to, fault);
-  };
-  switch (word) {
-    case 16: return gather(Word16{});
-    case 8: return gather(std::uint64_t{});
-    case 4: return gather(std::uint32_t{});
-    case 2: return gather(std::uint16_t{});
-    default: return gather(std::uint8_t{});
-  }
-}
-
-// ---- updates by ids ----
 
 template <typename T>
 using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
@@ -174,27 +104,10 @@ class CudaRowKernels final : public RowKernels {
   explicit CudaRowKernels(Queue& queue) : queue_(queue) {}
 
   Gather prepare_gather(const TensorType& table, const TensorType* ids) override {
-    if (ids == nullptr)
-      return made_at(
-          table, table.shape.rank() > 0 ? table.shape[0] : 1,
-          [this, none = FaultSite{}](const RowBlock& block, const std::byte*, std::byte* rows) {
-            gather_words<std::int64_t>(queue_, block, block.rows, nullptr, rows, none);
-          });
-    auto fault = row_fault(queue_, "gather_variable", table, *ids);
-    const std::int64_t count = ids->shape.elements();
-    if (ids->dtype == DType::kInt32)
-      return made_at(
-          table, count,
-          [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
-            gather_words(queue_, block, count, reinterpret_cast<const std::int32_t*>(at), rows,
-                         *fault);
-          });
-    return made_at(
-        table, count,
-        [this, fault, count](const RowBlock& block, const std::byte* at, std::byte* rows) {
-          gather_words(queue_, block, count, reinterpret_cast<const std::int64_t*>(at), rows,
-                       *fault);
-        });
+    return cuda::prepare_gather(queue_, table, ids);
+  }
+  Gathers prepare_gathers(std::span<const GatherOf> all) override {
+    return cuda::prepare_gathers(queue_, all);
   }
 
   void finish_updates() override { queue_.join(); }
@@ -249,17 +162,6 @@ class CudaRowKernels final : public RowKernels {
   }
 
  private:
-  // Tells the queue what the lookup of `count` rows writes.
-  Gather made_at(const TensorType& table, std::int64_t count, Gather gather) {
-    const std::size_t bytes =
-        static_cast<std::size_t>(count * table.shape.row_elements()) * dtype_bytes(table.dtype);
-    return [this, bytes, gather = std::move(gather)](const RowBlock& block, const std::byte* ids,
-                                                     std::byte* rows) {
-      gather(block, ids, rows);
-      queue_.written(rows, bytes);
-    };
-  }
-
   // By ids, an update is many short launches, which leave most of the device idle.
   Update aside(Update update) {
     return [this, update = std::move(update)](const UpdateRun& one) {
@@ -313,6 +215,24 @@ class CudaRowKernels final : public RowKernels {
 };
 
 }  // namespace
+
+std::string id_text(std::string_view what, const TensorType& table, const TensorType& ids,
+                    std::int64_t position, std::int64_t id) {
+  const TensorType types[] = {table, ids};
+  return fault_text(
+      what, types,
+      str("id ", id, " at position ", position, " is outside [0, ", table.shape[0], ")"));
+}
+
+Range range_of(const RowBlock& block) {
+  if (block.rows == 0) return {};
+  return {block.base, static_cast<std::size_t>((block.rows - 1) * block.row_stride + block.dim) *
+                          dtype_bytes(block.dtype)};
+}
+
+void announce(Queue& queue, const std::vector<Range>& reads, const std::vector<Range>& writes) {
+  if (queue.driver().watches()) queue.driver().announce(queue.stream(), reads, writes);
+}
 
 std::unique_ptr<RowKernels> make_row_kernels(Queue& queue) {
   return std::make_unique<CudaRowKernels>(queue);

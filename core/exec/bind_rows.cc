@@ -1,0 +1,100 @@
+// Rows of one value that lie within those of a larger one, on a device with memory of its own.
+#include <algorithm>
+
+#include "core/exec/bind.h"
+#include "core/graph/op_def.h"
+
+namespace cairn {
+namespace {
+
+// In bytes. A device reads rows in vectors of this size, so they have to begin at multiples of it.
+constexpr std::int64_t kRowAlignment = 16;
+
+std::int32_t number(const Node& node, std::string_view name) {
+  return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
+}
+
+// How many elements stand before one another along the axes from `axis` on.
+std::int64_t run_of(const Shape& shape, int axis) {
+  std::int64_t elements = 1;
+  for (int i = axis; i < shape.rank(); ++i) elements *= shape[i];
+  return elements;
+}
+
+}  // namespace
+
+// Where lookups were stacked, the gradient of each is a slice of the stack's gradient, and only the
+// update of its table reads that slice. On a device the update can read the rows where they lie.
+void Binder::find_rows_within(const Wave& wave) {
+  for (Instruction& one : into_->compute) {
+    const Node& n = node(one.node);
+    if (!n.op->has(OpFlags::kSlice) || number(n, "axis") != 1) continue;
+    const std::int32_t place = only_update(one.node, wave);
+    if (place < 0) continue;
+    const Shape& whole = input_type(n, 0).shape;
+    const std::int64_t width = whole.row_elements();
+    const std::int64_t begin = whole[1] > 0 ? number(n, "begin") * (width / whole[1]) : 0;
+    const auto bytes = static_cast<std::int64_t>(dtype_bytes(input_type(n, 0).dtype));
+    if (begin * bytes % kRowAlignment != 0 || width * bytes % kRowAlignment != 0) continue;
+    one.for_update = place;
+    into_->updates[static_cast<std::size_t>(place)].rows = {plan_.value(n.inputs[0]), begin, width};
+  }
+}
+
+// The place among the wave's updates of the update by ids that is the only reader of the slice,
+// directly or through a reshape that keeps the number of rows; -1: there is none.
+std::int32_t Binder::only_update(std::int32_t slice, const Wave& wave) const {
+  std::int32_t value = plan_.value({slice, 0});
+  const std::int64_t rows = bound_.type(value).shape[0];
+  for (;;) {
+    const std::int32_t reader = consumer_[static_cast<std::size_t>(value)];
+    if (reader < 0) return -1;
+    const Node& n = node(reader);
+    if (n.op->effect == Effect::kUpdate) {
+      const auto found = std::ranges::find(wave.updates, reader);
+      const bool by_ids = n.attributes.get<bool>("sparse") && plan_.value(n.inputs[1]) == value;
+      const bool whole_rows =
+          bound_.type(value).shape.rank() > 0 && bound_.type(value).shape[0] == rows;
+      return found != wave.updates.end() && by_ids && whole_rows
+                 ? static_cast<std::int32_t>(found - wave.updates.begin())
+                 : -1;
+    }
+    const std::int32_t next = plan_.value({reader, 0});
+    if (bound_.root(next) != bound_.root(value)) return -1;
+    value = next;
+  }
+}
+
+// Lookups that are put beside one another and read by nobody else are written where they will
+// stand. Those that come from the host all the same, since the device does not have the variable,
+// lie by themselves and are copied there.
+void Binder::find_rows_into() {
+  bound_.within_.assign(plan_.values(), {});
+  if (on_host_) return;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
+    const Node& n = node(i);
+    if (!plan_.live(i) || !n.op->has(OpFlags::kJoin)) continue;
+    const std::int32_t whole = plan_.value({i, 0});
+    const int axis = number(n, "axis");
+    std::int64_t begin = 0;
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      const std::int64_t run = run_of(input_type(n, k).shape, axis);
+      const std::int32_t part = plan_.value(n.inputs[k]);
+      if (is_lookup_of(part, run) && consumer_[static_cast<std::size_t>(part)] == i)
+        bound_.within_[static_cast<std::size_t>(part)] = {whole, begin,
+                                                          run_of(bound_.type(whole).shape, axis)};
+      begin += run;
+    }
+  }
+}
+
+// Whether the value is rows of a variable, each of `run` elements.
+bool Binder::is_lookup_of(std::int32_t value, std::int64_t run) const {
+  const Node& n = node(plan_.producer[static_cast<std::size_t>(value)]);
+  if (n.op->effect != Effect::kRead || n.inputs.empty()) return false;
+  const TensorType& table =
+      plan_.graph.variables[static_cast<std::size_t>(number(n, "variable"))].type;
+  return table.dtype != DType::kString && table.shape.row_elements() == run;
+}
+
+}  // namespace cairn
