@@ -14,32 +14,35 @@ bool Binder::takes_bfloat16(std::int32_t i) const {
 }
 
 // Under kMixedBfloat16 a value is kept as bfloat16 if some product reads it, which would round it
-// anyway, and all its other readers can take bfloat16.
+// anyway, and all its other readers can take bfloat16. What only moves elements counts as those
+// that read its result. Nodes are visited from the last to the first, so that all readers of a
+// value come before it.
 void Binder::find_narrow() {
   bound_.narrow_.assign(plan_.values(), false);
   if (plan_.options.products != Arithmetic::kMixedBfloat16 || fusion_ == nullptr) return;
-  std::vector<bool> by_product(plan_.values(), false), otherwise(plan_.values(), false);
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan_.graph.nodes.size()); ++i) {
-    if (!plan_.live(i)) continue;
-    const Node& n = node(i);
-    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
-      const auto value = static_cast<std::size_t>(bound_.root(plan_.value(n.inputs[k])));
-      if (n.op->needs_shape_only(k)) continue;
-      if (!takes_bfloat16(i))
-        otherwise[value] = true;
-      else if (n.op->has(OpFlags::kMatrixProduct))
-        by_product[value] = true;
-    }
-  }
+  std::vector<bool> rounded(plan_.values(), false), otherwise(plan_.values(), false);
   for (ValueRef out : plan_.graph.outputs)
     otherwise[static_cast<std::size_t>(bound_.root(plan_.value(out)))] = true;
-  for (std::size_t v = 0; v < plan_.values(); ++v) {
-    const std::int32_t i = plan_.producer[v];
-    const bool writes =
-        node(i).op->has(OpFlags::kElementwise) || node(i).op->has(OpFlags::kMatrixProduct);
-    bound_.narrow_[v] = by_product[v] && !otherwise[v] && plan_.live(i) && writes &&
-                        takes_bfloat16(i) && absorbed_into_[static_cast<std::size_t>(i)] < 0 &&
-                        bound_.type(static_cast<std::int32_t>(v)).dtype == DType::kFloat32;
+  for (auto i = static_cast<std::int32_t>(plan_.graph.nodes.size()) - 1; i >= 0; --i) {
+    if (!plan_.live(i)) continue;
+    const Node& n = node(i);
+    const std::int32_t value = plan_.value_base[static_cast<std::size_t>(i)];
+    const auto made = static_cast<std::size_t>(value);
+    const bool takes = takes_bfloat16(i);
+    const bool narrow = takes && device_.makes_bfloat16(*n.op) && rounded[made] &&
+                        !otherwise[made] && absorbed_into_[static_cast<std::size_t>(i)] < 0 &&
+                        bound_.type(value).dtype == DType::kFloat32;
+    bound_.narrow_[made] = narrow;
+    const bool moves = n.op->has(OpFlags::kJoin) || n.op->has(OpFlags::kSlice);
+    const bool multiplies = n.op->has(OpFlags::kMatrixProduct) || n.op->has(OpFlags::kOfProducts);
+    for (std::size_t k = 0; k < n.inputs.size(); ++k) {
+      if (n.op->needs_shape_only(k)) continue;
+      const auto read = static_cast<std::size_t>(bound_.root(plan_.value(n.inputs[k])));
+      if (!takes || (moves && otherwise[made]))
+        otherwise[read] = true;
+      else if (multiplies || (moves && narrow))
+        rounded[read] = true;
+    }
   }
 }
 

@@ -66,6 +66,8 @@ enum class OpFlags : std::uint16_t {
   // Its inputs beside one another along the attribute `axis`, which may be a new one. On a device
   // an input that stands in its place already is passed as null.
   kJoin = 1 << 12,
+  // Products of matrices that are made of its inputs, computed as kMatrixProduct is.
+  kOfProducts = 1 << 13,
 };
 constexpr OpFlags operator|(OpFlags a, OpFlags b) {
   return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

@@ -135,8 +135,9 @@ class Device {
   //   Errors  InvalidArgument: the operation does not take such values.
   virtual KernelRun prepare(const OpDef& op, const KernelTypes& types) = 0;
   // Whether kernels of the operation, and trees of it, take inputs as bfloat16 that it declares
-  // float32; one that is elementwise or a matrix product makes its result so too.
+  // float32, and whether they make such a result so too.
   virtual bool takes_bfloat16(const OpDef& /*op*/) const { return false; }
+  virtual bool makes_bfloat16(const OpDef& /*op*/) const { return false; }
   // nullptr: the device does not fuse, and has a kernel for each elementwise operation.
   virtual Fusion* fusion() { return nullptr; }
   // Keeps what `enqueue` has the device do instead of doing it: runs of kernels, and copies within

@@ -51,8 +51,10 @@ std::vector<Array> grad_dot_interaction_grad(const Array&, const Array&) {
 }
 
 const OpDef kRecommendationOps[] = {
-    {"dot_interaction", 1, 1, "", infer_dot_interaction, grad_dot_interaction},
-    {"dot_interaction_grad", 2, 2, "", infer_dot_interaction_grad, grad_dot_interaction_grad},
+    {"dot_interaction", 1, 1, "", infer_dot_interaction, grad_dot_interaction,
+     OpFlags::kOfProducts},
+    {"dot_interaction_grad", 2, 2, "", infer_dot_interaction_grad, grad_dot_interaction_grad,
+     OpFlags::kOfProducts},
     {"find_key", 2, 2, "", infer_find_key},
     {"string_hash_bucket", 1, 1, "buckets", infer_string_hash},
 };

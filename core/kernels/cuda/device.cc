@@ -102,8 +102,11 @@ class QueueDevice final : public Device {
     return fusion_.prepare(FusedTree::of(op, types));
   }
   bool takes_bfloat16(const OpDef& op) const override {
+    return makes_bfloat16(op) || op.name == "sum_to_like";
+  }
+  bool makes_bfloat16(const OpDef& op) const override {
     return op.has(OpFlags::kElementwise) || op.has(OpFlags::kMatrixProduct) ||
-           op.name == "sum_to_like";
+           op.has(OpFlags::kOfProducts) || op.has(OpFlags::kJoin) || op.has(OpFlags::kSlice);
   }
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return looked_at() ? &seen_rows_ : rows_.get(); }

@@ -7,6 +7,7 @@ namespace {
 
 using namespace testing;  // NOLINT: ours and gmock's
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 struct DlrmSizes {
@@ -155,6 +156,16 @@ TEST_F(DlrmPieces, AllTablesAreLookedUpInOneWhichWritesIntoTheStack) {
     EXPECT_EQ(driver.pieces_of(">stack("), 1);  // for the dense vector
     driver.forget_ranges();
   }
+}
+
+// The products of pairs are picked from the square of all, or spread over it, in the form in which
+// a product reads them.
+TEST_F(DlrmPieces, AnInteractionIsAProductAndAPassAndSoIsItsGradient) {
+  step_under(Arithmetic::kMixedBfloat16);
+  EXPECT_EQ(driver.pieces_of(">dot_interaction("), 2);
+  EXPECT_EQ(driver.pieces_of(">dot_interaction_grad("), 2);
+  EXPECT_THAT(driver.ranges(), Contains(HasSubstr("dot_interaction(bfloat16")));
+  EXPECT_THAT(driver.ranges(), Contains(HasSubstr("concat(bfloat16")));
 }
 
 // The fault names the variable, and the place among its own ids.
