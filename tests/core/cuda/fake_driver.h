@@ -25,6 +25,7 @@
 #include "core/kernels/cuda/driver.h"
 #include "core/tensor/bfloat16.h"
 #include "tests/core/cuda/host_product.h"
+#include "tests/core/cuda/host_sort.h"
 
 namespace cairn::testing {
 
@@ -42,8 +43,8 @@ class FakeDriver final : public cuda::Driver {
     int blocking_copies = 0;
     int pinned_blocks = 0;         // allocated so far
     std::size_t bytes_copied = 0;  // between the host and the device
-    // Kernels, products, sorts, fills and copies within the device: what each is a node of the CUDA
-    // graph of a replayed step.
+    // What a device is given to do: kernels, products, copies within its memory and so on, each as
+    // often as it runs.
     int pieces = 0;
   };
 
@@ -144,12 +145,12 @@ class FakeDriver final : public cuda::Driver {
         is_pinned(direction == Device::Direction::kIn ? from : to))
       return begin_pinned(stream, direction, to, from, bytes);
     if (direction == Device::Direction::kOut) ++counts_.blocking_copies;
-    launch([=] { std::memcpy(to, from, bytes); });
+    piece([=] { std::memcpy(to, from, bytes); });
   }
   void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
     check_side(true, to, bytes);
     announce(stream, {}, std::vector<Range>{{to, bytes}});
-    launch([=] { std::memset(to, 0, bytes); });
+    piece([=] { std::memset(to, 0, bytes); });
   }
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
@@ -157,21 +158,11 @@ class FakeDriver final : public cuda::Driver {
     if (s.deterministic) ++counts_.deterministic_products;
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const void* a, const void* b, const void* bias, void* c) {
-      launch([=] {
-        const bool rounds = rounds_to_bfloat16(s.arithmetic);
-        const auto& [m, n, k, ta, tb] = s.gemm;
-        const auto made =
-            multiply(s, widened(a, s.batch * m * k, rounds), widened(b, s.batch * k * n, rounds),
-                     s.bias ? widened(bias, n, s.narrow_result) : std::vector<float>());
-        if (s.narrow_result)
-          narrow_to_bfloat16(made.data(), made.size(), static_cast<std::byte*>(c));
-        else
-          std::ranges::copy(made, static_cast<float*>(c));
-      });
+      piece([=] { run_product(s, a, b, bias, c); });
     };
   }
   void narrow(Stream, std::int64_t n, const float* from, std::uint16_t* to) override {
-    launch([=, this] {
+    piece([=, this] {
       ++counts_.narrowed;
       narrow_to_bfloat16(from, static_cast<std::size_t>(n), reinterpret_cast<std::byte*>(to));
     });
@@ -180,26 +171,16 @@ class FakeDriver final : public cuda::Driver {
   std::size_t sort_scratch(std::int64_t n, int) override { return static_cast<std::size_t>(n); }
   void sort(Stream, std::int64_t n, int bits, const std::uint64_t* keys, std::uint64_t* sorted_keys,
             const std::int32_t* values, std::int32_t* sorted_values, std::byte*) override {
-    launch([=, this] {
+    piece([=, this] {
       ++counts_.sorts;
-      std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-      for (std::int64_t i = 0; i < n; ++i) {
-        order[static_cast<std::size_t>(i)] = i;
-        CAIRN_CHECK(bits == 64 || keys[i] >> bits == 0, "a key of more than ", bits, " bits");
-      }
-      std::stable_sort(order.begin(), order.end(),
-                       [&](std::int64_t x, std::int64_t y) { return keys[x] < keys[y]; });
-      for (std::int64_t i = 0; i < n; ++i) {
-        sorted_keys[i] = keys[order[static_cast<std::size_t>(i)]];
-        sorted_values[i] = values[order[static_cast<std::size_t>(i)]];
-      }
+      sort_on_host(n, bits, keys, sorted_keys, values, sorted_values);
     });
   }
 
   std::size_t sum_scratch(std::int64_t n) override { return static_cast<std::size_t>(n); }
   void running_sums(Stream, std::int64_t n, const std::int32_t* values, std::int32_t* sums,
                     std::byte*) override {
-    launch([=] { std::partial_sum(values, values + n, sums); });
+    piece([=] { std::partial_sum(values, values + n, sums); });
   }
 
   std::unique_ptr<cuda::Recording> record_work(Stream,
@@ -216,7 +197,7 @@ class FakeDriver final : public cuda::Driver {
     recorded_ = nullptr;
     return made;
   }
-  void run_on_host(const std::function<void()>& work) override { launch(work); }
+  void run_on_host(const std::function<void()>& work) override { piece(work); }
 
   // From now on the device has so much memory.
   void limit(std::size_t bytes) { limit_ = bytes; }
@@ -243,7 +224,6 @@ class FakeDriver final : public cuda::Driver {
       if (std::string_view(ranges_[i]).starts_with(name)) pieces += range_pieces_[i];
     return pieces;
   }
-
   void forget_ranges() {
     ranges_.clear();
     range_pieces_.clear();
@@ -307,9 +287,8 @@ class FakeDriver final : public cuda::Driver {
     else
       work();
   }
-
-  void launch(const std::function<void()>& work) {
-    now_or_later([=, this] {
+  void piece(const std::function<void()>& work) {
+    now_or_later([this, work] {
       ++counts_.pieces;
       work();
     });

@@ -1,5 +1,6 @@
 // Matrix products as FakeDriver computes them: slowly, and in double.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -8,7 +9,7 @@
 
 namespace cairn::testing {
 
-inline std::vector<float> widened(const void* from, std::int64_t n, bool narrow) {
+inline std::vector<float> as_floats(const void* from, std::int64_t n, bool narrow) {
   std::vector<float> made(static_cast<std::size_t>(n));
   if (narrow)
     widen_from_bfloat16(static_cast<const std::byte*>(from), made.size(), made.data());
@@ -37,6 +38,20 @@ inline std::vector<float> multiply(const cuda::ProductShape& s, const std::vecto
         *c++ = s.relu && made < 0 ? 0 : made;
       }
   return results;
+}
+
+// As a ProductRun of the shape has it.
+inline void run_product(const cuda::ProductShape& s, const void* a, const void* b, const void* bias,
+                        void* c) {
+  const bool rounds = rounds_to_bfloat16(s.arithmetic);
+  const auto& [m, n, k, ta, tb] = s.gemm;
+  const auto made =
+      multiply(s, as_floats(a, s.batch * m * k, rounds), as_floats(b, s.batch * k * n, rounds),
+               s.bias ? as_floats(bias, n, s.narrow_result) : std::vector<float>());
+  if (s.narrow_result)
+    narrow_to_bfloat16(made.data(), made.size(), static_cast<std::byte*>(c));
+  else
+    std::ranges::copy(made, static_cast<float*>(c));
 }
 
 }  // namespace cairn::testing

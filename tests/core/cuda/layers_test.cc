@@ -1,0 +1,79 @@
+// A training step of a multilayer perceptron on a device: how many pieces of work it is, and that
+// it computes what the CPU does. Every piece reads and writes memory, and takes time to launch.
+#include "tests/core/cuda/device_rows_testing.h"
+
+namespace cairn {
+namespace {
+
+using namespace testing;  // NOLINT: ours and gmock's
+
+struct LayersTest : DeviceRowsTest {
+  static constexpr std::int64_t kBatch = 16, kLayers = 4;
+  std::int64_t width = 32;
+
+  // As bench/gpu/step_bench.cc has it: what is given lies in variables that are not trained.
+  ConcreteFunction step(const UpdateRule& rule) {
+    const Variable x = variable("x", noise({kBatch, width}, 1), rule),
+                   target = variable("target", noise({kBatch, width}, 2), rule);
+    std::vector<Variable> kernels, biases;
+    for (std::int64_t i = 0; i < kLayers; ++i) {
+      const int seed = 3 + 2 * static_cast<int>(i);
+      kernels.push_back(variable(str("kernel", i), scaled_noise(seed), rule));
+      biases.push_back(variable(str("bias", i), noise({width}, seed + 1), rule));
+    }
+    return trace_function({}, [&](const auto&) {
+      Array h = x.read();
+      for (std::size_t i = 0; i < kernels.size(); ++i) {
+        h = matmul(h, kernels[i]) + biases[i];
+        if (i + 1 < kernels.size()) h = relu(h);
+      }
+      for (const auto& gradient : variable_gradients(mean(square(h - target.read()))))
+        if (gradient.variable.name() != "x" && gradient.variable.name() != "target")
+          gradient.variable.update(rule, gradient.dense, 0.1f);
+      return std::vector<Array>{};
+    });
+  }
+  Tensor scaled_noise(int seed) const {
+    Tensor made = noise({width, width}, seed);
+    for (float& value : made.mutable_values<float>())
+      value *= 2 / std::sqrt(static_cast<float>(width));
+    return made;
+  }
+
+  // Steps on both sides, after which variables differ by at most `error`. Returns of how many
+  // pieces a replayed step is.
+  int pieces_of(Arithmetic arithmetic, float error, const UpdateRule& rule = kSgd) {
+    const ConcreteFunction function = step(rule);
+    const auto plan = plan_of(function, {.products = arithmetic});
+    int pieces = 0;
+    for (int i = 0; i < 4; ++i) {
+      run(plan, host.workspace, host.store, {}, {}, {});
+      const int before = driver.counts().pieces;
+      run(plan, device.workspace, device.store, {}, {}, {});
+      pieces = driver.counts().pieces - before;
+    }
+    EXPECT_EQ(driver.counts().replays, 3);
+    for (VariableId id = 0; id < variables.size(); ++id) {
+      const Tensor here = read(device, id), there = read(host, id);
+      for (std::size_t i = 0; i < here.values<float>().size(); ++i)
+        EXPECT_NEAR(here.values<float>()[i], there.values<float>()[i], error)
+            << variables[id].name();
+    }
+    return pieces;
+  }
+};
+
+TEST_F(LayersTest, AStepUnderMixedBfloat16TakesThisManyPieces) {
+  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 38);
+}
+
+TEST_F(LayersTest, AStepUnderBfloat16TakesThisManyPieces) {
+  EXPECT_EQ(pieces_of(Arithmetic::kBfloat16, 1e-2f), 42);
+}
+
+TEST_F(LayersTest, AStepInFloat32TakesThisManyPieces) {
+  EXPECT_EQ(pieces_of(Arithmetic::kFloat32, 1e-4f), 30);
+}
+
+}  // namespace
+}  // namespace cairn
