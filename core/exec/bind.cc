@@ -8,18 +8,8 @@
 namespace cairn {
 namespace {
 
-// of one tree: bounds its registers and the recursion that builds it
-constexpr std::int32_t kFusedNodesMax = 64;
-
 std::int32_t number(const Node& node, std::string_view name) {
   return static_cast<std::int32_t>(node.attributes.get<std::int64_t>(name));
-}
-
-bool is_elementwise(const Node& node) { return node.op->has(OpFlags::kElementwise); }
-
-// Rows of the result need the same rows of the first matrix alone.
-bool is_product_by_rows(const Node& node) {
-  return node.op->has(OpFlags::kMatrixProduct) && !node.attributes.get<bool>("transpose_a");
 }
 
 }  // namespace
@@ -31,15 +21,7 @@ void Binder::bind() {
   absorbed_into_.assign(nodes, -1);
   product_of_.assign(nodes, -1);
   fused_nodes_.assign(nodes, 1);
-  consumer_.assign(plan_.values(), -1);
-  for (std::size_t i = 0; i < nodes; ++i)
-    if (plan_.live(static_cast<std::int32_t>(i)))
-      for (ValueRef in : node(static_cast<std::int32_t>(i)).inputs)
-        consumer_[static_cast<std::size_t>(plan_.value(in))] = static_cast<std::int32_t>(i);
-  // Only a value with one reader may be computed inside that reader. An output of the graph counts
-  // as a reader too.
-  for (std::size_t v = 0; v < consumer_.size(); ++v)
-    if (plan_.uses[v] != 1) consumer_[v] = -1;
+  find_consumers();
   for (const Wave& wave : plan_.waves) mark_absorbed(wave);
   find_narrow();
   find_rows_into();
@@ -159,33 +141,6 @@ bool Binder::gives_way(std::int32_t value) const {
 
 // ---- instructions ----
 
-// Elementwise nodes whose only consumer is elementwise and of the same shape are computed inside
-// it, and so is one product a tree.
-void Binder::mark_absorbed(const Wave& wave) {
-  in_wave_.assign(plan_.graph.nodes.size(), false);
-  if (fusion_ == nullptr) return;
-  for (std::int32_t i : wave.compute) in_wave_[static_cast<std::size_t>(i)] = true;
-  for (std::int32_t i : wave.compute) {
-    auto at = static_cast<std::size_t>(i);
-    if (is_product_by_rows(node(i))) product_of_[at] = i;
-    std::int32_t value = plan_.value_base[at];
-    if ((product_of_[at] != i && !is_elementwise(node(i))) || bound_.root(value) != value) continue;
-    std::int32_t consumer = consumer_[static_cast<std::size_t>(value)];
-    if (consumer < 0 || !in_wave_[static_cast<std::size_t>(consumer)] ||
-        !is_elementwise(node(consumer)))
-      continue;
-    std::int32_t made = plan_.value_base[static_cast<std::size_t>(consumer)];
-    std::int32_t& size = fused_nodes_[static_cast<std::size_t>(consumer)];
-    std::int32_t& product = product_of_[static_cast<std::size_t>(consumer)];
-    bool fits = size + fused_nodes_[at] <= kFusedNodesMax &&
-                bound_.type(made).shape == bound_.type(value).shape;
-    if (!fits || bound_.root(made) != made || (product_of_[at] >= 0 && product >= 0)) continue;
-    absorbed_into_[at] = consumer;
-    size += fused_nodes_[at];
-    if (product_of_[at] >= 0) product = product_of_[at];
-  }
-}
-
 void Binder::emit_wave(const Wave& wave) {
   bound_.waves.emplace_back();
   into_ = &bound_.waves.back();
@@ -220,50 +175,6 @@ void Binder::emit(std::int32_t i) {
   } else {
     emit_kernel(i);
   }
-}
-
-// Appends the nodes that are computed inside `i`, and then `i`; their inputs from outside of the
-// tree become its leaves.
-void Binder::add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const {
-  const Node& n = node(i);
-  FusedTree::Node step{n.op, {}, {}, bound_.type(plan_.value({i, 0})).dtype};
-  for (ValueRef in : n.inputs) {
-    const std::int32_t v = plan_.value(in);
-    step.inputs.push_back(bound_.type(v).dtype);
-    if (absorbed_into_[static_cast<std::size_t>(in.node)] != i) {
-      step.operands.push_back({FusedTree::Kind::kLeaf, static_cast<int>(tree.leaves.size())});
-      tree.leaves.push_back(bound_.stored_type(v));
-      made.inputs.push_back(v);
-    } else if (is_product_by_rows(node(in.node))) {
-      step.operands.push_back({FusedTree::Kind::kProduct, 0});
-    } else {
-      add_to_tree(in.node, tree, made);
-      step.operands.push_back({FusedTree::Kind::kNode, static_cast<int>(tree.nodes.size()) - 1});
-    }
-  }
-  tree.nodes.push_back(std::move(step));
-}
-
-// The product's matrices come behind the leaves, where the fused kernel expects them.
-void Binder::emit_fused(std::int32_t top) {
-  const std::int32_t value = plan_.value({top, 0});
-  const std::int32_t product = product_of_[static_cast<std::size_t>(top)];
-  FusedTree tree;
-  tree.result = bound_.stored_type(value);
-  tree.products = plan_.options.products;
-  tree.deterministic = plan_.options.deterministic;
-  Instruction made{top, {}, {}, {value}};
-  add_to_tree(top, tree, made);
-  if (product >= 0) {
-    const Node& n = node(product);
-    for (ValueRef in : n.inputs) made.inputs.push_back(plan_.value(in));
-    for (std::size_t k = 0; k < 2; ++k)
-      tree.factors[k] = bound_.stored_type(plan_.value(n.inputs[k])).dtype;
-    const Shape &a = input_type(n, 0).shape, &c = bound_.type(value).shape;
-    tree.product = {c[0], c[1], a[1], false, n.attributes.get<bool>("transpose_b")};
-  }
-  made.run = fusion_->prepare(tree);
-  into_->compute.push_back(std::move(made));
 }
 
 // A kernel is chosen and prepared once for these shapes, so that a run only calls it.

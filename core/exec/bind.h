@@ -32,6 +32,7 @@ class Binder {
   bool gives_way(std::int32_t value) const;
 
   void emit_wave(const Wave& wave);
+  void find_consumers();
   void mark_absorbed(const Wave& wave);
   bool takes_bfloat16(std::int32_t i) const;
   void find_narrow();
@@ -60,7 +61,9 @@ class Binder {
   const bool on_host_;
   BoundWave* into_ = nullptr;
   std::size_t updates_ = 0;  // so far
-  // by value: its consumer if it has just one use by a node, else -1
+  // by node: something is done for it in a run
+  std::vector<bool> runs_;
+  // by value: the node that is its only reader, else -1
   std::vector<std::int32_t> consumer_;
   // by node: the node whose instruction computes it too; -1: none
   std::vector<std::int32_t> absorbed_into_;

@@ -24,7 +24,7 @@ void Binder::find_narrow() {
   for (ValueRef out : plan_.graph.outputs)
     otherwise[static_cast<std::size_t>(bound_.root(plan_.value(out)))] = true;
   for (auto i = static_cast<std::int32_t>(plan_.graph.nodes.size()) - 1; i >= 0; --i) {
-    if (!plan_.live(i)) continue;
+    if (!runs_[static_cast<std::size_t>(i)]) continue;
     const Node& n = node(i);
     const std::int32_t value = plan_.value_base[static_cast<std::size_t>(i)];
     const auto made = static_cast<std::size_t>(value);

@@ -56,7 +56,7 @@ TensorType argument_type(std::size_t i) {
 }
 
 // Whether the node computes element i from element i of each of its inputs, or is a scalar.
-bool is_elementwise(const Node& node) {
+bool is_by_element(const Node& node) {
   if (node.outputs.size() != 1) return false;
   const Shape& shape = node.outputs[0].shape;
   if (shape.rank() != 0 && shape != Shape{Shape::kUnknown}) return false;
@@ -78,7 +78,7 @@ void verify_graph(const std::string& name, std::size_t slots, const Graph& graph
     fits = graph.arguments[i] == argument_type(i);
   if (!fits) fail("its operations do not take value, gradient, learning_rate, t and its slots");
   for (const Node& node : graph.nodes)
-    if (!is_elementwise(node))
+    if (!is_by_element(node))
       fail("\"", node.op->name, "\" gives ",
            node.outputs.empty() ? "nothing" : node.outputs[0].to_string(),
            ": a rule is made of operations that compute each element from the same element of what "

@@ -68,6 +68,8 @@ enum class OpFlags : std::uint16_t {
   kJoin = 1 << 12,
   // Products of matrices that are made of its inputs, computed as kMatrixProduct is.
   kOfProducts = 1 << 13,
+  // Its first input, stretched to another shape as those of elementwise operations are.
+  kBroadcast = 1 << 14,
 };
 constexpr OpFlags operator|(OpFlags a, OpFlags b) {
   return static_cast<OpFlags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -120,6 +122,7 @@ std::string signature_text(const OpDef& op, std::span<const TensorType> types);
 
 inline bool is_read(const Node& node) { return node.op->effect == Effect::kRead; }
 inline bool is_update(const Node& node) { return node.op->effect == Effect::kUpdate; }
+inline bool is_elementwise(const Node& node) { return node.op->has(OpFlags::kElementwise); }
 inline bool is_check(const Node& node) { return node.op->has(OpFlags::kCheck); }
 // Its value comes with the graph or the step.
 inline bool is_given(const Node& node) {

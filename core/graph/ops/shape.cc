@@ -132,7 +132,7 @@ Arrays grad_transpose(const Array& y, const Array& dy) {
 const OpDef kShapeOps[] = {
     {"reshape", 1, 1, "shape", infer_reshape, grad_reshape, OpFlags::kAlias},
     {"reshape_like", 2, 2, "", infer_reshape_like, grad_reshape_like, OpFlags::kAlias, shape_of(1)},
-    {"broadcast_like", 2, 2, "", infer_broadcast_like, grad_broadcast_like, OpFlags::kNone,
+    {"broadcast_like", 2, 2, "", infer_broadcast_like, grad_broadcast_like, OpFlags::kBroadcast,
      shape_of(1)},
     {"sum_to_like", 2, 2, "", infer_sum_to_like, grad_sum_to_like, OpFlags::kNone, shape_of(1)},
     {"transpose", 1, 1, "permutation", infer_transpose, grad_transpose},

@@ -76,6 +76,7 @@ struct Absorbed {
   bool bias = false, relu = false;
   int bias_leaf = -1;
   FusedTree rest;
+  std::vector<int> leaves;  // of the tree: those of the rest, in their order
 };
 
 bool is_row(const TensorType& leaf, const FusedTree& tree) {
@@ -104,24 +105,54 @@ void remove_node(FusedTree& tree, int gone) {
     }
 }
 
-Absorbed absorb(const FusedTree& tree) {
-  Absorbed made;
-  made.rest = tree;
+// Takes the leaves out of the rest that nothing of it reads.
+void drop_leaves(Absorbed& made) {
+  FusedTree& rest = made.rest;
+  std::vector<TensorType> kept;
+  for (std::size_t i = 0; i < rest.leaves.size(); ++i) {
+    const int leaf = static_cast<int>(i), place = static_cast<int>(kept.size());
+    if (reader_of(rest, FusedTree::Kind::kLeaf, leaf) < 0) continue;
+    for (FusedTree::Node& node : rest.nodes)
+      for (FusedTree::Operand& operand : node.operands)
+        if (operand.kind == FusedTree::Kind::kLeaf && operand.index == leaf) operand.index = place;
+    kept.push_back(rest.leaves[i]);
+    made.leaves.push_back(leaf);
+  }
+  rest.leaves = std::move(kept);
+}
+
+// Whether the rest adds something to the product, or takes it away: rounded before, a product that
+// is near the other number would leave little but the rounding.
+bool adds_to_product(const FusedTree& rest) {
+  const int reader = reader_of(rest, FusedTree::Kind::kProduct, 0);
+  if (reader < 0) return false;
+  const std::string_view name = rest.nodes[static_cast<std::size_t>(reader)].op->name;
+  return name == "add" || name == "sub";
+}
+
+void absorb_bias(const FusedTree& tree, Absorbed& made) {
   const int add = reader_of(tree, FusedTree::Kind::kProduct, 0);
-  if (add < 0 || tree.product->k == 0) return made;
+  if (add < 0 || tree.product->k == 0) return;
   const FusedTree::Node& node = tree.nodes[static_cast<std::size_t>(add)];
-  if (node.op->name != "add") return made;
+  if (node.op->name != "add") return;
   for (const FusedTree::Operand& operand : node.operands)
     if (operand.kind == FusedTree::Kind::kLeaf &&
         is_row(tree.leaves[static_cast<std::size_t>(operand.index)], tree))
       made.bias_leaf = operand.index;
-  if (made.bias_leaf < 0) return made;
+  if (made.bias_leaf < 0) return;
   made.bias = true;
   remove_node(made.rest, add);
   const int next = reader_of(made.rest, FusedTree::Kind::kProduct, 0);
-  if (next < 0 || made.rest.nodes[static_cast<std::size_t>(next)].op->name != "relu") return made;
+  if (next < 0 || made.rest.nodes[static_cast<std::size_t>(next)].op->name != "relu") return;
   made.relu = true;
   remove_node(made.rest, next);
+}
+
+Absorbed absorb(const FusedTree& tree) {
+  Absorbed made;
+  made.rest = tree;
+  absorb_bias(tree, made);
+  drop_leaves(made);
   return made;
 }
 
@@ -136,8 +167,9 @@ KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   const Absorbed absorbed = absorb(tree);
   ProductShape shape{*tree.product, 1, tree.products, absorbed.bias, absorbed.relu};
   shape.deterministic = tree.deterministic;
-  shape.narrow_result =
+  const bool narrow =
       tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
+  shape.narrow_result = narrow && !adds_to_product(absorbed.rest);
   Multiply product = plan_multiply(queue, shape, tree.factors);
   const std::size_t leaves = tree.leaves.size();
   const int bias = absorbed.bias_leaf;
@@ -148,20 +180,21 @@ KernelRun fuse_product(Queue& queue, const FusedTree& tree) {
   if (absorbed.rest.nodes.empty())
     return [multiply](const KernelCall& call) { multiply(call, call.outputs[0]); };
 
-  auto rest =
-      std::make_shared<Loaded>(queue, Program::of(absorbed.rest), division_fault(queue, tree));
+  const DType made_as = shape.narrow_result ? DType::kBfloat16 : DType::kFloat32;
+  auto rest = std::make_shared<Loaded>(queue, Program::of(absorbed.rest, made_as),
+                                       division_fault(queue, tree));
   // The product lies where the result will, if the elements are of one size: each thread reads its
   // own before it writes.
-  const bool in_place = shape.narrow_result || dtype_bytes(tree.result.dtype) == sizeof(float);
+  const bool in_place = dtype_bytes(tree.result.dtype) == dtype_bytes(made_as);
   auto scratch =
       in_place
           ? nullptr
           : queue.memory(static_cast<std::size_t>(shape.gemm.m * shape.gemm.n) * sizeof(float));
-  auto pointers = std::make_shared<std::vector<const std::byte*>>(leaves + 1);
-  return [multiply, rest, scratch, pointers, leaves](const KernelCall& call) {
+  auto pointers = std::make_shared<std::vector<const std::byte*>>(absorbed.leaves.size() + 1);
+  return [multiply, rest, scratch, pointers, own = absorbed.leaves](const KernelCall& call) {
     std::byte* const made = scratch ? scratch->data() : call.outputs[0];
     multiply(call, made);
-    std::copy_n(call.inputs, leaves, pointers->begin());
+    for (std::size_t i = 0; i < own.size(); ++i) (*pointers)[i] = call.inputs[own[i]];
     pointers->back() = made;
     rest->run(pointers->data(), call.outputs[0]);
   };

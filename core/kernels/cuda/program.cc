@@ -127,7 +127,7 @@ Leaf Leaf::of(const TensorType& from, const Shape& to) {
   return made;
 }
 
-Program Program::of(const FusedTree& tree) {
+Program Program::of(const FusedTree& tree, DType product) {
   Program made;
   made.elements = tree.result.shape.elements();
   made.width = static_cast<std::uint8_t>(dtype_bytes(tree.result.dtype));
@@ -136,9 +136,9 @@ Program Program::of(const FusedTree& tree) {
   made.narrow =
       tree.result.dtype == DType::kBfloat16 && tree.nodes.back().output == DType::kFloat32;
   if (tree.product) {
-    Leaf& product = made.leaves.emplace_back();
-    product.narrow = made.narrow;
-    product.width = made.narrow ? 2 : 4;
+    Leaf& leaf = made.leaves.emplace_back();
+    leaf.narrow = product == DType::kBfloat16;
+    leaf.width = static_cast<std::uint8_t>(dtype_bytes(product));
   }
   CAIRN_CHECK(made.leaves.size() <= kLeavesMax, made.leaves.size(), " leaves of a fused tree");
   made.wide = made.width == 8;

@@ -50,9 +50,9 @@ struct Program {
   bool narrow = false;     // float32 that is written as bfloat16
   std::int64_t elements = 0;
 
-  // The product of a tree that begins with one is a leaf behind the others.
+  // The product of a tree that begins with one is a leaf behind the others, and lies as `product`.
   //   Errors  InvalidArgument: an operation has no kernel for its dtypes.
-  static Program of(const FusedTree& tree);
+  static Program of(const FusedTree& tree, DType product = DType::kFloat32);
 };
 
 }  // namespace cairn::cuda

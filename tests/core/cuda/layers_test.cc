@@ -64,15 +64,15 @@ struct LayersTest : DeviceRowsTest {
 };
 
 TEST_F(LayersTest, AStepUnderMixedBfloat16TakesThisManyPieces) {
-  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 38);
+  EXPECT_EQ(pieces_of(Arithmetic::kMixedBfloat16, 1e-2f), 36);
 }
 
 TEST_F(LayersTest, AStepUnderBfloat16TakesThisManyPieces) {
-  EXPECT_EQ(pieces_of(Arithmetic::kBfloat16, 1e-2f), 42);
+  EXPECT_EQ(pieces_of(Arithmetic::kBfloat16, 1e-2f), 40);
 }
 
 TEST_F(LayersTest, AStepInFloat32TakesThisManyPieces) {
-  EXPECT_EQ(pieces_of(Arithmetic::kFloat32, 1e-4f), 30);
+  EXPECT_EQ(pieces_of(Arithmetic::kFloat32, 1e-4f), 28);
 }
 
 }  // namespace

@@ -80,6 +80,35 @@ TEST(CudaProducts, AChainOfThemIsRoundedNowhereUnderMixedBfloat16) {
   EXPECT_EQ(driver.counts().narrowed, 2);  // a and b
 }
 
+// What is left of two numbers that are nearly equal is rounded, and not the numbers before.
+TEST(CudaProducts, OneThatSomethingIsTakenFromIsNotRoundedBeforeUnderMixedBfloat16) {
+  testing::FakeDriver driver;
+  const auto device = cuda::make_device("gpu:0", driver, cpu_device());
+  const Tensor a = noise({6, 8}, 1), b = noise({8, 8}, 2);
+  const Tensor near = value_on(cpu_device(), Arithmetic::kBfloat16, [&] {
+    return matmul(Array(a), Array(b)) + Array(noise({6, 8}, 3)) * 1e-3f;
+  });
+  const auto rest = [&] { return matmul(matmul(Array(a), Array(b)) - Array(near), Array(b)); };
+  EXPECT_LT(difference(*device, Arithmetic::kMixedBfloat16, rest), 1e-5);
+  EXPECT_EQ(driver.counts().narrowed, 2);  // a and b
+}
+
+// A number that is stretched to a matrix is read as the number, and no matrix is written.
+TEST(CudaProducts, WhatIsStretchedForOneReaderIsNotWritten) {
+  testing::FakeDriver driver;
+  const auto device = cuda::make_device("gpu:0", driver, cpu_device());
+  const Tensor a = noise({6, 8}, 1), row = noise({8}, 2), column = noise({6, 1}, 3);
+  for (const Tensor& one : {noise({}, 4), row, column}) {
+    const auto pieces = [&](const std::function<Array()>& made) {
+      const int before = driver.counts().pieces;
+      EXPECT_LT(difference(*device, Arithmetic::kFloat32, made), 1e-6);
+      return driver.counts().pieces - before;
+    };
+    EXPECT_EQ(pieces([&] { return broadcast_like(Array(one), Array(a)) * Array(a); }),
+              pieces([&] { return Array(one) * Array(a); }));
+  }
+}
+
 // A value that something else reads too stays float32.
 TEST(CudaProducts, WhatOtherKindsOfOperationsReadStaysFloat32UnderMixedBfloat16) {
   testing::FakeDriver driver;
