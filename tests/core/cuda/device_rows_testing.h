@@ -1,5 +1,4 @@
 // The same variables in the host's memory and in a device's, so that runs on both can be compared.
-// The device is the fake driver's, or under CAIRN_ON_GPU the machine's first GPU.
 #pragma once
 #include <gmock/gmock.h>
 
@@ -7,29 +6,18 @@
 #include <string>
 #include <vector>
 
-#ifdef CAIRN_ON_GPU
-#include "core/kernels/cuda/library.h"
-#else
-#include "core/kernels/cuda/device.h"
-#include "tests/core/cuda/fake_driver.h"
-#endif
+#include "tests/core/cuda/some_gpu.h"
 #include "tests/core/executor_testing.h"
 #include "tests/core/noise.h"
 
 namespace cairn::testing {
 
-struct DeviceRowsTest : ::testing::Test {
+struct DeviceRowsTest : ::testing::Test, SomeGpu {
   struct Side {
     explicit Side(Device& device) : workspace(device) {}
     LocalStore store;
     Workspace workspace;
   };
-#ifdef CAIRN_ON_GPU
-  Device* gpu = &cairn::gpu(0);
-#else
-  FakeDriver driver;
-  std::unique_ptr<Device> gpu = cuda::make_device("gpu:0", driver, cpu_device());
-#endif
   std::vector<Variable> variables;
   Side host{cpu_device()}, device{*gpu};
 

@@ -27,7 +27,9 @@ TEST_F(RoundedProducts, WhatSeveralProductsReadIsRoundedOnce) {
                got = run(plan, device.workspace, device.store, {}, {noise({2, 4}, 3 + i)}, {});
     EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-3f);
     // x, first, h, second, the gradient of the result, that of h
-    EXPECT_EQ(driver.counts().narrowed, 6 * (i + 1));
+    if (kCounted) {
+      EXPECT_EQ(driver.counts().narrowed, 6 * (i + 1));
+    }
   }
 }
 
@@ -97,7 +99,9 @@ TEST_F(RoundedProducts, UnderMixedBfloat16WhatProductsReadLiesInHalfTheMemory) {
                got = run(plan, device.workspace, device.store, {}, x, {});
     EXPECT_NEAR(got[0].values<float>()[0], want[0].values<float>()[0], 1e-2f);
     // x, two kernels and a bias
-    EXPECT_EQ(driver.counts().narrowed, 4 * (i + 1));
+    if (kCounted) {
+      EXPECT_EQ(driver.counts().narrowed, 4 * (i + 1));
+    }
   }
   for (VariableId id = 0; id < 4; ++id) {
     const Tensor here = read(device, id), there = read(host, id);
