@@ -39,6 +39,10 @@ struct ReadHere {
   bool served = false;                      // in this run
   std::vector<RowKernels::Gather> gathers;  // of a whole variable, beside ReadGroup::nodes
   std::vector<bool> in_place;               // likewise: the value is the variable's own memory
+  // The rows that the store gave, at most `most`, and for each of `count` ids the place of its row
+  // among them, int32; null: the device was not dealt any.
+  std::shared_ptr<std::byte> dealt, places;
+  std::int64_t most = 0, count = 0;
 };
 
 struct BoundUpdate {
@@ -54,9 +58,11 @@ struct BoundUpdate {
   // Of its values. If they are part of a larger value, the device reads them there; for the host
   // they are copied out.
   RowsWithin rows;
+  bool summed = false;  // in this run: by the device
 };
 
-// The lookups that the device makes in one go: of a wave, those of variables that it has.
+// The lookups that the device makes in one go: of a wave, those of variables that it has, or those
+// of rows that it was dealt.
 struct LookupsTogether {
   std::vector<std::int32_t> members;  // nodes
   RowKernels::Gathers run;            // prepared for these members
@@ -68,14 +74,24 @@ struct UpdatesTogether {
   RowKernels::Updates run;  // prepared for these members
 };
 
+// The updates by ids of a wave whose rows the device sums, and then gives to the host.
+struct SumsTogether {
+  std::vector<const BoundUpdate*> members;
+  RowKernels::Updates run;  // prepared for these members
+  std::shared_ptr<std::byte> memory, rates;
+  std::vector<std::size_t> offsets;  // in the memory, beside members
+  std::size_t bytes = 0;
+};
+
 struct BoundWave {
   std::vector<Instruction> compute;
   std::vector<UniqueIds> ids;  // beside Wave::reads
   std::vector<Read> reads;     // likewise; filled anew each run
   std::vector<ReadHere> here;  // likewise
-  LookupsTogether lookups;
+  LookupsTogether lookups, dealt;
   std::vector<BoundUpdate> updates;
   UpdatesTogether together;
+  SumsTogether sums;
   std::vector<std::int32_t> reduced;  // values: the outputs of Wave::reductions
   std::vector<Reduction> reductions;  // beside `reduced`; filled anew each run
 };

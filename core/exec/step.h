@@ -29,6 +29,7 @@
 //           own Workspace.
 #pragma once
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -121,7 +122,8 @@ class Step {
   void serve_whole(const DeviceRows::Held& held, std::size_t group);
   void serve_rows(const DeviceRows::Held& held, std::size_t group);
   DType dtype_of_rows(std::int32_t lookup) const;
-  void enqueue_lookups();
+  // `ids`: what they are of, if not of the values that the graph has for it.
+  void enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids = {});
   bool stays_as_read(std::int32_t read) const;
   std::span<const std::int32_t> id_readers(std::int32_t update) const;
   bool has_ids_of_read(const BoundUpdate& update) const;
@@ -146,6 +148,15 @@ class Step {
   void enqueue_all();
   float learning_rate(std::int32_t update);
   void expand(std::size_t group);
+  bool deals_here(const ReadGroup& group) const;
+  void deal_out(std::size_t group);
+  bool sums_here(const BoundUpdate& update) const;
+  const ReadHere& source_of(const BoundUpdate& update) const;
+  UniqueIds& ids_of_source(const BoundUpdate& update);
+  void prepare_sums(std::span<BoundUpdate* const> updates);
+  void begin_sums();
+  RowKernels::UpdateRun values_of(const BoundUpdate& update, std::int64_t dim);
+  void note_lookup(std::int32_t lookup, const RowBlock& block, const std::byte* ids);
   std::span<Update> updates();
   Update make_update(BoundUpdate& update);
   Tensor dense_value(std::int32_t update);

@@ -39,7 +39,10 @@ void Step::compute() {
   BoundWave& wave = bound_->waves[wave_];
   for (const Instruction& instruction : wave.compute) {
     const std::int32_t update = instruction.for_update;
-    if (update >= 0 && made_here(wave.updates[static_cast<std::size_t>(update)])) continue;
+    if (update >= 0) {
+      const BoundUpdate& reader = wave.updates[static_cast<std::size_t>(update)];
+      if (made_here(reader) || sums_here(reader)) continue;
+    }
     run_instruction(instruction);
   }
 }

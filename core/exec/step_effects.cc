@@ -90,7 +90,7 @@ std::span<Read> Step::reads() {
     space_.asked.push_back(wave.reads[g]);
     space_.asked_by.push_back(g);
   }
-  enqueue_lookups();
+  enqueue_lookups(wave.lookups);
   return lender_ == nullptr ? std::span<Read>(wave.reads) : std::span<Read>(space_.asked);
 }
 
@@ -123,11 +123,14 @@ void Step::after_pull() {
     CAIRN_CHECK(read.value.defined() && read.value.type() == want, "the store gave ",
                 read.value.defined() ? read.value.type().to_string() : "nothing", " for variable ",
                 variable.name, "; ", want.to_string(), " was asked for");
-    if (!group.whole)
+    if (deals_here(group))
+      deal_out(g);
+    else if (!group.whole)
       expand(g);
     else
       for (std::int32_t i : group.nodes) give(plan_->value({i, 0}), read.value);
   }
+  enqueue_lookups(bound_->waves[wave_].dealt, DType::kInt32);
 }
 
 // Deals the distinct rows out to everybody who asked for them.
@@ -209,16 +212,18 @@ Update Step::make_update(BoundUpdate& update) {
     made.value = dense_value(update.node);
     return made;
   }
-  const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
-  UniqueIds* ids = &update.own_ids;
-  if (has_ids_of_read(update))
-    ids = &bound_->waves[static_cast<std::size_t>(source.wave)]
-               .ids[static_cast<std::size_t>(source.group)];
-  else
-    find_own_ids(update);
-  made.ids = ids->tensor();
-  made.value = sum_rows(update, *ids, rule);
+  const bool of_read = has_ids_of_read(update);
+  if (!of_read) find_own_ids(update);
+  UniqueIds& ids = of_read ? ids_of_source(update) : update.own_ids;
+  made.ids = ids.tensor();
+  made.value = update.summed ? space_.host.take(update.node) : sum_rows(update, ids, rule);
   return made;
+}
+
+UniqueIds& Step::ids_of_source(const BoundUpdate& update) {
+  const UpdateIds& source = plan_->update_ids[static_cast<std::size_t>(update.node)];
+  return bound_->waves[static_cast<std::size_t>(source.wave)]
+      .ids[static_cast<std::size_t>(source.group)];
 }
 
 // Whether the update's ids are those of a pull of this run.

@@ -39,6 +39,7 @@ void Step::wait_for_copies() {
 void Step::bring_what_host_reads() {
   bring_for_reads();
   if (!plan_->waves[wave_].reductions.empty()) bring_shares();
+  if (space_.rows != nullptr) begin_sums();
   for (const BoundUpdate& update : bound_->waves[wave_].updates)
     if (!stops(update.node)) bring_for_update(update);
   if (space_.host.begun() && wave_ + 1 == plan_->waves.size()) collect_outputs();
@@ -77,6 +78,7 @@ void Step::bring_for_update(const BoundUpdate& update) {
                              data(value));
     return;
   }
+  if (update.summed) return;
   bring(input(update.node, 1));
   if (has_ids_of_read(update)) return;
   const std::span<const std::int32_t> readers = id_readers(update.node);

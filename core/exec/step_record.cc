@@ -47,7 +47,7 @@ void Step::enqueue_all() {
   for (wave_ = 0; wave_ < plan_->waves.size(); ++wave_) {
     compute();
     for (std::size_t g = 0; g < plan_->waves[wave_].reads.size(); ++g) serve(g);
-    enqueue_lookups();
+    enqueue_lookups(bound_->waves[wave_].lookups);
     space_.here.clear();
     for (BoundUpdate& update : bound_->waves[wave_].updates) space_.here.push_back(&update);
     enqueue_updates(space_.here);

@@ -47,22 +47,25 @@ void Step::serve_whole(const DeviceRows::Held& held, std::size_t g) {
 
 // Only notes the lookups, which go to the device together: see enqueue_lookups().
 void Step::serve_rows(const DeviceRows::Held& held, std::size_t g) {
-  for (std::int32_t i : plan_->waves[wave_].reads[g].nodes) {
-    const std::int32_t value = plan_->value({i, 0});
-    const RowsWithin& rows = bound_->rows_of(value);
-    RowKernels::GatherRun run{held.block, data(input(i, 0)), nullptr, rows.stride};
-    if (rows.within < 0) {
-      run.rows = const_cast<std::byte*>(data(value));
-      run.rows_stride = held.block.dim;
-    } else {
-      run.rows = const_cast<std::byte*>(data(rows.within)) +
-                 static_cast<std::size_t>(rows.begin) * dtype_bytes(dtype_of_rows(i));
-      // What reads the value finds it in its place.
-      space_.pointers[static_cast<std::size_t>(value)] = nullptr;
-    }
-    space_.lookups.push_back(i);
-    space_.gather_runs.push_back(run);
+  for (std::int32_t i : plan_->waves[wave_].reads[g].nodes)
+    note_lookup(i, held.block, data(input(i, 0)));
+}
+
+void Step::note_lookup(std::int32_t lookup, const RowBlock& block, const std::byte* ids) {
+  const std::int32_t value = plan_->value({lookup, 0});
+  const RowsWithin& rows = bound_->rows_of(value);
+  RowKernels::GatherRun run{block, ids, nullptr, rows.stride};
+  if (rows.within < 0) {
+    run.rows = const_cast<std::byte*>(data(value));
+    run.rows_stride = block.dim;
+  } else {
+    run.rows = const_cast<std::byte*>(data(rows.within)) +
+               static_cast<std::size_t>(rows.begin) * dtype_bytes(dtype_of_rows(lookup));
+    // What reads the value finds it in its place.
+    space_.pointers[static_cast<std::size_t>(value)] = nullptr;
   }
+  space_.lookups.push_back(lookup);
+  space_.gather_runs.push_back(run);
 }
 
 // As it lies in memory.
@@ -72,13 +75,15 @@ DType Step::dtype_of_rows(std::int32_t lookup) const {
   return bound_->stored_type(rows.within < 0 ? value : rows.within).dtype;
 }
 
-void Step::enqueue_lookups() {
+void Step::enqueue_lookups(LookupsTogether& prepared, std::optional<DType> ids) {
   if (space_.lookups.empty()) return;
-  LookupsTogether& prepared = bound_->waves[wave_].lookups;
   if (prepared.members != space_.lookups) {
     std::vector<RowKernels::GatherOf> all;
-    for (std::int32_t i : space_.lookups)
-      all.push_back({variable_of(i).type, bound_->type(input(i, 0)), dtype_of_rows(i)});
+    for (std::int32_t i : space_.lookups) {
+      const TensorType& type = bound_->type(input(i, 0));
+      all.push_back(
+          {variable_of(i).type, {ids.value_or(type.dtype), type.shape}, dtype_of_rows(i)});
+    }
     prepared.run = space_.device.row_kernels()->prepare_gathers(all);
     prepared.members = space_.lookups;
   }
@@ -183,12 +188,22 @@ RowKernels::UpdateRun Step::update_run(BoundUpdate& update) {
     run.values = data(input(update.node, 0));
     return run;
   }
+  const RowKernels::UpdateRun rows = values_of(update, held.block.dim);
   run.ids = ids_here(update);
+  run.values = rows.values;
+  run.values_stride = rows.values_stride;
+  return run;
+}
+
+// Of an update by ids: where its values lie.
+RowKernels::UpdateRun Step::values_of(const BoundUpdate& update, std::int64_t dim) {
   const RowsWithin& rows = update.rows;
-  run.values = rows.within < 0 ? data(input(update.node, 1))
-                               : data(rows.within) + static_cast<std::size_t>(rows.begin) *
-                                                         dtype_bytes(held.type.dtype);
-  run.values_stride = rows.within < 0 ? held.block.dim : rows.stride;
+  RowKernels::UpdateRun run;
+  run.values = rows.within < 0
+                   ? data(input(update.node, 1))
+                   : data(rows.within) + static_cast<std::size_t>(rows.begin) *
+                                             dtype_bytes(variable_of(update.node).type.dtype);
+  run.values_stride = rows.within < 0 ? dim : rows.stride;
   return run;
 }
 

@@ -77,6 +77,7 @@ class RowKernels {
   };
   using Updates = std::function<void(std::span<const UpdateRun>)>;
   virtual Updates prepare_updates(std::span<const UpdateOf> all) = 0;
+  virtual void fill_zero(std::byte* rows, std::size_t bytes) = 0;
   // Updates of different variables may run at the same time. Whatever is enqueued after this comes
   // after them.
   virtual void finish_updates() {}

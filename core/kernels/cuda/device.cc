@@ -214,6 +214,9 @@ class QueueDevice final : public Device {
       };
     }
 
+    void fill_zero(std::byte* rows, std::size_t bytes) override {
+      device_.during("zeros", [&] { device_.rows_->fill_zero(rows, bytes); });
+    }
     void finish_updates() override { device_.rows_->finish_updates(); }
 
    private:

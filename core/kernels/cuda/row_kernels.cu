@@ -110,6 +110,10 @@ class CudaRowKernels final : public RowKernels {
     return cuda::prepare_gathers(queue_, all);
   }
 
+  void fill_zero(std::byte* rows, std::size_t bytes) override {
+    queue_.driver().fill_zero(queue_.stream(), rows, bytes);
+    queue_.written(rows, bytes);
+  }
   void finish_updates() override { queue_.join(); }
   Update prepare_update(const UpdateRule& rule, const TensorType& table,
                         const TensorType* ids) override {

@@ -77,8 +77,8 @@ TEST(CudaProducts, AChainOfThemIsRoundedNowhereUnderMixedBfloat16) {
   // Results are rounded between the layers, once on each device.
   EXPECT_LT(difference(*on.gpu, Arithmetic::kMixedBfloat16, chain), 0.02);
   if (on.kCounted) {
-    EXPECT_EQ(on.driver.counts().narrowed, 2);
-  }  // a and b
+    EXPECT_EQ(on.driver.counts().narrowed, 2);  // a and b
+  }
 }
 
 // What is left of two numbers that are nearly equal is rounded, and not the numbers before.
@@ -91,8 +91,8 @@ TEST(CudaProducts, OneThatSomethingIsTakenFromIsNotRoundedBeforeUnderMixedBfloat
   const auto rest = [&] { return matmul(matmul(Array(a), Array(b)) - Array(near), Array(b)); };
   EXPECT_LT(difference(*on.gpu, Arithmetic::kMixedBfloat16, rest), 1e-5);
   if (on.kCounted) {
-    EXPECT_EQ(on.driver.counts().narrowed, 2);
-  }  // a and b
+    EXPECT_EQ(on.driver.counts().narrowed, 2);  // a and b
+  }
 }
 
 // A number that is stretched to a matrix is read as the number, and no matrix is written.
@@ -120,8 +120,8 @@ TEST(CudaProducts, WhatOtherKindsOfOperationsReadStaysFloat32UnderMixedBfloat16)
   };
   EXPECT_LT(difference(*on.gpu, Arithmetic::kMixedBfloat16, read_twice), 1e-5);
   if (on.kCounted) {
-    EXPECT_EQ(on.driver.counts().narrowed, 3);
-  }  // a, b and x
+    EXPECT_EQ(on.driver.counts().narrowed, 3);  // a, b and x
+  }
 }
 
 }  // namespace
