@@ -6,19 +6,18 @@
 // behind it. What such a copy brings is not there before; and pinned memory that the host has
 // changed in the meantime is found when it waits.
 //
-// Every stream, and the host, knows up to which point it has seen the work of the others (a vector
-// clock); events and waits pass that knowledge on. Two accesses of which one writes are ordered if
-// the later one's stream has seen the earlier one.
-//   Source  Lamport, "Time, clocks, and the ordering of events in a distributed system", CACM 1978;
-//           vector clocks: Fidge, 1988, and Mattern, 1989.
+// The order of work is stream_order.h's. Several threads may use the driver at once, as they may a
+// real one; each call, with the work that it does, holds the driver's lock: they take turns.
 #pragma once
 #include <algorithm>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
-#include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -26,10 +25,11 @@
 #include "core/tensor/bfloat16.h"
 #include "tests/core/cuda/host_product.h"
 #include "tests/core/cuda/host_sort.h"
+#include "tests/core/cuda/stream_order.h"
 
 namespace cairn::testing {
 
-// Thread: one.
+// Thread: any; what counts(), gemms() and ranges() refer to is read when no other uses the driver.
 class FakeDriver final : public cuda::Driver {
  public:
   using Stream = cuda::Stream;
@@ -48,40 +48,42 @@ class FakeDriver final : public cuda::Driver {
     int pieces = 0;
   };
 
+  explicit FakeDriver(std::string name = "gpu:0") : name_(std::move(name)) {}
   ~FakeDriver() override {
-    CAIRN_CHECK(blocks_.empty() && pinned_.empty() && streams_.empty() && events_.empty(),
-                "leaked: ", blocks_.size(), " blocks, ", pinned_.size(), " pinned, ",
-                streams_.size(), " streams, ", events_.size(), " events");
+    CAIRN_CHECK(order_.leaks().empty() && pinned_.empty(), "leaked: ", order_.leaks(), "; ",
+                pinned_.size(), " pinned blocks");
   }
   const Counts& counts() const { return counts_; }
   const std::vector<Gemm>& gemms() const { return gemms_; }  // of all products planned
-  std::size_t blocks() const { return blocks_.size(); }
+  std::size_t blocks() const { return order_.blocks(); }
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
-    CAIRN_CHECK(recorded_ == nullptr, "memory is allocated while work is recorded");
+    const Hold hold(mutex_);
+    CAIRN_CHECK(recorded() == nullptr, "memory is allocated while work is recorded");
     if (used_bytes() + bytes > limit_)
-      throw ResourceExhaustedError(str("gpu:0 has no ", bytes, " bytes more"));
+      throw ResourceExhaustedError(str(name_, " has no ", bytes, " bytes more"));
     ++counts_.allocations;
-    known(stream);
+    order_.require(stream);
     const std::size_t rounded = (bytes + 255) / 256 * 256;
     auto* made = static_cast<std::byte*>(std::aligned_alloc(256, rounded));
     std::memset(made, 0xff, rounded);
-    blocks_[made].bytes = rounded;
+    order_.add_block(made, rounded);
     return made;
   }
   // Work under way on the stream may still use it, work on other streams may not.
   void release(std::byte* memory, Stream stream) noexcept override {
-    CAIRN_CHECK(recorded_ == nullptr, "memory is released while work is recorded");
+    const Hold hold(mutex_);
+    CAIRN_CHECK(recorded() == nullptr, "memory is released while work is recorded");
     announce(stream, {}, std::vector<Range>{{memory, 1}});
-    blocks_.erase(memory);
+    order_.remove_block(memory);
     std::free(memory);
   }
   std::size_t used_bytes() const override {
-    std::size_t used = 0;
-    for (const auto& [begin, block] : blocks_) used += block.bytes;
-    return used;
+    const Hold hold(mutex_);
+    return order_.used_bytes();
   }
   std::byte* allocate_pinned(std::size_t bytes) override {
+    const Hold hold(mutex_);
     ++counts_.pinned_blocks;
     const std::size_t rounded = (bytes + 63) / 64 * 64;
     auto* made = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
@@ -89,6 +91,7 @@ class FakeDriver final : public cuda::Driver {
     return made;
   }
   void release_pinned(std::byte* memory) noexcept override {
+    const Hold hold(mutex_);
     for (const UnderWay& copy : under_way_)
       CAIRN_CHECK(copy.host < memory || copy.host >= memory + pinned_.at(memory),
                   "pinned memory is released while a copy of it is under way");
@@ -97,46 +100,52 @@ class FakeDriver final : public cuda::Driver {
   }
 
   Stream make_stream() override {
-    auto* made = reinterpret_cast<Stream>(++names_);
-    streams_[made] = Clock{};
-    return made;
+    const Hold hold(mutex_);
+    return order_.make_stream();
   }
-  void destroy(Stream stream) noexcept override { streams_.erase(stream); }
+  void destroy(Stream stream) noexcept override {
+    const Hold hold(mutex_);
+    order_.destroy(stream);
+  }
   Event make_event() override {
-    auto* made = reinterpret_cast<Event>(++names_);
-    events_[made] = Clock{};
-    return made;
+    const Hold hold(mutex_);
+    return order_.make_event();
   }
-  void destroy(Event event) noexcept override { events_.erase(event); }
+  void destroy(Event event) noexcept override {
+    const Hold hold(mutex_);
+    order_.destroy(event);
+  }
   void record(Event event, Stream stream) override {
     now_or_later([=, this] {
       ++counts_.events;
       ticks_[event] = counts_.events;
-      events_.at(event) = known(stream);
+      order_.record(event, stream);
     });
   }
   void wait_for(Stream stream, Event event) override {
-    now_or_later([=, this] { learn(known(stream), events_.at(event)); });
+    now_or_later([=, this] { order_.wait_for(stream, event); });
   }
   // A millisecond passes from each event to the next.
-  double elapsed_ms(Event first, Event last) override { return ticks_.at(last) - ticks_.at(first); }
-  void wait(Stream stream) override { host_waits_for(known(stream)); }
-  void wait(Event event) override { host_waits_for(events_.at(event)); }
-  // As late as CUDA may say so: when the host has waited for it, or for what came after it.
+  double elapsed_ms(Event first, Event last) override {
+    const Hold hold(mutex_);
+    return ticks_.at(last) - ticks_.at(first);
+  }
+  void wait(Stream stream) override { host_waits_for(stream); }
+  void wait(Event event) override { host_waits_for(event); }
+  // As late as CUDA may say so: when this thread has waited for it, or for what came after it.
   bool reached(Event event) override {
-    return std::ranges::all_of(events_.at(event), [&](const auto& at) {
-      const auto seen = host_.find(at.first);
-      return seen != host_.end() && seen->second >= at.second;
-    });
+    const Hold hold(mutex_);
+    return order_.host_has_seen(event);
   }
 
   void copy(Stream stream, Device::Direction direction, std::byte* to, const std::byte* from,
             std::size_t bytes) override {
+    const Hold hold(mutex_);
     check_side(direction != Device::Direction::kOut, to, bytes);
     check_side(direction != Device::Direction::kIn, from, bytes);
     const Range read{from, direction == Device::Direction::kIn ? 0 : bytes};
     const Range write{to, direction == Device::Direction::kOut ? 0 : bytes};
-    CAIRN_CHECK(recorded_ == nullptr || direction == Device::Direction::kWithin,
+    CAIRN_CHECK(recorded() == nullptr || direction == Device::Direction::kWithin,
                 "a copy between host and device is recorded");
     announce(stream, std::vector<Range>{read}, std::vector<Range>{write});
     if (bytes == 0) return;
@@ -148,12 +157,14 @@ class FakeDriver final : public cuda::Driver {
     piece([=] { std::memcpy(to, from, bytes); });
   }
   void fill_zero(Stream stream, std::byte* to, std::size_t bytes) override {
+    const Hold hold(mutex_);
     check_side(true, to, bytes);
     announce(stream, {}, std::vector<Range>{{to, bytes}});
     piece([=] { std::memset(to, 0, bytes); });
   }
 
   cuda::ProductRun plan_product(const cuda::ProductShape& s, Stream) override {
+    const Hold hold(mutex_);
     ++counts_.products;
     if (s.deterministic) ++counts_.deterministic_products;
     gemms_.push_back(s.gemm);
@@ -185,16 +196,15 @@ class FakeDriver final : public cuda::Driver {
 
   std::unique_ptr<cuda::Recording> record_work(Stream,
                                                const std::function<void()>& enqueue) override {
-    ++counts_.recordings;
     auto made = std::make_unique<Replay>(*this);
-    recorded_ = &made->work;
+    record_into(&made->work);
     try {
       enqueue();
     } catch (...) {
-      recorded_ = nullptr;
+      record_into(nullptr);
       throw;
     }
-    recorded_ = nullptr;
+    record_into(nullptr);
     return made;
   }
   void run_on_host(const std::function<void()>& work) override { piece(work); }
@@ -208,11 +218,13 @@ class FakeDriver final : public cuda::Driver {
   const std::vector<std::string>& ranges() const { return ranges_; }
   bool wants_names() const override { return attached_; }
   void begin_range(const char* name) override {
+    const Hold hold(mutex_);
     open_.emplace_back(ranges_.size(), counts_.pieces);
     ranges_.push_back(std::string(open_.size() - 1, '>') + name);
     range_pieces_.push_back(0);
   }
   void end_range() override {
+    const Hold hold(mutex_);
     const auto& [range, before] = open_.back();
     range_pieces_[range] = counts_.pieces - before;
     open_.pop_back();
@@ -232,37 +244,24 @@ class FakeDriver final : public cuda::Driver {
   // Work on this block is announced row by row, by whoever knows the rows: announcements of more
   // than `row_bytes` of it are left out.
   void watch_rows(const std::byte* block, std::size_t row_bytes) {
-    blocks_.at(const_cast<std::byte*>(block)).row_bytes = row_bytes;
+    order_.watch_rows(block, row_bytes);
   }
 
   bool watches() const override { return true; }
   void announce(Stream stream, std::span<const Range> reads,
                 std::span<const Range> writes) override {
-    if (recorded_ != nullptr) {
-      recorded_->push_back(
+    const Hold hold(mutex_);
+    if (recorded() != nullptr) {
+      recorded()->push_back(
           [this, stream, r = std::vector<Range>(reads.begin(), reads.end()),
            w = std::vector<Range>(writes.begin(), writes.end())] { announce(stream, r, w); });
       return;
     }
-    Clock& clock = known(stream);
-    const std::int64_t now = ++clock[stream];
-    for (const Range& range : reads) access(clock, stream, now, range, false);
-    for (const Range& range : writes) access(clock, stream, now, range, true);
+    order_.announce(stream, reads, writes);
   }
 
  private:
-  using Clock = std::map<Stream, std::int64_t>;
-  struct Access {
-    Stream stream;
-    std::int64_t time;
-    const std::byte *begin, *end;
-    bool writes;
-  };
-  struct Block {
-    std::size_t bytes = 0;
-    std::vector<Access> accesses;
-    std::size_t row_bytes = std::numeric_limits<std::size_t>::max();  // watch_rows()
-  };
+  using Hold = std::lock_guard<std::recursive_mutex>;
   // A copy between the device and pinned memory.
   struct UnderWay {
     Stream stream;
@@ -274,6 +273,7 @@ class FakeDriver final : public cuda::Driver {
   struct Replay final : cuda::Recording {
     explicit Replay(FakeDriver& of) : driver(of) {}
     void replay(Stream) override {
+      const Hold hold(driver.mutex_);
       ++driver.counts_.replays;
       for (const auto& one : work) one();
     }
@@ -282,8 +282,9 @@ class FakeDriver final : public cuda::Driver {
   };
 
   void now_or_later(const std::function<void()>& work) {
-    if (recorded_ != nullptr)
-      recorded_->push_back(work);
+    const Hold hold(mutex_);
+    if (recorded() != nullptr)
+      recorded()->push_back(work);
     else
       work();
   }
@@ -294,12 +295,12 @@ class FakeDriver final : public cuda::Driver {
     });
   }
 
-  void host_waits_for(const Clock& clock) {
-    CAIRN_CHECK(recorded_ == nullptr, "the host waits for what is only recorded");
+  template <typename Work>
+  void host_waits_for(Work work) {
+    const Hold hold(mutex_);
+    CAIRN_CHECK(recorded() == nullptr, "the host waits for what is only recorded");
     ++counts_.waits;
-    learn(host_, clock);
-    // Whatever is enqueued from now on comes after what the host has seen.
-    for (auto& [other, known] : streams_) learn(known, host_);
+    order_.host_waits_for(work);
     end_pinned();
   }
 
@@ -316,7 +317,7 @@ class FakeDriver final : public cuda::Driver {
     for (const UnderWay& other : under_way_)
       if ((out || other.out) && other.host < host + bytes && host < other.host + other.bytes.size())
         throw InternalError("two copies of the same pinned memory are under way");
-    under_way_.push_back({stream, known(stream).at(stream), host, {from, from + bytes}, out});
+    under_way_.push_back({stream, order_.time(stream), host, {from, from + bytes}, out});
     std::memcpy(to, from, bytes);
     if (out) std::memset(host, 0xff, bytes);
   }
@@ -324,8 +325,7 @@ class FakeDriver final : public cuda::Driver {
   void end_pinned() {
     bool changed = false;
     std::erase_if(under_way_, [&](const UnderWay& copy) {
-      const auto seen = host_.find(copy.stream);
-      if (seen == host_.end() || seen->second < copy.time) return false;
+      if (!order_.host_has_seen(copy.stream, copy.time)) return false;
       if (copy.out)
         std::memcpy(copy.host, copy.bytes.data(), copy.bytes.size());
       else
@@ -336,59 +336,34 @@ class FakeDriver final : public cuda::Driver {
       throw InternalError("pinned memory was written to while a copy from it was under way");
   }
 
-  Clock& known(Stream stream) {
-    const auto found = streams_.find(stream);
-    CAIRN_CHECK(found != streams_.end(), "a stream that was never made, or is destroyed");
-    return found->second;
-  }
-  static void learn(Clock& clock, const Clock& from) {
-    for (const auto& [stream, time] : from) clock[stream] = std::max(clock[stream], time);
-  }
-
-  Block* holder(const std::byte* at) {
-    auto after = blocks_.upper_bound(const_cast<std::byte*>(at));
-    if (after == blocks_.begin()) return nullptr;
-    auto& [begin, block] = *std::prev(after);
-    return at < begin + block.bytes ? &block : nullptr;
-  }
   void check_side(bool device, const std::byte* at, std::size_t bytes) {
-    if (bytes > 0 && device != (holder(at) != nullptr))
+    if (bytes > 0 && device != order_.holds(at))
       throw InternalError(str("memory that is ", device ? "not the device's" : "the device's",
                               " is taken for ", device ? "the device's" : "the host's"));
   }
 
-  void access(const Clock& clock, Stream stream, std::int64_t now, const Range& range,
-              bool writes) {
-    if (range.bytes == 0) return;
-    Block* const block = holder(range.begin);
-    if (block == nullptr)
-      throw InternalError("work on memory that is not the device's, or is released");
-    if (range.bytes > block->row_bytes) return;
-    const std::byte* const end = range.begin + range.bytes;
-    bool written = writes;
-    for (const Access& earlier : block->accesses) {
-      if (earlier.end <= range.begin || end <= earlier.begin) continue;
-      written = written || earlier.writes;
-      if (!writes && !earlier.writes) continue;
-      const auto seen = clock.find(earlier.stream);
-      if (earlier.stream != stream && (seen == clock.end() || seen->second < earlier.time))
-        throw InternalError(str("a race: work on one stream ", writes ? "writes" : "reads",
-                                " what work on another ", earlier.writes ? "writes" : "reads",
-                                ", and no event lies between them"));
-    }
-    if (!written) throw InternalError("work reads memory that nothing has written");
-    // An access hides those of its own kind that it covers.
-    std::erase_if(block->accesses, [&](const Access& old) {
-      return old.stream == stream && old.writes == writes && range.begin <= old.begin &&
-             old.end <= end;
-    });
-    block->accesses.push_back({stream, now, range.begin, end, writes});
+  using Recorded = std::vector<std::function<void()>>;
+  // What this thread records; nullptr: it does what it is asked.
+  Recorded* recorded() const {
+    const auto found = recorded_.find(std::this_thread::get_id());
+    return found == recorded_.end() ? nullptr : found->second;
   }
 
+  void record_into(Recorded* work) {
+    const Hold hold(mutex_);
+    if (work == nullptr) {
+      recorded_.erase(std::this_thread::get_id());
+      return;
+    }
+    ++counts_.recordings;
+    recorded_[std::this_thread::get_id()] = work;
+  }
+
+  const std::string name_;
+  mutable std::recursive_mutex mutex_;  // guards all below; work on the host may call the driver
   Counts counts_;
   std::vector<Gemm> gemms_;
-  std::vector<std::function<void()>>* recorded_ = nullptr;  // not null: what is being recorded
-  std::uintptr_t names_ = 0;
+  std::map<std::thread::id, Recorded*> recorded_;
   std::size_t limit_ = ~std::size_t{0};
   bool attached_ = false;
   std::vector<std::string> ranges_;
@@ -397,10 +372,7 @@ class FakeDriver final : public cuda::Driver {
   std::map<Event, int> ticks_;
   std::map<std::byte*, std::size_t> pinned_;
   std::vector<UnderWay> under_way_;
-  Clock host_;
-  std::map<Stream, Clock> streams_;
-  std::map<Event, Clock> events_;
-  std::map<std::byte*, Block> blocks_;
+  StreamOrder order_;
 };
 
 }  // namespace cairn::testing

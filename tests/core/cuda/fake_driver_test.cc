@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 namespace cairn {
 namespace {
 
@@ -54,6 +56,45 @@ TEST_F(FakeDriverFinds, NoFaultAfterTheHostHasWaited) {
   driver.announce(one, {}, range);
   driver.wait(one);
   EXPECT_NO_THROW(driver.announce(other, range, {}));
+}
+
+TEST_F(FakeDriverFinds, ARaceWithWhatOnlyAnotherThreadHasWaitedFor) {
+  cuda::Stream theirs = nullptr;
+  std::thread([&] {
+    theirs = driver.make_stream();
+    driver.announce(theirs, {}, range);
+    driver.wait(theirs);
+  }).join();
+  EXPECT_THAT([&] { driver.announce(other, range, {}); },
+              ThrowsMessage<InternalError>(HasSubstr("a race")));
+  driver.wait(theirs);  // this thread too
+  driver.destroy(theirs);
+}
+
+TEST_F(FakeDriverFinds, NoFaultWhereAThreadUsesAStreamAfterOneThatHadWaited) {
+  driver.announce(one, {}, range);
+  driver.wait(one);
+  std::thread([&] { EXPECT_NO_THROW(driver.announce(other, range, {})); }).join();
+}
+
+TEST_F(FakeDriverFinds, WorkThatOneThreadRecordsWhileAnotherGoesOn) {
+  const auto fill = [&] { driver.fill_zero(one, memory, 256); };
+  memory[0] = std::byte{1};
+  const auto recording = driver.record_work(one, [&] {
+    fill();
+    std::thread([&] { driver.announce(other, {}, {}); }).join();
+  });
+  EXPECT_EQ(memory[0], std::byte{1});
+  recording->replay(one);
+  EXPECT_EQ(memory[0], std::byte{0});
+}
+
+TEST_F(FakeDriverFinds, AStreamOfAnotherDevice) {
+  testing::FakeDriver second("gpu:1");
+  const cuda::Stream elsewhere = second.make_stream();
+  EXPECT_THAT([&] { driver.wait(elsewhere); },
+              ThrowsMessage<InternalError>(HasSubstr("another device's")));
+  second.destroy(elsewhere);
 }
 
 TEST_F(FakeDriverFinds, OfABlockThatIsWatchedByRowsOnlyRacesOnOneRow) {
