@@ -34,12 +34,12 @@ struct RuleProgram {
 
 namespace {
 
-constexpr std::int64_t kBlock = 256;  // elements: all values of a usual rule are 10 to 30 KB
-constexpr std::size_t kValueBytes = static_cast<std::size_t>(kBlock) * 8;
+constexpr std::int64_t kRuleBlock = 256;  // elements: all values of a usual rule are 10 to 30 KB
+constexpr std::size_t kValueBytes = static_cast<std::size_t>(kRuleBlock) * 8;
 constexpr std::size_t kValue = 0, kGradient = 1, kRate = 2, kT = 3, kSlots = 4;
 
 void fill(std::byte* block, std::size_t width) {
-  for (std::int64_t i = 1; i < kBlock; ++i)
+  for (std::int64_t i = 1; i < kRuleBlock; ++i)
     std::memcpy(block + static_cast<std::size_t>(i) * width, block, width);
 }
 
@@ -66,14 +66,14 @@ class CustomPass {
 
   void run() {
     const std::int64_t whole =
-        std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, pass_.dim));
+        std::max<std::int64_t>(1, kRuleBlock / std::max<std::int64_t>(1, pass_.dim));
     for (std::size_t i = 0; i < pass_.count; i += static_cast<std::size_t>(whole)) {
       const std::size_t rows = std::min(static_cast<std::size_t>(whole), pass_.count - i);
       if (rows > 1) {
         run_rows(i, rows);
       } else {
-        for (std::int64_t j = 0; j < pass_.dim; j += kBlock)
-          run_part(i, j, std::min(kBlock, pass_.dim - j));
+        for (std::int64_t j = 0; j < pass_.dim; j += kRuleBlock)
+          run_part(i, j, std::min(kRuleBlock, pass_.dim - j));
       }
     }
   }
@@ -83,7 +83,7 @@ class CustomPass {
   void set_scalar(std::size_t argument, float number) {
     const int value = program_.arguments[argument];
     if (value < 0) return;
-    std::fill_n(reinterpret_cast<float*>(own(value)), kBlock, number);
+    std::fill_n(reinterpret_cast<float*>(own(value)), kRuleBlock, number);
   }
   void run(const RuleProgram::Step& step, std::int64_t n) {
     const std::byte* in[3];
