@@ -30,6 +30,9 @@ struct PlanOptions {
   // How many replicas run the plan together (StepContext::replicas). With one, an all_reduce is
   // another name for its input.
   std::int32_t replicas = 1;
+  // Sums of the replicas' shares of dense updates are all-reduces (core/graph/reduced_shares.h):
+  // they begin while the rest is computed, and devices can make them.
+  bool reduces_shares = false;
 };
 
 // `bound[i]` is the store's id of graph.variables[i]. The graph is verified already.

@@ -4,6 +4,7 @@
 
 #include "core/exec/wave_cutter.h"
 #include "core/graph/op_def.h"
+#include "core/graph/reduced_shares.h"
 
 namespace cairn {
 
@@ -148,6 +149,7 @@ void Plan::drop_unneeded() {
 
 std::shared_ptr<const Plan> make_plan(Graph graph, std::vector<VariableId> bound,
                                       PlanOptions options) {
+  if (options.reduces_shares && options.replicas > 1) graph = with_reduced_shares(std::move(graph));
   return std::make_shared<const Plan>(std::move(graph), std::move(bound), options);
 }
 

@@ -1,9 +1,9 @@
 // The functions of several replicas as one: what their meetings become, and what is done once.
 #include "core/graph/join_replicas.h"
 
-#include "core/graph/eager.h"
 #include "core/graph/ops_random.h"
 #include "tests/core/executor_testing.h"
+#include "tests/core/sharing.h"
 
 namespace cairn {
 namespace {
@@ -12,20 +12,6 @@ using namespace testing;  // NOLINT: ours and gmock's
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-// A strategy's say: every change is a share, of this aggregation.
-class Sharing final : public EagerRuntime {
- public:
-  explicit Sharing(Aggregation shares) : shares_(shares) {}
-  std::vector<Tensor> run_now(const ConcreteFunction&) override { return {}; }
-  VariableChange change_here(const Variable&, VariableChange change) override {
-    change.shares = shares_;
-    return change;
-  }
-
- private:
-  const Aggregation shares_;
-};
 
 class Joined : public Executor {
  protected:
