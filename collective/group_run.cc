@@ -1,18 +1,21 @@
 #include "collective/group_run.h"
 
 #include "core/exec/step.h"
+#include "core/kernels/device_group.h"
 
 namespace cairn {
+namespace {
 
 // A step numbers its own all-reduces, while the group counts every call that a member makes, the
 // exchanges of pushes among them. A step that is given up while all-reduces are under way leaves
 // its memory to them.
-std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
-                                 VariableStore& store, Collective& group, StepContext step,
-                                 RunInputs inputs) {
+std::vector<Tensor> run_step(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
+                             VariableStore& store, Collective& group, StepContext step,
+                             RunInputs inputs, DeviceMember* devices) {
   step.replica = group.rank();
   step.replicas = group.size();
   Step one(plan, workspace, store, step, std::move(inputs));
+  if (devices != nullptr) one.sum_on(*devices);
   std::vector<Collective::Ticket> tickets;  // the group's, by the step's
   for (;;) {
     const Step::Next needed = one.next();
@@ -29,6 +32,25 @@ std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Worksp
     } else {
       return one.outputs();
     }
+  }
+}
+
+}  // namespace
+
+// The group is told first, so that the others, whose devices' calls then end, find the cause there:
+// whatever they say to it, it keeps the first error, and raises that in every call.
+std::vector<Tensor> run_in_group(const std::shared_ptr<const Plan>& plan, Workspace& workspace,
+                                 VariableStore& store, Collective& group, StepContext step,
+                                 RunInputs inputs, DeviceMember* devices) {
+  try {
+    return run_step(plan, workspace, store, group, step, std::move(inputs), devices);
+  } catch (...) {
+    if (devices == nullptr) throw;
+    const ErrorParts error = error_parts(std::current_exception());
+    group.abort(error);
+    devices->abort();
+    if (error.code == Code::kAborted) group.barrier();
+    throw;
   }
 }
 

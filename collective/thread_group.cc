@@ -108,6 +108,7 @@ void Group::complete(Meeting& meeting) {
   open_.pop_front();
   ++first_open_;
   for (const Reduction& each : meeting.calls[0]->reductions) {
+    if (each.values == nullptr) continue;  // devices sum them
     meeting.begins.push_back(meeting.elements);
     meeting.elements += each.elements;
   }

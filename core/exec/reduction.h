@@ -15,8 +15,10 @@ namespace cairn {
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
-  std::int64_t elements = 0;          // a later run of the same plan may have more or fewer
-  std::byte* values = nullptr;        // in the host's memory
+  std::int64_t elements = 0;  // a later run of the same plan may have more or fewer
+  // In the host's memory. nullptr: they lie in the memory of devices, which sum them themselves
+  // (core/kernels/device_group.h); the members only meet, and of one call all values lie alike.
+  std::byte* values = nullptr;
   std::shared_ptr<const void> owner;  // keeps `values` valid, even if the step is given up
 };
 

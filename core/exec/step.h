@@ -58,7 +58,8 @@ class Step {
   // be called again at once; it computes what does not depend on them. Tickets count from 0. The
   // list is valid until next() is called again, what the reductions point to until they have been
   // awaited. That is the host's memory: of a device with memory of its own the shares are copied
-  // out, and what they have come to is copied in when it has been awaited.
+  // out, and what they have come to is copied in when it has been awaited. With sum_on() they stay
+  // on the device, which has begun to sum them already, and the reductions point nowhere.
   struct AllReduce {
     std::int32_t ticket = 0;
     std::span<const Reduction> reductions;
@@ -81,6 +82,11 @@ class Step {
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
+
+  // Before the first next(): this replica's member, which outlives the step, of a group of the
+  // devices on which the replicas' runs compute. That a ticket has been awaited then means that all
+  // replicas have begun it; a step that ends otherwise than by Finished leaves the group unusable.
+  void sum_on(DeviceMember& member) { member_ = &member; }
 
   // Computes up to what it needs next. Not to be called again after Finished, nor after an error.
   //   Errors  those of the operations; InvalidArgument: an id outside its variable, or a check of
@@ -163,6 +169,7 @@ class Step {
   Tensor host_tensor(std::int32_t update, const TensorType& type);
   Tensor sum_rows(BoundUpdate& update, const UniqueIds& ids, const UpdateRule& rule);
   std::span<const Reduction> reductions();
+  void begin_on_device(std::span<Reduction> reductions);
   void take_in_reduced(std::int32_t ticket);
   void fail_check(std::int32_t node, const float* values, std::int64_t count);
   void stop_dependents(std::int32_t check);
@@ -206,6 +213,7 @@ class Step {
   std::int32_t tickets_begun_ = 0, tickets_awaited_ = 0;
   // Of a device with memory of its own: what is reduced, by ticket. Empty once it was copied in.
   std::vector<std::vector<std::pair<std::int32_t, Tensor>>> shares_on_host_;
+  DeviceMember* member_ = nullptr;       // null: what is reduced meets in the host's memory
   std::unique_ptr<FailedCheck> failed_;  // null: every check so far has passed
   std::vector<Tensor> outputs_;
 };

@@ -151,37 +151,6 @@ void Step::expand(std::size_t g) {
   }
 }
 
-// ---- all-reduce ----
-
-std::span<const Reduction> Step::reductions() {
-  for (std::int32_t i : plan_->waves[wave_].reductions)
-    if (stops(i)) raise_failed_check();
-  BoundWave& wave = bound_->waves[wave_];
-  for (std::size_t k = 0; k < wave.reduced.size(); ++k) {
-    const std::int32_t value = wave.reduced[k];
-    const Node& n = node(plan_->producer[static_cast<std::size_t>(value)]);
-    const TensorType& type = bound_->type(value);
-    Reduction& made = wave.reductions[k];
-    made = {parse_reduce_op(n.attributes.get<std::string>("reduction")), type.dtype,
-            type.shape.elements(), const_cast<std::byte*>(data(value)), owner_of(value)};
-    if (space_.on_host) continue;
-    Tensor& share = shares_on_host_.back()[k].second;
-    made.values = share.mutable_raw();
-    made.owner = std::make_shared<Tensor>(share);
-  }
-  return wave.reductions;
-}
-
-// What the reductions of `ticket` have come to.
-void Step::take_in_reduced(std::int32_t ticket) {
-  if (space_.on_host) return;
-  auto& shares = shares_on_host_[static_cast<std::size_t>(ticket)];
-  for (const auto& [value, sum] : shares)
-    space_.device.copy(Device::Direction::kIn, const_cast<std::byte*>(data(value)), sum.raw(),
-                       sum.bytes());
-  shares.clear();
-}
-
 // ---- push ----
 
 // Updates that a failed check stops are left out; the others are made, and the error follows.

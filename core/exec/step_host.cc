@@ -38,7 +38,7 @@ void Step::wait_for_copies() {
 // Outputs alone are not waited for yet, because updates on the device may still follow.
 void Step::bring_what_host_reads() {
   bring_for_reads();
-  if (!plan_->waves[wave_].reductions.empty()) bring_shares();
+  if (!plan_->waves[wave_].reductions.empty() && member_ == nullptr) bring_shares();
   if (space_.rows != nullptr) begin_sums();
   for (const BoundUpdate& update : bound_->waves[wave_].updates)
     if (!stops(update.node)) bring_for_update(update);

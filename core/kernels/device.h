@@ -13,10 +13,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/graph/op_def.h"
 #include "core/kernels/device_figures.h"
+#include "core/kernels/device_group.h"
 #include "core/kernels/fused_tree.h"
 #include "core/kernels/kernel.h"
 
@@ -102,6 +105,12 @@ class Device {
   // The device as one workspace uses it, with work in an order of its own: every workspace opens
   // one, which the device outlives. nullptr: workspaces share the device as it is.
   virtual std::unique_ptr<Device> open() { return nullptr; }
+
+  // A group of different devices, of which this is the first; none, and the reason, by default.
+  //   Errors  Internal: a device failed.
+  virtual DeviceGroup join(std::span<Device* const> /*devices*/) {
+    return {{}, std::string(name()) + " cannot sum its values with other devices"};
+  }
 
   // Of the device's own memory: what is allocated now, by all workspaces of this process.
   virtual std::size_t used_bytes() const { return 0; }

@@ -6,6 +6,7 @@
 #include "core/base/trace.h"
 #include "core/graph/op_def.h"
 #include "core/kernels/cuda/fused.h"
+#include "core/kernels/cuda/group_sums.h"
 #include "core/kernels/cuda/host_run.h"
 #include "core/kernels/cuda/kernel_table.h"
 #include "core/kernels/cuda/row_kernels.h"
@@ -43,7 +44,7 @@ const char* copy_text(Device::Direction direction) {
 }
 
 // The device as one workspace sees it.
-class QueueDevice final : public Device {
+class QueueDevice final : public Device, public QueueOwner {
  public:
   // `trace`: where what the device does is recorded; null: nowhere.
   QueueDevice(std::string name, Driver& driver, Device& cpu, SpanSink* trace, QueueNumbers& numbers)
@@ -57,6 +58,7 @@ class QueueDevice final : public Device {
       times_ = std::make_unique<OperationTimes>(driver, printed, trace, track_.name());
   }
 
+  Queue& queue() override { return queue_; }
   std::string_view name() const override { return name_; }
   Memory memory() const override { return Memory::kOwn; }
   std::size_t used_bytes() const override { return queue_.driver().used_bytes(); }
@@ -292,6 +294,19 @@ class CudaDevice final : public Device {
     made.scratch_bytes = use.bytes(Use::kScratch);
     made.busy_percent = driver_.busy_percent();
     return made;
+  }
+  DeviceGroup join(std::span<Device* const> devices) override {
+    std::vector<Driver*> drivers;
+    for (Device* const each : devices) {
+      auto* const own = dynamic_cast<CudaDevice*>(each);
+      if (own == nullptr) return {{}, str(name_, " and ", each->name(), " are of different kinds")};
+      drivers.push_back(&own->driver_);
+    }
+    SumGroup made = driver_.join(drivers);
+    DeviceGroup group{{}, std::move(made.text)};
+    for (std::size_t i = 0; i < made.members.size(); ++i)
+      group.members.push_back(make_device_member(*drivers[i], std::move(made.members[i])));
+    return group;
   }
   std::unique_ptr<Device> open() override {
     SpanSink* const sink = options_.trace;

@@ -16,10 +16,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/arithmetic.h"
 #include "core/kernels/cuda/memory_use.h"
 #include "core/kernels/device.h"
+#include "core/kernels/device_group.h"
 #include "core/kernels/gemm.h"
 
 // CUDA's own types, in the namespace in which CUDA declares them, so that files that include its
@@ -64,6 +66,27 @@ class Recording {
   virtual void replay(Stream stream) = 0;
 };
 
+// One device of a group of devices that sum values, as core/kernels/device_group.h has it.
+//   Errors  Aborted: the group was aborted.
+//   Thread  one at a time; abort() any.
+class SumMember {
+ public:
+  virtual ~SumMember() = default;
+  // Enqueues the member's part of the next call, the sums one after another. The owners of the
+  // values stay the caller's.
+  virtual void all_reduce(Stream stream, std::span<const DeviceSum> sums) = 0;
+  // All members have enqueued the oldest call of which this was not told yet.
+  //   Errors  Internal: a device or a link failed.
+  virtual void all_have_begun() = 0;
+  // Streams of all members go on, whatever they were waiting for in the group.
+  virtual void abort() noexcept = 0;
+};
+
+struct SumGroup {
+  std::vector<std::unique_ptr<SumMember>> members;  // by driver; empty: there is no such group
+  std::string text;                                 // as DeviceGroup's
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -71,6 +94,12 @@ class Driver {
   // What this thread launches from now on is for this device. A thread may go from one device to
   // another between steps.
   virtual void enter() {}
+
+  // A group of the devices of different drivers of this one's kind, which is the first. Returns
+  // when all are connected.
+  virtual SumGroup join(std::span<Driver* const> /*drivers*/) {
+    return {{}, "this driver cannot sum values of several devices"};
+  }
 
   // Memory that may be used on `stream` at once, and elsewhere after an event; 256-byte aligned.
   // Released memory is used again by later allocations, in the order of the stream.

@@ -23,6 +23,7 @@
 #include "core/base/error.h"
 #include "core/kernels/cuda/driver.h"
 #include "core/tensor/bfloat16.h"
+#include "tests/core/cuda/fake_sums.h"
 #include "tests/core/cuda/host_product.h"
 #include "tests/core/cuda/host_sort.h"
 #include "tests/core/cuda/stream_order.h"
@@ -56,6 +57,10 @@ class FakeDriver final : public cuda::Driver {
   const Counts& counts() const { return counts_; }
   const std::vector<Gemm>& gemms() const { return gemms_; }  // of all products planned
   std::size_t blocks() const { return order_.blocks(); }
+
+  cuda::SumGroup join(std::span<cuda::Driver* const> drivers) override {
+    return FakeSums::make(drivers.size());
+  }
 
   std::byte* allocate(std::size_t bytes, Stream stream) override {
     const Hold hold(mutex_);
