@@ -55,6 +55,11 @@ std::vector<std::string> instruction_sets() {
   return known;
 }
 
+// Of cuda::OpenedDevices::sums.
+std::string sums_text(const std::string& sums) {
+  return sums.starts_with("by ") ? "there, " + sums : "in the host's memory: " + sums;
+}
+
 Json described() {
   const cuda::OpenedDevices& found = gpus();
   Json gpus = Json::array();
@@ -70,6 +75,7 @@ Json described() {
             {"memory_bytes", machine_memory_bytes()},
             {"instruction_sets", instruction_sets()}}},
           {"gpus", std::move(gpus)},
+          {"replicas_sum", found.sums.empty() ? Json(nullptr) : Json(found.sums)},
           {"not_used", found.absent.empty() ? Json(nullptr) : Json(found.absent)}};
 }
 
@@ -83,6 +89,8 @@ void print() {
   const cuda::OpenedDevices& found = gpus();
   for (const cuda::OpenedDevice& gpu : found.devices)
     std::printf("%-6s %s\n", std::string(gpu.device->name()).c_str(), gpu_text(gpu).c_str());
+  if (!found.sums.empty())
+    std::printf("replicas on several GPUs sum values %s\n", sums_text(found.sums).c_str());
   if (found.absent.empty()) return;
   std::printf("%s: %s\n", found.devices.empty() ? "no GPU is used" : "not used",
               found.absent.c_str());

@@ -12,13 +12,24 @@
 #include "core/kernels/cuda/cuda_driver.h"
 #include "core/kernels/cuda/cuda_error.h"
 #include "core/kernels/cuda/device.h"
+#include "core/kernels/cuda/nccl.h"
 
 namespace cairn::cuda {
 namespace {
 
 class WholeDriver final : public CudaDriver {
  public:
-  explicit WholeDriver(int ordinal) : CudaDriver(ordinal), products_(*this) {}
+  explicit WholeDriver(int ordinal) : CudaDriver(ordinal), ordinal_(ordinal), products_(*this) {}
+
+  SumGroup join(std::span<Driver* const> drivers) override {
+    std::vector<int> ordinals;
+    for (Driver* const each : drivers) {
+      auto* const own = dynamic_cast<WholeDriver*>(each);
+      if (own == nullptr) return {{}, "devices of different kinds"};
+      ordinals.push_back(own->ordinal_);
+    }
+    return make_nccl_group(ordinals);
+  }
 
   void destroy(Stream stream) noexcept override {
     {
@@ -49,6 +60,7 @@ class WholeDriver final : public CudaDriver {
   }
 
  private:
+  const int ordinal_;  // as CUDA counts its devices
   Products products_;
   std::mutex mutex_;  // guards workspaces_
   std::map<Stream, std::byte*> workspaces_;
@@ -63,6 +75,7 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
       opened.absent += str(" (CUDA_VISIBLE_DEVICES is \"", visible, "\")");
     return;
   }
+  connect_nccl_at_once();
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp found{};
     check(cudaGetDeviceProperties(&found, i), "asking what a device is");
@@ -79,6 +92,7 @@ void open_devices(Device& cpu, SpanSink& trace, OpenedDevices& opened) {
                                           {&trace, found.name, found.totalGlobalMem}),
                               found.name, found.totalGlobalMem, capability});
   }
+  if (opened.devices.size() > 1) opened.sums = nccl().text;
 }
 
 }  // namespace

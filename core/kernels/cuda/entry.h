@@ -26,6 +26,9 @@ struct OpenedDevice {
 struct OpenedDevices {
   std::vector<OpenedDevice> devices;
   std::string absent;
+  // How several of them sum values where they lie, "by NCCL 2.28.3", or why they cannot; empty with
+  // fewer than two.
+  std::string sums;
 };
 
 }  // namespace cairn::cuda

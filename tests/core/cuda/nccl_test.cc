@@ -1,0 +1,83 @@
+// What NCCL is asked for when the GPUs of replicas sum values; it is a fake one.
+#include "core/kernels/cuda/nccl.h"
+
+#include <gmock/gmock.h>
+
+#include <array>
+
+#include "core/base/error.h"
+#include "tests/core/cuda/fake_nccl.h"
+
+namespace cairn::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+struct NcclGroup : ::testing::Test {
+  NcclGroup() {
+    take_nccl_calls();
+    group = make_nccl_group(std::array{0, 3});
+  }
+  ~NcclGroup() override { set_nccl_error(0); }
+  static void sum(SumMember& member) {
+    std::array<std::byte, 8> values{};
+    const std::array<DeviceSum, 2> sums{
+        DeviceSum{ReduceOp::kMean, DType::kFloat32, 2, values.data(), nullptr},
+        DeviceSum{ReduceOp::kSum, DType::kInt64, 1, values.data(), nullptr}};
+    member.all_reduce(nullptr, sums);
+  }
+  SumGroup group;
+};
+
+TEST_F(NcclGroup, IsMadeOfTheDevicesByTheirNumbersAndTellsItsVersion) {
+  EXPECT_EQ(group.text, "by NCCL 2.28.9");
+  EXPECT_EQ(group.members.size(), 2u);
+  EXPECT_THAT(take_nccl_calls(), ElementsAre("init 0 3"));
+}
+
+TEST_F(NcclGroup, SumsTheValuesOfACallAsOneOperation) {
+  take_nccl_calls();
+  sum(*group.members[1]);
+  EXPECT_THAT(take_nccl_calls(), ElementsAre("start", "all_reduce 1 float32 mean of 2",
+                                             "all_reduce 1 int64 sum of 1", "end"));
+}
+
+TEST_F(NcclGroup, IsDestroyedWithItsLastMember) {
+  take_nccl_calls();
+  group.members[0] = nullptr;
+  EXPECT_THAT(take_nccl_calls(), IsEmpty());
+  group.members[1] = nullptr;
+  EXPECT_THAT(take_nccl_calls(), ElementsAre("destroy 0", "destroy 1"));
+}
+
+TEST_F(NcclGroup, ThatOneMemberAbortsIsAbortedForAll) {
+  take_nccl_calls();
+  group.members[1]->abort();
+  EXPECT_THAT(take_nccl_calls(), ElementsAre("abort 0", "abort 1"));
+  for (const auto& member : group.members) {
+    EXPECT_THAT([&] { sum(*member); }, ThrowsMessage<AbortedError>(HasSubstr("aborted")));
+    EXPECT_THAT([&] { member->all_have_begun(); },
+                ThrowsMessage<AbortedError>(HasSubstr("aborted")));
+  }
+  group.members.clear();
+  EXPECT_THAT(take_nccl_calls(), IsEmpty());
+}
+
+TEST_F(NcclGroup, ThatHasFailedSaysWhatNcclSaysOfIt) {
+  set_nccl_error(6);
+  EXPECT_THAT([&] { group.members[0]->all_have_begun(); },
+              ThrowsMessage<InternalError>(HasSubstr("NCCL: remote process error")));
+  EXPECT_THAT([&] { sum(*group.members[0]); },
+              ThrowsMessage<InternalError>(HasSubstr("NCCL: remote process error")));
+  EXPECT_THAT(
+      [] {
+        make_nccl_group(std::array{0, 1});
+      },
+      ThrowsMessage<InternalError>(HasSubstr("connecting the GPUs of replicas")));
+}
+
+}  // namespace
+}  // namespace cairn::cuda
