@@ -13,6 +13,10 @@ Members ThreadOps::group(int replicas, Duration timeout) {
   return make_thread_group(replicas, timeout);
 }
 
+Members NcclAllReduce::group(int replicas, Duration timeout) {
+  return make_thread_group(replicas, timeout);
+}
+
 // Asked here, where the message can name what the program chose.
 Members ReductionToOneDevice::group(int replicas, Duration timeout) {
   if (replica_ < 0 || replica_ >= replicas)
@@ -37,13 +41,10 @@ std::shared_ptr<CrossDeviceOps> cross_device_ops_of(std::string_view name) {
   if (name == "ReductionToOneDevice") return std::make_shared<ReductionToOneDevice>();
   if (name == "HierarchicalCopyAllReduce") return std::make_shared<HierarchicalCopyAllReduce>();
   if (name == "Ring") return std::make_shared<Ring>();
-  if (name == "NcclAllReduce")
-    throw FailedPreconditionError(
-        "cross_device_ops: NcclAllReduce needs GPUs, and this strategy's devices are logical CPUs: "
-        "ThreadOps, the default, is what they use");
+  if (name == "NcclAllReduce") return std::make_shared<NcclAllReduce>();
   throw InvalidArgumentError(str("cross_device_ops: there is no \"", name,
                                  "\"; there are \"ThreadOps\", \"ReductionToOneDevice\", "
-                                 "\"HierarchicalCopyAllReduce\" and \"Ring\""));
+                                 "\"HierarchicalCopyAllReduce\", \"Ring\" and \"NcclAllReduce\""));
 }
 
 }  // namespace cairn

@@ -19,6 +19,7 @@
 //   ReductionToOneDevice       one replica, for all         of replicas     always
 //   HierarchicalCopyAllReduce  all replicas that wait       of pairs        with up to 3 replicas
 //   Ring                       all replicas that wait       around a ring   with up to 2 replicas
+//   NcclAllReduce              the replicas' GPUs           NCCL's          not promised
 //
 // On logical CPUs nothing else is different: all read and write the one memory there is, and have
 // no links that a hierarchy of copies or a ring would spare, as they do between GPUs. A program
@@ -29,6 +30,7 @@
 //                           added in the order of replicas under all of them, as is what
 //                           Strategy::reduce() adds of values at hand.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -45,17 +47,34 @@ class CrossDeviceOps {
   // `timeout`: how long a member's call waits for the others.
   //   Thread  the strategy's.
   virtual std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) = 0;
+
+  // Where values meet that lie on devices with memory of their own. kDevicesOnly: a strategy whose
+  // devices cannot do that is refused. On devices the group's members only meet
+  // (Reduction::values), and the dense shares of gradients are summed there as well.
+  enum class MeetingPlace : std::uint8_t { kHost, kDevicesIfTheyCan, kDevicesOnly };
+  virtual MeetingPlace meeting_place() const { return MeetingPlace::kHost; }
 };
 
 // By the name of its class, one of those below.
-//   Errors  InvalidArgument: another name.  FailedPrecondition: NcclAllReduce, which needs GPUs.
+//   Errors  InvalidArgument: another name.
 std::shared_ptr<CrossDeviceOps> cross_device_ops_of(std::string_view name);
 
-// What strategies use unless told otherwise: values are summed where they lie, by the replicas'
-// threads themselves, in the order of replicas.
+// What strategies use unless told otherwise: values are summed where they lie. In the host's memory
+// the replicas' threads do it themselves, in the order of replicas; on devices that can do it, the
+// devices (core/kernels/device_group.h), in an order of theirs.
 class ThreadOps final : public CrossDeviceOps {
  public:
   std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;
+  MeetingPlace meeting_place() const override { return MeetingPlace::kDevicesIfTheyCan; }
+};
+
+// The devices sum values where they lie, by NVIDIA's NCCL; the strategy's constructor raises
+// FailedPrecondition where they cannot, and says why. What does not lie on a device is summed as by
+// ThreadOps.
+class NcclAllReduce final : public CrossDeviceOps {
+ public:
+  std::vector<std::unique_ptr<Collective>> group(int replicas, Duration timeout) override;
+  MeetingPlace meeting_place() const override { return MeetingPlace::kDevicesOnly; }
 };
 
 // One replica adds the values of all, and gives each of them the sum; the others wait for it.

@@ -112,6 +112,10 @@ InSyncStrategy::InSyncStrategy(std::unique_ptr<ReplicaRuntime> runtime,
 
 InSyncStrategy::~InSyncStrategy() = default;
 
+std::string InSyncStrategy::sums_text() const {
+  return group_ ? group_->sums_text() : std::string();
+}
+
 std::vector<CollectiveCounts> InSyncStrategy::collective_counts() const {
   return group_ ? group_->counts() : std::vector<CollectiveCounts>();
 }
@@ -249,7 +253,8 @@ std::vector<Strategy::StepOutputs> InSyncStrategy::run_together(const std::vecto
   for (const Call& call : calls) {
     const bool same =
         call.function->hash == first->hash && call.function->variables == first->variables;
-    runs.push_back({plan_of(same ? first : call.function, replicas_), {}});
+    runs.push_back(
+        {plan_of(same ? first : call.function, replicas_, group_->sums_on_devices()), {}});
   }
   std::vector<RunInputs> inputs = inputs_of(calls);
   for (std::size_t i = 0; i < calls.size(); ++i) runs[i].inputs = std::move(inputs[i]);

@@ -10,7 +10,8 @@
 // call() returns are replica 0's outputs.
 //
 //   Repeats   The order of all sums is fixed: a run of the same seed repeats bit for bit, and
-//             copies of variables stay bit-equal.
+//             copies of variables stay bit-equal. Where the replicas' GPUs sum, the order is
+//             NCCL's: fixed as long as the GPUs, their links and NCCL are the same ones.
 //   Failures  The first replica's error is what run() and call() raise, when all replicas have
 //             ended. A push is applied for all replicas or for none, so that the copies stay equal,
 //             and the strategy can be used on; what was pushed before the failure stays.
@@ -74,6 +75,10 @@ class InSyncStrategy : public LocalStrategy {
   // What the collective calls of this process's replicas have come to, in their order; empty with
   // one replica in all, which meets nobody. To ask between steps.
   std::vector<CollectiveCounts> collective_counts() const;
+
+  // Where values of replicas on GPUs become one: "replicas' values are summed on their GPUs, by
+  // NCCL 2.28.3", or in the host's memory, and why. Empty: no replica computes on a GPU.
+  std::string sums_text() const;
 
   // What replica `replica` of this process reads: its copy, or the one place. To look at between
   // steps.

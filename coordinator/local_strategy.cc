@@ -165,12 +165,13 @@ StepContext LocalStrategy::next_step(const ConcreteFunction& function) {
 
 // The plan is kept with its function: an address alone may be that of another one later.
 std::shared_ptr<const Plan> LocalStrategy::plan_of(
-    const std::shared_ptr<const ConcreteFunction>& function, int replicas) {
+    const std::shared_ptr<const ConcreteFunction>& function, int replicas, bool reduces_shares) {
   State::Planned& planned = state_->plans[function.get()];
   if (!planned.plan) {
     planned.function = function;
     PlanOptions options;
     options.replicas = replicas;
+    options.reduces_shares = reduces_shares;
     options.deterministic = state_->deterministic;
     options.products = state_->products;
     planned.plan = make_plan(function->graph, state_->runtime.bind(*function), options);

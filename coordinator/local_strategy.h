@@ -67,9 +67,10 @@ class LocalStrategy : public Strategy {
   StepOutputs run_step(Function& function, const std::vector<Argument>& arguments) override;
   LocalRuntime& runtime();
   const EagerRuntime* eager_runtime() const override;
-  // The plan of the function for this number of replicas; made when it is first asked for.
+  // The plan of the function for this number of replicas (see PlanOptions); made when it is first
+  // asked for.
   std::shared_ptr<const Plan> plan_of(const std::shared_ptr<const ConcreteFunction>& function,
-                                      int replicas);
+                                      int replicas, bool reduces_shares = false);
   // What a run of a function that plan_of() knows is told of its step, which is counted.
   StepContext next_step(const ConcreteFunction& function);
   Offload& reader();  // the thread that reads ahead for iterators

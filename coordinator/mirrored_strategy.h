@@ -42,8 +42,9 @@ class MirroredStrategy : public InSyncStrategy {
   // A replica for each device: "cpu:0", "cpu:1", ... are logical CPUs, each computing on a thread
   // of its own; "gpu:0", "gpu:1", ... are this machine's GPUs, each of which may have several
   // replicas. None named: the processor. A replica's copy of the variables lies in the memory of
-  // its GPU, as far as there is room, and else in the host's; values that replicas reduce meet in
-  // the host's.
+  // its GPU, as far as there is room, and else in the host's. Values that replicas reduce meet in
+  // the host's, unless each replica has a GPU of its own and NCCL is found: then the GPUs sum them
+  // (sums_text() says which).
   //   Errors  InvalidArgument: a name that means no device, or a logical CPU that is named twice.
   //           NotFound: a GPU that this machine does not have; says why.
   explicit MirroredStrategy(const std::vector<std::string>& devices = {},

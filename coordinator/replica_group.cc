@@ -84,8 +84,34 @@ ReplicaGroup::ReplicaGroup(std::vector<Member> members, GroupStore::Rows which,
 
 ReplicaGroup::~ReplicaGroup() = default;
 
+// A group of the devices that has failed goes before the next one is made.
+void ReplicaGroup::join() {
+  using Place = CrossDeviceOps::MeetingPlace;
+  devices_ = {};
+  const Place place = ops_->meeting_place();
+  if (place == Place::kHost) return;
+  std::vector<Device*> all;
+  for (const Member& member : members_) all.push_back(&member.device);
+  devices_ = join_devices(all);
+  if (place == Place::kDevicesOnly && devices_.members.empty())
+    throw FailedPreconditionError(
+        str("cross_device_ops: NcclAllReduce needs a GPU of its own for each replica, and ",
+            devices_.text, ": ThreadOps, the default, is what such replicas use"));
+}
+
+std::string ReplicaGroup::sums_text() const {
+  if (sums_on_devices()) return "replicas' values are summed on their GPUs, " + devices_.text;
+  const bool any_gpu = std::ranges::any_of(members_, [](const Member& member) {
+    return member.device.memory() == Device::Memory::kOwn;
+  });
+  if (!any_gpu) return {};
+  return str("replicas' values are summed in the host's memory: ",
+             devices_.text.empty() ? "cross_device_ops say so" : devices_.text);
+}
+
 // The stores refer to the members, so they go first.
 void ReplicaGroup::meet() {
+  join();
   earlier_ = counts();
   stores_.clear();
   groups_ = ops_->group(static_cast<int>(members_.size()), timeout_);
@@ -114,7 +140,8 @@ std::vector<std::vector<Tensor>> ReplicaGroup::run(std::vector<Run> runs, const 
       [&](int replica) {
         const auto i = static_cast<std::size_t>(replica);
         outputs[i] = run_in_group(runs[i].plan, *workspaces_[i], *stores_[i], *groups_[i], step,
-                                  std::move(runs[i].inputs));
+                                  std::move(runs[i].inputs),
+                                  sums_on_devices() ? devices_.members[i].get() : nullptr);
       },
       [&](int replica) {
         const auto i = static_cast<std::size_t>(replica);

@@ -64,16 +64,20 @@ class ReplicaGroup final : public ReplicaRunner {
   ~ReplicaGroup() override;
 
   std::vector<std::vector<Tensor>> run(std::vector<Run> runs, const StepContext& step) override;
+  bool sums_on_devices() const override { return !devices_.members.empty(); }
+  std::string sums_text() const override;
   std::vector<CollectiveCounts> counts() const override;
 
  private:
   void meet();
+  void join();
 
   const std::vector<Member> members_;
   const GroupStore::Rows which_;
   const std::shared_ptr<CrossDeviceOps> ops_;
   const std::chrono::milliseconds timeout_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;
+  DeviceGroup devices_;                              // where the devices sum
   std::vector<std::unique_ptr<Collective>> groups_;  // by replica; empty: it has left
   std::vector<std::unique_ptr<GroupStore>> stores_;
   std::vector<CollectiveCounts> earlier_;  // by replica, of groups that were left

@@ -99,6 +99,9 @@ int train_in_process(const TrainRequest& request, const PreparedJob& prepared) {
   options.data_began = data_began(options.resume);
   options.gpus = [names = replica_devices(job)] { return gpus_here(names); };
   const auto strategy = make_strategy(job);
+  if (const auto* in_sync = dynamic_cast<const InSyncStrategy*>(strategy.get());
+      in_sync != nullptr && !in_sync->sums_text().empty())
+    line.say(in_sync->sums_text());
   LocalSteps steps(*strategy, &Interrupts::signal());
   const TrainingOutcome outcome = Trainer(job, features, steps, std::move(options)).run();
   tell_outcome(prepared, outcome, line);

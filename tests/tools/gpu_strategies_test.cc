@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ReplicasOnGpus : public RunOnAGpu {
  protected:
@@ -39,11 +40,23 @@ TEST_F(ReplicasOnGpus, OfOneStrategyLearnOnAGpuEachAndOnOneTogetherWhatTheyLearn
     const std::vector<std::string> two = {"--strategy", kind, "--replicas", "2"};
     const Learned wanted = train(0, two);
     expect_same(train(2, two), wanted);
+    EXPECT_THAT(output(), HasSubstr("values are summed on their GPUs, by fake drivers\n"));
     EXPECT_THAT(output(), HasSubstr("computes on gpu:0"));
     EXPECT_EQ(report()["gpus"].size(), 2u) << report()["gpus"];
     expect_same(train(1, two), wanted);
+    EXPECT_THAT(output(),
+                HasSubstr("values are summed in the host's memory: replicas share gpu:0\n"));
     EXPECT_EQ(report()["gpus"].size(), 1u) << report()["gpus"];
   }
+}
+
+TEST_F(ReplicasOnGpus, AreToldByTheListOfDevicesHowTheySumValues) {
+  ASSERT_EQ(cairn({"devices"}, {"CAIRN_FAKE_GPUS=2"}), 0);
+  EXPECT_THAT(output(), HasSubstr("\ngpu:1  a fake GPU"));
+  EXPECT_THAT(output(),
+              HasSubstr("\nreplicas on several GPUs sum values there, by fake drivers\n"));
+  ASSERT_EQ(cairn({"devices"}, {"CAIRN_FAKE_GPUS=1"}), 0);
+  EXPECT_THAT(output(), Not(HasSubstr("replicas")));
 }
 
 TEST_F(ReplicasOnGpus, OfSeveralProcessesLearnWhatTheyLearnOnTheCpu) {
