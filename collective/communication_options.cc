@@ -21,7 +21,8 @@ CommunicationOptions checked(CommunicationOptions options, int members) {
     throw InvalidArgumentError("the timeout of a group must not be negative (0: the default)");
   if (options.implementation == CommunicationImplementation::kNccl)
     throw FailedPreconditionError(
-        "NCCL comes with the GPU library, which this build does not have: choose kAuto or kRing");
+        "NCCL sums values on the GPUs of one process, as MirroredStrategy's; a group of processes "
+        "does not use it: choose kAuto or kRing");
   if (options.bytes_per_pack == 0) options.bytes_per_pack = kPackBytes;
   options.bytes_per_pack = std::min(options.bytes_per_pack, members * kSliceBytesMax);
   if (options.timeout == Duration(0)) options.timeout = kCollectiveTimeout;

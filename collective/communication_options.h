@@ -10,7 +10,7 @@ namespace cairn {
 enum class CommunicationImplementation : std::uint8_t {
   kAuto,  // a tree for what is small, which costs fewest waits; a ring, which moves fewest bytes
   kRing,  // a ring for all all-reduces
-  kNccl,  // needs a build with the GPU library
+  kNccl,  // refused: it sums on the GPUs of one process, and this group spans several
 };
 
 struct CommunicationOptions {
@@ -28,8 +28,7 @@ struct CommunicationOptions {
 };
 
 // The options with 0 replaced by what it stands for.
-//   Errors  InvalidArgument: bytes_per_pack or timeout is negative. FailedPrecondition: kNccl in a
-//           build that has no GPU library.
+//   Errors  InvalidArgument: bytes_per_pack or timeout is negative. FailedPrecondition: kNccl.
 CommunicationOptions checked(CommunicationOptions options, int members);
 
 }  // namespace cairn
