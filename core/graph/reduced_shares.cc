@@ -46,7 +46,11 @@ Graph with_reduced_shares(Graph graph) {
     if (shares_a_large_sum(graph, node)) {
       graph.nodes.push_back(reduction_of(graph, node.inputs[0]));
       node.inputs[0] = {static_cast<std::int32_t>(graph.nodes.size()) - 1, 0};
-      node.attributes.set("shares", std::string(aggregation_name(Aggregation::kOnlyFirstReplica)));
+      Attributes own;
+      for (const auto& [name, value] : node.attributes.entries())
+        if (name != "shares") own.set(name, value);
+      node.op = find_op("update_variable");
+      node.attributes = std::move(own);
     }
     moved.push_back(static_cast<std::int32_t>(graph.nodes.size()));
     graph.nodes.push_back(std::move(node));

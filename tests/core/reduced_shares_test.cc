@@ -20,7 +20,7 @@ Variable of(Sharing& runtime, const std::string& name, const Shape& shape) {
 
 const Node& update_of(const Graph& graph) {
   return *std::ranges::find_if(graph.nodes,
-                               [](const Node& node) { return node.op->name == "update_shared"; });
+                               [](const Node& node) { return node.op->name == "update_variable"; });
 }
 
 TEST(ReducedShares, AreThoseOfDenseSumsAndTheUpdateGetsTheSumOfAll) {
@@ -34,7 +34,6 @@ TEST(ReducedShares, AreThoseOfDenseSumsAndTheUpdateGetsTheSumOfAll) {
   EXPECT_NO_THROW(verify(graph));
   ASSERT_EQ(count_ops(graph, "all_reduce"), 1);
   const Node& update = update_of(graph);
-  EXPECT_EQ(update.attributes.get<std::string>("shares"), "only_first_replica");
   EXPECT_EQ(graph.nodes[static_cast<std::size_t>(update.inputs[0].node)].op->name, "all_reduce");
   // What the function returns is still the replica's own.
   EXPECT_EQ(graph.nodes[static_cast<std::size_t>(graph.outputs[0].node)].op->name, "tanh");
