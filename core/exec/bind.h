@@ -35,6 +35,7 @@ class Binder {
   void find_consumers();
   void mark_absorbed(const Wave& wave);
   bool takes_bfloat16(std::int32_t i) const;
+  bool makes_narrow(std::int32_t i) const;
   void find_narrow();
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);

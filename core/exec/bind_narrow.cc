@@ -13,6 +13,14 @@ bool Binder::takes_bfloat16(std::int32_t i) const {
          bound_.root(made) == made && device_.takes_bfloat16(*n.op);
 }
 
+// Whether the node makes a value of float32 of its own, and the device can make it in bfloat16.
+bool Binder::makes_narrow(std::int32_t i) const {
+  const Node& n = node(i);
+  if (n.outputs.empty() || absorbed_into_[static_cast<std::size_t>(i)] >= 0) return false;
+  return bound_.type(plan_.value({i, 0})).dtype == DType::kFloat32 && takes_bfloat16(i) &&
+         device_.makes_bfloat16(*n.op);
+}
+
 // Under kMixedBfloat16 a value is kept as bfloat16 if some product reads it, which would round it
 // anyway, and all its other readers can take bfloat16. What only moves elements counts as those
 // that read its result. Nodes are visited from the last to the first, so that all readers of a
@@ -21,24 +29,23 @@ void Binder::find_narrow() {
   bound_.narrow_.assign(plan_.values(), false);
   if (plan_.options.products != Arithmetic::kMixedBfloat16 || fusion_ == nullptr) return;
   std::vector<bool> rounded(plan_.values(), false), otherwise(plan_.values(), false);
+  const auto made_by = [&](std::int32_t i) {
+    return static_cast<std::size_t>(plan_.value_base[static_cast<std::size_t>(i)]);
+  };
   for (ValueRef out : plan_.graph.outputs)
     otherwise[static_cast<std::size_t>(bound_.root(plan_.value(out)))] = true;
   for (auto i = static_cast<std::int32_t>(plan_.graph.nodes.size()) - 1; i >= 0; --i) {
     if (!runs_[static_cast<std::size_t>(i)]) continue;
     const Node& n = node(i);
-    const std::int32_t value = plan_.value_base[static_cast<std::size_t>(i)];
-    const auto made = static_cast<std::size_t>(value);
     const bool takes = takes_bfloat16(i);
-    const bool narrow = takes && device_.makes_bfloat16(*n.op) && rounded[made] &&
-                        !otherwise[made] && absorbed_into_[static_cast<std::size_t>(i)] < 0 &&
-                        bound_.type(value).dtype == DType::kFloat32;
-    bound_.narrow_[made] = narrow;
+    const bool narrow = makes_narrow(i) && rounded[made_by(i)] && !otherwise[made_by(i)];
+    if (narrow) bound_.narrow_[made_by(i)] = true;
     const bool moves = n.op->has(OpFlags::kJoin) || n.op->has(OpFlags::kSlice);
     const bool multiplies = n.op->has(OpFlags::kMatrixProduct) || n.op->has(OpFlags::kOfProducts);
     for (std::size_t k = 0; k < n.inputs.size(); ++k) {
       if (n.op->needs_shape_only(k)) continue;
       const auto read = static_cast<std::size_t>(bound_.root(plan_.value(n.inputs[k])));
-      if (!takes || (moves && otherwise[made]))
+      if (!takes || (moves && otherwise[made_by(i)]))
         otherwise[read] = true;
       else if (multiplies || (moves && narrow))
         rounded[read] = true;
