@@ -1,5 +1,7 @@
 // Binds a plan to concrete shapes and a device: the steps in which a BoundPlan is made.
 #pragma once
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "core/exec/bound_plan.h"
@@ -37,6 +39,9 @@ class Binder {
   bool takes_bfloat16(std::int32_t i) const;
   bool makes_narrow(std::int32_t i) const;
   void find_narrow();
+  void find_masks();
+  std::int32_t relu_of_gradient(std::int32_t i) const;
+  bool is_zero(ValueRef value) const;
   void emit(std::int32_t i);
   void emit_fused(std::int32_t i);
   void add_to_tree(std::int32_t i, FusedTree& tree, Instruction& made) const;
@@ -73,6 +78,8 @@ class Binder {
   // by node: how many nodes its instruction computes so far
   std::vector<std::int32_t> fused_nodes_;
   std::vector<bool> in_wave_;
+  // by node: of a relu whose gradient is computed behind a product, and of that gradient
+  std::map<std::int32_t, std::shared_ptr<ReluMask>> made_masks_, read_masks_;
 };
 
 }  // namespace cairn

@@ -184,8 +184,8 @@ KernelRun multiply_patches(Queue& queue, const KernelTypes& types, const Patches
     const std::byte* const by = matrix(call.inputs[1]);
     for (std::int64_t part = 0; part < patches.parts(); ++part)
       products[static_cast<std::size_t>(part)](
-          patches.make(part, input_of<float>(call, 0)), by, nullptr,
-          reinterpret_cast<std::byte*>(output_of<float>(call) + patches.first(part) * outputs));
+          {patches.make(part, input_of<float>(call, 0)), by, nullptr,
+           reinterpret_cast<std::byte*>(output_of<float>(call) + patches.first(part) * outputs)});
   };
 }
 
@@ -249,7 +249,8 @@ KernelRun prepare_grad_filter(Queue& queue, const KernelTypes& types) {
       std::byte* const to = at_once ? call.outputs[0] : sums->data();
       const std::byte* const of_part = patches.make(part, x);
       products[static_cast<std::size_t>(part)](
-          of_part, reinterpret_cast<const std::byte*>(dy + patches.first(part) * out), nullptr, to);
+          {of_part, reinterpret_cast<const std::byte*>(dy + patches.first(part) * out), nullptr,
+           to});
       if (at_once) return;
       const float* const sum = sums->as<float>();
       for_each(queue, n, [=] CAIRN_KERNEL_BODY(std::int64_t at) {

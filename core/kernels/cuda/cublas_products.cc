@@ -1,6 +1,7 @@
 // cuBLASLt computes on column-major matrices. A row-major matrix read as column-major is its
 // transpose, and (a x b)^T = b^T x a^T: so b is its first factor, a its second, and c comes out
-// row-major. Its bias runs along the rows of its result, which are our columns.
+// row-major. Its bias runs along the rows of its result, which are our columns, and so do the bits
+// of a mask: those of one row of ours lie together.
 #include "core/kernels/cuda/cublas_products.h"
 
 #include <array>
@@ -22,7 +23,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 std::string key_of(const ProductShape& s) {
   return str(s.gemm.m, ' ', s.gemm.n, ' ', s.gemm.k, ' ', s.gemm.transpose_a, ' ',
              s.gemm.transpose_b, ' ', s.batch, ' ', static_cast<int>(s.arithmetic), ' ', s.bias,
-             ' ', s.relu, ' ', s.narrow_result);
+             ' ', s.relu, ' ', s.narrow_result, ' ', static_cast<int>(s.mask));
 }
 
 cublasComputeType_t compute_type(const ProductShape& s) {
@@ -61,23 +62,38 @@ class Layout {
   cublasLtMatrixLayout_t layout_ = nullptr;
 };
 
+cublasLtEpilogue_t epilogue_of(const ProductShape& s) {
+  switch (s.mask) {
+    case ProductShape::Mask::kMade:
+      return s.bias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
+    case ProductShape::Mask::kApplied: return CUBLASLT_EPILOGUE_DRELU;
+    case ProductShape::Mask::kNone: break;
+  }
+  if (s.bias) return s.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  return s.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 class Operation {
  public:
-  explicit Operation(const ProductShape& shape) {
+  // `memory` stands for that of a run while algorithms are looked for, which are chosen by how it
+  // is aligned.
+  Operation(const ProductShape& shape, std::byte* memory) {
     check_blas(cublasLtMatmulDescCreate(&desc_, compute_type(shape), CUDA_R_32F),
                "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-    const cublasLtEpilogue_t epilogue =
-        shape.bias ? (shape.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                   : (shape.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape));
     if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
+    if (shape.mask == ProductShape::Mask::kNone) return;
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.mask_stride());
+    set_mask(memory);
+    if (shape.bias) set_bias(memory);
   }
   ~Operation() { cublasLtMatmulDescDestroy(desc_); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   void set_bias(const void* bias) { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+  void set_mask(void* mask) { set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, mask); }
   cublasLtMatmulDesc_t get() const { return desc_; }
 
  private:
@@ -97,7 +113,7 @@ class Products::Planned {
       : handle_(handle),
         shape_(shape),
         workspace_(workspace),
-        operation_(shape),
+        operation_(shape, workspace),
         a_(factor_type(shape), rows_a(), columns_a(), shape.batch),
         b_(factor_type(shape), rows_b(), columns_b(), shape.batch),
         c_(result_type(shape), shape.gemm.m, shape.gemm.n, shape.batch) {}
@@ -107,8 +123,10 @@ class Products::Planned {
   std::int64_t elements_b() const { return shape_.batch * shape_.gemm.k * shape_.gemm.n; }
   std::int64_t elements_c() const { return shape_.batch * shape_.gemm.m * shape_.gemm.n; }
 
-  // The algorithms that cuBLASLt would try, best first.
-  //   Errors  Unimplemented: it has none.
+  bool masked() const { return shape_.mask != ProductShape::Mask::kNone; }
+
+  // The algorithms that cuBLASLt would try, best first. None: it has none with such a mask.
+  //   Errors  Unimplemented: it has none without a mask.
   std::vector<cublasLtMatmulAlgo_t> candidates() const {
     cublasLtMatmulPreference_t wishes = nullptr;
     check_blas(cublasLtMatmulPreferenceCreate(&wishes), "planning a product");
@@ -131,7 +149,7 @@ class Products::Planned {
     for (int i = 0; i < count; ++i)
       if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
         made.push_back(found[static_cast<std::size_t>(i)].algo);
-    if (made.empty())
+    if (made.empty() && !masked())
       throw UnimplementedError(str("cuBLASLt has no product of [", shape_.gemm.m, ", ",
                                    shape_.gemm.k, "] and [", shape_.gemm.k, ", ", shape_.gemm.n,
                                    "]"));
@@ -140,16 +158,23 @@ class Products::Planned {
   void choose(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
 
   // Factors in the type of the arithmetic.
-  void run(Stream stream, const void* a, const void* b, const void* bias, void* c) {
-    static constexpr float kOne = 1, kZero = 0;
-    if (shape_.bias) operation_.set_bias(bias);
-    check_blas(
-        cublasLtMatmul(handle_, operation_.get(), &kOne, b, b_.get(), a, a_.get(), &kZero, c,
-                       c_.get(), c, c_.get(), &algorithm_, workspace_, kWorkspaceBytes, stream),
-        "a matrix product");
+  void run(Stream stream, const ProductMemory& at) {
+    check_blas(enqueue(stream, at), "a matrix product");
+  }
+  // False: the algorithm does not do it after all.
+  bool can_run(Stream stream, const ProductMemory& at) {
+    return enqueue(stream, at) == CUBLAS_STATUS_SUCCESS;
   }
 
  private:
+  cublasStatus_t enqueue(Stream stream, const ProductMemory& at) {
+    static constexpr float kOne = 1, kZero = 0;
+    if (shape_.bias) operation_.set_bias(at.bias);
+    if (masked()) operation_.set_mask(at.mask);
+    return cublasLtMatmul(handle_, operation_.get(), &kOne, at.b, b_.get(), at.a, a_.get(), &kZero,
+                          at.c, c_.get(), at.c, c_.get(), &algorithm_, workspace_, kWorkspaceBytes,
+                          stream);
+  }
   std::int64_t rows_a() const { return shape_.gemm.transpose_a ? shape_.gemm.k : shape_.gemm.m; }
   std::int64_t columns_a() const { return shape_.gemm.transpose_a ? shape_.gemm.m : shape_.gemm.k; }
   std::int64_t rows_b() const { return shape_.gemm.transpose_b ? shape_.gemm.n : shape_.gemm.k; }
@@ -169,28 +194,45 @@ Products::Products(Driver& driver) : driver_(driver) {
 Products::~Products() { cublasLtDestroy(handle_); }
 
 // Times each candidate over memory of any contents, and keeps the fastest. cuBLASLt's own first
-// choice is a function of the shape, the device and the library's version, so that it repeats.
-void Products::tune(Planned& planned, Stream stream) {
-  const auto candidates = planned.candidates();
+// choice is a function of the shape, the device and the library's version, so that it repeats. Of
+// those with a mask each is tried before it is counted on, since without one there is another way.
+bool Products::tune(Planned& planned, Stream stream) {
+  auto candidates = planned.candidates();
+  if (candidates.empty()) return false;
   planned.choose(candidates[0]);
-  if (candidates.size() == 1 || planned.shape().deterministic) return;
+  const bool given = candidates.size() == 1 || planned.shape().deterministic;
+  if (given && !planned.masked()) return true;
   const std::string key = key_of(planned.shape());
   {
     std::lock_guard hold(mutex_);
-    if (const auto known = fastest_.find(key); known != fastest_.end())
-      return planned.choose(known->second);
+    if (const auto known = fastest_.find(key); known != fastest_.end() && !given) {
+      planned.choose(known->second);
+      return true;
+    }
   }
   constexpr int kRuns = 3;
   const auto bytes = [](std::int64_t n) { return static_cast<std::size_t>(n) * sizeof(float); };
   Memory a(driver_, stream, bytes(planned.elements_a())),
       b(driver_, stream, bytes(planned.elements_b())),
       c(driver_, stream, bytes(planned.elements_c())),
-      bias(driver_, stream, bytes(planned.shape().gemm.n));
+      bias(driver_, stream, bytes(planned.shape().gemm.n)),
+      mask(driver_, stream, planned.masked() ? planned.shape().mask_bytes() : 1);
   for (const Memory* one : {&a, &b}) {
     const std::int64_t n = one == &a ? planned.elements_a() : planned.elements_b();
     driver_.fill_zero(stream, one->data(), bytes(n));
   }
   driver_.fill_zero(stream, bias.data(), bytes(planned.shape().gemm.n));
+  const ProductMemory at{a.data(), b.data(), bias.data(), c.data(), mask.data()};
+  if (planned.masked()) {
+    driver_.fill_zero(stream, mask.data(), planned.shape().mask_bytes());
+    std::erase_if(candidates, [&](const cublasLtMatmulAlgo_t& one) {
+      planned.choose(one);
+      return !planned.can_run(stream, at);
+    });
+    if (candidates.empty()) return false;
+    planned.choose(candidates[0]);
+    if (given) return true;
+  }
   cudaEvent_t begin = nullptr, end = nullptr;
   check(cudaEventCreate(&begin), "an event");
   check(cudaEventCreate(&end), "an event");
@@ -198,7 +240,7 @@ void Products::tune(Planned& planned, Stream stream) {
   cublasLtMatmulAlgo_t fastest = candidates[0];
   for (const auto& candidate : candidates) {
     planned.choose(candidate);
-    const auto run = [&] { planned.run(stream, a.data(), b.data(), bias.data(), c.data()); };
+    const auto run = [&] { planned.run(stream, at); };
     run();
     check(cudaEventRecord(begin, stream), "an event");
     for (int i = 0; i < kRuns; ++i) run();
@@ -215,25 +257,24 @@ void Products::tune(Planned& planned, Stream stream) {
   planned.choose(fastest);
   std::lock_guard hold(mutex_);
   fastest_.emplace(key, fastest);
+  return true;
 }
 
 ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* workspace) {
   const Gemm& g = shape.gemm;
-  if (g.m * g.n * shape.batch == 0)
-    return [](Stream, const void*, const void*, const void*, void*) {};
+  const bool is_empty = g.m * g.n * shape.batch == 0 || g.k == 0;
+  if (is_empty && shape.mask != ProductShape::Mask::kNone) return {};
+  if (g.m * g.n * shape.batch == 0) return [](Stream, const ProductMemory&) {};
   const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) *
                       (shape.narrow_result ? sizeof(std::uint16_t) : sizeof(float));
   if (g.k == 0) {
     CAIRN_CHECK(!shape.bias, "a bias beside a sum of nothing");
-    return [this, result](Stream on, const void*, const void*, const void*, void* c) {
-      driver_.fill_zero(on, static_cast<std::byte*>(c), result);
-    };
+    return
+        [this, result](Stream on, const ProductMemory& at) { driver_.fill_zero(on, at.c, result); };
   }
   auto planned = std::make_shared<Planned>(handle_, shape, workspace);
-  tune(*planned, stream);
-  return [planned](Stream on, const void* a, const void* b, const void* bias, void* c) {
-    planned->run(on, a, b, bias, c);
-  };
+  if (!tune(*planned, stream)) return {};
+  return [planned](Stream on, const ProductMemory& at) { planned->run(on, at); };
 }
 
 }  // namespace cairn::cuda

@@ -21,11 +21,12 @@ class Products {
 
   // `workspace` is the stream's, of kWorkspaceBytes.
   static constexpr std::size_t kWorkspaceBytes = 32u << 20;
+  // Empty: there is none with the mask that the shape asks for.
   ProductRun plan(const ProductShape& shape, Stream stream, std::byte* workspace);
 
  private:
   class Planned;
-  void tune(Planned& planned, Stream stream);
+  bool tune(Planned& planned, Stream stream);
 
   Driver& driver_;
   cublasLtHandle_t handle_ = nullptr;

@@ -42,6 +42,13 @@ struct Range {
 
 // c[i] = a[i] x b[i] for each of `batch` products, row-major, one behind another.
 struct ProductShape {
+  // A mask has a bit for each element of c: whether it was above zero before its relu.
+  enum class Mask : std::uint8_t {
+    kNone,
+    kMade,     // with `relu`
+    kApplied,  // elements of c whose bit is not set become zero
+  };
+
   Gemm gemm;
   std::int64_t batch = 1;
   Arithmetic arithmetic = Arithmetic::kFloat32;
@@ -52,12 +59,24 @@ struct ProductShape {
   // The algorithm is a function of the shape, the device and its library. Otherwise it is the
   // fastest, which may be another one in the next process, and sum in another order.
   bool deterministic = false;
+  Mask mask = Mask::kNone;
+
+  // Bits from a row of the mask to the next, and the bytes of it all. Its memory is laid out by the
+  // library, and is for products of the same m and n alone.
+  std::int64_t mask_stride() const { return (gemm.n + 127) / 128 * 128; }
+  std::size_t mask_bytes() const { return static_cast<std::size_t>(gemm.m * mask_stride() / 8); }
 };
 
-// A product prepared for one shape. The factors are float32, or bfloat16 where the arithmetic
-// rounds to it; `bias` is [n], or null where the shape has none. Thread: one at a time.
-using ProductRun =
-    std::function<void(Stream stream, const void* a, const void* b, const void* bias, void* c)>;
+// Where a product's matrices lie. The factors are float32, or bfloat16 where the arithmetic rounds
+// to it; `bias` is [n]. What the shape does not ask for is null.
+struct ProductMemory {
+  const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
+  std::byte* c = nullptr;
+  std::byte* mask = nullptr;
+};
+
+// A product prepared for one shape. Thread: one at a time.
+using ProductRun = std::function<void(Stream stream, const ProductMemory& at)>;
 
 // A sequence of work that was enqueued once and is repeated as a whole.
 class Recording {
@@ -132,6 +151,7 @@ class Driver {
                     const std::byte* from, std::size_t bytes) = 0;
   virtual void fill_zero(Stream stream, std::byte* to, std::size_t bytes) = 0;
 
+  // Empty: the library has no product of this shape with such a mask. It has one without.
   virtual ProductRun plan_product(const ProductShape& shape, Stream stream) = 0;
   // to[i] = from[i] rounded to bfloat16.
   virtual void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) = 0;

@@ -1,5 +1,7 @@
 // Trees of elementwise operations as kernels of their own.
 #pragma once
+#include <memory>
+
 #include "core/kernels/cuda/queue.h"
 #include "core/kernels/fused_tree.h"
 #include "core/kernels/kernel.h"
@@ -7,9 +9,10 @@
 namespace cairn::cuda {
 
 // One launch, with a matrix product before it if the tree begins with one. A bias and a relu that
-// follow the product are computed inside it.
+// follow the product are computed inside it, and so is the gradient of a relu whose mask there is.
 //   Errors  InvalidArgument: an operation of the tree has no kernel for its dtypes. A run reports
 //           an integer that is divided by zero.
 KernelRun fuse(Queue& queue, const FusedTree& tree);
+std::shared_ptr<ReluMask> make_relu_mask();
 
 }  // namespace cairn::cuda

@@ -11,7 +11,7 @@ KernelRun prepare(Queue& queue, ProductShape shape, const KernelTypes& types) {
   shape.narrow_result = types.outputs[0].dtype == DType::kBfloat16;
   return [product = plan_multiply(queue, shape, {types.inputs[0].dtype, types.inputs[1].dtype})](
              const KernelCall& call) {
-    product(call.inputs[0], call.inputs[1], nullptr, call.outputs[0]);
+    product({call.inputs[0], call.inputs[1], nullptr, call.outputs[0]});
   };
 }
 

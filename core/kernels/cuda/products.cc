@@ -38,7 +38,7 @@ class Factor {
     CAIRN_CHECK(copy.from == copy.to || copy.to == DType::kBfloat16, "a product in float32 reads ",
                 dtype_name(copy.from));
   }
-  const void* read(const std::byte* at) {
+  const std::byte* read(const std::byte* at) {
     return copies_ && at != nullptr ? queue_.copied(at, copy_, scratch_) : at;
   }
 
@@ -69,20 +69,26 @@ Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType
   };
   ProductShape computed = shape;
   computed.gemm = made;
+  const bool masked = shape.mask != ProductShape::Mask::kNone;
+  if (masked && (given.m != made.m || given.n != made.n)) return {};
+  ProductRun product = queue.driver().plan_product(computed, queue.stream());
+  CAIRN_CHECK(product || masked, "no product of a plain shape");
+  if (!product) return {};
   auto planned = std::make_shared<Planned>(Planned{
-      queue.driver().plan_product(computed, queue.stream()),
+      std::move(product),
       Factor(queue, copy(factors[0], type, given.transpose_a, given.m, given.k, made.m, made.k)),
       Factor(queue, copy(factors[1], type, given.transpose_b, given.k, given.n, made.k, made.n)),
       Factor(queue, {DType::kFloat32, result, 1, given.n, 1, made.n}),
       copy(result, result, false, made.m, made.n, given.m, given.n), nullptr});
   if (planned->result.changes_size()) planned->larger = queue.memory(planned->result.from_bytes());
-  return [&queue, planned](const std::byte* a, const std::byte* b, const std::byte* bias,
-                           std::byte* c) {
-    const void* const factor_a = planned->a.read(a);
-    const void* const factor_b = planned->b.read(b);
-    std::byte* const to = planned->larger ? planned->larger->data() : c;
-    planned->product(queue.stream(), factor_a, factor_b, planned->bias.read(bias), to);
-    if (planned->larger) copy_matrix(queue, planned->result, to, c);
+  return [&queue, planned](const ProductMemory& at) {
+    ProductMemory computed = at;
+    computed.a = planned->a.read(at.a);
+    computed.b = planned->b.read(at.b);
+    computed.bias = planned->bias.read(at.bias);
+    if (planned->larger) computed.c = planned->larger->data();
+    planned->product(queue.stream(), computed);
+    if (planned->larger) copy_matrix(queue, planned->result, computed.c, at.c);
   };
 }
 

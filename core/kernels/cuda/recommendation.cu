@@ -89,7 +89,7 @@ KernelRun prepare_dots(Queue& queue, const KernelTypes& types) {
   auto places = uploaded(queue, squares_of_pairs(v.f));
   return [&queue, v, product, scratch, places, narrow](const KernelCall& call) {
     const std::byte* const x = call.inputs[0];
-    product(x, x, nullptr, scratch->data());
+    product({x, x, nullptr, scratch->data()});
     const auto* const of_pairs = places->as<std::uint32_t>();
     if (narrow)
       pick_pairs<std::uint16_t>(queue, v, of_pairs, scratch->data(), call.outputs[0]);
@@ -126,7 +126,7 @@ KernelRun prepare_dots_grad(Queue& queue, const KernelTypes& types) {
                                                 : spread_pairs<AsBfloat16, AsBfloat16>;
   return [&queue, v, product, scratch, places, spread](const KernelCall& call) {
     spread(queue, v, places->as<std::uint32_t>(), call.inputs[0], scratch->data());
-    product(scratch->data(), call.inputs[1], nullptr, call.outputs[0]);
+    product({scratch->data(), call.inputs[1], nullptr, call.outputs[0]});
   };
 }
 

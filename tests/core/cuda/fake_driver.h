@@ -172,10 +172,9 @@ class FakeDriver final : public cuda::Driver {
     const Hold hold(mutex_);
     ++counts_.products;
     if (s.deterministic) ++counts_.deterministic_products;
+    if (s.mask != cuda::ProductShape::Mask::kNone && s.mask == refused_) return {};
     gemms_.push_back(s.gemm);
-    return [this, s](Stream, const void* a, const void* b, const void* bias, void* c) {
-      piece([=] { run_product(s, a, b, bias, c); });
-    };
+    return [this, s](Stream, const cuda::ProductMemory& at) { piece([=] { run_product(s, at); }); };
   }
   void narrow(Stream, std::int64_t n, const float* from, std::uint16_t* to) override {
     piece([=, this] {
@@ -214,6 +213,8 @@ class FakeDriver final : public cuda::Driver {
   }
   void run_on_host(const std::function<void()>& work) override { piece(work); }
 
+  // From now on there are no products with such a mask.
+  void refuse(cuda::ProductShape::Mask mask) { refused_ = mask; }
   // From now on the device has so much memory.
   void limit(std::size_t bytes) { limit_ = bytes; }
   std::optional<int> busy_percent() override { return 93; }
@@ -367,6 +368,7 @@ class FakeDriver final : public cuda::Driver {
   const std::string name_;
   mutable std::recursive_mutex mutex_;  // guards all below; work on the host may call the driver
   Counts counts_;
+  cuda::ProductShape::Mask refused_ = cuda::ProductShape::Mask::kNone;
   std::vector<Gemm> gemms_;
   std::map<std::thread::id, Recorded*> recorded_;
   std::size_t limit_ = ~std::size_t{0};
