@@ -40,6 +40,8 @@ class Binder {
   bool makes_narrow(std::int32_t i) const;
   void find_narrow();
   void find_masks();
+  void find_sums(const Wave& wave);
+  std::int32_t product_for_sum(std::int32_t sum, const Wave& wave) const;
   std::int32_t relu_of_gradient(std::int32_t i) const;
   bool is_zero(ValueRef value) const;
   void emit(std::int32_t i);
@@ -78,6 +80,8 @@ class Binder {
   // by node: how many nodes its instruction computes so far
   std::vector<std::int32_t> fused_nodes_;
   std::vector<bool> in_wave_;
+  // by node: of a product, the node whose sums it makes beside it, and the other way round
+  std::map<std::int32_t, std::int32_t> sum_of_product_, product_of_sum_;
   // by node: of a relu whose gradient is computed behind a product, and of that gradient
   std::map<std::int32_t, std::shared_ptr<ReluMask>> made_masks_, read_masks_;
 };

@@ -151,6 +151,10 @@ class Device {
   // float32, and whether they make such a result so too.
   virtual bool takes_bfloat16(const OpDef& /*op*/) const { return false; }
   virtual bool makes_bfloat16(const OpDef& /*op*/) const { return false; }
+  // Whether the kernel of matmul takes a second output: the sums of its second input's columns, as
+  // sum_to_like makes them. They are the gradient of a layer's bias, where the product is that of
+  // its matrix.
+  virtual bool sums_beside_products() const { return false; }
   // nullptr: the device does not fuse, and has a kernel for each elementwise operation.
   virtual Fusion* fusion() { return nullptr; }
   // Keeps what `enqueue` has the device do instead of doing it: runs of kernels, and copies within

@@ -1,7 +1,8 @@
 // cuBLASLt computes on column-major matrices. A row-major matrix read as column-major is its
 // transpose, and (a x b)^T = b^T x a^T: so b is its first factor, a its second, and c comes out
 // row-major. Its bias runs along the rows of its result, which are our columns, and so do the bits
-// of a mask: those of one row of ours lie together.
+// of a mask: those of one row of ours lie together. Sums of its first factor over the inner
+// dimension are sums of b's columns.
 #include "core/kernels/cuda/cublas_products.h"
 
 #include <array>
@@ -23,7 +24,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 std::string key_of(const ProductShape& s) {
   return str(s.gemm.m, ' ', s.gemm.n, ' ', s.gemm.k, ' ', s.gemm.transpose_a, ' ',
              s.gemm.transpose_b, ' ', s.batch, ' ', static_cast<int>(s.arithmetic), ' ', s.bias,
-             ' ', s.relu, ' ', s.narrow_result, ' ', static_cast<int>(s.mask));
+             ' ', s.relu, ' ', s.narrow_result, ' ', static_cast<int>(s.mask), ' ', s.sums);
 }
 
 cublasComputeType_t compute_type(const ProductShape& s) {
@@ -69,6 +70,7 @@ cublasLtEpilogue_t epilogue_of(const ProductShape& s) {
     case ProductShape::Mask::kApplied: return CUBLASLT_EPILOGUE_DRELU;
     case ProductShape::Mask::kNone: break;
   }
+  if (s.sums) return CUBLASLT_EPILOGUE_BGRADA;
   if (s.bias) return s.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
   return s.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -83,7 +85,8 @@ class Operation {
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.gemm.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.gemm.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape));
-    if (shape.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
+    if (shape.bias || shape.sums) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result_type(shape));
+    if (shape.sums) set_bias(memory);
     if (shape.mask == ProductShape::Mask::kNone) return;
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.mask_stride());
     set_mask(memory);
@@ -123,10 +126,9 @@ class Products::Planned {
   std::int64_t elements_b() const { return shape_.batch * shape_.gemm.k * shape_.gemm.n; }
   std::int64_t elements_c() const { return shape_.batch * shape_.gemm.m * shape_.gemm.n; }
 
-  bool masked() const { return shape_.mask != ProductShape::Mask::kNone; }
-
-  // The algorithms that cuBLASLt would try, best first. None: it has none with such a mask.
-  //   Errors  Unimplemented: it has none without a mask.
+  // The algorithms that cuBLASLt would try, best first. None: it has none of a shape that is not
+  // plain.
+  //   Errors  Unimplemented: it has none of one that is.
   std::vector<cublasLtMatmulAlgo_t> candidates() const {
     cublasLtMatmulPreference_t wishes = nullptr;
     check_blas(cublasLtMatmulPreferenceCreate(&wishes), "planning a product");
@@ -149,7 +151,7 @@ class Products::Planned {
     for (int i = 0; i < count; ++i)
       if (found[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
         made.push_back(found[static_cast<std::size_t>(i)].algo);
-    if (made.empty() && !masked())
+    if (made.empty() && shape_.is_plain())
       throw UnimplementedError(str("cuBLASLt has no product of [", shape_.gemm.m, ", ",
                                    shape_.gemm.k, "] and [", shape_.gemm.k, ", ", shape_.gemm.n,
                                    "]"));
@@ -170,7 +172,8 @@ class Products::Planned {
   cublasStatus_t enqueue(Stream stream, const ProductMemory& at) {
     static constexpr float kOne = 1, kZero = 0;
     if (shape_.bias) operation_.set_bias(at.bias);
-    if (masked()) operation_.set_mask(at.mask);
+    if (shape_.sums) operation_.set_bias(at.sums);
+    if (shape_.mask != ProductShape::Mask::kNone) operation_.set_mask(at.mask);
     return cublasLtMatmul(handle_, operation_.get(), &kOne, at.b, b_.get(), at.a, a_.get(), &kZero,
                           at.c, c_.get(), at.c, c_.get(), &algorithm_, workspace_, kWorkspaceBytes,
                           stream);
@@ -195,13 +198,14 @@ Products::~Products() { cublasLtDestroy(handle_); }
 
 // Times each candidate over memory of any contents, and keeps the fastest. cuBLASLt's own first
 // choice is a function of the shape, the device and the library's version, so that it repeats. Of
-// those with a mask each is tried before it is counted on, since without one there is another way.
+// shapes that are not plain each is tried before it is counted on, since there is another way.
 bool Products::tune(Planned& planned, Stream stream) {
   auto candidates = planned.candidates();
   if (candidates.empty()) return false;
   planned.choose(candidates[0]);
   const bool given = candidates.size() == 1 || planned.shape().deterministic;
-  if (given && !planned.masked()) return true;
+  const bool plain = planned.shape().is_plain();
+  if (given && plain) return true;
   const std::string key = key_of(planned.shape());
   {
     std::lock_guard hold(mutex_);
@@ -216,14 +220,15 @@ bool Products::tune(Planned& planned, Stream stream) {
       b(driver_, stream, bytes(planned.elements_b())),
       c(driver_, stream, bytes(planned.elements_c())),
       bias(driver_, stream, bytes(planned.shape().gemm.n)),
-      mask(driver_, stream, planned.masked() ? planned.shape().mask_bytes() : 1);
+      sums(driver_, stream, bytes(planned.shape().gemm.n)),
+      mask(driver_, stream, planned.shape().mask_bytes());
   for (const Memory* one : {&a, &b}) {
     const std::int64_t n = one == &a ? planned.elements_a() : planned.elements_b();
     driver_.fill_zero(stream, one->data(), bytes(n));
   }
   driver_.fill_zero(stream, bias.data(), bytes(planned.shape().gemm.n));
-  const ProductMemory at{a.data(), b.data(), bias.data(), c.data(), mask.data()};
-  if (planned.masked()) {
+  const ProductMemory at{a.data(), b.data(), bias.data(), c.data(), mask.data(), sums.data()};
+  if (!plain) {
     driver_.fill_zero(stream, mask.data(), planned.shape().mask_bytes());
     std::erase_if(candidates, [&](const cublasLtMatmulAlgo_t& one) {
       planned.choose(one);
@@ -263,7 +268,7 @@ bool Products::tune(Planned& planned, Stream stream) {
 ProductRun Products::plan(const ProductShape& shape, Stream stream, std::byte* workspace) {
   const Gemm& g = shape.gemm;
   const bool is_empty = g.m * g.n * shape.batch == 0 || g.k == 0;
-  if (is_empty && shape.mask != ProductShape::Mask::kNone) return {};
+  if (is_empty && !shape.is_plain()) return {};
   if (g.m * g.n * shape.batch == 0) return [](Stream, const ProductMemory&) {};
   const auto result = static_cast<std::size_t>(g.m * g.n * shape.batch) *
                       (shape.narrow_result ? sizeof(std::uint16_t) : sizeof(float));

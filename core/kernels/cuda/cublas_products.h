@@ -21,7 +21,7 @@ class Products {
 
   // `workspace` is the stream's, of kWorkspaceBytes.
   static constexpr std::size_t kWorkspaceBytes = 32u << 20;
-  // Empty: there is none with the mask that the shape asks for.
+  // Empty: there is none of this shape, which is not plain.
   ProductRun plan(const ProductShape& shape, Stream stream, std::byte* workspace);
 
  private:

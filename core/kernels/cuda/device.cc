@@ -110,6 +110,7 @@ class QueueDevice final : public Device, public QueueOwner {
     return op.has(OpFlags::kElementwise) || op.has(OpFlags::kMatrixProduct) ||
            op.has(OpFlags::kOfProducts) || op.has(OpFlags::kJoin) || op.has(OpFlags::kSlice);
   }
+  bool sums_beside_products() const override { return true; }
   Fusion* fusion() override { return &fusion_; }
   RowKernels* row_kernels() override { return looked_at() ? &seen_rows_ : rows_.get(); }
   void begin_step(std::int64_t number) override {

@@ -60,7 +60,10 @@ struct ProductShape {
   // fastest, which may be another one in the next process, and sum in another order.
   bool deterministic = false;
   Mask mask = Mask::kNone;
+  // The sums of b's columns, float32, come with c, which is then float32 and has none of the above.
+  bool sums = false;
 
+  bool is_plain() const { return mask == Mask::kNone && !sums; }
   // Bits from a row of the mask to the next, and the bytes of it all. Its memory is laid out by the
   // library, and is for products of the same m and n alone.
   std::int64_t mask_stride() const { return (gemm.n + 127) / 128 * 128; }
@@ -72,7 +75,7 @@ struct ProductShape {
 struct ProductMemory {
   const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
   std::byte* c = nullptr;
-  std::byte* mask = nullptr;
+  std::byte *mask = nullptr, *sums = nullptr;
 };
 
 // A product prepared for one shape. Thread: one at a time.
@@ -151,7 +154,8 @@ class Driver {
                     const std::byte* from, std::size_t bytes) = 0;
   virtual void fill_zero(Stream stream, std::byte* to, std::size_t bytes) = 0;
 
-  // Empty: the library has no product of this shape with such a mask. It has one without.
+  // Empty: the library has no product of this shape with such a mask, or with sums. Of plain shapes
+  // it has all.
   virtual ProductRun plan_product(const ProductShape& shape, Stream stream) = 0;
   // to[i] = from[i] rounded to bfloat16.
   virtual void narrow(Stream stream, std::int64_t n, const float* from, std::uint16_t* to) = 0;

@@ -69,10 +69,9 @@ Multiply plan_multiply(Queue& queue, const ProductShape& shape, std::array<DType
   };
   ProductShape computed = shape;
   computed.gemm = made;
-  const bool masked = shape.mask != ProductShape::Mask::kNone;
-  if (masked && (given.m != made.m || given.n != made.n)) return {};
+  if (!shape.is_plain() && (given.m != made.m || given.n != made.n)) return {};
   ProductRun product = queue.driver().plan_product(computed, queue.stream());
-  CAIRN_CHECK(product || masked, "no product of a plain shape");
+  CAIRN_CHECK(product || !shape.is_plain(), "no product of a plain shape");
   if (!product) return {};
   auto planned = std::make_shared<Planned>(Planned{
       std::move(product),

@@ -173,6 +173,7 @@ class FakeDriver final : public cuda::Driver {
     ++counts_.products;
     if (s.deterministic) ++counts_.deterministic_products;
     if (s.mask != cuda::ProductShape::Mask::kNone && s.mask == refused_) return {};
+    if (s.sums && sums_refused_) return {};
     gemms_.push_back(s.gemm);
     return [this, s](Stream, const cuda::ProductMemory& at) { piece([=] { run_product(s, at); }); };
   }
@@ -215,6 +216,7 @@ class FakeDriver final : public cuda::Driver {
 
   // From now on there are no products with such a mask.
   void refuse(cuda::ProductShape::Mask mask) { refused_ = mask; }
+  void refuse_sums() { sums_refused_ = true; }  // likewise
   // From now on the device has so much memory.
   void limit(std::size_t bytes) { limit_ = bytes; }
   std::optional<int> busy_percent() override { return 93; }
@@ -372,7 +374,7 @@ class FakeDriver final : public cuda::Driver {
   std::vector<Gemm> gemms_;
   std::map<std::thread::id, Recorded*> recorded_;
   std::size_t limit_ = ~std::size_t{0};
-  bool attached_ = false;
+  bool attached_ = false, sums_refused_ = false;
   std::vector<std::string> ranges_;
   std::vector<int> range_pieces_;                  // beside ranges_
   std::vector<std::pair<std::size_t, int>> open_;  // ranges, and the pieces before each

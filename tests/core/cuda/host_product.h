@@ -40,6 +40,14 @@ inline std::vector<float> multiply(const cuda::ProductShape& s, const std::vecto
   return results;
 }
 
+inline void sum_columns(const cuda::ProductShape& s, const std::vector<float>& b, float* sums) {
+  const auto& [m, n, k, ta, tb] = s.gemm;
+  for (std::int64_t j = 0; j < n; ++j) {
+    double sum = 0;
+    for (std::int64_t l = 0; l < k; ++l) sum += element(b.data(), k, n, tb, l, j);
+    sums[j] = static_cast<float>(sum);
+  }
+}
 // One bit per element, row by row.
 inline void use_mask(const cuda::ProductShape& s, std::byte* mask, std::vector<float>& c) {
   using Mask = cuda::ProductShape::Mask;
@@ -62,6 +70,7 @@ inline void run_product(const cuda::ProductShape& s, const cuda::ProductMemory& 
                        as_floats(at.b, s.batch * k * n, rounds),
                        s.bias ? as_floats(at.bias, n, s.narrow_result) : std::vector<float>());
   use_mask(s, at.mask, made);
+  if (s.sums) sum_columns(s, as_floats(at.b, k * n, rounds), reinterpret_cast<float*>(at.sums));
   if (s.narrow_result)
     narrow_to_bfloat16(made.data(), made.size(), at.c);
   else
