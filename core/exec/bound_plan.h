@@ -68,7 +68,7 @@ struct LookupsTogether {
   RowKernels::Gathers run;            // prepared for these members
 };
 
-// The updates by ids that the device makes in one go: of a wave's variables, those updated once.
+// The updates that the device makes in one go: of a wave's variables, those updated once.
 struct UpdatesTogether {
   std::vector<const BoundUpdate*> members;
   RowKernels::Updates run;  // prepared for these members

@@ -143,6 +143,7 @@ class Step {
   void enqueue_together(std::span<BoundUpdate* const> updates);
   RowKernels::UpdateRun update_run(BoundUpdate& update);
   bool is_sparse(std::int32_t update) const;
+  bool is_value_read(std::int32_t update) const;
   bool made_here(const BoundUpdate& update);
   Update told_update(const BoundUpdate& update);
   void after_push();

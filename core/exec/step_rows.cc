@@ -130,8 +130,14 @@ bool Step::is_sparse(std::int32_t update) const {
   return node(update).attributes.get<bool>("sparse");
 }
 
-// `updates` are a wave's, in order, and the device has the variables of all. Updates by ids go
-// together if their variable has no other update in the wave; the rest go one by one.
+bool Step::is_value_read(std::int32_t update) const {
+  const std::int32_t value = bound_->root(input(update, is_sparse(update) ? 1 : 0));
+  return is_read(node(plan_->producer[static_cast<std::size_t>(value)]));
+}
+
+// `updates` are a wave's, in order, and the device has the variables of all. Those go together
+// whose variable has no other update in the wave. One whose values are a variable as it was read
+// goes alone, before them: the values may be that variable's memory, which they change.
 void Step::enqueue_updates(std::span<BoundUpdate* const> updates) {
   std::vector<BoundUpdate*>& together = space_.together;
   together.clear();
@@ -139,7 +145,7 @@ void Step::enqueue_updates(std::span<BoundUpdate* const> updates) {
     const auto of_same = [&](const BoundUpdate* other) {
       return stored_variable(other->node) == stored_variable(update->node);
     };
-    if (is_sparse(update->node) && std::ranges::count_if(updates, of_same) == 1)
+    if (!is_value_read(update->node) && std::ranges::count_if(updates, of_same) == 1)
       together.push_back(update);
     else
       enqueue_update(*update);
@@ -231,8 +237,9 @@ void Step::enqueue_together(std::span<BoundUpdate* const> updates) {
   if (!std::ranges::equal(prepared.members, updates)) {
     std::vector<RowKernels::UpdateOf> all;
     for (BoundUpdate* update : updates)
-      all.push_back({node(update->node).attributes.get<UpdateRule>("rule"), held_for(*update)->type,
-                     ids_type(update->node)});
+      all.push_back(
+          {node(update->node).attributes.get<UpdateRule>("rule"), held_for(*update)->type,
+           is_sparse(update->node) ? std::optional(ids_type(update->node)) : std::nullopt});
     prepared.run = space_.device.row_kernels()->prepare_updates(all);
     prepared.members.assign(updates.begin(), updates.end());
   }

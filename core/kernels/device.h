@@ -75,11 +75,13 @@ class RowKernels {
   using Update = std::function<void(const UpdateRun&)>;
   virtual Update prepare_update(const UpdateRule& rule, const TensorType& table,
                                 const TensorType* ids) = 0;
-  // Updates by ids of as many different variables, in the order of `all`: what one update of each
-  // would do, in as few pieces of work as the device can make of them.
+  // Updates of as many different variables, in the order of `all`: what one update of each would
+  // do, in as few pieces of work as the device can make of them. No values lie in a variable of
+  // the set.
   struct UpdateOf {
     UpdateRule rule;
-    TensorType table, ids;
+    TensorType table;
+    std::optional<TensorType> ids;  // nullopt: of every row in order
   };
   using Updates = std::function<void(std::span<const UpdateRun>)>;
   virtual Updates prepare_updates(std::span<const UpdateOf> all) = 0;

@@ -210,7 +210,7 @@ class QueueDevice final : public Device, public QueueOwner {
     }
 
     Updates prepare_updates(std::span<const UpdateOf> all) override {
-      return [this, what = str("updates by ids of ", all.size(), " variables"),
+      return [this, what = str("updates of ", all.size(), " variables"),
               run = device_.rows_->prepare_updates(all)](std::span<const UpdateRun> runs) {
         device_.during(what, [&] {
           run(runs);

@@ -15,7 +15,7 @@ constexpr std::int64_t kVector = 4;  // floats; the unit of gradients' places
 
 std::int64_t lookups_of(std::span<const UpdateOf> all) {
   std::int64_t count = 0;
-  for (const UpdateOf& one : all) count += one.ids.shape.elements();
+  for (const UpdateOf& one : all) count += one.ids->shape.elements();
   return count;
 }
 
@@ -33,7 +33,7 @@ class FusedUpdates {
   FusedUpdates(Queue& queue, std::span<const UpdateOf> all)
       : queue_(queue),
         rule_(all[0].rule.kind == RuleKind::kSgd ? Rule::kSgd : Rule::kAdam),
-        id_bytes_(static_cast<std::int64_t>(dtype_bytes(all[0].ids.dtype))) {
+        id_bytes_(static_cast<std::int64_t>(dtype_bytes(all[0].ids->dtype))) {
     set_.count = static_cast<int>(all.size());
     set_.dim = static_cast<int>(all[0].table.shape.row_elements());
     set_.type = id_bytes_ == 4 ? IdType::kInt32 : IdType::kInt64;
@@ -42,7 +42,7 @@ class FusedUpdates {
       ScatteredTable& table = set_.tables[t];
       table.rows = all[t].table.shape[0];
       table.first_lookup = set_.lookups;
-      set_.lookups += all[t].ids.shape.elements();
+      set_.lookups += all[t].ids->shape.elements();
       rows_max = std::max(rows_max, table.rows);
     }
     groups_ = std::make_unique<RowGroups>(set_.dim, set_.count, rows_max, set_.lookups);
@@ -92,7 +92,8 @@ class FusedUpdates {
 }  // namespace
 
 bool fuses(const UpdateOf& one) {
-  const std::int64_t dim = one.table.shape.row_elements(), count = one.ids.shape.elements();
+  if (!one.ids) return false;
+  const std::int64_t dim = one.table.shape.row_elements(), count = one.ids->shape.elements();
   return (one.rule.kind == RuleKind::kSgd || one.rule.kind == RuleKind::kLazyAdam) &&
          one.table.dtype == DType::kFloat32 && dim % kVector == 0 && dim > 0 && dim <= 512 &&
          count > 0 && count < std::int64_t{1} << 31 && one.table.shape[0] > 0;
@@ -102,8 +103,8 @@ bool fuse_together(std::span<const UpdateOf> set, const UpdateOf& one) {
   const UpdateOf& first = set[0];
   return set.size() < ScatteredTables::kCountMax && one.rule.kind == first.rule.kind &&
          one.table.shape.row_elements() == first.table.shape.row_elements() &&
-         one.ids.dtype == first.ids.dtype &&
-         lookups_of(set) + one.ids.shape.elements() < std::int64_t{1} << 31;
+         one.ids->dtype == first.ids->dtype &&
+         lookups_of(set) + one.ids->shape.elements() < std::int64_t{1} << 31;
 }
 
 RowKernels::Updates prepare_fused_updates(Queue& queue, std::span<const UpdateOf> set) {

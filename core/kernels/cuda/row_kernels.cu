@@ -99,6 +99,10 @@ bool can_join(DType dtype, EqualIds how) {
          dtype == DType::kInt64;
 }
 
+bool is_of_one_rule(std::span<const RowKernels::UpdateOf> set, const RowKernels::UpdateOf& one) {
+  return set[0].rule == one.rule && set[0].table.dtype == one.table.dtype;
+}
+
 class CudaRowKernels final : public RowKernels {
  public:
   explicit CudaRowKernels(Queue& queue) : queue_(queue) {}
@@ -128,7 +132,8 @@ class CudaRowKernels final : public RowKernels {
     }));
   }
 
-  // Those that can be fused make sets, in which each has its place; the others run beside them.
+  // Dense ones of one rule make a set, and so do those by ids that can be fused; in a set each has
+  // its place. The others by ids run beside them.
   Updates prepare_updates(std::span<const UpdateOf> all) override {
     struct Set {
       std::vector<UpdateOf> members;
@@ -137,30 +142,40 @@ class CudaRowKernels final : public RowKernels {
       std::vector<UpdateRun> runs;
     };
     struct Prepared {
-      std::vector<Set> sets;
+      std::vector<Set> sets, dense;
       std::vector<std::pair<std::size_t, Update>> alone;
+    };
+    const auto add = [&](std::vector<Set>& sets, std::size_t i, const auto& may_join) {
+      auto set =
+          std::ranges::find_if(sets, [&](const Set& one) { return may_join(one.members, all[i]); });
+      if (set == sets.end()) set = sets.emplace(set);
+      set->members.push_back(all[i]);
+      set->places.push_back(i);
     };
     auto made = std::make_shared<Prepared>();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (!fuses(all[i])) {
-        made->alone.emplace_back(i, prepare_update(all[i].rule, all[i].table, &all[i].ids));
-        continue;
-      }
-      auto set = std::ranges::find_if(
-          made->sets, [&](const Set& one) { return fuse_together(one.members, all[i]); });
-      if (set == made->sets.end()) set = made->sets.emplace(set);
-      set->members.push_back(all[i]);
-      set->places.push_back(i);
+      if (!all[i].ids)
+        add(made->dense, i, is_of_one_rule);
+      else if (fuses(all[i]))
+        add(made->sets, i, fuse_together);
+      else
+        made->alone.emplace_back(i, prepare_update(all[i].rule, all[i].table, &*all[i].ids));
     }
     for (Set& set : made->sets) set.run = prepare_fused_updates(queue_, set.members);
+    for (Set& set : made->dense)
+      set.run = prepare_dense(queue_, set.members[0].rule, set.members[0].table.dtype);
     return [this, made](std::span<const UpdateRun> runs) {
-      for (const auto& [place, update] : made->alone) update(runs[place]);
-      for (Set& set : made->sets) {
+      const auto run = [&](Set& set) {
         set.runs.clear();
         for (std::size_t place : set.places) set.runs.push_back(runs[place]);
-        const Queue::Side side(queue_);
         set.run(set.runs);
+      };
+      for (const auto& [place, update] : made->alone) update(runs[place]);
+      for (Set& set : made->sets) {
+        const Queue::Side side(queue_);
+        run(set);
       }
+      for (Set& set : made->dense) run(set);
       for (const UpdateRun& run : runs) queue_.written(run.block.base, range_of(run.block).bytes);
     };
   }

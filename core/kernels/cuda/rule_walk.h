@@ -8,7 +8,9 @@
 // table rule touches although no gradient came; g is then 0. One function serves both, so that a
 // row ends in the same bits whether its gradient of zero was sent or left out.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "core/graph/update_rule.h"
 #include "core/kernels/cuda/index.h"
@@ -36,8 +38,9 @@ struct RowWalk {
   }
 };
 
-// Enqueues the rule's arithmetic for the rows of a walk.
-using WalkRows = void (*)(Queue& queue, const RowWalk& walk);
+// Enqueues the rule's arithmetic for the rows of a walk. Of several, each is one row, all of which
+// have their gradients in order; they take as few launches as hold them.
+using WalkRows = void (*)(Queue& queue, std::span<const RowWalk> walks);
 
 // The kernels, by family; each serves the kinds that its name says.
 WalkRows adaptive_rule(const UpdateRule& rule);  // Adagrad, RMSProp, Adadelta, FTRL
@@ -103,12 +106,75 @@ bool in_parts(const RowWalk& walk) {
          (one_row || (walk.dim % kWidth == 0 && walk.stride % kWidth == 0));
 }
 
-template <typename Rule>
-void walk_rows(Queue& queue, const RowWalk& walk) {
-  if constexpr (sizeof(typename Rule::Number) == 4) {
-    if (in_parts<Rule, 4>(walk)) return walk_parts<Rule, 4>(queue, walk);
+// Rows of one launch.
+struct RowsTogether {
+  static constexpr int kMax = 32;
+  struct Row {
+    std::int64_t first;  // part of the launch
+    std::int64_t dim, slot_offset;
+    std::byte* base;
+    const std::byte* values;
+    const RuleRates* rates;
+  };
+  Row rows[kMax];
+  int count = 0;
+
+  // The row that the part belongs to.
+  CAIRN_DEVICE const Row& of(std::int64_t part) const {
+    int low = 0, high = count;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (rows[middle].first <= part ? low : high) = middle;
+    }
+    return rows[low];
   }
-  walk_parts<Rule, 1>(queue, walk);
+};
+
+// As walk_parts(), of up to RowsTogether::kMax walks of one row each.
+template <typename Rule, int kWidth>
+void walk_together(Queue& queue, std::span<const RowWalk> walks) {
+  using T = typename Rule::Number;
+  RowsTogether all;
+  std::int64_t parts = 0;
+  for (const RowWalk& walk : walks) {
+    all.rows[all.count++] = {parts, walk.dim, walk.slot_offset, walk.base, walk.values, walk.rates};
+    parts += (walk.dim + kWidth - 1) / kWidth;
+  }
+  for_each(queue, parts, [=] CAIRN_KERNEL_BODY(std::int64_t part) {
+    const RowsTogether::Row& row = all.of(part);
+    const std::int64_t j = (part - row.first) * kWidth;
+    T* const p = reinterpret_cast<T*>(row.base) + j;
+    const T* const g = reinterpret_cast<const T*>(row.values) + j;
+    const RuleRates rates = row.rates != nullptr ? *row.rates : RuleRates{};
+    if (kWidth == 1 || j + kWidth <= row.dim) {
+      change<Rule, kWidth>(p, row.slot_offset, g, rates);
+    } else {
+      for (std::int64_t e = 0; e < row.dim - j; ++e)
+        change<Rule, 1>(p + e, row.slot_offset, g + e, rates);
+    }
+  });
+}
+
+template <typename Rule>
+void walk_rows(Queue& queue, std::span<const RowWalk> walks) {
+  constexpr bool kVectors = sizeof(typename Rule::Number) == 4;
+  if (walks.size() == 1) {
+    if constexpr (kVectors) {
+      if (in_parts<Rule, 4>(walks[0])) return walk_parts<Rule, 4>(queue, walks[0]);
+    }
+    return walk_parts<Rule, 1>(queue, walks[0]);
+  }
+  for (; !walks.empty();
+       walks = walks.subspan(std::min<std::size_t>(walks.size(), RowsTogether::kMax))) {
+    const auto some = walks.first(std::min<std::size_t>(walks.size(), RowsTogether::kMax));
+    if constexpr (kVectors) {
+      if (std::ranges::all_of(some, in_parts<Rule, 4>)) {
+        walk_together<Rule, 4>(queue, some);
+        continue;
+      }
+    }
+    walk_together<Rule, 1>(queue, some);
+  }
 }
 
 }  // namespace cairn::cuda

@@ -158,20 +158,41 @@ class Update {
     if (block.rows == 0 || block.dim == 0) return;
     announce(block, rates, numbers, count, values);
     const bool dense = numbers == nullptr && count == block.rows;
-    RowWalk walk{block.base, block.row_stride, block.slot_offset, block.dim,
-                 count,      numbers,          nullptr,           values,
-                 rates};
+    RowWalk walk = walk_of(block, rates, numbers, count, values);
     if (dense) {
       if (one_plane(block)) join_rows(walk);
-      walk_rows_(queue_, walk);
+      walk_rows_(queue_, {&walk, 1});
     } else if (is_table_rule(kind_)) {
       walk_block(block, walk);
     } else {
-      walk_rows_(queue_, walk);
+      walk_rows_(queue_, {&walk, 1});
     }
   }
 
+  // Of all rows of different blocks.
+  void run_all(std::span<const RowKernels::UpdateRun> updates) {
+    std::vector<RowWalk> planes;
+    for (const RowKernels::UpdateRun& one : updates) {
+      const RowBlock& block = one.block;
+      if (block.rows == 0 || block.dim == 0) continue;
+      if (!one_plane(block)) {
+        run(block, one.rates, nullptr, block.rows, one.values);
+        continue;
+      }
+      announce(block, one.rates, nullptr, block.rows, one.values);
+      planes.push_back(walk_of(block, one.rates, nullptr, block.rows, one.values));
+      join_rows(planes.back());
+    }
+    if (!planes.empty()) walk_rows_(queue_, planes);
+  }
+
  private:
+  static RowWalk walk_of(const RowBlock& block, const RuleRates* rates, const std::int64_t* numbers,
+                         std::int64_t count, const std::byte* values) {
+    return {block.base, block.row_stride, block.slot_offset, block.dim,
+            count,      numbers,          nullptr,           values,
+            rates};
+  }
   void grow(std::int64_t rows) {
     const std::size_t bytes = static_cast<std::size_t>(rows) * sizeof(std::uint32_t);
     places_ = queue_.memory(bytes);
@@ -191,7 +212,7 @@ class Update {
     walk.count = block.rows;
     walk.numbers = nullptr;
     walk.places = places;
-    walk_rows_(queue_, walk);
+    walk_rows_(queue_, {&walk, 1});
     clear_places(queue_, numbers, count, places);
   }
 
@@ -245,6 +266,17 @@ RuleRun prepare_rule(Queue& queue, const UpdateRule& rule, DType dtype, std::int
              const RowBlock& block, const RuleRates* rates, const std::int64_t* numbers,
              std::int64_t count,
              const std::byte* values) { update->run(block, rates, numbers, count, values); };
+}
+
+DenseRun prepare_dense(Queue& queue, const UpdateRule& rule, DType dtype) {
+  verify_rule_dtype(rule.kind, dtype);
+  if (rule.kind != RuleKind::kCustom)
+    return [update = std::make_shared<Update>(queue, rule, dtype, 0)](
+               std::span<const RowKernels::UpdateRun> all) { update->run_all(all); };
+  return [run = prepare_custom_rule(queue, rule)](std::span<const RowKernels::UpdateRun> all) {
+    for (const RowKernels::UpdateRun& one : all)
+      run(one.block, one.rates, nullptr, one.block.rows, one.values);
+  };
 }
 
 }  // namespace cairn::cuda

@@ -7,9 +7,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "core/graph/update_rule.h"
 #include "core/kernels/cuda/queue.h"
+#include "core/kernels/device.h"
 #include "core/kernels/rule_rates.h"
 
 namespace cairn::cuda {
@@ -24,6 +26,10 @@ namespace cairn::cuda {
 using RuleRun =
     std::function<void(const RowBlock& block, const RuleRates* rates, const std::int64_t* numbers,
                        std::int64_t count, const std::byte* values)>;
+// Updates of all rows of different blocks under one rule. Blocks without gaps between rows go in
+// one launch, up to 32 of them.
+using DenseRun = std::function<void(std::span<const RowKernels::UpdateRun> updates)>;
+DenseRun prepare_dense(Queue& queue, const UpdateRule& rule, DType dtype);
 
 // Prepares `rule` for blocks of `dtype`. The queue outlives the run.
 //   rows    How many rows a block may have before a run allocates: a table rule keeps 4 bytes of

@@ -125,7 +125,9 @@ struct Plus {
 };
 
 // One accumulator per row, the mean square of its gradients: a group of threads per row.
-void walk_rowwise_adagrad(Queue& queue, const RowWalk& walk) {
+void walk_rowwise_adagrad(Queue& queue, std::span<const RowWalk> walks) {
+  CAIRN_CHECK(walks.size() == 1, "rows of several variables under a rule that counts by row");
+  const RowWalk& walk = walks[0];
   const std::int64_t dim = walk.dim;
   if (dim == 0) return;
   const float share = 1.0f / static_cast<float>(dim);
